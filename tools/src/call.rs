@@ -14,8 +14,8 @@ pub struct CallContext {
     pub user: String,
     /// The device on which it was requested.
     pub device: String,
-    /// Within a session, turn and call id identify a call: if the same call arrives again, it is not run again. `None` if
-    /// there is no such guarantee; every call is then a new one.
+    /// Within a session, turn and call id identify a call: if the same call arrives again, it is not run again. `None`
+    /// if there is no such guarantee; every call is then a new one.
     pub session: Option<String>,
     /// The turn that makes the call; `None` if it belongs to no turn.
     pub turn: Option<Turn>,

@@ -17,9 +17,8 @@ use crate::{
 };
 
 impl Registry {
-    /// Offers the tools of apps and servers that were known when the gateway stopped, and persists their offers from now
-    /// on. Tools of sources that are no longer `known` are dropped. Returns the number of restored tools.
-    ///
+    /// Offers the tools of apps and servers that were known when the gateway stopped, and persists their offers from
+    /// now on. Tools of sources that are no longer `known` are dropped. Returns the number of restored tools.
     /// # Errors
     /// The store cannot be read; nothing is persisted in that case.
     pub fn keep_in(

@@ -415,7 +415,7 @@ impl Executor {
     }
 }
 
-/// Checks the size of the arguments and returns it in bytes.
+/// Validates the arguments and returns their size in bytes.
 fn check_arguments(tool: &Registered, arguments: &Value) -> Result<u64, Refused> {
     let refuse = |message: String| {
         let code = ErrorCode::InvalidArguments;

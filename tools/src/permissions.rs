@@ -11,8 +11,8 @@ pub trait Switches: Send + Sync {
     /// The switches of a user: full names, or prefixes of names followed by `*`.
     fn denied(&self, user: &str) -> Arc<[String]>;
 
-    /// Changes with every switch that is set, to notify components that have published a list of tools. It never changes
-    /// if no switch can be set.
+    /// Changes with every switch that is set, to notify components that have published a list of tools. It never
+    /// changes if no switch can be set.
     fn changes(&self) -> watch::Receiver<u64> {
         watch::Sender::default().subscribe()
     }

@@ -112,9 +112,9 @@ pub struct DeviceStatus {
 /// Calls to the glasses' own tools.
 #[async_trait]
 pub trait DeviceCall: Send + Sync {
-    /// Runs a tool on the device, for this turn or for a call from outside of any turn. It always returns a
-    /// result: `APP_NOT_AVAILABLE` if the device is disconnected, `TIMEOUT` if it does not answer within `deadline`. If the call
-    /// is cancelled or nobody waits for it any more, the device is notified, and its result is still awaited.
+    /// Runs a tool on the device, for this turn or for a call from outside of any turn. It always returns a result:
+    /// `APP_NOT_AVAILABLE` if the device is disconnected, `TIMEOUT` if it does not answer within `deadline`. If the
+    /// call is cancelled or nobody waits for it any more, the device is notified, and its result is still awaited.
     async fn call(
         &self,
         device: &str,

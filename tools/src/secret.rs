@@ -54,8 +54,8 @@ impl<'de> Deserialize<'de> for Secret {
 pub struct Secrets(Arc<RwLock<Vec<Secret>>>);
 
 impl Secrets {
-    /// Redacts this secret in all results from now on. A secret that is too short to be distinguished from ordinary words
-    /// is not kept.
+    /// Redacts this secret in all results from now on. A secret that is too short to be distinguished from ordinary
+    /// words is not kept.
     pub fn keep(&self, secret: &Secret) {
         let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if secret.expose().len() >= SECRET_BYTES_MIN && kept.len() < SECRETS_MAX && !kept.contains(secret) {

@@ -1,4 +1,4 @@
-//! Which MCP servers there are: the common `mcpServers` form, checked once.
+//! Configuration of MCP servers: the common `mcpServers` form, validated once.
 
 use std::{
     collections::BTreeMap,
@@ -12,51 +12,50 @@ use serde::Deserialize;
 
 use crate::secret::Secret;
 
-/// Longest name of a server: it is in front of each of its tools' names.
+/// Maximum length of a server's name: it is a prefix of each of its tools' names.
 const NAME_BYTES_MAX: usize = 32;
-/// Servers: each is a process or a connection on a small box.
+/// Maximum number of servers: each is a process or a connection on a small machine.
 pub const SERVERS_MAX: usize = 32;
-/// Longest time that a call may be given, in milliseconds.
+/// Maximum timeout of a call, in milliseconds.
 const TIMEOUT_MS_MAX: u32 = 120_000;
 
-/// A server as it is written. Keys that other programs have beside these are ignored with a word
-/// in the log, since the form is shared between many.
+/// A server as configured. Keys of other programs are ignored with a log message, since many programs share the form.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Raw {
-    /// Program to start; it speaks over its standard input and output.
+    /// Program to start; it communicates over its standard input and output.
     pub command: Option<String>,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Its environment, beside a few variables such as PATH and HOME.
+    /// Its environment, in addition to a few variables such as PATH and HOME.
     pub env: BTreeMap<String, String>,
-    /// Its working folder.
+    /// Its working directory.
     pub cwd: Option<PathBuf>,
-    /// Address of a server that is reached by streamable HTTP.
+    /// URL of a server that is reached by streamable HTTP.
     pub url: Option<String>,
     /// Headers for it, for example `Authorization`.
     pub headers: BTreeMap<String, String>,
     /// Only these tools; absent: all.
     pub allow: Option<Vec<String>>,
-    /// None of these tools.
+    /// Excludes these tools.
     pub deny: Vec<String>,
-    /// Which classes of clients see it; absent: all.
+    /// The classes of clients that see it; absent: all.
     pub clients: Option<Vec<ClientClass>>,
-    /// Which calls ask first.
+    /// The calls that require approval.
     pub approval: Approval,
-    /// Longest time of a call in milliseconds.
+    /// Timeout of a call in milliseconds.
     #[serde(alias = "timeout_ms")]
     pub timeout_ms: Option<u32>,
-    /// Sentence templates by tool, so that its tools can be spoken to without a model.
+    /// Sentence templates by tool, so that its tools can be called by speech without a model.
     pub phrases: BTreeMap<String, Vec<String>>,
-    /// Written down, not used.
+    /// Accepted, but not used.
     pub disabled: bool,
-    /// What else stands there.
+    /// All other keys.
     #[serde(flatten)]
     pub other: BTreeMap<String, serde_json::Value>,
 }
 
-/// Which calls of a server ask first.
+/// The calls of a server that require approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approval {
@@ -69,31 +68,31 @@ pub enum Approval {
     Never,
 }
 
-/// A server without doubts.
+/// A validated server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Its name: letters, digits, `-` and `_`, a letter in front.
+    /// Its name: letters, digits, `-` and `_`, starting with a letter.
     pub name: String,
-    /// How it is reached.
+    /// Its transport.
     pub reach: Reach,
     /// Only these tools; absent: all.
     pub allow: Option<Vec<String>>,
-    /// None of these tools.
+    /// Excludes these tools.
     pub deny: Vec<String>,
-    /// Which classes of clients see it; absent: all.
+    /// The classes of clients that see it; absent: all.
     pub clients: Option<Vec<ClientClass>>,
-    /// Which calls ask first.
+    /// The calls that require approval.
     pub approval: Approval,
-    /// Longest time of a call in milliseconds.
+    /// Timeout of a call in milliseconds.
     pub timeout_ms: Option<u32>,
     /// Sentence templates by tool.
     pub phrases: BTreeMap<String, Vec<String>>,
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Reach {
-    /// A child of the gateway.
+    /// A child process of the gateway.
     Stdio {
         /// Program.
         command: String,
@@ -101,12 +100,12 @@ pub enum Reach {
         args: Vec<String>,
         /// Environment.
         env: BTreeMap<String, String>,
-        /// Working folder.
+        /// Working directory.
         cwd: Option<PathBuf>,
     },
     /// Streamable HTTP.
     Http {
-        /// Address.
+        /// URL.
         url: String,
         /// Headers.
         headers: BTreeMap<String, String>,
@@ -125,11 +124,11 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Values that nobody but the server may see.
+    /// Values that only the server may see.
     pub fn secrets(&self) -> impl Iterator<Item = Secret> {
         let (Reach::Stdio { env: values, .. } | Reach::Http { headers: values, .. }) = &self.reach;
         values.values().map(|value| {
-            // Of `Bearer KEY` the key alone gives it away.
+            // In `Bearer KEY`, the key alone is already a secret.
             let key = value.rsplit_once(' ').map_or(value.as_str(), |(_, key)| key);
             Secret::new(key)
         })
@@ -140,8 +139,8 @@ impl Server {
         self.clients.as_ref().is_none_or(|clients| clients.contains(&class))
     }
 
-    /// What keeps it from being started, as far as that shows before: its program or its folder is not there. `path`:
-    /// the folders that programs are looked for in.
+    /// A problem that will prevent its start, as far as it can be detected beforehand: its program or its working
+    /// directory does not exist. `path`: the directories that are searched for programs.
     pub fn cannot_start(&self, path: Option<OsString>) -> Option<String> {
         let Reach::Stdio { command, env, cwd, .. } = &self.reach else {
             return None;
@@ -150,7 +149,7 @@ impl Server {
         if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
             return Some(format!("`{name}.cwd`: there is no folder {}", cwd.display()));
         }
-        // With a slash in it, it is the program's place, and otherwise its name.
+        // With a slash it is the program's path, otherwise its name.
         if command.contains('/') {
             let place = cwd.as_deref().unwrap_or(Path::new("")).join(command);
             let told = || format!("`{name}.command`: {} is not there, or no program", place.display());
@@ -161,7 +160,7 @@ impl Server {
         (!found).then(|| format!("`{name}.command`: there is no program `{command}` in PATH; is it installed?"))
     }
 
-    /// Whether a tool of the server is wanted.
+    /// Whether the configuration includes a tool of the server.
     pub fn wants(&self, tool: &str) -> bool {
         let listed = |list: &[String]| list.iter().any(|name| name == tool);
         self.allow.as_ref().is_none_or(|allow| listed(allow)) && !listed(&self.deny)
@@ -172,10 +171,10 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// Checks a server; `variable` looks up the environment. `None`: it is disabled.
+/// Validates a server; `variable` looks up the environment. `None`: it is disabled.
 ///
 /// # Errors
-/// What is wrong, at which key, and what to do.
+/// What is wrong, at which key, and how to fix it.
 pub fn check(name: &str, raw: Raw, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Server>, String> {
     let name_ok = name.len() <= NAME_BYTES_MAX
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -226,10 +225,10 @@ pub fn check(name: &str, raw: Raw, variable: &dyn Fn(&str) -> Option<String>) ->
     }))
 }
 
-/// Checks a file in the common form: `{"mcpServers": {NAME: {...}}}`.
+/// Validates a file in the common form: `{"mcpServers": {NAME: {...}}}`.
 ///
 /// # Errors
-/// What is wrong, where, and what to do.
+/// What is wrong, where, and how to fix it.
 pub fn check_file(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Server>, String> {
     #[derive(Deserialize)]
     struct File {
@@ -246,7 +245,7 @@ pub fn check_file(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Resu
     Ok(servers)
 }
 
-/// Puts environment variables in place of `${NAME}`; `${NAME:-text}` gives the text when there is none.
+/// Replaces `${NAME}` by environment variables; `${NAME:-text}` yields the text if there is no such variable.
 fn substitute(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! What is accepted, what is refused, and in which words.
+//! Accepted and rejected configurations, and the error messages.
 
 use super::*;
 

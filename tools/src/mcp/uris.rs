@@ -1,8 +1,8 @@
-//! What is whose: names and URIs of several servers side by side.
+//! Prefixes for the names and URIs of several servers.
 //!
-//! A name or URI of a server gets the server's prefix on the way out and loses it on the way in;
-//! nothing else of it is looked at. Server names hold neither `.` nor `+`, hence no prefix is the
-//! beginning of another one. One server may be exposed unrenamed (`flatten`).
+//! A name or URI of a server gets the server's prefix on the way out and loses it on the way in; the rest of it is not
+//! interpreted. Server names contain neither `.` nor `+`, hence no prefix is the beginning of another one. One server
+//! may be exposed unrenamed (`flatten`).
 
 /// Prefixes of the servers.
 #[derive(Clone, Debug, Default)]
@@ -12,7 +12,7 @@ pub struct Prefixes {
 }
 
 impl Prefixes {
-    /// For these servers, `flatten` unrenamed.
+    /// Prefixes for these servers; `flatten` stays unrenamed.
     pub fn new(servers: Vec<String>, flatten: Option<String>) -> Self {
         Self { servers, flatten }
     }
@@ -22,24 +22,24 @@ impl Prefixes {
         self.flatten.as_deref()
     }
 
-    /// How a name of a server is seen outside.
+    /// The external form of a server's name for something.
     pub fn name_out(&self, server: &str, name: &str) -> String {
         if self.is_flat(server) { name.to_owned() } else { format!("{server}.{name}") }
     }
 
-    /// How a URI, or a template of URIs, of a server is seen outside: `SERVER+URI`, which is still
-    /// a URI (RFC 3986 section 3.1 allows `+` in a scheme).
+    /// The external form of a server's URI or URI template: `SERVER+URI`, which is still a URI (RFC 3986 section 3.1
+    /// allows `+` in a scheme).
     pub fn uri_out(&self, server: &str, uri: &str) -> String {
         if self.is_flat(server) { uri.to_owned() } else { format!("{}+{uri}", scheme(server)) }
     }
 
-    /// Whose name it is, and what it is called there.
+    /// The server that an external name belongs to, and the server's own name for it.
     pub fn name_in<'a>(&'a self, name: &'a str) -> Option<(&'a str, &'a str)> {
         let own = |server: &'a String| Some((server.as_str(), name.strip_prefix(server.as_str())?.strip_prefix('.')?));
         self.renamed().find_map(own).or_else(|| Some((self.flatten()?, name)))
     }
 
-    /// Whose URI it is, and what it is there.
+    /// The server that an external URI belongs to, and the server's own URI.
     pub fn uri_in<'a>(&'a self, uri: &'a str) -> Option<(&'a str, &'a str)> {
         let own = |server: &'a String| Some((server.as_str(), uri.strip_prefix(&scheme(server))?.strip_prefix('+')?));
         self.renamed().find_map(own).or_else(|| Some((self.flatten()?, uri)))
@@ -54,7 +54,7 @@ impl Prefixes {
     }
 }
 
-/// A scheme has no underscore.
+/// A URI scheme cannot contain underscores.
 fn scheme(server: &str) -> String {
     server.replace('_', "-")
 }

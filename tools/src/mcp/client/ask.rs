@@ -1,5 +1,5 @@
-//! What a server asks in the middle of a call, and who answers it: the client that called, else the
-//! wearer where yes or no is an answer, else nobody.
+//! Questions that a server asks during a call. They are answered by the client that made the call; otherwise by the
+//! wearer, if yes or no is an answer; otherwise by nobody.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,27 +13,27 @@ use crate::{
     ports::{Consent, ConsentRequest},
 };
 
-/// For whom a call is made.
+/// The party for whom a call is made.
 #[derive(Clone, Default)]
 pub(crate) struct OnBehalf {
-    /// The client that called, where it speaks MCP.
+    /// The client that made the call, if it is an MCP client.
     pub(crate) caller: Option<Arc<dyn Caller>>,
     /// The wearer.
     pub(crate) wearer: Option<Wearer>,
 }
 
-/// The wearer, as far as a server's questions go.
+/// The wearer, as the recipient of a server's questions.
 #[derive(Clone)]
 pub(crate) struct Wearer {
     pub(crate) server: String,
     pub(crate) consent: Arc<dyn Consent>,
-    /// The call; its question is filled in.
+    /// The call; its question is filled in later.
     pub(crate) call: ConsentRequest,
     pub(crate) cancel: CancellationToken,
 }
 
 impl OnBehalf {
-    /// What can be asked: MCP's client capabilities.
+    /// The supported kinds of questions: MCP's client capabilities.
     pub(super) fn capabilities(&self) -> Value {
         match (&self.caller, &self.wearer) {
             (Some(caller), _) => caller.capabilities(),
@@ -82,8 +82,8 @@ impl OnBehalf {
     }
 }
 
-/// What a yes fills a form with, where the form asks for no more than a yes: no property, or a
-/// single one that is a truth value.
+/// The form contents that a yes stands for, if the form asks for no more than a yes: it has no property, or a single
+/// boolean one.
 fn yes(params: &Value) -> Option<Map<String, Value>> {
     if params.get("url").is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! One request to a server, to its one outcome.
+//! One request to a server, with exactly one outcome.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -34,31 +34,31 @@ use crate::{
     spoken,
 };
 
-/// How often a server may ask back within one call.
+/// Maximum number of times that a server may ask back within one call.
 const ROUNDS_MAX: usize = 10;
-/// Pause before a call is repeated because the server said so without asking anything.
+/// Pause before a call is repeated because the server requested it without asking a question.
 const AGAIN_MS: u64 = 200;
-/// So much earlier than the executor we stop waiting, and tell the server.
+/// The client stops waiting, and notifies the server, this much earlier than the executor.
 const MARGIN_MS: u64 = 50;
-/// How long what a server writes beside an answer may take to arrive.
+/// How long log output of the server may arrive after its answer.
 const WORDS_MS: u64 = 200;
-/// Bytes of a failure's reason that are kept for the operator.
+/// Maximum bytes of a failure's reason that are kept for the operator.
 const WHY_BYTES_MAX: usize = 512;
-/// Bytes of an exact result that is passed on to an MCP client.
+/// Maximum bytes of an exact result that is forwarded to an MCP client.
 const EXACT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Why a request came to nothing.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// There is no connection; nothing was sent.
     Down(String),
-    /// It ended, or something else than an answer came: whether anything was done is unknown.
+    /// It ended, or something other than an answer arrived: it is unknown whether anything was done.
     Broken(String),
-    /// No answer in this time; the server was told to stop.
+    /// No answer within this time; the server was told to stop.
     Late(Duration),
-    /// It answered with more than is read.
+    /// The answer exceeds the limit.
     TooLarge,
-    /// The server's own error.
+    /// An error returned by the server.
     Refused(ErrorData),
 }
 
@@ -67,7 +67,7 @@ impl From<ServiceError> for Failure {
         match error {
             ServiceError::McpError(error) if error.code.0 == TOO_LARGE => Self::TooLarge,
             ServiceError::McpError(error) => Self::Refused(error),
-            // The library has no kind of its own for it.
+            // The library has no error kind for this.
             other => match other.to_string() {
                 why if why.contains("exceeded the maximum size") => Self::TooLarge,
                 why => Self::Broken(why),
@@ -159,7 +159,7 @@ impl Downstream {
     }
 }
 
-/// Sends a request, answers what the server asks back, and sends it again, until there is a result.
+/// Sends a request, answers the server's questions, and sends it again, until there is a result.
 async fn rounds(
     link: &Arc<Link>,
     behalf: &OnBehalf,
@@ -192,7 +192,7 @@ async fn rounds(
     Err(Failure::Broken(format!("it asked back more than {ROUNDS_MAX} times")))
 }
 
-/// One request and its answer.
+/// Sends one request and waits for its answer.
 async fn send(
     link: &Arc<Link>,
     request: ClientRequest,
@@ -219,7 +219,7 @@ async fn send(
     }
 }
 
-/// Since 2026-07-28 each request says what its client can be asked.
+/// Since 2026-07-28 each request declares the capabilities of its client.
 fn meta(behalf: &OnBehalf) -> RequestMetaObject {
     let mut meta = RequestMetaObject::new();
     let capabilities: ClientCapabilities = serde_json::from_value(behalf.capabilities()).unwrap_or_default();
@@ -231,7 +231,7 @@ fn meta(behalf: &OnBehalf) -> RequestMetaObject {
     meta
 }
 
-/// A request under way: where it is given up without an answer, the server is told.
+/// A pending request: if it is abandoned without an answer, the server is notified.
 struct Open {
     link: Arc<Link>,
     id: RequestId,
@@ -286,7 +286,7 @@ impl Runner for McpRunner {
         let wait = context.deadline.saturating_sub(Duration::from_millis(MARGIN_MS));
         let said = self.server.words.count();
         let outcome = self.server.call_tool(&context.local_name, call.arguments, &behalf, wait).await;
-        // What is told is the time that the operator gave.
+        // The message names the timeout that the operator configured.
         let outcome = outcome.map_err(|failure| match failure {
             Failure::Late(_) => Failure::Late(context.deadline),
             other => other,
@@ -307,14 +307,14 @@ impl Runner for McpRunner {
 }
 
 impl Downstream {
-    /// A call failed: keeps why for the operator, and tells in the log what the server said of it meanwhile.
+    /// Handles a failed call: stores the reason for the operator, and logs what the server wrote during the call.
     fn note_failure(self: &Arc<Self>, tool: &str, why: &str, said: u64) {
         let mut why = format!("{tool}: {}", cut(why, WHY_BYTES_MAX));
         self.secrets.redact(&mut why);
         *lock(&self.last_failure) = Some((why, Instant::now()));
         let server = self.clone();
         self.tracker.spawn(async move {
-            // What it writes and what it answers take different ways.
+            // The server's log output and its answers arrive on different channels.
             sleep(Duration::from_millis(WORDS_MS)).await;
             server.tell_words(said);
         });
@@ -336,7 +336,7 @@ fn keep_exact(caller: &dyn crate::caller::Caller, outcome: &Result<CallToolResul
     }
 }
 
-/// A failure in the house's words, with a sentence that the wearer could hear.
+/// A failure as a result in the gateway's own words, with a sentence for the wearer.
 fn failed(server: &str, failure: Failure, read_only: bool) -> ToolResult {
     let (code, message, retryable, say) = match failure {
         Failure::Down(why) => (

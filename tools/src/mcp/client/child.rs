@@ -1,7 +1,7 @@
-//! A server that is a child of the gateway: its messages over its standard input and output.
+//! A server that is a child process of the gateway: its messages are sent over its standard input and output.
 //!
-//! A line that is longer than the library reads would be left out without a word, and the call that it answers would
-//! wait until its time is over. So what passes by is measured here, and behind such an answer comes an error in its
+//! The library silently drops a line that exceeds its limit, and the call that the line answers would wait until its
+//! timeout. Therefore the length of each line is measured here, and after such an answer an error is inserted in its
 //! place.
 
 use std::{
@@ -25,26 +25,26 @@ use tokio::{
     time::timeout,
 };
 
-/// Bytes of one message that are read.
+/// Maximum bytes of one message.
 pub(super) const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Code of the error in an answer's place; none of the protocol's own.
+/// Code of the error that replaces an answer; not one of the protocol's own codes.
 pub(super) const TOO_LARGE: i32 = -32_077;
-/// Bytes of a line in which its members in front of the result stand.
+/// Bytes of a line that contain the members before the result.
 const HEAD_BYTES: usize = 512;
-/// Bytes of a line in which its members behind the result stand.
+/// Bytes of a line that contain the members after the result.
 const TAIL_BYTES: usize = 256;
-/// Bytes that are read at once.
+/// Bytes per read.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// How long a child may take to end after its input has, and after a signal.
+/// How long a child may take to exit after its input was closed, and after a signal.
 const END_MS_MAX: u64 = 3_000;
 
-/// The child and the way to it.
+/// The child and its streams.
 pub(super) struct ChildTransport {
     child: Child,
     messages: AsyncRwTransport<RoleClient, Measured<ChildStdout>, ChildStdin>,
 }
 
-/// Starts a program as a server, with its standard error.
+/// Starts a program as a server; also returns its standard error.
 pub(super) fn start(mut command: Command) -> io::Result<(ChildTransport, Option<ChildStderr>)> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn()?;
@@ -60,14 +60,14 @@ impl ChildTransport {
         timeout(Duration::from_millis(END_MS_MAX), self.child.wait()).await.is_ok()
     }
 
-    /// As the protocol has it: its input ends; then a signal; then it is killed.
+    /// As the protocol specifies: its input is closed; then it gets a signal; then it is killed.
     async fn end(&mut self) -> io::Result<()> {
         self.messages.close().await?;
         if self.has_ended().await {
             return Ok(());
         }
         if let Some(pid) = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
-            // One that has just ended is gone for the next line, too.
+            // If it has just exited, the next line detects that, too.
             if kill_process(pid, Signal::TERM).is_ok() && self.has_ended().await {
                 return Ok(());
             }
@@ -95,18 +95,18 @@ impl Transport<RoleClient> for ChildTransport {
     }
 }
 
-/// Hands on what it reads, and behind a line that is too long the error that answers in its place.
+/// Forwards what it reads, and after an overlong line the error that replaces it as an answer.
 struct Measured<R> {
     inner: R,
     chunk: Box<[u8]>,
-    /// What of the chunk was not handed on yet.
+    /// The part of the chunk that is not yet forwarded.
     left: std::ops::Range<usize>,
     line: Line,
-    /// What is handed on before anything else.
+    /// Forwarded before anything else.
     own: Vec<u8>,
 }
 
-/// The line that is passing by.
+/// The line that is currently being read.
 #[derive(Default)]
 struct Line {
     bytes: usize,
@@ -124,7 +124,7 @@ impl Line {
         self.tail.drain(..surplus);
     }
 
-    /// The error in its place, where the line was an answer and too long.
+    /// The error that replaces the line, if the line is an answer and too long.
     fn error(&self) -> Option<Vec<u8>> {
         if self.bytes <= MESSAGE_BYTES_MAX {
             return None;
@@ -136,7 +136,7 @@ impl Line {
     }
 }
 
-/// The request that an answer is to, by its beginning and its end: between them is only the result.
+/// The id of the request that a line answers, found in its first and last bytes: between them is only the result.
 fn answered(head: &str, tail: &str) -> Option<Value> {
     let mut id = None;
     let mut rest = head.trim_start().strip_prefix('{')?;
@@ -145,7 +145,7 @@ fn answered(head: &str, tail: &str) -> Option<Value> {
         rest = after.trim_start().strip_prefix(':')?;
         match key.as_str() {
             "result" => break,
-            // A request or a notification: its number is one of the server's own.
+            // A request or a notification: its id is one of the server's own.
             "method" => return None,
             _ => {}
         }
@@ -156,7 +156,8 @@ fn answered(head: &str, tail: &str) -> Option<Value> {
         rest = after.trim_start().strip_prefix(',')?;
     }
     let behind = || {
-        // Of the whole line only the last brace is left away, so that no object within the result is taken for it.
+        // Only the last brace of the line is skipped, so that no object within the result is mistaken for the message
+        // itself.
         let members = tail.trim_end().strip_suffix('}')?;
         let (_, members) = members.rsplit_once("\"id\"")?;
         let (id, after) = next::<Value>(members.trim_start().strip_prefix(':')?)?;
@@ -165,7 +166,7 @@ fn answered(head: &str, tail: &str) -> Option<Value> {
     id.or_else(behind).filter(|id| id.is_number() || id.is_string())
 }
 
-/// The first value of a text, and what is behind it.
+/// The first value of a text, and the rest of the text.
 fn next<T: serde::de::DeserializeOwned>(text: &str) -> Option<(T, &str)> {
     let mut values = Deserializer::from_str(text).into_iter::<T>();
     let value = values.next()?.ok()?;
@@ -193,7 +194,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Measured<R> {
             this.left = 0..chunk.filled().len();
         }
         let left = &this.chunk[this.left.clone()];
-        // Up to the end of a line, so that what belongs behind it comes right there.
+        // Up to the end of a line, so that an error after the line can be inserted right there.
         let end = left.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
         let count = end.unwrap_or(left.len()).min(out.remaining());
         let bytes = &left[..count];
@@ -224,7 +225,7 @@ mod tests {
             // An object within the result.
             (r#"{"result":{"content":["#, r#""id":7}}"#, None),
             (r#"{"result":{"content":["#, r#""id":7},"jsonrpc":"2.0"}"#, None),
-            // What the server asks has a number of the server's own.
+            // Requests of the server have ids of the server's own.
             (r#"{"jsonrpc":"2.0","id":5,"method":"sampling/createMessage","params":{"#, r#""id":5}"#, None),
             (r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"#, r#""id":5}"#, None),
             (r#"{"jsonrpc":"2.0","id":null,"result":{"#, "x", None),

@@ -1,4 +1,4 @@
-//! From a server's words to the house's: definitions and results.
+//! Converts a server's definitions and results into the gateway's types.
 
 use gateway_core::vocab::{Attachment, ErrorCode, Phrases, ToolFlags, ToolResult, ToolSpec};
 use rmcp::model::{CallToolResult, ContentBlock, Tool};
@@ -11,13 +11,13 @@ use crate::{
     reply::cut,
 };
 
-/// Bytes of all attachments of a result: some photos; they stay in memory until the turn ends.
+/// Maximum bytes of all attachments of a result: a few photos; they stay in memory until the turn ends.
 const ATTACHMENTS_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Language of the templates that a configuration gives to a tool.
+/// Language of the templates that are configured for a tool.
 const LANGUAGE: &str = "en";
 
-/// A definition under its full name. What could not be carried over is added to `lost`.
+/// A definition under its full name. Parts that cannot be represented are added to `lost`.
 pub(super) fn spec(server: &Server, tool: &Tool, lost: &mut Vec<String>) -> ToolSpec {
     let title = tool.title.as_deref().or_else(|| tool.annotations.as_ref()?.title.as_deref());
     let described = tool.description.as_deref().filter(|text| !text.trim().is_empty());
@@ -27,8 +27,8 @@ pub(super) fn spec(server: &Server, tool: &Tool, lost: &mut Vec<String>) -> Tool
     }
     let hint = |pick: fn(&rmcp::model::ToolAnnotations) -> Option<bool>| tool.annotations.as_ref().and_then(pick);
     let read_only = hint(|hints| hints.read_only_hint) == Some(true);
-    // The protocol's default is "destructive"; a question before every call of every server that
-    // says nothing would teach the wearer to say yes without listening.
+    // The protocol's default is "destructive". Asking before every call of every server without annotations would train
+    // the wearer to approve without listening.
     let destructive = !read_only && hint(|hints| hints.destructive_hint) == Some(true);
     let idempotent = hint(|hints| hints.idempotent_hint) == Some(true);
     let hinted = Hints { read_only, destructive, idempotent, slow: false }.flags();
@@ -58,13 +58,13 @@ pub(super) fn spec(server: &Server, tool: &Tool, lost: &mut Vec<String>) -> Tool
         clients: server.clients.clone().or(said.clients),
         timeout_ms: server.timeout_ms.or(said.timeout_ms),
         category: said.category.or_else(|| Some("mcp".to_owned())),
-        // No server starts the apps of others.
+        // A server cannot start apps.
         app: None,
         ..said
     }
 }
 
-/// What only our own extensions say, under `_meta.mentraExtensions`: phrases, guidance, limits.
+/// Fields of the gateway's own extensions, under `_meta.mentraExtensions`: phrases, guidance, limits.
 fn extensions(server: &Server, tool: &Tool, lost: &mut Vec<String>) -> ToolSpec {
     let Some(said) = tool.meta.as_ref().and_then(|meta| meta.0.get("mentraExtensions")) else {
         return ToolSpec::default();
@@ -89,7 +89,7 @@ fn extensions(server: &Server, tool: &Tool, lost: &mut Vec<String>) -> ToolSpec 
     }
 }
 
-/// A result: text for the model, structure as data, everything else as attachments.
+/// Converts a result: text for the model, structured content as data, everything else as attachments.
 pub(super) fn result(result: CallToolResult) -> ToolResult {
     let mut out = ToolResult::default();
     let mut texts = Vec::new();
@@ -108,7 +108,7 @@ pub(super) fn result(result: CallToolResult) -> ToolResult {
         let bytes = match &attachment {
             Attachment::Image { data, .. } | Attachment::Audio { data, .. } => data.len(),
             Attachment::Resource { block } => {
-                // A text that a server sends as a resource is still for the model to read.
+                // Text that a server sends as a resource is passed to the model as text.
                 let text = block.pointer("/resource/text").and_then(Value::as_str);
                 texts.extend(text.map(str::to_owned));
                 block.to_string().len()
@@ -138,7 +138,7 @@ pub(super) fn result(result: CallToolResult) -> ToolResult {
     out
 }
 
-/// What the model is told of parts that it is not given.
+/// A note for the model about the parts that it does not get.
 fn attached(attachments: &[Attachment]) -> String {
     let mut kinds: Vec<&str> = attachments
         .iter()

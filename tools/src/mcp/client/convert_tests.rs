@@ -1,4 +1,4 @@
-//! Annotations to flags, content blocks to results.
+//! Conversion of annotations to flags and of content blocks to results.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The task that keeps one server: connect, list, register, listen, and again.
+//! The task that maintains one server: connect, list, register, listen for changes, and reconnect.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,24 +25,24 @@ use crate::{
 
 /// First pause after a failure.
 const PAUSE_MS_MIN: u64 = 500;
-/// Longest pause after many failures.
+/// Maximum pause after repeated failures.
 const PAUSE_MS_MAX: u64 = 60_000;
-/// A server that has held for so long starts again without a pause.
+/// A server whose connection lasted this long is restarted without a pause.
 const STEADY_MS: u64 = 30_000;
-/// Lists are asked for at most once in this time: a server that floods is not followed.
+/// Minimum interval between requests for lists: a server that floods with changes is not followed more often.
 const LIST_PAUSE_MS: u64 = 100;
-/// Pause before changes are subscribed to again.
+/// Pause before the subscription to changes is renewed.
 const LOST_PAUSE_MS: u64 = 1_000;
-/// How long taking leave may take: a child is asked by its input's end, then by a signal, then killed.
+/// How long closing may take: a child's input is closed, then it gets a signal, then it is killed.
 const CLOSE_MS_MAX: u64 = 8_000;
-/// How long a list may take.
+/// Timeout of a list request.
 const LIST_MS_MAX: u64 = 20_000;
-/// How long the last lines of a server that has ended may take to arrive.
+/// How long the last log lines of an exited server may take to arrive.
 const LAST_WORDS_MS: u64 = 200;
-/// Why a server is down that its operator starts anew.
+/// Reason shown for a server that is down because its operator restarts it.
 const RESTARTED: &str = "it is started anew";
 
-/// Keeps a server until `stop`.
+/// Maintains a server until `stop`.
 pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop: CancellationToken) {
     let name = server.config.name.clone();
     let pauses = || {
@@ -73,7 +73,7 @@ pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop:
                 why
             }
             Ok(Err(why)) => {
-                // The other way round next time.
+                // Try the other mode next time.
                 legacy = !legacy;
                 why
             }
@@ -85,7 +85,7 @@ pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop:
             if why != RESTARTED {
                 now.last_down = Some((why.clone(), now.since));
             }
-            // One that was up has told so before.
+            // If it was up before, its end has already been logged.
             now.attempts += u64::from(!went_up);
         });
         if stop.is_cancelled() {
@@ -113,7 +113,7 @@ impl Now {
     }
 
     fn go(&mut self, state: State) {
-        // Down for another reason is still down.
+        // A different reason does not change that the server is down.
         if std::mem::discriminant(&self.state) != std::mem::discriminant(&state) {
             self.since = Instant::now();
         }
@@ -121,7 +121,7 @@ impl Now {
     }
 }
 
-/// Until the connection ends: why it did, and whether it had held.
+/// Runs until the connection ends; returns the reason, and whether the connection was stable.
 async fn serve(
     server: &Arc<Downstream>,
     mut running: Running,
@@ -159,7 +159,7 @@ async fn serve(
             Ok(Err(error)) => break format!("it does not list what it has: {error}"),
             Err(_elapsed) => break "listing what it has took too long".to_owned(),
         }
-        // Changes during the pause are seen after it, together.
+        // Changes during the pause are handled together after it.
         sleep(Duration::from_millis(LIST_PAUSE_MS)).await;
         let changed = loop {
             tokio::select! {
@@ -193,13 +193,13 @@ async fn serve(
 }
 
 async fn watch_end(link: &Link) {
-    // The library tells a closed transport only to those who ask.
+    // The library reports a closed transport only on request.
     while !link.peer.is_transport_closed() {
         sleep(Duration::from_millis(LIST_PAUSE_MS)).await;
     }
 }
 
-/// Since 2026-07-28 changes are told only to those who subscribe.
+/// Since 2026-07-28 changes are only sent to subscribers.
 async fn subscribe(link: &Link) -> Option<Subscription> {
     if !link.is_modern() {
         return None;
@@ -207,12 +207,12 @@ async fn subscribe(link: &Link) -> Option<Subscription> {
     let filter = SubscriptionFilter::builder().tools_list_changed().prompts_list_changed().resources_list_changed();
     match timeout(Duration::from_millis(LIST_MS_MAX), link.peer.listen(filter.build())).await {
         Ok(Ok(subscription)) => Some(subscription),
-        // It has no changes to tell.
+        // It does not announce changes.
         Ok(Err(_)) | Err(_) => None,
     }
 }
 
-/// Waits for a change; for ever where none is told.
+/// Waits for a change; indefinitely if none is announced.
 async fn next_change(subscription: &mut Option<Subscription>) -> bool {
     let Some(open) = subscription else {
         return std::future::pending().await;
@@ -225,7 +225,7 @@ async fn next_change(subscription: &mut Option<Subscription>) -> bool {
         )) => true,
         Ok(Some(_)) => false,
         Ok(None) | Err(_) => {
-            // A stream that broke, or a reader that fell behind, has missed something.
+            // After a broken stream, or if the reader lagged behind, changes may have been missed.
             let lost = !matches!(open.end(), Some(SubscriptionEnd::Graceful(_)));
             *subscription = None;
             lost
@@ -236,14 +236,14 @@ async fn next_change(subscription: &mut Option<Subscription>) -> bool {
 async fn list(server: &Downstream, link: &Link) -> Result<Offers, rmcp::ServiceError> {
     let tools = link::tools(&link.peer).await?;
     let wanted = tools.into_iter().filter(|tool| server.config.wants(&tool.name));
-    // Prompts and resources are extras: a server that stumbles over them still has its tools.
+    // Prompts and resources are optional: a server that fails to list them still offers its tools.
     let prompts = if link.has_prompts { link::prompts(&link.peer).await.unwrap_or_default() } else { Vec::new() };
     let (resources, templates) = if link.has_resources {
         (link::resources(&link.peer).await.unwrap_or_default(), link::templates(&link.peer).await.unwrap_or_default())
     } else {
         Default::default()
     };
-    // A server that quotes its key in a description must not bring it into prompts, nor to clients.
+    // If a server quotes its key in a description, the key must not get into prompts or to clients.
     let secrets = &server.secrets;
     let wanted = wanted.filter_map(|tool| secrets.blotted(tool));
     Ok(Offers {
@@ -254,7 +254,7 @@ async fn list(server: &Downstream, link: &Link) -> Result<Offers, rmcp::ServiceE
     })
 }
 
-/// Registers what is new.
+/// Registers what has changed.
 fn take(server: &Arc<Downstream>, link: &Arc<Link>, offers: Offers, registry: &Registry) {
     let (mut prompts, mut resources, mut tools) = (false, false, false);
     server.now.send_modify(|now| {
@@ -273,17 +273,17 @@ fn take(server: &Arc<Downstream>, link: &Arc<Link>, offers: Offers, registry: &R
     if tools {
         register(server, offers.tools.values(), registry);
     }
-    // Not before its tools are offered: whoever sees it up may call them.
+    // Not before its tools are offered: once the server is shown as up, its tools can be called.
     server.now.send_modify(|now| {
         now.attempts += u64::from(!now.is_up());
         now.go(State::Up(link.version.to_string()));
     });
 }
 
-/// Losses of one server that are kept for people: nobody reads more.
+/// Maximum reported losses of one server: more would not be read.
 const LOST_MAX: usize = 100;
 
-/// Offers the tools; what is wrong with one does not keep the others out.
+/// Registers the tools; a problem of one does not affect the others.
 fn register<'a>(server: &Arc<Downstream>, tools: impl Iterator<Item = &'a Tool>, registry: &Registry) {
     let name = &server.config.name;
     let mut named: Vec<(ToolSpec, String)> = Vec::new();

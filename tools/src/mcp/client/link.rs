@@ -1,4 +1,4 @@
-//! One connection to a server: how it is opened, and what it lists.
+//! One connection to a server: opening it, and listing what the server offers.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -25,11 +25,11 @@ use crate::mcp::config::Reach;
 
 /// How long a server may take from its start to its first answer; `npx` may have to download it.
 pub(super) const CONNECT_MS_MAX: u64 = 60_000;
-/// Tools, prompts, resources or templates that are taken of one server, each.
+/// Maximum tools, prompts, resources and templates that are accepted from one server, each.
 const LISTED_MAX: usize = 2_000;
-/// Bytes of one line of a child's log.
+/// Maximum bytes of one line of a child's log.
 const LOG_LINE_BYTES_MAX: u64 = 4 * 1024;
-/// What a child inherits of the gateway's environment, which may hold keys of others.
+/// Environment variables that a child inherits; the others may contain keys of third parties.
 const INHERITED: [&str; 12] = [
     "PATH",
     "HOME",
@@ -45,12 +45,12 @@ const INHERITED: [&str; 12] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// A connection that has answered.
+/// An established connection.
 pub(super) struct Link {
     pub(super) peer: Peer<RoleClient>,
     pub(super) routes: Arc<Routes>,
     pub(super) changed: Arc<Changed>,
-    /// The revision agreed on.
+    /// The negotiated protocol revision.
     pub(super) version: ProtocolVersion,
     pub(super) has_prompts: bool,
     pub(super) has_resources: bool,
@@ -59,7 +59,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Whether requests carry everything themselves (2026-07-28 and later).
+    /// Whether requests are self-contained (2026-07-28 and later).
     pub(super) fn is_modern(&self) -> bool {
         !self.version.has_initialize()
     }
@@ -67,8 +67,8 @@ impl Link {
 
 pub(super) type Running = RunningService<RoleClient, Handler>;
 
-/// Opens a connection. `legacy`: without asking first whether the server speaks 2026-07-28; some
-/// stumble over the question.
+/// Opens a connection. `legacy`: without first probing whether the server supports 2026-07-28; some servers fail on the
+/// probe.
 pub(super) async fn open(server: &Arc<Downstream>, legacy: bool) -> Result<(Running, Arc<Link>), String> {
     let (routes, changed) = (Arc::new(Routes::default()), Arc::new(Changed::default()));
     let handler = Handler {
@@ -100,7 +100,8 @@ pub(super) async fn open(server: &Arc<Downstream>, legacy: bool) -> Result<(Runn
     };
     let running = running.map_err(|error| format!("it did not answer as an MCP server: {error}"))?;
     let peer = running.peer().clone();
-    // Lists are kept by us and asked for again when they change; what one caller read is not for another.
+    // The gateway caches lists itself and requests them again when they change; the library must not share what it read
+    // for one caller with another.
     peer.set_response_cache_config(ClientCacheConfig::disabled().with_serve_stale_on_error(false)).await;
     let info = peer.peer_info().ok_or("it said nothing about itself")?;
     let capabilities = &info.capabilities;
@@ -131,7 +132,7 @@ fn start(reach: &Reach) -> Result<(ChildTransport, Option<ChildStderr>), String>
     child::start(child).map_err(|error| format!("cannot start `{command}`: {error}; is it installed, and in PATH?"))
 }
 
-/// A child's log, line by line.
+/// Reads a child's log line by line.
 async fn log(server: Arc<Downstream>, stderr: ChildStderr) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
@@ -149,7 +150,7 @@ async fn log(server: Arc<Downstream>, stderr: ChildStderr) {
 }
 
 fn http_client() -> Result<reqwest::Client, String> {
-    // A redirect to another host would hand it our headers.
+    // A redirect to another host would send our headers there.
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(Duration::from_secs(10))
@@ -170,7 +171,7 @@ fn http(
     Ok(StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom).max_sse_event_size(MESSAGE_BYTES_MAX))
 }
 
-/// All pages of a list, up to the limit.
+/// Reads all pages of a list, up to the limit.
 macro_rules! pages {
     ($name:ident, $list:ident, $field:ident, $item:ty) => {
         pub(super) async fn $name(peer: &Peer<RoleClient>) -> Result<Vec<$item>, ServiceError> {
@@ -178,7 +179,7 @@ macro_rules! pages {
             let mut cursor = None;
             loop {
                 let page = peer.$list(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
-                // A server that gives empty pages for ever is left, too.
+                // A server that returns empty pages indefinitely is also stopped here.
                 let empty = page.$field.is_empty();
                 items.extend(page.$field);
                 cursor = page.next_cursor;

@@ -1,7 +1,7 @@
-//! Downstream MCP servers: their tools become everybody's.
+//! Downstream MCP servers: their tools are offered to all clients of the gateway.
 //!
-//! One task keeps each server: it connects, lists, registers, listens for changes, and starts again
-//! after a failure, with growing pauses. Nothing waits for a server but the calls to it.
+//! One task maintains each server: it connects, lists, registers, listens for changes, and reconnects after a failure,
+//! with growing pauses. Only calls to a server wait for it.
 
 mod ask;
 mod call;
@@ -31,13 +31,13 @@ use self::{link::Link, words::Words};
 use super::{config::Server, uris::Prefixes};
 use crate::{registry::Registry, secret::Secrets};
 
-/// News that wait for a slow reader; one that falls behind lists everything again.
+/// Change notifications that are buffered for a slow reader; a reader that lags behind lists everything again.
 const NEWS_MAX: usize = 256;
 
-/// How long taking leave of all servers may take; a single one has eight seconds.
+/// How long closing all servers may take; a single one has eight seconds.
 const STOP_MS_MAX: u64 = 10_000;
 
-/// What has changed at a server.
+/// A change at a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     /// Its prompts.
@@ -53,7 +53,7 @@ pub(crate) enum News {
     },
 }
 
-/// What a server offers beside tools, as it was last told.
+/// What a server offers in addition to tools, as last listed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offers {
     pub(crate) tools: Arc<BTreeMap<String, Tool>>,
@@ -62,34 +62,34 @@ pub(crate) struct Offers {
     pub(crate) templates: Arc<Vec<ResourceTemplate>>,
 }
 
-/// How long a server that is restarted may take to say how it went: as long as one attempt.
+/// How long a restarted server may take to report its state: as long as one connection attempt.
 const RESTART_MS_MAX: u64 = link::CONNECT_MS_MAX + 10_000;
 
-/// How a server is at this moment.
+/// The current state of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// No attempt has ended yet.
+    /// No connection attempt has ended yet.
     Starting,
-    /// It answers; with its protocol revision.
+    /// It is connected; with its protocol revision.
     Up(String),
-    /// It does not; why.
+    /// It is not connected; with the reason.
     Down(String),
 }
 
-/// A server, for its operator.
+/// The status of a server, for its operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Name in the configuration.
     pub name: String,
-    /// How it is.
+    /// Its state.
     pub state: State,
-    /// Since when.
+    /// Since when it has been in this state.
     pub since: Duration,
-    /// Tools that it offers, or offered last.
+    /// Number of tools that it offers, or offered last.
     pub tools: usize,
-    /// Why it was down last, and how long ago that was told.
+    /// Why it was last down, and how long ago that was reported.
     pub last_down: Option<(String, Duration)>,
-    /// The last call that failed, why, and how long ago.
+    /// The last failed call: the tool, the reason, and how long ago.
     pub last_failure: Option<(String, Duration)>,
 }
 
@@ -97,7 +97,7 @@ pub struct Status {
 pub(crate) struct Downstream {
     pub(crate) config: Server,
     now: Sender<Now>,
-    /// The operator wants it started anew.
+    /// Signals that the operator restarts it.
     restart: Notify,
     words: Words,
     last_failure: Mutex<Option<(String, Instant)>>,
@@ -110,7 +110,7 @@ pub(crate) struct Downstream {
 struct Now {
     state: State,
     since: Instant,
-    /// Attempts to reach it that came to an end, good or bad.
+    /// Number of completed connection attempts, successful or not.
     attempts: u64,
     last_down: Option<(String, Instant)>,
     link: Option<Arc<Link>>,
@@ -164,7 +164,7 @@ impl Downstream {
         }
     }
 
-    /// Tells in the log what the server said of a failure of its own: its last lines after the first `count`.
+    /// Logs what the server wrote about a failure of its own: its last lines after the first `count`.
     fn tell_words(&self, count: u64) {
         for line in self.words.tell(count) {
             tracing::warn!(server = self.config.name, "{line}");
@@ -182,8 +182,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Starts to keep these servers and returns at once; their tools appear in the registry as they
-    /// answer. `flatten` is exposed to MCP clients unrenamed.
+    /// Starts to maintain these servers and returns at once; their tools appear in the registry as the servers respond.
+    /// `flatten` is exposed to MCP clients unrenamed.
     pub fn start(configs: Vec<Server>, flatten: Option<String>, registry: &Arc<Registry>) -> Arc<Self> {
         let (news, _) = broadcast::channel(NEWS_MAX);
         let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
@@ -198,35 +198,35 @@ impl Pool {
         Arc::new(Self { servers, prefixes: Prefixes::new(names, flatten), news, stop, tracker })
     }
 
-    /// Each server's name and state, in the order of names.
+    /// Name and state of each server, in order of name.
     pub fn states(&self) -> Vec<(String, State)> {
         self.servers.iter().map(|(name, server)| (name.clone(), server.state())).collect()
     }
 
-    /// Each server, in the order of names.
+    /// Status of each server, in order of name.
     pub fn statuses(&self) -> Vec<Status> {
         self.servers.values().map(|server| server.status()).collect()
     }
 
-    /// What a server said lately on its standard error and in its log, oldest first, and how long ago each line came;
-    /// `None`: there is no such server.
+    /// Recent lines of a server's standard error and log, oldest first, with the age of each line; `None`: there is no
+    /// such server.
     pub fn words(&self, name: &str) -> Option<Vec<(Duration, String)>> {
         self.servers.get(name).map(|server| server.words.all())
     }
 
-    /// Starts a server anew, and answers how it is when that has succeeded or failed; `None`: there is no such server.
+    /// Restarts a server, and returns its status once that has succeeded or failed; `None`: there is no such server.
     pub async fn restart(&self, name: &str) -> Option<Status> {
         let server = self.servers.get(name)?;
         let mut now = server.now.subscribe();
         let before = now.borrow_and_update().attempts;
         server.restart.notify_one();
         let ended = now.wait_for(|now| now.attempts > before);
-        // One that takes longer is told as it is.
+        // If it takes longer, the current status is returned.
         drop(timeout(Duration::from_millis(RESTART_MS_MAX), ended).await);
         Some(server.status())
     }
 
-    /// Takes leave of all servers; children have ended when this returns, or will be killed.
+    /// Closes all servers; when this returns, children have exited or will be killed.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.tracker.close();

@@ -1,4 +1,4 @@
-//! Which of a server's messages belongs to which call.
+//! Assigns a server's messages to calls.
 
 #![expect(deprecated, reason = "revisions before 2026-07-28 have sampling, roots and logging")]
 
@@ -25,10 +25,10 @@ struct Active {
     behalf: OnBehalf,
 }
 
-/// The calls under way on one connection.
+/// The pending calls of one connection.
 #[derive(Default)]
 pub(super) struct Routes {
-    /// Held from sending a request until it stands in `active`: what belongs to it waits here.
+    /// Held while a request is sent, until it is in `active`: messages that belong to it wait for this lock.
     pub(super) gate: tokio::sync::Mutex<()>,
     active: Mutex<Vec<Active>>,
 }
@@ -47,8 +47,8 @@ impl Routes {
         lock(&self.active).iter().find(|active| active.token == *token).map(|active| active.behalf.clone())
     }
 
-    /// Whose call a message of the server is about. A transport with one stream for everything says
-    /// nothing about it; then it is clear only while a single call is under way.
+    /// The call that a message of the server belongs to. A transport with one stream for everything does not contain
+    /// this information; the call is then only known while a single call is pending.
     async fn by_origin(&self, origin: Option<&InboundStreamOrigin>) -> Option<OnBehalf> {
         drop(self.gate.lock().await);
         let active = lock(&self.active);
@@ -64,7 +64,7 @@ impl Routes {
     }
 }
 
-/// Lists that have to be asked for again.
+/// Lists that have to be requested again.
 #[derive(Default)]
 pub(super) struct Changed {
     pub(super) notify: Notify,
@@ -72,7 +72,7 @@ pub(super) struct Changed {
 
 /// The gateway as a server's client.
 pub(super) struct Handler {
-    /// Weak: its task ends the connection, and the connection has this.
+    /// Weak, because its task closes the connection, and the connection holds this object.
     pub(super) server: Weak<Downstream>,
     pub(super) routes: Arc<Routes>,
     pub(super) changed: Arc<Changed>,
@@ -162,7 +162,7 @@ impl ClientHandler for Handler {
         params: ResourceUpdatedNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        // Nobody listens: nothing to tell.
+        // There are no listeners.
         if let Some(server) = self.server.upgrade() {
             drop(self.news.send(News::Updated { server: server.config.name.clone(), uri: params.uri }));
         }

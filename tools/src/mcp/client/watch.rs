@@ -1,4 +1,4 @@
-//! Resources whose changes somebody wants to be told.
+//! Resources with subscribers for their changes.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Downstream, News, link::Link, lock};
 
-/// Resources of one server that are watched at once.
+/// Maximum watched resources of one server.
 const WATCHED_MAX: usize = 256;
 
-/// A resource that somebody watches.
+/// A resource with at least one subscriber.
 pub(super) struct Watched {
     count: usize,
     stop: CancellationToken,
 }
 
 impl Downstream {
-    /// One more wants to be told of changes. `false`: too many resources are watched.
+    /// Adds a subscriber. `false`: too many resources are watched.
     pub(crate) async fn watch(&self, uri: &str) -> bool {
         let stop = {
             let mut watched = lock(&self.watched);
@@ -35,7 +35,7 @@ impl Downstream {
         true
     }
 
-    /// One less.
+    /// Removes a subscriber.
     pub(crate) async fn unwatch(&self, uri: &str) {
         let last = {
             let mut watched = lock(&self.watched);
@@ -57,7 +57,7 @@ impl Downstream {
     }
 }
 
-/// After a new connection: everything that is watched, once more.
+/// Subscribes to all watched resources again, after a new connection.
 pub(super) async fn again(server: &Arc<Downstream>, link: &Arc<Link>) {
     let watched: Vec<(String, CancellationToken)> =
         lock(&server.watched).iter().map(|(uri, watched)| (uri.clone(), watched.stop.clone())).collect();

@@ -1,5 +1,5 @@
-//! What a server says beside its answers: its standard error, and its log. The newest lines are kept for its operator,
-//! and those of a failure are told in the gateway's own log.
+//! What a server writes in addition to its answers: its standard error, and its log. The newest lines are kept for its
+//! operator, and those of a failure are written to the gateway's own log.
 
 use std::{
     collections::VecDeque,
@@ -11,13 +11,13 @@ use tokio::time::Instant;
 
 use crate::{reply::cut, secret::Secrets};
 
-/// Lines of one server that are kept.
+/// Maximum lines kept of one server.
 const KEPT_MAX: usize = 200;
-/// Bytes of a line that are kept.
+/// Maximum bytes kept of a line.
 const LINE_BYTES_MAX: usize = 1_024;
-/// Lines that are told of one failure: the end of a traceback.
+/// Maximum lines logged for one failure: the end of a traceback.
 const TOLD_MAX: usize = 20;
-/// Lines that are told in a minute: a server that fails with every call does not fill the disk.
+/// Maximum lines logged per minute: a server that fails with every call must not fill the disk.
 const TOLD_PER_MIN: usize = 60;
 
 /// The newest lines.
@@ -27,16 +27,16 @@ pub(crate) struct Words(Mutex<Kept>);
 #[derive(Default)]
 struct Kept {
     lines: VecDeque<(Instant, String)>,
-    /// Lines that came so far.
+    /// Number of lines received so far.
     count: u64,
-    /// Lines up to this one were told.
+    /// Lines up to this one have been logged.
     told: u64,
-    /// The minute that is under way, and what was told in it.
+    /// The current minute, and the number of lines logged in it.
     minute: Option<(Instant, usize)>,
 }
 
 impl Words {
-    /// Keeps a line.
+    /// Stores a line.
     pub(super) fn push(&self, line: &str, secrets: &Secrets) {
         let mut line = cut(line.trim_end(), LINE_BYTES_MAX);
         if line.is_empty() {
@@ -51,12 +51,13 @@ impl Words {
         kept.count += 1;
     }
 
-    /// How many lines came so far: a failure's own are those after it.
+    /// The number of lines received so far: those of a failure come after it.
     pub(super) fn count(&self) -> u64 {
         self.kept().count
     }
 
-    /// The last lines after the first `count` that were not told before, as many as may be told now; they count as told.
+    /// The last lines after the first `count` that were not logged before, up to the limit per minute; marks them as
+    /// logged.
     pub(super) fn tell(&self, count: u64) -> Vec<String> {
         let mut kept = self.kept();
         let now = Instant::now();
@@ -69,7 +70,7 @@ impl Words {
         lines
     }
 
-    /// All that is kept, oldest first: how long ago each line came, and the line.
+    /// All stored lines, oldest first: the age of each line, and the line.
     pub(super) fn all(&self) -> Vec<(Duration, String)> {
         let now = Instant::now();
         self.kept().lines.iter().map(|(at, line)| (now - *at, line.clone())).collect()

@@ -1,4 +1,4 @@
-//! What has changed, told to those who want to know.
+//! Change notifications for clients.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::Hub;
 use crate::mcp::client::News;
 
-/// Resources that a session watches: server and its own URI.
+/// Resources that a session watches: server and the server's own URI.
 pub(super) type Watched = Mutex<BTreeSet<(String, String)>>;
 
 /// A change.
@@ -27,7 +27,7 @@ enum Change {
     Updated(String, String),
 }
 
-/// The changes of everything, from now on.
+/// All changes from now on.
 struct Changes {
     tools: tokio::sync::watch::Receiver<u64>,
     switches: tokio::sync::watch::Receiver<u64>,
@@ -46,7 +46,7 @@ impl Changes {
             Ok(()) = self.switches.changed() => Some(Change::Tools),
             news = self.news.recv() => match news {
                 Ok(News::Prompts) => Some(Change::Prompts),
-                // Whoever fell behind looks at the resources again: they are what floods.
+                // A receiver that lagged behind assumes changed resources, since these are the frequent changes.
                 Ok(News::Resources) | Err(RecvError::Lagged(_)) => Some(Change::Resources),
                 Ok(News::Updated { server, uri }) => Some(Change::Updated(server, uri)),
                 Err(RecvError::Closed) => None,
@@ -55,8 +55,7 @@ impl Changes {
     }
 }
 
-/// Tells a session of a revision before 2026-07-28 everything, until it ends; then forgets what it
-/// watched.
+/// Sends all changes to a session of a revision before 2026-07-28, until it ends; then removes its watched resources.
 pub(super) async fn tell_session(hub: &Hub, peer: Peer<RoleServer>, watched: &Watched, ended: CancellationToken) {
     let mut changes = Changes::of(hub);
     let told = async {
@@ -91,7 +90,7 @@ pub(super) async fn tell_session(hub: &Hub, peer: Peer<RoleServer>, watched: &Wa
     }
 }
 
-/// Tells a subscription of 2026-07-28 what it asked for, until it is cancelled.
+/// Sends a subscription of 2026-07-28 the requested changes, until it is cancelled.
 pub(super) async fn tell_subscription(hub: &Hub, context: &SubscriptionContext) {
     let mut changes = Changes::of(hub);
     let (accepted, sink) = (context.accepted(), context.sink());

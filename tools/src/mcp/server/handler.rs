@@ -1,4 +1,4 @@
-//! One client's session: each request of the protocol, in a few lines.
+//! One client's session: a handler for each request of the protocol.
 
 #![expect(deprecated, reason = "revisions before 2026-07-28 have logging and subscriptions to resources")]
 
@@ -34,14 +34,14 @@ use super::{
 };
 use crate::{call::CallContext, executor::arguments_hash, mcp::client::OnBehalf, source::Source};
 
-/// Time of a call whose tool sets none: a client of this protocol may wait longer than a wearer.
+/// Timeout of a call whose tool declares none: an MCP client may wait longer than a wearer.
 const CALL_MS_DEFAULT: u64 = 120_000;
-/// Time of the other requests to downstream servers.
+/// Timeout of the other requests to downstream servers.
 const REQUEST_MS_MAX: u64 = 60_000;
-/// Resources that one session watches.
+/// Maximum resources that one session watches.
 const WATCHED_MAX: usize = 64;
 
-/// One client's session; a request of 2026-07-28 is a session by itself.
+/// One client's session; a request of 2026-07-28 is a session of its own.
 pub(crate) struct Session {
     endpoint: Arc<Endpoint>,
     level: Mutex<Option<LoggingLevel>>,
@@ -57,7 +57,7 @@ impl Session {
         Self { endpoint, level: Mutex::default(), watched: Arc::default(), ended, _end: guard }
     }
 
-    /// Runs what a request wishes for, or goes on with a call that its answers were missing for.
+    /// Starts the requested call, or continues a call that waited for the answers in the request.
     async fn converse<F>(
         &self,
         context: &RequestContext<RoleServer>,
@@ -79,7 +79,7 @@ impl Session {
                         drop(waiting.question.reply.send(answers));
                         waiting.call
                     }
-                    // Something is missing: the same question once more.
+                    // An answer is missing: the same question is sent again.
                     None => return self.park(waiting).map(Err),
                 }
             }
@@ -117,7 +117,7 @@ impl Session {
         Ok(line::input_required(&requests, handle))
     }
 
-    /// The least severe level of logs for a request: since 2026-07-28 only where it says so.
+    /// The least severe log level for a request: since 2026-07-28 only if the request sets it.
     fn log_level(&self, context: &RequestContext<RoleServer>) -> Option<LoggingLevel> {
         if line::is_modern(context) {
             return context.meta.log_level();
@@ -397,7 +397,7 @@ impl ServerHandler for Session {
         Ok(())
     }
 
-    /// Before 2026-07-28 changes are told to every session.
+    /// Before 2026-07-28 changes are sent to every session.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let (hub, watched, ended) = (self.endpoint.hub.clone(), self.watched.clone(), self.ended.clone());
         self.endpoint.hub.tracker.spawn(async move {

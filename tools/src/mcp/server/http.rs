@@ -17,29 +17,29 @@ use rmcp::transport::streamable_http_server::{
 
 use super::{Endpoint, Hub, Who, handler::Session};
 
-/// Bytes of a request: arguments have at most a tenth of it, answers may hold a picture.
+/// Maximum bytes of a request: ten times the maximum of arguments, since answers may contain a picture.
 const REQUEST_BYTES_MAX: usize = 1024 * 1024;
-/// A session that says nothing for so long is closed.
+/// A session without requests for this long is closed.
 const IDLE_MS_MAX: u64 = 300_000;
-/// Users and classes that are served at once: as many as there are keys.
+/// Maximum combinations of user and class that are served at once: as many as there are keys.
 const ENDPOINTS_MAX: usize = 256;
 
-/// An answer; its body may be a stream.
+/// A response; its body may be a stream.
 pub type HttpReply = Response<BoxBody<Bytes, Infallible>>;
 
 type Service = StreamableHttpService<Session, LocalSessionManager>;
 
-/// From where requests are taken.
+/// The accepted origins of requests.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// Names in the Host header.
+    /// Accepted names in the Host header.
     pub hosts: Vec<String>,
-    /// Origins of pages, with scheme and port; requests without an Origin come from no page.
+    /// Accepted origins of web pages, with scheme and port; requests without an Origin header do not come from a page.
     pub origins: Vec<String>,
 }
 
-/// The server over streamable HTTP: one service for each user and class, so that nobody's session
-/// is of use to anybody else.
+/// The server over streamable HTTP: one service for each user and class, so that a session id is useless to any other
+/// user.
 pub struct Http {
     hub: Arc<Hub>,
     limits: Limits,
@@ -52,7 +52,7 @@ impl Http {
         Self { hub, limits, services: Mutex::default() }
     }
 
-    /// Answers a request of a client whose key has been checked.
+    /// Handles a request of a client whose key has been checked.
     pub async fn answer<B>(&self, who: Who, request: Request<B>) -> HttpReply
     where
         B: Body<Error: Display> + Send + 'static,
@@ -60,7 +60,8 @@ impl Http {
         let service = self.service(who);
         let ends_session = request.method() == Method::DELETE;
         let mut reply = service.handle(request).await;
-        // The library accepts the end of a session for later; it has ended, and older clients take no 202 for that.
+        // The library responds 202 to the end of a session. The session has ended already, and older clients do not
+        // accept 202.
         if ends_session && reply.status() == StatusCode::ACCEPTED {
             *reply.status_mut() = StatusCode::NO_CONTENT;
         }

@@ -1,9 +1,8 @@
-//! The line between a running call and the client that waits for it.
+//! The connection between a running call and the client that waits for it.
 //!
-//! A call runs in a task of its own, because it must come to its end whatever its client does. What
-//! it has to tell or to ask travels over a bounded channel to the handler of the client's request.
-//! Clients before 2026-07-28 are asked by requests of our own; later ones get an `input_required`
-//! result, while the call is parked until they come back.
+//! A call runs in its own task, because it must complete regardless of its client. Its messages and questions are sent
+//! over a bounded channel to the handler of the client's request. Clients before 2026-07-28 are asked by requests of
+//! our own; later ones get an `input_required` result, and the call is parked until they come back.
 
 #![expect(deprecated, reason = "revisions before 2026-07-28 have sampling, roots and logging")]
 
@@ -36,9 +35,9 @@ use crate::{
     ports::ConsentRequest,
 };
 
-/// Messages of a call that wait for its client; progress beyond is dropped.
+/// Messages of a call that are buffered for its client; progress beyond that is dropped.
 const EVENTS_MAX: usize = 64;
-/// How long a client may take to answer a question: people read it.
+/// How long a client may take to answer a question: people have to read it.
 const ANSWER_MS_MAX: u64 = 120_000;
 /// Key of our own question before a call.
 const APPROVAL: &str = "approval";
@@ -75,30 +74,30 @@ impl std::fmt::Debug for Event {
     }
 }
 
-/// What a client says with its request.
+/// What a client specifies with its request.
 pub(super) struct Asking {
     pub(super) capabilities: Value,
     pub(super) level: Option<LoggingLevel>,
     pub(super) given: Option<Answers>,
 }
 
-/// A call under way, and the client's end of the line.
+/// A running call, and the client's end of the line.
 pub(super) struct Call {
     events: mpsc::Receiver<Event>,
-    /// Fires the call's cancellation when nobody waits for it any more.
+    /// Cancels the call when nobody waits for it any more.
     cancel: DropGuard,
 }
 
-/// Where a call has come to.
+/// The state of a call.
 pub(super) enum Step {
-    /// To its end.
+    /// It has completed.
     Done(Outcome),
     /// It waits for answers.
     Asks(Call, Question),
 }
 
 impl Line {
-    /// A line, and the call's other end; `cancel` fires when that end is dropped.
+    /// Creates a line, and the call's other end; `cancel` fires when that end is dropped.
     pub(super) fn new(asking: Asking, cancel: CancellationToken) -> (Arc<Self>, Call) {
         let (events, received) = mpsc::channel(EVENTS_MAX);
         let Asking { capabilities, level, given } = asking;
@@ -106,13 +105,13 @@ impl Line {
         (Arc::new(line), Call { events: received, cancel: cancel.drop_guard() })
     }
 
-    /// The call has come to its end.
+    /// The call has completed.
     pub(super) async fn done(&self, outcome: Result<Outcome, ErrorData>) {
-        // Nobody waits any more: the outcome is lost, as the client wished.
+        // If nobody waits any more, the outcome is discarded, as the client requested.
         drop(self.events.send(Event::Done(Box::new(outcome))).await);
     }
 
-    /// The exact outcome, where one was kept.
+    /// The exact outcome, if one was stored.
     pub(super) fn exact(&self) -> Option<Exact> {
         lock(&self.exact).take()
     }
@@ -165,8 +164,8 @@ impl Caller for Line {
         if !requests.values().all(|request| self.can(request)) {
             return Err(NotAsked::Unable);
         }
-        // Used once: a server that is not content with an answer has to be able to ask again. Our own
-        // question is never answered before it was asked.
+        // Each answer is used once: a server that does not accept an answer must be able to ask again. Our own question
+        // is never answered before it was asked.
         let given = if requests.contains_key(APPROVAL) { None } else { lock(&self.given).take() };
         if let Some(given) = given
             && requests.keys().all(|key| given.contains_key(key))
@@ -200,8 +199,7 @@ impl Caller for Line {
 }
 
 impl Call {
-    /// Serves the call from within the handler of a client's request, until it is done or has to be
-    /// parked.
+    /// Serves the call from within the handler of a client's request, until it has completed or has to be parked.
     pub(super) async fn serve(
         mut self,
         context: &RequestContext<RoleServer>,
@@ -235,7 +233,7 @@ impl Call {
                 }
                 Some(Event::Ask(question)) if modern => return Ok(Step::Asks(self, question)),
                 Some(Event::Ask(question)) => {
-                    // Whoever cannot answer lets the question fall, and the call goes on without.
+                    // If the client cannot answer, the question is dropped, and the call continues without an answer.
                     if let Some(answers) = ask(context, question.requests).await {
                         drop(question.reply.send(answers));
                     }
@@ -250,8 +248,8 @@ impl Call {
     }
 }
 
-/// Asks a client by requests of our own. This runs in the handler's task, so that they travel on the
-/// stream of the client's request.
+/// Asks a client by requests of our own. This runs in the handler's task, so that they are sent on the stream of the
+/// client's request.
 async fn ask(context: &RequestContext<RoleServer>, requests: BTreeMap<String, Value>) -> Option<Answers> {
     let mut answers = Answers::new();
     for (key, request) in requests {
@@ -277,7 +275,7 @@ async fn ask(context: &RequestContext<RoleServer>, requests: BTreeMap<String, Va
     Some(answers)
 }
 
-/// What a client of 2026-07-28 is told when a call waits for its answers.
+/// The result for a client of 2026-07-28 when a call waits for its answers.
 pub(super) fn input_required(requests: &BTreeMap<String, Value>, state: String) -> InputRequiredResult {
     let requests = requests
         .iter()

@@ -1,4 +1,4 @@
-//! What a client sees: tools, prompts, resources and templates, sorted, page by page.
+//! The lists that a client sees: tools, prompts, resources and templates, sorted and in pages.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -11,21 +11,21 @@ use rmcp::{
 use super::Endpoint;
 use crate::{mcp::client::Downstream, permissions, registry::Registered, source::Source};
 
-/// Items of one page: a page of large schemas stays below a megabyte.
+/// Items per page: a page of large schemas stays below a megabyte.
 const PAGE_MAX: usize = 250;
-/// Longest cursor.
+/// Maximum length of a cursor.
 const CURSOR_BYTES_MAX: usize = 1024;
-/// In front of a cursor's text, so that a client does not take it for a name.
+/// Prefix of a cursor's text, so that a client does not mistake it for a name.
 const CURSOR: &str = "after:";
 
 impl Endpoint {
-    /// Tools by the names that the client sees, in their order.
+    /// Tools by the names that the client sees, sorted.
     pub(super) fn tools(&self) -> BTreeMap<String, Arc<Registered>> {
         let snapshot = self.hub.executor.registry().snapshot(&self.who.user, &self.device());
         let flatten = self.hub.pool.prefixes().flatten();
         let mut seen = BTreeMap::new();
         let mut flat = BTreeMap::new();
-        // What is switched off is not offered; whoever still calls it is told that it is.
+        // Tools that are switched off are not listed; a call of one returns an error that says so.
         let denied = self.hub.executor.switches.denied(&self.who.user);
         let is_on = |spec: &ToolSpec| !permissions::is_denied(&denied, &spec.name);
         for tool in snapshot.tools().iter().filter(|tool| self.may_see(&tool.spec) && is_on(&tool.spec)) {
@@ -38,12 +38,12 @@ impl Endpoint {
                 }
             }
         }
-        // A name of the server that is exposed unrenamed wins.
+        // A name of the server that is exposed unrenamed takes precedence.
         seen.extend(flat);
         seen
     }
 
-    /// The tool that the client knows by this name.
+    /// The tool with this client-visible name.
     pub(super) fn tool(&self, name: &str) -> Option<Arc<Registered>> {
         let snapshot = self.hub.executor.registry().snapshot(&self.who.user, &self.device());
         let flat = self.hub.pool.prefixes().flatten();
@@ -63,7 +63,7 @@ impl Endpoint {
         self.hub.pool.servers().filter(|server| server.config.is_for(self.who.class))
     }
 
-    /// The downstream server of this name, where the client sees it.
+    /// The downstream server of this name, if the client sees it.
     pub(super) fn server(&self, name: &str) -> Option<&Arc<Downstream>> {
         self.hub.pool.server(name).filter(|server| server.config.is_for(self.who.class))
     }
@@ -72,7 +72,7 @@ impl Endpoint {
         spec.clients.as_ref().is_none_or(|clients| clients.contains(&self.who.class))
     }
 
-    /// A tool as the client is told of it.
+    /// A tool in the form for the client.
     pub(super) fn describe(&self, name: &str, tool: &Registered) -> Tool {
         let original = match &tool.source {
             Source::Mcp(server) => self
@@ -119,7 +119,7 @@ impl Endpoint {
         seen
     }
 
-    /// All templates, likewise.
+    /// All templates, by the URIs that the client sees.
     pub(super) fn templates(&self) -> BTreeMap<String, ResourceTemplate> {
         let mut seen = BTreeMap::new();
         for server in self.servers() {
@@ -134,12 +134,12 @@ impl Endpoint {
     }
 }
 
-/// What a tool is called at its server; the prefix was put there by the client's side.
+/// A tool's name at its server; the prefix was added by the client side.
 fn local_name<'a>(server: &str, name: &'a str) -> &'a str {
     name.strip_prefix(server).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name)
 }
 
-/// A tool of the house's own.
+/// A tool of the gateway's own.
 fn own(name: &str, spec: &ToolSpec) -> Tool {
     let schema = spec.input_schema.as_object().cloned().unwrap_or_default();
     let mut tool = Tool::new(name.to_owned(), spec.description.clone(), Arc::new(schema));
@@ -156,8 +156,8 @@ fn own(name: &str, spec: &ToolSpec) -> Tool {
 /// Items by their keys, and the cursor of the next page.
 pub(super) type Page<T> = (Vec<(String, T)>, Option<String>);
 
-/// One page of sorted items, and the cursor of the next. A cursor names the last item seen: what is
-/// added or removed meanwhile shifts nothing.
+/// One page of sorted items, and the cursor of the next. A cursor contains the last item's key, so that items which are
+/// added or removed in between do not shift the pages.
 pub(super) fn page<T>(
     items: BTreeMap<String, T>,
     request: Option<PaginatedRequestParams>,

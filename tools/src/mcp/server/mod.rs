@@ -1,5 +1,5 @@
-//! The gateway as an MCP server: everybody's tools, and the resources and prompts of downstream
-//! servers, for one user and one class of clients at a time.
+//! The gateway as an MCP server: all tools, and the resources and prompts of downstream servers, for one user and one
+//! class of clients at a time.
 
 mod changes;
 mod handler;
@@ -29,10 +29,10 @@ use self::{handler::Session, parked::Parked};
 use super::client::Pool;
 use crate::executor::Executor;
 
-/// How long calls under way may take when the gateway stops.
+/// How long pending calls may take when the gateway stops.
 const STOP_MS_MAX: u64 = 1_000;
 
-/// Who is served.
+/// The user and class of a client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Who {
     /// User.
@@ -49,13 +49,13 @@ pub struct Hub {
     stop: CancellationToken,
     tracker: TaskTracker,
     calls: AtomicU64,
-    /// In front of the calls' numbers, since they begin anew with each start.
+    /// Prefix of the calls' numbers, since the numbers restart with the process.
     epoch: String,
 }
 
 impl Hub {
-    /// `device_of` gives the device of a user on which questions may be asked and device tools run;
-    /// empty: none is connected.
+    /// `device_of` returns the device of a user on which questions may be asked and device tools run; empty: none is
+    /// connected.
     pub fn new(
         executor: Executor,
         pool: Arc<Pool>,
@@ -81,7 +81,7 @@ impl Hub {
     /// Serves one client over a pair of byte streams until it ends.
     ///
     /// # Errors
-    /// It does not speak the protocol.
+    /// The client does not speak the protocol.
     pub async fn serve_stream<S>(self: &Arc<Self>, who: Who, stream: S) -> Result<(), String>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -100,7 +100,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Ends all clients and then the downstream servers. Calls that take longer are left.
+    /// Closes all clients and then the downstream servers. Calls that take longer are abandoned.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.tracker.close();
@@ -113,7 +113,7 @@ impl Hub {
     }
 }
 
-/// What the sessions of one user and class share.
+/// State shared by the sessions of one user and class.
 pub(crate) struct Endpoint {
     hub: Arc<Hub>,
     who: Who,

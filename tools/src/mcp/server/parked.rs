@@ -13,27 +13,27 @@ use tokio_util::task::TaskTracker;
 
 use super::line::{Call, Question};
 
-/// Calls of one user and class that wait at once.
+/// Maximum waiting calls of one user and class.
 const PARKED_MAX: usize = 64;
-/// How long one waits.
+/// How long a call may wait.
 const PARKED_MS: u64 = 120_000;
 
-/// A call that waits.
+/// A waiting call.
 pub(super) struct Waiting {
     pub(super) call: Call,
     pub(super) question: Question,
-    /// What was called, with which arguments: the answers are for nothing else.
+    /// The tool and the arguments: the answers are valid for nothing else.
     pub(super) what: u64,
 }
 
-/// The calls that wait, by handle.
+/// The waiting calls, by handle.
 #[derive(Clone, Default)]
 pub(super) struct Parked(Arc<Mutex<BTreeMap<String, Waiting>>>);
 
 impl Parked {
-    /// Parks a call; gives its handle, which nobody can guess.
+    /// Parks a call; returns its unguessable handle.
     pub(super) fn park(&self, waiting: Waiting, tracker: &TaskTracker) -> Result<String, ErrorData> {
-        // Each state is seeded by the system's random numbers.
+        // Each hasher state is seeded by the system's random number generator.
         let random = || RandomState::new().hash_one(0_u8);
         let handle = format!("{:016x}{:016x}", random(), random());
         {
@@ -52,7 +52,7 @@ impl Parked {
         Ok(handle)
     }
 
-    /// Gives the call back to the client that brings its handle.
+    /// Returns the call to the client that presents its handle.
     pub(super) fn take(&self, handle: &str, what: u64) -> Result<Waiting, ErrorData> {
         let unknown = || ErrorData::invalid_params("this requestState is unknown, used, or has expired", None);
         let waiting = self.remove(handle).ok_or_else(unknown)?;

@@ -1,4 +1,4 @@
-//! From the house's results to the protocol's.
+//! Converts the gateway's results into the protocol's.
 
 use gateway_core::vocab::{Attachment, ErrorCode, ToolResult};
 use rmcp::{
@@ -14,15 +14,14 @@ use crate::{
     secret::Secrets,
 };
 
-/// What a request comes to.
+/// The outcome of a request.
 pub(super) enum Outcome {
     Tool(CallToolResult),
     Prompt(GetPromptResult),
     Resource(ReadResourceResult),
 }
 
-/// The outcome of a tool call. `exact` is what a downstream server said, as it said it; `server` is
-/// its name.
+/// The outcome of a tool call. `exact` is the unmodified answer of a downstream server; `server` is its name.
 pub(super) fn tool(
     result: ToolResult,
     exact: Option<Exact>,
@@ -52,7 +51,7 @@ pub(super) fn tool(
     Ok(own(result))
 }
 
-/// What a downstream server said, without the keys that it was sent.
+/// The answer of a downstream server, without the secrets that it was sent.
 pub(super) fn without_secrets(exact: Exact, secrets: &Secrets) -> Exact {
     match exact {
         Exact::Result(mut value) => {
@@ -67,7 +66,7 @@ pub(super) fn without_secrets(exact: Exact, secrets: &Secrets) -> Exact {
     }
 }
 
-/// A result of the house's own: of a built-in, a device, an app, or a failure before the call.
+/// A result of the gateway's own: of a built-in tool, a device, an app, or a failure before the call.
 fn own(result: ToolResult) -> CallToolResult {
     let mut content = vec![ContentBlock::text(result.for_model())];
     content.extend(result.attachments.into_iter().filter_map(|attachment| match attachment {
@@ -86,7 +85,7 @@ fn own(result: ToolResult) -> CallToolResult {
     out
 }
 
-/// URIs inside a content block, as they are seen outside.
+/// Converts URIs inside a content block to their external form.
 pub(super) fn rename(block: &mut Value, server: &str, prefixes: &Prefixes) {
     let pointer = match block.get("type").and_then(Value::as_str) {
         Some("resource") => "/resource/uri",
@@ -100,7 +99,7 @@ pub(super) fn rename(block: &mut Value, server: &str, prefixes: &Prefixes) {
     }
 }
 
-/// Says of which kind it is: servers before 2026-07-28 do not, and its clients need it.
+/// Sets the result's type: servers before 2026-07-28 do not, and clients of 2026-07-28 need it.
 pub(super) fn complete_prompt(mut result: GetPromptResult) -> GetPromptResult {
     result.result_type.get_or_insert(ResultType::COMPLETE);
     result
@@ -112,7 +111,7 @@ pub(super) fn complete_resource(mut result: ReadResourceResult) -> ReadResourceR
     result
 }
 
-/// A failure of a downstream server, where no tool's result can hold it.
+/// A failure of a downstream server in a request without a tool result.
 pub(super) fn error(server: &str, failure: Failure) -> ErrorData {
     match failure {
         Failure::Refused(error) => error,
