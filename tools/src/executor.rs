@@ -137,7 +137,7 @@ impl Executor {
     /// Runs a call and returns exactly one result.
     ///
     /// The future must be driven to completion. An interruption is signalled through `context.cancel`: a read-only tool
-    /// is stopped, any other tool is notified and allowed to finish, so that no change remains half done and unreported.
+    /// is stopped, any other tool is notified and allowed to finish, so that no change stays half done and unreported.
     /// Only if all data of the user are erased, the call is dropped at its current await point, and nothing is recorded
     /// about it.
     pub async fn call(&self, context: CallContext, call: ToolCall) -> ToolResult {

@@ -1,4 +1,4 @@
-//! What an app's server answers to a tool call, in either shape, brought to the one result type.
+//! Converts the response of an app's server to a tool call, in either format, into the common result type.
 
 use gateway_core::vocab::{Attachment, ErrorCode, ToolResult};
 use serde_json::{Map, Value};
@@ -8,23 +8,22 @@ use crate::{
     reply::cut,
 };
 
-/// The reply by which an app says that it has shown or spoken the answer itself.
+/// The reply by which an app states that it has displayed or spoken the answer itself.
 pub const HANDLED: &str = "GIVE_APP_CONTROL_OF_TOOL_RESPONSE";
-/// Parts of a result that are not text: more do not fit into anybody's ear or eye.
+/// Maximum non-text parts of a result: a wearer cannot take in more.
 const ATTACHMENTS_MAX: usize = 8;
 
-/// An answer that is neither a result nor an error of the app: why.
+/// Why a response is neither a result nor an error of the app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Garbage(pub String);
 
-/// Reads the body of an answer with a status of success.
+/// Parses the body of a response with a success status.
 ///
-/// Published apps answer `{"status":"success","reply":…}`, those of the MCP shape
-/// `{"success":true,"content":…}`; either is understood of any app, since the two cannot be
-/// mistaken for one another.
+/// Published apps respond `{"status":"success","reply":…}`, those of the MCP format `{"success":true,"content":…}`.
+/// Either is accepted from any app, since the two cannot be confused.
 ///
 /// # Errors
-/// It is no JSON, or JSON of neither shape.
+/// It is not JSON, or JSON of neither format.
 pub fn read(body: &[u8]) -> Result<ToolResult, Garbage> {
     let value: Value = serde_json::from_slice(body).map_err(|error| Garbage(format!("no JSON: {error}")))?;
     let Value::Object(mut fields) = value else {
@@ -44,7 +43,7 @@ pub fn read(body: &[u8]) -> Result<ToolResult, Garbage> {
     }
 }
 
-/// The message of an error body, where it has one: `{"message":…}` or `{"error":{"message":…}}`.
+/// The message of an error body, if it has one: `{"message":…}` or `{"error":{"message":…}}`.
 pub fn message(body: &[u8]) -> Option<String> {
     let Ok(Value::Object(fields)) = serde_json::from_slice(body) else { return None };
     let nested = fields.get("error").and_then(Value::as_object).and_then(|error| text(error, "message"));
@@ -74,7 +73,7 @@ fn handled() -> ToolResult {
 fn refused(message: Option<String>, code: ErrorCode, retryable: bool) -> ToolResult {
     let message = message.unwrap_or_else(|| "the app gave no reason".to_owned());
     let mut result = ToolResult::failed(code, message, retryable);
-    // What an app reports in its own answer was written for people, unlike an exception's text.
+    // A message in an app's own response was written for people, unlike the text of an exception.
     result.say = result.error.as_ref().map(|error| cut(&error.message, MESSAGE_BYTES_MAX));
     result
 }
@@ -87,7 +86,7 @@ fn succeeded(mut fields: Map<String, Value>) -> ToolResult {
     if let Some(data) = fields.remove("structuredContent").filter(Value::is_object) {
         result.data = Some(data);
     }
-    // The source's own misspelling is in use.
+    // The misspelling comes from the original source and is in use.
     let extensions = fields.get("mentraExtensions").or_else(|| fields.get("menpitraExtensions"));
     if let Some(extensions) = extensions {
         if extensions.get("handledDisplay").and_then(Value::as_bool) == Some(true) {

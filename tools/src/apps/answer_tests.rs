@@ -1,4 +1,4 @@
-//! Answers of apps in both shapes, and what is neither.
+//! Responses of apps in both formats, and invalid ones.
 
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn an_app_that_took_over_keeps_the_assistant_silent() {
         assert!(mcp.handled_display);
         assert_eq!((mcp.say, mcp.content.as_str()), (None, "drawn"));
     }
-    // Only as the reply itself, not as a part of what somebody dictated.
+    // Only as the complete reply, not as a part of dictated text.
     assert!(!of(json!({"status": "success", "reply": format!("Noted: {HANDLED}")})).handled_display);
 }
 

@@ -1,7 +1,7 @@
 //! Calls the tools of mini-apps: `POST {publicUrl}/tool`, in the published shape or in the MCP one.
 //!
-//! The wearer's words and the app's key go to the app's own origin and nowhere else: redirects are
-//! refused. What an app answers is bounded while it comes.
+//! The wearer's words and the app's key are sent to the app's own origin only: redirects are refused. The size of a
+//! response is limited while it is received.
 
 use std::{
     sync::{
@@ -38,38 +38,38 @@ use crate::{
 
 /// Header with SHA-256 of the app's key, as MentraOS sends it.
 const KEY_HEADER: &str = "x-app-api-key";
-/// Bytes of an answer: a result may have 64 KiB of data, and a small picture beside it.
+/// Maximum bytes of a response: up to 64 KiB of data, and a small picture.
 const ANSWER_BYTES_MAX: usize = 512 * 1024;
-/// Bytes that are read of an answer with a status of failure: a message, not a page.
+/// Maximum bytes that are read of a response with an error status: a message, not a page.
 const ERROR_BYTES_MAX: usize = 8 * 1024;
-/// Milliseconds that connecting may take: apps run on the box, in the house, or a round trip away.
+/// Connect timeout in milliseconds: apps run on the same machine, on the local network, or one round trip away.
 const CONNECT_MS_MAX: u64 = 3_000;
-/// Milliseconds that a connection is kept for the next call. Node closes idle ones after 5 s, and a
-/// call that meets the closing has an unknown outcome.
+/// Milliseconds that an idle connection is kept for the next call. Node closes idle connections after 5 s, and a call
+/// that coincides with the closing has an unknown outcome.
 const IDLE_MS_MAX: u64 = 4_000;
-/// Connections kept per app.
+/// Idle connections kept per app.
 const IDLE_PER_APP_MAX: usize = 4;
-/// Calls of one app at once; more wait their turn. Bounds memory: each may hold an answer.
+/// Concurrent calls of one app; further ones wait. Bounds memory: each may hold a response.
 const CALLS_PER_APP_MAX: usize = 64;
-/// Bytes of arguments and of an answer in the line of a call.
+/// Bytes of arguments and of a response in the log entry of a call.
 const TOLD_BYTES_MAX: usize = 150;
-/// Milliseconds that are kept of a call's deadline, so that the end is told here and not by the
-/// executor, who knows less about it.
+/// Milliseconds subtracted from a call's deadline, so that the timeout is reported here and not by the executor, which
+/// has less information.
 const MARGIN_MS: u64 = 20;
 
-/// No client could be made.
+/// The HTTP client could not be created.
 #[derive(Debug, Error)]
 #[error("the HTTP client for mini-apps cannot be made: {0}")]
 pub struct ClientError(#[from] reqwest::Error);
 
-/// The one HTTP client for all apps, and what happened to them lately.
+/// The shared HTTP client for all apps, and the log of recent events.
 pub struct Client {
     http: reqwest::Client,
     log: Log,
 }
 
 impl Client {
-    /// A client without connections. The process must have chosen its TLS provider before.
+    /// A client without connections. The process must have installed its TLS provider before.
     ///
     /// # Errors
     /// The system's certificates cannot be used.
@@ -85,12 +85,12 @@ impl Client {
         Ok(Self { http, log: Log::default() })
     }
 
-    /// For other requests to apps: follows no redirects.
+    /// The client for other requests to apps: it follows no redirects.
     pub fn http(&self) -> &reqwest::Client {
         &self.http
     }
 
-    /// What happened lately.
+    /// The log of recent events.
     pub fn log(&self) -> &Log {
         &self.log
     }
@@ -115,7 +115,7 @@ impl AppRunner {
             key.set_sensitive(true);
             headers.insert(KEY_HEADER, key);
         }
-        // An app that tells what it was sent must not bring its key before a model.
+        // If an app echoes what it was sent, its key must not reach a model.
         let secrets = Secrets::default();
         secrets.keep(&Secret::new(app.api_key_sha256.as_str()));
         Self {
@@ -153,7 +153,7 @@ impl AppRunner {
             return Err(Failure::Redirected { to: to.unwrap_or("nowhere").to_owned() });
         }
         if !status.is_success() {
-            // A message that does not come in one piece of decent size is done without.
+            // A message that is too large or incomplete is ignored.
             let body = bounded(response, ERROR_BYTES_MAX).await.unwrap_or_default();
             *excerpt = format!("{status} {}", String::from_utf8_lossy(&body));
             return Err(Failure::Status { status: status.as_u16(), message: answer::message(&body) });
@@ -168,7 +168,7 @@ impl AppRunner {
     }
 }
 
-/// What is known of a call while it runs, for the report if it fails.
+/// State of a running call, for the report if it fails.
 #[derive(Default)]
 struct Attempt {
     body: String,
@@ -184,8 +184,7 @@ impl Runner for AppRunner {
         let mut attempt = Attempt::default();
         let sent = AtomicBool::new(false);
         let limit = context.deadline.saturating_sub(Duration::from_millis(MARGIN_MS));
-        // Going away closes the connection, which is how the app hears of it. A change that has
-        // begun is waited for.
+        // Dropping the request closes the connection, which notifies the app. A change that has begun is waited for.
         let unwanted = async {
             context.cancel.cancelled().await;
             if sent.load(Ordering::Relaxed) && !repeatable {
@@ -261,7 +260,7 @@ struct McpContext<'a> {
 }
 
 fn body(app: &App, context: &RunContext, arguments: Value) -> String {
-    // Published apps index into it without looking.
+    // Published apps index into it without a check.
     let arguments = if arguments.is_object() { arguments } else { Value::Object(serde_json::Map::new()) };
     let user_id = context.user.as_str();
     let timestamp = timestamp(context.ports.clock.now().wall_ms);
@@ -285,7 +284,7 @@ fn body(app: &App, context: &RunContext, arguments: Value) -> String {
             },
         }),
     };
-    // Strings and values that came from JSON: nothing in them can fail to become JSON.
+    // Strings and values that were parsed from JSON always serialise to JSON.
     written.unwrap_or_default()
 }
 
@@ -298,7 +297,7 @@ fn is_json(kind: &str) -> bool {
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
-/// The body, at most `max` bytes of it; one that announces more is not read at all.
+/// Reads at most `max` bytes of the body; a body whose announced length exceeds this is not read at all.
 pub(super) async fn bounded(mut response: Response, max: usize) -> Result<Vec<u8>, Failure> {
     if let Some(bytes) = response.content_length().filter(|bytes| *bytes > max as u64) {
         return Err(Failure::TooLarge { bytes, max });
@@ -313,7 +312,7 @@ pub(super) async fn bounded(mut response: Response, max: usize) -> Result<Vec<u8
     Ok(body)
 }
 
-/// The innermost cause: the one that people can act on, such as "Connection refused".
+/// The innermost cause, which is the actionable one, such as "Connection refused".
 pub(super) fn cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {

@@ -1,4 +1,4 @@
-//! Calls to apps that do everything that a server can do wrong.
+//! Calls to apps whose servers misbehave in every way.
 
 use std::{collections::BTreeSet, io, sync::Mutex};
 
@@ -26,11 +26,11 @@ const KEY_SHA256: &str = "7d1b07d40f4c1c1d5a8d2f1c3a0f6a0f8a2c1f9f3b2a1d0e9c8b7a
 enum Does {
     /// Answers with these bytes and keeps the connection.
     Answers(String),
-    /// Answers, and goes on for ever.
+    /// Sends a response that never ends.
     Streams(&'static str),
-    /// Says nothing.
+    /// Does not respond.
     Hangs,
-    /// Closes the connection in the middle.
+    /// Closes the connection in the middle of the response.
     Breaks,
 }
 
@@ -248,7 +248,7 @@ async fn an_interruption_ends_what_may_be_ended() {
         let (result, ()) = tokio::join!(bench.call(json!({})), interrupt);
         assert_eq!(result.error.unwrap().code, code);
     }
-    // What has not begun never begins.
+    // A call that is waiting for a free slot is not started.
     let bench = Bench::of(todo(&server.url));
     let all = bench.runner.turns.acquire_many(CALLS_PER_APP_MAX as u32).await.unwrap();
     bench.cancel.cancel();
@@ -358,7 +358,7 @@ async fn an_address_that_is_none_is_told() {
 
 #[tokio::test]
 async fn many_calls_wait_their_turn() {
-    // Answers only when as many calls are there as may be, then lets everybody through.
+    // Responds only once the maximum number of concurrent calls has arrived.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let open = Arc::new(Semaphore::new(0));

@@ -1,54 +1,53 @@
-//! Why a call to an app came to nothing: code, whether it may be repeated, and what the wearer hears.
+//! Why a call to an app failed: error code, whether it may be repeated, and the text for the wearer.
 
 use gateway_core::vocab::{ErrorCode, ToolResult};
 
 use crate::{limits::MESSAGE_BYTES_MAX, reply::cut, spoken};
 
-/// Bytes of an app's name in a sentence: longer names are cut, nobody listens to them.
+/// Maximum bytes of an app's name in a spoken sentence: longer names are cut.
 const NAME_BYTES_MAX: usize = 48;
 
-/// What went wrong between the gateway and an app's server.
+/// A failure between the gateway and an app's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// No connection came about. Nothing was sent.
+    /// No connection was established. Nothing was sent.
     NotReached(String),
     /// The connection broke after the request had begun.
     Lost(String),
-    /// No answer within these milliseconds.
+    /// No response within this time.
     TimedOut {
-        /// How long was waited.
+        /// The time waited, in milliseconds.
         ms: u64,
         /// Whether the request had begun.
         sent: bool,
     },
-    /// It points somewhere else. Its key and the wearer's words go nowhere else.
+    /// A redirect. The key and the wearer's words are only sent to the app's own origin.
     Redirected {
-        /// What it pointed to.
+        /// Its target.
         to: String,
     },
-    /// A status of failure, and the message in the body where there was one.
+    /// An error status, with the message in the body if there was one.
     Status {
         /// HTTP status.
         status: u16,
-        /// The app's words.
+        /// The app's message.
         message: Option<String>,
     },
-    /// The answer is not JSON by its own account.
+    /// The response's content type is not JSON.
     ContentType(String),
-    /// More bytes than an answer may have.
+    /// The response exceeds the limit.
     TooLarge {
-        /// How many were announced or had come.
+        /// Announced or received bytes.
         bytes: u64,
-        /// How many may come.
+        /// Allowed bytes.
         max: usize,
     },
-    /// The answer has none of the known shapes.
+    /// The response has none of the known formats.
     Garbage(String),
 }
 
 impl Failure {
-    /// The result of the call. `repeatable`: the tool changes nothing, or nothing more when it is
-    /// called again.
+    /// The result of the call. `repeatable`: the tool is read-only or idempotent.
     pub fn result(&self, app: &str, repeatable: bool) -> ToolResult {
         let (code, message, retryable) = self.told(app, repeatable);
         let mut result = ToolResult::failed(code, cut(&message, MESSAGE_BYTES_MAX), retryable);
@@ -151,7 +150,7 @@ mod tests {
                 assert!(error.message.ends_with('.') && !error.message.contains(".."), "{}", error.message);
                 let say = result.say.unwrap();
                 assert!(say.contains("Todo") && say.len() < 100, "{say}");
-                // A wearer hears no codes, numbers, addresses.
+                // The wearer must not hear codes, numbers or addresses.
                 assert!(!say.contains(|c: char| c.is_ascii_digit() || "/:_{".contains(c)), "{say}");
             }
         }

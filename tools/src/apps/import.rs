@@ -1,6 +1,5 @@
-//! Reads the manifest of a mini-app: TOML, or the `app_config.json` / `tpa_config.json` of a
-//! published app. Field names are compared without case and underscores, so that `public_url`
-//! and `publicUrl` are one.
+//! Parses the manifest of a mini-app: TOML, or the `app_config.json` / `tpa_config.json` of a published app. Field
+//! names are compared without case and underscores, so that `public_url` and `publicUrl` are the same.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -17,7 +16,7 @@ use crate::{
     reply::cut,
 };
 
-/// Bytes of a manifest: the largest published ones have some 20 KiB.
+/// Bytes of a manifest: the largest published ones have about 20 KiB.
 pub const MANIFEST_BYTES_MAX: usize = 512 * 1024;
 /// Bytes of a package: it is a key of the gateway's store.
 const PACKAGE_BYTES_MAX: usize = 64;
@@ -25,11 +24,11 @@ const PACKAGE_BYTES_MAX: usize = 64;
 const APP_NAME_BYTES_MAX: usize = 64;
 /// Tools of one app: a model reads all of them on every turn.
 const TOOLS_MAX: usize = 128;
-/// Settings of one app: nobody looks through more.
+/// Settings of one app: a user would not look through more.
 const SETTINGS_MAX: usize = 128;
 /// Permissions and requirements of one app: there are about ten of each.
 const LIST_MAX: usize = 32;
-/// Problems that are told at once.
+/// Maximum problems reported at once.
 const PROBLEMS_MAX: usize = 20;
 
 const PERMISSIONS: [&str; 8] = [
@@ -44,7 +43,7 @@ const PERMISSIONS: [&str; 8] = [
 ];
 const HARDWARE: [&str; 8] = ["CAMERA", "DISPLAY", "MICROPHONE", "SPEAKER", "IMU", "BUTTON", "LIGHT", "WIFI"];
 
-/// What the operator says beside the manifest; it wins.
+/// Values that the operator gives in addition to the manifest; they take precedence.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
     /// Package.
@@ -53,20 +52,20 @@ pub struct Given {
     pub name: Option<String>,
     /// How it shares the glasses.
     pub kind: Option<String>,
-    /// What it may hear and see beside what the manifest asks for.
+    /// Permissions in addition to those that the manifest requests.
     pub permissions: Vec<String>,
-    /// Where the app's server answers.
+    /// Base URL of the app's server.
     pub public_url: Option<String>,
     /// SHA-256 of the app's key in hexadecimal digits.
     pub api_key_sha256: String,
 }
 
-/// What is wrong at one place of a manifest.
+/// A problem in a manifest, and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The key, with its path: `tools/2/parameters`.
     pub key: String,
-    /// What is wrong and what to do.
+    /// What is wrong and how to fix it.
     pub reason: String,
 }
 
@@ -76,10 +75,10 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Reads a manifest: the app, and what of it has no use here.
+/// Parses a manifest: returns the app, and the parts of the manifest that are not used.
 ///
 /// # Errors
-/// Everything that is wrong with it, up to a limit.
+/// All problems of the manifest, up to a limit.
 pub fn read(text: &str, given: &Given) -> Result<(App, Vec<Problem>), Vec<Problem>> {
     let one = |key: &str, reason: String| vec![Problem { key: key.to_owned(), reason }];
     if text.len() > MANIFEST_BYTES_MAX {
@@ -241,7 +240,7 @@ impl<'a> Reader<'a> {
         let mut settings = Vec::new();
         for (at, item) in self.list("settings", SETTINGS_MAX) {
             let kind = item.get("type").and_then(Value::as_str);
-            // Titles and groups only order the others.
+            // Titles and groups only structure the other settings.
             let keyed = !matches!(kind, Some("group" | "titleValue"));
             if kind.is_none() {
                 self.problem(&at, "needs a `type`, such as toggle, text or select");
@@ -284,7 +283,7 @@ impl<'a> Reader<'a> {
         (!value.is_null()).then_some(value)
     }
 
-    /// The first of these fields that is there, in one line.
+    /// The first of these fields that exists, on one line.
     fn text(&mut self, keys: &[&str], bytes_max: usize) -> String {
         for key in keys {
             let Some(value) = self.take(key) else { continue };
@@ -315,7 +314,7 @@ impl<'a> Reader<'a> {
     }
 
     fn left_over(&mut self) {
-        // Known, and of no use on a box.
+        // Known fields that have no use in this gateway.
         const SILENT: [&str; 7] =
             ["logoURL", "webviewURL", "onboardingInstructions", "developerId", "organizationId", "isPublic", "$schema"];
         let unknown: Vec<&String> = self
@@ -349,7 +348,7 @@ fn kind_of(item: &Value) -> Option<String> {
     Some(kind.to_ascii_uppercase())
 }
 
-/// The address without a slash at its end.
+/// The URL without a trailing slash.
 fn check_url(text: &str) -> Result<String, String> {
     let url = Url::parse(text).map_err(|error| format!("is no address ({error}); write http://HOST:PORT"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {

@@ -1,4 +1,4 @@
-//! Manifests: what is taken, what is told of one that is wrong.
+//! Manifests: accepted ones, and the problems reported for invalid ones.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -78,7 +78,7 @@ fn a_manifest_in_toml() {
     assert_eq!((app.shape, app.kind, notes), (CallShape::Mcp, AppKind::Foreground, vec![]));
     assert!(app.tools[0].spec.flags.requires_display);
     assert_eq!(app.tools[0].spec.phrases[0].templates, ["keep in mind {text}"]);
-    // What is stored is what was read.
+    // The stored form equals what was parsed.
     let kept: App = serde_json::from_str(&serde_json::to_string(&app).unwrap()).unwrap();
     assert_eq!(kept, app);
 }
@@ -199,11 +199,11 @@ fn what_the_operator_says_stands_in_for_a_manifest() {
     let (app, notes) = read("{}", &all).unwrap();
     assert_eq!((app.package.as_str(), app.name.as_str(), app.kind), ("com.example.todo", "To Do", AppKind::Background));
     assert_eq!((app.permissions, app.tools.len(), notes), (words(&["CAMERA", "MICROPHONE"]), 0, vec![]));
-    // It wins over the file, whose permissions stay.
+    // The operator's value overrides the file, whose permissions are kept.
     let manifest = json!({"name": "File", "permissions": ["LOCATION"]}).to_string();
     let (app, _) = read(&manifest, &all).unwrap();
     assert_eq!((app.name.as_str(), app.permissions), ("To Do", words(&["CAMERA", "LOCATION", "MICROPHONE"])));
-    // What is missing or wrong is told with the word that helps.
+    // Problems are reported with a hint on how to fix them.
     let told = read("{}", &Given { permissions: words(&["TELEPATHY"]), ..given() }).unwrap_err();
     let told: Vec<String> = told.iter().map(ToString::to_string).collect();
     for wanted in ["give --package", "give --name", "give --url", "'TELEPATHY' is no permission; there are MICROPHONE"]

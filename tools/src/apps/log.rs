@@ -1,5 +1,5 @@
-//! What happened to apps lately, for who writes them: what went wrong, each with the request that caused it, and what
-//! went well. Kept in memory, shown to the operator alone: the wearer's words are in it.
+//! A log of recent events of apps, for their developers: faults, each with the request that caused it, and successes.
+//! It is kept in memory and shown to the operator only, because it contains the wearer's words.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,71 +15,71 @@ use tokio::sync::broadcast;
 
 use crate::reply::cut;
 
-/// Faults kept of one app: who debugs looks at the last few.
+/// Faults kept per app: for debugging, the last few suffice.
 pub const FAULTS_PER_APP_MAX: usize = 32;
-/// Other events kept of one app, apart from its faults: an app that is called often must not push them out.
+/// Other events kept per app, separately from its faults: an app that is called often must not displace them.
 pub const EVENTS_PER_APP_MAX: usize = 64;
-/// Apps of which something is kept: more than one box has installed.
+/// Maximum apps with a log: more than are installed on one gateway.
 pub const APPS_MAX: usize = 128;
-/// Bytes kept of a request or an answer: its beginning tells what it was.
+/// Bytes kept of a request or response: the beginning suffices to recognise it.
 pub const EXCERPT_BYTES_MAX: usize = 2 * 1024;
 /// Bytes kept of an event: a line or two.
 pub const EVENT_BYTES_MAX: usize = 400;
-/// Who may follow at once: people at terminals.
+/// Maximum concurrent followers: people at terminals.
 pub const FOLLOWERS_MAX: usize = 8;
-/// Entries that a follower may be behind before he misses some.
+/// Entries that a follower may lag behind before it misses some.
 const BEHIND_MAX: usize = 256;
 
-/// Something that went wrong with an app.
+/// A fault of an app.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
-    /// When, in milliseconds since the Unix epoch; of several, the last time.
+    /// Time in milliseconds since the Unix epoch; of a repeated fault, the last time.
     pub wall_ms: i64,
-    /// For which user; empty where nobody knows.
+    /// The user; empty if unknown.
     pub user: String,
-    /// What was being done: the tool's own name, or `start`, `socket`, the type of a frame.
+    /// The activity: the tool's own name, or `start`, `socket`, the type of a frame.
     pub what: String,
     /// Kind of failure.
     pub code: ErrorCode,
-    /// In words.
+    /// Description.
     pub message: String,
-    /// Where the request went, and its body; cut to the limit.
+    /// URL and body of the request; cut to the limit.
     pub request: String,
-    /// The beginning of the answer; empty when there was none.
+    /// The beginning of the response; empty if there was none.
     pub answer: String,
-    /// How often in a row.
+    /// Number of consecutive occurrences.
     pub times: u32,
 }
 
-/// Something that happened to an app and is no fault.
+/// An event of an app that is not a fault.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, in milliseconds since the Unix epoch.
+    /// Time in milliseconds since the Unix epoch.
     pub wall_ms: i64,
-    /// For which user.
+    /// The user.
     pub user: String,
-    /// What happened: the tool's own name, or `start`, `stop`, `subscriptions`, `drawing`, `transcript`.
+    /// The activity: the tool's own name, or `start`, `stop`, `subscriptions`, `drawing`, `transcript`.
     pub what: String,
-    /// In words; cut to the limit.
+    /// Description; cut to the limit.
     pub message: String,
 }
 
-/// One or the other.
+/// A fault or another event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
-    /// It went wrong.
+    /// A fault.
     Fault(Fault),
-    /// It went well.
+    /// Another event.
     Event(Event),
 }
 
-/// Of these only the last one of an app is kept: they are too many.
+/// Kinds of which only the last one per app is kept, because they are frequent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latest {
-    /// What it drew.
+    /// What the app drew.
     Drawing,
-    /// What it was told that somebody said.
+    /// A transcript that the app received.
     Transcript,
 }
 
@@ -94,7 +94,7 @@ struct AppLog {
 /// The latest entries of each app.
 pub struct Log {
     logs: Mutex<BTreeMap<String, AppLog>>,
-    /// Number of the next entry: clocks jump.
+    /// Number of the next entry: wall clocks may jump.
     next: AtomicU64,
     told: broadcast::Sender<(String, u64, Entry)>,
 }
@@ -106,7 +106,7 @@ impl Default for Log {
 }
 
 impl Log {
-    /// Keeps a fault in place of the app's oldest. The very same one again counts with the one before.
+    /// Stores a fault in place of the app's oldest. A repetition of the previous fault only increases its count.
     pub fn fault(&self, package: &str, mut fault: Fault) {
         fault.request = cut(&fault.request, EXCERPT_BYTES_MAX);
         fault.answer = cut(&fault.answer, EXCERPT_BYTES_MAX);
@@ -124,7 +124,7 @@ impl Log {
         });
     }
 
-    /// Keeps an event in place of the app's oldest.
+    /// Stores an event in place of the app's oldest.
     pub fn event(&self, package: &str, mut event: Event) {
         event.message = cut(&event.message, EVENT_BYTES_MAX);
         self.keep(package, |number, log| {
@@ -133,7 +133,7 @@ impl Log {
         });
     }
 
-    /// Keeps an event in place of the last one of its kind. Followers look for it themselves.
+    /// Stores an event in place of the last one of its kind. Followers have to poll for it.
     pub fn latest(&self, package: &str, kind: Latest, mut event: Event) {
         event.message = cut(&event.message, EVENT_BYTES_MAX);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -146,7 +146,7 @@ impl Log {
         }
     }
 
-    /// An app's entries in the order in which they came, the last drawing and the last transcript among them.
+    /// An app's entries in chronological order, including the last drawing and the last transcript.
     pub fn of(&self, package: &str) -> Vec<Entry> {
         let logs = self.logs();
         let Some(log) = logs.get(package) else { return Vec::new() };
@@ -163,24 +163,24 @@ impl Log {
         logs.get(package).map(|log| log.faults.iter().map(|(_, fault)| fault.clone()).collect()).unwrap_or_default()
     }
 
-    /// The last drawing and the last transcript of an app, with their numbers: a greater one is newer.
+    /// The last drawing and the last transcript of an app, with their numbers: a greater number is newer.
     pub fn latest_of(&self, package: &str) -> [Option<(u64, Event)>; 2] {
         let logs = self.logs();
         logs.get(package).map(|log| [log.drawing.clone(), log.transcript.clone()]).unwrap_or_default()
     }
 
-    /// Everything from here on but drawings and transcripts, with its package and its number; `None`: too many follow
-    /// already.
+    /// All entries from now on except drawings and transcripts, with package and number; `None`: the limit of followers
+    /// is reached.
     pub fn follow(&self) -> Option<broadcast::Receiver<(String, u64, Entry)>> {
         (self.told.receiver_count() < FOLLOWERS_MAX).then(|| self.told.subscribe())
     }
 
-    /// Forgets an app, as when it is removed.
+    /// Removes an app's log, for example when the app is removed.
     pub fn forget(&self, package: &str) {
         self.logs().remove(package);
     }
 
-    /// Forgets a user.
+    /// Removes a user's entries.
     pub fn erase(&self, user: &str) {
         for log in self.logs().values_mut() {
             log.faults.retain(|(_, fault)| fault.user != user);
@@ -199,14 +199,14 @@ impl Log {
         let mut logs = self.logs();
         let Some(log) = log_of(&mut logs, package) else { return };
         let entry = act(number, log);
-        // While the logs are locked: who follows hears in the order in which they are written.
+        // Sent while the logs are locked, so that followers receive entries in the order in which they are written.
         if self.told.receiver_count() > 0 {
             drop(self.told.send((package.to_owned(), number, entry)));
         }
     }
 }
 
-/// The log of an app, made where there is room for another one.
+/// The log of an app, created if the limit permits.
 fn log_of<'a>(logs: &'a mut BTreeMap<String, AppLog>, package: &str) -> Option<&'a mut AppLog> {
     if !logs.contains_key(package) && logs.len() >= APPS_MAX {
         return None;
@@ -274,7 +274,7 @@ mod tests {
             Entry::Event(event) => event.wall_ms,
             Entry::Fault(fault) => panic!("{fault:?}"),
         });
-        // The last drawing stands behind the last event.
+        // The last drawing comes after the last event.
         assert_eq!(times.collect::<Vec<_>>(), (1..=64).chain([64]).collect::<Vec<_>>());
     }
 

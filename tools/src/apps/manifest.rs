@@ -1,4 +1,4 @@
-//! What the gateway knows of an installed mini-app.
+//! Data about an installed mini-app.
 
 use gateway_core::vocab::{AppKind, ToolSpec};
 use serde::{Deserialize, Serialize};
@@ -8,32 +8,32 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct App {
-    /// Its package, for example `com.example.todo`: unique on a box.
+    /// Its package, for example `com.example.todo`: unique within a gateway.
     pub package: String,
-    /// Its name, for people.
+    /// Its display name.
     pub name: String,
     /// What it does, in a sentence.
     pub description: String,
-    /// Its version, in its own words.
+    /// Its version, in its own format.
     pub version: String,
-    /// Where its server answers, without a slash at the end.
+    /// Base URL of its server, without a trailing slash.
     pub public_url: String,
     /// SHA-256 of its API key, in hexadecimal digits; the key itself is not kept.
     pub api_key_sha256: String,
     /// How it shares the glasses with others.
     pub kind: AppKind,
-    /// What it may hear and see, as MentraOS calls it: `MICROPHONE`, `LOCATION`, `CAMERA`, `CALENDAR`,
-    /// `READ_NOTIFICATIONS`, `ALL`.
+    /// Its permissions, by MentraOS's names: `MICROPHONE`, `LOCATION`, `CAMERA`, `CALENDAR`, `READ_NOTIFICATIONS`,
+    /// `ALL`.
     pub permissions: Vec<String>,
-    /// Its settings as it declares them: objects with `key`, `type`, `label`, `defaultValue`.
+    /// Its settings as declared: objects with `key`, `type`, `label`, `defaultValue`.
     pub settings: Vec<Value>,
-    /// What the glasses must have: `DISPLAY`, `CAMERA`, `MICROPHONE`, `SPEAKER`, ...
+    /// Required capabilities of the glasses: `DISPLAY`, `CAMERA`, `MICROPHONE`, `SPEAKER`, ...
     pub hardware_required: Vec<String>,
     /// Its tools under their full names.
     pub tools: Vec<AppTool>,
-    /// How its tools are called.
+    /// The format of calls to its tools.
     pub shape: CallShape,
-    /// What of its manifest could not be carried over.
+    /// Parts of its manifest that could not be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
 }
@@ -41,17 +41,17 @@ pub struct App {
 /// A tool of an app.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AppTool {
-    /// What the app itself calls it.
+    /// The app's own name for it.
     pub local_name: String,
     /// Its definition; the name is the full one.
     pub spec: ToolSpec,
 }
 
-/// How an app's server wants its tools to be called.
+/// The format in which an app's server expects tool calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallShape {
-    /// `toolId` and `toolParameters`, as published apps have it.
+    /// `toolId` and `toolParameters`, as in published apps.
     #[default]
     Published,
     /// A call with `context`, and a result with content parts.

@@ -1,4 +1,4 @@
-//! Mini-apps: what the gateway knows of one, and how its tools are called.
+//! Mini-apps: their manifests, and calls of their tools.
 
 pub mod answer;
 pub mod client;

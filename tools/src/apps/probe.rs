@@ -1,4 +1,4 @@
-//! Looks whether an app's server is there, for who installs it.
+//! Checks whether an app's server is reachable, for the operator who installs it.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use super::{
 };
 use crate::reply::cut;
 
-/// How long one question may take: the server is on this machine or near it.
+/// Timeout of one request: the server is on this machine or near it.
 const ANSWER_MS_MAX: u64 = 2_000;
-/// Bytes that are read of an answer.
+/// Maximum bytes that are read of a response.
 const ANSWER_BYTES_MAX: usize = 8 * 1024;
-/// Bytes that are told of a name that a server gives itself.
+/// Maximum bytes reported of a name that a server gives itself.
 const NAME_BYTES_MAX: usize = 64;
 
 impl Client {
-    /// Asks an app's server whether it is one.
+    /// Checks whether a server at the app's URL behaves like a mini-app.
     ///
     /// # Errors
-    /// What is wrong with it, in words, and what to do. None of it keeps the app from being installed.
+    /// What is wrong with it, and how to fix it. None of these problems prevents the installation of the app.
     pub async fn probe(&self, app: &App) -> Result<(), String> {
         let get = |path: &str| {
             let url = format!("{}{path}", app.public_url);
@@ -47,7 +47,7 @@ impl Client {
                 _ => Ok(()),
             };
         }
-        // Who writes an app may do without the one; the other comes with the SDK.
+        // The first endpoint is optional for an app; the other is provided by the SDK.
         match get("/tool").await {
             Ok(answer) if answer.status().is_success() => Ok(()),
             _ => Err(format!(
