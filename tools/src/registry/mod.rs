@@ -1,4 +1,4 @@
-//! Which tools there are: built-in, of devices, later of apps and MCP servers, in one catalogue.
+//! The catalogue of available tools: built-in, and of devices, apps and MCP servers.
 
 mod runner;
 mod shared;
@@ -34,17 +34,17 @@ use crate::{
     source::{Scope, Source},
 };
 
-/// Why tools were not taken. Nothing was changed.
+/// Why a registration was rejected. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RegisterError {
-    /// Part of a definition is wrong.
+    /// A part of a definition is invalid.
     #[error("tool '{tool}' at '{pointer}': {reason}")]
     Invalid {
         /// Full name, cut to the limit.
         tool: String,
         /// JSON Pointer into the definition.
         pointer: String,
-        /// In words.
+        /// Description.
         reason: String,
     },
     /// The name is already offered to the same or a wider audience.
@@ -52,13 +52,13 @@ pub enum RegisterError {
     NameTaken {
         /// Full name.
         tool: String,
-        /// Who has it.
+        /// The source that registered it.
         by: Source,
     },
     /// Too many tools.
     #[error("{count} tools; at most {max} are accepted")]
     TooMany {
-        /// How many there would be.
+        /// The resulting number.
         count: usize,
         /// The limit.
         max: usize,
@@ -72,7 +72,7 @@ struct Catalogue {
     sets: Sets,
 }
 
-/// The catalogue. Readers take an immutable copy and never hold up a writer.
+/// The catalogue. Readers get an immutable snapshot and never block a writer.
 pub struct Registry {
     catalogue: RwLock<Arc<Catalogue>>,
     writer: Mutex<()>,
@@ -81,7 +81,7 @@ pub struct Registry {
     store: OnceLock<Arc<dyn CatalogueStore>>,
     secrets: Secrets,
     shared: Arc<Shared>,
-    /// What could not be carried over, by source.
+    /// Parts of definitions that could not be used, by source.
     reports: Mutex<BTreeMap<Source, Vec<String>>>,
 }
 
@@ -106,12 +106,12 @@ impl Registry {
         }
     }
 
-    /// The secrets that are blotted out of all definitions on the way in, and by the executor out of all results.
+    /// The secrets that are redacted in all definitions on registration, and by the executor in all results.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// Keeps what could not be carried over from the definitions of a source, in place of what was kept before.
+    /// Stores the unused parts of a source's definitions, in place of the previous ones.
     pub fn report(&self, source: &Source, notes: Vec<String>) {
         let mut reports = lock(&self.reports);
         match notes.is_empty() {
@@ -120,7 +120,7 @@ impl Registry {
         }
     }
 
-    /// What could not be carried over, by source; sources without losses are left out.
+    /// The unused parts of definitions, by source; sources without any are omitted.
     pub fn reports(&self) -> Vec<(Source, Vec<String>)> {
         lock(&self.reports).iter().map(|(source, notes)| (source.clone(), notes.clone())).collect()
     }
@@ -138,8 +138,8 @@ impl Registry {
         self.register_named(source, scope, named, runner)
     }
 
-    /// Offers tools, each with the name that its source knows it by, in place of all that this
-    /// source has offered in this scope before. All or none are taken. Returns the new revision.
+    /// Registers tools, each with its source's own name for it, in place of all previous tools of this source in this
+    /// scope. Either all are accepted or none. Returns the new revision.
     pub fn register_named(
         &self,
         source: Source,
@@ -196,7 +196,7 @@ impl Registry {
         Ok(self.publish(old.revision, sets))
     }
 
-    /// Keeps what apps and servers offer, where it is not what they offered before.
+    /// Persists the tools of apps and servers if they have changed.
     fn keep(&self, key: &(Scope, Source), before: Option<&Vec<Arc<Registered>>>, tools: &[Arc<Registered>]) {
         let Some(store) = self.store.get().filter(|_| matches!(key.1, Source::App(_) | Source::Mcp(_))) else {
             return;
@@ -216,13 +216,13 @@ impl Registry {
         }
     }
 
-    /// What a source offers in a scope.
+    /// The tools of a source in a scope.
     pub(crate) fn set(&self, source: &Source, scope: &Scope) -> Option<Vec<Arc<Registered>>> {
         self.catalogue().sets.get(&(scope.clone(), source.clone())).cloned()
     }
 
-    /// Takes back what a source has offered in a scope, for good: what only does not answer at the
-    /// moment stays registered. `None` when there was nothing.
+    /// Removes a source's tools in a scope permanently: tools of a source that is only unreachable stay registered.
+    /// `None` if there were none.
     pub fn unregister(&self, source: &Source, scope: &Scope) -> Option<u64> {
         lock(&self.reports).remove(source);
         let _writer = lock(&self.writer);
@@ -235,7 +235,7 @@ impl Registry {
         Some(self.publish(old.revision, sets))
     }
 
-    /// The tools that this device of this user is offered now, in a deterministic order.
+    /// The tools currently offered to this device of this user, in a deterministic order.
     pub fn snapshot(&self, user: &str, device: &str) -> Arc<Snapshot> {
         let catalogue = self.catalogue();
         let key = (user.to_owned(), device.to_owned());
@@ -244,8 +244,8 @@ impl Registry {
         {
             return Arc::clone(kept);
         }
-        // Scopes are sorted from wide to narrow, and of equal names the first one stays: the wider
-        // one keeps the name. Each set is sorted already, which this sort makes use of.
+        // Scopes are sorted from wide to narrow, and among equal names the first stays: the wider scope keeps the name.
+        // Each set is already sorted, which the sort takes advantage of.
         let covering = catalogue.sets.iter().filter(|((scope, _), _)| scope.covers(user, device));
         let mut tools: Vec<_> = covering.flat_map(|(_, set)| set).cloned().collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -253,7 +253,7 @@ impl Registry {
         let snapshot = Arc::new(Snapshot::of(catalogue.revision, tools, Arc::clone(&self.shared)));
         let mut snapshots = lock(&self.snapshots);
         if snapshots.len() >= SNAPSHOTS_MAX {
-            // Those of other revisions are of no use any more.
+            // Snapshots of other revisions are obsolete.
             let mut left = 1..SNAPSHOTS_MAX;
             snapshots.retain(|_, kept| kept.revision == catalogue.revision && left.next().is_some());
         }
@@ -261,22 +261,22 @@ impl Registry {
         snapshot
     }
 
-    /// The list of these very tools that others have, or this one from now on.
+    /// The shared list of exactly these tools, or this one if there is none yet.
     pub fn share(&self, tools: Vec<Arc<ToolSpec>>) -> Specs {
         self.shared.list(tools)
     }
 
-    /// What all tools declare, whoever may call them; more than one may have a name.
+    /// The definitions of all tools in all scopes; a name may occur more than once.
     pub fn specs(&self) -> Specs {
         self.catalogue().sets.values().flatten().map(|tool| Arc::clone(&tool.spec)).collect()
     }
 
-    /// The current revision; it only grows.
+    /// The current revision; it only increases.
     pub fn revision(&self) -> u64 {
         self.catalogue().revision
     }
 
-    /// Tells the revision whenever it changes.
+    /// Receives the revision whenever it changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -304,7 +304,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Checks a definition and compiles its schema.
+/// Validates a definition and compiles its schema.
 pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
     let invalid = |pointer: String, reason: String| RegisterError::Invalid {
         tool: crate::reply::cut(&spec.name, NAME_BYTES_MAX),

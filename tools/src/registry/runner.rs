@@ -1,4 +1,4 @@
-//! What stands behind a tool's name.
+//! The interface that runs a source's tools.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,43 +9,43 @@ use tokio_util::sync::CancellationToken;
 use super::Snapshot;
 use crate::{caller::Caller, ports::Ports};
 
-/// Where a call comes from and what it may use.
+/// The origin of a call, and the resources available to it.
 #[derive(Clone)]
 pub struct RunContext {
-    /// Whose call.
+    /// The user.
     pub user: String,
-    /// The device on which it was wished for.
+    /// The device on which it was requested.
     pub device: String,
-    /// The turn that makes the call; `None`: it comes from outside of any turn.
+    /// The turn that makes the call; `None` if it belongs to no turn.
     pub turn: Option<Turn>,
-    /// What the source itself calls the tool; the call carries the full name.
+    /// The source's own name for the tool; the call carries the full name.
     pub local_name: String,
-    /// What the tool may do and needs.
+    /// The tool's effects and requirements.
     pub flags: ToolFlags,
     /// Whether the tool's app was started for this call.
     pub activated: bool,
-    /// How long the call may take; the executor stops waiting after it.
+    /// The timeout of the call; the executor stops waiting after it.
     pub deadline: Duration,
-    /// Fires when the call is not wanted any more. A runner that has a server tells it. What the
-    /// runner then answers is believed: of a tool that changes something it must only say
-    /// `CANCELLED` when it stopped it, and otherwise go on to the tool's own result.
+    /// Fires when the call is cancelled. A runner with a server notifies it. The runner's result is trusted: for a tool
+    /// that changes something, it must return `CANCELLED` only if it stopped the tool, and otherwise wait for the
+    /// tool's own result.
     pub cancel: CancellationToken,
-    /// Everything from outside.
+    /// All ports.
     pub ports: Ports,
-    /// The tools that are offered at this moment.
+    /// The tools that are currently offered.
     pub offered: Arc<Snapshot>,
-    /// The client that called, where it can be spoken to meanwhile.
+    /// The client that made the call, if it can be contacted while the call runs.
     pub caller: Option<Arc<dyn Caller>>,
 }
 
 /// Runs the calls of one source. Arguments have been checked against the tool's schema.
 #[async_trait]
 pub trait Runner: Send + Sync {
-    /// Runs a call. The future may be dropped at any await point once its deadline has passed, or
-    /// everything of the user is being erased.
+    /// Runs a call. The future may be dropped at any await point once its deadline has passed, or when all data of the
+    /// user are being erased.
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult;
 
-    /// Whether it only stands in for a source that has not answered yet.
+    /// Whether it is a placeholder for a source that has not responded yet.
     fn is_waiting(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! Definitions and lists of them, each of which exists once: a hundred pairs of glasses that offer the same tools have
-//! one list. Whoever keeps something for a tool or a list can then know it by its address.
+//! Interned definitions and lists of them: a hundred pairs of glasses that offer the same tools share one list. Data
+//! about a tool or a list can therefore be cached by its address.
 
 use std::{
     collections::HashMap,
@@ -9,20 +9,20 @@ use std::{
 use gateway_core::vocab::ToolSpec;
 use sha2::{Digest as _, Sha256};
 
-/// What tools declare, shared with the catalogue: lists of thousands are made and kept for free. Equal definitions are one
-/// object, and equal lists of the catalogue are, too.
+/// Definitions, shared with the catalogue: even lists of thousands are cheap to clone. Equal definitions are one
+/// object, and so are equal lists from the catalogue.
 pub type Specs = Arc<[Arc<ToolSpec>]>;
 
-/// Entries of which nobody has anything any more are dropped when there are twice as many as were in use the last time,
-/// and not before there are so many.
+/// Unused entries are dropped when there are twice as many entries as were in use after the last cleanup, and at least
+/// this many.
 const SWEPT_MIN: usize = 256;
 
-/// What is shared. Holds nothing alive by itself.
+/// The interned objects; all references are weak.
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// By the SHA-256 of what each declares.
+    /// By the SHA-256 of the definition.
     specs: Mutex<Kept<[u8; 32], ToolSpec>>,
-    /// By the addresses of what is in each; while a list lives, so do they.
+    /// By the addresses of the list's items; the items live at least as long as the list.
     lists: Mutex<Kept<Addresses, List>>,
 }
 
@@ -56,16 +56,16 @@ impl<K: Eq + std::hash::Hash, T: ?Sized> Kept<K, T> {
 }
 
 impl Shared {
-    /// The one that declares the same, or this one from now on.
+    /// The interned definition equal to this one, or this one if there is none yet.
     pub(crate) fn spec(&self, spec: ToolSpec) -> Arc<ToolSpec> {
-        // What cannot be written as JSON is shared with nobody.
+        // A definition that cannot be serialised is not interned.
         let Ok(bytes) = serde_json::to_vec(&(&spec, &spec.side)) else {
             return Arc::new(spec);
         };
         lock(&self.specs).get_or_keep(Sha256::digest(&bytes).into(), || Arc::new(spec))
     }
 
-    /// The list that holds the very same tools in the same order, or this one from now on.
+    /// The interned list of the same tools in the same order, or this one if there is none yet.
     pub(crate) fn list(&self, tools: Vec<Arc<ToolSpec>>) -> Specs {
         let key = tools.iter().map(|tool| Arc::as_ptr(tool).addr()).collect();
         lock(&self.lists).get_or_keep(key, || tools.into())

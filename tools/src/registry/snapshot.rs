@@ -1,4 +1,4 @@
-//! What one device of one user is offered at one moment.
+//! The tools offered to one device of one user at one time.
 
 use std::{
     collections::HashMap,
@@ -13,34 +13,34 @@ use super::{
 };
 use crate::{permissions, schema::Schema, source::Source};
 
-/// A tool that can be called: its spec and what runs it are one object.
+/// A callable tool: its spec together with its runner.
 pub struct Registered {
-    /// What it declares.
+    /// Its definition.
     pub spec: Arc<ToolSpec>,
-    /// Its full name again, near at hand for sorting and finding among thousands.
+    /// A copy of its full name, for fast sorting and lookup among thousands.
     pub(super) name: Arc<str>,
-    /// Who provides it.
+    /// Its source.
     pub source: Source,
-    /// What it is called there. Names are never taken apart: they contain dots.
+    /// The source's own name for it. Full names are never split: they contain dots.
     pub local_name: String,
     /// Its compiled schema.
     pub schema: Schema,
-    /// The compiled schema of its results, where it has one.
+    /// The compiled schema of its results, if it has one.
     pub output_schema: Option<Schema>,
     /// Runs it.
     pub runner: Arc<dyn Runner>,
 }
 
-/// The tools that one device of one user is offered at one moment.
+/// The tools offered to one device of one user at one time.
 pub struct Snapshot {
-    /// The catalogue's revision that it was taken from.
+    /// The catalogue's revision at that time.
     pub revision: u64,
     /// Sorted by full name.
     pub specs: Specs,
     tools: Vec<Arc<Registered>>,
-    /// What each class of clients sees, made when it is first asked for.
+    /// The tools that each class of clients sees, computed on first use.
     views: [OnceLock<Specs>; 3],
-    /// Made when the first tool is looked up.
+    /// Computed on the first lookup of a tool.
     by_name: OnceLock<HashMap<Arc<str>, usize>>,
     shared: Arc<Shared>,
 }
@@ -73,7 +73,7 @@ impl Snapshot {
         Arc::clone(view.get_or_init(make))
     }
 
-    /// The same without what `keep` refuses.
+    /// The same specs without those that `keep` rejects.
     pub(crate) fn only(&self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
         let tools: Vec<_> = self.tools.iter().filter(|tool| keep(&tool.spec)).cloned().collect();
         Self::of(self.revision, tools, Arc::clone(&self.shared))

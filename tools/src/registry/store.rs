@@ -1,4 +1,4 @@
-//! Where the tools of apps and servers outlive a restart.
+//! Persistent storage for the tools of apps and servers.
 
 use gateway_core::vocab::ToolSpec;
 use serde::{Deserialize, Serialize};
@@ -8,27 +8,27 @@ use crate::{
     source::{Scope, Source},
 };
 
-/// What one source offered in one scope.
+/// The tools of one source in one scope.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredSet {
-    /// Whose tools they are.
+    /// The source.
     pub source: Source,
-    /// To whom.
+    /// The scope.
     pub scope: Scope,
-    /// The tools, each with the name that its source knows it by.
+    /// The tools, each with its source's own name for it.
     pub tools: Vec<(ToolSpec, String)>,
 }
 
-/// Keeps what apps and servers offer. The gateway stores it.
+/// Stores the tools of apps and servers. The gateway implements it.
 pub trait CatalogueStore: Send + Sync {
-    /// Everything that is kept.
+    /// All stored sets.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The store cannot be read.
     fn load(&self) -> Result<Vec<StoredSet>, PortError>;
-    /// Keeps a set in place of what its source offered in this scope before. It does not wait: what
-    /// is lost is asked for again at the next start.
+    /// Stores a set in place of the previous one of its source and scope. It does not wait: data that are lost are
+    /// requested again at the next start.
     fn save(&self, set: StoredSet);
-    /// Drops what a source offered in a scope.
+    /// Removes the tools of a source in a scope.
     fn forget(&self, source: &Source, scope: &Scope);
 }

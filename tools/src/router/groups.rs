@@ -1,10 +1,10 @@
-//! Words of everyday life that stand for one another when something is wanted. A description says "weather", a wearer
-//! says "umbrella".
+//! Groups of everyday words that count as synonyms in a request. A description says "weather", a wearer says
+//! "umbrella".
 //!
-//! Ours, and short on purpose: what a tool is called otherwise belongs in its own description or phrases. Drawn up
-//! while looking at the development half of tests/data/router only.
+//! The list is our own, and deliberately short: other names of a tool belong in its description or phrases. It was
+//! written with only the development half of tests/data/router in view.
 
-/// Each line is one thing. A word may stand in several.
+/// Each line is one group. A word may be in several.
 pub(super) const GROUPS: &[&str] = &[
     "weather forecast rain snow storm sun sunny wind windy cloudy umbrella outside hot cold freezing degrees temperature",
     "thermostat heating heat heater radiator warm cold freezing temperature degrees",

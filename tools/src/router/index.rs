@@ -1,8 +1,8 @@
-//! BM25 over what tools say about themselves.
+//! BM25 over the texts of tool definitions.
 //!
 //! Source: S. Robertson, H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", Foundations and Trends
-//! in Information Retrieval 3(4), 2009, section 3.5 (BM25F: several fields, each with its weight and its own
-//! normalisation of length). Everything but the sum is worked out when the index is made.
+//! in Information Retrieval 3(4), 2009, section 3.5 (BM25F: several fields, each with its own weight and length
+//! normalisation). Everything but the sum is precomputed when the index is built.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,35 +11,35 @@ use serde_json::Value;
 
 use super::{groups::GROUPS, terms};
 
-/// How soon more of the same word counts no more.
+/// Term frequency saturation.
 const K1: f32 = 1.2;
-/// Weight of each field and how far its length is held against it: name, phrases, description, arguments.
+/// Weight and length normalisation of each field: name, phrases, description, arguments.
 const FIELDS: [(f32, f32); 4] = [(2.5, 0.3), (2.0, 0.3), (1.5, 0.6), (0.5, 0.8)];
-/// What counts of a word that is known only by its beginning.
+/// Factor for a word that only matches by prefix.
 const PREFIX_SHARE: f32 = 0.5;
-/// What counts of a word that stands in for the one that was said.
+/// Factor for a synonym of the spoken word.
 const GROUP_SHARE: f32 = 0.5;
-/// Letters of such a beginning.
+/// Minimum letters of such a prefix.
 const PREFIX_CHARS_MIN: usize = 4;
 /// Words of an utterance that are looked up: a long dictation names its tool among them.
 const TERMS_MAX: usize = 64;
-/// Values in a schema that are read.
+/// Maximum values that are read from a schema.
 const SCHEMA_VALUES_MAX: usize = 512;
 
-/// Tools with a term, each with what the term says for it.
+/// The tools that contain a term, each with the term's score for it.
 type Postings = Vec<(u32, f32)>;
 
-/// Tools by the words that speak for them.
+/// The tools by the terms of their definitions.
 pub struct Index {
     tools: usize,
-    /// Sorted by term, for the search by beginnings.
+    /// Sorted by term, for the search by prefix.
     terms: Vec<(Box<str>, Postings)>,
-    /// Groups of words that stand for one another.
+    /// Groups of synonyms.
     groups: Vec<Vec<String>>,
 }
 
 impl Index {
-    /// Reads what these tools say about themselves.
+    /// Builds the index of these tools.
     pub fn new(tools: &[Arc<ToolSpec>]) -> Self {
         let mut counts: HashMap<String, Vec<(u32, [f32; 4])>> = HashMap::new();
         let mut lengths = Vec::with_capacity(tools.len());
@@ -85,7 +85,7 @@ impl Index {
         Self { tools: tools.len(), terms: sorted, groups }
     }
 
-    /// Tools that the words speak for, best first: places in the list that the index was made of, with scores.
+    /// The tools that match the words, best first: positions in the indexed list, with scores.
     pub fn rank(&self, words: &str) -> Vec<(usize, f32)> {
         let mut wanted = terms::of(words);
         wanted.truncate(TERMS_MAX);
@@ -102,7 +102,7 @@ impl Index {
         sorted(scores)
     }
 
-    /// Of each group that a word stands in, the best of its other words counts.
+    /// Of each group that contains the word, the best of its other words counts.
     fn add_groups(&self, wanted: &[String], scores: &mut [f32]) {
         for group in &self.groups {
             if !group.iter().any(|word| wanted.contains(word)) {
@@ -126,7 +126,7 @@ impl Index {
         Some(&self.terms.get(place)?.1)
     }
 
-    /// The tools with a term; where nobody has it, those with the nearest term of the same beginning.
+    /// The tools that contain a term; if there are none, those of the nearest term with the same prefix.
     fn postings(&self, term: &str) -> (&[(u32, f32)], f32) {
         if let Some(postings) = self.known(term) {
             return (postings, 1.0);
@@ -144,7 +144,7 @@ impl Index {
     }
 }
 
-/// Best first; of equal scores in the order of the list.
+/// Best first; equal scores in the order of the list.
 pub(super) fn sorted(scores: Vec<f32>) -> Vec<(usize, f32)> {
     let mut ranked: Vec<_> = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -154,7 +154,7 @@ pub(super) fn sorted(scores: Vec<f32>) -> Vec<(usize, f32)> {
 fn fields(tool: &ToolSpec) -> [Vec<String>; 4] {
     let mut phrases = Vec::new();
     for template in tool.phrases.iter().flat_map(|phrases| &phrases.templates) {
-        // A word counts once, however many templates begin with it.
+        // A word counts once, even if several templates begin with it.
         for term in terms::of(&without_slots(template)) {
             if !phrases.contains(&term) {
                 phrases.push(term);
@@ -167,7 +167,7 @@ fn fields(tool: &ToolSpec) -> [Vec<String>; 4] {
     [terms::of(&tool.name), phrases, terms::of(&tool.description), arguments]
 }
 
-/// The words of a template: of a slot only the value that it sets.
+/// The words of a template; of a slot only the value that it sets.
 fn without_slots(template: &str) -> String {
     let mut out = String::with_capacity(template.len());
     let mut slot = None;
@@ -186,7 +186,7 @@ fn without_slots(template: &str) -> String {
     out
 }
 
-/// Names of properties, their descriptions and the values that they may have.
+/// Names of properties, their descriptions and their enumerated values.
 fn read_schema(value: &Value, names: bool, left: &mut usize, out: &mut Vec<String>) {
     let Some(object) = value.as_object() else { return };
     for (key, value) in object {

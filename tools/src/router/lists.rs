@@ -1,4 +1,4 @@
-//! What is worked out for a list of tools is kept for as long as the list is in use.
+//! A cache of values computed from lists of tools.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,13 +6,13 @@ use gateway_core::vocab::ToolSpec;
 
 use crate::registry::Specs;
 
-/// Lists that are kept. Glasses that are offered the same tools have one list: what differs is what users have installed
-/// and switched off, and kinds of glasses.
+/// Maximum cached lists. Glasses with the same tools share one list; lists differ by the user's installed and
+/// switched-off tools, and by the kind of glasses.
 pub(super) const LISTS_MAX: usize = 64;
 
-/// One value for each list.
+/// One value per list.
 pub(super) struct PerList<T> {
-    /// Latest used last.
+    /// Most recently used last.
     kept: Mutex<Vec<(Specs, Arc<T>)>>,
 }
 
@@ -23,11 +23,11 @@ impl<T> Default for PerList<T> {
 }
 
 impl<T> PerList<T> {
-    /// The value of this very list, made when there is none yet.
+    /// The value of exactly this list, computed if there is none yet.
     pub(super) fn get(&self, tools: &Specs, make: impl FnOnce(&[Arc<ToolSpec>]) -> T) -> Arc<T> {
         let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = lock();
-        // Most often it is this very list: others are looked into only where it is none of them.
+        // In most cases it is the identical list: the contents of others are only compared if none is identical.
         let known = kept.iter().rposition(|(list, _)| Arc::ptr_eq(list, tools));
         if let Some(place) = known.or_else(|| kept.iter().rposition(|(list, _)| same(list, tools))) {
             let found = kept.remove(place);
@@ -35,7 +35,7 @@ impl<T> PerList<T> {
             kept.push(found);
             return value;
         }
-        // Thousands of tools take their time: nobody else waits for it.
+        // Computed without the lock: thousands of tools take a while.
         drop(kept);
         let value = Arc::new(make(tools));
         let mut kept = lock();
@@ -47,8 +47,8 @@ impl<T> PerList<T> {
     }
 }
 
-/// Whether two lists hold the same tools. A revision of the catalogue that leaves a device's list as it was costs
-/// nothing, and a list that leaves out what its user has switched off is a list of its own.
+/// Whether two lists contain the same tools. A revision of the catalogue that leaves a device's list unchanged costs
+/// nothing. A list without its user's switched-off tools is a list of its own.
 fn same(a: &Specs, b: &Specs) -> bool {
     a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| Arc::ptr_eq(a, b))
 }

@@ -1,8 +1,8 @@
 //! Sentence embeddings by all-MiniLM-L6-v2 (N. Reimers, I. Gurevych, "Sentence-BERT", 2019; W. Wang et al., "MiniLM",
 //! 2020) through rten: English, 384 dimensions, int8 weights.
 //!
-//! Shapes: in `input_ids`, `attention_mask` and `token_type_ids` [1, tokens]; out `last_hidden_state`
-//! [1, tokens, 384]. The embedding is the mean over all tokens, `[CLS]` and `[SEP]` included, brought to length 1.
+//! Shapes: inputs `input_ids`, `attention_mask` and `token_type_ids` [1, tokens]; output `last_hidden_state`
+//! [1, tokens, 384]. The embedding is the mean over all tokens, including `[CLS]` and `[SEP]`, normalised to length 1.
 
 use std::{collections::HashMap, fs, path::Path, sync::Arc};
 
@@ -23,11 +23,11 @@ pub const FOLDER: &str = "all-minilm-l6-v2";
 const MODEL: &str = "model.onnx";
 const TOKENIZER: &str = "tokenizer.json";
 
-/// Numbers of an embedding.
+/// Dimensions of an embedding.
 pub const DIMENSIONS: usize = 384;
-/// Tokens of a text that count: who says more names the tool among them, and the time grows with each.
+/// Maximum tokens of a text: longer utterances name the tool among these, and the run time grows with each token.
 const TOKENS_MAX: usize = 64;
-/// Characters that are looked at: more than 64 tokens of any text have, but for strings of blanks.
+/// Maximum characters of a text: any text has more than 64 tokens by then, unless it is mostly white space.
 const TEXT_CHARS_MAX: usize = 1_000;
 
 /// Why the model cannot be used.
@@ -51,10 +51,10 @@ pub struct MiniLm {
 }
 
 impl MiniLm {
-    /// Loads the model from [`FOLDER`] in the models folder and tries it once.
+    /// Loads the model from [`FOLDER`] in the models folder and runs it once as a test.
     ///
     /// # Errors
-    /// A file is missing, unreadable, or not this model's.
+    /// A file is missing, unreadable, or does not belong to this model.
     pub fn load(models_dir: &Path) -> Result<Self, LoadError> {
         let folder = models_dir.join(FOLDER);
         let failed = |name: &str, reason: &dyn std::fmt::Display| LoadError {
@@ -69,7 +69,7 @@ impl MiniLm {
         let node = |name| model.node_id(name).map_err(|error| failed(MODEL, &error));
         let inputs = [node("input_ids")?, node("attention_mask")?, node("token_type_ids")?];
         let output = node("last_hidden_state")?;
-        // One thread: a sentence is short, and the other cores have speech to recognise.
+        // One thread: a sentence is short, and speech recognition needs the other cores.
         let pool = Arc::new(ThreadPool::with_num_threads(1));
         let options = RunOptions::default().with_thread_pool(Some(pool));
         let model = Self { words, model, inputs, output, options };
@@ -109,7 +109,7 @@ impl Embedder for MiniLm {
     }
 }
 
-/// What is read of `tokenizer.json`; the rest of it says what [`Words`] does.
+/// The fields read from `tokenizer.json`; the remaining ones describe what [`Words`] implements.
 #[derive(Deserialize)]
 struct Written {
     model: Vocabulary,
@@ -120,8 +120,8 @@ struct Vocabulary {
     vocab: HashMap<String, TokenId>,
 }
 
-/// The uncased tokenizer of BERT (J. Devlin et al., 2018). Its parts are put together here, since the library's own whole
-/// cannot be shared between threads.
+/// The uncased tokenizer of BERT (J. Devlin et al., 2018). It is assembled from its parts here, since the library's
+/// complete tokenizer cannot be shared between threads.
 struct Words {
     pieces: WordPiece,
     first: i32,

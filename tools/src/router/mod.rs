@@ -1,12 +1,12 @@
-//! Which tools a model is offered for what was said: those that are always on, and of the others the ones that the
-//! words speak for.
+//! Selects the tools that a model is offered for an utterance: those that are always on, and of the others the ones
+//! that match the utterance.
 //!
-//! A wrong guess must not cost the wearer a tool. So all are offered when they are few, when the words speak for
-//! none, or when whoever ranks them fails; only the model provider's own maximum cuts the list then, least relevant
-//! first. Tools that the last turns have called stay on offer: "and tomorrow?" names none.
+//! A wrong guess must not make a tool unavailable. Therefore all tools are offered if they are few, if none matches, or
+//! if the ranking fails; only the model provider's own maximum then cuts the list, least relevant first. Tools that
+//! were called in the last turns stay offered: "and tomorrow?" names none.
 //!
 //! [`Index`] ranks by words and needs no weights; [`sentences`] ranks by meaning, with a model behind a port
-//! ([`minilm`]) that whoever calls runs on a thread of its own.
+//! ([`minilm`]) that the caller runs on a thread of its own.
 
 mod groups;
 mod index;
@@ -24,19 +24,18 @@ pub use index::Index;
 use self::lists::PerList;
 use crate::registry::Specs;
 
-/// Turns of the wearer whose tools stay on offer, the present one included.
+/// Turns of the wearer whose tools stay offered, including the current one.
 const TURNS_KEPT: usize = 3;
-/// What the words of the turn before count, when the present ones say nothing.
+/// Weight of the previous turn's words if the current ones match nothing.
 const EARLIER_WEIGHT: f32 = 0.5;
-/// How tools are chosen.
+/// Parameters of the selection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// Routed tools that are offered when the words speak for some. As many or fewer are never routed.
+    /// Number of routed tools that are offered if some match. If there are no more than this, all are offered.
     pub picked_max: usize,
-    /// Below this score of the best one, the words speak for none.
+    /// If the best score is below this, no tool matches.
     pub score_min: f32,
-    /// Where tools are ranked by meaning too: from this cosine of the best one, what was said speaks for some though no
-    /// word does.
+    /// If tools are also ranked by meaning: with a best cosine of at least this, tools match even if no word does.
     pub cosine_min: f32,
 }
 
@@ -47,34 +46,34 @@ impl Default for Config {
     }
 }
 
-/// Why these tools were chosen.
+/// The reason for a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Too few to choose from.
+    /// There are too few tools for a selection.
     Few,
-    /// The words speak for them.
+    /// Tools match the utterance.
     Words,
-    /// The words speak for none: all.
+    /// No tool matches: all are offered.
     Doubt,
 }
 
-/// What a model is offered.
+/// The tools that a model is offered.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// Always-on tools by name, then the routed ones, the most relevant first.
     pub tools: Specs,
-    /// Why these.
+    /// The reason for this selection.
     pub reason: Reason,
 }
 
-/// What the choice goes by, taken from a conversation.
+/// The inputs of the selection, taken from a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// What the wearer says now.
+    /// The wearer's current utterance.
     pub now: String,
-    /// What the wearer said before.
+    /// The wearer's previous utterance.
     pub before: String,
-    /// Tools that the last turns have called, latest first.
+    /// Tools called in the last turns, latest first.
     pub called: Vec<String>,
 }
 
@@ -107,7 +106,7 @@ impl Query {
     }
 }
 
-/// Chooses tools by words. Shared by all devices; what is costly is kept per list of tools.
+/// Selects tools by words. Shared by all devices; expensive values are cached per list of tools.
 #[derive(Default)]
 pub struct Router {
     config: Config,
@@ -115,17 +114,17 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router that knows no tools yet.
+    /// A router with an empty cache.
     pub fn new(config: Config) -> Self {
         Self { config, indexes: PerList::default() }
     }
 
-    /// The tools to offer out of all that are there, at most `tools_max` of them.
+    /// The tools to offer out of all available ones, at most `tools_max` of them.
     pub fn choose(&self, tools: &Specs, said: &Query, tools_max: usize) -> Choice {
         self.choose_with(tools, said, &[], tools_max)
     }
 
-    /// The same, where tools were ranked by meaning too: `near` are places in the list with cosines, best first
+    /// The same with an additional ranking by meaning: `near` are positions in the list with cosines, best first
     /// ([`sentences::Sentences::rank`]).
     pub fn choose_with(&self, tools: &Specs, said: &Query, near: &[(usize, f32)], tools_max: usize) -> Choice {
         if self.has_few(tools) && tools.len() <= tools_max {
@@ -138,12 +137,13 @@ impl Router {
         self.assemble(tools, said, &ranked, sure, tools_max)
     }
 
-    /// Whether there are too few routed tools to choose from.
+    /// Whether there are too few routed tools for a selection.
     pub fn has_few(&self, tools: &Specs) -> bool {
         tools.iter().filter(|tool| !tool.flags.always).count() <= self.config.picked_max
     }
 
-    /// Places in the list that the words speak for, best first. Where those of now say nothing, those before count.
+    /// Positions of the matching tools in the list, best first. If the current words match nothing, the previous ones
+    /// count.
     pub fn rank(&self, tools: &Specs, said: &Query) -> Vec<(usize, f32)> {
         let ranked = self.index(tools).rank(&said.now);
         if self.is_sure(&ranked) { ranked } else { self.with_earlier(tools, said, ranked) }
@@ -153,7 +153,7 @@ impl Router {
         ranked.first().is_some_and(|(_, score)| *score >= self.config.score_min)
     }
 
-    /// The ranking, with what was said before added to it.
+    /// The ranking combined with that of the previous utterance.
     fn with_earlier(&self, tools: &Specs, said: &Query, ranked: Vec<(usize, f32)>) -> Vec<(usize, f32)> {
         let mut scores = vec![0.0; tools.len()];
         let earlier = self.index(tools).rank(&said.before);
@@ -164,7 +164,7 @@ impl Router {
         index::sorted(scores)
     }
 
-    /// Lays the list: `ranked` are places in `tools` with scores, best first.
+    /// Assembles the list: `ranked` are positions in `tools` with scores, best first.
     pub fn assemble(
         &self,
         tools: &Specs,

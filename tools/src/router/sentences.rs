@@ -1,9 +1,9 @@
-//! Tools by meaning: what a tool says of itself and what the wearer says are points of one space, near to one another
-//! where they mean the same.
+//! Ranks tools by meaning: the description of a tool and the wearer's utterance are embedded in one vector space, in
+//! which similar meanings are close to each other.
 //!
-//! Points are made by an [`Embedder`], in milliseconds each: [`Sentences::learn`] and [`Sentences::rank`] belong on a
-//! compute thread. Points of tools are made ahead and kept by the content of their sentence, so that a tool that
-//! comes again under another revision costs nothing.
+//! Vectors are computed by an [`Embedder`], in milliseconds each: [`Sentences::learn`] and [`Sentences::rank`] belong
+//! on a compute thread. Vectors of tools are computed in advance and cached by the content of their sentence, so that a
+//! tool that is registered again under another revision costs nothing.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,23 +16,23 @@ use sha2::{Digest as _, Sha256};
 use super::{index, lists::PerList};
 use crate::registry::Specs;
 
-/// Points that are kept: some 1.5 KB each. Where there are more tools, words alone choose.
+/// Maximum cached vectors: about 1.5 KB each. If there are more tools, they are selected by words only.
 pub const TOOLS_MAX: usize = 4_096;
-/// Characters of a sentence: what a tool is for stands at its beginning.
+/// Maximum characters of a sentence: the purpose of a tool is stated at the beginning.
 const SENTENCE_CHARS_MAX: usize = 500;
-/// What a place in a ranking is damped by, so that being first in one of them is not all.
+/// Damping constant for ranks, so that the first place in a single ranking does not dominate.
 const FUSION_K: f32 = 60.0;
 
-/// Makes points of texts.
+/// Computes embeddings of texts.
 pub trait Embedder: Send + Sync {
-    /// The point of a text: a vector of length 1, of as many numbers as every other. Takes milliseconds.
+    /// The embedding of a text: a vector of length 1, always of the same dimension. Takes milliseconds.
     ///
     /// # Errors
     /// [`EmbedError`].
     fn embed(&self, text: &str) -> Result<Vec<f32>, EmbedError>;
 }
 
-/// Why a text has no point.
+/// Why a text could not be embedded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no sentence embedding: {reason}")]
 pub struct EmbedError {
@@ -43,7 +43,7 @@ pub struct EmbedError {
 /// SHA-256 of a sentence.
 type Key = [u8; 32];
 
-/// The points of all tools, shared by all devices.
+/// The vectors of all tools, shared by all devices.
 pub struct Sentences {
     embedder: Arc<dyn Embedder>,
     points: Mutex<HashMap<Key, Arc<[f32]>>>,
@@ -51,13 +51,13 @@ pub struct Sentences {
 }
 
 impl Sentences {
-    /// Knows no tools yet.
+    /// An empty cache.
     pub fn new(embedder: Arc<dyn Embedder>) -> Self {
         Self { embedder, points: Mutex::default(), keys: PerList::default() }
     }
 
-    /// Forgets tools that are not among these, and returns the sentences that are still to be learnt, so many that no
-    /// more than [`TOOLS_MAX`] are known then.
+    /// Removes tools that are not among these, and returns the sentences that are still to be embedded, up to a total
+    /// of [`TOOLS_MAX`].
     pub fn settle(&self, tools: &[Arc<ToolSpec>]) -> Vec<String> {
         let mut wanted = HashSet::new();
         let mut missing = Vec::new();
@@ -73,10 +73,10 @@ impl Sentences {
         missing
     }
 
-    /// Makes the point of a sentence and keeps it.
+    /// Computes and stores the vector of a sentence.
     ///
     /// # Errors
-    /// [`EmbedError`]; nothing is kept then.
+    /// [`EmbedError`]; nothing is stored in that case.
     pub fn learn(&self, sentence: &str) -> Result<(), EmbedError> {
         let point = self.embedder.embed(sentence)?;
         let mut points = self.points();
@@ -86,8 +86,8 @@ impl Sentences {
         Ok(())
     }
 
-    /// Places in the list whose tools mean what the words mean, best first, with cosines above 0. Empty for words
-    /// without a letter or a digit; `None` while tools of the list are unknown.
+    /// Positions of the tools in the list that are closest in meaning to the words, best first, with cosines above 0.
+    /// Empty for words without a letter or a digit; `None` while vectors of the list are missing.
     ///
     /// # Errors
     /// [`EmbedError`].
@@ -105,13 +105,13 @@ impl Sentences {
         Ok(Some(index::sorted(known.iter().map(|tool| cosine(tool, &point)).collect())))
     }
 
-    /// Nothing that can panic runs under this lock.
+    /// No code that can panic runs under this lock.
     fn points(&self) -> MutexGuard<'_, HashMap<Key, Arc<[f32]>>> {
         self.points.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One ranking out of several, by places alone: scores of words and cosines have no common measure.
+/// Combines several rankings by ranks only: word scores and cosines are not comparable.
 ///
 /// Source: G. Cormack, C. Clarke, S. Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank
 /// Learning Methods", SIGIR 2009.
@@ -127,7 +127,7 @@ pub fn fused(tools: usize, rankings: [&[(usize, f32)]; 2]) -> Vec<(usize, f32)> 
     index::sorted(scores)
 }
 
-/// What a tool says of itself: the words of its name, and what it does.
+/// The sentence that is embedded for a tool: the words of its name, and its description.
 fn sentence(tool: &ToolSpec) -> String {
     let mut sentence = String::new();
     let mut last_lower = false;
@@ -147,7 +147,7 @@ fn key(sentence: &str) -> Key {
     Sha256::digest(sentence.as_bytes()).into()
 }
 
-/// Of two vectors of length 1.
+/// The cosine of two vectors of length 1.
 fn cosine(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

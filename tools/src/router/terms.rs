@@ -1,11 +1,11 @@
-//! Words as the router counts them: lower case, without endings, without the words that stand in every sentence.
+//! Terms for the router: lower case, without suffixes, without stop words.
 
-/// Bytes of a text that are looked at: a description has 4 KiB at most, and who speaks longer names it before.
+/// Maximum bytes of a text: a description has at most 4 KiB, and longer utterances name the tool before that.
 const TEXT_BYTES_MAX: usize = 4 * 1024;
-/// Bytes of one word: longer ones are no words.
+/// Maximum bytes of one word: longer ones are not words.
 const WORD_BYTES_MAX: usize = 40;
 
-/// Words that tell nothing about what is wanted. Sorted.
+/// Stop words. Sorted.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but",
     "by", "can", "could", "did", "do", "does", "doing", "don", "done", "down", "for", "from", "get", "give", "go",
@@ -43,8 +43,8 @@ fn take(word: &mut String, terms: &mut Vec<String>) {
     word.clear();
 }
 
-/// Takes off what English adds to a word: steps 1a, 1b and a part of 4 of the Porter stemmer (M. F. Porter, "An
-/// algorithm for suffix stripping", 1980), cut short: both sides are treated alike, and a stem need not be a word.
+/// Removes English suffixes: steps 1a, 1b and a part of 4 of the Porter stemmer (M. F. Porter, "An algorithm for suffix
+/// stripping", 1980). It is simplified: texts and queries are treated alike, and a stem need not be a word.
 fn stem(word: &str) -> String {
     if !word.is_ascii() || word.len() < 4 {
         return word.to_owned();

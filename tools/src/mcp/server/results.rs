@@ -105,7 +105,7 @@ pub(super) fn complete_prompt(mut result: GetPromptResult) -> GetPromptResult {
     result
 }
 
-/// Likewise.
+/// Sets the result's type, for the same reason.
 pub(super) fn complete_resource(mut result: ReadResourceResult) -> ReadResourceResult {
     result.result_type.get_or_insert(ResultType::COMPLETE);
     result
