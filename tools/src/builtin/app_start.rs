@@ -19,7 +19,7 @@ struct AppStart;
 
 inventory::submit! { BuiltIn(&AppStart) }
 
-/// Milliseconds that are kept of the call's deadline to say that the app did not come.
+/// Milliseconds reserved of the call's deadline to report that the app did not start.
 const MARGIN_MS: u64 = 500;
 
 #[async_trait]
@@ -40,7 +40,7 @@ impl Tool for AppStart {
                 "(play|start playing) [a|the|my] [game of] {app:app} [app]",
             ],
             guidance: Some("An app's own tools start it by themselves: do not start it first."),
-            // Most houses have few apps: not among what is always offered.
+            // Most users have few apps, so the tool is not always offered.
             flags: ToolFlags { idempotent: true, always: false, ..CHANGES },
         }
     }

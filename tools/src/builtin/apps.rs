@@ -1,4 +1,4 @@
-//! What the tools for mini-apps share.
+//! Shared code of the tools for mini-apps.
 
 use gateway_core::vocab::sound::Name;
 
@@ -60,7 +60,7 @@ fn alike(installed: &[AppEntry], said: &str) -> Choice<AppEntry> {
     }
 }
 
-/// An app's name at a length that can be said.
+/// An app's name, shortened for speech.
 pub(super) fn name(app: &AppEntry) -> String {
     cut(&app.name, ITEM_CHARS_MAX)
 }

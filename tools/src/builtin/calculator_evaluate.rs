@@ -242,7 +242,7 @@ fn root(text: &str) -> String {
     out
 }
 
-/// At most four digits after the point of the leading number: more is noise to an ear.
+/// At most four decimals of the leading number: more is of no use in speech.
 fn rounded(value: &str) -> String {
     let end = value.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(value.len());
     let (number, unit) = value.split_at(end);

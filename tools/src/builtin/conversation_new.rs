@@ -1,4 +1,4 @@
-//! `conversation.new`: what is said from now on stands for itself.
+//! `conversation.new`: starts a new conversation.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};

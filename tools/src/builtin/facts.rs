@@ -1,4 +1,4 @@
-//! What the memory tools have in common.
+//! Shared code of the memory tools.
 
 use gateway_core::vocab::ToolResult;
 use serde_json::{Value, json};
@@ -38,12 +38,12 @@ pub(super) fn lines(texts: &[Text]) -> String {
     lines.join("\n")
 }
 
-/// Now, on the monotonic clock.
+/// Current time of the monotonic clock.
 pub(super) fn now_us(context: &RunContext) -> u64 {
     context.ports.clock.now().mono_us
 }
 
-/// Whether the fact is meant that was spoken of last.
+/// Whether the arguments refer to the last mentioned fact.
 pub(super) fn is_last(query: &str) -> bool {
     ["last", "that", "it", "this"].contains(&query.to_lowercase().trim_end_matches('.'))
 }
@@ -79,7 +79,7 @@ pub(super) fn which(context: &RunContext, several: &[Text], question: &str) -> T
     result
 }
 
-/// What there is about these words: all facts with every word, else those that have to do with them.
+/// The facts about these words: all that contain every word, otherwise the relevant ones.
 pub(super) async fn found(context: &RunContext, query: &str, limit: usize) -> Result<Vec<Text>, Refusal> {
     let all = context.ports.memory.facts.list(&context.user).await?;
     let mut exact: Vec<Text> = all.iter().filter(|text| matching::matches(&text.text, query)).cloned().collect();

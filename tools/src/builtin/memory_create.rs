@@ -1,4 +1,4 @@
-//! `memory.create`: keeps a fact about the wearer.
+//! `memory.create`: stores a fact about the wearer.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ToolResult};

@@ -1,4 +1,4 @@
-//! `memory.delete`: forgets exactly one fact.
+//! `memory.delete`: deletes exactly one fact.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};

@@ -1,4 +1,4 @@
-//! `memory.restore`: brings back what was forgotten a moment ago.
+//! `memory.restore`: restores the fact that was deleted last.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};
@@ -50,7 +50,7 @@ impl Tool for MemoryRestore {
         let fact = match memory.facts.add(&context.user, &text).await {
             Ok(fact) => fact,
             Err(error) => {
-                // It can be tried again.
+                // It can be retried.
                 memory.that.forget(&context.user, &text, now_us);
                 return Err(error.into());
             }

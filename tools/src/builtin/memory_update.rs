@@ -1,4 +1,4 @@
-//! `memory.update`: puts another fact in the place of one.
+//! `memory.update`: replaces one fact by another.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ToolResult};

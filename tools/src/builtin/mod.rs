@@ -57,7 +57,7 @@ use crate::{
 pub trait Tool: Send + Sync {
     /// What it declares.
     fn definition(&self) -> Definition;
-    /// Which classes of clients see it; absent: all.
+    /// The classes of clients that see it; absent: all.
     fn clients(&self) -> Option<&'static [ClientClass]> {
         None
     }
@@ -65,32 +65,32 @@ pub trait Tool: Send + Sync {
     fn approval(&self) -> Option<&'static str> {
         None
     }
-    /// Runs it. Arguments fit the schema.
+    /// Runs it. The arguments have been checked against the schema.
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal>;
 }
 
-/// What a built-in tool declares about itself, in the form that is nicest to write.
+/// The declaration of a built-in tool, in a form that is convenient to write.
 #[derive(Clone, Debug)]
 pub struct Definition {
     /// Full name.
     pub name: &'static str,
-    /// What people read in place of the name.
+    /// Display name.
     pub title: &'static str,
     /// What it does, for a model.
     pub description: &'static str,
     /// Properties of the arguments, as JSON Schema.
     pub properties: Value,
-    /// Names of the properties that must be there.
+    /// Names of the required properties.
     pub required: &'static [&'static str],
     /// English sentence templates; the first one serves as example in help.
     pub phrases: &'static [&'static str],
     /// Advice for a model.
     pub guidance: Option<&'static str>,
-    /// What it may do and needs.
+    /// Its effects and requirements.
     pub flags: ToolFlags,
 }
 
-/// Changes nothing.
+/// Read-only.
 const READ_ONLY: ToolFlags = ToolFlags {
     read_only: true,
     idempotent: true,
@@ -105,15 +105,14 @@ const READ_ONLY: ToolFlags = ToolFlags {
 /// Changes what is stored for the wearer.
 const CHANGES: ToolFlags = ToolFlags { read_only: false, idempotent: false, persistent: true, ..READ_ONLY };
 
-/// For the wearer's own assistant alone: what it says and how it is told to behave is nobody else's.
+/// For the wearer's own assistant only: conversations and instructions are not for other clients.
 const WEARER_ONLY: Option<&[ClientClass]> = Some(&[ClientClass::Internal]);
-/// Also for whom the wearer has given a key: facts, which are there to be used.
+/// Also for clients with a key from the wearer: facts are meant to be used by them.
 const WITH_KEY: Option<&[ClientClass]> = Some(&[ClientClass::Internal, ClientClass::External]);
-/// Also for assistants of the wearer's on other machines, which are to speak and work alike.
+/// Also for the wearer's assistants on other machines, which should behave alike.
 const ASSISTANTS: Option<&[ClientClass]> = Some(&[ClientClass::Internal, ClientClass::Copilot]);
 
-/// Milliseconds that a built-in may take: the slowest thing that it does is one commit to a
-/// memory card.
+/// Timeout of a built-in tool in milliseconds: its slowest operation is one commit to a memory card.
 const BUILT_IN_MS_MAX: u32 = 10_000;
 
 impl From<Definition> for ToolSpec {
@@ -132,7 +131,7 @@ impl From<Definition> for ToolSpec {
                 language: "en".to_owned(),
                 templates: definition.phrases.iter().map(ToString::to_string).collect(),
             }],
-            // Every built-in result has its own words.
+            // Every built-in result has its own text.
             reply: None,
             guidance: definition.guidance.map(ToOwned::to_owned),
             flags: definition.flags,
@@ -148,7 +147,7 @@ struct BuiltIn(&'static dyn Tool);
 inventory::collect!(BuiltIn);
 
 impl Registry {
-    /// A catalogue of everything that is compiled in.
+    /// A catalogue of all built-in tools.
     pub fn with_built_ins() -> Result<Self, RegisterError> {
         let registry = Self::new();
         let (specs, runner) = all();
@@ -157,7 +156,7 @@ impl Registry {
     }
 }
 
-/// Specs of all built-in tools, sorted by name, and what runs them.
+/// Specs of all built-in tools, sorted by name, and their runners.
 pub fn all() -> (Vec<ToolSpec>, Arc<dyn Runner>) {
     let mut specs = Vec::new();
     let mut tools = BTreeMap::new();
@@ -186,7 +185,7 @@ impl Runner for BuiltIns {
     }
 }
 
-/// A result that is told the same way to model and wearer, and shown on a card.
+/// A result with the same text for model and wearer, and a card on the display.
 fn told(say: impl Into<String>, title: &str, text: impl Into<String>, data: Value) -> ToolResult {
     let mut result = ToolResult::said(say);
     result.show = Some(Content::Card { title: title.to_owned(), text: text.into() });

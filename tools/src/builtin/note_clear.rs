@@ -32,7 +32,7 @@ impl Tool for NoteClear {
                 "(delete|remove|erase) every note [that] i have [taken|made|got]",
             ],
             guidance: None,
-            // Seldom wanted: not among what is always offered.
+            // Rarely used, so it is not always offered.
             flags: ToolFlags { destructive: true, requires_approval: true, always: false, ..CHANGES },
         }
     }

@@ -42,7 +42,7 @@ impl Tool for NoteList {
     }
 
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        // One more than is listed tells whether there are more.
+        // One more than is listed shows whether there are more.
         let asked = NOTES_LISTED_MAX + 1;
         let mut found = context.ports.notes.list(&context.user, asked).await?;
         let more = found.len() > NOTES_LISTED_MAX;

@@ -49,7 +49,7 @@ impl Tool for NoteSearch {
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let query = arguments.text_required("query", QUERY_CHARS_MAX, ASK)?;
-        // One more than is listed tells whether there are more.
+        // One more than is listed shows whether there are more.
         let asked = NOTES_LISTED_MAX + 1;
         let found = context.ports.notes.search(&context.user, &query, asked);
         let mut found = found.await?;

@@ -1,4 +1,4 @@
-//! What the note tools have in common.
+//! Shared code of the note tools.
 
 use serde_json::{Value, json};
 

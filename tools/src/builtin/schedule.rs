@@ -1,4 +1,4 @@
-//! What timers and reminders have in common.
+//! Shared code of timers and reminders.
 
 use gateway_core::vocab::{OpenEntry, ScheduleEntry, ScheduleKind, ToolResult};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub(super) async fn entries(context: &RunContext, kind: ScheduleKind) -> Result<
     Ok(entries)
 }
 
-/// Refuses one entry too many.
+/// Rejects an entry beyond the limit.
 pub(super) async fn check_room(context: &RunContext) -> Result<(), Refusal> {
     if context.ports.schedule.list(&context.user).await?.len() < ENTRIES_MAX {
         return Ok(());
@@ -83,7 +83,7 @@ pub(super) fn describe(context: &RunContext, open: &OpenEntry) -> Value {
     value
 }
 
-/// Removes an entry that was listed before. `false`: it had come due in between.
+/// Removes an entry that was listed before. `false`: it has become due in between.
 pub(super) async fn remove(context: &RunContext, open: &OpenEntry) -> Result<bool, Refusal> {
     let removed = context.ports.schedule.remove(&context.user, open.entry.id).await?;
     Ok(removed.is_some())

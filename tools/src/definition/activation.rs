@@ -1,4 +1,4 @@
-//! Activation phrases and sentence templates as the vocabulary's phrases.
+//! Converts activation phrases and sentence templates into the vocabulary's phrases.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,12 @@ use crate::{
     phrases,
 };
 
-/// The language of phrases that do not say theirs.
+/// The language of phrases that declare none.
 const LANGUAGE: &str = "en";
-/// Items of a list of phrases that are looked at: what is over the limit of templates is reported.
+/// Maximum items read from a list of phrases: those over the limit of templates are reported.
 const GIVEN_MAX: usize = 256;
 
-/// Templates first, since they say where the arguments stand; then what was made of activation
-/// phrases.
+/// Templates first, since they mark the positions of arguments; then those derived from activation phrases.
 pub(super) fn phrases(
     written: Option<&At<'_>>,
     spoken: Option<&At<'_>>,
@@ -86,27 +85,27 @@ fn by_language<'a>(at: &At<'a>) -> Result<Vec<(String, At<'a>)>, DefinitionError
     Ok(out)
 }
 
-/// Words without anything that a template would read as syntax.
+/// The words without any character that is syntax in a template.
 fn plain(phrase: &str) -> String {
     let syntax = |c: char| matches!(c, '[' | ']' | '(' | ')' | '{' | '}' | '|') || c.is_control();
     let words: String = phrase.chars().map(|c| if syntax(c) { ' ' } else { c }).collect();
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Words that may stand between a phrase and what it is about.
+/// Words that may be between a phrase and its argument.
 fn link(language: &str) -> &'static str {
     if language == "en" || language.starts_with("en-") { " [to|for|about|that|of|called]" } else { "" }
 }
 
 /// The argument that follows an activation phrase.
 enum Slot<'a> {
-    /// The only one that must be there.
+    /// The only required one.
     Required(&'a str),
-    /// None must be there, and there is only one text.
+    /// None is required, and there is only one text.
     Optional(&'a str),
     /// There are none.
     None,
-    /// A phrase alone cannot tell them apart.
+    /// There are several, which a phrase cannot distinguish.
     Several,
 }
 

@@ -1,10 +1,10 @@
-//! A tool as an MCP definition, for those who call the gateway.
+//! Exports a tool as an MCP definition, for clients of the gateway.
 
 use gateway_core::vocab::ToolSpec;
 use serde_json::{Map, Value, json};
 
-/// The tool's MCP definition. What MCP has no place for stands under
-/// `_meta.mentraExtensions`, so that reading it again loses nothing.
+/// The tool's MCP definition. Fields that MCP does not have are under `_meta.mentraExtensions`, so that a round trip
+/// loses nothing.
 pub fn to_mcp(spec: &ToolSpec) -> Value {
     let flags = spec.flags;
     let mut tool = Map::new();

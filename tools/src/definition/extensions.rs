@@ -1,4 +1,4 @@
-//! What a definition says beyond its arguments: extensions, wherever they stand in it.
+//! Parses the extensions of a definition, wherever they are in it.
 
 use gateway_core::vocab::{ClientClass, RateLimit, ToolSpec};
 use serde_json::Value;
@@ -52,7 +52,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Whether the app is to be started before a call; `None` where the definition does not say.
+/// Whether the app must be started before a call; `None` if the definition does not specify it.
 pub(super) fn activate(places: &mut [Fields<'_>]) -> Result<Option<bool>, DefinitionError> {
     flag(places, &["activateApp"])
 }
@@ -78,8 +78,8 @@ fn flag(places: &mut [Fields<'_>], names: &[&str]) -> Result<Option<bool>, Defin
     find(places, names).map(|at| at.flag()).transpose()
 }
 
-/// `requiresApproval`: true or false, the question itself, or `{message}`; the question may also
-/// stand in `approvalMessage`. What calls itself destructive asks unless it says otherwise.
+/// `requiresApproval`: true or false, the question itself, or `{message}`; the question may also be in
+/// `approvalMessage`. A tool that declares itself destructive requires approval unless it specifies otherwise.
 fn approval(spec: &mut ToolSpec, places: &mut [Fields<'_>]) -> Result<(), DefinitionError> {
     let mut message = find(places, &["approvalMessage", "approval"]);
     if let Some(wanted) = find(places, &["requiresApproval"]) {

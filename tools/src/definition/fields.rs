@@ -15,7 +15,7 @@ pub(super) struct Fields<'a> {
     taken: BTreeSet<&'a str>,
 }
 
-/// A value and where it stands.
+/// A value and its location.
 pub(super) struct At<'a> {
     pub(super) value: &'a Value,
     pub(super) pointer: String,
@@ -58,7 +58,7 @@ impl<'a> Fields<'a> {
         self.take(field).map(|at| at.object()).transpose()
     }
 
-    /// Pointers of the fields that nobody has read.
+    /// Pointers of the fields that were not read.
     pub(super) fn left_over(&self) -> impl Iterator<Item = String> {
         let unread = self.map.iter().filter(|(key, value)| !value.is_null() && !self.taken.contains(key.as_str()));
         unread.map(|(key, _)| format!("{}/{}", self.pointer, escape(key)))
@@ -74,7 +74,7 @@ impl<'a> At<'a> {
         self.value.as_str().map(ToOwned::to_owned).ok_or_else(|| self.error("must be a text"))
     }
 
-    /// A text of at most so many bytes.
+    /// A text of at most the given number of bytes.
     pub(super) fn text_within(&self, bytes_max: usize) -> Result<String, DefinitionError> {
         let text = self.text()?;
         if text.len() > bytes_max {

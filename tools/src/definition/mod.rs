@@ -1,10 +1,9 @@
-//! Definitions of tools as others write them, brought into the house's own form.
+//! Parses third-party definitions of tools into the gateway's own form.
 //!
-//! Accepted are MCP definitions (`name`, `inputSchema`, extensions under `mentraExtensions`), the
-//! published mini-apps' form (`id`, a map of `parameters`, `activationPhrases`) and the form of
-//! OpenAI's function calling, nested or flat. Whatever has no place here is told in a [`Report`];
-//! whatever is wrong is told with its JSON Pointer. Everything is bounded: a definition may come
-//! from a hostile server.
+//! Accepted are MCP definitions (`name`, `inputSchema`, extensions under `mentraExtensions`), the published mini-apps'
+//! form (`id`, a map of `parameters`, `activationPhrases`) and the form of OpenAI's function calling, nested or flat.
+//! Parts that cannot be represented are listed in a [`Report`]; errors name their JSON Pointer. All sizes are limited:
+//! a definition may come from a hostile server.
 
 mod activation;
 mod export;
@@ -30,8 +29,8 @@ use crate::{
 };
 use fields::Fields;
 
-/// Where a definition comes from, and with it how the tool's full name is made. The full name is
-/// the prefix, a dot and the local name, and is never taken apart again: all three contain dots.
+/// The source of a definition, which determines the tool's full name: the prefix, a dot and the local name. A full name
+/// is never split again: all three contain dots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming<'a> {
     /// A mini-app's, by package.
@@ -42,36 +41,36 @@ pub enum Naming<'a> {
     AsIs,
 }
 
-/// Why a definition was not taken.
+/// Why a definition was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("tool '{tool}' at '{pointer}': {reason}")]
 pub struct DefinitionError {
-    /// What the definition calls the tool; `?` where it does not say.
+    /// The tool's name in the definition; `?` if there is none.
     pub tool: String,
     /// JSON Pointer (RFC 6901) into the definition.
     pub pointer: String,
-    /// In words.
+    /// Description.
     pub reason: String,
 }
 
-/// What could not be carried over. The tool works without it.
+/// The parts that could not be used. The tool works without them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// In the order in which it was found.
     pub notes: Vec<Note>,
 }
 
-/// One thing that could not be carried over.
+/// A part that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// JSON Pointer into the definition.
     pub pointer: String,
-    /// In words.
+    /// Description.
     pub reason: String,
 }
 
 impl Report {
-    /// Whether everything was carried over.
+    /// Whether every part was used.
     pub fn is_empty(&self) -> bool {
         self.notes.is_empty()
     }
@@ -93,16 +92,16 @@ impl fmt::Display for Report {
     }
 }
 
-/// Reads a definition: the tool under its full name, the name that its source knows it by, and
-/// what could not be carried over.
+/// Parses a definition: returns the tool under its full name, its source's own name for it, and the parts that could
+/// not be used.
 ///
 /// # Errors
-/// Part of the definition is wrong or too large; nothing of it is used then.
+/// A part of the definition is invalid or too large; nothing of it is used in that case.
 pub fn read(value: &Value, naming: Naming<'_>) -> Result<(ToolSpec, String, Report), DefinitionError> {
     let tool = shape::name_of(value).map_or_else(|| "?".to_owned(), |name| cut(name, NAME_BYTES_MAX));
     let refuse =
         |pointer: &str, reason: String| DefinitionError { tool: tool.clone(), pointer: pointer.to_owned(), reason };
-    // Depth first: everything after it may recurse.
+    // Depth is checked first: everything after it may recurse.
     schema::check_depth_within(value, DEFINITION_DEPTH_MAX).map_err(|misfit| refuse("", misfit.reason))?;
     let bytes = value.to_string().len();
     if bytes > DEFINITION_BYTES_MAX {
@@ -171,13 +170,13 @@ fn full_name(local_name: &str, naming: Naming<'_>) -> String {
     }
 }
 
-/// A description that a model can read: the definition's own, else its title, else its name.
+/// A description for the model: the definition's own, otherwise its title, otherwise its name.
 fn describe(description: &Option<String>, title: &Option<String>, name: &str, report: &mut Report) -> String {
     let given = [description, title].into_iter().flatten().find(|text| !text.trim().is_empty());
     let Some(given) = given else {
         return name.to_owned();
     };
-    // Characters that nobody sees have misled models before: a description has none.
+    // Invisible characters have been used to mislead models: they are removed.
     let visible: String = given.chars().filter(|c| !is_hidden(*c)).collect();
     if visible.len() < given.len() {
         report.note("/description", "invisible characters were left out");
@@ -195,7 +194,7 @@ fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// What a tool says that it does to the world: of an app, a server or the glasses.
+/// Effects that an app, a server or the glasses declare for a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
     /// Changes nothing.
@@ -204,13 +203,13 @@ pub struct Hints {
     pub destructive: bool,
     /// The second of two equal calls changes nothing.
     pub idempotent: bool,
-    /// Takes long.
+    /// Takes a long time.
     pub slow: bool,
 }
 
 impl Hints {
-    /// What that means here, whoever says it. A tool that says nothing may do anything, so its calls are recorded; one
-    /// that destroys asks first, whatever else it says of itself.
+    /// The resulting flags, for all sources. A tool without hints may do anything, so its calls are recorded; a
+    /// destructive one requires approval, whatever else it declares.
     pub fn flags(self) -> ToolFlags {
         let Self { destructive, slow, .. } = self;
         let read_only = self.read_only && !destructive;

@@ -1,4 +1,4 @@
-//! The forms of a definition, and where each keeps its parts.
+//! The forms of a definition, and the location of its parts in each.
 
 use gateway_core::vocab::ToolFlags;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::limits::PROPERTIES_MAX;
 
-/// A definition taken apart.
+/// The parts of a definition.
 pub(super) struct Parts<'a> {
     pub(super) name: String,
     pub(super) name_at: String,
@@ -19,13 +19,13 @@ pub(super) struct Parts<'a> {
     pub(super) input_at: String,
     pub(super) output_schema: Option<(Value, String)>,
     pub(super) flags: ToolFlags,
-    /// The form of published mini-apps, which expect to run when a tool is called.
+    /// Whether it has the form of published mini-apps, which expect to run when a tool is called.
     pub(super) published: bool,
-    /// Where extensions may stand, the first one first.
+    /// Places where extensions may be, in order of precedence.
     pub(super) places: Vec<Fields<'a>>,
 }
 
-/// What a definition calls its tool, for error texts.
+/// The tool's name in the definition, for error messages.
 pub(super) fn name_of(value: &Value) -> Option<&str> {
     let function = value.get("function").filter(|inner| inner.is_object()).unwrap_or(value);
     ["name", "id"].into_iter().find_map(|key| function.get(key)?.as_str())
@@ -50,7 +50,7 @@ pub(super) fn take_apart<'a>(tool: &str, value: &'a Value, report: &mut Report) 
         None => outer,
     };
     let (name, published) = match (fields.take("name"), fields.take("id")) {
-        // Published apps name their tools by id, and some have a name for people besides.
+        // Published apps name their tools by id, and some have a display name in addition.
         (Some(name), Some(id)) if value.get("inputSchema").is_none() => {
             report.note(name.pointer, "names for people are not kept");
             (id, true)
@@ -94,10 +94,10 @@ pub(super) fn take_apart<'a>(tool: &str, value: &'a Value, report: &mut Report) 
         parts.places.extend(fields.object(place)?);
     }
     if let Some(mut meta) = fields.object("_meta")? {
-        // What else stands there is between a server and its clients.
+        // Other fields there are between a server and its clients.
         parts.places.extend(meta.object("mentraExtensions")?);
     }
-    // Pictures, and how a server runs its tools, do not concern those who only call it.
+    // Icons, and how a server runs its tools, are irrelevant to its callers.
     for silent in ["icons", "execution"] {
         drop(fields.take(silent));
     }
@@ -112,14 +112,13 @@ struct Annotations {
     open_world: bool,
 }
 
-/// MCP's hints. One that is absent counts as not given: the protocol's own defaults would make
-/// every server's every tool destructive.
+/// MCP's hints. An absent hint stays absent: the protocol's own defaults would make every tool destructive.
 fn annotations(fields: &mut Fields<'_>) -> Result<Annotations, DefinitionError> {
     let mut found = Annotations { title: None, flags: Hints::default().flags(), open_world: false };
     if let Some(mut hints) = fields.object("annotations")? {
         let read_only = hints.flag("readOnlyHint")?.unwrap_or(false);
         let idempotent = hints.flag("idempotentHint")?.unwrap_or(false);
-        // The hint has a meaning only for tools that change something.
+        // The hint is only meaningful for tools that change something.
         let destructive = hints.flag("destructiveHint")?.unwrap_or(false) && !read_only;
         found.flags = Hints { read_only, destructive, idempotent, slow: false }.flags();
         found.title = hints.text("title")?;
@@ -137,7 +136,7 @@ fn input(fields: &mut Fields<'_>, report: &mut Report) -> Result<(Value, String)
         let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
         return Ok((nothing, "/inputSchema".to_owned()));
     };
-    // A schema has a type that is a text; a map of parameters has one that is a parameter.
+    // In a schema, `type` is a text; in a map of parameters it is a parameter.
     let is_schema = given.value.get("type").is_some_and(Value::is_string)
         || given.value.get("properties").is_some_and(|all| {
             all.as_object().is_some_and(|all| !all.contains_key("type") || all.values().all(Value::is_object))
@@ -146,7 +145,7 @@ fn input(fields: &mut Fields<'_>, report: &mut Report) -> Result<(Value, String)
     Ok((schema, given.pointer))
 }
 
-/// A schema whose type goes without saying says it.
+/// Adds the type to a schema if it is implied.
 fn as_object(given: &At<'_>, report: &mut Report) -> Result<Value, DefinitionError> {
     let mut schema = given.value.clone();
     let Some(map) = schema.as_object_mut() else {

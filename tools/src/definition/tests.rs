@@ -1,5 +1,4 @@
-//! What comes in, what is refused and where, what is reported, and that nothing is lost on the way
-//! out and in again.
+//! Accepted and rejected definitions, reports, and round trips without loss.
 
 use gateway_core::vocab::{ClientClass, Phrases, RateLimit};
 use proptest::prelude::*;
