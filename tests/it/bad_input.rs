@@ -1,4 +1,4 @@
-//! Devices that break the rules: each is told why, and the gateway goes on serving another one.
+//! Devices that violate the protocol: each gets an error with the reason, and the gateway continues to serve others.
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -1,4 +1,4 @@
-//! How connections end: what was said last arrives, whatever was still under way.
+//! How connections end: messages sent last still arrive, whatever else was in progress.
 
 use std::{net::SocketAddr, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The doors: which connections are let in, in which form, and how many.
+//! Network endpoints: which connections are accepted, in which form, and how many.
 
 use firmware_sim::Glasses;
 use tokio::{

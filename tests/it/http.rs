@@ -1,4 +1,4 @@
-//! Servers of the tests' own that speak HTTP.
+//! HTTP servers for the tests.
 
 use std::{convert::Infallible, error::Error, net::SocketAddr};
 

@@ -1,4 +1,4 @@
-//! A device by hand: frames of its own making over a real transport, honest or not.
+//! A handwritten device: its own frames over a real transport, valid or not.
 
 use bytes::Bytes;
 use device_protocol::{

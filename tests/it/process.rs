@@ -1,4 +1,4 @@
-//! The `lorgnette` binary as a process of its own: started, asked, killed.
+//! The `lorgnette` binary as a separate process: start, requests, kill.
 
 use std::{
     net::SocketAddr,

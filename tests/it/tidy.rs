@@ -1,4 +1,4 @@
-//! House rules, held by the test run instead of by memory (ARCHITECTURE.md states them).
+//! Rules of the workspace that the test run enforces (ARCHITECTURE.md states them).
 //!
 //! Each rule is a function from what it judges to a list of complaints, and each has a test on a
 //! bad sample, so that it is known to be able to fail.

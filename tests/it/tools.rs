@@ -1,4 +1,4 @@
-//! Tools of a running gateway, as its operator sees them: listed, called, switched off, accounted for.
+//! Tools of a running gateway, as its operator sees them: listed, called, switched off, recorded.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The page of the gateway: talked to in a real browser, and its doors.
+//! The gateway's web page: used in a real browser, and its endpoints.
 //!
 //! With `LORGNETTE_SHOTS=FOLDER` the test in the browser leaves pictures of the page there.
 

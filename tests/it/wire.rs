@@ -1,4 +1,4 @@
-//! What PROTOCOL.md promises, as a device by hand sees it.
+//! The guarantees of PROTOCOL.md, checked by a handwritten device.
 
 use device_protocol::{
     ChannelBinding, Codec, Codecs, Decoded, DisplayKind, Down, Frame, ListeningState, PlayState, Up, WarningCode,
