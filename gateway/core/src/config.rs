@@ -1,4 +1,4 @@
-//! What an operator may change about a conversation.
+//! Operator settings of a conversation.
 
 use alloc::{string::String, vec, vec::Vec};
 
@@ -7,73 +7,71 @@ use alloc::{string::String, vec, vec::Vec};
 pub struct Config {
     /// Phrases that address the assistant, lower case. At most 16 are used.
     pub wake_phrases: Vec<String>,
-    /// Whether a tool's sentence needs no wake word.
+    /// Whether a tool's sentence is accepted without the wake word.
     pub always_listening: bool,
-    /// Whether a model answers what is no command; then nothing is heard a second time in search of one.
+    /// Whether a model answers what is no command; if so, there is no second pass in search of one.
     pub conversational: bool,
-    /// Whether no wake word is needed during an answer and for `follow_up_ms` after it was heard.
+    /// Whether the wake word is optional during an answer and for `follow_up_ms` after it was heard.
     pub follow_up: bool,
     /// Length of the window after an answer.
     pub follow_up_ms: u32,
-    /// How long the ear stays open after a wake word alone or a press.
+    /// How long the ear stays open after a bare wake word or a press.
     pub ear_open_ms: u32,
     /// Silence that ends an utterance.
     pub silence_ms: u32,
-    /// The same when the text so far reads complete.
+    /// The same if the text so far reads as complete.
     pub silence_complete_ms: u32,
-    /// The same when the text trails off.
+    /// The same if the text trails off.
     pub silence_incomplete_ms: u32,
-    /// Least time between two partial transcripts.
+    /// Minimum time between two partial transcripts.
     pub partial_interval_ms: u32,
     /// Longest wait for a transcript after the end of turn.
     pub transcript_ms_max: u32,
     /// Longest wait after the end of turn for a second and third pass.
     pub second_pass_ms_max: u32,
-    /// Whether there is a second model for second passes: then free text has one, too, and what the second model leaves
-    /// unclear has a third.
+    /// Whether there is a second model for second passes: then free text is also decoded a second time, and what the
+    /// second model leaves unclear a third time.
     pub second_model: bool,
     /// What interrupts the assistant.
     pub barge_in: BargeIn,
-    /// Voice of this length interrupts, where voice alone does.
+    /// Voice of this length interrupts, if voice alone may interrupt.
     pub barge_in_ms: u32,
     /// Longest wait for the user's machine to grant a turn.
     pub grant_ms_max: u32,
     /// Longest wait for the first event of a model.
     pub model_first_ms_max: u32,
-    /// The same where another model can be asked instead.
+    /// The same if another model can be asked instead.
     pub model_fall_back_ms: u32,
-    /// Longest time from the grant to the end of the model's answer; stands still while the
-    /// wearer is asked for consent.
+    /// Longest time from the grant to the end of the model's answer; paused while the wearer is asked for consent.
     pub turn_ms_max: u32,
-    /// Longest wait for a tool's result; stands still likewise.
+    /// Longest wait for a tool's result; paused likewise.
     pub tool_ms_max: u32,
-    /// Longest wait for the results of calls that were cancelled by an interruption.
+    /// Longest wait for the results of calls cancelled by an interruption.
     pub settle_ms_max: u32,
-    /// Requests to the model in one turn.
+    /// Model requests in one turn.
     pub model_requests_max: u8,
-    /// Tokens that one turn may take before it asks again; 0: as many as it takes.
+    /// Tokens that one turn may use before it makes no further request; 0: unlimited.
     pub turn_tokens_max: Option<u32>,
-    /// Between two heartbeats.
+    /// Time between two heartbeats.
     pub heartbeat_ms: u32,
-    /// A device of which nothing was heard for so long is closed.
+    /// A device that sends nothing for this long is closed.
     pub silent_ms_max: u32,
-    /// A lost device may resume for so long.
+    /// How long a lost device may resume.
     pub resume_ms_max: u32,
-    /// Least time between two changes of the display while an answer streams. Apps are not drawn
-    /// more often either.
+    /// Minimum time between two changes of the display while an answer streams. Also applies to apps.
     pub display_interval_ms: u32,
     /// How apps share the display.
     pub display: crate::display::Config,
-    /// Standing instructions for the model, put before the history.
+    /// Standing instructions for the model, placed before the history.
     pub instructions: Option<String>,
-    /// Where the wearer usually is, in words: told to the model.
+    /// Where the wearer usually is, in words: part of the model's instructions.
     pub place: Option<String>,
 }
 
 /// What interrupts the assistant while it speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BargeIn {
-    /// Voice on devices that cancel their own echo, words elsewhere.
+    /// Voice on devices that cancel their own echo, words on others.
     #[default]
     Auto,
     /// Any sustained voice.

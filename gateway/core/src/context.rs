@@ -1,5 +1,4 @@
-//! What every machine of a conversation works with: the moment, the settings, the timers and the
-//! way out.
+//! State shared by the machines of a conversation: the current time, the settings, the timers and the output queue.
 
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 
@@ -12,50 +11,50 @@ use crate::{
     vocab::{AppEvent, Content, DeviceFacts, DisplayCommand, DisplaySize, Priority, Timestamp, ToolCall, Turn},
 };
 
-/// Why a conversation wants to be woken.
+/// Wake-up reasons of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// Ask the device for a sign of life.
+    /// A heartbeat is due.
     Heartbeat,
-    /// Nothing was heard of the device for too long.
+    /// Nothing was received from the device for too long.
     DeviceSilent,
     /// A lost device did not come back.
     ResumeExpired,
     /// Time for the next partial transcript.
     PartialDue,
-    /// The pause is long enough, although no further fact about it came.
+    /// The pause is long enough, although no further fact about it arrived.
     EndOfTurn,
-    /// An utterance is open and nothing is heard about it.
+    /// An utterance is open, but no facts about it arrive.
     UtteranceStalled,
-    /// A transcript that was asked for did not come.
+    /// A requested transcript did not arrive.
     TranscriptMissing,
-    /// The voice over the answer has lasted long enough to mean it.
+    /// The voice over the answer has lasted long enough to count as an interruption.
     VoiceConfirmed,
-    /// The ear, or the window for a follow-up, closes.
+    /// The ear, or the follow-up window, closes.
     EarCloses,
     /// The turn was not granted.
     GrantMissing,
-    /// The model said nothing at all.
+    /// The model sent nothing.
     ModelSilent,
     /// The turn takes too long.
     TurnBudget,
     /// A tool did not answer.
     ToolMissing,
-    /// A tool takes long enough to say so.
+    /// A tool has taken long enough for a preamble.
     PreambleDue,
-    /// Results of cancelled calls did not come.
+    /// Results of cancelled calls did not arrive.
     SettleExpired,
-    /// The device plays nothing of what it was given.
+    /// The device does not play the speech that it was sent.
     SpeechStalled,
     /// More of the answer may be drawn.
     DisplayDue,
     /// The next page of an answer.
     PageDue,
-    /// A question was not answered.
+    /// A question expired.
     ApprovalExpired,
     /// The next page of a question.
     QuestionPageDue,
-    /// Something on the display ends, or is next.
+    /// Something on the display ends, or the next item is due.
     ScreenDue,
     /// An announcement has waited long enough for silence.
     NoticeDue,
@@ -88,7 +87,7 @@ impl Timer {
     ];
 }
 
-/// Shared by the machines of one conversation.
+/// State shared by the machines of one conversation.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) now: Timestamp,
@@ -96,13 +95,13 @@ pub(crate) struct Context {
     pub(crate) display: Option<DisplaySize>,
     pub(crate) speaker: bool,
     pub(crate) echo_cancelled: bool,
-    /// Whether the glasses show what is being said.
+    /// Whether the glasses show captions.
     pub(crate) captions: bool,
-    /// Told to the model with every request.
+    /// Included in every model request.
     pub(crate) briefing: Vec<String>,
     /// The calls of the last turn that have run, or may have.
     pub(crate) done: Vec<ToolCall>,
-    /// Whether the wearer was told in this session what can be said without a model.
+    /// Whether the wearer was informed in this session of what works without a model.
     pub(crate) told_of_commands: bool,
     facts: DeviceFacts,
     screen: Display,
@@ -144,7 +143,7 @@ impl Context {
         }
     }
 
-    /// The words that were just captioned begin this turn.
+    /// The captioned words begin this turn.
     pub(crate) fn name_turn(&mut self, begun: Option<Turn>) {
         let last = self.out.iter_mut().rev().find_map(|output| match output {
             Output::Caption { turn, last: true, .. } => Some(turn),
@@ -160,13 +159,12 @@ impl Context {
         self.claim(Priority::Caption, Content::Text { text }, Some(caption_ms));
     }
 
-    /// Wants something on the main view, in place of what the same claimant wanted before. Returns
-    /// whether the wearer sees it.
+    /// Claims the main view, replacing an earlier claim of the same claimant. Returns whether the wearer sees it.
     pub(crate) fn claim(&mut self, priority: Priority, content: Content, duration_ms: Option<u32>) -> bool {
         self.screen(|screen, now| screen.handle_claim(now, priority, content, duration_ms))
     }
 
-    /// The claimant wants nothing on the main view any more.
+    /// Withdraws the claimant's claim to the main view.
     pub(crate) fn release(&mut self, priority: Priority) {
         self.screen(|screen, now| screen.handle_release(now, priority));
     }
@@ -175,12 +173,12 @@ impl Context {
         self.screen(|screen, now| screen.handle_app(now, event));
     }
 
-    /// Whether the app in front listens to what is said.
+    /// Whether the foreground app listens to speech.
     pub(crate) fn app_listens(&self) -> bool {
         self.screen.app_listens()
     }
 
-    /// Tells the display something and draws what comes of it.
+    /// Applies a change to the display and queues the resulting drawing commands.
     pub(crate) fn screen<T>(&mut self, tell: impl FnOnce(&mut Display, Timestamp) -> T) -> T {
         let told = tell(&mut self.screen, self.now);
         while let Some(command) = self.screen.poll_command() {
@@ -194,7 +192,7 @@ impl Context {
         told
     }
 
-    /// What is drawn again, for another time, before it has left need not be drawn twice.
+    /// Drops an equal command that is still queued: drawn again for another time, it need not be sent twice.
     fn withdraw_equal(&mut self, command: &DisplayCommand) {
         let DisplayCommand::Show { view, content, .. } = command else { return };
         let of_view = |output: &Output| match output {
@@ -210,7 +208,7 @@ impl Context {
         }
     }
 
-    /// What the wearer sees on the main view that is not in the conversation already.
+    /// What the wearer sees on the main view that is not part of the conversation already.
     pub(crate) fn seen(&self) -> Option<&Content> {
         self.screen.seen()
     }
@@ -233,7 +231,7 @@ impl Context {
         self.briefing = blocks.iter().map(|block| block.chars().take(BRIEFING_CHARS_MAX).collect()).collect();
     }
 
-    /// Whether the shell has taken everything.
+    /// Whether the shell has taken all outputs.
     pub(crate) fn is_drained(&self) -> bool {
         self.out.is_empty()
     }
@@ -273,7 +271,7 @@ impl Context {
         Some((at_us, *Timer::ALL.get(index)?))
     }
 
-    /// Disarms and returns the earliest timer that is due.
+    /// Disarms and returns the earliest due timer.
     pub(crate) fn take_due(&mut self) -> Option<Timer> {
         let (at_us, timer) = self.next_timer()?;
         if at_us > self.now_us() {

@@ -1,5 +1,5 @@
-//! The one way in which a machine is driven: an input is handled, all that follows from it is carried out, and only then
-//! comes the next input. Whatever the shell tells the machine meanwhile waits for its turn.
+//! How a machine is driven: an input is handled, all resulting outputs are carried out, and only then the next input is
+//! handled. Inputs that the shell pushes meanwhile are queued.
 //!
 //! ```
 //! use gateway_core::{driver::Driver, input::UserInput, user::{Config, User}, vocab::Timestamp};
@@ -8,7 +8,7 @@
 //! driver.push(UserInput::DeviceJoined { device: "glasses".into() });
 //! let now = Timestamp::default(); // The shell reads its clocks here.
 //! while let Some(output) = driver.poll_output(now) {
-//!     // Carry it out. What comes of it at once is pushed, and handled when no output is left.
+//!     // Carry it out. Immediate results are pushed, and handled when no output is left.
 //! #   drop(output);
 //! }
 //! // Then sleep until this moment, or until something happens that is to be pushed.
@@ -22,38 +22,39 @@ use alloc::collections::VecDeque;
 
 use crate::vocab::Timestamp;
 
-/// Inputs that wait at once. One event of the shell brings about far fewer: the facts of one packet, the replies to the outputs
-/// that follow, an answer of the box (its events are one input). More would be a shell that answers each output with another.
+/// Queued inputs. One event of the shell causes far fewer: the facts of one packet, the replies to the resulting
+/// outputs, a local answer (its events are one input). More indicates a shell that answers each output with another
+/// input.
 const WAITING_MAX: usize = 1_024;
 
-/// A pure state machine: inputs and the passing of time go in, outputs come out.
+/// A pure state machine: takes inputs and timeouts, produces outputs.
 ///
-/// All outputs are taken before the next input or timeout is handled; [`Driver`] sees to it.
+/// All outputs are taken before the next input or timeout is handled; [`Driver`] guarantees this.
 pub trait Machine {
-    /// What may happen to it.
+    /// Its inputs.
     type Input;
-    /// What it wants to be done.
+    /// Effects for the shell to carry out.
     type Output;
-    /// Why it wants to be woken.
+    /// Reason for a wake-up.
     type Timer: core::fmt::Debug;
 
-    /// Something happened. Cannot fail: what makes no sense is ignored.
+    /// Handles an input. Cannot fail: an input that does not fit the state is ignored.
     fn handle_input(&mut self, now: Timestamp, input: Self::Input);
 
-    /// Time has passed. Fires what is due, if anything is.
+    /// Fires the timers that are due, if any.
     fn handle_timeout(&mut self, now: Timestamp);
 
-    /// What the shell is to do next; `None` when there is nothing more.
+    /// The next effect for the shell; `None` if there is none.
     fn poll_output(&mut self) -> Option<Self::Output>;
 
     /// When to call [`handle_timeout`](Self::handle_timeout), in microseconds on the monotonic clock, and why.
     fn poll_timeout(&self) -> Option<(u64, Self::Timer)>;
 }
 
-/// A machine with the queue in front of it.
+/// A machine with an input queue.
 ///
-/// The queue holds what one event of the shell and the outputs that follow bring about, at most 1,024 inputs (asserted while
-/// debugging): the shell takes the next event when the queue is empty.
+/// The queue holds the inputs caused by one event of the shell and the outputs that follow, at most 1,024 (a debug
+/// assertion): the shell takes the next event when the queue is empty.
 #[derive(Debug)]
 pub struct Driver<M: Machine> {
     machine: M,
@@ -67,23 +68,23 @@ enum Step<I> {
 }
 
 impl<M: Machine> Driver<M> {
-    /// Drives this machine.
+    /// Wraps this machine.
     pub fn new(machine: M) -> Self {
         Self { machine, waiting: VecDeque::new() }
     }
 
-    /// Queues what happened. In the order of their pushes, inputs are handled by [`poll_output`](Self::poll_output).
+    /// Queues an input. [`poll_output`](Self::poll_output) handles inputs in the order of their pushes.
     pub fn push(&mut self, input: M::Input) {
         debug_assert!(self.waiting.len() < WAITING_MAX, "the shell answers outputs without end");
         self.waiting.push_back(Step::Input(input));
     }
 
-    /// Queues that time has passed.
+    /// Queues a timeout.
     pub fn push_timeout(&mut self) {
         self.waiting.push_back(Step::Timeout);
     }
 
-    /// What the shell is to do next. With `None`, every input was handled and everything that follows was taken.
+    /// The next effect for the shell. `None`: every input was handled and every output was taken.
     pub fn poll_output(&mut self, now: Timestamp) -> Option<M::Output> {
         loop {
             if let Some(output) = self.machine.poll_output() {
@@ -101,12 +102,12 @@ impl<M: Machine> Driver<M> {
         self.machine.poll_timeout()
     }
 
-    /// Whether nothing waits to be handled.
+    /// Whether the queue is empty.
     pub fn is_idle(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// The machine, to be looked at.
+    /// The machine, for inspection.
     pub fn machine(&self) -> &M {
         &self.machine
     }
@@ -118,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Says each number that it is told, and all that are smaller.
+    /// Outputs each number that it receives, and all smaller ones.
     #[derive(Default)]
     struct Countdown {
         out: VecDeque<u32>,

@@ -1,4 +1,4 @@
-//! Everything that can happen to a [`Conversation`](crate::conversation), a [`User`](crate::user) or a user's mini-apps, their
+//! Inputs of a [`Conversation`](crate::conversation), of a [`User`](crate::user) and of a user's mini-apps, their
 //! [`AppLifecycles`](crate::app_life).
 
 use alloc::{string::String, sync::Arc, vec::Vec};
@@ -9,49 +9,50 @@ use crate::vocab::{
     ScheduleEntry, ServiceLevel, ToolResult, Transcript, Turn, Usage, VoiceFact, WebhookCall,
 };
 
-/// What happens to one device's conversation.
+/// Inputs of one device's conversation.
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// The device has proven who it is; the session begins, or goes on where it was cut when `resumed`.
+    /// The device is authenticated; the session begins or, if `resumed`, continues where the link broke.
     Connected { device: DeviceInfo, resumed: bool },
     /// The link broke without a goodbye; the device may come back and resume.
     LinkLost,
-    /// When something last arrived, in microseconds on the monotonic clock: told before a timeout, not for each frame.
+    /// When something last arrived, in microseconds on the monotonic clock; reported before a timeout, not for each
+    /// frame.
     Alive { at_us: u64 },
-    /// The listener noticed something.
+    /// The voice detector reported a fact.
     Voice(VoiceFact),
-    /// A decode that was asked for by `Transcribe` is there.
+    /// Result of a decode that `Transcribe` requested.
     Transcript(Transcript),
-    /// A decode that was asked for failed or was not accepted. `revision`: the core's number of the request.
+    /// A requested decode failed or was rejected. `revision`: the core's number of the request.
     TranscriptFailed { utterance: u32, revision: u16 },
-    /// How well the text of the `MatchCommand` with this `revision` is understood as a command. `vocabulary`: sentences of
-    /// the tools, as a wearer would say them, towards which a second pass is biased; `None`: nobody can say.
+    /// How well the text of the `MatchCommand` with this `revision` matches a command. `vocabulary`: sample sentences
+    /// of the tools, towards which a second pass is biased; `None`: no matcher is available.
     CommandMatched { utterance: u32, revision: u16, matched: CommandMatch, vocabulary: Option<Arc<[String]>> },
-    /// Whether an app follows what is said, word by word.
+    /// Whether an app follows the wearer's speech word by word.
     Followed(bool),
     /// The wearer typed instead of speaking; always meant for the assistant.
     Text(String),
-    /// The user's machine gives this device the turn that it asked for: `history` is the conversation so far, oldest first,
-    /// trimmed for the model; `means` are the models that it may ask.
+    /// The user's machine grants this device the requested turn: `history` is the conversation so far, oldest first,
+    /// trimmed for the model; `route` lists the models that it may ask.
     Granted { turn: Turn, history: Vec<Message>, route: ModelRoute },
-    /// The request that `AskModel` asked for is answered on the box, in the model's place, and whole: these are all events.
+    /// The request of `AskModel` was answered locally instead of by the model, and completely: these are all events.
     AnsweredOnBox { turn: Turn, events: Vec<ModelEvent> },
-    /// The tools of this device have changed since the model was asked, and are to count at once.
+    /// The device's tools have changed since the model was asked, and the change takes effect at once.
     ApplyTools,
-    /// The model streams.
+    /// An event of the model's stream.
     Model { turn: Turn, event: ModelEvent },
-    /// A tool that `RunTool` named takes long, by its own word, and asks nothing before it runs.
+    /// A tool of a `RunTool` is declared slow and needs no approval before it runs.
     SlowTool { turn: Turn },
-    /// A tool call came to its one result.
+    /// The one result of a tool call.
     Tool { turn: Turn, call_id: String, result: ToolResult },
-    /// The first sound of a clause is on its way to the device; `duration_us` is the clause's length. Clauses count from 0.
+    /// The first audio of a clause is on its way to the device; `duration_us` is the clause's length. Clauses count
+    /// from 0.
     Spoken { speech: u32, clause: u16, duration_us: u64 },
     /// A clause could not be synthesised.
     SpeechFailed { speech: u32, clause: u16 },
-    /// The device really played the speech up to here; `clauses_done` clauses are fully played and
-    /// `clause_part` (0 to 1) of the next one. A clause that failed counts as played once playback is past it. With `finished`,
-    /// the speech is over.
+    /// Playback position reported by the device: `clauses_done` clauses were played in full, and `clause_part` (0 to 1)
+    /// of the next one. A failed clause counts as played once playback is past it. With `finished`, the speech is over.
     Played { speech: u32, clauses_done: u16, clause_part: f32, finished: bool },
     /// A button or touch gesture.
     Button(Button),
@@ -61,56 +62,56 @@ pub enum Input {
     ApprovalAsked(Approval),
     /// Answered by tap or by an operator (`by`); spoken answers arrive as transcripts.
     ApprovalAnswered { id: u64, choice: ApprovalChoice, by: AnsweredBy },
-    /// Whoever wished for the call does not wait for it any more.
+    /// The caller no longer waits for the approval.
     ApprovalWithdrawn { id: u64 },
-    /// How the glasses are, as far as they have told.
+    /// State of the glasses, as far as they have reported it.
     Status(DeviceFacts),
-    /// Texts that the model is told with every request from now on, for example an index of skills.
+    /// Texts added to every model request from now on, for example an index of skills.
     Briefing(Vec<String>),
-    /// A mini-app of the wearer's does something with these glasses.
+    /// An event of a mini-app on these glasses.
     App(AppEvent),
     /// The wearer raises the head, or lowers it again.
     Look { up: bool },
     /// The wearer's timers that run.
     Timers(Vec<RunningTimer>),
-    /// The user's machine has something to tell the wearer.
+    /// The user's machine has an announcement for the wearer.
     Announce(Announcement),
-    /// What was to be announced is not wanted any more.
+    /// An announcement is no longer wanted.
     Withdraw { id: AnnouncementId },
     /// The gateway is stopping.
     Shutdown,
 }
 
-/// What the wearer did with a finger.
+/// Button and touch gestures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Button {
-    /// Short press: open the ear, or stop what is being said.
+    /// Short press: open the ear, or stop speech.
     Press,
     /// Long press: mute or unmute.
     LongPress,
-    /// The talk button went down: until it comes up, what is said is a request, pauses and all.
+    /// The talk button went down: until it is released, speech is one request, pauses included.
     Down,
-    /// It came up again. Soon after `Down` both are a short press.
+    /// It was released. Soon after `Down`, the two are a short press.
     Up,
 }
 
-/// Something that was not asked for: a reminder or a timer that is due, or what a mini-app says or plays.
+/// Unsolicited output: a due reminder or timer, or speech or sound of a mini-app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
     /// What it belongs to.
     pub id: AnnouncementId,
     /// What the wearer hears.
     pub voice: AnnouncementVoice,
-    /// What to show, after a chime. `None`: it is for the ear alone, without a chime.
+    /// What to show, after a chime. `None`: audio only, without a chime.
     pub show: Option<Content>,
 }
 
-/// What an announcement belongs to, and so who is told how it ended.
+/// What an announcement belongs to, which decides who receives its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AnnouncementId {
-    /// An entry of the user's schedule, by its number: the user's machine.
+    /// An entry of the user's schedule, by its number; the user's machine receives the outcome.
     Schedule(u64),
-    /// What a mini-app says or plays, by the number that the mini-apps' host gave it: that host.
+    /// Speech or sound of a mini-app, by the number from the mini-apps' host, which receives the outcome.
     App(u64),
 }
 
@@ -120,117 +121,117 @@ pub enum AnnouncementId {
 pub enum AnnouncementVoice {
     /// These words.
     Words(String),
-    /// A recorded sound of this length, which the shell has under this number.
+    /// A recorded sound of this length, stored by the shell under this number.
     Recording { sound: u64, ms: u32 },
 }
 
-/// A timer that runs.
+/// A running timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningTimer {
     /// Its name, or empty.
     pub name: String,
-    /// When it is over, in microseconds on the monotonic clock.
+    /// When it expires, in microseconds on the monotonic clock.
     pub due_us: u64,
 }
 
-/// What happens to the machine that outlives connections.
+/// Inputs of the machine that outlives connections.
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserInput {
-    /// What the store held at start-up. Comes first, once.
+    /// Contents of the store at start-up. The first input, once.
     Restored {
-        /// What was said before `history` in the same conversation, summed up.
+        /// Summary of the part of the conversation before `history`.
         summary: Option<String>,
-        /// The conversation so far, oldest first, without what the summary stands for.
+        /// The conversation so far, oldest first, without the part that the summary covers.
         history: Vec<Message>,
-        /// When something was last said in it, milliseconds since the Unix epoch.
+        /// Time of its last message, in milliseconds since the Unix epoch.
         last_wall_ms: Option<i64>,
-        /// Entries that are not done yet.
+        /// Entries not done yet.
         schedule: Vec<ScheduleEntry>,
-        /// First number that no entry ever had.
+        /// First number never used by an entry.
         next_id: u64,
-        /// What the last day took on which models were asked.
+        /// Spending of the last day on which models were asked.
         spending: Spending,
     },
     /// A device of this user connected.
     DeviceJoined { device: String },
-    /// It is gone.
+    /// It disconnected.
     DeviceLeft { device: String },
-    /// A device wants a turn; turns of one user are serialised.
+    /// A device requests a turn; turns of one user are serialised.
     TurnRequested { device: String, turn: Turn },
-    /// The turn is over; `messages` hold what was said and what was *heard*. Also sent, with what
-    /// there is, when the turn was cancelled or never granted. Oldest first.
+    /// The turn is over; `messages` hold what was said and what was *heard*, oldest first. Also sent, with the messages
+    /// so far, if the turn was cancelled or never granted.
     TurnDone { device: String, turn: Turn, messages: Vec<Message> },
-    /// A tool wants an entry kept or gone; `request` is its own number, given back with the answer: `Scheduled` or
-    /// `Unscheduled` only after that is stored, else `ScheduleFailed`.
+    /// A tool adds or removes an entry; `request` is the tool's own number, returned with the answer: `Scheduled` or
+    /// `Unscheduled` once the change is stored, else `ScheduleFailed`.
     Schedule { request: u64, change: ScheduleChange },
-    /// The store has kept what `Persist` with this ticket asked for.
+    /// The store has written the record of the `Persist` with this ticket.
     Persisted { ticket: u64 },
-    /// It could not, for this reason in words.
+    /// The write failed, for this reason in words.
     PersistFailed { ticket: u64, reason: String },
-    /// A device said or showed the announcement of this entry to its end, and whether the wearer got it.
+    /// A device has finished the announcement of this entry; `heard`: the wearer received it.
     Announced { device: String, id: u64, heard: bool },
-    /// The model of this rank was asked and has answered or failed; `usage` is what that took.
+    /// The model of this rank has answered or failed; `usage` is what the request used.
     ModelUsed { rank: u8, usage: Usage, outcome: ModelOutcome },
-    /// A device has told the wearer what is short, and what level is left.
+    /// A device has reported a fallback to the wearer: its reason, and the level that is left.
     FallbackTold { reason: FallbackReason, level: ServiceLevel },
-    /// Old turns were summed up by the model of this rank, or could not be (`None`). `request`: number of the `Summarise`.
+    /// The model of this rank has summarised old turns, or failed to (`None`). `request`: number of the `Summarise`.
     Summarised {
         request: u64,
         text: Option<String>,
         rank: u8,
-        /// What that took, also where it failed.
+        /// Usage of the request, also if it failed.
         usage: Usage,
     },
     /// Forget the conversation.
     ClearHistory,
-    /// What is said from now on, after the turn that is under way, belongs to a new conversation.
+    /// Messages after the turn under way belong to a new conversation.
     NewConversation,
-    /// The store has erased the conversation: it is not told to a model any more.
+    /// The store has erased the conversation; it is no longer sent to a model.
     HistoryErased,
-    /// A call from outside needs the wearer's consent.
+    /// A call from outside a turn needs the wearer's consent.
     ApprovalAsked {
         approval: Approval,
-        /// Whether an operator is there who can answer where no device is.
+        /// Whether an operator is connected who can answer if there is no device.
         watched: bool,
     },
-    /// An operator answers a question that no device has.
+    /// An operator answers a question that is on no device.
     ApprovalAnswered { id: u64, choice: ApprovalChoice },
-    /// Whoever wished for the call does not wait for it any more.
+    /// The caller no longer waits for the approval.
     ApprovalWithdrawn { id: u64 },
 }
 
-/// What happens to a user's mini-apps.
+/// Inputs of a user's mini-apps.
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AppInput {
-    /// Somebody wants it to run.
+    /// A request to start it.
     Start(AppCard),
-    /// It ran when the gateway stopped.
+    /// It was running when the gateway stopped.
     Restore(AppCard),
-    /// What came of a call of its webhook. An error: the app has not heard of it, and why.
+    /// Outcome of a webhook call. An error: the call did not reach the app, and why.
     Answered { package: String, call: WebhookCall, outcome: Result<(), String> },
-    /// A socket that was to be its own was turned away: no other one will come.
+    /// A socket dialled for it was rejected: no other one will come.
     TurnedAway { package: String, why: String },
-    /// Its socket said the right things and was acknowledged. `resumed`: it goes on where it was; any other one that
-    /// comes back belongs to an app that was told of the loss.
+    /// Its socket completed the handshake and was acknowledged. `resumed`: the session continues; otherwise the app was
+    /// informed of the loss.
     Joined { package: String, connection: AppConnection, resumed: bool },
-    /// Its socket is gone.
+    /// Its socket closed.
     Lost { package: String, connection: AppConnection },
-    /// It hands its session over or shuts down: it will not come back by itself, and should not be called back.
+    /// It hands its session over or shuts down: it will not reconnect by itself, and should not be called again.
     Released { package: String, connection: AppConnection },
-    /// Somebody wants it to stop.
+    /// A request to stop it.
     Stop { package: String, reason: AppStopReason },
-    /// The user has glasses on, or none any more.
+    /// Whether the user has glasses connected.
     Present(bool),
 }
 
-/// What a user's models took on one day.
+/// What a user's models used on one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spending {
     /// Days since the Unix epoch, in the user's time zone.
     pub day: i64,
-    /// Money, in billionths.
+    /// Cost, in billionths of the currency unit.
     pub nano: u64,
     /// Tokens of requests.
     pub input: u64,

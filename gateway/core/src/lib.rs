@@ -1,10 +1,9 @@
-//! Every decision of the gateway, as pure state machines: [`Conversation`](conversation) for one
-//! pair of glasses, [`User`](user) for the wearer behind them, [`AppLifecycles`](app_life) for a wearer's
-//! mini-apps. `no_std`, so the compiler proves
-//! that there is no clock, thread, socket, file or hash-ordered map in here.
+//! All decisions of the gateway as pure state machines: [`Conversation`](conversation) for one pair of glasses,
+//! [`User`](user) for their wearer, [`AppLifecycles`](app_life) for a wearer's mini-apps. `no_std`, so that the
+//! compiler rules out clocks, threads, sockets, files and randomly ordered maps.
 //!
-//! Read [`input`] and [`output`] first: closed enums, a pair for each machine, are the whole product. [`driver`] says how a
-//! machine is driven.
+//! Read [`input`] and [`output`] first: closed enums, one pair per machine, define the complete behaviour. [`driver`]
+//! defines how a machine is driven.
 #![no_std]
 extern crate alloc;
 

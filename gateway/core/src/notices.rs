@@ -9,11 +9,11 @@ use crate::{
     output::Output,
 };
 
-/// How long an announcement waits for an utterance that is not meant for the assistant. A room
-/// full of talk must not keep a timer from being heard.
+/// How long an announcement waits for an utterance that is not meant for the assistant. Talk in the room must not hold
+/// back a timer.
 const PATIENCE_MS: u32 = 20_000;
 
-/// Announcements that wait for the floor, in the order in which they came.
+/// Announcements that wait for the floor, in order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     queue: VecDeque<Announcement>,
@@ -21,7 +21,7 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    /// Queues an announcement, once; one too many is given back as not heard.
+    /// Queues an announcement, once; beyond the limit it is returned as not heard.
     pub(crate) fn handle_announce(&mut self, cx: &mut Context, announcement: Announcement) {
         if self.queue.iter().any(|queued| queued.id == announcement.id) {
             return;
@@ -40,7 +40,7 @@ impl Notices {
         self.impatient = !self.queue.is_empty();
     }
 
-    /// The next announcement, where the floor is free or it has waited long enough.
+    /// The next announcement, if the floor is free or it has waited long enough.
     pub(crate) fn take(&mut self, cx: &mut Context, floor_is_free: bool) -> Option<Announcement> {
         if !floor_is_free && !self.impatient {
             return None;
@@ -55,7 +55,7 @@ impl Notices {
         Some(next)
     }
 
-    /// One that waits is given back as not heard.
+    /// Returns a waiting announcement as not heard.
     pub(crate) fn withdraw(&mut self, cx: &mut Context, id: AnnouncementId) {
         let waiting = self.queue.len();
         self.queue.retain(|queued| queued.id != id);
@@ -67,7 +67,7 @@ impl Notices {
         }
     }
 
-    /// The wearer cannot be reached: the user's machine looks for another way.
+    /// Returns all as not heard: the wearer cannot be reached, and the user's machine looks for another way.
     pub(crate) fn give_back(&mut self, cx: &mut Context) {
         for announcement in self.queue.drain(..) {
             cx.push(Output::Announced { id: announcement.id, heard: false });

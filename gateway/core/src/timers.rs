@@ -1,4 +1,4 @@
-//! One table of timers: each has a name, so that "why did it wake?" has an answer.
+//! A table of named timers, so that the cause of each wake-up is known.
 
 /// A set of named deadlines in microseconds on the monotonic clock.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl<const N: usize> Timers<N> {
         self.deadlines.get(index).copied().flatten()
     }
 
-    /// The earliest deadline and its index; of equal ones the first in the table.
+    /// The earliest deadline and its index; among equal ones the first in the table.
     pub(crate) fn next(&self) -> Option<(u64, usize)> {
         self.deadlines.iter().enumerate().filter_map(|(index, deadline)| deadline.map(|at_us| (at_us, index))).min()
     }

@@ -1,4 +1,4 @@
-//! Mini-apps: what they do with the glasses, and where they are in their lives.
+//! Mini-apps: their use of the glasses, and their life cycle.
 
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
@@ -9,16 +9,16 @@ use super::display::{Content, View};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AppKind {
-    /// In front: only one runs at a time.
+    /// In the foreground: only one runs at a time.
     #[default]
     Foreground,
-    /// Beside others: draws now and then.
+    /// Runs alongside others; draws occasionally.
     Background,
     /// Fills the dashboard.
     Dashboard,
 }
 
-/// What a mini-app does with a pair of glasses.
+/// An event of a mini-app on a pair of glasses.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AppEvent {
     /// It is being started: its boot screen may be drawn.
@@ -30,7 +30,7 @@ pub enum AppEvent {
         /// How it shares the glasses.
         kind: AppKind,
     },
-    /// It was running before these glasses came: no boot screen.
+    /// It was running before these glasses connected: no boot screen.
     Resumed {
         /// Its package.
         package: String,
@@ -44,14 +44,14 @@ pub enum AppEvent {
         /// Its package.
         package: String,
     },
-    /// It is given what is said, or not any more.
+    /// It begins or ceases to receive speech.
     Listens {
         /// Its package.
         package: String,
-        /// Whether it is.
+        /// Whether it receives speech.
         listens: bool,
     },
-    /// It is gone; nothing of it stays on the display.
+    /// It stopped; its content is removed from the display.
     Stopped {
         /// Its package.
         package: String,
@@ -64,12 +64,12 @@ pub enum AppEvent {
         view: View,
         /// What; `None` clears.
         content: Option<Content>,
-        /// How long it stands, in milliseconds; `None`: until replaced; 0: once, never restored.
+        /// How long it is shown, in milliseconds; `None`: until replaced; 0: once, never restored.
         duration_ms: Option<u32>,
-        /// Now, whatever the throttle says.
+        /// Draw at once, without the throttle.
         force: bool,
     },
-    /// Its line of the dashboard.
+    /// Sets its line of the dashboard.
     DashboardLine {
         /// Its package.
         package: String,
@@ -80,10 +80,10 @@ pub enum AppEvent {
 
 /// Number of a connection, unique in the process.
 pub type AppConnection = u64;
-/// Number of a call of a webhook, unique among a user's.
+/// Number of a webhook call, unique within a user.
 pub type WebhookCall = u64;
 
-/// What is known of an app when it is started.
+/// Properties of an app, known when it is started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppCard {
     /// Package.
@@ -92,43 +92,43 @@ pub struct AppCard {
     pub name: String,
     /// How it shares the glasses.
     pub kind: AppKind,
-    /// What its session is called; the app gives it back when it dials.
+    /// Name of its session; the app returns it when it dials.
     pub session: String,
 }
 
-/// Where an app is in its life.
+/// State of an app's life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AppState {
-    /// The webhook was called; its socket is awaited.
+    /// The webhook was called; waiting for its socket.
     Connecting,
     /// Its socket is acknowledged.
     Running,
     /// The socket is lost and may come back.
     Grace,
-    /// It ran before and is called again.
+    /// It ran before and its webhook is called again.
     Resurrecting,
-    /// It ran before and could not be called; it is tried again.
+    /// It ran before and its webhook could not be called; retried later.
     Away,
-    /// It was told to stop and still has its socket.
+    /// A stop was sent; its socket is still open.
     Stopping,
-    /// It would run, but no glasses are there.
+    /// It would run, but no glasses are connected.
     Dormant,
 }
 
-/// Why an app is stopped, in the webhook's words.
+/// Why an app is stopped, as sent to the webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppStopReason {
-    /// The wearer or an operator wants it.
+    /// At the request of the wearer or an operator.
     User,
-    /// Another app takes its place, or nobody wears the glasses.
+    /// Another app replaces it, or no glasses are connected.
     System,
     /// It failed.
     Error,
 }
 
 impl AppStopReason {
-    /// The word on the wire.
+    /// The value on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::User => "user_disabled",

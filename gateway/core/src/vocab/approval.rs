@@ -1,4 +1,4 @@
-//! Questions that only the wearer may answer.
+//! Questions for the wearer's consent.
 
 use alloc::{borrow::ToOwned as _, format, string::String};
 
@@ -6,43 +6,43 @@ use serde::{Deserialize, Serialize};
 
 use super::turn::Turn;
 
-/// What the wearer is asked, in words.
+/// The text of a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// One line: what would be done, and by whom.
+    /// One line: the action, and who would perform it.
     pub title: String,
-    /// The whole question for the ear: short, with the arguments that matter.
+    /// The whole question for speech: short, with the arguments that matter.
     pub said: String,
-    /// What stands below the title: every argument. Lines are parted by `\n`.
+    /// The text below the title: every argument. Lines are separated by `\n`.
     pub shown: String,
 }
 
 impl Question {
-    /// Title and text in one, for who reads both at once.
+    /// Title and text in one string.
     pub fn whole(&self) -> String {
         format!("{}\n{}", self.title, self.shown).trim_end().to_owned()
     }
 }
 
-/// A question put by the executor before a call.
+/// A question asked by the executor before a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
     /// Unique within the process.
     pub id: u64,
-    /// The turn that the call belongs to; `None`: it comes from outside of any turn, from an operator or a client.
+    /// The turn that the call belongs to; `None`: it comes from outside a turn, from an operator or a client.
     pub turn: Option<Turn>,
-    /// Names the call, beside its turn or in its place: a decision is about no other one.
+    /// Identifies the call, together with its turn or without one: a decision applies to no other call.
     pub reference: u64,
     /// The question.
     pub question: Question,
-    /// Hash of exactly the arguments that were asked about.
+    /// Hash of exactly the arguments in the question.
     pub arguments_hash: u64,
-    /// How long the question stands, in milliseconds.
+    /// How long the question stays open, in milliseconds.
     pub expires_ms: u32,
 }
 
 impl Approval {
-    /// Whether the call comes from outside: the wearer did not wish for it here.
+    /// Whether the call comes from outside: the wearer did not request it here.
     pub fn is_from_outside(&self) -> bool {
         self.turn.is_none()
     }
@@ -82,32 +82,32 @@ pub enum ApprovalOutcome {
     Denied,
     /// Nobody answered in time.
     Expired,
-    /// Nobody was there to be asked.
+    /// There was nobody to ask.
     Unasked,
     /// The turn ended first.
     Cancelled,
 }
 
-/// Who settled a question, and how.
+/// Who settled a question, and by which means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
-    /// The wearer said it.
+    /// The wearer, by voice.
     Voice,
-    /// The wearer typed it.
+    /// The wearer, by typed text.
     Text,
-    /// The wearer pressed or touched the glasses.
+    /// The wearer, by a button or touch.
     Tap,
     /// An operator, in the wearer's place.
     Operator,
-    /// The client that wished for the call.
+    /// The client that requested the call.
     Client,
-    /// Nobody: the time was over, or what was asked about.
+    /// Nobody: the question expired, or its subject ended.
     #[default]
     Nobody,
 }
 
-/// How a question was settled, and what exactly it was about: the executor compares before it runs.
+/// The outcome of a question and what exactly it applies to: the executor compares before it runs the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settlement {
     /// Number of the question.
@@ -116,8 +116,8 @@ pub struct Settlement {
     pub outcome: ApprovalOutcome,
     /// Who settled it.
     pub by: AnsweredBy,
-    /// The arguments that the decision is bound to.
+    /// The arguments that the decision applies to.
     pub arguments_hash: u64,
-    /// The call that it is bound to.
+    /// The call that it applies to.
     pub reference: u64,
 }

@@ -1,9 +1,9 @@
-//! What a model is given for one request only: the canonical messages with some put in, left out or replaced. The
-//! stored conversation stays as it is.
+//! A view of the conversation for a single model request: the canonical messages with some inserted, omitted or
+//! replaced. The stored conversation is unchanged.
 //!
-//! Nothing ever comes between a tool call and its results: there are providers that refuse a request in which something
-//! does, and for the others an answer without its question is an error too. Places are those of the canonical messages,
-//! whatever was changed already, so that the order of the changes does not matter.
+//! Nothing is ever inserted between a tool call and its results: some providers reject such a request, and for the
+//! others a result without its call is an error too. Positions are those of the canonical messages, regardless of
+//! earlier changes, so that the order of the changes does not matter.
 
 use alloc::vec::Vec;
 
@@ -13,32 +13,33 @@ use super::message::{Message, Part};
 #[derive(Clone, Debug)]
 pub struct ContextView {
     slots: Vec<Slot>,
-    /// What comes after the last message.
+    /// Messages after the last one.
     tail: Vec<Message>,
 }
 
 #[derive(Clone, Debug)]
 struct Slot {
     before: Vec<Message>,
-    /// `None`: left out.
+    /// `None`: omitted.
     message: Option<Message>,
-    /// First message of the calls and results that this one belongs to; its own place where it belongs to none.
+    /// First message of the group of calls and results that this one belongs to; its own position if it belongs to
+    /// none.
     first: usize,
-    /// Place behind the last one of them.
+    /// One past the last message of the group.
     end: usize,
 }
 
-/// Why a change was not made.
+/// Why a change was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no such place.
+    /// There is no such position.
     NoSuchPlace,
-    /// It would part a call from its results.
+    /// It would separate a call from its results.
     PartsAPair,
 }
 
 impl ContextView {
-    /// A view without any change.
+    /// A view without changes.
     pub fn new(messages: Vec<Message>) -> Self {
         let groups = groups(&messages);
         let slots = messages.into_iter().zip(groups);
@@ -48,11 +49,11 @@ impl ContextView {
         Self { slots, tail: Vec::new() }
     }
 
-    /// Puts a message before the one at this place; a place behind the last message is its end. Where that would be
-    /// between a call and its results, it comes before the call.
+    /// Inserts a message before the one at this position; one past the last message appends. If that would be between a
+    /// call and its results, it is inserted before the call.
     ///
     /// # Errors
-    /// The place is beyond the end.
+    /// The position is beyond the end.
     pub fn insert_before(&mut self, place: usize, message: Message) -> Result<(), Refused> {
         if place == self.slots.len() {
             self.tail.push(message);
@@ -63,25 +64,25 @@ impl ContextView {
         Ok(())
     }
 
-    /// Puts a message after the one at this place. Where that would be between a call and its results, it comes
-    /// after the last result.
+    /// Inserts a message after the one at this position. If that would be between a call and its results, it is
+    /// inserted after the last result.
     ///
     /// # Errors
-    /// There is no such place.
+    /// There is no such position.
     pub fn insert_after(&mut self, place: usize, message: Message) -> Result<(), Refused> {
         let end = self.slots.get(place).ok_or(Refused::NoSuchPlace)?.end;
         match self.slots.get_mut(end) {
-            // Before what was put before the next one: it is nearer to its own.
+            // Before messages already inserted before the next one: it stays closer to its own.
             Some(next) => next.before.insert(0, message),
             None => self.tail.insert(0, message),
         }
         Ok(())
     }
 
-    /// Leaves a message out. Of a call and its results, all are left out together.
+    /// Omits a message. A call and its results are omitted together.
     ///
     /// # Errors
-    /// There is no such place.
+    /// There is no such position.
     pub fn delete_at(&mut self, place: usize) -> Result<(), Refused> {
         let slot = self.slots.get(place).ok_or(Refused::NoSuchPlace)?;
         let (first, end) = (slot.first, slot.end);
@@ -91,10 +92,10 @@ impl ContextView {
         Ok(())
     }
 
-    /// Puts another message in the place of one. Calls and results must be the same as before, by their ids.
+    /// Replaces a message. Calls and results must be the same as before, by their ids.
     ///
     /// # Errors
-    /// There is no such place, or the message has other calls or results.
+    /// There is no such position, or the message has other calls or results.
     pub fn replace_at(&mut self, place: usize, message: Message) -> Result<(), Refused> {
         let slot = self.slots.get_mut(place).ok_or(Refused::NoSuchPlace)?;
         let kept = slot.message.as_ref().ok_or(Refused::NoSuchPlace)?;
@@ -126,7 +127,7 @@ fn ids(message: &Message) -> impl Iterator<Item = (bool, &str)> {
     })
 }
 
-/// For each message the places, from and to behind, of what must stay together with it.
+/// For each message the range of positions, end exclusive, that must stay together with it.
 fn groups(messages: &[Message]) -> Vec<(usize, usize)> {
     let mut groups: Vec<(usize, usize)> = (0..messages.len()).map(|at| (at, at + 1)).collect();
     for (at, message) in messages.iter().enumerate() {
@@ -138,7 +139,7 @@ fn groups(messages: &[Message]) -> Vec<(usize, usize)> {
         let Some(last) = (at..messages.len()).rev().find(|later| messages.get(*later).is_some_and(answers)) else {
             continue;
         };
-        // What overlaps becomes one.
+        // Overlapping groups are merged.
         let first = groups.get(at).map_or(at, |(first, _)| *first);
         let end = groups.get(last).map_or(last + 1, |(_, end)| (*end).max(last + 1));
         for group in groups.get_mut(first..end).unwrap_or_default() {

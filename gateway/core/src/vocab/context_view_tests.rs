@@ -1,4 +1,4 @@
-//! Tests of the view: whatever is changed, no call is parted from its results.
+//! Tests of the view: no change separates a call from its results.
 
 use alloc::{format, vec};
 
@@ -65,7 +65,7 @@ fn a_call_and_its_results_stay_together() {
     assert_eq!(seen(view), ["hello", "bye"]);
 }
 
-/// A conversation of turns, each with some steps of parallel calls, results in one message or one by one.
+/// A conversation of turns with steps of parallel calls, whose results come in one message or one by one.
 fn random() -> impl Strategy<Value = Vec<Message>> {
     prop::collection::vec((0..3_usize, 1..4_usize, any::<bool>()), 1..6).prop_map(|turns| {
         let mut messages = Vec::new();
@@ -106,7 +106,7 @@ proptest! {
                 _ => view.replace_at(at, text("put in")),
             };
         }
-        // Calls without a result so far; while there are any, only results may come.
+        // Calls without a result so far; while there are any, only results may follow.
         let mut open: Vec<alloc::string::String> = Vec::new();
         for message in view.into_messages() {
             let results = message.parts.iter().any(|part| matches!(part, Part::ToolResult { .. }));

@@ -1,28 +1,27 @@
-//! What the core knows of a pair of glasses.
+//! Properties of a pair of glasses known to the core.
 
 use alloc::string::String;
 
-/// Facts from the device's hello, after identity was proven.
+/// Facts from the device's hello, after authentication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// Name of the device in the store (key fingerprint).
     pub id: String,
     /// The user that it belongs to.
     pub user: String,
-    /// Present when it can draw.
+    /// Present if it can draw.
     pub display: Option<DisplaySize>,
-    /// Whether it can draw pictures; else it is given their words.
+    /// Whether it can draw pictures; otherwise it receives their descriptions.
     pub bitmaps: bool,
     /// Whether it can play speech.
     pub speaker: bool,
-    /// Whether its microphone is free of its own speaker's sound, so that a voice during playback
-    /// is the wearer's.
+    /// Whether its microphone is free of its own speaker's sound, so that a voice during playback is the wearer's.
     pub echo_cancelled: bool,
-    /// Whether it shows what is being said while it is said.
+    /// Whether it shows captions of current speech.
     pub captions: bool,
 }
 
-/// What is known of how the glasses are.
+/// Known state of the glasses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceFacts {
     /// Charge, 0 to 100.
@@ -31,11 +30,11 @@ pub struct DeviceFacts {
     pub charging: Option<bool>,
     /// How the glasses are connected, in words.
     pub connection: Option<String>,
-    /// Whether the microphone is off. The core knows that by itself.
+    /// Whether the microphone is off; tracked by the core itself.
     pub muted: bool,
 }
 
-/// Characters that fit on the display. Glasses that lay text out by themselves leave it open.
+/// Characters that fit on the display. Not specified by glasses that lay out text themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DisplaySize {
     /// Characters in a line; 0: not known.
@@ -45,13 +44,13 @@ pub struct DisplaySize {
 }
 
 impl DisplaySize {
-    /// Lines that a text may be broken into. Where lines are not known, how many fit is not known either.
+    /// Lines that a text may be broken into. Unlimited if the size is not known.
     pub(crate) fn lines_max(self) -> usize {
         if self.columns == 0 || self.rows == 0 { usize::MAX } else { usize::from(self.rows) }
     }
 }
 
-/// What the glasses' listening sign shows.
+/// State of the glasses' listening indicator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListeningState {
     /// Waiting for a wake word.
@@ -59,7 +58,7 @@ pub enum ListeningState {
     Idle,
     /// The ear is open: what is said next is meant for the assistant.
     Attentive,
-    /// Hearing speech.
+    /// Receiving speech.
     Hearing,
     /// Working on an answer.
     Thinking,

@@ -1,36 +1,36 @@
-//! What the glasses are asked to draw.
+//! Drawing commands for the glasses.
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::BITMAP_BYTES_MAX;
 
-/// Which of the two views of the glasses.
+/// The two views of the glasses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum View {
-    /// In front of the wearer's eyes.
+    /// The view in front of the wearer's eyes.
     #[default]
     Main,
     /// Shown when the wearer looks up.
     Dashboard,
 }
 
-/// Who wins when several want the display. Later variants win over earlier ones.
+/// Priorities for the display. Later variants win over earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// A timer that runs, while nobody else wants the display.
+    /// A running timer, while nothing else uses the display.
     Timer,
     /// A mini-app.
     App,
-    /// Captions: what is being heard.
+    /// Captions of speech.
     Caption,
     /// The assistant's answer.
     Assistant,
     /// Reminders and notices.
     Notice,
-    /// A question that waits for the wearer.
+    /// A question to the wearer.
     Approval,
 }
 
@@ -47,11 +47,11 @@ pub enum Content {
         title: String,
         text: String,
     },
-    /// A title above the time that is left, which counts on the glasses.
+    /// A title above the remaining time, which the glasses count down.
     Countdown {
         /// The line above.
         title: String,
-        /// Milliseconds that are left when this is told.
+        /// Milliseconds left at the time of sending.
         left_ms: u32,
     },
     /// Two blocks of text.
@@ -61,7 +61,7 @@ pub enum Content {
         /// Lower block.
         bottom: String,
     },
-    /// Two blocks of text beside one another.
+    /// Two blocks of text side by side.
     Dashboard {
         /// Left block.
         left: String,
@@ -72,25 +72,25 @@ pub enum Content {
     Bitmap {
         /// The pixels.
         bitmap: Bitmap,
-        /// What is in it, for glasses that draw text only.
+        /// A description, for glasses that draw text only.
         text: String,
     },
 }
 
 impl Content {
-    /// All the words of it.
+    /// All its text.
     pub fn texts(&self) -> [&str; 2] {
         match self {
             Self::Text { text } | Self::Bitmap { text, .. } => [text, ""],
             Self::Card { title, text } => [title, text],
-            // The time changes: nobody is told a time that is over.
+            // The time changes: an outdated time is never reported.
             Self::Countdown { title, .. } => [title, ""],
             Self::Double { top, bottom } => [top, bottom],
             Self::Dashboard { left, right } => [left, right],
         }
     }
 
-    /// The same layout with other words.
+    /// The same layout with different text.
     #[must_use]
     pub fn map_texts(self, mut change: impl FnMut(String) -> String) -> Self {
         match self {
@@ -104,14 +104,14 @@ impl Content {
     }
 }
 
-/// Seconds as a small display has them: "3:10", "1:05:00".
+/// Seconds in the form for a small display: "3:10", "1:05:00".
 pub fn countdown(seconds: u64) -> String {
     let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
-/// A picture of one bit a pixel: row by row from the top, each row begins a new byte, its first pixel
-/// in the highest bit; 1 is lit. Always whole.
+/// A picture of one bit per pixel: row by row from the top, each row starting at a byte boundary, the first pixel in
+/// the highest bit; 1 is lit. Always complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "RawBitmap")]
 pub struct Bitmap {
@@ -120,7 +120,7 @@ pub struct Bitmap {
     pixels: Box<[u8]>,
 }
 
-/// As it comes from outside.
+/// The unchecked form, as received.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawBitmap {
@@ -130,7 +130,7 @@ struct RawBitmap {
 }
 
 impl Bitmap {
-    /// A picture. `None` where it is empty, larger than any display ([`BITMAP_BYTES_MAX`]), or the bytes do not fit
+    /// A picture. `None` if it is empty, larger than any display ([`BITMAP_BYTES_MAX`]), or if the bytes do not match
     /// the size.
     pub fn new(width_px: u16, height_px: u16, pixels: Vec<u8>) -> Option<Self> {
         let bytes = usize::from(width_px).div_ceil(8) * usize::from(height_px);
@@ -163,18 +163,18 @@ impl TryFrom<RawBitmap> for Bitmap {
     }
 }
 
-/// One instruction for the display.
+/// A command for the display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DisplayCommand {
-    /// Draw; `revision` grows with every change of the view, so that late frames are told apart.
+    /// Draw; `revision` grows with every change of the view, so that late frames can be recognised.
     Show {
         /// Which view.
         view: View,
-        /// Who wins.
+        /// Its priority.
         priority: Priority,
         /// Grows with every change of the view.
         revision: u32,
-        /// How long it stands, in milliseconds; `None`: until replaced.
+        /// How long it is shown, in milliseconds; `None`: until replaced.
         duration_ms: Option<u32>,
         /// What to draw.
         content: Content,

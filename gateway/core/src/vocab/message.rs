@@ -1,4 +1,4 @@
-//! The canonical conversation: the only stored form.
+//! The canonical conversation, the only stored form.
 
 use alloc::{
     string::{String, ToString as _},
@@ -13,11 +13,12 @@ use super::{
     tool::{ToolCall, ToolResult},
 };
 
-/// Tokens of a message beside its parts: role and borders, as OpenAI's cookbook ("How to count tokens") counts them.
+/// Tokens of a message besides its parts: role and delimiters, as OpenAI's cookbook ("How to count tokens") counts
+/// them.
 const MESSAGE_TOKENS: u32 = 4;
-/// Tokens of a call or a result beside its words: its id and the structure round it.
+/// Tokens of a call or a result besides its text: its id and the surrounding structure.
 const CALL_TOKENS: u32 = 12;
-/// Tokens of a picture of the glasses' camera: between what providers take for one of a megapixel, 258 to 1,600.
+/// Tokens of a picture of the glasses' camera: providers count 258 to 1,600 for one of a megapixel.
 const IMAGE_TOKENS: u32 = 1_000;
 
 /// Who speaks.
@@ -41,30 +42,30 @@ pub enum Role {
 pub enum Part {
     /// Plain text.
     Text { text: String },
-    /// A picture, as the glasses' camera took it.
+    /// A picture of the glasses' camera.
     Image {
         /// Media type, for example `image/jpeg`.
         mime: String,
         /// Base64.
         data: String,
     },
-    /// What a model thought before it answered. Opaque: given back unchanged to the provider that
-    /// made it, left out for every other one.
+    /// A model's reasoning before its answer. Opaque: returned unchanged to the provider that made it, omitted for all
+    /// others.
     Thinking {
-        /// The provider, as its adapter calls itself.
+        /// The provider, by the name of its adapter.
         provider: String,
-        /// What that adapter wants to see again.
+        /// The adapter's data.
         data: Value,
     },
-    /// The assistant wants a tool to run.
+    /// A tool call of the assistant.
     ToolCall {
         /// The call, with its arguments.
         call: ToolCall,
     },
-    /// What came of it.
+    /// Its result.
     ToolResult {
         call_id: String,
-        /// What came of it.
+        /// The result.
         result: ToolResult,
     },
 }
@@ -84,12 +85,12 @@ impl Message {
         Self { role, parts: vec![Part::Text { text: text.into() }] }
     }
 
-    /// Tokens that a model takes it for, about.
+    /// Estimated tokens of the message in a model's context.
     pub fn tokens(&self) -> u32 {
         let part = |part: &Part| match part {
             Part::Text { text } => tokens::of_text(text),
             Part::Image { .. } => IMAGE_TOKENS,
-            // Whatever is in it, a provider counts it by its own measure; most of it is signature.
+            // Each provider counts it in its own way, whatever it contains; most of it is signature.
             Part::Thinking { data, .. } => tokens::of_text(&data.to_string()) / 2,
             Part::ToolCall { call } => {
                 CALL_TOKENS + tokens::of_text(&call.name) + tokens::of_text(&call.arguments.to_string())
@@ -99,7 +100,7 @@ impl Message {
         self.parts.iter().map(part).fold(MESSAGE_TOKENS, u32::saturating_add)
     }
 
-    /// All text parts, joined.
+    /// The text of all text parts, joined.
     pub fn plain_text(&self) -> String {
         let mut out = String::new();
         for part in &self.parts {

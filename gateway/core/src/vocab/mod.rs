@@ -1,4 +1,4 @@
-//! The one language of core, tools and chat models.
+//! Types shared by core, tools and chat models.
 
 mod app;
 mod approval;

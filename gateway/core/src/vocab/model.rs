@@ -1,4 +1,4 @@
-//! What a chat model streams back.
+//! Events of a chat model's stream.
 
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
@@ -12,33 +12,33 @@ use super::{pending::Pending, side::Preference, tool::ToolCall};
 pub enum ModelEvent {
     /// More text of the answer.
     Text(String),
-    /// What it thought, to be kept before the text and the calls that follow from it.
+    /// Reasoning, to be stored before the text and the calls that follow from it.
     Thinking {
-        /// The provider, as its adapter calls itself.
+        /// The provider, by the name of its adapter.
         provider: String,
-        /// What that adapter wants to see again.
+        /// The adapter's data.
         data: Value,
     },
     /// A complete tool call.
     ToolCall(ToolCall),
-    /// More text of the answer, which asks the wearer about a request that is not whole. An engine of commands asks
-    /// like this; a model needs no more than text that ends in a question mark.
+    /// More text of the answer, a question about an incomplete request. Used by a command engine; a model only needs
+    /// text that ends in a question mark.
     Question {
-        /// What to say.
+        /// The spoken text.
         text: String,
-        /// What waits for the answer.
+        /// The request that waits for the answer.
         pending: Pending,
     },
-    /// More text of the answer, where nothing was understood. What is said at length once need not be said so again.
+    /// More text of the answer, for a request that was not understood. The long form need be spoken only once.
     NotUnderstood {
-        /// With what can be said.
+        /// Lists what can be said.
         text: String,
-        /// How more than that could be understood, for a box without a model.
+        /// How more could be understood, for a gateway without a model.
         without_model: String,
-        /// For who was told that before.
+        /// For a wearer who was informed before.
         brief: String,
     },
-    /// The wearer has chosen between sides, when an engine of commands asked.
+    /// The wearer has chosen between sides, as asked by a command engine.
     Chosen(Preference),
     /// The answer is complete.
     Done {
@@ -47,10 +47,10 @@ pub enum ModelEvent {
         /// Tokens used.
         usage: Usage,
     },
-    /// It will not be completed.
+    /// The answer will not be completed.
     Failed {
         kind: FailureKind,
-        /// In words.
+        /// Error text.
         message: String,
     },
 }
@@ -58,51 +58,51 @@ pub enum ModelEvent {
 /// Why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// It was done.
+    /// The answer was finished.
     End,
     /// It waits for tool results.
     ToolCalls,
-    /// It ran into its length limit.
+    /// It reached its length limit.
     Length,
     /// A filter stopped it.
     Filtered,
 }
 
-/// Kinds of failure that the agent acts on.
+/// Kinds of failure that the agent distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// May go away by itself: network, overload.
+    /// May resolve by itself: network, overload.
     Transient,
     /// Too many requests or no budget left.
     Limited,
-    /// The model will not answer this.
+    /// The model refuses to answer this.
     Refused,
     /// Key missing or wrong.
     Auth,
-    /// The model tried to call a tool that it was not offered, or wrote no proper call: another attempt, with the
-    /// tools of that moment, may do.
+    /// The model called a tool that it was not offered, or produced a malformed call: another attempt, with the tools
+    /// of that moment, may succeed.
     BadCall,
     /// The request or the answer was malformed.
     Bug,
 }
 
-/// Tokens used, as the provider counts them.
+/// Tokens used, as counted by the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
     /// Tokens of the request, those from a cache included.
     pub input: u32,
-    /// Of these, tokens that the provider had in its cache.
+    /// Of these, tokens from the provider's cache.
     pub cached: u32,
     /// Tokens of the answer.
     pub output: u32,
 }
 
-/// A sentence for models of one family, in addition to the assistant's style instructions or in place of them.
+/// An instruction for models of one family, in addition to the assistant's style instructions or instead of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptHint {
     /// In addition to them.
     Besides(&'static str),
-    /// In place of them: longer instructions confuse a model this small.
+    /// Instead of them: longer instructions confuse a model this small.
     Only(&'static str),
 }

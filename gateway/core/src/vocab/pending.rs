@@ -1,36 +1,36 @@
-//! Commands that wait for more words of the wearer.
+//! Commands that wait for further input of the wearer.
 
 use alloc::{string::String, vec::Vec};
 use serde_json::Value;
 
 use super::{side::Side, tool::ToolCall};
 
-/// A request that is not whole yet: an engine of commands has asked about it, or the wearer may go on with it.
+/// An incomplete request: a command engine has asked about it, or the wearer may continue it.
 ///
-/// The core keeps it and decides how long an answer counts; the engine alone reads and writes what is in it.
+/// The core keeps it and decides how long an answer counts; only the engine interprets its contents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pending {
-    /// What the wearer has said of it so far, word for word.
+    /// The wearer's words so far, verbatim.
     pub words: String,
-    /// The calls that may be meant. Empty: nothing was asked; the words were a request, and more words may belong to it.
+    /// The candidate calls. Empty: nothing was asked; the words were a request, and more words may belong to it.
     pub calls: Vec<PendingCall>,
-    /// What was done about it already, or may have been: nothing of it is to be done twice.
+    /// Calls for it that have run, or may have: none of them may be repeated.
     pub done: Vec<ToolCall>,
-    /// How often the same was asked.
+    /// How often the same question was asked.
     pub asked: u8,
 }
 
-/// A call that may be meant.
+/// A candidate call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PendingCall {
     /// Full name of the tool.
     pub name: String,
-    /// JSON object: the arguments that are known.
+    /// JSON object: the known arguments.
     pub arguments: Value,
-    /// What has to be known besides, in the order of asking: of each entry one of these properties.
+    /// The missing arguments, in the order of asking: for each entry one of these properties.
     pub missing: Vec<Vec<String>>,
-    /// What chooses this call where several may be meant.
+    /// The word that chooses this call among several.
     pub label: String,
-    /// Who would carry it out, where that is what was asked: the choice is kept.
+    /// Who would carry it out, if that was the question: the choice is stored.
     pub side: Option<Side>,
 }

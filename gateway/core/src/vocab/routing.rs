@@ -1,20 +1,20 @@
-//! Model routing: which models a turn may ask, in which order, and what the wearer knows of a fallback.
+//! Model routing: which models a turn may ask, in which order, and what the wearer was informed of a fallback.
 
 use alloc::{vec, vec::Vec};
 
-/// How well the wearer is served, in descending order.
+/// Level of service, in descending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServiceLevel {
-    /// By the model that was chosen first.
+    /// The first configured model.
     #[default]
     Full,
-    /// By another model.
+    /// Another model.
     Fallback,
-    /// By the engine on the box, which knows commands only.
+    /// The built-in engine, which understands commands only.
     Commands,
 }
 
-/// Why the model that is configured first does not answer.
+/// Why the first configured model is not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FallbackReason {
     /// It does not answer.
@@ -29,25 +29,25 @@ pub enum FallbackReason {
 pub struct Candidate {
     /// Its place in the configuration, from 0 on.
     pub rank: u8,
-    /// The level of service that it gives.
+    /// Its level of service.
     pub level: ServiceLevel,
-    /// Whether it takes pictures.
+    /// Whether it accepts pictures.
     pub images: bool,
 }
 
 /// The models that one turn may ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelRoute {
-    /// In the order in which they are asked: the next one where one fails. Empty: none may be asked.
+    /// In the order in which they are asked; if one fails, the next. Empty: none may be asked.
     pub candidates: Vec<Candidate>,
     /// Why the first model is not among them, or may fail.
     pub reason: FallbackReason,
-    /// What the wearer was told of that reason already.
+    /// The level that the wearer was already informed of, for that reason.
     pub told: ServiceLevel,
 }
 
 impl Default for ModelRoute {
-    /// One model, which answers and is paid for.
+    /// One model, available and within the budget.
     fn default() -> Self {
         Self { candidates: vec![Candidate::default()], reason: FallbackReason::Outage, told: ServiceLevel::Full }
     }
@@ -56,10 +56,10 @@ impl Default for ModelRoute {
 /// How a request to a model ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelOutcome {
-    /// It was answered, if only by a refusal.
+    /// It was answered, possibly by a refusal.
     Answered,
-    /// It was not.
+    /// It failed.
     Failed,
-    /// Nobody waited for the end. What it has used is an estimate.
+    /// It was cancelled before its end. Its usage is an estimate.
     Cancelled,
 }

@@ -1,4 +1,4 @@
-//! Timers and reminders, as core, tools and store know them.
+//! Timers and reminders, shared by core, tools and store.
 
 use alloc::string::String;
 
@@ -6,18 +6,18 @@ use alloc::string::String;
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// After these milliseconds have passed, whatever the wall clock does.
+    /// After this many milliseconds, independent of the wall clock.
     In { duration_ms: u64 },
-    /// When the wall clock shows these milliseconds since the Unix epoch, UTC.
+    /// When the wall clock reaches this time, in milliseconds since the Unix epoch, UTC.
     At { wall_ms: i64 },
 }
 
-/// What an entry is.
+/// Kinds of entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleKind {
     /// A countdown.
     Timer,
-    /// Something to be told of.
+    /// A reminder text.
     Reminder,
 }
 
@@ -28,31 +28,31 @@ pub struct ScheduleEntry {
     pub id: u64,
     /// Timer or reminder.
     pub kind: ScheduleKind,
-    /// Timer: its name, or empty. Reminder: what to be reminded of.
+    /// Timer: its name, or empty. Reminder: its text.
     pub text: String,
-    /// Wall time when it is due, in milliseconds since the Unix epoch; a timer's is what was
-    /// expected when it was set, and counts only after a restart.
+    /// Wall time when it is due, in milliseconds since the Unix epoch; for a timer the time expected when it was set,
+    /// which is used only after a restart.
     pub due_wall_ms: i64,
-    /// Length in milliseconds, where it was set to be due [after a time](Due::In).
+    /// Length in milliseconds, if it is due [after a time](Due::In).
     pub duration_ms: Option<u64>,
 }
 
-/// An entry that waits or rings, as it is at one moment.
+/// An entry that waits or rings, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenEntry {
-    /// What is open.
+    /// The entry.
     pub entry: ScheduleEntry,
-    /// Milliseconds that its countdown has left; `None`: what is left is what the wall clock says, which is wrong right
-    /// after that has jumped.
+    /// Milliseconds left on its countdown; `None`: derive it from the wall clock, which is wrong right after the clock
+    /// has jumped.
     pub left_ms: Option<u64>,
 }
 
-/// What a tool wants of the schedule.
+/// A tool's change to the schedule.
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduleChange {
-    /// Keep an entry.
+    /// Add an entry.
     Add { due: Due, kind: ScheduleKind, text: String },
-    /// Drop the entry with this id.
+    /// Remove the entry with this id.
     Remove { id: u64 },
 }

@@ -1,14 +1,14 @@
-//! Who stands behind a tool: what decides where several understand the same sentence.
+//! Sides: the providers of tools, which decide if several match the same sentence.
 
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
-/// Who provides a tool, as a wearer tells them apart.
+/// The provider of a tool, as the wearer distinguishes them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "name", rename_all = "snake_case")]
 pub enum Side {
-    /// The gateway itself or the glasses: the group of the tool, such as `timers`; empty for none, and for all of them
-    /// where a choice is about them.
+    /// The gateway itself or the glasses: the group of the tool, such as `timers`; empty for no group, and for all
+    /// groups if a choice applies to all.
     BuiltIn(String),
     /// A mini-app, by its package.
     App(String),
@@ -23,12 +23,12 @@ impl Default for Side {
 }
 
 impl Side {
-    /// Whether both are one party: all that is built in stands together.
+    /// Whether both are one party: everything built in counts as one.
     pub fn is_with(&self, other: &Self) -> bool {
         self == other || matches!((self, other), (Self::BuiltIn(_), Self::BuiltIn(_)))
     }
 
-    /// Whether what is said of this side holds for the other one.
+    /// Whether a statement about this side applies to the other one.
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::BuiltIn(all), Self::BuiltIn(_)) if all.is_empty() => true,
@@ -37,12 +37,12 @@ impl Side {
     }
 }
 
-/// What a wearer has chosen where two sides understand the same sentences.
+/// The wearer's choice between two sides that match the same sentences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preference {
-    /// Takes them.
+    /// The chosen side.
     pub side: Side,
-    /// Does not.
+    /// The rejected side.
     pub over: Side,
 }
 

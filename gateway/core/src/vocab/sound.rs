@@ -1,21 +1,21 @@
-//! How alike two spellings sound: a small phonetic key and a weighted edit distance; and names that are known again
-//! by their sound.
+//! Phonetic similarity of two spellings: a small phonetic key, a weighted edit distance, and names recognised by their
+//! sound.
 //!
-//! Recognisers write an unknown name in ever new ways ("Mantra", "Hemantra", "Him andra"), but the
-//! consonants stay. So vowels are cheap to change, voiced and unvoiced pairs nearly free, and
-//! other consonants dear. Distances are in tenths of a dear change (Levenshtein with weights).
+//! Recognisers spell an unknown name in many ways ("Mantra", "Hemantra", "Him andra"), but the consonants stay. So
+//! vowels are cheap to change, voiced and unvoiced pairs almost free, and other consonants expensive. Distances are in
+//! tenths of an expensive change (Levenshtein with weights).
 
 use alloc::{string::String, vec, vec::Vec};
 
-/// Cost of a change between unrelated sounds, and of a consonant too many or too few.
+/// Cost of a change between unrelated sounds, and of an extra or missing consonant.
 const DEAR: u16 = 10;
-/// Words beyond a name's own that a recogniser may make of it: "kit chen clock".
+/// Words beyond a name's own that a recogniser may split it into: "kit chen clock".
 const EXTRA_WORDS: usize = 2;
-/// Most that a name may be off, and the most that it may be off however short it is. Between them, a tenth of a dear
-/// change for each of its sounds: "captains" are the captions, and "today" is not the todo.
+/// Limits of the accepted distance: the least, for however short a name, and the greatest. Between them, a tenth of an
+/// expensive change for each of its sounds: "captains" matches the captions, and "today" does not match the todo.
 const OFF_MAX: core::ops::RangeInclusive<usize> = 3..=10;
 
-/// The name of a thing, to be known again however a recogniser writes it.
+/// A name, recognised however a recogniser spells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     letters: String,
@@ -24,25 +24,25 @@ pub struct Name {
 }
 
 impl Name {
-    /// A name as it is written.
+    /// Prepares a name from its spelling.
     pub fn new(name: &str) -> Self {
         let letters = letters(name);
         Self { sounds: key(&letters), letters, words: words(name).count() }
     }
 
-    /// Words that it may be heard as, at most; none where it has no letters and no digits.
+    /// Most words that it may be recognised as; 0 if it has no letters and no digits.
     pub fn words_max(&self) -> usize {
         if self.letters.is_empty() { 0 } else { self.words + EXTRA_WORDS }
     }
 
-    /// How far what was heard is from the name, in tenths of a dear change; 0 where it sounds the same, `None` where it
-    /// is something else.
+    /// Distance of a recognised text from the name, in tenths of an expensive change; 0 if it sounds the same, `None`
+    /// if it is something else.
     pub fn distance(&self, heard: &str) -> Option<u16> {
         let heard = letters(heard);
         if heard == self.letters {
             return (!heard.is_empty()).then_some(0);
         }
-        // Digits have no sounds here: "Route 66" is no other route.
+        // Digits have no sounds here: another "Route" with other digits must not match "Route 66".
         let digits = |text: &str| text.bytes().any(|letter| letter.is_ascii_digit());
         if self.sounds.is_empty() || digits(&self.letters) || digits(&heard) {
             return None;
@@ -53,7 +53,7 @@ impl Name {
     }
 }
 
-/// Letters and digits alone, in lower case; small words that are numbers as well are written as words.
+/// Letters and digits only, in lower case; small words that are also numbers are spelled as words.
 fn letters(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in words(text) {
@@ -113,7 +113,7 @@ fn plain_letter(letter: char) -> Option<u8> {
     }
 }
 
-/// What it costs to hear `heard` where `meant` was said.
+/// Cost of recognising `heard` where `meant` was spoken.
 pub fn distance(meant: &[u8], heard: &[u8]) -> u16 {
     let mut row: Vec<u16> = Vec::with_capacity(heard.len() + 1);
     row.push(0);
@@ -123,7 +123,7 @@ pub fn distance(meant: &[u8], heard: &[u8]) -> u16 {
     }
     for (index, &wanted) in meant.iter().enumerate() {
         let following = meant.get(index + 1).copied();
-        // The end of a name is where recognisers add sounds: "Trev", "Mantras".
+        // Recognisers add sounds at the end of a name: "Trev", "Mantras".
         let at_end = following.is_none();
         let mut next = vec![row.first().copied().unwrap_or(0) + missing(wanted, following)];
         for (column, &sound) in heard.iter().enumerate() {
@@ -147,7 +147,7 @@ fn is_vowel(sound: u8) -> bool {
     matches!(sound, b'a' | b'e' | b'i' | b'o' | b'u' | b'y')
 }
 
-/// Cost of a sound that is there for nothing.
+/// Cost of an extra sound.
 fn gap(sound: u8) -> u16 {
     match sound {
         _ if is_vowel(sound) => 3,
@@ -156,7 +156,7 @@ fn gap(sound: u8) -> u16 {
     }
 }
 
-/// Cost of a sound that is not there. A nasal before a stop is easily swallowed ("Metra").
+/// Cost of a missing sound. A nasal before a stop is easily lost ("Metra").
 fn missing(sound: u8, following: Option<u8>) -> u16 {
     match (sound, following) {
         (b'n' | b'm', Some(b't' | b'd' | b'k' | b'g' | b'p' | b'b')) => 6,

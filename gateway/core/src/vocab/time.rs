@@ -1,15 +1,15 @@
-//! The one notion of "now" that the core is given.
+//! The core's only source of the current time.
 
-/// A moment, as three readings taken together.
+/// A moment: three clock readings taken together.
 ///
-/// Countdowns use `mono_us`, appointments use `wall_ms` and `offset_s`: a box whose wall clock
-/// jumps must neither fire a countdown early nor an appointment twice.
+/// Countdowns use `mono_us`, appointments use `wall_ms` and `offset_s`: if the wall clock jumps, neither may a
+/// countdown fire early nor an appointment twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timestamp {
-    /// Microseconds since the process started; never goes back.
+    /// Microseconds since the process started; monotonic.
     pub mono_us: u64,
-    /// Milliseconds since the Unix epoch, UTC; may jump either way.
+    /// Milliseconds since the Unix epoch, UTC; may jump in either direction.
     pub wall_ms: i64,
-    /// Seconds that local time is east of UTC at this moment.
+    /// Current offset of local time from UTC in seconds, positive to the east.
     pub offset_s: i32,
 }

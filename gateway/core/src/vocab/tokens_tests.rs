@@ -1,4 +1,4 @@
-//! Tests of the estimate, against what two encoders take.
+//! Tests of the estimate against the counts of two encoders.
 
 use alloc::{string::String, vec::Vec};
 
@@ -27,7 +27,7 @@ fn the_estimate_is_near_what_encoders_take() {
         let error = estimate / mean - 1.0;
         count[half] += 1;
         within[half] += usize::from(error.abs() <= 0.25);
-        // Too low is what breaks a budget.
+        // An estimate that is too low exceeds the budget.
         assert!(error >= -0.25, "{name}: {estimate} for {mean}");
         assert!(estimate >= 0.5 * o200k.max(cl100k), "{name}: {estimate} for the larger of {o200k} and {cl100k}");
     }

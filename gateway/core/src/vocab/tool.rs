@@ -1,4 +1,4 @@
-//! Tools as the whole house sees them.
+//! Tools, as used throughout the workspace.
 
 use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
@@ -6,49 +6,49 @@ use serde_json::Value;
 
 use super::{display::Content, side::Side};
 
-/// Everything that a tool declares about itself.
+/// A tool's declaration.
 ///
-/// The offline intent engine needs no more than this: a tool that is registered at run time with
-/// phrases can be spoken to.
+/// It is all that the offline intent engine needs: a tool that is registered at run time with phrases can be used by
+/// voice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// Full name, for example `timer.set`. Never parsed: names contain dots.
     pub name: String,
-    /// What people read and hear in place of the name: a few words such as "Set a timer".
+    /// The name for people, for display and speech: a few words such as "Set a timer".
     #[serde(default)]
     pub title: Option<String>,
-    /// What it does, for a model.
+    /// Description for a model.
     pub description: String,
     /// JSON Schema of type object.
     pub input_schema: Value,
     /// Sentence templates per language.
     #[serde(default)]
     pub phrases: Vec<Phrases>,
-    /// How to say the result when it has no `say` of its own: text with `{property}` of its data.
+    /// How to speak a result without a `say` of its own: text with `{property}` of its data.
     #[serde(default)]
     pub reply: Option<String>,
     /// Advice for a model, added only while the tool is offered.
     #[serde(default)]
     pub guidance: Option<String>,
-    /// What it may do and needs.
+    /// Its effects and requirements.
     #[serde(default)]
     pub flags: ToolFlags,
-    /// Longest time a call may take, in milliseconds; the executor's default where absent.
+    /// Longest time a call may take, in milliseconds; the executor's default if absent.
     #[serde(default)]
     pub timeout_ms: Option<u32>,
     /// JSON Schema of the result's `data`.
     #[serde(default)]
     pub output_schema: Option<Value>,
-    /// What kind of thing it is, for people who browse.
+    /// Category, for people who browse.
     #[serde(default)]
     pub category: Option<String>,
-    /// Package of the mini-app that has to run before a call.
+    /// Package of the mini-app that must run before a call.
     #[serde(default)]
     pub app: Option<String>,
-    /// Who provides it: known where it is registered, not declared.
+    /// Its provider: set at registration, not declared.
     #[serde(skip)]
     pub side: Side,
-    /// Which clients see it; absent: all.
+    /// The clients that see it; absent: all.
     #[serde(default)]
     pub clients: Option<Vec<ClientClass>>,
     /// The question before a call that requires approval: text with `{property}` of its arguments.
@@ -59,20 +59,20 @@ pub struct ToolSpec {
     pub rate_limit: Option<RateLimit>,
 }
 
-/// Who asks for tools.
+/// Classes of clients that use tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientClass {
     /// The gateway's own assistant, for the wearer.
     #[default]
     Internal,
-    /// An assistant of the wearer's on another machine.
+    /// The wearer's own assistant on another machine.
     Copilot,
-    /// Anybody else with a key.
+    /// Any other client with a key.
     External,
 }
 
-/// At most so many calls in a span of time.
+/// A limit of calls per span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateLimit {
     /// Calls, at least 1.
@@ -83,12 +83,13 @@ pub struct RateLimit {
 
 /// Sentence templates in one language.
 ///
-/// Template syntax: words; `[optional]`; `(this|that)`, also in `[this|that]`; `{property}` or `{property:type}`, a slot
-/// bound to a property of the input schema. Types: `text` (free, kept word for word, the default of string
-/// properties), `name` (free, only looked for: courtesy behind it is no part of it), `number` (the default of number and integer properties), `duration` (whole seconds),
-/// `time` (`HH:MM`, 24 hours), `date` (`YYYY-MM-DD`), `when` (local date and time, `YYYY-MM-DDTHH:MM`),
-/// `expression` (a sum for the calculator), `app` (the name of a mini-app that is installed, by its sound), `choice` (the default of properties with an enum). `{property=value}` matches nothing and sets
-/// the property.
+/// Template syntax: words; `[optional]`; `(this|that)`, also in `[this|that]`; `{property}` or `{property:type}`, a
+/// slot bound to a property of the input schema. Types: `text` (free, kept verbatim, the default of string properties),
+/// `name` (free, used only for lookup: courtesy after it is not part of it), `number` (the default of number and
+/// integer properties), `duration` (whole seconds), `time` (`HH:MM`, 24 hours), `date` (`YYYY-MM-DD`), `when` (local
+/// date and time, `YYYY-MM-DDTHH:MM`), `expression` (arithmetic for the calculator), `app` (the name of an installed
+/// mini-app, by its sound), `choice` (the default of properties with an enum). `{property=value}` matches nothing and
+/// sets the property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phrases {
     /// BCP 47 tag, for example `en`.
@@ -97,29 +98,29 @@ pub struct Phrases {
     pub templates: Vec<String>,
 }
 
-/// What a tool may do and needs.
+/// Effects and requirements of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolFlags {
-    /// Changes nothing: may be repeated, cancelled and run beside others.
+    /// Changes nothing: may be repeated, cancelled and run in parallel.
     pub read_only: bool,
     /// A second call with the same arguments changes nothing more.
     pub idempotent: bool,
-    /// Destroys something that cannot be brought back.
+    /// Destroys something irrecoverably.
     pub destructive: bool,
     /// The wearer is asked before every call.
     pub requires_approval: bool,
-    /// Offered with every request, never routed.
+    /// Included in every request, never subject to routing.
     pub always: bool,
     /// Its calls are recorded in the ledger.
     pub persistent: bool,
     /// Draws on the display.
     pub requires_display: bool,
-    /// Takes long: the wearer is told before it is waited for.
+    /// Takes long: the wearer is informed before the wait.
     pub slow: bool,
 }
 
-/// A model's wish to run a tool.
+/// A tool call of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Canonical and unique within the conversation.
@@ -130,30 +131,30 @@ pub struct ToolCall {
     pub arguments: Value,
 }
 
-/// The one result type, whatever kind of tool it was.
+/// The result of any kind of tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// What came of it, as the tool says it; a wearer may be told it where there is no `say`.
+    /// The tool's result as text; may be spoken to the wearer if there is no `say`.
     pub content: String,
-    /// What the house tells the model besides, such as that it cannot see the picture. Never for the wearer.
+    /// Notes of the gateway for the model, such as that it cannot see the picture. Never for the wearer.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The same, structured.
     #[serde(default)]
     pub data: Option<Value>,
-    /// What to say to the wearer; a model may use its own words instead.
+    /// Text to speak to the wearer; a model may use its own words instead.
     #[serde(default)]
     pub say: Option<String>,
-    /// What to show to the wearer.
+    /// Content to show to the wearer.
     #[serde(default)]
     pub show: Option<Content>,
-    /// The tool draws and speaks for itself: the assistant stays silent.
+    /// The tool draws and speaks by itself: the assistant stays silent.
     #[serde(default)]
     pub handled_display: bool,
     /// Sentences that the wearer might say next.
     #[serde(default)]
     pub follow_ups: Vec<String>,
-    /// Parts that no text holds. They never enter a model's context.
+    /// Parts that are not text. They never enter a model's context.
     #[serde(default)]
     pub attachments: Vec<Attachment>,
     /// Present when it failed.
@@ -172,14 +173,14 @@ pub enum Attachment {
         /// Base64.
         data: String,
     },
-    /// Sound.
+    /// Audio.
     Audio {
         /// Media type.
         mime: String,
         /// Base64.
         data: String,
     },
-    /// A resource of an MCP server or a link to one, as the server gave it.
+    /// A resource of an MCP server or a link to one, unchanged.
     Resource {
         /// The content block.
         block: Value,
@@ -187,7 +188,7 @@ pub enum Attachment {
 }
 
 impl ToolResult {
-    /// A success that is spoken as it is told to the model.
+    /// A success whose text is both spoken and given to the model.
     pub fn said(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { content: text.clone(), say: Some(text), ..Self::default() }
@@ -199,7 +200,7 @@ impl ToolResult {
         Self { content: message.clone(), error: Some(ToolError { code, message, retryable }), ..Self::default() }
     }
 
-    /// All that a model is told in words: the content and the notes behind it.
+    /// The complete text for a model: the content followed by the notes.
     pub fn for_model(&self) -> String {
         let mut text = self.content.clone();
         for note in self.notes.iter().filter(|note| !note.is_empty()) {
@@ -216,7 +217,7 @@ impl ToolResult {
         self.error.is_some()
     }
 
-    /// Whether the call was certainly not carried out.
+    /// Whether the call was certainly not executed.
     pub fn has_not_run(&self) -> bool {
         use ErrorCode::{
             ApprovalDenied, ApprovalExpired, InvalidArguments, PermissionDenied, RateLimited, ToolNotFound,
@@ -235,7 +236,7 @@ impl ToolResult {
 pub struct ToolError {
     /// Kind of failure.
     pub code: ErrorCode,
-    /// In words, for the model.
+    /// Error text, for the model.
     pub message: String,
     /// Whether the same call may succeed later and is safe to repeat.
     pub retryable: bool,
@@ -253,11 +254,11 @@ pub enum ErrorCode {
     PermissionDenied,
     /// Too many calls.
     RateLimited,
-    /// The wearer said no.
+    /// The wearer refused.
     ApprovalDenied,
     /// The wearer did not answer in time.
     ApprovalExpired,
-    /// The app or device behind the tool is not there.
+    /// The app or device behind the tool is not available.
     AppNotAvailable,
     /// The app answered with an error status.
     HttpError,
@@ -270,7 +271,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// What to say when a call failed and nobody had better words.
+    /// The spoken text for a failed call without a better one.
     pub fn apology(self) -> &'static str {
         match self {
             Self::ToolNotFound => "I don't have a tool for that right now.",

@@ -1,9 +1,9 @@
-//! Facts about sound: all that the core ever learns of it.
+//! Voice facts: all that the core receives about sound.
 
 use alloc::string::String;
 
-/// What the listener noticed. Times are capture times in microseconds on the clock of the glasses, whose zero is the
-/// beginning of their session.
+/// A fact from the voice detector. Times are capture times in microseconds on the clock of the glasses, which starts at
+/// zero with their session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum VoiceFact {
@@ -27,8 +27,8 @@ pub enum VoiceFact {
         /// Capture time in microseconds.
         at_us: u64,
     },
-    /// Still silent: repeated while the pause lasts. `score` is the probability, 0 to 1, that the
-    /// speaker is done, where an end-of-turn model is at hand.
+    /// Still silent: repeated while the pause lasts. `score` is the probability, 0 to 1, that the speaker is done, if
+    /// an end-of-turn model is available.
     Silence {
         utterance: u32,
         /// Capture time in microseconds.
@@ -38,7 +38,7 @@ pub enum VoiceFact {
         /// Probability, 0 to 1, that the speaker is done.
         score: Option<f32>,
     },
-    /// It ends here, pause or not: the wearer let the talk button go, or the longest utterance allowed is reached.
+    /// The utterance ends here, pause or not: the wearer released the talk button, or the length limit was reached.
     Ended {
         utterance: u32,
         /// Capture time in microseconds up to which there was voice.
@@ -46,15 +46,15 @@ pub enum VoiceFact {
     },
 }
 
-/// Whether what is being said is meant for the assistant, as far as is known before it is understood. In ascending order:
-/// whoever cannot decode everything leaves the first out first.
+/// Whether the utterance is meant for the assistant, as far as is known before its transcript. In ascending order: if
+/// not everything can be decoded, the lowest is left out first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meant {
     /// It begins without the wake phrase that it would need.
     Overheard,
-    /// Nobody knows yet.
+    /// Not known yet.
     Unsure,
-    /// It is.
+    /// It is meant for the assistant.
     Addressed,
 }
 
@@ -63,39 +63,40 @@ pub enum Meant {
 pub enum TranscriptKind {
     /// While the wearer still speaks; may be dropped when no worker is free.
     Partial,
-    /// At the first sign of a pause, in the hope that it is the end.
+    /// At the first sign of a pause, which may be the end.
     Speculative,
     /// The turn has ended.
     Final,
-    /// Once more, by the second model where there is one, because the first text is no clear command or holds free text.
+    /// Once more, by the second model if there is one, because the first text is no clear command or contains free
+    /// text.
     SecondPass,
-    /// The same by the first model, because the second did not make it clear.
+    /// Once more by the first model, because the second did not resolve it.
     ThirdPass,
 }
 
 /// How well a text matches a command, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommandMatch {
-    /// It is no command.
+    /// No command.
     None,
-    /// It is one if some of its words were misheard.
+    /// A command if some of its words were misheard.
     Misheard,
-    /// It is the beginning of one: an argument is missing.
+    /// The beginning of a command: an argument is missing.
     Incomplete,
-    /// It is one, and part of it is free text, which could be anything.
+    /// A command, partly free text, which could be anything.
     FreeText,
-    /// It is one as it stands.
+    /// A complete command.
     Exact,
 }
 
-/// What was understood of one utterance.
+/// Transcript of one utterance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transcript {
-    /// The utterance that was decoded.
+    /// The decoded utterance.
     pub utterance: u32,
-    /// The core's own number of the request, to tell stale answers.
+    /// The core's own number of the request, to recognise stale answers.
     pub revision: u16,
-    /// Why it was asked for.
+    /// Why it was requested.
     pub kind: TranscriptKind,
     /// The text; empty when nothing was said.
     pub text: String,
