@@ -1,4 +1,4 @@
-//! Who may have a socket: an installed app, with its key, for a session that the gateway has started.
+//! Admission of sockets: an installed app, with its key, for a session that the gateway has started.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -27,23 +27,23 @@ use crate::clock;
 
 /// How long the first frame may take.
 const INIT_MS_MAX: u64 = 5_000;
-/// Bytes of a reason: the name that a stranger gives himself is in it.
+/// Longest reason in bytes: it contains the name that an unknown client sent.
 const WHY_BYTES_MAX: usize = 300;
-/// Requests of one app that are being carried out at once.
+/// Concurrent requests of one app.
 const REQUESTS_MAX: usize = 8;
 
-/// What 3.x of the SDK says of itself in the headers of its upgrade, and not in its first frame.
+/// What 3.x of the SDK sends in the headers of its upgrade instead of its first frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Headers {
     session: String,
     package: String,
     key: String,
-    /// Dialled under the address of 1.x.
+    /// Connected at the path of 1.x.
     is_old_path: bool,
 }
 
 impl Headers {
-    /// Those of a request to this path; what is missing is empty.
+    /// Headers of a request to this path; missing ones are empty.
     pub(crate) fn of(headers: &HeaderMap, path: &str) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
         Self {
@@ -55,15 +55,15 @@ impl Headers {
     }
 }
 
-/// Why a socket is not let in.
+/// Why a socket is refused.
 pub(super) struct Refusal {
     pub(super) code: &'static str,
     pub(super) message: String,
-    /// It was no first dial of 3.x.
+    /// It was not a first connection of 3.x.
     pub(super) again: bool,
 }
 
-/// What a first frame says, whatever the SDK.
+/// The content of a first frame, for all SDKs.
 struct Claim {
     session: String,
     package: String,
@@ -73,7 +73,7 @@ struct Claim {
 }
 
 impl Claim {
-    /// 3.x names its session in the headers, and on a socket that it dials again nothing else, either.
+    /// 3.x names its session in the headers; on a reconnected socket it sends nothing else.
     fn read(frame: &str, headers: &Headers) -> Option<Self> {
         let or = |text: String, other: &String| if text.is_empty() { other.clone() } else { text };
         let sdk = |is_third: bool| match (headers.is_old_path, is_third) {
@@ -90,7 +90,7 @@ impl Claim {
                 again: false,
             }),
             FromApp::Reconnect { session_id, package_name, api_key } => Some(Self {
-                // The kit says in the frame what 3.x says in the headers.
+                // The kit sends in the frame what 3.x sends in the headers.
                 sdk: sdk(package_name.is_empty()),
                 session: or(session_id, &headers.session),
                 package: or(package_name, &headers.package),
@@ -102,7 +102,7 @@ impl Claim {
     }
 }
 
-/// Reads the first frame, judges and acknowledges it.
+/// Reads, checks and acknowledges the first frame.
 pub(super) async fn admit(
     host: &Arc<Host>,
     ws: &mut Ws,
@@ -154,9 +154,11 @@ pub(super) async fn admit(
     Ok(session)
 }
 
-/// The app and the user of a session; from here on by connection alone: later frames name their session in several ways.
+/// The app and the user of a session. From here on the connection identifies them: later frames name their session in
+/// several ways.
 ///
-/// These are an author's first stumbling blocks: told where he looks, and to whom waits for the start.
+/// Refusals here are the first errors of new app authors: they are reported in the app's log, and to the caller that
+/// waits for the start.
 async fn judge(host: &Arc<Host>, claim: &Claim, frame: &str) -> Result<(Arc<App>, String), Refusal> {
     let refusal = |code, message: String| Refusal { code, message, again: claim.again };
     let session = host.tasks.by_session(&claim.session);
@@ -177,7 +179,7 @@ async fn judge(host: &Arc<Host>, claim: &Claim, frame: &str) -> Result<(Arc<App>
         _ => None,
     };
     if let Some((code, why)) = wrong {
-        // Whoever knows the name of a session was called by the gateway: no other socket will come.
+        // A client that knows the session's name was called by the gateway: no other socket will come.
         match &session {
             Some((user, card)) => {
                 complain(user, &card.package, code, &why);
@@ -206,10 +208,10 @@ impl Host {
     }
 }
 
-/// Whether a key is the app's, by its hash.
+/// Whether a key is the app's, compared by hash.
 fn key_fits(app: &App, key: &str) -> bool {
     let digest = Sha256::digest(key.as_bytes());
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    // Over hashes: how long the comparison takes tells nothing about the key.
+    // Hashes are compared, so that the duration reveals nothing about the key.
     !app.api_key_sha256.is_empty() && hex.eq_ignore_ascii_case(&app.api_key_sha256)
 }

@@ -1,4 +1,4 @@
-//! Settings of apps, as they declare them and as the user has set them.
+//! Settings of apps: their declarations, and the user's values.
 
 use serde_json::{Map, Value, json};
 use tools::apps::manifest::App;
@@ -9,8 +9,7 @@ use crate::store::{self, Kind, Write};
 /// Bytes of one value: a choice or a line of text.
 pub(super) const VALUE_BYTES_MAX: usize = 8 * 1024;
 
-/// The settings with their `value`: what the user has set, else the default. `session.settings.get` of the SDK reads
-/// nothing else.
+/// The settings with their `value`: the user's, else the default. `session.settings.get` of the SDK reads nothing else.
 pub(super) fn filled(declared: &[Value], set: &Map<String, Value>) -> Vec<Value> {
     let fill = |setting: &Value| {
         let mut setting = setting.clone();
@@ -23,7 +22,7 @@ pub(super) fn filled(declared: &[Value], set: &Map<String, Value>) -> Vec<Value>
     declared.iter().filter_map(fill).collect()
 }
 
-/// Takes a value in.
+/// Stores a value in `set`.
 ///
 /// # Errors
 /// The app has no such setting, or the value does not fit its kind.
@@ -55,7 +54,7 @@ pub(super) fn set(declared: &[Value], set: &mut Map<String, Value>, key: &str, v
     Ok(())
 }
 
-/// The house's own settings, as apps know them. 3.x looks for the zone under another name, and for what the app may do.
+/// The gateway's settings in the apps' format. 3.x reads the time zone under another name, and the app's permissions.
 pub(super) fn of_the_house(zone: &str, permissions: &[String]) -> Value {
     let may = |permission: &str| permissions.iter().any(|has| has == permission || has == "ALL");
     json!({
@@ -85,24 +84,24 @@ impl Host {
         filled(&app.settings, &self.set_by(user, &app.package))
     }
 
-    /// Those of the user whose session of this app has this name; `None`: there is no such session.
+    /// The settings in the session of this name; `None`: there is no such session of this app.
     pub fn settings_in(&self, session: &str, package: &str) -> Option<Vec<Value>> {
         let (user, _) = self.tasks.by_session(session).filter(|(_, card)| card.package == package)?;
         Some(self.settings_of(&user, &*self.installed.get(package)?))
     }
 
-    /// What the user has set.
+    /// The user's values.
     fn set_by(&self, user: &str, package: &str) -> Map<String, Value> {
         let row = self.store.disk().row(Kind::AppSettings, user, package.as_bytes()).ok().flatten();
         row.and_then(|row| serde_json::from_slice(&row).ok()).unwrap_or_default()
     }
 
-    /// Gives a setting of an app a value, durably, and tells the app where it runs.
+    /// Sets a value of an app's setting, durably, and notifies the app if it runs.
     ///
     /// # Errors
-    /// The app or the setting does not exist, the value does not fit, or it cannot be kept.
+    /// The app or the setting does not exist, the value does not fit, or it cannot be stored.
     pub async fn set(&self, user: &str, package: &str, key: &str, value: Value) -> Result<(), String> {
-        // What is set stands in one row: none from before an erasure comes back with it.
+        // All values are in one row: values from before an erasure must not be written back with it.
         let erasing = || store::Error::Erasing.to_string();
         let lease = self.in_flight.enter(user).ok_or_else(erasing)?;
         lease.within(self.set_and_tell(user, package, key, value)).await.unwrap_or_else(|| Err(erasing()))

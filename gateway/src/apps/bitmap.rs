@@ -1,7 +1,7 @@
-//! Pictures of apps: BMP files in base64, brought to one bit a pixel.
+//! Pictures of apps: BMP files in base64, converted to one bit per pixel.
 //!
-//! Format: BITMAPFILEHEADER and BITMAPINFOHEADER of Windows 3, uncompressed, with 1, 24 or 32 bits a pixel; the SDK
-//! itself sends 1 bit only.
+//! Format: BITMAPFILEHEADER and BITMAPINFOHEADER of Windows 3, uncompressed, with 1, 24 or 32 bits per pixel; the SDK
+//! itself sends only 1 bit.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
@@ -9,10 +9,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 pub(crate) const BASE64_BYTES_MAX: usize = 1_000_000;
 /// Bytes of the pixels, one bit each: 640 by 200, the largest display that apps know.
 pub(crate) const PIXEL_BYTES_MAX: usize = 16_000;
-/// From this brightness on, 0 to 255, a pixel is lit.
+/// Threshold of brightness, 0 to 255, from which a pixel is lit.
 const LIT_FROM: u32 = 128;
 
-/// A picture of one bit a pixel.
+/// A picture of one bit per pixel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Picture {
     /// Pixels in a row.
@@ -26,7 +26,7 @@ pub(crate) struct Picture {
 /// Reads a picture.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// What is wrong with it, as text.
 pub(crate) fn read(base64: &str) -> Result<Picture, &'static str> {
     if base64.len() > BASE64_BYTES_MAX {
         return Err("the picture is larger than 1 MB");
@@ -54,7 +54,7 @@ fn decode(file: &[u8]) -> Option<Picture> {
     let signed_height = i32::from_le_bytes(file.get(22..26)?.try_into().ok()?);
     let height = u16::try_from(signed_height.unsigned_abs()).ok().filter(|height| *height > 0)?;
     let bits = u16_at(file, 28)?;
-    // Uncompressed; 32 bits may say so by naming their usual masks.
+    // Uncompressed; 32 bits may also be declared with their usual masks.
     let plain = matches!((u32_at(file, 30)?, bits), (0, 1 | 24 | 32) | (3, 32));
     let row_bytes = usize::from(width).div_ceil(8);
     if !plain || header < 40 || row_bytes * usize::from(height) > PIXEL_BYTES_MAX {
@@ -101,7 +101,7 @@ fn is_bright(colour: &[u8]) -> Option<bool> {
 mod tests {
     use super::*;
 
-    /// A BMP with these rows, as they stand in the file.
+    /// A BMP with these rows, in the order of the file.
     fn bmp(width: u32, height: i32, bits: u16, palette: &[u8], rows: &[u8]) -> String {
         let begin = 54 + palette.len() as u32;
         let mut file = b"BM".to_vec();
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(picture.pixels, [0b1111_0000, 0, 0b1000_0000, 0b0100_0000]);
         let picture = read(&bmp(10, -2, 1, &BLACK_WHITE, &rows)).unwrap();
         assert_eq!(picture.pixels, [0b1000_0000, 0b0100_0000, 0b1111_0000, 0]);
-        // With the palette turned round, what was dark is lit; padding never is.
+        // With the inverted palette, dark pixels are lit; padding never is.
         let turned = [255, 255, 255, 0, 0, 0, 0, 0];
         let picture = read(&bmp(10, -2, 1, &turned, &rows)).unwrap();
         assert_eq!(picture.pixels, [0b0111_1111, 0b1000_0000, 0b0000_1111, 0b1100_0000]);

@@ -1,4 +1,4 @@
-//! From an app's layouts to what the glasses are asked to draw.
+//! Converts an app's layouts to drawings for the glasses.
 
 use std::time::Duration;
 
@@ -11,34 +11,34 @@ use super::bitmap;
 const TEXT_CHARS_MAX: usize = 2_000;
 /// Pictures of one animation.
 const FRAMES_MAX: usize = 64;
-/// Milliseconds between the pictures of an animation that says nothing of it.
+/// Milliseconds between the pictures of an animation that sets no interval.
 const INTERVAL_MS: f64 = 1_650.0;
 /// Shortest and longest time between two pictures.
 const INTERVAL_MS_RANGE: (u32, u32) = (100, 60_000);
-/// What stands in place of a picture on glasses that draw text only.
+/// Replaces a picture on glasses that only draw text.
 const PICTURE: &str = "(picture)";
 
-/// What a layout asks for.
+/// The drawing that a layout requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Drawn {
     /// Draw this.
     Content(Content),
-    /// Draw these one after the other.
+    /// Draw these in sequence.
     Animation {
         /// The pictures, at least one.
         frames: Vec<Content>,
-        /// Time between two.
+        /// Time between two pictures.
         interval: Duration,
-        /// From the beginning again, until something else is drawn.
+        /// Restart after the last picture, until something else is drawn.
         repeat: bool,
     },
     /// Draw nothing.
     Clear,
-    /// It cannot be drawn here: why.
+    /// It cannot be drawn here, and why.
     Refused(String),
 }
 
-/// The view that a display event means: a dashboard card without a view belongs on the dashboard.
+/// The view of a display event: a dashboard card without a view belongs on the dashboard.
 pub(crate) fn view(named: Option<&str>, layout: &Value) -> View {
     match (named, layout.get("layoutType").and_then(Value::as_str)) {
         (Some("dashboard"), _) | (None, Some("dashboard_card")) => View::Dashboard,
@@ -46,13 +46,13 @@ pub(crate) fn view(named: Option<&str>, layout: &Value) -> View {
     }
 }
 
-/// How long a drawing stands; fractions and nonsense are brought to whole milliseconds in range.
+/// How long a drawing stays; fractions and invalid values become whole milliseconds in range.
 pub(crate) fn duration_ms(given: Option<f64>) -> Option<u32> {
-    // Casts from floats saturate; what is no number has no duration.
+    // Casts from floats saturate; NaN has no duration.
     given.filter(|ms| ms.is_finite() && *ms >= 0.0).map(|ms| ms as u32)
 }
 
-/// A drawing in a line, for who writes the app.
+/// A one-line description of a drawing, for the app's author.
 pub(crate) fn told(view: View, duration_ms: Option<u32>, layout: &Value) -> String {
     let text = |field: &str| layout.get(field).and_then(Value::as_str);
     let fields = ["title", "text", "topText", "bottomText", "leftText", "rightText"];
@@ -70,7 +70,7 @@ pub(crate) fn read(layout: &Value) -> Drawn {
         text.chars().filter(|c| !c.is_control() || *c == '\n').take(TEXT_CHARS_MAX).collect()
     };
     let content = match layout.get("layoutType").and_then(Value::as_str) {
-        // An empty wall of text is how apps clear the display.
+        // Apps clear the display with an empty text wall.
         Some("text_wall") => match text("text") {
             text if text.trim().is_empty() => return Drawn::Clear,
             text => Content::Text { text },

@@ -1,7 +1,7 @@
-//! What live glasses tell apps: one bounded stream of events per user.
+//! Events of live glasses for apps: one bounded stream per user.
 //!
-//! Device tasks put events in and never wait; with nobody listening an event costs one look. A listener that falls
-//! behind loses the oldest events, and only he does.
+//! Device tasks send events and never wait; without listeners an event costs one check. A slow listener loses the
+//! oldest events, without effect on others.
 
 use std::{
     collections::BTreeMap,
@@ -14,37 +14,37 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::broadcast;
 
-/// Events that a slow listener may be behind: some five seconds of sound.
+/// Events that a slow listener may lag behind: about five seconds of sound.
 const BEHIND_MAX: usize = 256;
 
-/// Something that an app may hear of.
+/// An event for apps.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the fields are those of the streams")]
 pub enum Event {
     /// Words, growing until `last`. Times in milliseconds since the gateway started.
     Transcript { utterance: Arc<str>, text: Arc<str>, last: bool, start_ms: u64, end_ms: u64 },
-    /// Somebody speaks, or not any more.
+    /// Whether someone speaks.
     Voice(bool),
-    /// A button.
+    /// A button press.
     Button { id: &'static str, long: bool },
-    /// A touch, in the words of MentraOS.
+    /// A touch, in MentraOS' terms.
     Touch { model: Arc<str>, gesture: &'static str },
-    /// The head.
+    /// A movement of the head.
     Head { up: bool },
     /// The battery.
     Battery { percent: u8, charging: bool },
-    /// The glasses came or went.
+    /// The glasses connected or disconnected.
     Connection { model: Arc<str>, connected: bool },
     /// Sound: PCM of 16 bits, little endian, mono, 16 kHz.
     Audio(Bytes),
 }
 
-/// What costs something to make: it is made only while somebody wants it.
+/// Events that are costly to make: they are made only while a listener wants them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
     /// Sound.
     pub audio: bool,
-    /// What is said, word by word.
+    /// Transcripts, word by word.
     pub words: bool,
 }
 
@@ -63,24 +63,24 @@ impl Default for Feed {
 }
 
 impl Feed {
-    /// Tells whoever listens.
+    /// Sends an event to all listeners.
     pub fn tell(&self, event: impl FnOnce() -> Event) {
         if self.events.receiver_count() > 0 {
             drop(self.events.send(event()));
         }
     }
 
-    /// Whether anybody wants sound.
+    /// Whether any listener wants sound.
     pub fn wants_audio(&self) -> bool {
         self.audio_wanted.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether anybody follows what is said.
+    /// Whether any listener wants transcripts.
     pub fn wants_words(&self) -> bool {
         self.words_wanted.load(Ordering::Relaxed) > 0
     }
 
-    /// Listens from here on.
+    /// Subscribes from now on.
     pub fn listen(self: &Arc<Self>, wants: Wants) -> Listener {
         self.audio_wanted.fetch_add(wants.audio.into(), Ordering::Relaxed);
         self.words_wanted.fetch_add(wants.words.into(), Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl Feed {
     }
 }
 
-/// A place at a feed.
+/// A subscription to a feed.
 pub struct Listener {
     feed: Arc<Feed>,
     events: broadcast::Receiver<Event>,
@@ -96,7 +96,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// What it listens for.
+    /// What it subscribed to.
     pub fn wants(&self) -> Wants {
         self.wants
     }
@@ -123,7 +123,7 @@ impl Drop for Listener {
     }
 }
 
-/// The feeds of all users, made when first asked for.
+/// The feeds of all users, created on first use.
 #[derive(Default)]
 pub struct Feeds(Mutex<BTreeMap<String, Arc<Feed>>>);
 

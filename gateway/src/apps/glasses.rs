@@ -1,32 +1,32 @@
-//! What apps are told of the glasses.
+//! Descriptions of glasses for apps.
 
 use serde_json::{Value, json};
 
-/// A pair of glasses, as far as apps ask.
+/// A pair of glasses, with the properties that apps ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Glasses {
     /// Maker and model.
     pub model: String,
-    /// Columns and rows of text, where they can draw; 0: not known.
+    /// Columns and rows of text, if they can draw; 0: unknown.
     pub display: Option<(u16, u16)>,
-    /// Pixels, where they draw bitmaps.
+    /// Pixels, if they draw bitmaps.
     pub pixels: Option<(u16, u16)>,
     /// Whether the display has colours.
     pub colour: bool,
-    /// Whether they hear.
+    /// Whether they have a microphone.
     pub microphone: bool,
-    /// Rate at which they speak, where they do.
+    /// Sample rate of the speaker, if any.
     pub speaker_hz: Option<u32>,
     /// Whether they take photos.
     pub camera: bool,
-    /// Whether they know how the head is held.
+    /// Whether they sense the position of the head.
     pub imu: bool,
     /// Whether they have buttons.
     pub button: bool,
 }
 
 impl Glasses {
-    /// Whether they have what a manifest calls by this name. What nobody here knows, no glasses have.
+    /// Whether they have the hardware that a manifest calls by this name. Unknown hardware is never present.
     pub fn has(&self, hardware: &str) -> bool {
         match hardware.to_ascii_uppercase().as_str() {
             "DISPLAY" => self.display.is_some(),
@@ -39,7 +39,7 @@ impl Glasses {
         }
     }
 
-    /// In the words of MentraOS.
+    /// In MentraOS' terms.
     pub fn capabilities(&self) -> Value {
         let display = self.display.map(|(columns, rows)| {
             let (width, height) = self.pixels.unwrap_or((columns.saturating_mul(8), rows.saturating_mul(16)));
@@ -48,7 +48,7 @@ impl Glasses {
                 "isColor": self.colour,
                 "canDisplayBitmap": self.pixels.is_some(),
             });
-            // What is not known is left out, as there.
+            // Unknown values are left out, as in MentraOS.
             if width > 0 && height > 0 {
                 display["resolution"] = json!({"width": width, "height": height});
             }
@@ -80,22 +80,22 @@ impl Glasses {
     }
 }
 
-/// What an app is told where no glasses are connected.
+/// The description for apps if no glasses are connected.
 pub(crate) fn none() -> Value {
     Glasses { model: "None".to_owned(), ..Glasses::default() }.capabilities()
 }
 
-/// Which of the required hardware none of these glasses has.
+/// The required hardware that none of these glasses has.
 pub(crate) fn missing<'a>(required: &'a [String], glasses: &[&Glasses]) -> Option<&'a str> {
     required.iter().find(|needed| !glasses.iter().any(|one| one.has(needed))).map(String::as_str)
 }
 
-/// Whether a message is news of the glasses, which came with 2.1.29 of the SDK.
+/// Whether a message is an update about the glasses, introduced by 2.1.29 of the SDK.
 pub(crate) fn is_news(message: &Value) -> bool {
     matches!(message["type"].as_str(), Some("device_state_update" | "capabilities_update"))
 }
 
-/// All that is known, or what has changed.
+/// The full state, or changes.
 pub(crate) fn state_update(fields: Value, full: bool, time: String) -> Value {
     json!({"type": "device_state_update", "state": fields, "fullSnapshot": full, "timestamp": time})
 }

@@ -1,4 +1,4 @@
-//! What the rest of the gateway asks of the apps: each user's task answers, and publishes what can be read at once.
+//! The gateway's interface to the apps: each user's task answers, and publishes a snapshot that can be read at once.
 
 use std::{
     collections::BTreeMap,
@@ -32,32 +32,32 @@ use super::{
 };
 use crate::{roster::Roster, store::Store};
 
-/// Sockets that may be open without having said who they are: each has 5 s to do so.
+/// Sockets that may be open before their first frame, for which each has 5 s.
 const NEWCOMERS_MAX: usize = 64;
 
-/// All users' apps, and what they are served with. One per process.
+/// All users' apps, and their shared services. One per process.
 pub struct Host {
-    /// Who decides what becomes of each user's apps.
+    /// The users' tasks, which decide about the life of apps.
     pub(super) tasks: Arc<Tasks>,
     pub(super) store: Store,
-    /// What an erasure of a user ends.
+    /// Operations that an erasure of a user ends.
     pub in_flight: InFlight,
     pub(super) roster: Arc<Roster>,
-    /// Which apps there are.
+    /// Installed apps.
     pub installed: Arc<Installed>,
     pub(super) sounds: Sounds,
-    /// Where apps are told that the wearer is.
+    /// The location of the wearer reported to apps.
     pub(super) location: Option<Location>,
-    /// What live glasses tell apps.
+    /// Events of live glasses for apps.
     pub feeds: Feeds,
     /// Base tag of the language that the recogniser understands.
     pub(super) language: String,
     pub(super) speeches: Arc<Speeches>,
     /// Photos that apps wait for.
     pub photos: Photos,
-    /// One change of an app's storage at a time.
+    /// Serialises changes of an app's storage.
     pub(super) storage: tokio::sync::Mutex<()>,
-    /// Sockets whose first frame is awaited.
+    /// Sockets that have not sent their first frame.
     pub(super) newcomers: Semaphore,
     /// Set when the gateway stops.
     pub(super) stop: CancellationToken,
@@ -65,7 +65,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Nothing runs yet.
+    /// Initial state: nothing runs.
     pub fn new(
         store: Store,
         in_flight: InFlight,
@@ -103,20 +103,20 @@ impl Host {
         })
     }
 
-    /// Where apps are told to connect; known once the port is bound.
+    /// Sets where apps connect; known once the port is bound.
     pub fn set_url(&self, url: String) {
         self.tasks.set_url(url);
     }
 
-    /// Runs until the gateway has stopped, and every user's task with it.
+    /// Runs until the gateway and every user's task have stopped.
     pub async fn run(self: Arc<Self>) {
         self.tasks.stopped().await;
     }
 
-    /// Starts an app and waits until it can draw; whether it had to be started.
+    /// Starts an app and waits until it can draw; returns whether it had to be started.
     ///
     /// # Errors
-    /// Why it does not run, in words.
+    /// Why it does not run, as text.
     pub async fn start(&self, user: &str, package: &str, deadline: Duration) -> Result<bool, String> {
         let app = self.installed.get(package).ok_or_else(|| format!("no mini-app {package} is installed"))?;
         let (reply, answer) = oneshot::channel();
@@ -136,50 +136,50 @@ impl Host {
         }
     }
 
-    /// Stops an app and waits until it is gone; whether it ran.
+    /// Stops an app and waits until it is gone; returns whether it ran.
     pub async fn stop(&self, user: &str, package: &str, reason: AppStopReason) -> bool {
         let (reply, gone) = oneshot::channel();
         let stop = AppsMessage::Stop { package: package.to_owned(), reason, reply };
         if !self.tasks.tell(user, stop).await {
             return false;
         }
-        // A little more than the machine gives the app. That an app does not run is answered at once.
+        // A little more than the machine gives the app. For an app that does not run, the answer is immediate.
         let answer = timeout(Duration::from_millis(app_life::STOP_MS_MAX * 2), gone).await;
         answer.ok().and_then(Result::ok).unwrap_or(true)
     }
 
-    /// Whether a user is one of this box.
+    /// Whether the gateway has this user.
     pub fn knows(&self, user: &str) -> bool {
         let paired = self.store.disk().devices().unwrap_or_default();
         self.tasks.knows(user) || paired.iter().any(|(_, device)| device.user == user)
     }
 
-    /// For whom an app runs, or is to run.
+    /// The users for whom an app runs or is starting.
     pub fn running(&self, package: &str) -> Vec<(String, AppState)> {
         let users = self.tasks.snapshots().into_iter();
         users.filter_map(|(user, apps)| Some((user, apps.state(package)?))).collect()
     }
 
-    /// What has not stopped, by package.
+    /// The apps that are not stopped, by package.
     pub fn states(&self, user: &str) -> BTreeMap<String, AppState> {
         self.tasks.snapshot(user).states()
     }
 
-    /// Glasses of this user have come. Returns when they know of the apps, and the apps of them.
+    /// Glasses of this user have connected. Returns once they know the apps, and the apps know them.
     pub async fn glasses_came(&self, user: &str, device: &str, glasses: Glasses) {
         let (reply, known) = oneshot::channel();
         self.tasks.send(user, AppsMessage::GlassesCame { device: device.to_owned(), glasses, reply }).await;
         drop(known.await);
     }
 
-    /// They have gone.
+    /// The glasses have disconnected.
     pub async fn glasses_went(&self, user: &str, device: &str) {
         let (reply, known) = oneshot::channel();
         self.tasks.tell(user, AppsMessage::GlassesWent { device: device.to_owned(), reply }).await;
         drop(known.await);
     }
 
-    /// Their battery has changed.
+    /// The battery level has changed.
     pub fn battery(&self, user: &str, percent: u8, charging: bool) {
         self.tasks.try_tell(user, AppsMessage::Battery { percent, charging });
     }

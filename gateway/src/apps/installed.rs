@@ -1,4 +1,4 @@
-//! Which mini-apps are installed: kept in the store, offered in the registry.
+//! Installed mini-apps: kept in the store, offered in the registry.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use tools::{
 
 use crate::store::{self, Kind, Store, Write};
 
-/// Installed apps: each has tools that a model reads, and a server that someone keeps running.
+/// Installed apps: each has tools that a model reads, and a server that someone must operate.
 const APPS_MAX: usize = 64;
 /// Bytes of a package's name: it is a key of the store.
 const PACKAGE_BYTES_MAX: usize = 64;
@@ -27,16 +27,16 @@ const KEY: &[u8] = b"app";
 /// Why an app was not installed or removed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The package's name cannot be one.
+    /// The package's name is invalid.
     #[error("the package '{0}' must be 1 to {PACKAGE_BYTES_MAX} letters, digits, '.', '_' or '-'")]
     Package(String),
     /// There are too many.
     #[error("{APPS_MAX} apps are installed; remove one with `lorgnette apps remove`")]
     TooMany,
-    /// One of its tools is wrong.
+    /// One of its tools is invalid.
     #[error(transparent)]
     Tools(#[from] RegisterError),
-    /// It cannot be kept.
+    /// It cannot be stored.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
@@ -52,8 +52,8 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// Reads what is installed and offers its tools. An app that cannot be offered any more, as
-    /// after an update of the gateway, stays installed and is told of in the log.
+    /// Reads the installed apps and offers their tools. An app that can no longer be offered, for example after an
+    /// update of the gateway, stays installed and is reported in the log.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -95,20 +95,20 @@ impl Installed {
         self.apps.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// Counts changes: whoever runs apps looks again at those that it runs.
+    /// Counts changes, as a signal to recheck the running apps.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// What happened to apps lately, and the client that calls them.
+    /// The client that calls apps, and the log of their recent events.
     pub fn client(&self) -> &Arc<Client> {
         &self.client
     }
 
-    /// Installs an app, in place of one with the same package; returns when that is durable.
+    /// Installs an app, replacing one with the same package; returns once it is durable.
     ///
     /// # Errors
-    /// It is not installed; what there was before stays.
+    /// It is not installed; the previous one stays.
     pub async fn add(&self, app: App) -> Result<Arc<App>, Error> {
         check_package(&app.package)?;
         let _changing = self.changing.lock().await;
@@ -131,7 +131,7 @@ impl Installed {
         Ok(app)
     }
 
-    /// Removes an app; answers whether there was one.
+    /// Removes an app; returns whether it was installed.
     ///
     /// # Errors
     /// It could not be removed.

@@ -1,9 +1,9 @@
-//! Mini-apps: which are installed, their life, their sockets, what they hear and draw.
+//! Mini-apps: installation, life cycle, sockets, input and drawings.
 //!
-//! Their life is decided in the core (`gateway_core::app_life`), what travels in `streams`, `drawing` and `app_settings`
-//! (plain functions); `tasks` has one task for each user, which drives their life cycles and carries out what they want,
-//! `host` is how the rest of the gateway reaches them, `admission` lets sockets in, `socket` is one app's task,
-//! `storage` is what apps keep. `settings` is the section of the configuration.
+//! The core decides about their life cycle (`gateway_core::app_life`); the formats are in `streams`, `drawing` and
+//! `app_settings` (plain functions). `tasks` has one task per user, which drives the life cycles and carries out their
+//! outputs. `host` is the interface for the rest of the gateway, `admission` admits sockets, `socket` is one app's
+//! task, `storage` is what apps store. `settings` is the section of the configuration.
 
 mod admission;
 mod app_settings;
@@ -30,7 +30,7 @@ mod tasks;
 mod webhook;
 pub(crate) mod wire;
 
-/// Where apps connect. 2.x and 3.x of the SDK find our REST paths by taking this off the end.
+/// Path of the apps' socket. 2.x and 3.x of the SDK derive the REST paths by removing it.
 pub const APP_SOCKET_PATH: &str = "/app-ws";
-/// Where apps of the SDK's version 1 connect.
+/// Path for version 1 of the SDK.
 pub const PATH_OLD: &str = "/tpa-ws";

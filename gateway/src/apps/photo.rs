@@ -23,15 +23,15 @@ use crate::{clock, ports::stores::ConnectedDevices};
 
 /// The tool of glasses with a camera.
 const CAMERA: &str = "camera.photo";
-/// How long the glasses may take: the SDK waits 30 s for the picture to have arrived.
+/// How long the glasses may take, in milliseconds: the SDK waits 30 s for the picture's arrival.
 const TAKE_MS_MAX: u64 = 20_000;
-/// How long the app may take to receive it.
+/// How long the app may take to receive it, in milliseconds.
 const DELIVER_MS_MAX: u64 = 8_000;
 
-/// Bytes of a photo that goes into a message: the socket's buffer has room for it in base64.
+/// Bytes of a photo that fits into a message: the socket's buffer has room for it in base64.
 const ADDRESS_BYTES_MAX: usize = 1_500_000;
 
-/// A photo as the glasses sent it.
+/// A photo as sent by the glasses.
 #[derive(Clone, Debug)]
 pub(super) struct Photo {
     /// Media type.
@@ -41,7 +41,7 @@ pub(super) struct Photo {
 }
 
 impl Photo {
-    /// The picture as an address of its own; one that is too large for a message has none.
+    /// The picture as a data URL; empty if it is too large for a message.
     fn address(&self) -> String {
         if self.bytes.len() > ADDRESS_BYTES_MAX {
             return String::new();
@@ -55,12 +55,12 @@ struct Waiting {
     photo: oneshot::Sender<Photo>,
 }
 
-/// Who waits for a photo, by device.
+/// Pending photos, by device.
 #[derive(Default)]
 pub struct Photos(Mutex<BTreeMap<String, Waiting>>);
 
 impl Photos {
-    /// The glasses sent a photo. Whether it is to be kept for the wearer as well.
+    /// Delivers a photo from the glasses. Returns whether it is also to be kept for the wearer.
     pub fn offer(&self, device: &str, mime: &str, bytes: &[u8]) -> bool {
         let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(device);
         let Some(Waiting { keep, photo }) = waiting else {
@@ -82,23 +82,23 @@ impl Photos {
     }
 }
 
-/// What an app asks for.
+/// A photo request of an app.
 #[derive(Debug)]
 pub(super) struct Wish {
-    /// The app's number of it.
+    /// The app's request id.
     pub request: String,
-    /// Whether the wearer wants it in the gallery.
+    /// Whether to keep it in the wearer's gallery.
     pub keep: bool,
-    /// Where to, where not to the usual place.
+    /// Destination, if not the default one.
     pub url: Option<String>,
     /// Sent with it.
     pub token: Option<String>,
 }
 
-/// Where a photo may go: to the app's own server.
+/// The destination of a photo, which must be on the app's own server.
 ///
 /// # Errors
-/// It leads elsewhere.
+/// It is elsewhere.
 pub(super) fn destination(app: &App, wish: &Wish) -> Result<Url, String> {
     let usual = format!("{}/photo-upload", app.public_url.trim_end_matches('/'));
     let usual = Url::parse(&usual).map_err(|error| format!("the app's address is no URL: {error}"))?;
@@ -112,8 +112,8 @@ pub(super) fn destination(app: &App, wish: &Wish) -> Result<Url, String> {
 }
 
 impl Host {
-    /// Takes a photo and delivers it; a failure is delivered likewise, and kept with the request for who writes the app.
-    /// `told` is the app's socket where it waits for a message, too.
+    /// Takes a photo and delivers it. A failure is delivered likewise, and logged with the request for the app's
+    /// author. `told` is the app's socket if it also expects a message.
     pub(super) async fn photograph(
         self: Arc<Self>,
         user: String,
@@ -151,7 +151,7 @@ impl Host {
                 form = form.text("type", "photo_upload").text("success", "true").part("photo", part);
             }
             Err(error) => {
-                // The SDK tells a failure by the type alone: as text, `success` is never false to it.
+                // The SDK recognises a failure by the type alone: sent as text, `success` is never false to it.
                 form = form
                     .text("type", "photo_error")
                     .text("success", "false")
@@ -165,7 +165,7 @@ impl Host {
         }
         match request.timeout(Duration::from_millis(DELIVER_MS_MAX)).send().await {
             Ok(answer) if answer.status().is_success() => {}
-            // Where the app waits for a message, its server knows nothing of the request.
+            // If the app expects a message, its server does not know the request.
             Ok(answer) if third && answer.status() == StatusCode::NOT_FOUND => {}
             Ok(answer) => {
                 let why = format!("the app's server answered the photo with status {}", answer.status().as_u16());
@@ -197,7 +197,7 @@ impl Host {
         if let Some(error) = result.error {
             return Err(PortError::Failed(error.message));
         }
-        // The picture comes before the tool's answer; what is not there by now is lost.
+        // The picture arrives before the tool's answer; one that is not here by now is lost.
         let waited = tokio::time::timeout(Duration::from_secs(1), arrived).await;
         waited.ok().and_then(Result::ok).ok_or_else(|| PortError::Failed("the glasses sent no picture".to_owned()))
     }

@@ -1,4 +1,4 @@
-//! The host, as the tools see it.
+//! The tools' port to the apps.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use tools::{
 use super::{host::Host, tasks::name_of};
 
 impl Host {
-    /// The apps that a user may speak of or to.
+    /// The apps that a user may refer to or address.
     pub fn scene(&self, user: &str) -> Vec<SceneApp> {
         let states = self.states(user);
         let life = |app: &App| match (states.get(&app.package), app.kind) {
             (None | Some(AppState::Stopping | AppState::Dormant | AppState::Away), _) => AppLife::Idle,
-            // One of its kind runs at a time.
+            // Only one app of this kind runs at a time.
             (Some(_), AppKind::Foreground) => AppLife::InFront,
             (Some(_), AppKind::Background | AppKind::Dashboard) => AppLife::Running,
         };

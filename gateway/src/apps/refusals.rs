@@ -1,4 +1,5 @@
-//! What an app was refused, and what else happened to it, for who writes it: `lorgnette apps logs` shows it with the request that caused it.
+//! The log of an app for its author: refusals with the request that caused them, and other events, shown by `lorgnette
+//! apps logs`.
 
 use gateway_core::vocab::ErrorCode;
 use reqwest::Url;
@@ -8,15 +9,15 @@ use tools::apps::log::{EXCERPT_BYTES_MAX, Event, Fault, Latest};
 use super::installed::Installed;
 use crate::clock;
 
-/// Parts of a field's name that make its value a secret.
+/// Parts of field names whose values are secret.
 const SECRET: [&str; 6] = ["apikey", "token", "secret", "password", "authorization", "credential"];
-/// What stands in place of one.
+/// Replaces a secret.
 const HIDDEN: &str = "***";
-/// Fields in fields that are looked through; deeper ones are left out.
+/// Depth to which nested fields are searched; deeper ones are left out.
 const DEPTH_MAX: usize = 8;
 
 impl Installed {
-    /// Keeps a fault of an app. `request` is shown as it is.
+    /// Logs a fault of an app. `request` is shown unchanged.
     pub(super) fn complain(
         &self,
         user: &str,
@@ -32,13 +33,13 @@ impl Installed {
         self.client().log().fault(package, fault);
     }
 
-    /// Keeps something that happened to an app and is no fault.
+    /// Logs an event of an app that is not a fault.
     pub(super) fn note(&self, user: &str, package: &str, what: &str, message: String) {
         let event = Event { wall_ms: clock::wall_ms(), user: user.to_owned(), what: what.to_owned(), message };
         self.client().log().event(package, event);
     }
 
-    /// Keeps what an app drew or was told last.
+    /// Logs what an app drew or received last.
     pub(super) fn note_latest(&self, user: &str, package: &str, kind: Latest, message: String) {
         let what = match kind {
             Latest::Drawing => "drawing",
@@ -49,7 +50,7 @@ impl Installed {
     }
 }
 
-/// A frame of an app as it may be shown: without keys, and without what stands in addresses.
+/// A frame of an app without keys and without the sensitive parts of addresses, for display.
 pub(super) fn shown(frame: &str) -> String {
     match serde_json::from_str::<Value>(frame) {
         Ok(value) => hide(value, 0).to_string(),
@@ -89,8 +90,8 @@ fn hide(value: Value, depth: usize) -> Value {
     }
 }
 
-/// An address without names, passwords and what its query says, but for words to be spoken; where video goes to, the
-/// path is a key, too.
+/// An address without names, passwords and query values, except words to be spoken. In destinations of video the path
+/// is hidden as well, since it is a key.
 fn address(text: String) -> String {
     let Some((scheme, _)) = text.split_once("://") else { return text };
     let scheme = scheme.to_lowercase();
@@ -120,7 +121,7 @@ fn address(text: String) -> String {
     url.to_string()
 }
 
-/// What an answer refuses; `None`: it refuses nothing.
+/// What an answer refuses; `None`: it is not a refusal.
 pub(super) fn refused(answer: &Value) -> Option<(ErrorCode, String)> {
     let text = |field: &str| answer.get(field).and_then(Value::as_str);
     match text("type") {

@@ -1,22 +1,22 @@
 //! Sound that 3.x of the SDK sends over its socket: `session.speaker.createStream()`.
 //!
-//! An app announces a stream, asks that it be played, sends pieces of an MP3 as binary frames and ends it. It is played
-//! when it has ended: the pieces are gathered until then.
+//! An app announces a stream, requests its playback, sends pieces of an MP3 as binary frames and ends it. Pieces are
+//! collected, and played once the stream has ended.
 
 use std::collections::BTreeMap;
 
 use super::speech::Wanted;
 
-/// Bytes in front of each piece: the stream's number as text.
+/// Bytes before each piece: the stream's id as text.
 const NUMBER_BYTES: usize = 36;
 /// Streams of one app that are open at once; the SDK itself opens one.
 const STREAMS_MAX: usize = 2;
 /// Bytes of one stream, as MentraOS keeps them.
 const STREAM_BYTES_MAX: usize = 2_000_000;
-/// Where an app is told that its stream can be heard. Nobody fetches it.
+/// Path of a stream's address as sent to apps. It is never fetched.
 const PATH: &str = "/api/audio/stream/";
 
-/// A stream that is being gathered.
+/// A stream being collected.
 #[derive(Default)]
 struct Stream {
     bytes: Vec<u8>,
@@ -25,14 +25,14 @@ struct Stream {
     ended: bool,
 }
 
-/// A stream that is whole and wanted.
+/// A complete stream whose playback was requested.
 #[derive(Debug, PartialEq)]
 pub(super) struct Whole {
-    /// The app's number of the request to play it.
+    /// The app's id of the playback request.
     pub(super) request: String,
-    /// Format, and where to.
+    /// Format and track.
     pub(super) wanted: Wanted,
-    /// The file, or why there is none.
+    /// The file, or an error.
     pub(super) file: Result<Vec<u8>, String>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Whole {
 pub(super) struct Relay(BTreeMap<String, Stream>);
 
 impl Relay {
-    /// Opens a stream; the address to play it from, or why not.
+    /// Opens a stream; returns the address to play it from, or why not.
     pub(super) fn start(&mut self, number: &str) -> Result<String, String> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if number.len() != NUMBER_BYTES || !number.bytes().all(fits) {
@@ -54,12 +54,12 @@ impl Relay {
         Ok(format!("https://gateway{PATH}{number}"))
     }
 
-    /// Whether an address is that of a stream.
+    /// Whether an address belongs to a stream.
     pub(super) fn owns(url: &str) -> bool {
         url.contains(PATH)
     }
 
-    /// Asks for a stream to be played.
+    /// Requests playback of a stream.
     pub(super) fn play(&mut self, request: String, wanted: Wanted) -> Option<Whole> {
         let number = wanted.url.rsplit('/').next().unwrap_or_default().to_owned();
         match self.0.get_mut(&number) {
@@ -71,7 +71,7 @@ impl Relay {
         }
     }
 
-    /// A piece. What belongs to no stream is dropped.
+    /// Adds a piece. One without a stream is dropped.
     pub(super) fn push(&mut self, frame: &[u8]) {
         let Some((number, piece)) = frame.split_at_checked(NUMBER_BYTES) else { return };
         let Some(stream) = std::str::from_utf8(number).ok().and_then(|number| self.0.get_mut(number)) else { return };
@@ -86,13 +86,13 @@ impl Relay {
         stream.bytes.extend_from_slice(piece);
     }
 
-    /// No piece follows.
+    /// Ends a stream.
     pub(super) fn end(&mut self, number: &str) -> Option<Whole> {
         self.0.get_mut(number)?.ended = true;
         self.whole(number)
     }
 
-    /// What is gathered on a track, or on any, is not wanted any more; the requests that nobody will answer otherwise.
+    /// Drops the streams collected on a track, or on all; returns the requests that would otherwise stay unanswered.
     pub(super) fn stop(&mut self, track: Option<u8>) -> Vec<String> {
         let mut stopped = Vec::new();
         self.0.retain(|_, stream| {
@@ -146,7 +146,7 @@ mod tests {
         relay.push(b"short");
         let whole = relay.end(NUMBER).unwrap();
         assert_eq!((whole.request.as_str(), whole.file), ("r", Ok(b"abc".to_vec())));
-        // It is gone with that.
+        // That removed it.
         assert_eq!(relay.end(NUMBER), None);
         assert!(relay.play("r2".into(), wanted(url)).unwrap().file.is_err());
     }

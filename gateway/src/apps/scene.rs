@@ -1,4 +1,4 @@
-//! What is going on around a user's words.
+//! The situation around a user's words.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tools::sides;
 use super::host::Host;
 use crate::{ports::preferences::Preferences, store::Store};
 
-/// Looks at what runs for a user at this moment.
+/// Reads what currently runs for a user.
 #[derive(Clone)]
 pub struct Scenes {
     store: Store,
@@ -17,12 +17,12 @@ pub struct Scenes {
 }
 
 impl Scenes {
-    /// Of these apps and timers.
+    /// For these apps and timers.
     pub fn new(store: Store, apps: Arc<Host>, preferences: Arc<Preferences>) -> Self {
         Self { store, apps, preferences }
     }
 
-    /// The apps and timers that run, and what the user has chosen between them.
+    /// The running apps and timers, and the user's choices between them.
     pub fn of(&self, user: &str) -> Scene {
         let timer_runs =
             self.store.disk().entries(user).is_ok_and(|all| all.iter().any(|one| one.kind == ScheduleKind::Timer));

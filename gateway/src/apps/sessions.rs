@@ -1,4 +1,4 @@
-//! What is kept of sessions beyond a restart: taken up again, and forgotten with an app or a user.
+//! Sessions of apps across restarts: restored at start, and forgotten with an app or a user.
 
 use gateway_core::{
     app_life::RUNNING_MAX,
@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 use super::{host::Host, installed, tasks::message::AppsMessage};
 use crate::store::{Kind, Write};
 
-/// Restored apps per user are as many as may run.
+/// Restored apps per user: as many as may run.
 const RESTORED_MAX: usize = RUNNING_MAX;
 
 impl Host {
-    /// Waits until what is to be remembered of a user's apps is on disk: writes take effect in their order, so that one
-    /// that changes nothing tells. Who says that an app runs finds it running after a power cut.
+    /// Waits until the persistent state of a user's apps is on disk. Writes take effect in order, so the end of an
+    /// empty write shows it. An app that is reported as running is therefore restored after a power failure.
     pub(super) async fn settled(&self, user: &str) {
         let barrier = Write::RemoveRow { kind: Kind::AppSessions, owner: user.to_owned(), key: vec![0] };
         if let Err(error) = self.store.write(barrier).await {
@@ -22,8 +22,8 @@ impl Host {
         }
     }
 
-    /// Takes up again what ran when the gateway last stopped: before it listens, so that no app that dials again is
-    /// turned away.
+    /// Restores the apps that ran when the gateway last stopped: before it listens, so that no reconnecting app is
+    /// rejected.
     pub async fn restore(&self) {
         let users = self.store.disk().owners(Kind::AppSessions).unwrap_or_default();
         for user in users {
@@ -39,13 +39,13 @@ impl Host {
         }
     }
 
-    /// Stops an app wherever it runs, removes it, and forgets what its sessions were called; whether there was one.
+    /// Stops an app for all users, removes it, and forgets its session names; returns whether it was installed.
     ///
     /// # Errors
     /// It could not be removed.
     pub async fn remove(&self, package: &str) -> Result<bool, installed::Error> {
         let users = self.running(package);
-        // At once: each may take its time.
+        // Concurrently: each may take its time.
         let stops = users.iter().map(|(user, _)| self.stop(user, package, AppStopReason::System));
         futures_util::future::join_all(stops).await;
         let removed = self.installed.remove(package).await?;
@@ -59,7 +59,7 @@ impl Host {
         Ok(removed)
     }
 
-    /// Forgets what is in memory of a user of whom everything else is erased; the apps have stopped.
+    /// Forgets the in-memory state of a user whose other data is erased; the apps have stopped.
     pub async fn erase(&self, user: &str) {
         let (reply, erased) = oneshot::channel();
         self.tasks.tell(user, AppsMessage::Erased { reply }).await;

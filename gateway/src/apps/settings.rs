@@ -6,7 +6,7 @@ use toml::Spanned;
 use super::APP_SOCKET_PATH;
 use crate::problems::{Problems, unwritten};
 
-/// As it is written.
+/// `[apps]` as configured.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawApps {
@@ -20,16 +20,16 @@ impl Default for RawApps {
     }
 }
 
-/// What apps are told of the gateway.
+/// What apps are told about the gateway.
 #[derive(Clone, Debug)]
 pub struct AppsSettings {
-    /// Where apps on other machines reach the gateway; absent: they run on this one.
+    /// Address of the gateway for apps on other machines; `None`: they run on this one.
     pub url: Option<String>,
-    /// Where they are told that the wearer is.
+    /// The location of the wearer reported to apps.
     pub location: Option<Location>,
 }
 
-/// Where the box stands, as its operator says: near the wearer.
+/// The gateway's location as configured: near the wearer.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Location {
@@ -37,12 +37,12 @@ pub struct Location {
     pub latitude: f64,
     /// Degrees east.
     pub longitude: f64,
-    /// How far from there the wearer may be, in metres.
+    /// Maximum distance of the wearer from there, in metres.
     pub accuracy_m: Option<f64>,
 }
 
 impl Location {
-    /// Whether there is such a place.
+    /// Whether the coordinates are valid.
     fn is_on_earth(&self) -> bool {
         (-90.0..=90.0).contains(&self.latitude)
             && (-180.0..=180.0).contains(&self.longitude)

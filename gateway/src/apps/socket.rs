@@ -33,61 +33,62 @@ use super::{
 };
 use crate::{clock, runtime::sleep_until, transport::websocket};
 
-/// The code with which a socket is closed whose app has run its own stop already: one of those that are free to use.
+/// The close code for an app that has already run its stop handler, from the private range.
 const STOP_WAS_HEARD: u16 = 4001;
-/// How long a list of streams stands before it is told to who writes the app: a handler after the other makes a list.
+/// How long a subscription list must be unchanged before it is logged for the app's author, in milliseconds: each
+/// registered handler sends a new list.
 const SETTLE_MS: u64 = 500;
-/// How long one frame may take to leave before the app counts as stalled.
+/// How long sending one frame may take before the app counts as stalled, in milliseconds.
 const WRITE_MS_MAX: u64 = 5_000;
-/// How often the gateway asks whether the app is there.
+/// Interval of pings, in milliseconds.
 const PING_MS: u64 = 10_000;
-/// An app that has been silent that long, pongs included, is gone: two pings went unanswered.
+/// Silence, pongs included, after which an app counts as gone, in milliseconds: two pings went unanswered.
 const SILENT_MS_MAX: u64 = 25_000;
-/// How long after its connection an app's empty subscription list is the burst of its start and not a wish.
+/// How long after connecting an app's empty subscription list is ignored as part of its start, in milliseconds.
 const EMPTY_IGNORED_MS: u64 = 8_000;
-/// Text frames that are looked at in one second: an animation of 30 drawings a second, several times over.
+/// Text frames handled per second: several times an animation of 30 drawings a second.
 const FRAMES_PER_S_MAX: u32 = 200;
-/// Refusals of one connection that are remembered: more than an app has things to ask for.
+/// Refusals remembered per connection: more than there are kinds of requests.
 const TOLD_MAX: usize = 128;
 
 pub(super) type Ws = websocket::Socket;
 
-/// The main version of the SDK that an app was written with, by how it speaks.
+/// Major version of the app's SDK, recognised by its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SdkVersion {
-    /// Takes news of the glasses for an error.
+    /// Takes updates about the glasses for an error.
     V1,
-    /// Takes messages that it did not ask for to be errors. The kit speaks like it.
+    /// Takes unrequested messages for errors. The kit behaves like it.
     V2,
-    /// Waits for messages that the second does not know.
+    /// Expects messages that version 2 does not know.
     V3,
 }
 
-/// An app whose first frame was right.
+/// An app whose first frame was accepted.
 pub(super) struct Session {
     pub(super) host: Arc<Host>,
     pub(super) user: String,
     pub(super) app: Arc<App>,
     pub(super) name: String,
     pub(super) connection: AppConnection,
-    /// It goes on where it was before its socket was lost.
+    /// It continues a session whose socket was lost.
     pub(super) resumed: bool,
     pub(super) subscriptions: Subscriptions,
-    /// When its list of streams is taken for the last one of a burst.
+    /// When its current subscription list counts as final.
     pub(super) settled_us: Option<u64>,
     pub(super) listener: Option<Listener>,
-    /// To this very socket, for what takes longer.
+    /// Sender to this socket, for longer requests.
     pub(super) out: mpsc::Sender<ToApp>,
     pub(super) requests: Arc<Semaphore>,
-    /// The animation that it draws; dropped, it ends.
+    /// Its running animation; dropping it ends the animation.
     pub(super) animation: Option<tokio_util::sync::DropGuard>,
-    /// What it says and plays, by track.
+    /// Its running speech and sounds, by track.
     pub(super) playing: Vec<(Option<u8>, CancellationToken)>,
-    /// Sound that it sends in pieces.
+    /// Streams of sound that it sends in pieces.
     pub(super) relay: Relay,
-    /// What is at the other end.
+    /// The app's SDK.
     pub(super) sdk: SdkVersion,
-    /// Refusals that stand in the app's log, and places that were told: each once for a connection.
+    /// Refusals and locations already reported: each once per connection.
     pub(super) told: BTreeSet<String>,
     pub(super) joined_us: u64,
     pub(super) second: (u64, u32),
@@ -98,11 +99,11 @@ pub(super) struct Session {
 enum End {
     /// The app closed it, or it broke.
     Lost,
-    /// After telling that the app is stopped. `heard`: its own stop has run.
+    /// After notifying the app that it is stopped. `heard`: its stop handler has already run.
     Stopped { heard: bool },
-    /// Without a word.
+    /// Without a message.
     Dropped,
-    /// With a code that makes an SDK dial again.
+    /// With a code on which SDKs reconnect.
     Restarting,
 }
 
@@ -119,7 +120,7 @@ pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers)
         Ok(session) => session.run(ws, messages).await,
         Err(Refusal { code, message, again }) => {
             tracing::info!(code, message, "an app's socket was refused");
-            // Said and then closed: an SDK whose frames nobody answers would wait for ever.
+            // Answered before closing: an SDK without an answer would wait indefinitely.
             let now = clock::wall_ms();
             let told = if again { wire::reconnect_rejected(&message, now) } else { wire::error(code, &message, now) };
             drop(send(&mut ws, &told).await);
@@ -168,8 +169,8 @@ impl Session {
         match end {
             End::Stopped { heard } => {
                 drop(send(&mut ws, &json!({"type": "app_stopped", "reason": "stopped"})).await);
-                // 1000 makes 2.x run its `onStop`, which must not run twice. Behind any other code it does not dial again
-                // where the reason holds these words.
+                // 1000 makes 2.x run its `onStop`, which must not run twice. After any other code it does not reconnect
+                // if the reason contains these words.
                 let code = if heard { CloseCode::from(STOP_WAS_HEARD) } else { CloseCode::Normal };
                 close(&mut ws, code, "App stopped").await;
             }
@@ -223,7 +224,7 @@ impl Session {
         }
     }
 
-    /// Whether another frame may be looked at in this second.
+    /// Whether another frame may be handled in this second.
     fn has_room(&mut self) -> bool {
         let second = clock::mono_us() / 1_000_000;
         if self.second.0 != second {
@@ -255,20 +256,20 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps a refusal for who writes the app; once for a connection, since apps ask again and again.
+    /// Logs a refusal for the app's author, once per connection, since apps retry.
     fn log_once(&mut self, what: &str, code: ErrorCode, why: String, frame: String) {
         if self.told.len() < TOLD_MAX && self.told.insert(format!("{what} {why}")) {
             self.host.installed.complain(&self.user, &self.app.package, what, code, why, frame);
         }
     }
 
-    /// Tells the task of the user's apps.
+    /// Sends a message to the task of the user's apps.
     pub(super) async fn tell(&self, message: AppsMessage) {
-        // Where it has ended the gateway is stopping, and this socket is told the same.
+        // If that has ended, the gateway is stopping, and this socket is notified as well.
         self.host.tasks.tell(&self.user, message).await;
     }
 
-    /// A new list of streams; what is to be told about it.
+    /// Replaces the subscriptions; returns the messages to send.
     pub(super) async fn subscribe(&mut self, names: Vec<String>) -> Vec<Value> {
         let since_us = clock::mono_us().saturating_sub(self.joined_us);
         if names.is_empty() && since_us < EMPTY_IGNORED_MS * 1_000 {
@@ -294,7 +295,7 @@ impl Session {
         for (stream, why) in changed.unserved {
             told.push(wire::error("STREAM_NOT_AVAILABLE", &format!("{stream}: {why}"), now));
         }
-        // A place that does not change is told when it is asked for.
+        // A constant location is sent on subscription.
         for stream in self.subscriptions.places() {
             if let (Some(location), true) = (self.host.location, self.told.insert(format!("place {stream}"))) {
                 told.push(wire::data_stream(&self.name, stream, streams::place(location), now));
@@ -303,7 +304,7 @@ impl Session {
         told
     }
 
-    /// What became of its last list.
+    /// Logs the result of its last list.
     fn note_subscriptions(&mut self) {
         self.settled_us = None;
         self.host.installed.note(&self.user, &self.app.package, "subscriptions", self.subscriptions.told());
@@ -344,7 +345,7 @@ impl Host {
     }
 }
 
-/// The zone's name, as apps want it.
+/// The name of the time zone, in the apps' format.
 pub(super) fn zone() -> String {
     clock::zone().iana_name().unwrap_or("UTC").to_owned()
 }
@@ -356,7 +357,7 @@ async fn next(listener: &mut Option<Listener>) -> Event {
     }
 }
 
-/// The socket cannot be written to any more.
+/// The socket can no longer be written to.
 pub(super) struct Gone;
 
 pub(super) async fn send(ws: &mut Ws, message: &Value) -> Result<(), Gone> {

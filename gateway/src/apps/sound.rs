@@ -1,7 +1,7 @@
-//! Sound files that apps play: fetched from where the app says, and decoded.
+//! Sound files that apps play: fetched from the given address, and decoded.
 //!
-//! A sound comes from the app's own server, or from a public address: an app is no way into the network that the box
-//! stands in. It stays with the host that was named, redirects included.
+//! A sound comes from the app's own server or from a public address: apps must not reach into the gateway's local
+//! network. Redirects must stay on the named host.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -23,11 +23,11 @@ use crate::runtime::compute::{Compute, Urgency};
 
 /// Bytes of a file: five minutes of MP3 at 256 kbit/s, or of speech as WAV.
 const FILE_BYTES_MAX: usize = 10 * 1024 * 1024;
-/// How long fetching may take, from the first packet to the last: an app that waits does so for 60 s at most.
+/// How long fetching may take in total, in milliseconds: an app waits 60 s at most.
 const FETCH_MS_MAX: u64 = 15_000;
-/// How long connecting may take.
+/// How long connecting may take, in milliseconds.
 const CONNECT_MS_MAX: u64 = 5_000;
-/// How often a file may be said to be elsewhere on the same host.
+/// Redirects that are followed, on the same host.
 const REDIRECTS_MAX: usize = 3;
 /// Bytes of a URL.
 const URL_BYTES_MAX: usize = 2_048;
@@ -48,12 +48,12 @@ impl Sound {
         u32::try_from(ms).unwrap_or(u32::MAX)
     }
 
-    /// Length in seconds, as apps are told it.
+    /// Length in seconds, as sent to apps.
     pub fn seconds(&self) -> f64 {
         self.pcm.len() as f64 / f64::from(self.rate_hz.max(1))
     }
 
-    /// One piece of `piece_ms`, counted from 0; empty behind the end.
+    /// A piece of `piece_ms`, counted from 0; empty after the end.
     pub fn piece(&self, number: u16, piece_ms: u32) -> &[i16] {
         let length = (u64::from(self.rate_hz) * u64::from(piece_ms) / 1_000) as usize;
         let from = length.saturating_mul(number.into()).min(self.pcm.len());
@@ -62,9 +62,9 @@ impl Sound {
     }
 }
 
-/// Fetches and decodes.
+/// Fetches and decodes sounds.
 pub struct Sounds {
-    /// For the app's own server, wherever that is.
+    /// For the app's own server, at any address.
     own: Client,
     /// For all others.
     public: Client,
@@ -72,7 +72,7 @@ pub struct Sounds {
 }
 
 impl Sounds {
-    /// The process must have chosen its TLS provider before.
+    /// The process must have installed its TLS provider before.
     ///
     /// # Errors
     /// The system's certificates cannot be used.
@@ -90,10 +90,10 @@ impl Sounds {
         Ok(Self { own: client().build()?, public: client().dns_resolver(Arc::new(PublicOnly)).build()?, compute })
     }
 
-    /// A sound at the rate of the glasses, so that its pieces join without a seam.
+    /// A sound at the rate of the glasses, so that its pieces join without gaps.
     ///
     /// # Errors
-    /// Why there is none, in words.
+    /// Why there is none, as text.
     pub(super) async fn get(&self, app: &App, url: &str, rate_hz: u32, volume: f32) -> Result<Sound, String> {
         let limit = Duration::from_millis(FETCH_MS_MAX);
         let fetched = timeout(limit, self.fetch(app, url)).await;
@@ -102,10 +102,10 @@ impl Sounds {
         self.decode(bytes, rate_hz, volume).await
     }
 
-    /// Decodes a file on a thread that nobody else waits for.
+    /// Decodes a file on a compute thread.
     ///
     /// # Errors
-    /// It is no sound, or too much else is to be done.
+    /// It is not a sound, or the queue is full.
     pub(super) async fn decode(&self, bytes: Vec<u8>, rate_hz: u32, volume: f32) -> Result<Sound, String> {
         let (done, decoded) = oneshot::channel();
         let job = move || {
@@ -146,7 +146,7 @@ impl Sounds {
     }
 }
 
-/// What lies at the bottom of an error: those above it say only that something failed.
+/// The innermost cause of an error: outer ones only say that something failed.
 fn root(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -155,7 +155,7 @@ fn root(error: &dyn std::error::Error) -> String {
     error.to_string()
 }
 
-/// The address of a sound, and whether that is the app's own server. A path alone is one there.
+/// The address of a sound, and whether it is on the app's own server. A bare path is.
 fn place(app: &App, url: &str) -> Result<(Url, bool), String> {
     if url.len() > URL_BYTES_MAX {
         return Err(format!("the address of a sound has at most {URL_BYTES_MAX} bytes"));
@@ -166,7 +166,7 @@ fn place(app: &App, url: &str) -> Result<(Url, bool), String> {
         return Err("sounds are fetched by http and https only".to_owned());
     }
     let own = url.origin() == home.origin();
-    // Names are judged when they are resolved.
+    // Names are checked when they are resolved.
     let literal = url.host_str().map(|host| host.trim_matches(['[', ']']).parse::<IpAddr>());
     if let (false, Some(Ok(address))) = (own, literal)
         && !is_public(address)
@@ -176,7 +176,7 @@ fn place(app: &App, url: &str) -> Result<(Url, bool), String> {
     Ok((url, own))
 }
 
-/// Whether a redirect stays where it was: the same origin, or the same host by TLS.
+/// Whether a redirect is allowed: to the same origin, or to the same host with TLS.
 fn stays(from: &Url, to: &Url) -> bool {
     let upgraded = from.scheme() == "http"
         && to.scheme() == "https"
@@ -186,7 +186,7 @@ fn stays(from: &Url, to: &Url) -> bool {
     from.origin() == to.origin() || upgraded
 }
 
-/// Finds public addresses only.
+/// A resolver that returns public addresses only.
 struct PublicOnly;
 
 impl Resolve for PublicOnly {
@@ -202,7 +202,7 @@ impl Resolve for PublicOnly {
     }
 }
 
-/// Whether an address is one of the open internet (IANA's special-purpose registries, RFC 6890).
+/// Whether an address is public (IANA's special-purpose registries, RFC 6890).
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -223,7 +223,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !special
 }
 
-/// Global unicast without the prefixes that carry an IPv4 address in them, and without those for documents.
+/// Global unicast without the prefixes that embed an IPv4 address, and without documentation prefixes.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
     (0x2000..0x4000).contains(&a) && a != 0x2002 && !(a == 0x2001 && (b < 0x200 || b == 0xdb8)) && a != 0x3fff

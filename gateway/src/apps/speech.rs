@@ -1,4 +1,4 @@
-//! What apps say and play: `session.audio.speak()` by the glasses' own voice, files of sound as they are.
+//! Speech and sound of apps: `session.audio.speak()` with the glasses' voice, sound files unchanged.
 
 use std::{
     collections::BTreeMap,
@@ -18,32 +18,32 @@ use tools::apps::manifest::App;
 use super::{host::Host, sound::Sound};
 use crate::{mailbox::DeviceMessage, roster::Roster};
 
-/// Speeches of one app that may wait: each may stand for a minute.
+/// Queued speeches of one app: each may wait for a minute.
 const WAITING_PER_APP_MAX: usize = 4;
-/// Characters of one speech: two minutes of talk.
+/// Characters of one speech: two minutes of speech.
 const TEXT_CHARS_MAX: usize = 2_000;
-/// How long a speech may take: the SDK gives up after 60 s. A sound may take as long as it is besides.
+/// How long a speech may take, in milliseconds: the SDK gives up after 60 s. A sound may also take its own length.
 const SPEECH_MS_MAX: u64 = 57_000;
-/// What an SDK makes of `speak()`: a URL whose path ends so. It is never fetched.
+/// Ending of the path in URLs that SDKs make for `speak()`. They are never fetched.
 const SPEAK_PATH: &str = "/api/tts";
 
-/// Why something was not heard, where that is nobody's fault.
+/// Why something was not played, without an error.
 pub(super) const INTERRUPTED: &str = "it was interrupted, or the glasses are gone";
 
-/// What an app wants to be heard.
+/// A playback request of an app.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Wanted {
-    /// Words in a URL of ours, or the address of a file.
+    /// A URL of the gateway that contains words, or the address of a file.
     pub url: String,
     /// Factor from 0 to 1, for files.
     pub volume: f32,
-    /// What apps say and play at the moment gives way to it.
+    /// It stops what apps are currently playing.
     pub alone: bool,
     /// The app's own name for this kind of sound: 0 to 2.
     pub track: Option<u8>,
 }
 
-/// What goes to the glasses.
+/// What is sent to the glasses.
 enum Voice {
     Words(String),
     Sound(Sound),
@@ -57,7 +57,7 @@ struct Speech {
     done: oneshot::Sender<bool>,
 }
 
-/// What was sent to the glasses, and is to be heard.
+/// A speech that was sent to the glasses and is to be played.
 pub(super) struct Begun {
     id: u64,
     device: String,
@@ -67,7 +67,7 @@ pub(super) struct Begun {
     outcome: oneshot::Receiver<bool>,
 }
 
-/// What apps say at the moment.
+/// Current speeches of apps.
 #[derive(Default)]
 pub(super) struct Speeches {
     next: AtomicU64,
@@ -90,12 +90,12 @@ impl Speeches {
         Some(id)
     }
 
-    /// Takes back all that an app says or wants to say.
+    /// Withdraws all speeches of an app, playing or queued.
     pub(super) fn withdraw(&self, roster: &Roster, user: &str, package: &str) {
         self.withdraw_where(roster, |speech| speech.user == user && speech.package == package);
     }
 
-    /// Whoever waits for one of them learns that it was interrupted, and it counts no more.
+    /// Withdraws the matching ones; their waiters are informed that they were interrupted.
     fn withdraw_where(&self, roster: &Roster, theirs: impl Fn(&Speech) -> bool) {
         let mut withdrawn = Vec::new();
         self.open().retain(|id, speech| {
@@ -111,7 +111,7 @@ impl Speeches {
     }
 }
 
-/// What an app said or played is not wanted any more: tells the glasses.
+/// Notifies the glasses that an app's speech or sound is withdrawn.
 fn tell_withdrawn(roster: &Roster, device: &str, id: u64) {
     if let Some(present) = roster.get(device) {
         let withdrawn = Input::Withdraw { id: AnnouncementId::App(id) };
@@ -119,7 +119,7 @@ fn tell_withdrawn(roster: &Roster, device: &str, id: u64) {
     }
 }
 
-/// The words that an audio URL stands for; `None`: it is a file of sound. 3.x of the SDK sends the path alone.
+/// The words in an audio URL; `None`: it is a sound file. 3.x of the SDK sends the path alone.
 pub(super) fn words_of(url: &str) -> Option<String> {
     let ours = Url::parse("https://gateway/").ok()?;
     let url = ours.join(url).ok()?;
@@ -131,11 +131,11 @@ pub(super) fn words_of(url: &str) -> Option<String> {
 }
 
 impl Host {
-    /// Begins to say words through the user's glasses; `None`: there are none to be said. At once: what an app wants said
-    /// last is heard last.
+    /// Starts speaking words through the user's glasses; `None`: there are no words. Not deferred, so that an app's
+    /// speeches keep their order.
     ///
     /// # Errors
-    /// Why it is not, in words.
+    /// Why it is not spoken, as text.
     pub(super) fn say(&self, user: &str, app: &App, text: &str, wanted: &Wanted) -> Result<Option<Begun>, String> {
         let (device, _) = self.speaking(user)?;
         let say = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -148,11 +148,11 @@ impl Host {
         self.begin(user, &app.package, device, Voice::Words(say), wanted).map(Some)
     }
 
-    /// Plays a file through the user's glasses; returns when it was heard, with the seconds that it took. `file` is the
-    /// sound where the app has sent it already.
+    /// Plays a file through the user's glasses; returns its length in seconds once it was played. `file` is the sound
+    /// if the app has already sent it.
     ///
     /// # Errors
-    /// Why it was not, in words.
+    /// Why it was not played, as text.
     pub(super) async fn play(
         &self,
         user: &str,
@@ -176,7 +176,7 @@ impl Host {
         self.heard(begun, stop).await
     }
 
-    /// The first of a user's glasses that speak, and at which rate.
+    /// The first of a user's glasses with a speaker, and its rate.
     ///
     /// # Errors
     /// There are none.
@@ -188,7 +188,7 @@ impl Host {
 
     fn begin(&self, user: &str, package: &str, device: String, voice: Voice, wanted: &Wanted) -> Result<Begun, String> {
         if wanted.alone {
-            // Of all apps: nobody understands two at once. The assistant's own words are not theirs to stop.
+            // Of all apps, since simultaneous speech cannot be understood. The assistant's own speech is not affected.
             self.speeches.withdraw_where(&self.roster, |speech| speech.user == user);
         }
         let (words, sound) = match voice {
@@ -209,10 +209,10 @@ impl Host {
         Ok(Begun { id, device, sent, sound_ms, seconds, outcome })
     }
 
-    /// Waits until it was heard; the seconds that a file took.
+    /// Waits until it was played; returns the seconds of a file.
     ///
     /// # Errors
-    /// Why it was not, in words.
+    /// Why it was not played, as text.
     pub(super) async fn heard(&self, begun: Begun, stop: &CancellationToken) -> Result<Option<f64>, String> {
         let Begun { id, device, sent, sound_ms, seconds, outcome } = begun;
         let limit_ms = SPEECH_MS_MAX + u64::from(sound_ms.unwrap_or(0));
@@ -225,19 +225,19 @@ impl Host {
             () = stop.cancelled(), if sent => Err(INTERRUPTED),
             else => Err(INTERRUPTED),
         };
-        // What still waits or sounds has nobody behind it any more.
+        // Nothing waits any more for what is still queued or playing.
         if self.speeches.open().remove(&id).is_some() {
             tell_withdrawn(&self.roster, &device, id);
         }
         heard.map_err(str::to_owned)
     }
 
-    /// The sound with this number.
+    /// The sound with this id.
     pub fn sound(&self, id: u64) -> Option<Sound> {
         self.speeches.open().get(&id).and_then(|speech| speech.sound.clone())
     }
 
-    /// What an app says or plays, by its number, has come to its end.
+    /// An app's speech or sound with this id has ended.
     pub fn spoken(&self, id: u64, heard: bool) {
         if let Some(speech) = self.speeches.open().remove(&id) {
             let _ = speech.done.send(heard);

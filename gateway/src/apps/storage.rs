@@ -1,4 +1,4 @@
-//! `simple-storage`: what an app keeps for a user.
+//! `simple-storage`: what an app stores for a user.
 
 use serde_json::{Map, Value};
 
@@ -7,21 +7,21 @@ use crate::store::{self, Kind, Write};
 
 /// Bytes of one value as JSON, as MentraOS documents it.
 const VALUE_BYTES_MAX: usize = 100_000;
-/// Bytes of everything that one app keeps for one user, likewise.
+/// Bytes of everything that one app stores for one user, as MentraOS documents it.
 const TOTAL_BYTES_MAX: usize = 1_000_000;
 /// Bytes of a key: the store's own limit leaves room for the package.
 const KEY_BYTES_MAX: usize = 256;
 /// Keys of one app and user.
 const KEYS_MAX: usize = 4_096;
 
-/// Why something was not kept.
+/// Why something was not stored.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A key or a value is not acceptable, and why.
     Value(String),
-    /// It would be more than an app may keep.
+    /// It would exceed the app's total.
     Total,
-    /// The store failed, and how.
+    /// The store failed; with its error.
     Store(String),
 }
 
@@ -40,7 +40,7 @@ fn full_key(package: &str, key: &str) -> Vec<u8> {
 }
 
 impl Host {
-    /// All that an app keeps for a user.
+    /// Everything that an app stores for a user.
     ///
     /// # Errors
     /// The store fails.
@@ -54,10 +54,10 @@ impl Host {
         Ok(rows.into_iter().filter_map(entry).collect())
     }
 
-    /// Puts values beside what there is; all of them or none.
+    /// Adds values to the stored ones; all of them or none.
     ///
     /// # Errors
-    /// A key or a value is not acceptable, it is too much, or the store fails.
+    /// A key or a value is not acceptable, the total is exceeded, or the store fails.
     pub async fn put(&self, user: &str, package: &str, values: Map<String, Value>) -> Result<(), Refusal> {
         for (key, value) in &values {
             if key.is_empty() || key.len() > KEY_BYTES_MAX || key.contains('\0') {
@@ -82,7 +82,7 @@ impl Host {
         Ok(())
     }
 
-    /// Drops one key, or all.
+    /// Removes one key, or all.
     ///
     /// # Errors
     /// The store fails.

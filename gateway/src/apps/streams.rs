@@ -1,4 +1,4 @@
-//! Which streams an app gets, and what stands in them.
+//! The streams that an app gets, and their content.
 
 use serde_json::{Map, Value, json};
 
@@ -13,60 +13,60 @@ pub(crate) const SUBSCRIPTIONS_MAX: usize = 64;
 /// Bytes of a stream's name with its options.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
 
-/// A stream that the box has.
+/// A stream that the gateway provides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
-    /// What is said, in the app's name for the language.
+    /// Transcripts, under the app's name for the language.
     Transcription {
-        /// As it stands in the name, or `en-US`.
+        /// As in the stream's name, or `en-US`.
         language: String,
     },
-    /// Whether somebody speaks.
+    /// Whether someone speaks.
     Voice,
     /// Sound, as binary frames.
     Audio,
-    /// Buttons.
+    /// Button presses.
     Button,
-    /// Touches; only one gesture where it names one.
+    /// Touches; only one gesture if the name contains it.
     Touch(Option<String>),
-    /// The head.
+    /// Movements of the head.
     Head,
     /// The glasses' battery.
     Battery,
-    /// Whether the glasses are there.
+    /// Connection of the glasses.
     Connection,
-    /// Where the wearer is.
+    /// Location of the wearer.
     Location,
 }
 
-/// What this box has to give.
+/// What this gateway can provide.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer<'a> {
-    /// What the recogniser understands, as a base tag such as `en`.
+    /// The recogniser's language as a base tag such as `en`.
     pub language: &'a str,
-    /// Whether anybody has said where the box stands.
+    /// Whether the gateway's location is configured.
     pub located: bool,
 }
 
-/// What becomes of one subscription.
+/// The result of one subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
     /// It is served.
     Served(Stream),
     /// A permission is missing.
     Denied(&'static str),
-    /// The box has nothing of the kind; why, in words.
+    /// The gateway does not provide it; with the reason as text.
     Unserved(String),
-    /// No stream that anybody knows: names of an app's own messages look like this. Ignored.
+    /// Not a known stream: names of an app's own messages look like this. Ignored.
     Unknown,
 }
 
-/// What an app is told that asks for a place.
+/// The answer to a request for the location if none is configured.
 pub(crate) const NO_PLACE: &str = "this gateway was not told where it stands (`apps.location` in its settings)";
 
 const MICROPHONE: &str = "MICROPHONE";
 
-/// Judges one name.
+/// Checks one name.
 pub(crate) fn judge(name: &str, permissions: &[String], offer: Offer<'_>) -> Judged {
     let bare = name.split_once('?').map_or(name, |(bare, _options)| bare);
     let (kind, detail) = bare.split_once(':').map_or((bare, None), |(kind, detail)| (kind, Some(detail)));
@@ -124,7 +124,7 @@ fn transcription(wanted: &str, language: &str) -> Judged {
     Judged::Served(Stream::Transcription { language: wanted.to_owned() })
 }
 
-/// A place, as apps read it.
+/// A location in the apps' format.
 pub(crate) fn place(location: Location) -> Map<String, Value> {
     let mut data = Map::new();
     data.insert("type".to_owned(), "location_update".into());
@@ -140,23 +140,23 @@ pub(crate) fn place(location: Location) -> Map<String, Value> {
 #[derive(Default)]
 pub(crate) struct Subscriptions {
     served: Vec<(String, Stream)>,
-    /// What is refused of the list as it stands, and why.
+    /// Refused streams of the present list, with reasons.
     refused: Vec<(String, String)>,
-    /// What was refused, told once per connection.
+    /// Refusals already reported on this connection.
     told: Vec<String>,
 }
 
-/// What a new list has changed.
+/// Changes by a new list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changed {
-    /// Refused for want of a permission, not told before.
+    /// Refused for a missing permission, not reported before.
     pub denied: Vec<Denied>,
-    /// Refused since the box has no such thing, not told before: name and reason.
+    /// Not provided by the gateway, not reported before: name and reason.
     pub unserved: Vec<(String, String)>,
 }
 
 impl Subscriptions {
-    /// Takes a list in place of the old one.
+    /// Replaces the list.
     pub(crate) fn replace(&mut self, names: Vec<String>, permissions: &[String], offer: Offer<'_>) -> Changed {
         self.served.clear();
         self.refused.clear();
@@ -193,7 +193,7 @@ impl Subscriptions {
         changed
     }
 
-    /// What became of the list, for people.
+    /// The result of the list, for people.
     pub(crate) fn told(&self) -> String {
         let served: Vec<&str> = self.served.iter().map(|(name, _)| name.as_str()).collect();
         let served = if served.is_empty() { "none".to_owned() } else { served.join(", ") };
@@ -202,17 +202,17 @@ impl Subscriptions {
         format!("granted: {served}{refused}")
     }
 
-    /// Whether anything is served.
+    /// Whether any stream is served.
     pub(crate) fn any(&self) -> bool {
         !self.served.is_empty()
     }
 
-    /// Names of streams that tell where the wearer is.
+    /// Names of the streams for the location.
     pub(crate) fn places(&self) -> impl Iterator<Item = &str> {
         self.served.iter().filter(|(_, stream)| *stream == Stream::Location).map(|(name, _)| name.as_str())
     }
 
-    /// Whether sound and words are.
+    /// Whether sound and transcripts are subscribed.
     pub(crate) fn wants(&self) -> Wants {
         Wants {
             audio: self.served.iter().any(|(_, stream)| *stream == Stream::Audio),
@@ -220,13 +220,13 @@ impl Subscriptions {
         }
     }
 
-    /// What of an event goes out: name of the stream and its data, for each subscription that fits.
+    /// The data to send for an event: name of the stream and its data, for each matching subscription.
     pub(crate) fn of<'a>(&'a self, event: &Event) -> Vec<(&'a str, Map<String, Value>)> {
         self.served.iter().filter_map(|(name, stream)| Some((name.as_str(), data(stream, event)?))).collect()
     }
 }
 
-/// What stands in a stream for an event; `None`: nothing.
+/// A stream's data for an event; `None`: nothing.
 fn data(stream: &Stream, event: &Event) -> Option<Map<String, Value>> {
     let value = match (stream, event) {
         (Stream::Transcription { language }, Event::Transcript { utterance, text, last, start_ms, end_ms }) => json!({
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(out.iter().map(|(name, _)| *name).collect::<Vec<_>>(), wanted);
         assert_eq!(out[0].1["transcribeLanguage"], "en-US");
         assert_eq!((&out[0].1["isFinal"], &out[0].1["text"]), (&json!(true), &json!("hello")));
-        // Nobody tells speakers apart here.
+        // The gateway does not distinguish speakers.
         assert_eq!(out[0].1.get("speakerId"), None);
         assert_eq!((&out[0].1["startTime"], &out[0].1["endTime"]), (&json!(10), &json!(910)));
     }

@@ -1,4 +1,4 @@
-//! `POST {publicUrl}/webhook`: how an app's server is told to start and to stop.
+//! `POST {publicUrl}/webhook`: start and stop requests to an app's server.
 
 use std::time::Duration;
 
@@ -8,22 +8,23 @@ use reqwest::Client;
 use serde_json::Value;
 use tools::apps::manifest::App;
 
-/// How long an answer may take: it comes only when the app's own `onSession` is through.
+/// How long an answer may take, in milliseconds: it arrives after the app's own `onSession` has finished.
 const ANSWER_MS_MAX: u64 = 10_000;
-/// How long the answer to a stop may take: it comes when the app's own `onStop` is through.
+/// How long the answer to a stop may take, in milliseconds: it arrives after the app's own `onStop` has finished.
 const STOP_ANSWER_MS_MAX: u64 = 2_500;
-/// Before the second try of a request that nobody took.
+/// Delay before the second attempt of a request that could not be delivered, in milliseconds.
 const RETRY_MS: u64 = 1_000;
 
-/// Why an app that nobody reaches does not run.
+/// Why an app does not run whose server is unreachable.
 const NOT_REACHED: &str = "its server does not answer";
-/// Wherever it leads to, the user's name goes to nobody but the app's own server.
+/// Redirects are not followed: the user's name is sent to the app's own server only.
 const ELSEWHERE: &str = "its server leads elsewhere, which is refused";
 
-/// Tells the app to start. Answered tries are not repeated: a second session request makes the SDK begin twice.
+/// Requests the start of the app. Answered attempts are not repeated: a second session request makes the SDK start
+/// twice.
 ///
 /// # Errors
-/// Why the start came to nothing, in words. That no answer came in time says nothing: the socket tells.
+/// Why the start failed, as text. A timeout is no failure: the socket shows whether the app runs.
 pub(super) async fn start(http: &Client, app: &App, body: &Value) -> Result<(), String> {
     let send = || post(http, app, body, ANSWER_MS_MAX);
     let again = ConstantBuilder::new().with_delay(Duration::from_millis(RETRY_MS)).with_max_times(1);
@@ -38,22 +39,22 @@ pub(super) async fn start(http: &Client, app: &App, body: &Value) -> Result<(), 
     }
 }
 
-/// What came of telling an app to stop.
+/// The result of a stop request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Told {
-    /// Its own stop has run, or runs.
+    /// Its stop handler has run or is running.
     pub heard: bool,
-    /// What went wrong, for who writes it.
+    /// What went wrong, for the app's author.
     pub wrong: Option<(ErrorCode, String)>,
 }
 
-/// Tells the app to stop.
+/// Requests the stop of the app.
 pub(super) async fn stop(http: &Client, app: &App, body: &Value) -> Told {
     let told = |heard, code, why: String| Told { heard, wrong: Some((code, why)) };
     match post(http, app, body, STOP_ANSWER_MS_MAX).await {
         Ok(answer) if answer.status().is_success() => Told { heard: true, wrong: None },
         Ok(answer) if answer.status().is_redirection() => told(false, ErrorCode::HttpError, ELSEWHERE.to_owned()),
-        // A status of 500 is an `onStop` that failed half-way; any other one is a server that has no webhook.
+        // A status of 500 is a failed `onStop`; any other error is from a server without a webhook.
         Ok(answer) => {
             let why = format!("its server answered the stop with status {}", answer.status().as_u16());
             told(answer.status().is_server_error(), ErrorCode::HttpError, why)
@@ -70,7 +71,7 @@ pub(super) async fn stop(http: &Client, app: &App, body: &Value) -> Told {
     }
 }
 
-/// The body of the answer is never read: it may be without end.
+/// The body of the answer is never read: it may be endless.
 async fn post(http: &Client, app: &App, body: &Value, ms_max: u64) -> reqwest::Result<reqwest::Response> {
     let url = format!("{}/webhook", app.public_url.trim_end_matches('/'));
     http.post(url).json(body).timeout(Duration::from_millis(ms_max)).send().await

@@ -1,14 +1,14 @@
-//! What travels on an app's socket: JSON text frames, one message each, as `@mentra/sdk` sends and expects them.
+//! Messages on an app's socket: JSON text frames, one message each, in the format of `@mentra/sdk`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::APP_SOCKET_PATH;
 
-/// Longest text frame from an app: a bitmap of 1 MB in base64 with its frame round it.
+/// Longest text frame from an app: a bitmap of 1 MB in base64, with its envelope.
 pub(crate) const FRAME_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// A message from an app. What is not listed, or comes with fields of tomorrow, is [`FromApp::Other`].
+/// A message from an app. Unknown messages are [`FromApp::Other`]; unknown fields are ignored.
 #[allow(missing_docs, reason = "the fields are those of the wire")]
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
@@ -22,7 +22,7 @@ pub(crate) enum FromApp {
         #[serde(default)]
         api_key: String,
     },
-    /// The first frame of 3.x on a socket that was dialled again.
+    /// The first frame of 3.x on a reconnected socket.
     Reconnect {
         #[serde(default)]
         session_id: String,
@@ -31,7 +31,7 @@ pub(crate) enum FromApp {
         #[serde(default)]
         api_key: String,
     },
-    /// All streams that it wants from here on.
+    /// The complete list of subscribed streams.
     SubscriptionUpdate {
         #[serde(default)]
         subscriptions: Vec<Subscription>,
@@ -46,11 +46,11 @@ pub(crate) enum FromApp {
         #[serde(default)]
         force_display: bool,
     },
-    /// Its line of the dashboard.
+    /// The app's line of the dashboard.
     DashboardContentUpdate {
         #[serde(default)]
         content: Value,
-        /// Where it wants to stand: `main`, `expanded`, or both. None: `main`.
+        /// Its views: `main`, `expanded`, or both. None: `main`.
         #[serde(default)]
         modes: Option<Vec<String>>,
     },
@@ -58,7 +58,7 @@ pub(crate) enum FromApp {
     DashboardModeChange {},
     /// Likewise.
     DashboardSystemUpdate {},
-    /// Play or, through a URL of ours, say something.
+    /// Play a sound or, with a URL of the gateway, speak.
     AudioPlayRequest {
         request_id: String,
         audio_url: String,
@@ -74,9 +74,9 @@ pub(crate) enum FromApp {
         #[serde(default)]
         track_id: Option<f32>,
     },
-    /// 3.x: pieces of sound will come as binary frames.
+    /// 3.x: pieces of sound follow as binary frames.
     AudioStreamStart { stream_id: String },
-    /// 3.x: no more will.
+    /// 3.x: no more pieces follow.
     AudioStreamEnd { stream_id: String },
     /// Take a photo.
     PhotoRequest {
@@ -88,41 +88,41 @@ pub(crate) enum FromApp {
         #[serde(default)]
         auth_token: Option<String>,
     },
-    /// Where is the wearer?
+    /// Request the wearer's location.
     LocationPollRequest {
         #[serde(default)]
         correlation_id: String,
     },
-    /// Light of the frame.
+    /// The LED of the frame.
     RgbLedControl {
         #[serde(default)]
         request_id: String,
     },
-    /// The view of the camera, for 3.x.
+    /// The camera's field of view, for 3.x.
     CameraFovSet {},
-    /// Video to somewhere.
+    /// Start streaming video to an address.
     RtmpStreamRequest {},
-    /// No more of it.
+    /// Stop it.
     RtmpStreamStop {},
-    /// The same in the words of 3.x.
+    /// The same in 3.x.
     StreamRequest {},
     /// Likewise.
     StreamStop {},
-    /// Video through somewhere.
+    /// Start streaming video through a server.
     ManagedStreamRequest {},
-    /// No more of it.
+    /// Stop it.
     ManagedStreamStop {},
-    /// Does video run?
+    /// Request the state of video streams.
     StreamStatusCheck {
         #[serde(default)]
         request_id: Option<String>,
     },
-    /// Let the wearer enter a WiFi for the glasses.
+    /// Ask the wearer to set up WiFi for the glasses.
     RequestWifiSetup {},
-    /// To all users of this app.
+    /// Send to all users of this app.
     #[serde(alias = "tpa_broadcast_message")]
     AppBroadcastMessage {},
-    /// To one of them.
+    /// Send to one of them.
     #[serde(alias = "tpa_direct_message")]
     AppDirectMessage {
         #[serde(default)]
@@ -130,16 +130,16 @@ pub(crate) enum FromApp {
         #[serde(default)]
         target_user_id: String,
     },
-    /// Who else uses this app?
+    /// Request the other users of this app.
     #[serde(alias = "tpa_user_discovery")]
     AppUserDiscovery {},
-    /// A room of users.
+    /// Join a room of users.
     #[serde(alias = "tpa_room_join")]
     AppRoomJoin {},
-    /// Out of it.
+    /// Leave it.
     #[serde(alias = "tpa_room_leave")]
     AppRoomLeave {},
-    /// It gives its session up.
+    /// Give up the session.
     OwnershipRelease {
         #[serde(default)]
         reason: String,
@@ -157,7 +157,7 @@ pub(crate) enum FromApp {
 pub(crate) enum Subscription {
     /// Its name alone.
     Name(String),
-    /// A name with a rate.
+    /// A name with options.
     Rated {
         /// Name of the stream.
         stream: String,
@@ -173,7 +173,7 @@ impl Subscription {
     }
 }
 
-/// Wall time as apps write it.
+/// Wall time in the apps' format.
 pub(crate) fn time(wall_ms: i64) -> String {
     jiff::Timestamp::from_millisecond(wall_ms).map_or_else(|_| String::new(), |at| format!("{at:.3}"))
 }
@@ -192,7 +192,7 @@ pub(crate) fn session_request(session: &str, user: &str, url: &str, wall_ms: i64
     })
 }
 
-/// The webhook's body when an app is to stop.
+/// The webhook's body for stopping an app.
 pub(crate) fn stop_request(session: &str, user: &str, reason: &str, wall_ms: i64) -> Value {
     json!({
         "type": "stop_request",
@@ -203,7 +203,7 @@ pub(crate) fn stop_request(session: &str, user: &str, reason: &str, wall_ms: i64
     })
 }
 
-/// The answer to the first frame. `system` are the settings of the house.
+/// The answer to the first frame. `system`: the gateway's settings.
 pub(crate) fn connection_ack(
     session: &str,
     settings: &[Value],
@@ -222,12 +222,12 @@ pub(crate) fn connection_ack(
     })
 }
 
-/// What could not be done, and why. The socket stays open behind it.
+/// An error and its reason. The socket stays open.
 pub(crate) fn error(code: &str, message: &str, wall_ms: i64) -> Value {
     json!({"type": "tpa_connection_error", "code": code, "message": message, "timestamp": time(wall_ms)})
 }
 
-/// A socket of 3.x that was dialled again for nothing: it does not try once more.
+/// Rejects a reconnected socket of 3.x, which then does not retry.
 pub(crate) fn reconnect_rejected(message: &str, wall_ms: i64) -> Value {
     json!({"type": "reconnect_rejected", "code": "NOT_RUNNING", "message": message, "timestamp": time(wall_ms)})
 }
@@ -238,9 +238,9 @@ pub(crate) fn reconnect_rejected(message: &str, wall_ms: i64) -> Value {
 pub(crate) struct Denied {
     /// The stream.
     pub stream: String,
-    /// What the app's manifest would have to ask for.
+    /// The permission that the app's manifest must request.
     pub required_permission: &'static str,
-    /// In words.
+    /// As text.
     pub message: String,
 }
 
@@ -254,7 +254,7 @@ pub(crate) fn permission_error(details: &[Denied], wall_ms: i64) -> Value {
     })
 }
 
-/// Something of a stream, under the very name that the app subscribed to.
+/// Data of a stream, under the exact name of the app's subscription.
 pub(crate) fn data_stream(session: &str, stream: &str, data: Map<String, Value>, wall_ms: i64) -> Value {
     let mut data = data;
     data.insert("timestamp".to_owned(), time(wall_ms).into());
@@ -267,8 +267,8 @@ pub(crate) fn data_stream(session: &str, stream: &str, data: Map<String, Value>,
     })
 }
 
-/// The two messages of changed settings. The first one makes 2.x forget the house's settings, so
-/// that the second always follows.
+/// The two messages about changed settings. The first one makes 2.x forget the gateway's settings, so the second always
+/// follows.
 pub(crate) fn settings_update(
     package: &str,
     session: &str,
@@ -293,7 +293,7 @@ pub(crate) fn settings_update(
     ]
 }
 
-/// What came of an `audio_play_request`: the seconds that a file took, or why it was not heard.
+/// The result of an `audio_play_request`: the length of a file in seconds, or why it was not played.
 pub(crate) fn audio_play_response(request: &str, outcome: Result<Option<f64>, &str>) -> Value {
     let mut answer = json!({"type": "audio_play_response", "requestId": request, "success": outcome.is_ok()});
     let told = match outcome {
@@ -306,7 +306,7 @@ pub(crate) fn audio_play_response(request: &str, outcome: Result<Option<f64>, &s
     answer
 }
 
-/// What came of a photo, for 3.x, which is told so: the picture stands in its own address.
+/// The result of a photo, for 3.x, which expects it as a message: the picture is a data URL.
 pub(crate) fn photo_response(request: &str, outcome: Result<&str, &str>, kept: bool, wall_ms: i64) -> Value {
     let mut answer = json!({
         "type": "photo_response",

@@ -1,4 +1,4 @@
-//! What an operator may look at and change.
+//! What an operator can inspect and change.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -7,13 +7,13 @@ use crate::{
     models::settings::Model, ports::records::StoredSwitches, skills::SkillStore, speech::settings::Hearing,
 };
 
-/// What commands need. One per process.
+/// State for the commands. One per process.
 pub struct Admin {
-    /// What sessions work with: an operator sees and changes the same. A typed request is a session like any other.
+    /// The sessions' shared state, which an operator inspects and changes. A typed request is a session like any other.
     pub services: Arc<Services>,
-    /// Mini-apps that are installed.
+    /// Installed mini-apps.
     pub installed: Arc<Installed>,
-    /// What users have switched off.
+    /// Tools that users have switched off.
     pub switches: Arc<StoredSwitches>,
     /// MCP in both directions.
     pub mcp: Arc<Mcp>,
@@ -21,21 +21,21 @@ pub struct Admin {
     pub skills: Arc<SkillStore>,
     /// Erases users.
     pub eraser: Arc<Eraser>,
-    /// Whether the gateway can keep what it is told.
+    /// Whether the gateway can store data.
     pub health: Arc<Health>,
     /// How the gateway was started.
     pub started: Started,
 }
 
-/// How the gateway was started, as far as its status tells it.
+/// How the gateway was started, for its status.
 pub struct Started {
-    /// When, in microseconds of its clock.
+    /// Time in microseconds of its clock.
     pub at_us: u64,
-    /// Where it listens: WebSocket and pages.
+    /// Address of WebSocket and pages.
     pub web: SocketAddr,
-    /// Where it listens for QUIC.
+    /// Address of QUIC.
     pub quic: Option<SocketAddr>,
-    /// Who answers, best first.
+    /// The models that answer, best first.
     pub models: Vec<Model>,
     /// The recogniser.
     pub hearing: Hearing,

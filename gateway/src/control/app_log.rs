@@ -1,4 +1,4 @@
-//! Following what happens to an app.
+//! Follows the events of an app.
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
@@ -10,10 +10,10 @@ use tools::apps::log::{Entry, FOLLOWERS_MAX, Log};
 
 use super::{Answer, admin::Admin, apps::not_installed, server::say};
 
-/// How often a follower is told what an app drew and heard last.
+/// Interval of updates on what an app drew and received last, in milliseconds.
 const LATEST_MS: u64 = 1_000;
 
-/// What is kept of an app, then everything that happens to it, until the client leaves or the gateway stops.
+/// Sends an app's log, then its events, until the client disconnects or the gateway stops.
 pub(super) async fn follow(
     mut read: impl AsyncRead + Unpin,
     mut write: OwnedWriteHalf,
@@ -34,19 +34,19 @@ pub(super) async fn follow(
     loop {
         let entries = tokio::select! {
             entry = coming.recv() => match entry {
-                // What the app drew and heard before it stands before it.
+                // What the app drew and received before this entry is sent before it.
                 Ok((of, number, entry)) if of == package => {
                     let mut entries = unseen(log, package, &mut told, number);
                     entries.push(entry);
                     entries
                 }
                 Ok(_) => continue,
-                // What was missed is kept, at least the end of it.
+                // Missed entries are in the log, at least the latest.
                 Err(RecvError::Lagged(_)) => log.of(package),
                 Err(RecvError::Closed) => return Ok(()),
             },
             _ = look.tick() => unseen(log, package, &mut told, u64::MAX),
-            // The client says nothing more: whatever comes is its end.
+            // The client sends nothing more: any read is its end.
             _ = read.read_u8() => return Ok(()),
             () = admin.services.admission.stop.cancelled() => return Ok(()),
         };
@@ -56,7 +56,7 @@ pub(super) async fn follow(
     }
 }
 
-/// The last drawing and the last transcript that are not told yet and came before `end`, in their order.
+/// The last drawing and the last transcript that were not sent yet and came before `end`, in order.
 fn unseen(log: &Log, package: &str, told: &mut Option<u64>, end: u64) -> Vec<Entry> {
     let mut latest: Vec<_> = log.latest_of(package).into_iter().flatten().collect();
     latest.retain(|(number, _)| Some(*number) > *told && *number < end);

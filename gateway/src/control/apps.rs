@@ -1,4 +1,4 @@
-//! What can be asked about mini-apps.
+//! Requests about mini-apps.
 
 use std::time::Duration;
 
@@ -13,41 +13,41 @@ use crate::control::admin::Admin;
 
 /// Bytes of a key: more than any made by a person or a program.
 const KEY_BYTES_MAX: usize = 256;
-/// How long an app may take to start: as long as the host gives it, and a little more.
+/// How long an app may take to start, in milliseconds: slightly more than the host allows.
 const START_MS_MAX: u64 = 12_000;
 
-/// What can be asked.
+/// The requests.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "wish", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Wish {
-    /// Install an app, or install it anew.
+    /// Install an app, or replace it.
     Add(Given),
-    /// What is installed.
+    /// List the installed apps.
     List,
     /// Remove an app.
     Remove { package: String },
-    /// What went wrong with an app lately.
+    /// Recent faults of an app.
     Logs { package: String },
     /// Start an app for a user and wait until it runs.
     Start { package: String, user: String },
     /// Stop it and wait until it is gone.
     Stop { package: String, user: String },
-    /// Stop it where it runs, and start it.
+    /// Stop it if it runs, and start it.
     Restart { package: String, user: String },
-    /// Give one of its settings a value.
+    /// Set a value of one of its settings.
     Set { package: String, user: String, key: String, value: Value },
-    /// What a user has chosen between tools that understand the same sentences.
+    /// A user's choices between tools that understand the same sentences.
     Preferences { user: String },
-    /// Choose for a user.
+    /// Set a choice for a user.
     Prefer { user: String, side: String, over: String },
-    /// Forget what a user has chosen about this one, or everything.
+    /// Forget a user's choices about this side, or all.
     ForgetPreferences { user: String, about: Option<String> },
-    /// What a sentence would lead to; with `run`, call that.
+    /// What a sentence leads to; with `run`, call it.
     Try { text: String, user: String, device: Option<String>, run: bool },
 }
 
-/// An app to be installed, as the operator describes it: what is said here wins over the manifest.
+/// An app to install, as given by the operator: these values override the manifest.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -67,33 +67,33 @@ pub struct Given {
 pub struct Listed {
     /// Its package.
     pub package: String,
-    /// Name that the wearer says.
+    /// Name used by the wearer.
     pub name: String,
-    /// Where its server answers.
+    /// Address of its server.
     pub public_url: String,
     /// How it shares the glasses.
     pub kind: AppKind,
-    /// For whom it runs, or is to run.
+    /// The users for whom it runs or is starting.
     pub running: Vec<(String, AppState)>,
     /// Full names of its tools.
     pub tools: Vec<String>,
-    /// What went wrong lately: how often.
+    /// Number of recent faults.
     pub faults: u32,
-    /// The last of it.
+    /// The last fault.
     pub last_fault: Option<Fault>,
 }
 
-/// What was said of a sentence.
+/// The result for a sentence.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tried {
     /// No tool.
     Said {
-        /// This would be said.
+        /// This would be spoken.
         said: String,
-        /// What would have led to a tool of an app: its full name and a template; what is most like the sentence first.
+        /// Phrases that would have led to a tool of an app: its full name and a template; best match first.
         phrases: Vec<(String, String)>,
-        /// Tools that it would have led to, had the user not switched them off.
+        /// Tools that it would have led to if the user had not switched them off.
         off: Vec<String>,
     },
     /// These calls.
@@ -107,11 +107,11 @@ pub struct TriedCall {
     pub tool: String,
     /// Its arguments.
     pub arguments: Value,
-    /// What became of it, if it was run.
+    /// The result, if it was run.
     pub result: Option<gateway_core::vocab::ToolResult>,
 }
 
-/// For the log.
+/// The request's name for the log.
 pub(super) fn name(wish: &Wish) -> &'static str {
     match wish {
         Wish::Add(_) => "apps add",

@@ -1,6 +1,6 @@
-//! `ask`: glasses that are no more than text, for one request. They are a device like any other: the same device task,
-//! the same conversation, history, tools and questions; only that nobody has to pair them, since whoever may open the
-//! control socket may speak for any user.
+//! `ask`: text-only glasses for one request. They are a device like any other: the same device task, conversation,
+//! history, tools and questions. Only pairing is omitted, since any process with access to the control socket may act
+//! for any user.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -26,23 +26,23 @@ use crate::{
     transport::memory,
 };
 
-/// Size of the display in characters: with it an answer of the longest that a frame carries is one page, and only
-/// the answer's own line breaks break lines.
+/// Width of the display in characters: the longest answer that fits a frame is one page, and only the answer's own line
+/// breaks break lines.
 const COLUMNS: u16 = 4_000;
 /// Lines of it.
 const ROWS: u16 = 200;
-/// Bytes of all that a client may answer: a question's number and a yes are some 30, and a turn has few questions.
+/// Longest input from a client in bytes: an answer to a question takes about 30, and a turn has few questions.
 const REPLIES_BYTES_MAX: u64 = 16 * 1024;
 
-/// What the one who asked is told.
+/// Events for the client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum Event {
-    /// More of the answer; `anew`: in place of what was told of it so far.
+    /// More of the answer; `anew`: it replaces the answer sent so far.
     Text {
         text: String,
-        /// Whether it is told from its beginning.
+        /// Whether it starts from the beginning.
         anew: bool,
     },
     /// Something else on the display.
@@ -51,21 +51,21 @@ pub enum Event {
         title: String,
         text: String,
     },
-    /// A tool at work.
+    /// The state of a tool call.
     Tool {
         label: String,
         /// `started`, `finished` or `failed`.
         state: String,
-        /// Why it failed, where that is known.
+        /// Why it failed, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
-    /// A question that wants a [`Reply`].
+    /// A question that requires a [`Reply`].
     Question {
         id: u32,
-        /// What would be done, in a line.
+        /// The action in one line.
         title: String,
-        /// With which arguments, a line each.
+        /// Its arguments, one per line.
         text: String,
         /// Milliseconds until it counts as a no.
         expires_ms: u32,
@@ -78,14 +78,14 @@ pub enum Event {
     },
     /// The answer is complete. Nothing follows.
     Done,
-    /// The gateway ended it. Nothing follows.
+    /// The gateway ended the session. Nothing follows.
     Ended {
-        /// Why, in words.
+        /// Why, as text.
         message: String,
     },
 }
 
-/// A line from the one who asked.
+/// A line from the client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reply {
@@ -95,7 +95,7 @@ pub struct Reply {
     pub yes: bool,
 }
 
-/// Answers one request, event by event. When the client goes away, the turn is cancelled.
+/// Answers one request with its events. If the client disconnects, the turn is cancelled.
 pub(super) async fn serve(
     read: impl AsyncBufRead + Unpin,
     mut write: OwnedWriteHalf,
@@ -109,7 +109,7 @@ pub(super) async fn serve(
     let (mut link, ends) = memory::link();
     let number = services.admission.next_session();
     let session = async {
-        // Whoever stops the gateway waits for this.
+        // Stopping the gateway waits for this token.
         let _open = services.admission.open.token();
         device_task::run(services.clone(), &mut link, admitted(user, number), number).await;
         drop(link);
@@ -127,7 +127,7 @@ fn check_text(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The device as a handshake would have found it.
+/// The device as if admitted by a handshake.
 fn admitted(user: String, number: u32) -> Admitted {
     let record = DeviceRecord {
         key: [0; 32],
@@ -170,24 +170,24 @@ fn admitted(user: String, number: u32) -> Admitted {
         resume: None,
         binding: ChannelBinding::Exporter,
     };
-    // No fingerprint of a key has a dot.
+    // A fingerprint never contains a dot.
     Admitted { id: format!("text.{number}"), record, hello }
 }
 
 /// The device's side of the link.
 struct Glasses {
     ends: memory::Ends,
-    /// Between two heartbeats.
+    /// Interval of heartbeats.
     heartbeat: Duration,
-    /// Why calls failed, by their numbers.
+    /// Why calls failed, by number.
     failures: BTreeMap<u32, String>,
     sequence: u32,
-    /// What was told of the answer.
+    /// The part of the answer that was sent.
     told: String,
 }
 
 impl Glasses {
-    /// Until the answer is complete, the client gone or the session over.
+    /// Runs until the answer is complete, the client has disconnected, or the session has ended.
     async fn run(
         mut self,
         services: &Arc<Services>,
@@ -209,8 +209,7 @@ impl Glasses {
                         return say(&mut write, &Answer::Asked { event: Event::Ended { message } }).await;
                     };
                     for event in self.seen(&frame) {
-                        // The first state is that of a session that has just opened; the next one that is no work is
-                        // the end of the answer.
+                        // The first idle state is that of a new session; the next one is the end of the answer.
                         if event == Event::Done && !asked {
                             asked = true;
                             self.send(Up::TextInput(up::TextInput { text })).await?;
@@ -223,7 +222,7 @@ impl Glasses {
                         }
                     }
                 }
-                // What was read of a line stays in `line` when a frame comes first.
+                // If a frame arrives first, the partly read line stays in `line`.
                 read = read.read_until(b'\n', &mut line) => {
                     if read? == 0 {
                         return Ok(());
@@ -234,8 +233,8 @@ impl Glasses {
                         };
                         line.clear();
                         let choice = if reply.yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
-                        // Whoever may open the control socket answers as an operator does. A question that is settled
-                        // already says so by its own event.
+                        // A client of the control socket answers as an operator does. If the question is already
+                        // settled, that has its own event.
                         drop(services.approvals.answer(reply.question.into(), choice).await);
                     }
                 }
@@ -249,7 +248,7 @@ impl Glasses {
         let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
         let length = encode(&Frame::new(stamp, message), &mut buffer)?;
         buffer.truncate(length);
-        // A link that is closed says so by its other end.
+        // A closed link is noticed at its other end.
         drop(self.ends.up.send(buffer.into()).await);
         Ok(())
     }
@@ -259,7 +258,7 @@ impl Glasses {
             return Vec::new();
         };
         match frame.message {
-            // Timers that run anyway are no part of an answer.
+            // Running timers are not part of an answer.
             Down::Display(display) if display.priority == Priority::Timer as u8 => Vec::new(),
             Down::Display(display) if display.action == DisplayAction::Replace => {
                 let (first, second) = (display.content.first, display.content.second);
@@ -277,7 +276,7 @@ impl Glasses {
                 while let Ok(failure) = self.ends.failures.try_recv() {
                     self.failures.insert(failure.call, failure.why);
                 }
-                // A call that fails at once has done so before its start is read here.
+                // If a call fails at once, the reason is here before its start is read.
                 let why = (state == "failed").then(|| self.failures.remove(&activity.call)).flatten();
                 vec![Event::Tool { label: activity.label.to_owned(), state: state.to_owned(), why }]
             }
@@ -290,7 +289,7 @@ impl Glasses {
             Down::ApprovalSettled(settled) => {
                 vec![Event::Settled { id: settled.approval, yes: settled.choice == Choice::Yes }]
             }
-            // It thinks until the answer is there, and everything of it was sent before this.
+            // It is thinking until the answer is complete, and all of it was sent before this.
             Down::Listening(listening) => match listening.state {
                 ListeningState::Thinking | ListeningState::Speaking | ListeningState::Listening => Vec::new(),
                 _ => vec![Event::Done],
@@ -301,7 +300,7 @@ impl Glasses {
         }
     }
 
-    /// Says that it is alive. A heartbeat belongs to the link and is not counted.
+    /// Sends a heartbeat. Heartbeats belong to the link and are not counted.
     async fn beat(&mut self) -> Result<()> {
         let counted = self.sequence;
         self.send(Up::Heartbeat(up::Heartbeat { echo_us: 0, held_us: 0 })).await?;
@@ -309,7 +308,7 @@ impl Glasses {
         Ok(())
     }
 
-    /// What is new of a text that grows.
+    /// The new part of a growing text.
     fn text(&mut self, text: &str) -> Option<Event> {
         let (text, anew) = match text.strip_prefix(self.told.as_str()) {
             Some("") => return None,

@@ -1,4 +1,4 @@
-//! The other commands' side of the control socket.
+//! The client side of the control socket, for the other commands.
 
 use std::{
     io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _},
@@ -13,10 +13,10 @@ use super::{Answer, Request, socket_path};
 
 /// Longest answer: a list of devices, turns or tools.
 const ANSWER_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// How long an answer may take.
+/// How long to wait for an answer.
 pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
-/// Asks the gateway that runs on this data folder.
+/// Sends a request to the gateway that runs on this data folder.
 ///
 /// # Errors
 /// None runs, or it refuses.
@@ -24,7 +24,7 @@ pub fn ask(data_dir: &Path, request: &Request) -> Result<Answer> {
     ask_within(data_dir, request, ANSWER_WAIT)
 }
 
-/// As [`ask`], for what takes its time.
+/// As [`ask`], with a longer wait.
 ///
 /// # Errors
 /// None runs, it refuses, or it does not answer in time.
@@ -32,7 +32,7 @@ pub fn ask_within(data_dir: &Path, request: &Request, wait: Duration) -> Result<
     converse(data_dir, request, wait).map(|(answer, _)| answer)
 }
 
-/// As [`ask_within`], and keeps the connection for what comes after the answer.
+/// As [`ask_within`], and keeps the connection for further data after the answer.
 ///
 /// # Errors
 /// As of `ask_within`.
@@ -44,7 +44,7 @@ pub fn converse(data_dir: &Path, request: &Request, wait: Duration) -> Result<(A
     Ok((understood(&answer)?, stream))
 }
 
-/// Asks, and hands over one answer after the other until the gateway stops or `take` says that it is enough (`false`).
+/// Sends a request, and passes on each answer until the gateway stops or `take` returns `false`.
 ///
 /// # Errors
 /// None runs, or it refuses.
@@ -73,7 +73,7 @@ fn understood(answer: &str) -> Result<Answer> {
     }
 }
 
-/// Sends a request; the answers are read from the connection.
+/// Sends a request; answers are read from the returned connection.
 ///
 /// # Errors
 /// None runs.

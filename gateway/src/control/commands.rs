@@ -1,4 +1,4 @@
-//! What the commands do.
+//! Carries out the commands.
 
 use std::{sync::PoisonError, time::Duration};
 
@@ -20,10 +20,10 @@ use crate::{
     text::is_plain,
 };
 
-/// How long a device that was granted its pairing may take to be stored.
+/// How long storing a device after a granted pairing may take, in milliseconds.
 const PAIRED_MS_MAX: u64 = 8_000;
 
-/// For the log: what was asked, without its arguments.
+/// The request's name for the log, without its arguments.
 pub(super) fn name(request: &Request) -> &'static str {
     match request {
         Request::Devices => "devices",
@@ -54,7 +54,7 @@ pub(super) fn name(request: &Request) -> &'static str {
     }
 }
 
-/// For the log: whom or what it is about. Codes and texts are nobody's business.
+/// The request's subject for the log. Codes and texts are not logged.
 pub(super) fn about(request: &Request) -> Option<&str> {
     match request {
         Request::PairCode { user, .. }
@@ -74,7 +74,7 @@ pub(super) fn about(request: &Request) -> Option<&str> {
     }
 }
 
-/// Carries a request out.
+/// Carries out a request.
 pub(super) async fn run(admin: &Admin, request: Request) -> Answer {
     match carry_out(admin, request).await {
         Ok(answer) => answer,
@@ -125,7 +125,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         }
         Request::Apps { wish } => apps::carry_out(admin, wish).await,
         Request::Memory { wish } => memory::carry_out(admin, wish).await,
-        // The server of the socket writes it after this answer.
+        // The socket's server writes the records after this answer.
         Request::Export { user } => check_name(&user).map(|()| Answer::Records { records: Vec::new() }),
         Request::Tools { user } => tools::list(admin, &user),
         Request::ToolReports => Ok(tools::reports(services)),
@@ -146,9 +146,9 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
             let outcome = services.approvals.answer(id, choice).await.map_err(|error| error.to_string())?;
             Ok(done(format!("question {id} is {outcome}")))
         }
-        // The server of the socket answers it, event by event.
+        // The socket's server answers it, event by event.
         Request::Ask { .. } | Request::FollowApp { .. } => Err("this is answered as a stream".to_owned()),
-        // The server of the socket takes the connection over after this answer.
+        // The socket's server takes over the connection after this answer.
         Request::Mcp { user, .. } => check_name(&user).map(|()| done("this connection carries MCP now".to_owned())),
         Request::McpServers => Ok(mcp::list(&admin.mcp)),
         Request::RestartMcpServer { name } => mcp::restart(&admin.mcp, &name).await,
@@ -208,7 +208,7 @@ pub(super) fn done(message: String) -> Answer {
 
 fn grant(user: String, name: String) -> Result<Grant, String> {
     check_name(&user)?;
-    // Without one the glasses are called by their model.
+    // Without a name, the glasses are called by their model.
     if !name.is_empty() {
         check_name(&name)?;
     }
@@ -222,17 +222,17 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a device of this user and name has a place here, before its code is used up.
+/// Checks whether this device can be paired for the user and name, before its code is used up.
 fn can_be_paired(services: &Services, id: &str, grant: &Grant) -> Result<(), String> {
     let devices = services.store.disk().devices().map_err(|error| error.to_string())?;
     if names::is_taken(&devices, id, &grant.name) {
         return Err(Error::NameTaken(grant.name.clone()).to_string());
     }
-    // The user's task, which the device's session needs.
+    // The device's session needs the user's task.
     services.users.mailbox(&grant.user).map(drop).map_err(|error| error.to_string())
 }
 
-/// What became of a pairing that was granted: nothing is called paired that is not stored.
+/// The result of a granted pairing: success is reported only once the device is stored.
 async fn paired(device: &str, outcome: oneshot::Receiver<Outcome>) -> Result<Answer, String> {
     match timeout(Duration::from_millis(PAIRED_MS_MAX), outcome).await {
         Ok(Ok(Ok(name))) => Ok(done(format!("paired {device}, called {name}"))),
@@ -242,8 +242,8 @@ async fn paired(device: &str, outcome: oneshot::Receiver<Outcome>) -> Result<Ans
     }
 }
 
-/// A device by its fingerprint, the beginning of it, or its name; exactly one must fit. Of those that were revoked a
-/// name means none where others have it.
+/// A device by its fingerprint, a prefix of it, or its name; exactly one must match. A name matches revoked devices
+/// only if no other device has it.
 fn find(services: &Services, wanted: &str) -> Result<(String, DeviceRecord), String> {
     let mut fitting: Vec<_> = services
         .store

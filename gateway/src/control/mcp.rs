@@ -1,4 +1,4 @@
-//! What can be asked about the MCP servers behind the gateway.
+//! Requests about the MCP servers behind the gateway.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tools::mcp::client::{State, Status};
 use super::{Answer, McpServer, commands::done};
 use crate::mcp::Mcp;
 
-/// Last words of a server that has failed: the end of a traceback.
+/// Last output lines of a failed server: the end of a traceback.
 const WORDS_MAX: usize = 3;
 
 pub(super) fn list(mcp: &Mcp) -> Answer {

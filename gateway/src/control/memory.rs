@@ -1,4 +1,4 @@
-//! What can be asked about users and what is kept of them. Texts go over this socket and nowhere else.
+//! Requests about users and their stored data. Texts are sent over this socket only.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gateway_core::{
@@ -23,39 +23,39 @@ use crate::{
     store::{Conversation, KINDS, Kind, Scope, Store},
 };
 
-/// Places that a search answers with.
+/// Results of one search.
 const FOUND_MAX: usize = 100;
-/// Messages of one line of an export.
+/// Messages per line of an export.
 const MESSAGES_PER_LINE: usize = 200;
-/// Rows of one kind that are exported: more than any kind keeps.
+/// Rows of one kind that are exported: more than are kept of any kind.
 const ROWS_MAX: usize = 1_000_000;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// What can be asked.
+/// The requests.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "wish", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Wish {
-    /// All users of whom anything is kept.
+    /// All users with stored data.
     Users,
-    /// Erase everything of a user.
+    /// Erase all data of a user.
     EraseUser { user: String, devices: bool },
     /// A user's conversations, oldest first.
     Conversations { user: String },
     /// One conversation with its messages.
     Conversation { user: String, id: u64 },
-    /// What was said with these words.
+    /// Messages that contain these words.
     Search { user: String, query: String },
     /// Erase one conversation, or all.
     EraseConversations { user: String, id: Option<u64> },
-    /// Skills, and what keeps others from being offered.
+    /// Skills, and why others are not offered.
     Skills,
-    /// What the models took on the last days, by one user or by all.
+    /// Usage of the models on the last days, by one user or by all.
     Spending { user: Option<String>, days: usize },
 }
 
-/// For the log.
+/// The request's name for the log.
 pub(super) fn name(wish: &Wish) -> &'static str {
     match wish {
         Wish::Users => "users list",
@@ -69,7 +69,7 @@ pub(super) fn name(wish: &Wish) -> &'static str {
     }
 }
 
-/// For the log: whose.
+/// The request's user for the log.
 pub(super) fn about(wish: &Wish) -> Option<&str> {
     match wish {
         Wish::EraseUser { user, .. }
@@ -115,7 +115,7 @@ pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, Strin
     Ok(Answer::Records { records })
 }
 
-/// One record for each user and day. `money` is in the unit of the models' prices, and so is `budget`.
+/// One record per user and day. `money` and `budget` are in the currency of the models' prices.
 fn spent(services: &Services, user: Option<&str>, days: usize) -> Result<Vec<Value>, String> {
     user.map_or(Ok(()), check_name)?;
     let now = clock::now();
@@ -182,7 +182,7 @@ async fn erase_conversations(admin: &Admin, user: String, id: Option<u64>) -> Re
             let run = (found.first_message, found.first_message.saturating_add(found.messages));
             (vec![id], vec![run], all.last().is_some_and(|last| last.id == id))
         }
-        // Also what was kept before there were conversations.
+        // Including messages from before conversations were introduced.
         None => (all.iter().map(|one| one.id).collect(), vec![(0, u64::MAX)], true),
     };
     let count = conversations.len();
@@ -220,7 +220,7 @@ fn users(services: &Services) -> Result<Vec<Value>, String> {
     Ok(users.into_iter().map(|(user, devices)| json!({"user": user, "devices": devices})).collect())
 }
 
-/// Everything that is kept of a user, piece by piece; each piece is one line of the answer. `None` at the end.
+/// All stored data of a user, in pieces of one answer line each. `None` at the end.
 pub(super) struct Export<'a> {
     services: &'a Services,
     user: String,
@@ -317,7 +317,7 @@ impl<'a> Export<'a> {
             let value: Value = serde_json::from_slice(&value).unwrap_or_else(|_| text(value));
             let key = match key.as_array::<8>() {
                 Some(number) if numbered => u64::from_be_bytes(*number).into(),
-                // Its own book-keeping.
+                // Internal rows of the store.
                 None if numbered => return None,
                 _ => text(key),
             };

@@ -18,13 +18,13 @@ use crate::{approvals::WATCHERS_MAX, control::admin::Admin, device_task::service
 
 /// Clients at once; one that speaks MCP stays for hours.
 const CLIENTS_MAX: usize = 32;
-/// How long a client may take to say what it wants.
+/// How long a client may take to send its request, in milliseconds.
 const REQUEST_MS_MAX: u64 = 5_000;
 
-/// Takes the socket of a data folder. It also keeps a second gateway out of the folder.
+/// Binds the socket of a data folder. It also prevents a second gateway on the folder.
 ///
 /// # Errors
-/// A gateway already runs on this folder, or the socket cannot be made.
+/// A gateway already runs on this folder, or the socket cannot be created.
 pub(crate) fn bind(data_dir: &Path) -> Result<UnixListener> {
     let path = socket_path(data_dir);
     match std::os::unix::net::UnixStream::connect(&path) {
@@ -32,7 +32,7 @@ pub(crate) fn bind(data_dir: &Path) -> Result<UnixListener> {
             "another gateway already runs on {}; stop it, or give this one its own `data_dir`",
             data_dir.display()
         ),
-        // Left behind by a gateway that was killed.
+        // Left by a gateway that was killed.
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
         }
@@ -110,14 +110,14 @@ async fn converse(stream: UnixStream, admin: &Arc<Admin>) -> Result<()> {
         return write_export(write, &admin.services, user).await;
     }
     if let Some(who) = mcp.filter(|_| !matches!(answer, Answer::Error { .. })) {
-        // The client says nothing before it has read the answer: nothing is left in the buffer.
+        // The client sends nothing before it has read the answer: the buffer is empty.
         let read = reader.into_inner().into_inner();
         admin.mcp.serve_stream(who, tokio::io::join(read, write)).await?;
     }
     Ok(())
 }
 
-/// Everything of a user, piece by piece; `Done` says that it is whole.
+/// All data of a user, in pieces; `Done` marks the end.
 async fn write_export(mut write: OwnedWriteHalf, services: &Services, user: String) -> Result<()> {
     services.store.settled().await?;
     let mut export = memory::Export::new(services, user).map_err(anyhow::Error::msg)?;
@@ -132,7 +132,7 @@ async fn write_export(mut write: OwnedWriteHalf, services: &Services, user: Stri
     }
 }
 
-/// Tells what is open, then everything that is asked and settled, until the client leaves or the gateway stops.
+/// Sends open questions, then each new question and decision, until the client disconnects or the gateway stops.
 async fn watch_approvals(
     mut read: impl AsyncRead + Unpin,
     mut write: OwnedWriteHalf,
@@ -146,13 +146,13 @@ async fn watch_approvals(
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
-            // The client says nothing more: whatever comes is its end.
+            // The client sends nothing more: any read is its end.
             _ = read.read_u8() => return Ok(()),
             () = services.admission.stop.cancelled() => return Ok(()),
         };
         match event {
             Ok(event) => say(&mut write, &Answer::Approvals { approvals: vec![event] }).await?,
-            // What was missed is told by what is open now.
+            // Missed events are replaced by the list of open questions.
             Err(RecvError::Lagged(_)) => {
                 say(&mut write, &Answer::Approvals { approvals: services.approvals.list() }).await?;
             }

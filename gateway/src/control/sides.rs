@@ -1,4 +1,4 @@
-//! What the commands about sentences do that several sides understand.
+//! Commands about sentences that several sides understand.
 
 use chat_models::intents;
 use gateway_core::vocab::{Preference, Side};
@@ -10,14 +10,14 @@ use super::{
 };
 use crate::{apps::installed::Installed, control::admin::Admin};
 
-/// Sentences that are named when an app is installed: the operator is to see that there are some, and which.
+/// Colliding sentences that are named when an app is installed, as examples for the operator.
 const COLLISIONS_MAX: usize = 8;
-/// How an MCP server is named.
+/// Prefix of an MCP server.
 const MCP: &str = "mcp:";
-/// How what is built in is named; the group may stand behind it.
+/// Name of built-in tools; the group may follow.
 const BUILT_IN: &str = "built-in";
 
-/// Which sentences of a new app are taken by others already, for the operator; empty where none are.
+/// Sentences of a new app that others already have, for the operator; empty if there are none.
 pub(super) fn collisions(admin: &Admin, app: &App) -> String {
     let side = Side::App(app.package.clone());
     let found = intents::collisions(&admin.services.registry.specs(), &admin.services.settings.language, &side);
@@ -77,7 +77,7 @@ pub(super) fn forget(admin: &Admin, user: &str, about: Option<&str>) -> Result<A
     Ok(done(format!("{count} choice(s) of {user} forgotten")))
 }
 
-/// As an operator reads and writes it.
+/// The operator's name of a side.
 fn name(installed: &Installed, side: &Side) -> String {
     match side {
         Side::BuiltIn(group) if group.is_empty() => BUILT_IN.to_owned(),
@@ -108,7 +108,7 @@ fn find(installed: &Installed, wanted: &str) -> Result<Side, String> {
     match (fitting.next(), fitting.next()) {
         (Some(app), None) => Ok(Side::App(app.package.clone())),
         (Some(_), Some(_)) => Err(format!("several apps are called `{wanted}`; give the package")),
-        // One that was removed may still be chosen or forgotten.
+        // A removed app may still be chosen or forgotten.
         (None, _) if wanted.contains('.') => Ok(Side::App(wanted.to_owned())),
         (None, _) => {
             Err(format!("no app is called `{wanted}`; MCP servers are written `{MCP}NAME`, the rest `{BUILT_IN}`"))

@@ -1,4 +1,4 @@
-//! How the gateway is: what an operator looks at first.
+//! The gateway's status.
 
 use std::collections::BTreeSet;
 
@@ -11,80 +11,80 @@ use crate::{
     health::{self, Problem},
 };
 
-/// How the gateway is.
+/// The gateway's status.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Status {
     /// Its version.
     pub version: String,
-    /// Seconds since it was started.
+    /// Seconds since its start.
     pub up_s: u64,
-    /// Where it listens: WebSocket and pages.
+    /// Address of WebSocket and pages.
     pub web: String,
-    /// QUIC, where that is on.
+    /// Address of QUIC, if enabled.
     pub quic: Option<String>,
     /// What does not work.
     pub problems: Vec<Problem>,
-    /// Sessions that are open: the user, what the device is called, and how it is connected.
+    /// Open sessions: the user, the device's name, and its connection.
     pub sessions: Vec<(String, String, SessionOf)>,
-    /// Sessions that may be.
+    /// Maximum number of sessions.
     pub sessions_max: usize,
     /// Devices that wait for pairing.
     pub waiting: usize,
-    /// Users whose task runs.
+    /// Users with a running task.
     pub users: usize,
-    /// Those that may.
+    /// Maximum number of such users.
     pub users_max: usize,
-    /// Questions to wearers that are open.
+    /// Open questions to wearers.
     pub questions: usize,
-    /// Who answers, best first.
+    /// The models that answer, best first.
     pub models: Vec<String>,
     /// The recogniser.
     pub recogniser: Recogniser,
-    /// MCP servers, in the order of their names.
+    /// MCP servers, by name.
     pub mcp: Vec<McpServer>,
-    /// Mini-apps that are installed.
+    /// Installed mini-apps.
     pub apps: usize,
-    /// Those of them that run, for anybody.
+    /// Those of them that run for any user.
     pub apps_running: usize,
-    /// Bytes of the store that are used, and those that it may have.
+    /// Bytes used by the store, and their maximum.
     pub store: Option<(u64, u64)>,
-    /// Bytes that are free for the data folder, and those of its whole disk.
+    /// Bytes free for the data folder, and the size of its disk.
     pub disk: Option<(u64, u64)>,
 }
 
-/// The recogniser at this moment.
+/// The recogniser's present state.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Recogniser {
     /// The weights' file.
     pub model: String,
     /// Threads.
     pub workers: usize,
-    /// Decodes under way.
+    /// Running decodes.
     pub running: usize,
-    /// Decodes that wait.
+    /// Waiting decodes.
     pub waiting: usize,
-    /// What was left out since the start, since there was more to decode than the threads can.
+    /// Decodes dropped since the start for lack of capacity.
     #[serde(default)]
     pub left_out: LeftOut,
-    /// Utterances that were never understood: those that were certainly meant for the assistant, whose wearers were told, and
+    /// Utterances that were not understood: those certainly meant for the assistant, whose wearers were informed, and
     /// others.
     #[serde(default)]
     pub lost: (u64, u64),
 }
 
-/// Decodes that were left out, in the order in which that is done.
+/// Dropped decodes, in the order in which kinds are dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeftOut {
-    /// Looks at utterances that went on.
+    /// Partial results of open utterances.
     pub partial: u64,
     /// Second passes.
     pub second_pass: u64,
     /// Speech that was not meant for the assistant.
     pub overheard: u64,
-    /// Speech of which that was not known.
+    /// Speech for which that was unknown.
     pub unsure: u64,
-    /// Speech that was. What was left out at a pause may have been decoded at the end.
+    /// Speech that was. Speech dropped at a pause may have been decoded at the end.
     pub addressed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What the commands about tools do.
+//! Commands about tools.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use super::{
 };
 use crate::{clock, control::admin::Admin, device_task::services::Services, ports::records::StoredLedger, store::Kind};
 
-/// For tools that set no time of their own.
+/// Timeout of tools that set none.
 const CALL_TIME: Duration = Duration::from_secs(30);
 
-/// Decisions that are told at once: nobody reads more, and an answer of the socket has an end.
+/// Decisions in one answer, which must stay readable and bounded.
 const DECISIONS_MAX: usize = 500;
 
-/// The user's glasses, where some are connected: their tools, their display for questions.
+/// The user's glasses, if connected: their tools, and their display for questions.
 pub(super) fn device_of(services: &Services, user: &str) -> String {
     let mut present = services.roster.all().into_iter().filter(|(_, present)| present.user == user);
     present.next().map_or_else(String::new, |(id, _)| id)
@@ -52,7 +52,7 @@ pub(super) async fn call(services: &Services, user: String, name: String, argume
     let context = CallContext {
         device: device_of(services, &user),
         user,
-        // An operator who asks twice wants it twice.
+        // A repeated command of an operator is intended.
         session: None,
         turn: None,
         cancel: CancellationToken::new(),
@@ -89,7 +89,7 @@ pub(super) async fn switch(admin: &Admin, user: &str, name: &str, on: bool) -> R
         Some(beginning) => snapshot.tools().iter().any(|tool| tool.spec.name.starts_with(beginning)),
         None => snapshot.find(name).is_some(),
     };
-    // It may belong to an app that is not there at the moment, or be a typing error.
+    // It may belong to an app that is absent now, or be a typing error.
     let unknown = if known { "" } else { "; no tool of that name is offered at the moment" };
     Ok(done(format!("{name} is {before} {state} for {user}{unknown}")))
 }

@@ -1,4 +1,5 @@
-//! Calls of a turn, as the glasses know them: by a number on the display, or to be run by themselves.
+//! Tool calls of a turn as the glasses know them: by a number on the display, or as calls that the glasses run
+//! themselves.
 
 use device_protocol::{Down, ToolState, down as message, limits};
 use gateway_core::{
@@ -13,7 +14,7 @@ use crate::{
     transport::{LinkError, Sender},
 };
 
-/// Calls whose numbers are known at once: those of the turn under way and of a few that were interrupted.
+/// Calls whose numbers are kept at once: those of the current turn and of a few that were interrupted.
 const NUMBERS_MAX: usize = 128;
 
 impl Session {
@@ -38,7 +39,7 @@ impl Session {
         self.send(down, Some(turn), Down::ToolActivity(activity)).map(drop)
     }
 
-    /// The number of a turn's call in this session, for the sign on the display and the tool of the glasses alike.
+    /// The number of a turn's call in this session, used for the sign on the display and for tools of the glasses.
     fn number_of(&mut self, call_id: &str) -> u32 {
         if let Some(known) = self.numbers.get(call_id) {
             return *known;
@@ -51,7 +52,7 @@ impl Session {
         number
     }
 
-    /// Counted, not derived from how many run: a number must not come back while another call still has it.
+    /// Counted, not derived from how many run: a number must not be reused while another call still has it.
     fn next_number(&mut self) -> u32 {
         self.numbered = self.numbered.wrapping_add(1);
         self.numbered
@@ -60,7 +61,7 @@ impl Session {
     pub(super) fn call_device(&mut self, call: CallDevice, down: &mut Sender) -> Result<(), LinkError> {
         self.cancel_calls(down)?;
         let CallDevice { turn, call: ToolCall { id, name, arguments }, deadline, cancel, reply } = call;
-        // A call from outside may have an id of any kind.
+        // A call from outside the turn may have any id.
         let number = if turn.is_none() { self.next_number() } else { self.number_of(&id) };
         let text = arguments.to_string();
         let fits = text.len() <= limits::ARGUMENTS_BYTES_MAX && self.room.holds(text.len() + name.len());
@@ -80,7 +81,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the glasses which of their calls are not wanted any more. Those that nobody waits for are forgotten.
+    /// Informs the glasses which of their calls are no longer wanted. Calls without a waiter are forgotten.
     pub(super) fn cancel_calls(&mut self, down: &mut Sender) -> Result<(), LinkError> {
         let cancelled = |(call, called): (&u32, &mut Called)| called.take_cancelled().then(|| (*call, called.turn()));
         let cancelled: Vec<(u32, Option<Turn>)> = self.calls.iter_mut().filter_map(cancelled).collect();

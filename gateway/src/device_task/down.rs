@@ -1,4 +1,4 @@
-//! The core's wishes, carried out.
+//! Carries out the core's outputs.
 
 use device_protocol::{Choice, Down, Sound, down as message, limits};
 use gateway_core::{
@@ -18,8 +18,7 @@ use crate::{
 
 /// Milliseconds over which the device fades what it still plays.
 const HUSH_FADE_MS: u16 = 30;
-/// Turns whose record is open at once: the one under way and those that wait for their last
-/// acknowledgement.
+/// Records of turns open at once: the current turn and those that wait for their last acknowledgement.
 const RECORDS_MAX: usize = 8;
 impl Session {
     #[expect(clippy::too_many_lines, reason = "a plain match, one output after another")]
@@ -173,7 +172,7 @@ impl Session {
                         let (at_us, transit_us, busy_us) =
                             (ear.to_gateway_us(at_us), ear.transit_us(), ear.take_busy_us());
                         let end_score = ear.end_score();
-                        // Only what was spoken was decoded, and each decode is of one turn.
+                        // Only recognised speech was decoded, and each decode belongs to one turn.
                         let decode = self.last_decode.take();
                         let record = self.record(turn.id);
                         record.network_us.get_or_insert(transit_us);
@@ -244,7 +243,7 @@ impl Session {
         self.send(down, turn, Down::SpeechStart(start)).map(drop)
     }
 
-    /// A piece of a sound that an app plays.
+    /// Plays a piece of an app's sound.
     fn play(
         &mut self,
         speech: u32,
@@ -318,7 +317,7 @@ impl Session {
         }
     }
 
-    /// The record of a turn, begun when it is first named.
+    /// The record of a turn, created on first use.
     pub(super) fn record(&mut self, turn: u32) -> &mut TurnRecord {
         if self.records.len() >= RECORDS_MAX && !self.records.contains_key(&turn) {
             self.records.pop_first();

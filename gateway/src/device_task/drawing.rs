@@ -1,4 +1,4 @@
-//! What the core draws, as it goes over the wire.
+//! Converts the core's drawings to their wire form.
 
 use device_protocol::{DisplayAction, Down, Layout, View, down as message, limits};
 use gateway_core::vocab::{self, Content, DisplayCommand, countdown};
@@ -6,7 +6,7 @@ use gateway_core::vocab::{self, Content, DisplayCommand, countdown};
 use super::session::Session;
 use crate::transport::{LinkError, Sender};
 
-// What the core lets through must fit the wire.
+// What the core accepts must fit the wire.
 const _: () = assert!(gateway_core::limits::BITMAP_BYTES_MAX <= limits::BITMAP_BYTES_MAX);
 
 impl Session {

@@ -1,4 +1,4 @@
-//! Which codecs and rates a session uses, and the welcome that says so.
+//! Negotiates codecs and sample rates of a session, and builds its welcome.
 
 use audio::codec::{Codec, RATES_HZ};
 use device_protocol::{Codecs, Down, ListeningState, down as message, limits, up::Capabilities};
@@ -12,14 +12,14 @@ use crate::{
 /// Length of one packet, in milliseconds.
 pub(super) const FRAME_MS: u16 = 20;
 
-/// What was agreed; absent: no microphone, no speaker.
+/// The agreed formats; `None`: no microphone, or no speaker.
 pub(super) struct Agreed {
     pub(super) up: Option<(Codec, u32)>,
     pub(super) down: Option<(Codec, u32)>,
 }
 
-/// Opus before PCM; the microphone at 16 kHz, which is all that recognition hears, unless the
-/// device can only do another rate; speech at the device's own rate.
+/// Opus before PCM; the microphone at 16 kHz, the rate of recognition, unless the device only supports another; speech
+/// at the device's own rate.
 pub(super) fn agree(capabilities: &Capabilities) -> Result<Agreed, String> {
     let up = one(capabilities.codecs_up, capabilities.audio_up_hz, "microphone")?;
     let speaks = capabilities.speakers > 0 && capabilities.audio_down_hz > 0;
@@ -56,12 +56,12 @@ fn format(agreed: Option<(Codec, u32)>) -> message::AudioFormat {
     message::AudioFormat { codec: wire(codec), rate_hz, frame_ms: FRAME_MS }
 }
 
-/// Milliseconds between two heartbeats: as often as the gateway likes, or more seldom where the device asks for it.
+/// Milliseconds between two heartbeats: the gateway's interval, or a longer one if the device requests it.
 pub(super) fn heartbeat_ms(capabilities: &Capabilities, often_ms: u32) -> u32 {
     capabilities.heartbeat_ms.clamp(often_ms, limits::HEARTBEAT_MS_MAX)
 }
 
-/// Opens the session on the device's side.
+/// Builds the message that opens the session on the device.
 pub(super) fn welcome(
     down: &mut Sender,
     services: &Services,

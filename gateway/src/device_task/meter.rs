@@ -1,8 +1,8 @@
-//! How much a device may send: two token buckets that refill over two seconds.
+//! Rate limit of a device: two token buckets that refill over two seconds.
 
 use crate::{limits::Traffic, transport::LinkError};
 
-/// Seconds of the allowed rate that may come at once: a replay after a lost link.
+/// Seconds of the allowed rate that may arrive in one burst: a replay after a lost link.
 const BURST_S: u64 = 2;
 
 /// One device's allowance.
@@ -13,7 +13,7 @@ pub(super) struct Meter {
 }
 
 struct Bucket {
-    /// Millionths, so that a refill of microseconds is exact.
+    /// In millionths, so that a refill of microseconds is exact.
     level: u64,
     per_s: u64,
 }
@@ -46,7 +46,7 @@ impl Meter {
     /// Counts one frame.
     ///
     /// # Errors
-    /// The device sends too much.
+    /// The device exceeds its rate.
     pub(super) fn count(&mut self, bytes: usize, now_us: u64) -> Result<(), LinkError> {
         let elapsed_us = now_us.saturating_sub(self.at_us);
         self.at_us = now_us;

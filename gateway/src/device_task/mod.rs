@@ -1,4 +1,4 @@
-//! One task per device: frames in, facts to the core, its wishes out.
+//! One task per device: passes frames to the core as facts, and carries out its outputs.
 
 mod calls;
 mod down;
@@ -34,7 +34,7 @@ use session::Session;
 
 /// Admits a connection and runs its session to the end.
 pub(crate) async fn serve(services: &Arc<Services>, mut link: Link) {
-    // Whoever stops the gateway waits for this.
+    // Stopping the gateway waits for this token.
     let _open = services.admission.open.token();
     let admitted = match services.admission.joining.try_acquire() {
         Ok(_joining) => tokio::select! {

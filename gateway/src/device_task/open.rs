@@ -1,4 +1,4 @@
-//! How a session begins: formats agreed on, the device entered, welcomed; and how its place is given up.
+//! Start and end of a session: formats are agreed on, the device is registered and welcomed; at the end it is removed.
 
 use std::{
     collections::BTreeMap,
@@ -44,11 +44,11 @@ use crate::{
     users,
 };
 
-/// How long a device that connected again waits until its older session has ended, which takes it one round of its loop.
+/// How long a reconnected device waits for its older session to end, which takes one round of that session's loop.
 const REPLACED_MAX: Duration = Duration::from_secs(2);
 
 impl Session {
-    /// Agrees on formats, enters the device, welcomes it.
+    /// Agrees on formats, registers the device, welcomes it.
     pub(super) async fn open(
         services: Arc<Services>,
         link: &mut Link,
@@ -85,7 +85,7 @@ impl Session {
             requests: Requests::new(
                 record.user.clone(),
                 id.clone(),
-                // Numbers of sessions begin anew with the process.
+                // Session numbers restart with the process.
                 format!("{:x}.{number}", clock::wall_ms()),
                 language,
                 (services.models.clone(), services.preparer.clone()),
@@ -135,7 +135,7 @@ impl Session {
     }
 }
 
-/// Enters the device in place of an older session of its own, and welcomes it.
+/// Registers the device in place of its older session, and welcomes it.
 async fn enter(
     services: &Services,
     link: &mut Link,
@@ -158,7 +158,7 @@ async fn enter(
         part(services, (id, number), &user, is_glasses).await;
         return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
     }
-    // Before the welcome: who knows of the glasses may start apps on them.
+    // Before the welcome: once the glasses are known, apps may be started on them.
     if is_glasses {
         services.apps.glasses_came(&user, id, tap::glasses(hello, formats)).await;
     }
@@ -174,7 +174,7 @@ fn display_of(capabilities: &Capabilities) -> Option<DisplaySize> {
     (screen.kind != DisplayKind::None).then_some(DisplaySize { columns: screen.columns, rows: screen.rows })
 }
 
-/// What tools are told of the device.
+/// What tools are told about the device.
 fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> DeviceStatus {
     DeviceStatus {
         name: name.to_owned(),
@@ -186,7 +186,7 @@ fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> DeviceStat
     }
 }
 
-/// What the core is told of the device.
+/// What the core is told about the device.
 fn info_of(id: &str, user: &str, capabilities: &Capabilities, formats: &Agreed) -> DeviceInfo {
     DeviceInfo {
         id: id.to_owned(),
@@ -199,7 +199,7 @@ fn info_of(id: &str, user: &str, capabilities: &Capabilities, formats: &Agreed) 
     }
 }
 
-/// The settings of a conversation over a link with this heartbeat.
+/// Conversation settings for a link with this heartbeat.
 fn conversation_of(services: &Services, heartbeat_ms: u32) -> conversation::Config {
     conversation::Config {
         heartbeat_ms,
@@ -214,13 +214,13 @@ fn internal(error: impl ToString) -> (RejectCode, String) {
 
 fn refused(error: users::Error) -> (RejectCode, String) {
     match error {
-        // In a moment it may.
+        // A retry may succeed soon.
         users::Error::Crowded(_) | users::Error::Store(store::Error::Erasing) => (RejectCode::Busy, error.to_string()),
         error => internal(error),
     }
 }
 
-/// The ear of a device with a microphone. `ordered`: its link loses nothing and keeps the order.
+/// The ear of a device with a microphone. `ordered`: the link is reliable and keeps the order.
 fn ear_of(
     services: &Services,
     formats: &Agreed,
@@ -244,7 +244,7 @@ fn mouth_of(services: &Services, formats: &Agreed) -> Result<Option<Mouth>, audi
     Mouth::new(codec, rate, voice, compute, services.settings.voice.speed).map(Some)
 }
 
-/// Takes a session out of its place; `false` where a newer one of the same device has it.
+/// Removes a session from its place; `false` if a newer session of the same device has it.
 pub(super) async fn part(services: &Services, (id, number): (&str, u32), user: &str, is_glasses: bool) -> bool {
     let ours = services.roster.leave(id, number);
     if ours && is_glasses {

@@ -1,4 +1,4 @@
-//! Photos in pieces, and the calls that they answer.
+//! Assembles photos from chunks, and assigns them to the calls that requested them.
 
 use std::collections::BTreeMap;
 
@@ -12,34 +12,34 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// Photos that may be under way at once.
+/// Photos that may be in transfer at once.
 const OPEN_MAX: usize = 2;
 
 /// A complete photo.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Photo {
-    /// The tool call that asked for it; 0: the wearer pressed the button.
+    /// The tool call that requested it; 0: the wearer pressed the button.
     pub(super) call: u32,
     pub(super) bytes: Vec<u8>,
     pub(super) mime: String,
 }
 
-/// Pictures of one call that go into its result: what a model is shown in one turn.
+/// Pictures of one call that go into its result: as many as a model is shown in one turn.
 const PER_CALL_MAX: usize = IMAGES_PER_TURN_MAX;
 
-/// A call that the glasses have not answered.
+/// A call that the glasses have not answered yet.
 pub(super) struct Called {
     reply: oneshot::Sender<ToolResult>,
     cancel: CancellationToken,
     turn: Option<Turn>,
     keep: bool,
     pictures: Vec<Attachment>,
-    /// Whether the glasses were told that it is not wanted any more.
+    /// Whether the glasses were informed that it is no longer wanted.
     told: bool,
 }
 
 impl Called {
-    /// A call of this turn. Where its arguments say `"keep": false`, its photos are only looked at.
+    /// A call of this turn. With `"keep": false` in its arguments, its photos are looked at but not stored.
     pub(super) fn new(
         reply: oneshot::Sender<ToolResult>,
         cancel: CancellationToken,
@@ -50,23 +50,23 @@ impl Called {
         Self { reply, cancel, turn, keep, pictures: Vec::new(), told: false }
     }
 
-    /// Whether somebody waits for the answer.
+    /// Whether the answer is still awaited.
     pub(super) fn is_wanted(&self) -> bool {
         !self.reply.is_closed()
     }
 
-    /// The turn that it belongs to.
+    /// The turn of the call.
     pub(super) fn turn(&self) -> Option<Turn> {
         self.turn
     }
 
-    /// Whether it is not wanted any more, once.
+    /// Whether it is no longer wanted; `true` only once.
     pub(super) fn take_cancelled(&mut self) -> bool {
         let cancelled = self.cancel.is_cancelled() || !self.is_wanted();
         cancelled && !std::mem::replace(&mut self.told, cancelled)
     }
 
-    /// A photo for this call. Whether it is to be kept for the wearer.
+    /// Adds a photo to this call's result. Returns whether it is to be stored for the wearer.
     pub(super) fn push(&mut self, photo: &Photo) -> bool {
         if self.pictures.len() < PER_CALL_MAX {
             self.pictures.push(Attachment::Image { mime: photo.mime.clone(), data: STANDARD.encode(&photo.bytes) });
@@ -74,18 +74,18 @@ impl Called {
         self.keep
     }
 
-    /// The glasses have answered.
+    /// Completes the call with the glasses' answer.
     pub(super) fn answer(self, result: ToolResult) {
         drop(self.reply.send(ToolResult { attachments: self.pictures, ..result }));
     }
 }
 
-/// Photos under way.
+/// Photos in transfer.
 #[derive(Default)]
 pub(super) struct Photos(BTreeMap<u32, (u16, Vec<u8>)>);
 
 impl Photos {
-    /// Takes a piece; the photo when it was the last one.
+    /// Takes a chunk; returns the photo after the last one.
     ///
     /// # Errors
     /// A piece is missing, or the photo is too large; it is dropped.

@@ -1,6 +1,6 @@
-//! What the first request with a list of tools would otherwise wait for, done ahead: declarations are written, the
-//! router's index and the grammar of commands are made, as soon as glasses are there and whenever tools change. A turn
-//! that comes before that waits here for a little while, and its device's task for nothing.
+//! Prepares tool lists ahead of the first request that uses them: serialises declarations, builds the router's index
+//! and the grammar of commands, when glasses connect and whenever tools change. A turn that comes earlier waits here
+//! for a bounded time; the device's task never waits.
 
 use std::{
     collections::BTreeSet,
@@ -24,20 +24,20 @@ use crate::{
     runtime::compute::{Compute, Urgency},
 };
 
-/// Glasses that may wait to be prepared for: more than may be in a session. The turn does what is dropped.
+/// Glasses that may wait to be prepared for: more than may be in a session. Dropped work is done by the turn itself.
 const WAITING_MAX: usize = 16_384;
 /// Turns that may wait for their tools at once.
 const TURNS_WAITING_MAX: usize = 64;
-/// How long a turn waits for that, in milliseconds: some ten times as long as thousands of tools take.
+/// How long a turn waits for its tools, in milliseconds: about ten times what thousands of tools take.
 const READY_MS_MAX: u64 = 500;
 
-/// Prepares the models for the tools of all that are connected, on a thread of its own.
+/// Prepares the models for the tools of all connected devices, on its own thread.
 #[derive(Clone)]
 pub struct Preparer {
     offered: Arc<Offered>,
     models: ModelChain,
     roster: Arc<Roster>,
-    /// Of users without glasses.
+    /// Language of users without glasses.
     language: String,
     compute: Compute,
     turns: Arc<Semaphore>,
@@ -46,7 +46,7 @@ pub struct Preparer {
 
 /// The tools that a user is offered on a device.
 type Offered = dyn Fn(&str, &str) -> Tools + Send + Sync;
-/// Whose tools: user, device and language.
+/// The owner of a tool list: user, device and language.
 type Whose = (String, String, String);
 
 #[derive(Default)]
@@ -54,17 +54,17 @@ struct State {
     waiting: BTreeSet<Whose>,
     /// Whether a job is queued or runs.
     at_work: bool,
-    /// Lists that were prepared since there was nothing to do: most glasses have the same.
+    /// Lists prepared since the queue was last empty: most glasses have the same.
     done: Vec<(Tools, String)>,
-    /// Whether all glasses are to be told when nothing waits any more.
+    /// Whether all glasses are to be notified when the queue is empty.
     tell: bool,
 }
 
 impl Preparer {
-    /// Starts the thread. `language` is that of users without glasses.
+    /// Starts the thread. `language`: for users without glasses.
     ///
     /// # Errors
-    /// The system gives none.
+    /// The system cannot start a thread.
     pub fn start(
         executor: Executor,
         models: ModelChain,
@@ -76,22 +76,23 @@ impl Preparer {
     }
 
     fn with(offered: Arc<Offered>, models: ModelChain, roster: Arc<Roster>, language: String) -> std::io::Result<Self> {
-        // One place more than turns have is for the job that goes through all glasses.
+        // One place more than turns have, for the job that goes through all glasses.
         let compute = Compute::start("prepare", 1, TURNS_WAITING_MAX + 1)?;
         let turns = Arc::new(Semaphore::new(TURNS_WAITING_MAX));
         Ok(Self { offered, models, roster, language, compute, turns, state: Arc::default() })
     }
 
-    /// The tools of everybody may have changed. With `tell`, all glasses are told that they are to count at once, as soon
-    /// as they can.
+    /// Prepares again for all devices, since any user's tools may have changed. With `tell`, all glasses are notified
+    /// as soon as possible that the new tools apply at once.
     pub fn prepare_all(&self, tell: bool) {
         let present = self.roster.all().into_iter().map(|(device, present)| (present.user, device, present.language));
-        // Also for whoever comes next: what is built in and what servers offer is the same for all.
+        // Also for users who connect next: built-in tools and those of servers are the same for all.
         let nobody = (String::new(), String::new(), self.language.clone());
         self.queue(present.chain([nobody]), tell);
     }
 
-    /// Prepares for the tools that there are, again whenever they change. With `at_once`, all glasses are told of a change.
+    /// Prepares for the present tools, and again whenever they change. With `at_once`, all glasses are notified of a
+    /// change.
     pub async fn keep_up(
         self,
         registry: Arc<Registry>,
@@ -111,7 +112,7 @@ impl Preparer {
         }
     }
 
-    /// Queues the tools that this device is offered by then; once, however often it is called meanwhile.
+    /// Queues the tools that this device is offered at the time the job runs. Repeated calls until then queue it once.
     pub fn prepare(&self, user: &str, device: &str, language: &str) {
         self.queue([(user.to_owned(), device.to_owned(), language.to_owned())], false);
     }
@@ -127,13 +128,13 @@ impl Preparer {
         }
     }
 
-    /// One list at a time, so that a turn that waits comes in between.
+    /// One list per job, so that a waiting turn can run in between.
     fn go_on(&self) {
         let this = self.clone();
         let job = move || {
             let next = this.state().waiting.pop_first();
             if let Some((user, device, language)) = next {
-                // Whatever changes from now on is queued anew.
+                // Changes from now on are queued again.
                 this.prepare_list(&(this.offered)(&user, &device), language);
             }
             let tell = {
@@ -168,7 +169,7 @@ impl Preparer {
         tracing::debug!(tools = tools.len(), "models are prepared for these tools");
     }
 
-    /// Waits until these models have what they need of the tools; `false` where that takes too long.
+    /// Waits until these models are prepared for the tools; `false` on timeout.
     pub async fn ready(&self, models: ModelChain, tools: Tools, language: String) -> bool {
         self.ready_within(Duration::from_millis(READY_MS_MAX), models, tools, language).await
     }
@@ -182,7 +183,7 @@ impl Preparer {
             let _place = place;
             let missing = models.iter().filter(|model| !model.is_ready(&tools, &language));
             missing.for_each(|model| model.prepare(&tools, &language));
-            // Whoever asked may have gone on without it.
+            // The caller may have timed out.
             let _gone = sender.send(());
         };
         if self.compute.submit(Urgency::Now, job).is_err() {
@@ -196,7 +197,7 @@ impl Preparer {
     }
 }
 
-/// Whether all of these models have what they need of the tools.
+/// Whether all of these models are prepared for the tools.
 pub(crate) fn are_ready<'a>(
     models: impl IntoIterator<Item = &'a Arc<dyn ChatModel>>,
     tools: &Tools,
@@ -223,7 +224,7 @@ mod tests {
         transport::Transport,
     };
 
-    /// Is ready for lists of as many tools as it was prepared for; tells of each, and goes on when it is told so.
+    /// Is ready for lists of as many tools as it was prepared for; reports each one, and continues on a signal.
     struct Slow {
         begun: sync::SyncSender<usize>,
         go_on: Mutex<sync::Receiver<()>>,
@@ -238,7 +239,7 @@ mod tests {
 
         fn prepare(&self, tools: &Tools, _language: &str) {
             self.begun.send(tools.len()).unwrap();
-            // A test that has ended says no more.
+            // A test that has ended sends nothing more.
             let _ended = self.go_on.lock().unwrap().recv();
             self.known.lock().unwrap().insert(tools.len());
         }
@@ -261,7 +262,7 @@ mod tests {
         (0..count).map(|_| Arc::new(ToolSpec::default())).collect()
     }
 
-    /// Three pairs of glasses. All have the same list but that of the user who has a tool more.
+    /// Three pairs of glasses. All have the same list except that of the user with one tool more.
     fn house() -> House {
         let (roster, mut messages) = (Arc::new(Roster::default()), Vec::new());
         for (device, user) in [("d1", "ann"), ("d2", "bob"), ("d3", "more")] {
@@ -287,7 +288,7 @@ mod tests {
         let mut house = house();
         house.preparer.prepare_all(true);
         assert_eq!(house.begun.recv(), Ok(2));
-        // More often while one is under way changes nothing.
+        // More calls while one job is running change nothing.
         house.preparer.prepare_all(false);
         house.go_on.send(()).unwrap();
         assert_eq!(house.begun.recv(), Ok(3));
@@ -307,7 +308,7 @@ mod tests {
             assert!(!are_ready(models.iter(), &tools, &language));
             house.preparer.ready_within(wait, models, tools, language)
         };
-        // Nobody lets it go on.
+        // Nothing lets it continue.
         assert!(!ready(tools(7), Duration::ZERO).await);
         house.go_on.send(()).unwrap();
         house.go_on.send(()).unwrap();

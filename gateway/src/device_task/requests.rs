@@ -23,10 +23,10 @@ use crate::{
 
 /// Events of a model that may wait for the device's task.
 const EVENTS_MAX: usize = 64;
-/// For tools that set no time of their own.
+/// Timeout in milliseconds of tools that set none.
 const TOOL_MS_DEFAULT: u64 = 30_000;
 
-/// What runs for one device.
+/// Running requests and calls of one device.
 pub(crate) struct Requests {
     user: String,
     device: String,
@@ -39,11 +39,11 @@ pub(crate) struct Requests {
     context: Arc<ContextBuilder>,
     mailbox: Mailbox,
     called: BTreeMap<String, CancellationToken>,
-    /// The last request of the turn under way.
+    /// The last request of the current turn.
     last: Option<Last>,
 }
 
-/// A request that went to a model.
+/// A request that was sent to a model.
 struct Last {
     turn: Turn,
     model: Arc<dyn ChatModel>,
@@ -51,19 +51,19 @@ struct Last {
     cancel: CancellationToken,
 }
 
-/// What a request was made with.
+/// The tools of a request, and the box's own answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Asked {
     /// The catalogue's revision.
     pub revision: u64,
-    /// Tools that there were to choose from.
+    /// Number of tools to choose from.
     pub known: u32,
-    /// What the box answers by itself; `None` where a model was asked, whose answer comes as a message.
+    /// The box's own answer; `None` if a model was asked, whose answer arrives as a message.
     pub answer: Option<Vec<ModelEvent>>,
 }
 
 impl Requests {
-    /// Nothing runs yet.
+    /// A state in which nothing runs.
     #[allow(clippy::too_many_arguments, reason = "all that a conversation works with")]
     pub(crate) fn new(
         user: String,
@@ -93,7 +93,7 @@ impl Requests {
         }
     }
 
-    /// Asks the model of this rank, with the tools of this moment.
+    /// Asks the model of this rank, with the tools available now.
     pub(crate) fn ask_model(
         &mut self,
         turn: Turn,
@@ -140,7 +140,7 @@ impl Requests {
         asked
     }
 
-    /// A request of this moment that tells nothing of the wearer, and the revision of its tools.
+    /// A request with the tools available now and without the wearer's context, and the revision of its tools.
     fn request(&self, messages: Vec<Message>, pending: Option<Pending>, scene: Scene) -> (u64, Request) {
         let (revision, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
         let request = Request {
@@ -157,7 +157,7 @@ impl Requests {
         (revision, request)
     }
 
-    /// The wearer is saying something to the assistant: the model may open a connection meanwhile.
+    /// The wearer is speaking to the assistant: the model may open a connection meanwhile.
     pub(crate) fn expect_request(&self) {
         if let Some(model) = self.models.first().cloned() {
             spawn("ahead", async move {
@@ -169,23 +169,24 @@ impl Requests {
         }
     }
 
-    /// Tells the device's task when the request has gone out.
+    /// Notifies the device's task when the request has been sent.
     fn watch(&self, turn: Turn) -> Watch {
         let mailbox = self.mailbox.clone();
         Watch::new(move |tools| {
             let sent = RequestSent { turn, at_us: clock::mono_us(), tools: count(tools) };
-            // A full box costs a line of the record, not the answer.
+            // With a full mailbox, the record loses a line; the answer is unaffected.
             drop(mailbox.try_send(DeviceMessage::RequestSent(sent)));
         })
     }
 
-    /// What a tool is called where the wearer reads of it.
+    /// A tool's title for the wearer.
     pub(crate) fn title(&self, tool: &str) -> String {
         let offered = self.executor.registry().snapshot(&self.user, &self.device);
         offered.find(tool).map_or_else(|| tools::wording::words(tool), |tool| tool.headline())
     }
 
-    /// Whether the last request would be offered other tools now. Asked again as a message, where nobody can say yet.
+    /// Whether the last request would now be offered other tools. If that is not known yet, the question returns as a
+    /// message.
     pub(crate) fn tools_have_changed(&self) -> bool {
         let (_, now) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
         let Some(last) = &self.last else {
@@ -204,8 +205,8 @@ impl Requests {
         false
     }
 
-    /// How well a text is understood as a command to a tool, by the first of the models that knows commands; `pending`:
-    /// what it may be the answer to, or go on with. `None`: the tools are too new to say, and it comes as a message.
+    /// How well a text matches a command of a tool, by the first model that knows commands; `pending`: what it may
+    /// answer or continue. `None`: the tools are too new to decide, and the result arrives as a message.
     pub(crate) fn match_command(
         &self,
         (utterance, revision): (u32, u16),
@@ -228,14 +229,14 @@ impl Requests {
         None
     }
 
-    /// Whatever the model still says in this turn is not wanted.
+    /// Discards all further output of the model in this turn.
     pub(crate) fn cancel_model(&mut self, turn: Turn) {
         if self.last.as_ref().is_some_and(|last| last.turn == turn) {
             self.forget();
         }
     }
 
-    /// Nothing of what the turn's model was told is kept.
+    /// Forgets what the turn's model was sent.
     pub(crate) fn turn_done(&mut self, turn: Turn) {
         if self.last.as_ref().is_some_and(|last| last.turn.id == turn.id) {
             self.forget();
@@ -248,13 +249,13 @@ impl Requests {
         }
     }
 
-    /// Whether a tool takes long by its own word, and asks nothing before it runs.
+    /// Whether a tool declares itself slow, and requires no confirmation before it runs.
     pub(crate) fn is_slow(&self, name: &str) -> bool {
         let tool = self.executor.registry().snapshot(&self.user, &self.device).find(name).cloned();
         tool.is_some_and(|tool| tool.spec.flags.slow && !tool.spec.flags.requires_approval)
     }
 
-    /// Runs a tool to its one result.
+    /// Runs a tool until its single result.
     pub(crate) fn run_tool(&mut self, turn: Turn, call: ToolCall) {
         let cancel = CancellationToken::new();
         self.called.retain(|_, cancel| !cancel.is_cancelled());
@@ -289,26 +290,26 @@ impl Requests {
             );
             drop(mailbox.send(DeviceMessage::Input(Input::Tool { turn, call_id, result })).await);
         });
-        // What has its result at once is no task: it would wait for its turn behind those of all other glasses.
+        // A call that completes at once is not spawned: its task would queue behind those of all other glasses.
         if (&mut calling).now_or_never().is_none() {
             spawn("tool", calling);
         }
     }
 
-    /// The turn was interrupted: stops the call where that is safe.
+    /// The turn was interrupted: stops the call if that is safe.
     pub(crate) fn cancel_tool(&mut self, call_id: &str) {
         if let Some(cancel) = self.called.get(call_id) {
             cancel.cancel();
         }
     }
 
-    /// A call came to its result.
+    /// Removes a call that has its result.
     pub(crate) fn tool_done(&mut self, call_id: &str) {
         self.called.remove(call_id);
     }
 }
 
-/// What the box answers by itself as soon as it has all that it needs of the tools; whether it does.
+/// Sends the box's own answer as soon as the tools are prepared; returns whether there is one.
 async fn answered_late(
     preparer: &Preparer,
     model: &Arc<dyn ChatModel>,
@@ -322,12 +323,12 @@ async fn answered_late(
     let Some(events) = model.answer_on_box(request) else {
         return false;
     };
-    // Where the device has gone, nobody waits for it.
+    // If the device is gone, the answer is not needed.
     drop(mailbox.send(DeviceMessage::Input(Input::AnsweredOnBox { turn, events })).await);
     true
 }
 
-/// What the core is told; `found` is `None` where no model knows commands.
+/// The input for the core; `found` is `None` if no model knows commands.
 fn command_matched(utterance: u32, revision: u16, found: Option<Matched>) -> Input {
     let (matched, vocabulary) = found.map(|Matched { matched, vocabulary }| (matched, vocabulary)).unzip();
     Input::CommandMatched { utterance, revision, matched: matched.unwrap_or(CommandMatch::None), vocabulary }

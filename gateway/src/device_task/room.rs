@@ -1,10 +1,10 @@
-//! What fits a frame that the device can receive.
+//! Fits texts into frames that the device can receive.
 
 use device_protocol::{Layout, down as message, limits, up::Capabilities};
 
 use crate::text::crop;
 
-/// Bytes of a frame beside its long texts: header, stamp, numbers and lengths of the message that has most of them.
+/// Bytes of a frame other than its long texts: header, stamp, numbers and lengths of the message that has most of them.
 const BESIDES_BYTES: usize = 96;
 
 /// Bytes of the long texts of one frame.
@@ -12,7 +12,7 @@ const BESIDES_BYTES: usize = 96;
 pub(super) struct Room(usize);
 
 impl Room {
-    /// As the device announces it.
+    /// From the device's announced frame size.
     pub(super) fn of(capabilities: &Capabilities) -> Self {
         let frame = match usize::try_from(capabilities.frame_bytes_max).unwrap_or(usize::MAX) {
             0 => limits::FRAME_BYTES_MAX,
@@ -21,17 +21,17 @@ impl Room {
         Self(frame - BESIDES_BYTES)
     }
 
-    /// The longest start of a text that may have at most `bytes_max`, beside so many bytes of other texts.
+    /// The longest prefix of a text of at most `bytes_max`, next to `besides` bytes of other texts.
     pub(super) fn crop(self, text: &str, bytes_max: usize, besides: usize) -> &str {
         crop(text, bytes_max.min(self.0.saturating_sub(besides)))
     }
 
-    /// Whether texts of so many bytes fit.
+    /// Whether texts of this many bytes fit.
     pub(super) fn holds(self, bytes: usize) -> bool {
         bytes <= self.0
     }
 
-    /// A display that fits: a picture gives way to its words, and long words are cut.
+    /// A display that fits: a picture is replaced by its words, and long words are cut.
     pub(super) fn fit<'a>(self, display: message::Display<'a>) -> message::Display<'a> {
         let message::Display { mut content, mut bitmap, .. } = display;
         if bitmap.is_some_and(|picture| !self.holds(picture.pixels.len() + content.first.len())) {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is to be said and shown, the frame is not larger than announced; what fits is left as it is.
+        /// For any speech and display, the frame is not larger than announced; what fits is left unchanged.
         #[test]
         fn no_frame_is_larger_than_the_device_can_receive(
             frame in prop_oneof![Just(0u32), Just(1), 2_048u32..70_000],

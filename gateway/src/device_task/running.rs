@@ -1,4 +1,4 @@
-//! A session's loop: what happens to it from outside, and what is due.
+//! A session's loop: external events, and timers that are due.
 
 use bytes::Bytes;
 use device_protocol::GoodbyeReason;
@@ -18,7 +18,7 @@ impl Session {
     pub(super) async fn run(mut self, link: &mut Link) -> End {
         let mut running = Running { session: &mut self, link };
         let end = drive(&mut running).await;
-        // No session is resumed yet: what is under way ends now, with what was heard of it.
+        // Sessions are not resumed yet: what is in progress ends now, with what was heard of it.
         running.session.input(Input::LinkLost);
         running.session.input(Input::Shutdown);
         settle(&mut running);
@@ -33,12 +33,12 @@ struct Running<'a> {
     link: &'a mut Link,
 }
 
-/// What happens to a session from outside.
+/// An external event of a session.
 #[allow(clippy::large_enum_variant, reason = "one at a time, taken apart where it is made")]
 enum Event {
     Message(Option<DeviceMessage>),
     Frame(Result<Option<Bytes>, LinkError>),
-    /// Everything of the user is being erased.
+    /// All data of the user is being erased.
     Erasing,
 }
 
@@ -59,7 +59,7 @@ impl Shell for Running<'_> {
         tokio::select! {
             biased;
             message = self.session.messages.recv() => Event::Message(message),
-            // Whoever was too busy for the goodbye goes now.
+            // A session that was too busy for the goodbye ends here.
             () = self.session.lease.ended() => Event::Erasing,
             frame = self.link.up.recv() => Event::Frame(frame),
         }

@@ -1,4 +1,4 @@
-//! What the sessions of devices work with.
+//! What the sessions of devices share.
 
 use std::sync::{
     Arc,
@@ -25,41 +25,41 @@ use crate::{
     users::Users,
 };
 
-/// Everything that sessions share. One per process.
+/// Shared state of all sessions. One per process.
 pub struct Services {
-    /// What they are run with.
+    /// Settings of sessions.
     pub settings: SessionSettings,
-    /// What outlives the process.
+    /// Persistent data.
     pub store: Store,
-    /// Who may come in.
+    /// Admission of connections.
     pub admission: Admission,
     /// Recognition and synthesis.
     pub engines: Engines,
-    /// Who is connected.
+    /// Connected devices.
     pub roster: Arc<Roster>,
     /// The users' tasks.
     pub users: Arc<Users>,
-    /// Mini-apps that run.
+    /// Running mini-apps.
     pub apps: Arc<Host>,
     /// Open questions to wearers.
     pub approvals: Arc<ApprovalBroker>,
-    /// What users have chosen between tools.
+    /// Users' choices between tools.
     pub preferences: Arc<Preferences>,
-    /// What is going on around a user's words.
+    /// The situation around a user's words.
     pub scenes: Scenes,
     /// The catalogue of tools.
     pub registry: Arc<Registry>,
     /// Runs tools.
     pub executor: Executor,
-    /// Who answers, best first.
+    /// The models that answer, best first.
     pub models: ModelChain,
     /// Prepares models for tools.
     pub preparer: Preparer,
-    /// What models are told of wearers.
+    /// Builds the context about wearers for models.
     pub context: Arc<ContextBuilder>,
     /// Finished turns.
     pub turns: Arc<Turns>,
-    /// Utterances that were never understood.
+    /// Utterances that were not understood.
     pub losses: Arc<Losses>,
 }
 
@@ -69,19 +69,19 @@ pub struct Admission {
     pub key: GatewayKey,
     /// Pairings under way.
     pub pairings: Arc<Pairings>,
-    /// Connections that may be on their way into a session at once.
+    /// Connections that may be in admission at once.
     pub joining: Semaphore,
-    /// Connections that are open: whoever stops the gateway waits for them.
+    /// Open connections; stopping the gateway waits for them.
     pub open: TaskTracker,
     /// Set when the gateway stops.
     pub stop: CancellationToken,
-    /// Lines of the log about those who were turned away.
+    /// Limits log lines about rejected connections.
     pub turned_away: Sparse,
     sessions: AtomicU32,
 }
 
 impl Admission {
-    /// Nobody has come yet. Half of all connections may be joining at once.
+    /// Initial state. Half of all connections may be in admission at once.
     pub fn new(key: GatewayKey, connections_max: usize, stop: CancellationToken) -> Self {
         Self {
             key,
@@ -100,14 +100,14 @@ impl Admission {
     }
 }
 
-/// Loaded models of hearing and speaking, and the threads that run them.
+/// Loaded speech models, and the threads that run them.
 #[derive(Clone)]
 pub struct Engines {
     /// Recognition.
     pub asr: Arc<Scheduler>,
     /// Voice activity.
     pub silero: Arc<silero::Model>,
-    /// Judges whether a pause is the end; absent when that is off.
+    /// Decides whether a pause ends the turn; `None` if switched off.
     pub judge: Option<PauseJudge>,
     /// Synthesis.
     pub voice: Arc<Voice>,

@@ -35,10 +35,10 @@ use crate::{
     users::UserMessage,
 };
 
-/// Why a session ends, with words for people; `None`: the device said goodbye or vanished.
+/// Why a session ends, with a text for people; `None`: the device said goodbye or vanished.
 pub(super) type End = Option<(GoodbyeReason, String)>;
 
-/// What is being said, as the glasses know it.
+/// The current speech, as the glasses know it.
 #[derive(Clone, Copy)]
 pub(super) struct Speech {
     pub(super) number: u32,
@@ -52,18 +52,18 @@ pub(super) struct Asked {
     pub(super) turn: Option<Turn>,
 }
 
-/// Everything of one device's session.
+/// State of one device's session.
 pub(super) struct Session {
     pub(super) services: Arc<Services>,
     pub(super) id: String,
     pub(super) number: u32,
     pub(super) user: mpsc::Sender<UserMessage>,
     pub(super) user_name: String,
-    /// Ends where everything of the user is erased.
+    /// Ends when all data of the user is erased.
     pub(super) lease: SessionLease,
     pub(super) transport: Transport,
     pub(super) driver: Driver<Conversation>,
-    /// When something last arrived, unless the core was told.
+    /// When something last arrived, unless already reported to the core.
     pub(super) heard_us: Option<u64>,
     pub(super) ear: Option<Ear>,
     pub(super) mouth: Option<Mouth>,
@@ -71,33 +71,33 @@ pub(super) struct Session {
     pub(super) requests: Requests,
     pub(super) mailbox: Mailbox,
     pub(super) status: Arc<Mutex<DeviceStatus>>,
-    /// Calls that the glasses have not answered, by their numbers.
+    /// Calls that the glasses have not answered, by number.
     pub(super) calls: BTreeMap<u32, Called>,
-    /// Numbers of the calls that run, by their ids.
+    /// Numbers of running calls, by id.
     pub(super) numbers: BTreeMap<String, u32>,
-    /// The number that was given last.
+    /// The last number assigned.
     pub(super) numbered: u32,
-    /// Where failures of tools are told with their reasons.
+    /// Where failures of tools are reported with their reasons.
     pub(super) failures: Option<mpsc::Sender<ToolFailure>>,
     /// Queue wait and duration of the last decode that was not a partial.
     pub(super) last_decode: Option<(u64, u64)>,
     pub(super) photos: Photos,
-    /// What apps hear.
+    /// What apps receive.
     pub(super) tap: Tap,
     pub(super) records: BTreeMap<u32, TurnRecord>,
-    /// The turn that is being answered.
+    /// The turn being answered.
     pub(super) turn: Option<Turn>,
-    /// What was begun to be said last.
+    /// The speech that was started last.
     pub(super) speech: Option<Speech>,
-    /// The question that was put last.
+    /// The question that was asked last.
     pub(super) asked: Option<Asked>,
     pub(super) control_received: u32,
     pub(super) window: Window,
-    /// Whether the device was told that sound is passed over.
+    /// Whether the device was informed that its sound is ignored.
     pub(super) told_of_sound: bool,
-    /// What fits its frames.
+    /// Limits of its frames.
     pub(super) room: Room,
-    /// The device's last heartbeat: its clock and ours.
+    /// The device's last heartbeat: its clock and the gateway's.
     pub(super) heartbeat: Option<(u64, u64)>,
     pub(super) meter: Meter,
     pub(super) end: Option<End>,
@@ -105,7 +105,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Hands what the ear noticed to the core.
+    /// Passes the ear's events to the core.
     pub(super) fn take_facts(&mut self) {
         if let Some(ear) = &mut self.ear {
             self.tap.sound(ear);
@@ -119,25 +119,25 @@ impl Session {
         }
     }
 
-    /// Tells the core; it is handled when all that came before has been carried out.
+    /// Queues an input for the core; it is handled after all earlier outputs have been carried out.
     pub(super) fn input(&mut self, input: Input) {
         self.driver.push(input);
     }
 
-    /// Tells why a call failed, where somebody wants to know.
+    /// Reports why a call failed, if a receiver is set.
     pub(super) fn tell_failure(&self, call_id: &str, result: &ToolResult) {
         let (Some(failures), Some(call), Some(error)) =
             (&self.failures, self.numbers.get(call_id).copied(), &result.error)
         else {
             return;
         };
-        // One that does not fit is told without its reason.
+        // If the channel is full, the failure is reported without its reason.
         drop(failures.try_send(ToolFailure { call, why: error.message.clone() }));
     }
 
     pub(super) fn tell_user(&mut self, input: UserInput) {
         if self.user.try_send(UserMessage::Input(input)).is_err() {
-            // The user's task answers each message in microseconds: a full box means that it is gone.
+            // The user's task answers each message in microseconds: a full mailbox means that it is gone.
             self.end.get_or_insert_with(|| Some((GoodbyeReason::Internal, "the user's task is gone".to_owned())));
         }
     }
@@ -156,13 +156,13 @@ impl Session {
         }
     }
 
-    /// Sends a message that belongs to this turn, or to none.
+    /// Sends a message of this turn, or of none.
     pub(super) fn send(&self, down: &mut Sender, turn: Option<Turn>, message: Down<'_>) -> Result<u32, LinkError> {
         down.send(turn_on_wire(turn), clock::mono_us(), message)
     }
 }
 
-/// What a broken link means for the session.
+/// The end that a link error causes.
 pub(super) fn end_of(error: &LinkError) -> End {
     let reason = match error {
         LinkError::Transport(_) => return None,
@@ -173,7 +173,7 @@ pub(super) fn end_of(error: &LinkError) -> End {
     Some((reason, error.to_string()))
 }
 
-/// A turn as frames carry it: 0 stands for none.
+/// A turn's number in frames: 0 stands for none.
 pub(super) fn turn_on_wire(turn: Option<Turn>) -> u32 {
     turn.map_or(0, |turn| turn.id)
 }

@@ -1,4 +1,4 @@
-//! The sections `[assistant]` and `[display]`, and what a session is run with.
+//! The sections `[assistant]` and `[display]`, and the settings of a session.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -15,25 +15,25 @@ use crate::{
     speech::settings::Voice,
 };
 
-/// What a model is told where the operator says nothing: its answer is heard and read in passing.
+/// Default instructions for the model: its answer is heard and read in passing.
 const INSTRUCTIONS: &str = "You are the assistant in a pair of smart glasses. The wearer hears your answer and sees it \
     on a small display. Answer in one or two short sentences of plain spoken language: no lists, no markdown, no emoji. \
     Use tools where they help. If a tool fails, say so in a few words and offer another way. Do not repeat what a tool \
     has shown. Say nothing about the wearer that was not asked for.";
 
-/// Characters of a personality: it is in every request.
+/// Longest personality in characters: it is part of every request.
 const PERSONALITY_CHARS_MAX: usize = 2_000;
 
-/// What sessions of devices are run with.
+/// Settings of device sessions.
 #[derive(Clone, Debug)]
 pub struct SessionSettings {
-    /// Name that devices are shown.
+    /// The gateway's name as shown to devices.
     pub gateway_name: String,
-    /// BCP 47 tag for devices that name none.
+    /// BCP 47 tag for devices that send none.
     pub language: String,
-    /// Where photos are kept.
+    /// Folder for photos.
     pub data_dir: PathBuf,
-    /// How many sessions there may be, and what each may take.
+    /// Number of sessions, and limits of each.
     pub limits: Limits,
     /// How the assistant speaks.
     pub voice: Voice,
@@ -41,7 +41,7 @@ pub struct SessionSettings {
     pub conversation: conversation::Config,
 }
 
-/// Checks the name that devices are shown.
+/// Checks the name shown to devices.
 pub(crate) fn check_name(problems: &mut Problems<'_>, name: &Spanned<String>) {
     let given = name.get_ref();
     let bytes_max = device_protocol::limits::NAME_BYTES_MAX;
@@ -50,7 +50,7 @@ pub(crate) fn check_name(problems: &mut Problems<'_>, name: &Spanned<String>) {
     }
 }
 
-/// Checks the language of devices that name none.
+/// Checks the language for devices that send none.
 pub(crate) fn check_language(problems: &mut Problems<'_>, language: &Spanned<String>) {
     let given = language.get_ref();
     let is_tag = given
@@ -61,12 +61,12 @@ pub(crate) fn check_language(problems: &mut Problems<'_>, language: &Spanned<Str
     }
 }
 
-/// `[assistant]`, as it is written.
+/// `[assistant]` as configured.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawAssistant {
     instructions: String,
-    /// Whether the box answers where no model does: a matter of the models.
+    /// Whether the box answers when no model does. Part of the models' settings.
     pub(crate) offline_fallback: bool,
     apply_tools_now: bool,
     place: String,
@@ -87,18 +87,18 @@ impl Default for RawAssistant {
     }
 }
 
-/// How the assistant behaves, beside what the core is told of it.
+/// The assistant's behaviour, apart from what the core's settings contain.
 #[derive(Clone, Debug)]
 pub struct Assistant {
-    /// Whether a turn begins anew when its tools change.
+    /// Whether a turn restarts when its tools change.
     pub apply_tools_now: bool,
     /// How it speaks, by parts of models' names; `default` for all others.
     pub personality: BTreeMap<String, String>,
 }
 
 impl RawAssistant {
-    /// Checks the section; what the core is to know of it goes into its settings. `conversation` knows by now whether a
-    /// model answers what is no command.
+    /// Checks the section; the core's part goes into `conversation`, which must already contain whether a model answers
+    /// what is no command.
     pub(crate) fn check(
         self,
         problems: &mut Problems<'_>,
@@ -122,7 +122,7 @@ impl RawAssistant {
     }
 }
 
-/// `[display]`, as it is written.
+/// `[display]` as configured.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawDisplay {
@@ -156,7 +156,7 @@ impl Default for RawDisplay {
 }
 
 impl RawDisplay {
-    /// Checks the section, all of which is the core's.
+    /// Checks the section, all of which belongs to the core.
     pub(crate) fn check(&self, problems: &mut Problems<'_>, conversation: &mut conversation::Config) {
         conversation.display = DisplayConfig {
             app_interval_ms: problems.between(&self.app_interval_ms, "display.app_interval_ms", 0..=10_000),

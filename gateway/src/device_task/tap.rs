@@ -1,4 +1,4 @@
-//! What a device tells mini-apps. Each call costs one look while no app listens.
+//! Passes a device's data to mini-apps. Each call is a single check while no app listens.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,21 +19,21 @@ use crate::{
     speech::ear::Ear,
 };
 
-/// Utterances whose times are known at once: one is open, a few await their last words.
+/// Utterances whose times are kept at once: one is open, a few wait for their final words.
 const UTTERANCES_MAX: usize = 8;
 
-/// What apps hear of one device.
+/// What apps receive from one device.
 pub(super) struct Tap {
     feed: Arc<Feed>,
     model: Arc<str>,
     tapped: bool,
-    /// Whether an app gets words, as the core was told last.
+    /// Whether an app gets words, as last reported to the core.
     followed: bool,
-    /// Begin and latest end of utterances, in milliseconds on the gateway's clock.
+    /// Start and latest end of utterances, in milliseconds on the gateway's clock.
     times: BTreeMap<u32, (u64, u64)>,
 }
 
-/// What apps are told of these glasses.
+/// What apps are told about these glasses.
 pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses {
     let has = &hello.capabilities;
     let screen = &has.display;
@@ -56,7 +56,7 @@ impl Tap {
         Self { feed, model: model.into(), tapped: false, followed: false, times: BTreeMap::new() }
     }
 
-    /// Sound, as it was heard.
+    /// Passes on sound as it was heard.
     pub(super) fn sound(&mut self, ear: &mut Ear) {
         let wanted = self.feed.wants_audio();
         if wanted != self.tapped {
@@ -73,7 +73,7 @@ impl Tap {
         }
     }
 
-    /// Whether an app gets words, where that has changed since it was last asked.
+    /// Whether an app gets words, if that has changed since the last call.
     pub(super) fn newly_followed(&mut self) -> Option<bool> {
         let wanted = self.feed.wants_words();
         (std::mem::replace(&mut self.followed, wanted) != wanted).then_some(wanted)
@@ -100,7 +100,7 @@ impl Tap {
         }
     }
 
-    /// Words of an utterance, whoever they were meant for.
+    /// Passes on words of an utterance, whether or not they were meant for the assistant.
     pub(super) fn words(&mut self, utterance: u32, text: &str, last: bool) {
         let now_ms = clock::mono_us() / 1_000;
         let (start_ms, end_ms) = self.times.get(&utterance).copied().unwrap_or((now_ms, now_ms));
@@ -137,7 +137,7 @@ impl Tap {
         self.feed.tell(|| Event::Button { id, long });
     }
 
-    /// Gives the gesture back.
+    /// Passes on the gesture, and returns it.
     pub(super) fn touch(&self, gesture: Gesture) -> Gesture {
         let name = match gesture {
             Gesture::Tap => "single_tap",

@@ -1,4 +1,4 @@
-//! Frames from the device.
+//! Handles frames from the device.
 
 use std::sync::PoisonError;
 
@@ -24,7 +24,7 @@ use super::{
 use crate::{clock, mailbox::DeviceMessage, runtime::compute::Urgency, text::crop, transport::Sender};
 
 impl Session {
-    /// Takes one envelope in.
+    /// Handles one envelope.
     pub(super) fn frame(&mut self, bytes: &[u8], down: &mut Sender) {
         let now_us = clock::mono_us();
         if let Err(error) = self.meter.count(bytes.len(), now_us) {
@@ -49,7 +49,7 @@ impl Session {
         self.end.get_or_insert(Some((reason, text)));
     }
 
-    /// Control frames come once each and in order; a repeated one is dropped.
+    /// Control frames must arrive once each and in order; a repeated one is dropped.
     fn in_sequence(&mut self, stamp: &Stamp, class: Class) -> bool {
         if class != Class::Control {
             return true;
@@ -69,7 +69,7 @@ impl Session {
     }
 
     fn message(&mut self, stamp: Stamp, message: Up<'_>, now_us: u64, down: &mut Sender) {
-        // Everything that arrives says that the device is alive.
+        // Every frame shows that the device is alive.
         self.heard_us = Some(now_us);
         match message {
             Up::Audio(packet) => self.audio(stamp, &packet, now_us, down),
@@ -85,7 +85,8 @@ impl Session {
                 self.tap.head(&head);
                 self.input(Input::Look { up: head.posture == Posture::Up });
             }
-            // Told with our own next one, and never answered by one: two sides that did would not come to an end.
+            // Reported with the gateway's next heartbeat, and never answered by one: two sides that did so would not
+            // stop.
             Up::Heartbeat(_) => self.heartbeat = Some((stamp.time_us, now_us)),
             Up::Played(played) => {
                 let stopped = played.state == PlayState::Stopped;
@@ -152,7 +153,7 @@ impl Session {
         }
     }
 
-    /// What the model may be told of the glasses.
+    /// Updates what the model may be told about the glasses.
     fn tell_status(&mut self) {
         let status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         let facts = DeviceFacts {
@@ -195,7 +196,7 @@ impl Session {
         self.take_facts();
     }
 
-    /// Tells the device, for its log, what was not taken as it was sent.
+    /// Reports to the device, for its log, what was not accepted as sent.
     fn warn(&mut self, code: WarningCode, name: &str, text: &str, down: &mut Sender) {
         let name = crop(name, limits::NAME_BYTES_MAX);
         let warning = message::Warning { code, name, message: crop(text, limits::LABEL_BYTES_MAX) };
@@ -277,7 +278,7 @@ impl Session {
         tracing::info!(device = self.id, bytes = photo.bytes.len(), "photo received");
         let wanted_by_call = self.calls.get_mut(&photo.call).is_none_or(|called| called.push(&photo));
         let wanted_by_app = self.services.apps.photos.offer(&self.id, &photo.mime, &photo.bytes);
-        // Nothing of a user who is being erased is written.
+        // No data of a user who is being erased is written.
         let Some(lease) = self.lease.enter().filter(|_| wanted_by_call && wanted_by_app) else { return };
         let services = self.services.clone();
         let user = self.user_name.clone();
@@ -294,7 +295,7 @@ impl Session {
         }
     }
 
-    /// A message from beside the task.
+    /// Handles a message from outside the task.
     pub(super) fn handle_message(&mut self, message: DeviceMessage, down: &mut Sender) {
         match message {
             DeviceMessage::Input(input) => {
@@ -305,7 +306,7 @@ impl Session {
                 self.input(input);
             }
             DeviceMessage::RequestSent(sent) => {
-                // One that is told when its turn has ended has no record any more.
+                // If it arrives after the end of its turn, the record is gone.
                 if let Some(record) = self.records.get_mut(&sent.turn.id) {
                     record.sent(&sent);
                 }

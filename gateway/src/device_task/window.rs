@@ -1,18 +1,18 @@
-//! Which sequences of sound are taken: the window of RFC 3550, appendix A.1.
+//! Acceptance window for sound sequences: RFC 3550, appendix A.1.
 
 use device_protocol::limits::AUDIO_AHEAD_MAX;
 
-/// Sequences that came.
+/// Accepted sequences.
 #[derive(Default)]
 pub(super) struct Window {
     highest: u32,
-    /// What would follow a packet that was too far ahead.
+    /// The successor of a packet that was too far ahead.
     expected: Option<u32>,
 }
 
 impl Window {
-    /// Whether this packet is taken. One that is far ahead of all others is not, or everything that follows it would
-    /// be too late; if the next one goes on from it, the device is really there.
+    /// Whether this packet is accepted. One that is far ahead of all others is not, or all later packets would be too
+    /// late. If the next one follows it directly, the device really is at that position.
     pub(super) fn takes(&mut self, sequence: u32) -> bool {
         let far = sequence.saturating_sub(self.highest) > AUDIO_AHEAD_MAX;
         if far && self.expected.replace(sequence.saturating_add(1)) != Some(sequence) {

@@ -1,4 +1,4 @@
-//! Connections: how they are accepted, told apart by their first byte, and served by hyper.
+//! Accepts connections, distinguishes them by their first byte, and serves them with hyper.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -34,12 +34,12 @@ use crate::{
     },
 };
 
-/// First byte of a TLS record that carries a handshake.
+/// First byte of a TLS handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
-/// Bytes of a request's head, and of what is read ahead of its body.
+/// Longest request head in bytes, and read-ahead of its body.
 const BUFFER_BYTES_MAX: usize = 16 * 1024;
 
-/// What connections of the TCP port are served with. A clone is cheap.
+/// What serves connections of the TCP port. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Web {
     acceptor: TlsAcceptor,
@@ -48,7 +48,7 @@ pub(super) struct Web {
     plain_everywhere: bool,
     places: Arc<Places>,
     router: Router,
-    /// For who comes without encryption from another machine.
+    /// For unencrypted connections from other machines.
     refusal: Router,
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn tcp(listener: TcpListener, web: Web, stop: CancellationToken
         let (stream, peer) = match accepted {
             Ok((stream, peer)) => (stream, canonical(peer)),
             Err(error) => {
-                // Out of file descriptors, most likely: wait for some to come free.
+                // Most likely out of file descriptors: wait for some to be closed.
                 tracing::warn!(%error, "accepting a connection failed");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -107,7 +107,7 @@ pub(super) async fn tcp(listener: TcpListener, web: Web, stop: CancellationToken
     }
 }
 
-/// What a peer says first; it stays there to be read.
+/// The peer's first byte, which is not consumed.
 async fn first_byte(stream: &TcpStream) -> Result<u8> {
     stream.set_nodelay(true)?;
     let mut first = [0];
@@ -116,14 +116,14 @@ async fn first_byte(stream: &TcpStream) -> Result<u8> {
     Ok(first[0])
 }
 
-/// What somebody reads who came without encryption from another machine.
+/// The answer to an unencrypted connection from another machine.
 async fn refuse_plain() -> ([(HeaderName, &'static str); 1], Text) {
     let told = "this gateway takes encrypted connections only from other machines: https:// in place of http://, wss:// in \
                 place of ws://; whoever runs it can set `listen.plain = true`\n";
     ([(header::CONNECTION, "close")], (StatusCode::FORBIDDEN, told))
 }
 
-/// Answers the requests of a connection, and lets them upgrade it.
+/// Serves the requests of a connection, with upgrades.
 async fn serve_http<S>(stream: S, peer: Peer, router: Router) -> Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -158,7 +158,7 @@ pub(super) async fn quic(
                 None => break,
             },
         };
-        // An address that has not shown that it can receive gets a retry first: no amplification.
+        // An address that is not validated gets a retry first: no amplification.
         if !incoming.remote_address_validated()
             && endpoint.open_connections() > services.settings.limits.connections_max / 2
         {

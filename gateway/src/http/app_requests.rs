@@ -1,4 +1,4 @@
-//! What mini-apps ask over HTTP, as in docs/apps-host.md: simple storage, settings, permissions.
+//! HTTP requests of mini-apps, as in docs/apps-host.md: simple storage, settings, permissions.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -17,19 +17,19 @@ use tokio::time::timeout;
 use super::reply;
 use crate::apps::{self, APP_SOCKET_PATH, host::Host, storage::Refusal};
 
-/// Bytes of a request's body: all that an app may keep, and its JSON.
+/// Longest request body in bytes: all that an app may store, and its JSON.
 const BODY_BYTES_MAX: usize = 1_100_000;
 /// How long a body may take.
 const BODY_MS_MAX: u64 = 5_000;
 
-/// With a user and, perhaps, a key.
+/// Followed by a user and, optionally, a key.
 const STORAGE: &str = "/api/sdk/simple-storage/";
-/// With a package.
+/// Followed by a package.
 const SETTINGS: &str = "/appsettings/user/";
-/// With a package.
+/// Followed by a package.
 const PERMISSIONS: &str = "/api/public/permissions/";
 
-/// At the root, and behind the ending that 1.x of the SDK leaves on its base.
+/// At the root, and under the suffix that 1.x of the SDK leaves on its base.
 pub(super) fn routes(apps: &Arc<Host>) -> Router {
     let with_anything = |path| format!("{path}{{*rest}}");
     let requests = Router::new()
@@ -43,7 +43,7 @@ pub(super) fn routes(apps: &Arc<Host>) -> Router {
     Router::new().merge(requests.clone()).nest(APP_SOCKET_PATH, requests.clone()).nest(apps::PATH_OLD, requests)
 }
 
-/// The key or the session that a request shows.
+/// The key or session in a request's bearer header.
 fn bearer(headers: &HeaderMap) -> &str {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     bearer.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default().trim()
@@ -56,7 +56,7 @@ async fn permissions(State(apps): State<Arc<Host>>, uri: Uri) -> Result<Response
     Ok(done(&json!({"packageName": app.package, "permissions": permissions})))
 }
 
-/// For the app whose session the bearer names.
+/// Settings of the app whose session the bearer names.
 async fn settings(State(apps): State<Arc<Host>>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
     let package = uri.path().strip_prefix(SETTINGS).unwrap_or_default();
     let settings = apps.settings_in(bearer(&headers), package);
@@ -80,7 +80,7 @@ async fn storage(State(apps): State<Arc<Host>>, request: Request) -> Result<Resp
         return Err(failure(StatusCode::NOT_FOUND, "there is no such user"));
     }
     let erasing = || failure(StatusCode::SERVICE_UNAVAILABLE, "everything of this user is being erased");
-    // From before the body is read: what an app asked for before an erasure of the user is not done after it.
+    // Entered before the body is read: what an app requested before an erasure of the user is not done after it.
     let lease = apps.in_flight.enter(&user).ok_or_else(erasing)?;
     let stored = Stored { apps: &apps, user: &user, package, key: key.as_deref() };
     let answer = lease.within(stored.answer(&parts.method, body)).await.ok_or_else(erasing)?;
@@ -98,7 +98,7 @@ fn user_and_key(rest: &str) -> Option<(String, Option<String>)> {
     decode(user).filter(|user| !user.is_empty()).map(|user| (user, key))
 }
 
-/// What an app keeps for a user, or one value of it.
+/// What an app stores for a user, or one value of it.
 struct Stored<'a> {
     apps: &'a Host,
     user: &'a str,

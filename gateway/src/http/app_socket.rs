@@ -16,7 +16,7 @@ use crate::apps::{self, APP_SOCKET_PATH, host::Host, socket::Headers};
 #[derive(Clone)]
 struct Sockets {
     apps: Arc<Host>,
-    /// Whoever stops the gateway waits for these.
+    /// Stopping the gateway waits for these.
     open: TaskTracker,
 }
 
@@ -32,7 +32,7 @@ async fn answer(State(sockets): State<Sockets>, peer: Peer, request: Request) ->
     let upgrade = Upgrade::of(&request)?;
     let headers = Headers::of(request.headers(), request.uri().path());
     Ok(upgrade.accept("app", request, peer, None, async move |upgraded, _peer| {
-        // Apps are told to dial again when the gateway stops.
+        // Apps are told to reconnect when the gateway stops.
         let _open = sockets.open.token();
         apps::socket::serve(sockets.apps, upgraded, headers).await;
     }))

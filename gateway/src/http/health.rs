@@ -1,4 +1,4 @@
-//! `/healthz`: whether the gateway can keep what it is told.
+//! `/healthz`: whether the gateway can store data.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::reply;
 use crate::{health::Health, store::Store};
 
-/// What is tried.
+/// The checked health.
 #[derive(Clone)]
 struct Tried {
     health: Arc<Health>,
@@ -26,7 +26,7 @@ pub(super) fn routes(health: Arc<Health>, data_dir: PathBuf, store: Store) -> Ro
     Router::new().route("/healthz", any(answer)).with_state(Tried { health, data_dir, store })
 }
 
-/// `ok` in one line, or what does not work: whoever supervises the gateway looks at the status alone.
+/// `ok` in one line, or what does not work. Supervisors look at the status only.
 async fn answer(State(tried): State<Tried>) -> Response {
     let problems = tried.health.problems(&tried.data_dir, &tried.store).await;
     if problems.is_empty() {

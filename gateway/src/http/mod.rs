@@ -1,8 +1,8 @@
 //! The listeners: one TCP port for WebSocket and everything over HTTP, one UDP port for QUIC.
 //!
-//! `accept` takes connections and `router` has all paths of the TCP port. A *door* is a group of paths in a file of its own
-//! with a function `routes`: `health`, `try_page`, `mcp`, `app_requests`, `app_socket`, `glasses`. They share `peer` (who is at
-//! the other end), `origin` (from which page), `upgrade` (to a WebSocket) and `reply`.
+//! `accept` takes connections; `router` has all paths of the TCP port. An endpoint is a group of paths in its own file,
+//! with a function `routes`: `health`, `try_page`, `mcp`, `app_requests`, `app_socket`, `glasses`. They share `peer`
+//! (the other end of the connection), `origin` (the page that sends a request), `upgrade` (to a WebSocket) and `reply`.
 
 mod accept;
 mod app_requests;
@@ -42,17 +42,17 @@ use crate::{
 /// How long a TLS or HTTP handshake may take.
 const HANDSHAKE_MS_MAX: u64 = 5_000;
 
-/// What is behind the ports.
+/// What the endpoints work with.
 pub(crate) struct Doors {
-    /// Sessions of glasses, and what they share with the other doors: configuration, admission, mini-apps.
+    /// Sessions of glasses, and what they share with the other endpoints: configuration, admission, mini-apps.
     pub services: Arc<Services>,
     /// MCP in both directions.
     pub mcp: Arc<Mcp>,
-    /// Whether the gateway can keep what it is told.
+    /// Whether the gateway can store data.
     pub health: Arc<Health>,
-    /// Whether glasses come in over WebSocket.
+    /// Whether glasses may connect over WebSocket.
     pub websocket: bool,
-    /// What the page to talk from a browser tells; absent: there is no such page.
+    /// What the browser page reports about the gateway; `None`: no such page.
     pub try_page: Option<About>,
 }
 
@@ -65,7 +65,10 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// Takes the ports.
+    /// Binds the ports.
+    ///
+    /// # Errors
+    /// A port is in use or the address is not this machine's.
     ///
     /// # Errors
     /// A port is in use or the address is not this machine's.
@@ -76,7 +79,7 @@ impl Bound {
         Ok(Self { tcp, quic, tls, plain_everywhere: listen.plain })
     }
 
-    /// The TCP address really bound.
+    /// The TCP address that was bound.
     ///
     /// # Errors
     /// The socket is gone.
@@ -84,12 +87,12 @@ impl Bound {
         Ok(self.tcp.local_addr()?)
     }
 
-    /// The UDP address really bound.
+    /// The UDP address that was bound.
     pub(crate) fn quic_address(&self) -> Option<SocketAddr> {
         self.quic.as_ref().and_then(|endpoint| endpoint.local_addr().ok())
     }
 
-    /// Accepts until `stop`.
+    /// Accepts connections until `stop`.
     pub(crate) async fn serve(self, doors: Doors, stop: CancellationToken) {
         let places = Arc::new(Places::new(doors.services.settings.limits.connections_max));
         if let Some(endpoint) = self.quic.clone() {
@@ -113,7 +116,7 @@ fn quic_endpoint(address: SocketAddr, tls: &Tls) -> Result<quinn::Endpoint> {
         .map_err(|error| anyhow!(cannot_listen(address, "UDP", "listen.quic", &error)))
 }
 
-/// Why nothing can listen there, and what to do.
+/// Why listening there fails, and what to do.
 pub(crate) fn cannot_listen(address: SocketAddr, kind: &str, key: &str, error: &io::Error) -> String {
     let why = match error.kind() {
         ErrorKind::AddrInUse => {

@@ -1,9 +1,9 @@
-//! From which page a request comes, and under which name it calls this machine.
+//! The page that sends a request, and the name under which it addresses this machine.
 
 use axum::http::{HeaderMap, header, uri::Authority};
 
-/// Whether the request comes from no page at all (glasses, tools) or from one of our own pages.
-/// A page of another site that its visitor's browser carries here is told by its Origin.
+/// Whether the request comes from no page at all (glasses, tools) or from one of the gateway's own pages. A page of
+/// another site in a visitor's browser is recognised by its Origin.
 pub(super) fn origin_is_ours(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else {
         return true;
@@ -15,10 +15,9 @@ pub(super) fn origin_is_ours(headers: &HeaderMap) -> bool {
     of_origin == host && host_is_loopback(host)
 }
 
-/// Whether a Host header names this machine: a name that some other site resolves to 127.0.0.1
-/// does not.
+/// Whether a Host header names this machine: a name that another site resolves to 127.0.0.1 does not.
 pub(super) fn host_is_loopback(host: &str) -> bool {
-    // What is in front of an `@` would be a user's name: no Host header has one.
+    // The part before an `@` would be a user's name, which no Host header has.
     !host.contains('@')
         && host
             .parse::<Authority>()

@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection.
+//! The other end of a connection.
 
 use std::net::SocketAddr;
 
@@ -10,21 +10,21 @@ use axum::{
 use super::reply::Text;
 use crate::transport::{Bindings, Transport, places::Place};
 
-/// What is known of a connection. Each of its requests carries one as an extension. A handler that names it as an argument
-/// takes it out of the request: what keeps the request for longer does not keep the connection's place with it.
+/// Properties of a connection. Each of its requests carries a copy as an extension. A handler that takes it as an
+/// argument removes it from the request, so a request that is kept longer does not keep the connection's place.
 #[derive(Clone)]
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
-    /// What TLS binds a handshake to; none without TLS.
+    /// TLS values to which a handshake is bound; none without TLS.
     pub(super) bindings: Bindings,
-    /// What glasses on this connection speak over.
+    /// The transport for glasses on this connection.
     pub(super) transport: Transport,
-    /// Goes with the connection: what it is upgraded to keeps it until its end.
+    /// Lives as long as the connection: an upgraded connection keeps it until its end.
     pub(super) place: Place,
 }
 
 impl Peer {
-    /// Whether it is a program on this machine.
+    /// Whether the peer is a program on this machine.
     pub(super) fn is_here(&self) -> bool {
         self.address.ip().is_loopback()
     }

@@ -1,4 +1,4 @@
-//! Answers that several doors give. A short text is `(StatusCode, &'static str)`, which axum sends as `text/plain`.
+//! Answers shared by several endpoints. A short text is `(StatusCode, &'static str)`, which axum sends as `text/plain`.
 
 use axum::{
     http::{StatusCode, header},
@@ -8,11 +8,11 @@ use axum::{
 /// A short text answer.
 pub(super) type Text = (StatusCode, &'static str);
 
-/// For every path that nobody serves.
+/// For every unknown path.
 pub(super) const NOTHING_HERE: Text =
     (StatusCode::NOT_FOUND, "nothing here; people open /try on this machine, glasses connect to /glasses\n");
 
-/// An answer in JSON that has been written already.
+/// An answer of serialised JSON.
 pub(super) fn json(status: StatusCode, text: String) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
 }

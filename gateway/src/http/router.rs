@@ -1,11 +1,11 @@
-//! All paths of the port. A door is a file beside this one, whose `routes` take what it works with; it checks by itself who
-//! asks.
+//! All paths of the port. Each endpoint is a file in this folder, whose `routes` takes what it works with; it checks
+//! the caller itself.
 
 use axum::Router;
 
 use super::{Doors, app_requests, app_socket, glasses, health, mcp, reply::NOTHING_HERE, try_page};
 
-/// What answers every request.
+/// The router of all requests.
 pub(super) fn router(doors: &Doors) -> Router {
     let Doors { services, mcp, health, websocket, try_page } = doors;
     let admission = &services.admission;

@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use crate::problems::{Problems, unwritten};
 
-/// As it is written.
+/// `[listen]` as configured.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawListen {
@@ -35,13 +35,13 @@ impl Default for RawListen {
 pub struct Listen {
     /// TCP: WebSocket and pages.
     pub web: SocketAddr,
-    /// UDP: QUIC; absent: none.
+    /// UDP: QUIC; `None`: no QUIC.
     pub quic: Option<SocketAddr>,
-    /// Let glasses in over WebSocket.
+    /// Accept glasses over WebSocket.
     pub websocket: bool,
     /// Accept `ws://` and `http://` from other machines too.
     pub plain: bool,
-    /// Serve the page to talk from a browser, on loopback.
+    /// Serve the browser page, on loopback.
     pub try_page: bool,
 }
 

@@ -1,7 +1,7 @@
-//! `/try`: a page with drawn glasses, so that a newcomer can talk to the gateway from a browser.
+//! `/try`: a page with simulated glasses, to talk to the gateway from a browser.
 //!
-//! The page is a device like any other: it has a key of its own and speaks the JSON form of the
-//! protocol on `/glasses`. Only its pairing is shorter, see [`pair`].
+//! The page is a device like any other: it has its own key and uses the JSON form of the protocol on `/glasses`. Only
+//! its pairing is shorter, see [`pair`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,22 +34,22 @@ use crate::{
 
 /// The page itself.
 const PATH: &str = "/try";
-/// What belongs to it.
+/// Folder of its files.
 const FOLDER: &str = "/try/";
-/// Where the page asks to be paired.
+/// Path of the page's pairing request.
 const PAIR: &str = "/try/pair";
-/// What the page tells of the gateway before it connects.
+/// What the page shows about the gateway before it connects.
 const ABOUT: &str = "/try/about.json";
-/// A header that only a script of the same origin can set: for others a browser asks first, by a
-/// request that nobody here answers.
+/// A header that only a script of the same origin can set: for others a browser sends a preflight request, which is not
+/// answered here.
 const PAIR_HEADER: &str = "x-lorgnette-try";
 /// A public key in hexadecimal digits.
 const KEY_DIGITS: usize = 64;
-/// How long its few bytes may take.
+/// How long its short body may take, in milliseconds.
 const BODY_MS_MAX: u64 = 2_000;
-/// Whose glasses the page is: the user that pairing takes where none is named.
+/// The page's user: the default of pairing.
 const USER: &str = "wearer";
-/// What the list of devices calls it.
+/// Its name in the list of devices.
 const NAME: &str = "Browser";
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -85,8 +85,8 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/try/playout.js", SCRIPT, include_str!("static/playout.js")),
 ];
 
-/// On every answer. Nothing from elsewhere is loaded, nobody frames the page (a frame could lure
-/// clicks), nothing is kept in a cache that the next version would have to fight.
+/// On every answer. Nothing is loaded from elsewhere, no frame may embed the page (it could lure clicks), and nothing
+/// is cached, so that the next version takes effect.
 static HEADERS: [(HeaderName, &str); 8] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -101,13 +101,13 @@ static HEADERS: [(HeaderName, &str); 8] = [
     (HeaderName::from_static("permissions-policy"), "microphone=(self), camera=(), geolocation=()"),
 ];
 
-/// What the page tells of the gateway before it connects.
+/// What the page shows about the gateway before it connects.
 #[derive(Clone)]
 pub(crate) struct About(Arc<str>);
 
 impl About {
-    /// `{"phrases": [...], "always": false, "model": null}`: the wake phrases, whether none is needed, and who answers what
-    /// the box itself does not: `{"name": "...", "host": "...", "here": false}`.
+    /// `{"phrases": [...], "always": false, "model": null}`: the wake phrases, whether none is needed, and the model
+    /// that answers what the box itself does not: `{"name": "...", "host": "...", "here": false}`.
     pub(crate) fn new(conversation: &Config, models: &[Model]) -> Self {
         let model = models.iter().find_map(|model| match model {
             Model::Provider(config) => Some(config),
@@ -123,16 +123,16 @@ impl About {
     }
 }
 
-/// What the page works with.
+/// State of the page's routes.
 #[derive(Clone)]
 struct Page {
-    /// Absent: there is no page.
+    /// `None`: there is no page.
     about: Option<About>,
     pairings: Arc<Pairings>,
 }
 
 impl Page {
-    /// Whether the page exists for who asks.
+    /// Whether the page exists for this peer.
     fn is_for(&self, peer: &Peer) -> bool {
         self.about.is_some() && peer.is_here()
     }
@@ -151,7 +151,7 @@ pub(super) fn routes(try_page: Option<About>, pairings: Arc<Pairings>) -> Router
         .with_state(page)
 }
 
-/// From the root to the page: who opens the bare address looks for it.
+/// Redirects from the root to the page.
 async fn lead(State(page): State<Page>, peer: Peer) -> Response {
     if !page.is_for(&peer) {
         return NOTHING_HERE.into_response();
@@ -159,7 +159,7 @@ async fn lead(State(page): State<Page>, peer: Peer) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, PATH)], "the page is at /try\n").into_response()
 }
 
-/// In front of all that belongs to the page: to other machines, and where it is switched off, it does not exist.
+/// Before all routes of the page: for other machines, and if it is switched off, the page does not exist.
 async fn guard(State(page): State<Page>, peer: Peer, request: Request, next: Next) -> Response {
     let mut response = if !page.is_for(&peer) {
         let told = "nothing here; the page is for this machine only, with `listen.try_page = true`\n";
@@ -193,7 +193,7 @@ async fn about(State(page): State<Page>, method: Method) -> Response {
     if method != Method::GET {
         return only("GET");
     }
-    // In front of this the page was found to exist.
+    // The guard has found that the page exists.
     page.about.map_or_else(|| NOTHING_HERE.into_response(), |about| reply::json(StatusCode::OK, about.0.to_string()))
 }
 
@@ -201,16 +201,14 @@ fn only(method: &'static str) -> Response {
     (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, method)], "wrong method\n").into_response()
 }
 
-/// Opens the pairing window for exactly the key that the page sends, as the operator would with
-/// `lorgnette devices`.
+/// Opens the pairing window for exactly the key that the page sends, as the operator would with `lorgnette devices`.
 ///
-/// This is safe because whoever loads pages from loopback is the operator of this machine: who can
-/// connect from here, under a loopback name, with a script of this very origin, has this machine's
-/// browser in hand. A page of another site fails by its Origin, by the header that it may not set,
-/// and by the Host if it had its own name resolve to 127.0.0.1; another machine fails by its address;
-/// a proxy on this machine, which would lend its address to strangers, fails by the headers it adds.
-/// The window admits one device that proves this key, once. Who shares the machine with people who
-/// must not talk to the gateway sets `listen.try_page = false`.
+/// This is safe because a peer that loads pages from loopback is the operator of this machine: a client that connects
+/// from here, under a loopback name, with a script of this origin, controls this machine's browser. A page of another
+/// site fails by its Origin, by the header that it may not set, and by the Host if its own name resolves to 127.0.0.1.
+/// Another machine fails by its address. A proxy on this machine, which would lend its address to strangers, fails by
+/// the headers it adds. The window admits one device that proves this key, once. On a machine shared with people who
+/// must not talk to the gateway, set `listen.try_page = false`.
 async fn pair(State(page): State<Page>, request: Request) -> Response {
     if request.method() != Method::POST {
         return only("POST");
@@ -226,7 +224,7 @@ async fn pair(State(page): State<Page>, request: Request) -> Response {
     (StatusCode::OK, "the window is open\n").into_response()
 }
 
-/// The device key that our page sends.
+/// The device key that the page sends.
 async fn key_in(request: Request) -> Result<[u8; 32], Text> {
     if !is_from_our_page(request.headers()) {
         return Err((StatusCode::FORBIDDEN, "only the page of this gateway may ask for this\n"));
@@ -238,7 +236,7 @@ async fn key_in(request: Request) -> Result<[u8; 32], Text> {
     key_of(&body).ok_or((StatusCode::BAD_REQUEST, "the public key of the device has 64 hexadecimal digits\n"))
 }
 
-/// Stricter than for a WebSocket: the Origin must be there, and nothing may have forwarded this.
+/// Stricter than for a WebSocket: the Origin must be present, and the request must not be forwarded.
 fn is_from_our_page(headers: &HeaderMap) -> bool {
     let origin = headers
         .get(header::ORIGIN)
@@ -255,7 +253,7 @@ fn key_of(digits: &[u8]) -> Option<[u8; 32]> {
         return None;
     }
     for (byte, pair) in key.iter_mut().zip(pairs) {
-        // Judged first: the parser would take a sign.
+        // Checked first: the parser would accept a sign.
         if !pair.iter().all(u8::is_ascii_hexdigit) {
             return None;
         }

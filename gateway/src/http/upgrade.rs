@@ -1,4 +1,4 @@
-//! From a request to a WebSocket, on hyper's upgrade: `transport` and `apps` speak it over the raw connection.
+//! From a request to a WebSocket, by hyper's upgrade: `transport` and `apps` use the raw connection.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use super::{HANDSHAKE_MS_MAX, origin::origin_is_ours, peer::Peer, reply::Text};
 use crate::runtime::spawn;
 
-/// An upgrade that nothing speaks against.
+/// An acceptable upgrade.
 pub(super) struct Upgrade {
-    /// Tells the peer that it was understood.
+    /// Confirms to the peer that its request was understood.
     accept_key: String,
 }
 
 impl Upgrade {
-    /// What the request asks for, or why there will be no WebSocket.
+    /// The upgrade that a request asks for, or why there will be no WebSocket.
     pub(super) fn of(request: &Request) -> Result<Self, Text> {
         let upgrades = has(request, header::UPGRADE, "websocket") && has(request, header::CONNECTION, "upgrade");
         if request.method() != Method::GET || !upgrades {
@@ -36,7 +36,7 @@ impl Upgrade {
         if header_of(request, header::SEC_WEBSOCKET_VERSION) != Some("13") {
             return Err((StatusCode::BAD_REQUEST, "WebSocket version 13 is needed\n"));
         }
-        // A page of some other site must not reach the gateway through its visitor's browser.
+        // A page of another site must not reach the gateway through its visitor's browser.
         if !origin_is_ours(request.headers()) {
             return Err((StatusCode::FORBIDDEN, "this Origin may not connect\n"));
         }
@@ -46,7 +46,7 @@ impl Upgrade {
         }
     }
 
-    /// Switches protocols: `serve` has the connection, in a task called `name`, as soon as the peer has been told.
+    /// Switches protocols: `serve` gets the connection, in a task called `name`, once the answer has been sent.
     pub(super) fn accept<F>(
         self,
         name: &'static str,
@@ -84,7 +84,7 @@ fn header_of(request: &Request, name: HeaderName) -> Option<&str> {
     request.headers().get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Whether a header that lists tokens has this one.
+/// Whether a header with a list of tokens contains this one.
 pub(super) fn has(request: &Request, name: HeaderName, token: &str) -> bool {
     header_of(request, name).is_some_and(|value| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(token)))
 }

@@ -1,4 +1,4 @@
-//! Hello, challenge, proof, and pairing where the key is new.
+//! Hello, challenge, proof, and pairing of new keys.
 
 use std::time::Duration;
 
@@ -26,22 +26,22 @@ use crate::{
     transport::{self, Link, LinkError},
 };
 
-/// Milliseconds before a device comes back where too many wait for pairing: one of them is done by then.
+/// Milliseconds until a device retries if too many wait for pairing: one of them is done by then.
 const CROWDED_MS: u32 = 30_000;
-/// Frames of unknown kinds that are passed over while one is awaited.
+/// Frames of unknown kinds that are skipped while one is awaited.
 const UNKNOWN_MAX: usize = 8;
 
-/// A device that has proven who it is.
+/// A device that has proven its identity.
 pub struct Admitted {
-    /// Fingerprint of its key: its name in the store.
+    /// Fingerprint of its key: its id in the store.
     pub id: String,
     /// Its record.
     pub record: DeviceRecord,
-    /// What it said of itself.
+    /// Its hello.
     pub hello: HelloOwned,
 }
 
-/// Why a device was turned away.
+/// Why a device was rejected.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -49,13 +49,13 @@ pub struct Refusal {
     pub code: RejectCode,
     /// For people.
     pub message: String,
-    /// When to try again; 0: the device's own back-off.
+    /// When to retry, in milliseconds; 0: the device's own back-off.
     pub retry_after_ms: u32,
-    /// Fingerprint of the device, where it has proven its key.
+    /// Fingerprint of the device, if it has proven its key.
     pub device: Option<String>,
 }
 
-/// When to come again, by why it was turned away.
+/// When to retry, by the reason of the rejection.
 pub fn retry_ms(code: RejectCode) -> u32 {
     match code {
         RejectCode::Busy => 10_000,
@@ -75,10 +75,10 @@ fn broken(error: &LinkError) -> Refusal {
     }
 }
 
-/// Runs the handshake to its end. On refusal the device has been told.
+/// Runs the handshake. On refusal the device has been informed.
 ///
 /// # Errors
-/// The device was turned away, or vanished.
+/// The device was rejected, or vanished.
 pub async fn admit(link: &mut Link, key: &GatewayKey, store: &Store, pairings: &Pairings) -> Result<Admitted, Refusal> {
     let result = run(link, key, store, pairings).await;
     if let Err(refusal) = &result {
@@ -87,7 +87,7 @@ pub async fn admit(link: &mut Link, key: &GatewayKey, store: &Store, pairings: &
     result
 }
 
-/// Turns a device away for a reason outside of its handshake.
+/// Rejects a device for a reason outside its handshake.
 pub fn turn_away(link: &mut Link, code: RejectCode, message: &str) -> Refusal {
     let refusal = refuse(code, message);
     tell(link, &refusal);
@@ -133,7 +133,7 @@ async fn known_or_paired(
 ) -> Result<DeviceRecord, Refusal> {
     match store.device_or_refuse(proven.id)? {
         Some(record) if !record.revoked => Ok(record),
-        // Who revokes can change their mind, by naming this very key.
+        // A revocation can be undone by naming this very key.
         Some(_) if !pairings.is_open_for(clock::mono_us(), proven.id) => {
             Err(refuse(RejectCode::Revoked, "this device was revoked by the operator"))
         }
@@ -189,7 +189,8 @@ async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(HelloOwned, Handsha
     Ok((hello, handshake, proof.nonce))
 }
 
-/// What a device says of itself is shown to the operator, who chooses by it: nothing in it may act on a terminal.
+/// The device's texts are shown to the operator, who decides by them: they must not contain terminal control
+/// characters.
 fn check_texts(hello: &HelloOwned) -> Result<(), Refusal> {
     let HelloOwned { device_id, model, firmware, language, .. } = hello;
     let fields = [("device_id", device_id), ("model", model), ("firmware", firmware), ("language", language)];
@@ -234,7 +235,7 @@ async fn pair(
         Err(_) => return Err(refuse(RejectCode::NotPaired, "nobody confirmed the pairing in time")),
     };
     let stored = put(store, id, hello, granted.grant()).await;
-    // Whoever granted it is told what came of it: nothing is paired that is not on disk.
+    // The operator is informed of the result: a device is paired only once it is on disk.
     granted.settle(stored.as_ref().map(|record| record.name.clone()).map_err(ToString::to_string));
     let record = stored.map_err(|error| match error {
         store::Error::Erasing => refuse(RejectCode::Busy, error.to_string()),
@@ -244,7 +245,7 @@ async fn pair(
     Ok(record)
 }
 
-/// Writes the device down, under a name that no other one has.
+/// Stores the device under a unique name.
 async fn put(store: &Store, id: &str, hello: &HelloOwned, grant: &Grant) -> Result<DeviceRecord, store::Error> {
     let wanted = if grant.name.is_empty() { &hello.model } else { &grant.name };
     loop {
@@ -259,14 +260,14 @@ async fn put(store: &Store, id: &str, hello: &HelloOwned, grant: &Grant) -> Resu
         };
         match store.write(Write::PutDevice { id: id.to_owned(), device: device.clone() }).await {
             Ok(_) => return Ok(device),
-            // Another one was faster.
+            // Another device took the name first.
             Err(store::Error::NameTaken(_)) => {}
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Waits for the operator, and keeps the device informed meanwhile; nothing: pairing was closed.
+/// Waits for the operator, and keeps the device informed meanwhile; `None`: pairing was closed.
 async fn await_operator(
     link: &mut Link,
     Wait { mut granted, mut tries }: Wait,
@@ -280,7 +281,7 @@ async fn await_operator(
     loop {
         tokio::select! {
             biased;
-            // First: glasses without a pin take no welcome that this did not come before.
+            // First: glasses without a pin accept no welcome before this.
             Ok(()) = tries.changed() => {
                 let tries_left = *tries.borrow_and_update();
                 let left_s = until_us.saturating_sub(clock::mono_us()).div_ceil(1_000_000);
@@ -308,7 +309,7 @@ fn has_display(capabilities: &Capabilities) -> bool {
     capabilities.display.kind != DisplayKind::None
 }
 
-/// The next frame. Those of a kind that only a later version knows are passed over, as long as they are of the link.
+/// The next frame. Link frames of kinds that only a later version knows are skipped.
 async fn next(link: &mut Link) -> Result<bytes::Bytes, Refusal> {
     for _ in 0..=UNKNOWN_MAX {
         let bytes = match link.up.recv().await {

@@ -1,4 +1,4 @@
-//! The gateway's own key, and how devices are named by theirs.
+//! The gateway's own key, and fingerprints of devices' keys.
 
 use std::path::Path;
 
@@ -8,19 +8,19 @@ use sha2::{Digest as _, Sha256};
 
 use crate::transport::tls::write_private;
 
-/// The Ed25519 key that devices pin when they are paired.
+/// The Ed25519 key that devices pin at pairing.
 pub struct GatewayKey(SigningKey);
 
 /// Its file in the data folder.
 const FILE: &str = "gateway.key";
 
 impl GatewayKey {
-    /// Whether the gateway of this data folder was started before.
+    /// Whether a gateway was started on this data folder before.
     pub fn is_in(folder: &Path) -> bool {
         folder.join(FILE).exists()
     }
 
-    /// Loads `gateway.key` (32 bytes) of the data folder, making it on first start.
+    /// Loads `gateway.key` (32 bytes) of the data folder, creating it on first start.
     ///
     /// # Errors
     /// The file cannot be read or written, or does not hold 32 bytes.
@@ -54,15 +54,15 @@ impl GatewayKey {
 /// Random bytes of the operating system.
 ///
 /// # Errors
-/// The system has none.
+/// The system cannot provide any.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
     Ok(bytes)
 }
 
-/// Name of a device in the store and for the operator: the first 16 bytes of SHA-256 of its public
-/// key, as 32 hexadecimal digits.
+/// Id of a device in the store and for the operator: the first 16 bytes of SHA-256 of its public key, as 32 hexadecimal
+/// digits.
 pub fn fingerprint(public_key: &[u8; 32]) -> String {
     Sha256::digest(public_key).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

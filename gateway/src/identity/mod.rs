@@ -1,4 +1,4 @@
-//! Who a device is: keys, the handshake, pairing.
+//! Identity of devices: keys, the handshake, pairing.
 
 pub(crate) mod handshake;
 pub(crate) mod keys;

@@ -1,4 +1,4 @@
-//! Devices that wait for the operator, and windows that the operator opened.
+//! Devices that wait for pairing, and windows that the operator opened.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 
 /// How long a pairing stays open, in microseconds.
 pub const OPEN_US: u64 = 120_000_000;
-/// Wrong codes before all waiting devices are turned away: one in 200,000 to guess one.
+/// Wrong codes until all waiting devices are rejected: a chance of one in 200,000 to guess a code.
 pub const TRIES_MAX: u8 = 5;
 /// Devices that may wait at once: a household pairs one at a time.
 const WAITING_MAX: usize = 16;
@@ -17,9 +17,9 @@ const WAITING_MAX: usize = 16;
 /// What the operator decided for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Whose device it is.
+    /// The device's user.
     pub user: String,
-    /// What to call it; empty: its model.
+    /// Its name; empty: its model.
     pub name: String,
 }
 
@@ -36,14 +36,14 @@ pub struct Waiting {
     pub has_code: bool,
 }
 
-/// A grant on its way to the device's handshake, and what comes of it on its way back.
+/// A grant for the device's handshake, with a channel for the result.
 #[derive(Debug)]
 pub struct Granted {
     grant: Grant,
     outcome: oneshot::Sender<Outcome>,
 }
 
-/// What the device is called, once it is stored; or why it is not.
+/// The device's name once it is stored, or why it is not.
 pub type Outcome = Result<String, String>;
 
 impl Granted {
@@ -57,9 +57,9 @@ impl Granted {
         &self.grant
     }
 
-    /// Tells whoever decided.
+    /// Reports the result to the operator's request.
     pub fn settle(self, outcome: Outcome) {
-        // A window was opened long before: nobody waits.
+        // A window was opened long before: no request waits.
         drop(self.outcome.send(outcome));
     }
 }
@@ -87,10 +87,10 @@ impl State {
     }
 }
 
-/// All pairings under way.
+/// All pending pairings.
 pub struct Pairings {
     state: Mutex<State>,
-    /// Tries that are left, for whoever waits.
+    /// Remaining tries, for the waiting devices.
     tries: watch::Sender<u8>,
 }
 
@@ -102,25 +102,25 @@ impl Default for Pairings {
 
 /// A device's wait for the operator.
 pub struct Wait {
-    /// What the operator decides; closed where pairing is.
+    /// The operator's decision; closed when pairing is closed.
     pub granted: oneshot::Receiver<Granted>,
-    /// Tries that are left.
+    /// Remaining tries.
     pub tries: watch::Receiver<u8>,
 }
 
-/// Why a pairing did not come about.
+/// Why a pairing failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PairError {
     /// No waiting device shows this code.
     #[error("no waiting device shows this code; {tries_left} tries are left before all are turned away")]
     WrongCode {
-        /// What is left.
+        /// Remaining tries.
         tries_left: u8,
     },
     /// Too many wrong codes.
     #[error("too many wrong codes: pairing is closed for {wait_s} seconds; then reconnect the glasses")]
     Locked {
-        /// How long.
+        /// For how long, in seconds.
         wait_s: u64,
     },
     /// Too many devices wait.
@@ -136,8 +136,8 @@ impl Pairings {
         act(&mut state)
     }
 
-    /// A device with a proven key starts to wait; `code` where it shows one. Answered at once when
-    /// the operator already opened a window for it.
+    /// A device with a proven key starts to wait; `code`: the code that it shows, if any. Answered at once if the
+    /// operator has already opened a window for it.
     ///
     /// # Errors
     /// Pairing is locked, or too many devices wait.
@@ -158,7 +158,7 @@ impl Pairings {
         })
     }
 
-    /// The operator typed a code: the device that shows it, and what will come of it.
+    /// The operator typed a code: returns the device that shows it, and a channel for the result.
     ///
     /// # Errors
     /// No device shows it, or there were too many tries.
@@ -180,7 +180,7 @@ impl Pairings {
             {
                 self.tries.send_replace(TRIES_MAX);
                 let (granted, outcome) = Granted::new(grant);
-                // A device that has just gone drops it, and with it the outcome.
+                // If the device has just disconnected, it drops this, and with it the outcome.
                 drop(candidate.answer.send(granted));
                 return Ok((fingerprint, outcome));
             }
@@ -196,7 +196,7 @@ impl Pairings {
         })
     }
 
-    /// The operator opens a window for a key. Where the device was already waiting: what will come of it.
+    /// The operator opens a window for a key. Returns a channel for the result if the device was already waiting.
     pub fn by_fingerprint(&self, now_us: u64, fingerprint: &str, grant: Grant) -> Option<oneshot::Receiver<Outcome>> {
         self.with(now_us, |state| match state.waiting.remove(fingerprint) {
             Some(candidate) => {
@@ -213,7 +213,7 @@ impl Pairings {
         })
     }
 
-    /// Milliseconds until pairing is open again; 0: it is.
+    /// Milliseconds until pairing is open again; 0: it is open.
     pub fn locked_ms(&self, now_us: u64) -> u32 {
         self.with(now_us, |state| {
             u32::try_from(state.locked_until_us.saturating_sub(now_us).div_ceil(1_000)).unwrap_or(u32::MAX)

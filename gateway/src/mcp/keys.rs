@@ -1,4 +1,4 @@
-//! Bearer keys, of which only hashes are kept.
+//! Bearer keys, stored as hashes only.
 
 use std::{fs, path::Path};
 
@@ -17,7 +17,7 @@ const FILE_BYTES_MAX: u64 = 4096;
 pub(super) struct Keys(Vec<([u8; 32], String, ClientClass)>);
 
 impl Keys {
-    /// Reads the keys from where the configuration says.
+    /// Reads the configured keys.
     pub(super) fn load(keys: &[KeyEntry], folder: Option<&Path>, problems: &mut Vec<String>) -> Self {
         let mut loaded = Vec::new();
         for (at, key) in keys.iter().enumerate() {
@@ -29,13 +29,12 @@ impl Keys {
         Self(loaded)
     }
 
-    /// How many there are.
+    /// Number of keys.
     pub(super) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Whose key it is, and for which class. Hashes are compared: how long that takes tells nothing
-    /// about a key.
+    /// The user and class of a key. Hashes are compared, so that the duration reveals nothing about a key.
     pub(super) fn find(&self, key: &str) -> Option<(&str, ClientClass)> {
         let wanted = hash(key);
         self.0.iter().find(|(hash, ..)| *hash == wanted).map(|(_, user, class)| (user.as_str(), *class))

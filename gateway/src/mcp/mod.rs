@@ -1,5 +1,5 @@
-//! MCP in both directions, as the house runs it: downstream servers from the configuration, clients
-//! over HTTP with keys, and over the control socket.
+//! MCP in both directions: downstream servers from the configuration; clients over HTTP with keys, and over the control
+//! socket.
 
 mod keys;
 pub(crate) mod settings;
@@ -21,12 +21,12 @@ use tools::{
 use self::{keys::Keys, settings::McpSettings};
 use crate::{clock, roster::Roster};
 
-/// Largest file of servers.
+/// Largest file of servers, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Whose tools programs on this machine see without a key.
+/// The user for programs on this machine without a key.
 const USER: &str = "wearer";
 
-/// Everything that stands outside the configuration file, read and checked.
+/// The MCP settings outside the configuration file, read and checked.
 pub struct Prepared {
     servers: Vec<Server>,
     keys: Keys,
@@ -34,10 +34,10 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Reads the file of servers, the keys, and the variables that either needs; relative paths begin at `folder`.
+    /// Reads the file of servers, the keys, and the variables used by either; relative paths start at `folder`.
     ///
     /// # Errors
-    /// Everything that is wrong.
+    /// All problems.
     pub fn load(mcp: &McpSettings, folder: Option<&Path>) -> Result<Self, Vec<String>> {
         let (mut servers, mut problems) = (Vec::new(), Vec::new());
         let variable = |name: &str| std::env::var(name).ok();
@@ -77,7 +77,7 @@ impl Prepared {
 }
 
 impl Prepared {
-    /// What keeps servers from being started.
+    /// Problems that prevent servers from being started.
     pub fn problems(&self) -> Vec<String> {
         let path = std::env::var_os("PATH");
         let problems = self.servers.iter().filter_map(|server| server.cannot_start(path.clone()));
@@ -110,12 +110,12 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
-/// Why a client is not served.
+/// Why a client is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAdmitted {
-    /// It shows no key.
+    /// It sends no key.
     NoKey,
-    /// Nobody has this key.
+    /// The key is unknown.
     UnknownKey,
     /// The key is for another class.
     OtherClass,
@@ -130,7 +130,7 @@ pub struct Mcp {
 }
 
 impl Mcp {
-    /// Starts the downstream servers, and waits for none of them.
+    /// Starts the downstream servers without waiting for them.
     pub fn start(prepared: Prepared, executor: &Executor, roster: Arc<Roster>, port: u16) -> Self {
         let Prepared { servers, keys, settings } = prepared;
         // Only the first call in a process counts.
@@ -167,13 +167,13 @@ impl Mcp {
         self.hub.pool().states()
     }
 
-    /// The server over HTTP, where it is on.
+    /// The HTTP server, if enabled.
     pub fn http(&self) -> Option<&Http> {
         self.http.as_ref()
     }
 
-    /// Whose tools a client of this class gets. `authorization`: its header, empty where it is no text; `is_here`: it is a
-    /// program on this machine.
+    /// The user whose tools a client of this class gets. `authorization`: its header, empty if it is not text;
+    /// `is_here`: it is a program on this machine.
     ///
     /// # Errors
     /// Its key is missing or wrong.

@@ -1,4 +1,4 @@
-//! The section `[mcp]`, which is used as it is written.
+//! The section `[mcp]`, used as configured.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -8,16 +8,15 @@ use tools::mcp::config::Raw as RawServer;
 
 use crate::problems::Problems;
 
-/// MCP in both directions. What stands in other files or in the environment is looked up when the
-/// gateway starts, and by `lorgnette check`.
+/// MCP in both directions. Other files and the environment are read when the gateway starts, and by `lorgnette check`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpSettings {
     /// Serve MCP over HTTP at `/mcp`, `/mcp/copilot` and `/mcp/external`.
     pub http: bool,
-    /// Names of this machine in the Host header, beside those of loopback.
+    /// Names of this machine in the Host header, in addition to those of loopback.
     pub hosts: Vec<String>,
-    /// Origins of pages that may connect, beside our own on loopback.
+    /// Origins of pages that may connect, in addition to the gateway's own on loopback.
     pub origins: Vec<String>,
     /// Programs on this machine need no key for `/mcp`.
     pub without_key: bool,
@@ -31,13 +30,13 @@ pub struct McpSettings {
     pub servers: BTreeMap<String, RawServer>,
 }
 
-/// A bearer key: whose it is, and where it is kept.
+/// A bearer key: its user, and where it is stored.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyEntry {
     /// User.
     pub user: String,
-    /// Class of the clients that bring it.
+    /// Class of the clients that use it.
     pub class: ClientClass,
     /// Variable that holds it.
     pub env: Option<String>,
@@ -61,7 +60,7 @@ impl Default for McpSettings {
 }
 
 impl McpSettings {
-    /// Checks what can be seen in the section itself.
+    /// Checks what does not depend on other files or the environment.
     pub(crate) fn check(&self, problems: &mut Problems<'_>) {
         for host in self.hosts.iter().filter(|host| host.is_empty() || host.contains(['/', ' ', '@'])) {
             problems.nowhere(format!(

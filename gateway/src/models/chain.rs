@@ -7,10 +7,10 @@ use chat_models::ChatModel;
 
 use super::{ToolSelection, chat_model, settings::Model};
 
-/// The models by their rank: where one fails, the core asks for the next.
+/// The models by rank: if one fails, the core asks for the next.
 pub(crate) type ModelChain = Arc<[Arc<dyn ChatModel>]>;
 
-/// Sets them up as the configuration says.
+/// Sets up the models of the configuration.
 ///
 /// # Errors
 /// A key cannot be read, or an address is wrong.

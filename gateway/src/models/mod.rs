@@ -1,4 +1,4 @@
-//! Which chat model answers.
+//! Sets up the configured chat models.
 
 pub(crate) mod chain;
 pub(crate) mod settings;
@@ -24,7 +24,7 @@ use self::{
     tool_selection::{BySentences, ToolSelector, selecting::SelectingModel},
 };
 
-/// The model that the configuration names.
+/// Sets up one configured model.
 ///
 /// # Errors
 /// Its key cannot be read, or its address is wrong.
@@ -32,7 +32,7 @@ pub(crate) fn chat_model(model: &Model, selection: &ToolSelection) -> Result<Arc
     let Model::Provider(config) = model else {
         return Ok(Arc::new(intents::Engine::sharing(selection.grammars.clone())));
     };
-    // Inside the commands: those need the phrases of all tools.
+    // Inside the offline commands, which need the phrases of all tools.
     let ToolSelection { router, selector, grammars } = selection.clone();
     let model = Arc::new(SelectingModel::new(served(config)?, router, selector));
     Ok(if config.commands_offline {
@@ -42,7 +42,7 @@ pub(crate) fn chat_model(model: &Model, selection: &ToolSelection) -> Result<Arc
     })
 }
 
-/// How tools are chosen for each request, and what all models share of them.
+/// Tool selection for requests, with the state that all models share.
 #[derive(Clone)]
 pub(crate) struct ToolSelection {
     router: Arc<Router>,
@@ -51,10 +51,10 @@ pub(crate) struct ToolSelection {
 }
 
 impl ToolSelection {
-    /// As the configuration says; with `sentences`, those choose.
+    /// From the configuration; `sentences`: the sentence embeddings, if they select.
     ///
     /// # Errors
-    /// The key of the model that chooses cannot be read, or its address is wrong.
+    /// The key of the selecting model cannot be read, or its address is wrong.
     pub(crate) fn new(settings: &SelectionSettings, sentences: Option<Arc<BySentences>>) -> Result<Self> {
         let model = match &settings.by {
             RouterBy::Model(Model::Provider(config)) => Some(served(config).context("`router.model`")?),
@@ -66,7 +66,7 @@ impl ToolSelection {
     }
 }
 
-/// A model behind its provider's server, with nothing in front of it.
+/// The model at its provider's server, without wrappers.
 fn served(config: &ProviderConfig) -> Result<Arc<dyn ChatModel>> {
     // Only the first call in a process counts.
     drop(rustls::crypto::ring::default_provider().install_default());
@@ -78,11 +78,11 @@ fn served(config: &ProviderConfig) -> Result<Arc<dyn ChatModel>> {
     Ok(Arc::new(Http::new(endpoint, section.provider(common))?))
 }
 
-/// Whether the files that hold a model's key can be used. A variable belongs to the gateway's process, and somebody may
-/// still log in: neither is looked at.
+/// Checks that the files with a model's key are usable. Variables and logins are not checked: a variable belongs to the
+/// gateway's process, and a login may still follow.
 ///
 /// # Errors
-/// A file is missing, holds no key, or others may read it.
+/// A file is missing, contains no key, or is readable by others.
 pub(crate) fn check_key(model: &Model) -> Result<()> {
     let Model::Provider(config) = model else {
         return Ok(());
@@ -94,7 +94,7 @@ pub(crate) fn check_key(model: &Model) -> Result<()> {
     }
 }
 
-/// How to log in to a model, where it has more than a key.
+/// The login flow of a model, if it has one.
 ///
 /// # Errors
 /// The client's secret is not in its variable.
@@ -134,7 +134,7 @@ fn credentials(config: &ProviderConfig) -> Result<Option<Arc<dyn Credentials>>> 
     })))
 }
 
-/// The operator's headers win over those of an envelope.
+/// The operator's headers take precedence over those of an envelope.
 fn headers(config: &ProviderConfig) -> Result<Vec<(String, String)>> {
     let own = config.settings.section().headers().map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
     let given = &config.headers.0;

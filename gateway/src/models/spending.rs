@@ -1,4 +1,4 @@
-//! What a user's models took, day by day, in the store.
+//! Usage and cost of a user's models by day, in the store.
 
 use gateway_core::input::Spending;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ struct Day {
     output: u64,
 }
 
-/// The last day on which a user's models took anything.
+/// The last day on which a user's models were used.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -36,12 +36,11 @@ pub fn days(store: &Store, user: &str, count: usize) -> Result<Vec<Spending>, st
     rows.into_iter().map(day).collect()
 }
 
-/// Most days that [`of`] looks back: ten years.
+/// Longest period of [`of`]: ten years.
 pub const DAYS_MAX: usize = 3_660;
 
-/// What was taken on the last `count` days up to `today`, by one user or by all: users in the order of their names, of
-/// each the newest day first. Days without anything are left out. A user whose clock is ahead may have a day after
-/// today; it is given too.
+/// Usage on the last `count` days up to `today`, by one user or by all: users by name, days of each from newest to
+/// oldest. Days without usage are left out. A user whose clock is ahead may have a day after today, which is included.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -58,7 +57,7 @@ pub fn of(
         None => store.disk().owners(Kind::Spending)?,
     };
     let of_user = |user: String| -> Result<_, store::Error> {
-        // One more: the day of a clock that is ahead.
+        // One more, for the day of a clock that is ahead.
         let mut days = days(store, &user, count + 1)?;
         days.retain(|spending| spending.day >= first);
         Ok((user, days))
@@ -69,10 +68,10 @@ pub fn of(
     Ok(spent)
 }
 
-/// Keeps a day's sum in place of what was kept of that day before.
+/// Stores a day's sum, replacing the one stored before.
 pub fn write(user: String, spending: Spending) -> Write {
     let Spending { day, nano, input, output } = spending;
-    // Days before 1970 are a clock that was never set; they share a row.
+    // Days before 1970 come from a clock that was never set; they share a row.
     let key = u64::try_from(day).unwrap_or(0).to_be_bytes().to_vec();
     let value = serde_json::to_vec(&Day { nano, input, output }).unwrap_or_default();
     Write::PutRow { kind: Kind::Spending, owner: user, key, value }

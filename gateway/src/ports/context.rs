@@ -1,4 +1,4 @@
-//! Reads the data of a wearer for one request to a model; `tools::request_context` selects from them.
+//! Reads the wearer's data for a request to a model; `tools::request_context` selects from it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{skills::SkillStore, store};
 pub struct Personalities(personality::Personalities);
 
 impl Personalities {
-    /// What the operator has written, by parts of models' names; `default` is for all others.
+    /// From the configured texts, by parts of models' names; `default` is for all others.
     pub fn new(written: &BTreeMap<String, String>) -> Self {
         Self(personality::Personalities::new(written))
     }
@@ -30,7 +30,7 @@ impl Personality for Personalities {
     }
 }
 
-/// Builds the context of a request from what is stored of its user.
+/// Builds the context of a request from the stored data of its user.
 pub struct ContextBuilder {
     facts: Arc<StoredTexts>,
     instructions: Arc<StoredTexts>,
@@ -39,7 +39,7 @@ pub struct ContextBuilder {
 }
 
 impl ContextBuilder {
-    /// From what the tools keep, and these folders.
+    /// From the tools' stores, and these folders.
     pub fn new(
         facts: Arc<StoredTexts>,
         instructions: Arc<StoredTexts>,
@@ -49,13 +49,13 @@ impl ContextBuilder {
         Self { facts, instructions, personalities, skills }
     }
 
-    /// The store has erased everything of a user.
+    /// Drops cached data of a user who was erased from the store.
     pub fn erase(&self, user: &str) {
         self.facts.changed(user);
         self.instructions.changed(user);
     }
 
-    /// What a model of this name is told for the words that were said last in these messages; `tools` are sorted by name.
+    /// The system text for a model of this name, for the last words in these messages; `tools` are sorted by name.
     pub fn system(&self, user: &str, messages: &[Message], model: &str, tools: &Specs) -> String {
         let personality = self.personalities.of(Some(model));
         let (instructions, facts) = (kept(self.instructions.index(user)), kept(self.facts.index(user)));
@@ -71,7 +71,7 @@ impl ContextBuilder {
     }
 }
 
-/// Nothing, where the store cannot be read: the model is asked all the same.
+/// Empty if the store cannot be read: the model is asked all the same.
 fn kept(index: Result<Arc<Index>, store::Error>) -> Arc<Index> {
     index.inspect_err(|error| tracing::warn!(%error, "what is kept of a user could not be read")).unwrap_or_default()
 }

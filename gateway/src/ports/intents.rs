@@ -1,4 +1,4 @@
-//! Intents in the store: what is about to be done is on disk before it is done.
+//! The journal of intents in the store: an action is on disk before it is carried out.
 
 use std::{
     collections::BTreeMap,
@@ -27,11 +27,11 @@ use crate::{
 
 /// Intents of one user that are kept: those of a busy day.
 const ROWS_MAX: usize = 1_000;
-/// How long an intent is kept, in milliseconds: no client repeats a call after a day.
+/// How long an intent is kept, in milliseconds: clients do not repeat a call after a day.
 const KEEP_MS: i64 = 24 * 3_600 * 1_000;
-/// Intents after which the old ones are dropped.
+/// Number of new intents after which old ones are dropped.
 const PRUNE_EVERY: u32 = 128;
-/// Bytes of a result that is kept for a repetition; of a longer one only the beginning of its text.
+/// Longest result in bytes kept for a repetition; of a longer one only the beginning of its text.
 const RESULT_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of that beginning.
 const RESULT_TEXT_BYTES: usize = 4 * 1024;
@@ -40,9 +40,9 @@ const RESULT_TEXT_BYTES: usize = 4 * 1024;
 struct Row {
     tool: String,
     wall_ms: i64,
-    /// Absent until the call has ended.
+    /// `None` until the call has ended.
     result: Option<ToolResult>,
-    /// The operator was told that it never did.
+    /// Whether the operator was informed that the call never ended.
     #[serde(default)]
     told: bool,
 }
@@ -52,7 +52,7 @@ type Ended = BTreeMap<(String, Key), ToolResult>;
 /// The journal.
 pub struct StoredIntents {
     store: Store,
-    /// Outcomes on their way to the disk.
+    /// Outcomes that are not on disk yet.
     ended: Arc<Mutex<Ended>>,
     begun: AtomicU32,
 }
@@ -63,8 +63,8 @@ impl StoredIntents {
         Self { store, ended: Arc::default(), begun: AtomicU32::new(0) }
     }
 
-    /// Tells the log and the ledger, once, of the calls that were begun and never ended: the
-    /// gateway was stopped in the middle of them.
+    /// Reports to the log and the ledger, once, calls that were started and never ended: the gateway was stopped in the
+    /// middle of them.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -118,7 +118,7 @@ impl Journal for StoredIntents {
         let row = self.store.disk().row(Kind::Intents, &intent.user, &intent.key).map_err(port)?;
         Ok(row.map(|value| match serde_json::from_slice::<Row>(&value) {
             Ok(Row { result: Some(result), .. }) => Past::Done(Box::new(result)),
-            // A row that cannot be read was begun as well.
+            // A row that cannot be read was started as well.
             _ => Past::Unknown,
         }))
     }
@@ -156,7 +156,7 @@ impl Journal for StoredIntents {
     }
 }
 
-/// The result as it is kept: attachments and what is too long are not.
+/// The stored form of a result: without attachments and text beyond the limit.
 fn short(result: &ToolResult) -> ToolResult {
     let kept = ToolResult { attachments: Vec::new(), ..result.clone() };
     if serde_json::to_vec(&kept).is_ok_and(|bytes| bytes.len() <= RESULT_BYTES_MAX) {
@@ -166,7 +166,7 @@ fn short(result: &ToolResult) -> ToolResult {
     ToolResult { content, data: None, show: None, follow_ups: Vec::new(), ..kept }
 }
 
-/// Drops what is too old, and the oldest of what is too much.
+/// Drops intents that are too old, and the oldest beyond the maximum number.
 fn prune(store: &Store, user: &str) -> Result<(), store::Error> {
     let rows = store.disk().rows(Kind::Intents, user, b"", ROWS_MAX * 8)?;
     let mut by_age: Vec<(i64, Vec<u8>)> = rows
@@ -202,10 +202,10 @@ mod tests {
         assert_eq!(journal.recall(&intent(1)), Ok(Some(Past::Unknown)));
         let result = ToolResult::said("done");
         journal.finish(&intent(1), &result);
-        // At once, before any commit.
+        // Available at once, before any commit.
         assert_eq!(journal.recall(&intent(1)), Ok(Some(Past::Done(Box::new(result.clone())))));
         journal.begin(&intent(2)).await.unwrap();
-        // The write of the second one was behind the first one's outcome.
+        // Writes are ordered: the write of the second was after the first one's outcome.
         let again = StoredIntents::new(store.clone());
         assert_eq!(again.recall(&intent(1)), Ok(Some(Past::Done(Box::new(result)))));
         assert_eq!(again.recall(&intent(2)), Ok(Some(Past::Unknown)));

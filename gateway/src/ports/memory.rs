@@ -1,4 +1,4 @@
-//! Facts, standing instructions and conversations in the store, as the tools and the model's context see them.
+//! Facts, standing instructions and conversations in the store, for the tools and the model's context.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ use crate::{
     users::{UserMessage, Users},
 };
 
-/// Messages that one search looks through, the newest first: a second's work on a small box.
+/// Messages that one search scans, newest first: a second's work on a small box.
 const SEARCHED_MAX: usize = 20_000;
 /// Users whose texts are kept in memory: as many as there may be on one box.
 const USERS_MAX: usize = 1_024;
@@ -37,10 +37,10 @@ pub struct StoredTexts {
     read: Mutex<Read>,
 }
 
-/// What was read, since every request to a model asks for it.
+/// Cache of what was read, since every request to a model needs it.
 #[derive(Default)]
 struct Read {
-    /// Counts changes: what was read before one is not kept after it.
+    /// Counts changes: data read before a change is not cached after it.
     changes: u64,
     users: BTreeMap<String, Arc<Index>>,
 }
@@ -63,7 +63,7 @@ impl StoredTexts {
         Self { store, kind: Kind::Instructions, max: INSTRUCTIONS_MAX, read: Mutex::default() }
     }
 
-    /// All of a user.
+    /// All texts of a user.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -75,7 +75,7 @@ impl StoredTexts {
             }
             read.changes
         };
-        // More than are let in: two tools may have added at the same time.
+        // More than are accepted: two tools may have added at the same time.
         let rows = self.store.disk().numbered(self.kind, user, self.max.saturating_mul(2))?;
         let mut texts: Vec<Text> = rows.iter().filter_map(|(id, value)| text_of(*id, value)).collect();
         texts.reverse();
@@ -90,7 +90,7 @@ impl StoredTexts {
         Ok(index)
     }
 
-    /// Those of a user have changed in the store.
+    /// The user's texts have changed in the store.
     pub fn changed(&self, user: &str) {
         let mut read = self.cache();
         read.changes += 1;
@@ -156,11 +156,11 @@ impl Texts for StoredTexts {
     }
 }
 
-/// Conversations in the store; which one is under way is the user's machine's to say.
+/// Conversations in the store; the current one is known to the user's machine.
 pub struct StoredConversations {
-    /// Where they are.
+    /// The store.
     pub store: Store,
-    /// The machines.
+    /// The users' machines.
     pub users: Arc<Users>,
 }
 
@@ -177,7 +177,7 @@ impl Conversations for StoredConversations {
     }
 }
 
-/// What was said with all words of the query, newest first.
+/// Messages that contain all words of the query, newest first.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -201,7 +201,7 @@ pub fn search(store: &Store, user: &str, query: &str, limit: usize) -> Result<Ve
     Ok(found)
 }
 
-/// The messages of a conversation and when each was stored.
+/// The messages of a conversation, with their times of storage.
 ///
 /// # Errors
 /// The store cannot be read.

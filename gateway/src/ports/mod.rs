@@ -1,4 +1,4 @@
-//! What the tools and models need from outside (`tools::ports` and its like), as the gateway has it.
+//! The gateway's implementations of what tools and models need from outside (`tools::ports` and others).
 
 pub mod context;
 pub mod intents;

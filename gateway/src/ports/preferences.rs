@@ -1,4 +1,4 @@
-//! What users have chosen where tools of several sides understand the same sentences: in memory, and written through.
+//! Users' choices where tools of several sides understand the same sentences: in memory, and written through.
 
 use std::{
     collections::BTreeMap,
@@ -9,9 +9,9 @@ use gateway_core::vocab::{Preference, Side};
 
 use crate::store::{self, Kind, Store, Write};
 
-/// Choices of one user that are kept, the latest: every sentence looks through them.
+/// Choices kept per user, the latest ones: every sentence scans them.
 const PREFERENCES_MAX: usize = 128;
-/// The one row of a user.
+/// Key of a user's only row.
 const KEY: &[u8] = b"";
 
 /// All users' choices.
@@ -40,8 +40,8 @@ impl Preferences {
         self.kept.read().unwrap_or_else(PoisonError::into_inner).get(user).cloned().unwrap_or_default()
     }
 
-    /// Keeps a choice, in place of what was chosen between these two before. It counts at once; a store that does not
-    /// take it has it asked again after a restart.
+    /// Stores a choice, replacing an earlier one between these two sides. It applies at once; if the store rejects it,
+    /// the user is asked again after a restart.
     pub fn keep(&self, user: &str, new: Preference) {
         self.change(user, |kept| {
             kept.retain(|old| {
@@ -54,19 +54,19 @@ impl Preferences {
         });
     }
 
-    /// Forgets what a user has chosen about a side, or everything; how many choices that were.
+    /// Forgets a user's choices about a side, or all; returns how many.
     pub fn forget(&self, user: &str, about: Option<&Side>) -> usize {
         self.change(user, |kept| {
             kept.retain(|old| about.is_some_and(|side| !side.covers(&old.side) && !side.covers(&old.over)));
         })
     }
 
-    /// The store has erased those of a user.
+    /// Drops the cached choices of a user who was erased from the store.
     pub fn erase(&self, user: &str) {
         self.kept.write().unwrap_or_else(PoisonError::into_inner).remove(user);
     }
 
-    /// How many fewer there are then.
+    /// Applies a change; returns by how many the choices decreased.
     fn change(&self, user: &str, change: impl FnOnce(&mut Vec<Preference>)) -> usize {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         let mut list = kept.get(user).map(|list| list.to_vec()).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Preferences {
             Ok(value) if !list.is_empty() => Write::PutRow { kind, owner, key, value },
             _ => Write::RemoveRow { kind, owner, key },
         };
-        // Under the lock, so that the last one to be kept is the last one to be written.
+        // Under the lock, so that writes have the order of the changes.
         let tell = |error: store::Error| tracing::warn!(%error, "a choice between tools could not be kept");
         if let Err(error) = self.store.submit(write, move |written| _ = written.map_err(tell)) {
             tell(error);

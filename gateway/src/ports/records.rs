@@ -1,5 +1,4 @@
-//! What is kept about tools: calls that were made, what users have switched off, and the last
-//! known tools of apps and servers.
+//! Stored records about tools: calls, users' switches, and the last known tools of apps and servers.
 
 use std::{
     collections::BTreeMap,
@@ -19,9 +18,9 @@ use tools::{
 use super::stores::port;
 use crate::store::{self, Kind, Store, Write};
 
-/// Calls of one user that are kept: months of an ordinary wearer's.
+/// Calls kept per user: months for an ordinary wearer.
 const RECORDS_MAX: u64 = 10_000;
-/// Switches of one user: every call looks through them.
+/// Switches of one user: every call scans them.
 const SWITCHES_MAX: usize = 256;
 /// Sets of tools that are read back: more than there are sources.
 const SETS_MAX: usize = 1_000;
@@ -30,7 +29,7 @@ const SETS_MAX: usize = 1_000;
 pub struct StoredLedger(pub Store);
 
 impl StoredLedger {
-    /// A user's calls since a moment, newest first.
+    /// A user's calls since a time, newest first.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -58,7 +57,7 @@ impl Ledger for StoredLedger {
     }
 }
 
-/// What users have switched off: in memory, and written through.
+/// Tools that users have switched off: in memory, and written through.
 pub struct StoredSwitches {
     store: Store,
     off: RwLock<BTreeMap<String, Arc<[String]>>>,
@@ -78,11 +77,10 @@ impl StoredSwitches {
         Ok(Self { store, off: RwLock::new(off), changes: watch::Sender::default() })
     }
 
-    /// Switches a tool, or all whose names begin so (`com.example.*`), on or off for a user.
-    /// Whether that changed anything.
+    /// Switches a tool, or all with a prefix (`com.example.*`), on or off for a user. Returns whether anything changed.
     ///
     /// # Errors
-    /// The store did not take it, or there are too many.
+    /// The store rejected it, or there are too many.
     pub async fn set(&self, user: &str, switch: &str, on: bool) -> Result<bool, String> {
         let before = self.denied(user);
         if before.iter().any(|other| other == switch) != on {
@@ -103,7 +101,7 @@ impl StoredSwitches {
         Ok(true)
     }
 
-    /// The store has erased those of a user.
+    /// Drops the cached switches of a user who was erased from the store.
     pub fn erase(&self, user: &str) {
         self.off.write().unwrap_or_else(PoisonError::into_inner).remove(user);
         self.changes.send_modify(|count| *count += 1);

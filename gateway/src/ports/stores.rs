@@ -1,4 +1,4 @@
-//! What the tools need from outside, as the house has it.
+//! The gateway's implementations of the tools' ports: clock, schedule, notes and devices.
 
 use std::{
     sync::{Arc, PoisonError},
@@ -33,7 +33,7 @@ fn stopping<E>(_: E) -> PortError {
     PortError::Unavailable("the gateway is stopping".to_owned())
 }
 
-/// Why a user's machine cannot be asked, in the tools' words.
+/// A missing user task, as the tools' error.
 pub(super) fn no_task(error: users::Error) -> PortError {
     match error {
         users::Error::Store(error) => port(error),
@@ -58,7 +58,7 @@ impl Clock for SystemClock {
 pub struct UserSchedule(pub Arc<Users>);
 
 impl UserSchedule {
-    /// Has the user's machine make a change; what it was made to, if there was anything.
+    /// Asks the user's machine for a change; returns the changed entry, if any.
     async fn change(&self, user: &str, change: ScheduleChange) -> Result<Option<ScheduleEntry>, PortError> {
         let (reply, answer) = oneshot::channel();
         let message = UserMessage::Schedule { change, reply };
@@ -128,10 +128,10 @@ impl Notes for StoredNotes {
     }
 }
 
-/// The glasses' own tools, through their tasks.
+/// The glasses' own tools, called through their device tasks.
 pub struct ConnectedDevices(pub Arc<Roster>);
 
-/// A call whose result is waited for. Whoever stops waiting tells the device's task.
+/// A call whose result is awaited. Dropping it notifies the device's task.
 struct Awaited {
     answer: Option<oneshot::Receiver<ToolResult>>,
     mailbox: Mailbox,
@@ -140,7 +140,7 @@ struct Awaited {
 impl Drop for Awaited {
     fn drop(&mut self) {
         if self.answer.take().is_some() {
-            // Where the box is full, the next call tells.
+            // If the mailbox is full, the next call notifies the task.
             drop(self.mailbox.try_send(DeviceMessage::CancelCalls));
         }
     }
@@ -180,7 +180,7 @@ impl DeviceCall for ConnectedDevices {
         let cancelled = async {
             cancel.cancelled().await;
             drop(mailbox.try_send(DeviceMessage::CancelCalls));
-            // The glasses say how it ended.
+            // The glasses report how it ended.
             std::future::pending::<()>().await;
         };
         let result = tokio::select! {
@@ -249,12 +249,12 @@ mod tests {
         let (devices, mut messages) = house();
         let limit = Duration::from_secs(30);
         let run = |cancel: &CancellationToken| devices.call("glasses", None, call(), limit, cancel.clone());
-        // Nobody answers.
+        // No answer.
         let never = CancellationToken::new();
         let (result, unanswered) = tokio::join!(run(&never), called(&mut messages));
         assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::Timeout));
         assert!(matches!(messages.recv().await, Some(DeviceMessage::CancelCalls)) && unanswered.reply.is_closed());
-        // It is cancelled, and the glasses still say how it ended.
+        // It is cancelled, and the glasses still report how it ended.
         let cancel = CancellationToken::new();
         let glasses = async {
             let call = called(&mut messages).await;
@@ -265,13 +265,13 @@ mod tests {
         };
         let (result, ()) = tokio::join!(run(&cancel), glasses);
         assert_eq!(result.content, "Taken after all.");
-        // Whoever asked is gone.
+        // The caller is gone.
         let mut asking = Box::pin(run(&never));
         assert!(futures_util::poll!(&mut asking).is_pending());
         let call = called(&mut messages).await;
         drop(asking);
         assert!(matches!(messages.recv().await, Some(DeviceMessage::CancelCalls)) && call.reply.is_closed());
-        // Answered: nothing is to be told.
+        // Answered: no notification is sent.
         let answering = async { drop(called(&mut messages).await.reply.send(ToolResult::said("Taken."))) };
         let (result, ()) = tokio::join!(run(&never), answering);
         assert_eq!((result.content.as_str(), messages.try_recv().is_err()), ("Taken.", true));

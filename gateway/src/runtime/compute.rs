@@ -1,4 +1,4 @@
-//! Named threads for work that would hold up the network: synthesis, scores, photos.
+//! Named threads for work that would block the network tasks: synthesis, scores, photos.
 
 use std::{
     collections::VecDeque,
@@ -9,16 +9,16 @@ use std::{
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Which jobs go first.
+/// Priority of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// Somebody waits in silence: the first clause of an answer.
+    /// Someone waits in silence: the first clause of an answer.
     Now,
-    /// There is time: a clause behind one that still plays, a file.
+    /// Not pressing: a clause after one that still plays, a file.
     Soon,
 }
 
-/// A fixed pool with a bounded queue. The threads end with the last handle.
+/// A fixed pool with a bounded queue. The threads end when the last handle is dropped.
 #[derive(Clone)]
 pub struct Compute {
     handle: Arc<Handle>,
@@ -45,14 +45,14 @@ struct State {
 pub struct Full;
 
 impl Compute {
-    /// Starts `threads` threads named `NAME-0`, `NAME-1`, …, in front of which `waiting_max` jobs
-    /// may wait. Jobs of one urgency start in the order in which they were given.
+    /// Starts `threads` threads named `NAME-0`, `NAME-1`, …, with a queue of `waiting_max` jobs. Jobs of one urgency
+    /// start in the order in which they were submitted.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     pub fn start(name: &str, threads: usize, waiting_max: usize) -> std::io::Result<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), wake: Condvar::new(), waiting_max });
-        // Dropped on an error below, it ends the threads that were started.
+        // Dropped on an error below, it ends the threads already started.
         let compute = Self { handle: Arc::new(Handle(shared.clone())) };
         for index in 0..threads {
             let shared = shared.clone();
@@ -61,8 +61,8 @@ impl Compute {
         Ok(compute)
     }
 
-    /// Queues a job. Whoever may lose interest in it before it starts lets the job look, which
-    /// costs the queue nothing.
+    /// Queues a job. If the caller may lose interest before it starts, let the job itself check; this costs the queue
+    /// nothing.
     ///
     /// # Errors
     /// The queue is full; the job was dropped.
@@ -95,7 +95,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next job; `None` when all are done and nobody can bring more.
+    /// The next job; `None` when all are done and no handle is left to submit more.
     fn next(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {

@@ -1,4 +1,4 @@
-//! The loop of a task that drives a machine: one event, all that the machine makes of it, the next event.
+//! The loop of a task that drives a machine: an event, all outputs of the machine for it, the next event.
 
 use std::{future::Future, time::Duration};
 
@@ -7,34 +7,34 @@ use gateway_core::{
     vocab::Timestamp,
 };
 
-/// What a machine is driven by, and who carries out what it wants.
+/// The environment of a machine: supplies its events and carries out its outputs.
 ///
-/// Whatever is learnt while an event is handled or an output is carried out is pushed to the driver, and handled when its
-/// turn comes.
+/// Inputs that arise while an event is handled or an output is carried out are pushed to the driver, and handled in
+/// order.
 pub trait Shell {
     /// The machine.
     type Machine: Machine;
-    /// What may happen outside of it.
+    /// An external event.
     type Event;
     /// Why the loop ends.
     type End;
 
-    /// The machine, driven.
+    /// The machine's driver.
     fn driver(&mut self) -> &mut Driver<Self::Machine>;
 
-    /// The moment.
+    /// The current time.
     fn now(&self) -> Timestamp;
 
-    /// Waits for what happens next. May be dropped at any time without losing an event.
+    /// Waits for the next event. Cancel safe: no event is lost.
     fn next_event(&mut self) -> impl Future<Output = Self::Event> + Send;
 
-    /// Something happened.
+    /// Handles an event.
     fn handle_event(&mut self, event: Self::Event);
 
-    /// The machine wants this.
+    /// Carries out an output of the machine.
     fn carry_out(&mut self, output: <Self::Machine as Machine>::Output);
 
-    /// Everything that the machine wanted is done: the shell does what is due of its own.
+    /// All outputs are carried out: the shell does its own due work.
     fn settled(&mut self) {}
 
     /// When [`tick`](Self::tick) is due, in microseconds on the monotonic clock.
@@ -42,14 +42,14 @@ pub trait Shell {
         None
     }
 
-    /// Time has passed; the machine is told next.
+    /// Time has passed; called before the machine is informed.
     fn tick(&mut self) {}
 
-    /// Whether the loop is to end.
+    /// The reason to end the loop, if any.
     fn end(&mut self) -> Option<Self::End>;
 }
 
-/// Runs until the shell says that it ends.
+/// Runs until the shell ends the loop.
 pub async fn drive<S: Shell>(shell: &mut S) -> S::End {
     loop {
         settle(shell);
@@ -75,7 +75,7 @@ pub async fn drive<S: Shell>(shell: &mut S) -> S::End {
     }
 }
 
-/// Carries out everything that the machine makes of what was pushed.
+/// Carries out all outputs of the pushed inputs.
 pub fn settle<S: Shell>(shell: &mut S) {
     loop {
         let now = shell.now();
@@ -89,7 +89,7 @@ pub fn settle<S: Shell>(shell: &mut S) {
     }
 }
 
-/// For so long, or for ever.
+/// Sleeps for this time; `None`: indefinitely.
 async fn sleep(wait: Option<Duration>) {
     match wait {
         Some(wait) => tokio::time::sleep(wait).await,

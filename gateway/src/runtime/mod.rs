@@ -1,4 +1,4 @@
-//! Tasks and threads: the only place that spawns.
+//! Tasks and threads: the only module that spawns them.
 
 pub(crate) mod compute;
 pub mod drive;
@@ -9,14 +9,14 @@ use audio::scheduling::Scheduling;
 use tokio::{runtime::Runtime, task::JoinHandle};
 use tracing::Instrument as _;
 
-/// Threads that carry the tasks. What takes long runs beside them: in [`compute`] and on recognition threads. More than a
-/// small box has cores, since one that waits for the voice detector, on a thread of its own, carries nothing meanwhile.
+/// Threads that run the tasks. Long work runs elsewhere: in [`compute`] and on recognition threads. More threads than a
+/// small box has cores, since one that waits for the voice detector's own thread runs nothing meanwhile.
 const THREADS: usize = 4;
 
-/// The runtime that a gateway runs on.
+/// The runtime of a gateway.
 ///
 /// # Errors
-/// The system gives no thread.
+/// The system cannot start a thread.
 pub fn build() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
@@ -25,7 +25,7 @@ pub fn build() -> io::Result<Runtime> {
         .build()
 }
 
-/// Starts a task that carries the caller's span.
+/// Starts a task with the caller's span.
 #[allow(clippy::disallowed_methods)] // the one place
 pub fn spawn<F>(name: &'static str, future: F) -> JoinHandle<F::Output>
 where
@@ -35,13 +35,13 @@ where
     tokio::spawn(future.instrument(tracing::debug_span!("task", name)))
 }
 
-/// Runs work that blocks, at start-up, on a thread of the runtime's own.
+/// Runs blocking work at start-up, on one of the runtime's blocking threads.
 #[allow(clippy::disallowed_methods)] // the one place
 pub fn on_own_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
     tokio::task::spawn_blocking(work)
 }
 
-/// Sleeps until then, or for ever.
+/// Sleeps until then; `None`: indefinitely.
 pub async fn sleep_until(wake: Option<tokio::time::Instant>) {
     match wake {
         Some(at) => tokio::time::sleep_until(at).await,

@@ -1,4 +1,4 @@
-//! What a gateway keeps in its data folder, opened.
+//! Opens what a gateway keeps in its data folder.
 
 use std::{fs, os::unix::fs::DirBuilderExt as _, path::Path};
 
@@ -15,20 +15,20 @@ use crate::{
 /// Names in the certificate.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "lorgnette.local"];
 
-/// Everything that is taken from the folder.
+/// Everything read from the folder.
 pub(super) struct Data {
-    /// Keeps a second gateway out of the folder.
+    /// Also prevents a second gateway on the folder.
     pub(super) control_socket: UnixListener,
     /// The gateway's identity.
     pub(super) key: GatewayKey,
     /// Its certificate.
     pub(super) tls: Tls,
-    /// What outlives the process.
+    /// Persistent data.
     pub(super) store: Store,
 }
 
 impl Data {
-    /// Opens the folder, which is made where there is none, and carries on an erasure that was interrupted.
+    /// Opens the folder, creating it if missing, and resumes an interrupted erasure.
     pub(super) async fn open(folder: &Path, settings: StoreSettings) -> Result<Self> {
         make_private_dir(folder)?;
         let control_socket = control::server::bind(folder)?;
@@ -41,7 +41,7 @@ impl Data {
     }
 }
 
-/// `is_known`: the folder is that of a gateway which has run before.
+/// `is_known`: a gateway has run on this folder before.
 fn open_store(folder: &Path, settings: StoreSettings, is_known: bool) -> Result<Store> {
     if is_known && Store::is_empty(folder) {
         tracing::warn!(
@@ -59,7 +59,7 @@ fn open_store(folder: &Path, settings: StoreSettings, is_known: bool) -> Result<
     })
 }
 
-/// Makes a folder that only its owner may enter.
+/// Creates a folder that only its owner may enter.
 fn make_private_dir(path: &Path) -> Result<()> {
     if !path.exists() {
         fs::DirBuilder::new()

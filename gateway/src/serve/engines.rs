@@ -1,4 +1,4 @@
-//! Loading the models of hearing and speaking, and of selecting tools.
+//! Loads the models of recognition, synthesis and tool selection.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -18,18 +18,17 @@ use crate::{
     speech::{ear::PauseJudge, settings::Hearing},
 };
 
-/// Jobs that may wait for synthesis: a clause takes some 10 ms.
+/// Jobs that may wait for synthesis: a clause takes about 10 ms.
 const SYNTHESIS_WAITING_MAX: usize = 64;
-/// Synthesis threads: with a second one, a first clause seldom waits for another's. More would take
-/// the cores from recognition.
+/// Synthesis threads: with two, a first clause seldom waits for another's. More would take cores from recognition.
 const SYNTHESIS_THREADS: usize = 2;
-/// Pauses that may wait to be judged: behind more, a score comes after the decision.
+/// Pauses that may wait to be judged: with more, a score would come after the decision.
 const PAUSES_WAITING_MAX: usize = 8;
-/// Decodes that may wait per thread: at 150 to 500 ms each, who is behind more waits too long. A few only would leave out
-/// what was said at one moment by chance, while the machine has time left for it a second later.
+/// Decodes that may wait per thread. At 150 to 500 ms each, a longer queue would delay too much. A much shorter one
+/// would drop utterances that happen to coincide, though the machine has time for them a second later.
 const RECOGNITION_WAITING_PER_WORKER: usize = 6;
 
-/// Loads all models beside the runtime, at the same time.
+/// Loads all models concurrently, outside the runtime's threads.
 pub(super) async fn load(config: &Config) -> Result<(Engines, Option<Arc<BySentences>>)> {
     let missing = "run `lorgnette models fetch`, or set `models_dir`";
     let Hearing { workers, end_of_turn: judged, language, model: whisper, second_model } = config.hearing.clone();
@@ -60,7 +59,7 @@ pub(super) async fn load(config: &Config) -> Result<(Engines, Option<Arc<BySente
         let model = match end_of_turn::Model::load(&path) {
             Ok(model) => model,
             Err(error) => {
-                // Turns end by silence and text then, as they do without it.
+                // Turns then end by silence and text, as without the score.
                 tracing::warn!(%error, "the end-of-turn score stays off");
                 return Ok(None);
             }

@@ -1,4 +1,4 @@
-//! `lorgnette serve`: puts the house together, runs it, and takes it down cleanly.
+//! `lorgnette serve`: assembles the gateway, runs it, and stops it cleanly.
 
 mod data;
 mod engines;
@@ -40,10 +40,10 @@ use crate::{
     store::Store,
 };
 
-/// How long sessions may take to say goodbye.
+/// How long sessions may take to say goodbye, in milliseconds.
 const GOODBYE_MS_MAX: u64 = 3_000;
 
-/// A gateway that listens.
+/// A listening gateway.
 pub struct Running {
     /// Address of WebSocket and pages.
     pub web: std::net::SocketAddr,
@@ -56,7 +56,7 @@ pub struct Running {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// The models that the configuration names, with their keys.
+/// Sets up the configured models, with their keys.
 ///
 /// # Errors
 /// A key cannot be read, or an address or a header is wrong.
@@ -70,7 +70,7 @@ pub(crate) fn models(models: &Models, sentences: Option<Arc<BySentences>>) -> Re
 /// A model is missing, a port in use, a folder not writable: the text says what to do.
 pub async fn start(config: Config) -> Result<Running> {
     let at_us = clock::mono_us();
-    // One TLS stack in the house; only the first call in a process counts.
+    // One TLS provider for the process; only the first call counts.
     drop(rustls::crypto::ring::default_provider().install_default());
     let stop = CancellationToken::new();
     let Data { control_socket, key, tls, store } = Data::open(&config.data_dir, config.store).await?;
@@ -108,7 +108,7 @@ pub async fn start(config: Config) -> Result<Running> {
     Ok(Running { web, quic, public_key, admin, stop, tasks })
 }
 
-/// What the sessions of devices work with.
+/// What the sessions of devices share.
 fn services(
     config: &Config,
     store: Store,
@@ -148,7 +148,7 @@ fn services(
     }))
 }
 
-/// What is behind the ports.
+/// What the endpoints work with.
 fn doors(config: &Config, services: &Arc<Services>, mcp: &Arc<Mcp>, health: &Arc<Health>) -> Doors {
     let about = || About::new(&config.conversation, &config.models.chain);
     Doors {
@@ -160,7 +160,7 @@ fn doors(config: &Config, services: &Arc<Services>, mcp: &Arc<Mcp>, health: &Arc
     }
 }
 
-/// What erases users while the gateway runs.
+/// Erases users while the gateway runs.
 fn eraser(services: &Services, of_tools: &ToolServices) -> Arc<Eraser> {
     Eraser::new(
         services.settings.data_dir.clone(),
@@ -177,7 +177,7 @@ fn eraser(services: &Services, of_tools: &ToolServices) -> Arc<Eraser> {
     )
 }
 
-/// Starts what runs until the gateway stops.
+/// Starts the tasks that run until the gateway stops.
 fn run(
     admin: &Arc<Admin>,
     control_socket: UnixListener,
@@ -196,18 +196,18 @@ fn run(
 }
 
 impl Running {
-    /// What its operator may look at and change, for tests.
+    /// The operator's view and controls, for tests.
     pub fn admin(&self) -> &Arc<Admin> {
         &self.admin
     }
 
-    /// What its sessions work with, for tests.
+    /// What its sessions share, for tests.
     pub fn services(&self) -> &Arc<Services> {
         &self.admin.services
     }
 
-    /// Tells the devices, waits for their goodbyes, stops, and closes the store: a gateway may start on the same
-    /// folder afterwards, in this process too.
+    /// Notifies the devices, waits for their goodbyes, stops, and closes the store: afterwards a gateway may start on
+    /// the same folder, also in this process.
     pub async fn stop(self) {
         self.stop.cancel();
         let services = &self.admin.services;

@@ -1,4 +1,4 @@
-//! What carries tools out, and what is remembered of users for them.
+//! Execution of tools, and the stored data of users that tools need.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::{
     store::Store,
 };
 
-/// The handles of all of it.
+/// Handles to these services.
 pub(super) struct ToolServices {
     /// Runs tools.
     pub(super) executor: Executor,
@@ -34,16 +34,16 @@ pub(super) struct ToolServices {
     pub(super) switches: Arc<StoredSwitches>,
     /// What users have chosen between tools.
     pub(super) preferences: Arc<Preferences>,
-    /// What tools remember of users.
+    /// What tools store about users.
     pub(super) memory: Memory,
-    /// What models are told of wearers.
+    /// Builds the context about wearers for models.
     pub(super) context: Arc<ContextBuilder>,
     /// Skills.
     pub(super) skills: Arc<SkillStore>,
 }
 
 impl ToolServices {
-    /// No tool runs yet; those of apps and servers are offered as they were last known.
+    /// Initial state; tools of apps and servers are offered as they were last known.
     pub(super) fn new(config: &Config, store: &Store, of_users: &UserServices, mcp: &Prepared) -> Result<Self> {
         let skills = Arc::new(SkillStore::new(config.skills.all(&config.data_dir)));
         let (memory, context) = memory(config, store, of_users, &skills);
@@ -57,7 +57,7 @@ impl ToolServices {
     }
 }
 
-/// What tools remember of users, and what models are told of it.
+/// What tools store about users, and what models are told of it.
 fn memory(
     config: &Config,
     store: &Store,
@@ -94,12 +94,12 @@ fn ports(store: &Store, of_users: &UserServices, memory: &Memory) -> Ports {
     }
 }
 
-/// Offers the tools that were known when the gateway was stopped, and keeps what is known from here on.
+/// Offers the tools that were known when the gateway stopped, and stores changes from now on.
 fn offer_known(store: &Store, of_users: &UserServices, mcp: &Prepared) -> Result<()> {
     let restored = of_users
         .registry
         .keep_in(Arc::new(StoredCatalogue(store.clone())), |source| match source {
-            // Installed apps are offered already, from what is kept of themselves.
+            // Installed apps are already offered, from their own records.
             Source::App(_) => false,
             Source::Mcp(server) => mcp.has_server(server),
             Source::BuiltIn | Source::Device(_) => true,
@@ -109,7 +109,7 @@ fn offer_known(store: &Store, of_users: &UserServices, mcp: &Prepared) -> Result
     Ok(())
 }
 
-/// What is written down about calls, and how many there may be.
+/// Records of calls, and their limits.
 fn records(
     config: &Config,
     store: &Store,

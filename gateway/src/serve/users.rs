@@ -1,4 +1,4 @@
-//! What runs for users: their tasks, their apps, and the questions that they are asked.
+//! What runs for users: their tasks, their apps, and questions to them.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -20,26 +20,26 @@ use crate::{
     users::{Summariser, Users},
 };
 
-/// The handles of all of it.
+/// Handles to these services.
 pub(super) struct UserServices {
-    /// Who is connected.
+    /// Connected devices.
     pub(super) roster: Arc<Roster>,
     /// The catalogue of tools.
     pub(super) registry: Arc<Registry>,
-    /// What an erasure of a user ends.
+    /// Operations that an erasure of a user ends.
     pub(super) in_flight: InFlight,
-    /// Mini-apps that are installed.
+    /// Installed mini-apps.
     pub(super) installed: Arc<Installed>,
-    /// Mini-apps that run.
+    /// Running mini-apps.
     pub(super) apps: Arc<Host>,
-    /// Open approvals to wearers.
+    /// Open approvals of wearers.
     pub(super) approvals: Arc<ApprovalBroker>,
     /// The users' tasks.
     pub(super) users: Arc<Users>,
 }
 
 impl UserServices {
-    /// Nobody is there yet. `web` is where apps on this machine connect, `compute` converts the sounds that they play.
+    /// Initial state. `web`: where apps on this machine connect; `compute` converts the sounds that they play.
     pub(super) fn new(
         config: &Config,
         store: &Store,
@@ -75,7 +75,7 @@ impl UserServices {
     }
 }
 
-/// Where apps on this machine reach the gateway.
+/// The address at which apps on this machine reach the gateway.
 fn apps_url(web: SocketAddr) -> String {
     let mut address = web;
     if address.ip().is_unspecified() {

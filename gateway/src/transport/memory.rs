@@ -1,4 +1,4 @@
-//! A link within the process: for glasses that are no more than text. The same envelopes, the same device task.
+//! An in-process link, for text-only glasses. It uses the same envelopes and the same device task.
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -6,22 +6,22 @@ use tokio::sync::mpsc;
 use super::{Bindings, DOWN_QUEUE_FRAMES, Link, Receiver, Sender, ToolFailure, Transport};
 use crate::clock;
 
-/// Frames from the device that may wait: a request and a few answers to questions.
+/// Frames from the device that may be queued: a request and a few answers to questions.
 const UP_QUEUE_FRAMES: usize = 16;
-/// Failures of tools that may wait: more than there are calls in a step.
+/// Tool failures that may be queued: more than there are calls in a step.
 const FAILURES_MAX: usize = 64;
 
 /// The device's ends of a link.
 pub(crate) struct Ends {
-    /// What it sends. The link closes when this is dropped.
+    /// Frames from the device. The link closes when this is dropped.
     pub up: mpsc::Sender<Bytes>,
-    /// What it is sent.
+    /// Frames to the device.
     pub down: mpsc::Receiver<Bytes>,
-    /// Why tools failed, each before the frame that says that it did.
+    /// Why tools failed; each is sent before the frame that reports the failure.
     pub failures: mpsc::Receiver<ToolFailure>,
 }
 
-/// A link, and the device's ends of it.
+/// Creates a link, and the device's ends of it.
 pub(crate) fn link() -> (Link, Ends) {
     let (up, frames) = mpsc::channel(UP_QUEUE_FRAMES);
     let (queue, down) = mpsc::channel(DOWN_QUEUE_FRAMES);

@@ -1,5 +1,5 @@
-//! How frames reach the gateway: WebSocket or QUIC. Whatever the transport and the form on the
-//! wire, the rest of the house sees one binary envelope per [`Bytes`].
+//! Transports for frames: WebSocket or QUIC. For every transport and wire form, the rest of the gateway sees one binary
+//! envelope per [`Bytes`].
 
 mod kind;
 pub(crate) mod memory;
@@ -19,15 +19,16 @@ use tokio::sync::mpsc;
 pub use self::kind::Transport;
 use crate::clock;
 
-/// Frames that wait for a slow link. With 600 ms of speech ahead (30 packets) this leaves room for
-/// every control frame of a busy turn; who lets it fill up is too slow.
+/// Frames queued for a slow link. With 600 ms of speech ahead (30 packets) this leaves room for every control frame of
+/// a busy turn; a peer that lets it fill up is too slow.
 pub const DOWN_QUEUE_FRAMES: usize = 256;
-/// Places of that queue that are kept for a Goodbye or Reject.
+/// Places of that queue reserved for a Goodbye or Reject.
 const LAST_PLACES: usize = 1;
-/// How long one frame may take to leave before the peer counts as stalled.
+/// How long sending one frame may take before the peer counts as stalled, in milliseconds.
 pub const WRITE_MS_MAX: u64 = 5_000;
 
-/// How long a peer may take to go after its last frame: a goodbye needs a round trip, and over a poor link a second try.
+/// How long a peer may take to close after its last frame, in milliseconds: a goodbye needs a round trip, and over a
+/// poor link a retransmission.
 const CLOSE_MS_MAX: u64 = 1_000;
 
 /// Why a link ended.
@@ -47,7 +48,7 @@ pub enum LinkError {
     Flooding(&'static str),
 }
 
-/// What ties a handshake to a TLS connection (PROTOCOL.md, section 6); all zero without TLS.
+/// Binds a handshake to a TLS connection (PROTOCOL.md, section 6); all zero without TLS.
 #[derive(Clone, Copy, Debug)]
 pub struct Bindings {
     /// The TLS exporter of this connection.
@@ -57,10 +58,10 @@ pub struct Bindings {
 }
 
 impl Bindings {
-    /// Of a connection without TLS.
+    /// Bindings of a connection without TLS.
     pub const NONE: Self = Self { exporter: auth::NO_BINDING, certificate: auth::NO_BINDING };
 
-    /// The one that a device asks for; nothing where this version does not know it.
+    /// The binding that a device requests; `None` if this version does not know it.
     pub fn of(&self, wanted: ChannelBinding) -> Option<[u8; 32]> {
         match wanted {
             ChannelBinding::Exporter => Some(self.exporter),
@@ -74,31 +75,31 @@ impl Bindings {
 pub struct Link {
     /// When the connection was opened, on the gateway's clock.
     pub opened_us: u64,
-    /// Who is at the other end.
+    /// The peer's address.
     pub peer: SocketAddr,
-    /// What ties a handshake to it.
+    /// Binds a handshake to the connection.
     pub bindings: Bindings,
-    /// What it is.
+    /// The kind of connection.
     pub transport: Transport,
     /// Frames from the device.
     pub up: Receiver,
     /// Frames to the device.
     pub down: Sender,
-    /// Where more is told of a tool that failed than the wire has room for; absent: nowhere.
+    /// Receives more detail about failed tools than fits on the wire; `None`: detail is dropped.
     pub failures: Option<mpsc::Sender<ToolFailure>>,
 }
 
 /// A tool that failed.
 #[derive(Clone, Debug)]
 pub struct ToolFailure {
-    /// Number of the call, as the frames about it have it.
+    /// Number of the call in its frames.
     pub call: u32,
-    /// Why, in words.
+    /// The reason as text.
     pub why: String,
 }
 
 impl Link {
-    /// Lets what is queued leave and closes so that it arrives: the reason, sent last, must not be lost.
+    /// Sends what is queued and closes so that it arrives: the reason, sent last, must not be lost.
     pub async fn close(self) {
         let Self { up, down, .. } = self;
         drop(down);
@@ -110,8 +111,7 @@ impl Link {
     }
 }
 
-/// The address as its owner writes it: a listener for both kinds of addresses has IPv4 ones in the form of IPv6. Every
-/// address of a peer comes through here.
+/// Converts IPv4-mapped IPv6 addresses, as reported by a dual-stack listener, to IPv4. Applied to every peer address.
 pub fn canonical(peer: SocketAddr) -> SocketAddr {
     SocketAddr::new(peer.ip().to_canonical(), peer.port())
 }
@@ -122,7 +122,7 @@ pub enum Receiver {
     WebSocket(websocket::Receiver),
     /// QUIC.
     Quic(Box<quic::Receiver>),
-    /// Within the process.
+    /// In-process.
     Memory(mpsc::Receiver<Bytes>),
 }
 
@@ -130,7 +130,7 @@ impl Receiver {
     /// The next envelope; `None` when the peer closed. Cancel safe.
     ///
     /// # Errors
-    /// The link cannot go on.
+    /// The link has failed.
     pub async fn recv(&mut self) -> Result<Option<Bytes>, LinkError> {
         match self {
             Self::WebSocket(receiver) => receiver.recv().await,
@@ -140,11 +140,11 @@ impl Receiver {
     }
 }
 
-/// Sending half: stamps, encodes and queues. What is queued leaves in order; when the sender is
-/// dropped, the writer sends what is left and closes.
+/// Sending half: stamps, encodes and queues. Queued frames are sent in order; when the sender is dropped, the writer
+/// sends the rest and closes.
 pub struct Sender {
     queue: mpsc::Sender<Bytes>,
-    /// Where the clock of this connection begins, on the gateway's.
+    /// Zero of this connection's clock, on the gateway's clock.
     zero_us: u64,
     control_sequence: u32,
     audio_sequence: u32,
@@ -152,13 +152,13 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender in front of this queue.
+    /// A sender to this queue.
     pub fn new(queue: mpsc::Sender<Bytes>) -> Self {
         let buffer = vec![0; limits::FRAME_BYTES_MAX];
         Self { queue, zero_us: clock::mono_us(), control_sequence: 0, audio_sequence: 0, buffer }
     }
 
-    /// Queues a message with its place in time, on the gateway's clock; returns its sequence.
+    /// Queues a message with its time on the gateway's clock; returns its sequence.
     ///
     /// # Errors
     /// The queue is full (the peer is too slow), the link is gone, or a field is beyond its maximum.
@@ -169,8 +169,8 @@ impl Sender {
         self.send_last(turn, at_us, message)
     }
 
-    /// Queues a message behind which the link is closed: there is always a place for it, so that
-    /// even a peer that floods or stalls is told why.
+    /// Queues a message after which the link is closed. A place is reserved for it, so that even a peer that floods or
+    /// stalls receives the reason.
     ///
     /// # Errors
     /// The link is gone, or a field is beyond its maximum.
@@ -203,7 +203,8 @@ impl Sender {
     }
 }
 
-/// A heartbeat of ours after the device's last one, where one came: its clock in it, and ours when it came.
+/// A gateway heartbeat. It answers the device's last one, if any: the device's clock in it, and the gateway's at its
+/// arrival.
 pub fn heartbeat(heard: Option<(u64, u64)>, now_us: u64) -> down::Heartbeat {
     heard.map_or(down::Heartbeat { echo_us: 0, held_us: 0 }, |(echo_us, at_us)| down::Heartbeat {
         echo_us,
@@ -211,15 +212,15 @@ pub fn heartbeat(heard: Option<(u64, u64)>, now_us: u64) -> down::Heartbeat {
     })
 }
 
-/// Kinds of the two frames that a close follows.
+/// Kinds of the two frames that are followed by a close.
 const KIND_REJECT: u16 = 0x8004;
 const KIND_GOODBYE: u16 = 0x8007;
 
-/// Code and reason that the transport closes with behind a Reject or a Goodbye (PROTOCOL.md,
-/// section 10); none behind any other frame.
+/// Code and reason of the transport's close after a Reject or a Goodbye (PROTOCOL.md, section 10); `None` after any
+/// other frame.
 fn farewell(bytes: &[u8]) -> Option<(u16, String)> {
     let header = peek(bytes).ok()??;
-    // Looked at by kind first: decoding every packet of speech once more would cost.
+    // The kind is checked first: decoding every speech packet again would be costly.
     if !matches!(header.kind, KIND_REJECT | KIND_GOODBYE) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! How many connections there may be: each has a place from its acceptance until it ends, be it a request or a session.
+//! Limit of connections: each has a place from its acceptance until it ends, whether it is a request or a session.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -6,14 +6,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::telemetry::Sparse;
 
-/// Places beyond the others for this machine alone: while strangers hold all of those, whoever supervises the gateway
-/// still hears from it.
+/// Additional places reserved for this machine: a local supervisor can connect even if remote peers hold all others.
 const LOCAL: usize = 16;
 
 /// A connection's place.
 pub(crate) type Place = Arc<OwnedSemaphorePermit>;
 
-/// All places, and lines of the log about those who get none.
+/// All places, and log lines about rejected connections.
 pub(crate) struct Places {
     open: Arc<Semaphore>,
     local: Arc<Semaphore>,
@@ -22,7 +21,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// `connections_max`: for everybody.
+    /// `connections_max`: places for all peers.
     pub(crate) fn new(connections_max: usize) -> Self {
         Self {
             open: Arc::new(Semaphore::new(connections_max)),
@@ -32,7 +31,7 @@ impl Places {
         }
     }
 
-    /// A place for this peer, where there is one.
+    /// A place for this peer, if one is free.
     pub(crate) fn take(&self, peer: &SocketAddr) -> Option<Place> {
         let place = self.open.clone().try_acquire_owned().ok();
         let place = place.or_else(|| self.local.clone().try_acquire_owned().ok().filter(|_| peer.ip().is_loopback()));
@@ -44,7 +43,7 @@ impl Places {
         place.map(Arc::new)
     }
 
-    /// Tells that a connection without encryption was refused.
+    /// Logs that an unencrypted connection was refused.
     pub(crate) fn refused_plain(&self, peer: &SocketAddr) {
         if let Some(left_out) = self.plain.line() {
             tracing::info!(

@@ -1,5 +1,5 @@
-//! QUIC on quinn. Control frames travel on the one bidirectional stream that the device opens;
-//! sound travels in datagrams where it fits, else on one-way streams of one frame each.
+//! QUIC on quinn. Control frames use the one bidirectional stream that the device opens; sound uses datagrams if it
+//! fits, else unidirectional streams of one frame each.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,11 +14,11 @@ use super::{
 };
 use crate::{clock, runtime::spawn};
 
-/// How long a connection may stand idle: longer than any device may be silent in its session.
+/// Idle timeout of a connection: longer than any device may be silent in its session.
 const IDLE_MS_MAX: u32 = limits::HEARTBEATS_MISSED_MAX * limits::HEARTBEAT_MS_MAX + 20_000;
 
-/// How long a peer whose transport has the last frame may take to read it and close by itself: some give what they
-/// have not read away with the connection.
+/// How long a peer whose transport has the last frame may take to read it and close by itself, in milliseconds: some
+/// peers discard unread data when the connection closes.
 const LINGER_MS: u64 = 100;
 
 /// Receiving half.
@@ -40,12 +40,12 @@ pub fn transport_config() -> Arc<quinn::TransportConfig> {
         .receive_window(VarInt::from_u32(1024 * 1024))
         .datagram_receive_buffer_size(Some(64 * 1024))
         .datagram_send_buffer_size(64 * 1024)
-        // Heartbeats keep it alive, as seldom as the device has asked for; whoever sends none is closed by its session.
+        // Heartbeats keep it alive, at the interval that the device requested; without them, its session closes it.
         .max_idle_timeout(Some(VarInt::from_u32(IDLE_MS_MAX).into()));
     Arc::new(config)
 }
 
-/// Waits for the control stream of a new connection to the gateway with this certificate, by its SHA-256.
+/// Waits for the control stream of a new connection. `certificate`: SHA-256 of the gateway's certificate.
 ///
 /// # Errors
 /// The connection broke or the device opened no stream in time.
@@ -86,7 +86,7 @@ impl Receiver {
             }
             let connection = &self.connection;
             tokio::select! {
-                // What came before the connection ended is read first: a goodbye and the close may come at once.
+                // Frames received before the close are read first: a goodbye and the close may arrive together.
                 biased;
                 chunk = self.control.read_chunk(limits::FRAME_BYTES_MAX, true) => match chunk {
                     Ok(Some(chunk)) => self.buffer.extend_from_slice(&chunk.bytes),
@@ -110,9 +110,9 @@ impl Receiver {
         }
     }
 
-    /// Lets what is queued leave and ends the connection. The sender must have been dropped.
+    /// Sends what is queued and closes the connection. The sender must have been dropped.
     pub(super) async fn close(mut self) {
-        // Kept meanwhile: a stream that nobody reads any more is refused, and some peers end at that.
+        // Kept meanwhile: dropping the stream would send a stop, at which some peers end.
         drop(timeout(Duration::from_millis(WRITE_MS_MAX + CLOSE_MS_MAX), &mut self.writer).await);
         self.writer.abort();
     }
@@ -121,7 +121,7 @@ impl Receiver {
         let header = match peek(&self.buffer) {
             Ok(Some(header)) => header,
             Ok(None) => return Ok(None),
-            // Where its frames end, only that version knows. The decoder names the version.
+            // Only that version defines where its frames end. The decoder names the version.
             Err(device_protocol::Error::UnknownVersion { .. }) => {
                 return Ok(Some(self.buffer.split().freeze()));
             }
@@ -134,7 +134,7 @@ impl Receiver {
     }
 }
 
-/// A peer that closes with code 0 has said what it wanted to say.
+/// Code 0 is a normal close by the peer.
 fn closed(error: &str, connection: &Connection) -> Result<Option<Bytes>, LinkError> {
     match connection.close_reason() {
         Some(quinn::ConnectionError::ApplicationClosed(close)) if close.error_code == VarInt::from_u32(0) => Ok(None),
@@ -142,7 +142,7 @@ fn closed(error: &str, connection: &Connection) -> Result<Option<Bytes>, LinkErr
     }
 }
 
-/// The frame of a one-way stream; nothing where its sender gave up.
+/// The frame of a unidirectional stream; `None` if its sender reset it.
 async fn read_one(mut stream: RecvStream) -> Result<Option<Bytes>, LinkError> {
     let read = stream.read_to_end(limits::AUDIO_FRAME_BYTES_MAX);
     match timeout(Duration::from_millis(WRITE_MS_MAX), read).await {
@@ -155,7 +155,7 @@ async fn read_one(mut stream: RecvStream) -> Result<Option<Bytes>, LinkError> {
     }
 }
 
-/// What may be lost or overtaken must be sound. What cannot be read is the decoder's to explain.
+/// Unreliable or unordered frames must be sound. Unreadable ones are left to the decoder's error.
 fn sound_only(bytes: Bytes) -> Result<Bytes, LinkError> {
     match peek(&bytes) {
         Ok(Some(header)) if header.class() != Class::Audio => Err(LinkError::Malformed(format!(
@@ -188,7 +188,7 @@ async fn write(connection: Connection, mut control: SendStream, mut frames: mpsc
             }
         }
     }
-    // Without last words there is nothing to wait for: the peer has said goodbye.
+    // Without a reason there is nothing to wait for: the peer has said goodbye.
     let (code, reason) = close.unwrap_or_default();
     if code != 0 && control.finish().is_ok() {
         let read = async {
@@ -196,7 +196,7 @@ async fn write(connection: Connection, mut control: SendStream, mut frames: mpsc
             tokio::time::sleep(Duration::from_millis(LINGER_MS)).await;
         };
         tokio::select! {
-            // A polite peer closes by itself when it has read them.
+            // A well-behaved peer closes by itself once it has read the last frames.
             _ = connection.closed() => {}
             () = read => {}
         }

@@ -1,4 +1,4 @@
-//! The certificate that is made on first start, and TLS 1.3 for both transports.
+//! The certificate created on first start, and TLS 1.3 for both transports.
 
 use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
 
@@ -21,7 +21,7 @@ pub struct Tls {
     pub fingerprint: [u8; 32],
 }
 
-/// Loads `tls-cert.pem` and `tls-key.pem` of the data folder, making both when neither is there.
+/// Loads `tls-cert.pem` and `tls-key.pem` of the data folder, creating both if neither exists.
 ///
 /// Devices do not trust this certificate: they pin the gateway's identity key, and the handshake
 /// binds that key to the TLS connection.

@@ -1,5 +1,5 @@
-//! WebSocket on hyper and tokio-tungstenite. One message is one envelope, or one JSON object for
-//! who asked for the JSON form; that is turned into the binary form right here.
+//! WebSocket on hyper and tokio-tungstenite. One message is one envelope, or one JSON object if the client requested
+//! the JSON form, which is converted to the binary form here.
 
 use std::time::Duration;
 
@@ -28,16 +28,16 @@ use tokio_tungstenite::{
 use super::{CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, LinkError, Sender, WRITE_MS_MAX, farewell};
 use crate::{runtime::spawn, text::crop};
 
-/// Place of the kind in an envelope.
+/// Position of the kind in an envelope.
 const KIND_AT: std::ops::Range<usize> = 2..4;
 
 /// Longest reason of a close frame (RFC 6455, section 5.5: 125 bytes with the code).
 const CLOSE_REASON_BYTES_MAX: usize = 123;
 
-/// A WebSocket over what HTTP was upgraded to.
+/// A WebSocket on an upgraded HTTP connection.
 pub(crate) type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// Which form the messages have.
+/// The form of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Sub-protocol `lorgnette.v1`.
@@ -46,24 +46,24 @@ pub(crate) enum Form {
     Json,
 }
 
-/// Bytes that are taken at a time of what nobody reads any more.
+/// Bytes read at a time from a connection whose data is discarded.
 const DRAIN_BYTES: usize = 4 * 1024;
 
-/// The writer's half; what a stalled writer had is gone.
+/// The writer's half; the one of a stalled writer is lost.
 type Sink = SplitSink<Socket, Message>;
 
 /// Receiving half.
 pub struct Receiver {
     socket: SplitStream<Socket>,
     form: Form,
-    /// Gives its half back when everything has left.
+    /// Returns its half once everything is sent.
     writer: JoinHandle<Option<Sink>>,
 }
 
 /// The server's end of an upgraded connection, for messages of at most `message_bytes_max` in both directions.
 pub(crate) async fn server_socket(upgraded: Upgraded, message_bytes_max: usize) -> Socket {
     let config = WebSocketConfig::default()
-        // The default of 128 KiB per connection is more than a whole session needs.
+        // The default of 128 KiB per connection exceeds the needs of a whole session.
         .read_buffer_size(8 * 1024)
         .write_buffer_size(0)
         .max_write_buffer_size(2 * message_bytes_max.max(limits::JSON_BYTES_MAX))
@@ -113,14 +113,14 @@ impl Receiver {
         }
     }
 
-    /// Lets what is queued leave, then closes. The sender must have been dropped.
+    /// Sends what is queued, then closes. The sender must have been dropped.
     pub(super) async fn close(mut self) {
         let mut readable = true;
         let written = async {
             loop {
                 tokio::select! {
                     sink = &mut self.writer => return sink.ok().flatten(),
-                    // A peer may take nothing before it has said everything.
+                    // A peer may not read before it has sent everything.
                     message = self.socket.next(), if readable => readable = matches!(message, Some(Ok(_))),
                 }
             }
@@ -133,9 +133,9 @@ impl Receiver {
     }
 }
 
-/// Ends the way to a peer and takes in for a while what it still sends: closing over unread bytes would reset the
-/// connection, and a reset takes along what the peer has not read yet, the reason first of all. It works below the
-/// WebSocket, whose reader reads no more after a broken message.
+/// Shuts down sending and reads for a while what the peer still sends: closing with unread bytes would reset the
+/// connection, and a reset discards what the peer has not read yet, above all the reason. Works below the WebSocket
+/// layer, whose reader stops after a broken message.
 pub(crate) async fn drain(connection: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     let drained = async {
         let mut unread = [0; DRAIN_BYTES];
@@ -151,8 +151,8 @@ fn binary_of(text: &str) -> Result<Bytes, LinkError> {
     let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
     let length = match json::decode_up(text).map_err(|error| malformed(&error))? {
         Decoded::Frame(frame) => encode(&frame.to_borrowed(), &mut buffer).map_err(|error| malformed(&error))?,
-        // Whoever counts the sequences must see it too: the smallest envelope with this stamp, under
-        // the unknown kind.
+        // Sequences must remain gapless for their receiver: forward the smallest envelope with this stamp and the
+        // unknown kind.
         Decoded::Skipped { kind, stamp } => {
             let beat = up::Heartbeat { echo_us: 0, held_us: 0 };
             let frame = Frame::new(stamp, Up::Heartbeat(beat));
@@ -173,7 +173,7 @@ fn text_of(bytes: &[u8]) -> Option<String> {
 }
 
 async fn write(mut sink: Sink, mut frames: mpsc::Receiver<Bytes>, form: Form) -> Option<Sink> {
-    // Without a reason of its own, the gateway answers a goodbye.
+    // Without its own reason, this answers the peer's goodbye.
     let mut close = CloseFrame { code: CloseCode::Normal, reason: "".into() };
     while let Some(bytes) = frames.recv().await {
         if let Some((code, reason)) = farewell(&bytes) {
@@ -196,7 +196,7 @@ async fn write(mut sink: Sink, mut frames: mpsc::Receiver<Bytes>, form: Form) ->
             }
         }
     }
-    // Everything was sent: say goodbye on the WebSocket level too.
+    // Everything is sent: close on the WebSocket level too.
     let said = timeout(Duration::from_millis(WRITE_MS_MAX), sink.send(Message::Close(Some(close)))).await;
     said.is_ok().then_some(sink)
 }

@@ -1,4 +1,4 @@
-//! One task per user, round the machine that outlives connections.
+//! One task per user, which drives the user's machine; it outlives connections.
 
 mod summary;
 mod task;
@@ -29,28 +29,28 @@ use crate::{
 
 /// Messages that may wait for one user: several devices and their tools.
 const WAITING_MAX: usize = 256;
-/// Users that a line of the log names.
+/// Users that one log line names.
 const LEFT_OUT_NAMED_MAX: usize = 8;
 
 /// Why a user has no task.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// As many have one as may.
+    /// The maximum number of users have one.
     #[error(
         "this gateway serves {0} users, and as many are there already; `lorgnette users list` shows them, \
          `lorgnette users erase NAME --devices` and `lorgnette devices revoke` make room, and so does a greater \
          `limits.users`"
     )]
     Crowded(usize),
-    /// The store cannot be read, or everything of the user is being erased.
+    /// The store cannot be read, or all data of the user is being erased.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
 
-/// Who sums up old turns, and in which language.
+/// The models that summarise old turns, and the language.
 #[derive(Clone)]
 pub struct Summariser {
-    /// All models; the user's machine says which one.
+    /// All models; the user's machine selects one.
     pub models: ModelChain,
     /// BCP 47 tag.
     pub language: String,
@@ -59,20 +59,20 @@ pub struct Summariser {
 /// A message to a user's task.
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum UserMessage {
-    /// Something happened.
+    /// An input for the machine.
     Input(UserInput),
-    /// Change the schedule; answered when that is stored.
+    /// Change the schedule; answered when the change is stored.
     Schedule { change: ScheduleChange, reply: oneshot::Sender<ScheduleReply> },
-    /// Everything of the user is being erased: the task ends.
+    /// All data of the user is being erased: the task ends.
     End,
     /// All entries that are not done.
     List { reply: oneshot::Sender<Vec<OpenEntry>> },
 }
 
-/// The entry that a change made or dropped, where there was one. An error: why nothing was changed, in words.
+/// The entry that a change created or removed, if any. An error: why nothing was changed, as text.
 pub type ScheduleReply = Result<Option<ScheduleEntry>, String>;
 
-/// All users' tasks, started when first needed.
+/// All users' tasks, started on first use.
 pub struct Users {
     store: Store,
     roster: Arc<Roster>,
@@ -87,12 +87,12 @@ pub struct Users {
 #[derive(Default)]
 struct Tasks {
     running: BTreeMap<String, mpsc::Sender<UserMessage>>,
-    /// Users of whom everything is being erased: they have no task.
+    /// Users whose data is being erased: they have no task.
     barred: BTreeSet<String>,
 }
 
 impl Users {
-    /// No task runs yet.
+    /// Initial state: no task runs.
     pub fn new(
         store: Store,
         roster: Arc<Roster>,
@@ -112,27 +112,27 @@ impl Users {
         users
     }
 
-    /// What models may cost a user on one day, in billionths; `None`: as much as it takes.
+    /// Daily limit of a user's model costs, in billionths; `None`: no limit.
     pub fn nano_per_day(&self) -> Option<u64> {
         self.config.nano_per_day
     }
 
-    /// Ends a user's task and starts no other one until [`admit`](Self::admit).
+    /// Ends a user's task and starts no other until [`admit`](Self::admit).
     pub fn bar(&self, user: &str) {
         let mut tasks = self.tasks();
         tasks.barred.insert(user.to_owned());
         if let Some(mailbox) = tasks.running.remove(user) {
-            // One whose box is full sees that it is closed: this was the only lasting mailbox.
+            // With a full mailbox, the task notices that it is closed: this was the only lasting sender.
             drop(mailbox.try_send(UserMessage::End));
         }
     }
 
-    /// The user may have a task again.
+    /// Allows the user a task again.
     pub fn admit(&self, user: &str) {
         self.tasks().barred.remove(user);
     }
 
-    /// Tells a user's task, where there is one.
+    /// Sends an input to a user's task, if it runs.
     pub fn tell(&self, user: &str, input: UserInput) {
         let mailbox = self.tasks().running.get(user).cloned();
         if let Some(mailbox) = mailbox
@@ -146,8 +146,8 @@ impl Users {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the tasks of all users that have a device, so that what is due is told even after a restart. Those who
-    /// cannot be woken are told of in the log, a line for each reason, and keep nobody else asleep.
+    /// Starts the tasks of all users that have a device, so that due entries are announced after a restart. Failures
+    /// are logged, one line per reason, and do not affect other users.
     pub fn wake_all(&self) {
         match self.with_devices() {
             Ok(users) => {
@@ -172,7 +172,7 @@ impl Users {
         Ok(devices.into_iter().filter(|(_, device)| !device.revoked).map(|(_, device)| device.user).collect())
     }
 
-    /// Ends the task of a user who has no device any more and is not here; whether there was one.
+    /// Ends the task of a user without devices or connections; returns whether there was one.
     fn retire(&self, tasks: &mut Tasks) -> Result<bool, store::Error> {
         let mut needed = self.with_devices()?;
         needed.extend(self.roster.all().into_iter().map(|(_, present)| present.user));
@@ -180,13 +180,13 @@ impl Users {
             return Ok(false);
         };
         if let Some(mailbox) = tasks.running.remove(&user) {
-            // Everything of it is on disk, and comes back when it is needed again.
+            // All of its state is on disk, and is loaded when it is needed again.
             drop(mailbox.try_send(UserMessage::End));
         }
         Ok(true)
     }
 
-    /// How many have a task.
+    /// Number of running tasks.
     pub fn count(&self) -> usize {
         self.tasks().running.len()
     }

@@ -1,4 +1,4 @@
-//! The task of one user: its machine, and what that wants.
+//! The task of one user: its machine, and the outputs that it carries out.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -35,7 +35,7 @@ pub(super) struct Task {
     pub(super) approvals: Arc<ApprovalBroker>,
     pub(super) summariser: Summariser,
     pub(super) mailbox: mpsc::Sender<UserMessage>,
-    /// Who waits for a change of the schedule, by the number of the request.
+    /// Callers waiting for a change of the schedule, by request number.
     pub(super) schedule_replies: BTreeMap<u64, oneshot::Sender<ScheduleReply>>,
     pub(super) next_request: u64,
     pub(super) messages: mpsc::Receiver<UserMessage>,
@@ -112,7 +112,7 @@ impl Task {
             let summing = summary::summarise(model, language, messages);
             let Summed { text, usage } = tokio::select! {
                 summed = summing => summed,
-                // The user is being erased: nobody is to read on.
+                // The user is being erased: stop reading.
                 () = mailbox.closed() => return,
             };
             drop(mailbox.send(UserMessage::Input(UserInput::Summarised { request, text, rank, usage })).await);
@@ -137,7 +137,7 @@ impl Task {
                 Ok(_) => UserInput::Persisted { ticket },
                 Err(error) => UserInput::PersistFailed { ticket, reason: error.to_string() },
             };
-            // On the store's thread, which may wait: the user's task never waits for it.
+            // Runs on the store's thread, which may block: the user's task never waits for it.
             drop(mailbox.blocking_send(UserMessage::Input(input)));
         };
         if let Err(error) = self.store.submit(write, reply) {

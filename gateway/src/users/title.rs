@@ -1,11 +1,11 @@
-//! What a conversation is called.
+//! Titles of conversations.
 
 use gateway_core::vocab::{Message, Role};
 
 /// Characters of a conversation's title: one line.
 const TITLE_CHARS_MAX: usize = 80;
 
-/// What a conversation that begins with these messages is called.
+/// The title of a conversation that begins with these messages.
 pub(super) fn title(messages: &[Message]) -> String {
     let first = messages.iter().find(|message| message.role == Role::User).map(Message::plain_text);
     let words = tools::arguments::clean(&first.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What these glasses and this gateway have not, in the words in which an app expects to be refused it.
+//! Requests for features that these glasses or this gateway lack, refused in the form that apps expect.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::apps::wire;
 pub(super) const MESSAGES: &str = "apps of this gateway do not write to one another";
 const VIDEO: &str = "this gateway carries no video";
 
-/// Where an app expects no answer of a kind of its own.
+/// The refusal where an app expects no specific answer.
 pub(super) fn refused(why: &str, wall_ms: i64) -> Value {
     wire::error("NOT_AVAILABLE", why, wall_ms)
 }
@@ -25,7 +25,7 @@ pub(super) fn light(request: &str) -> Value {
     })
 }
 
-/// Both fields in which SDKs look for the reason.
+/// The reason is in both fields that SDKs read.
 pub(super) fn video(kind: &str, wall_ms: i64) -> Value {
     let timestamp = wire::time(wall_ms);
     json!({"type": kind, "status": "error", "message": VIDEO, "errorDetails": VIDEO, "timestamp": timestamp})

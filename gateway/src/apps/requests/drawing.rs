@@ -18,7 +18,7 @@ use crate::{
     runtime::spawn,
 };
 
-/// Characters of an app's line on the dashboard: a line and some to scroll.
+/// Characters of an app's dashboard line: one line and some to scroll.
 const LINE_CHARS_MAX: usize = 200;
 
 impl Session {
@@ -58,7 +58,7 @@ impl Session {
         Vec::new()
     }
 
-    /// Shows its line of the dashboard.
+    /// Shows the app's line of the dashboard.
     pub(super) async fn dashboard_line(&self, content: &Value, modes: Option<Vec<String>>) -> Vec<Value> {
         if modes.is_some_and(|modes| !modes.is_empty() && !modes.iter().any(|mode| mode == "main")) {
             let why = "the dashboard of these glasses has one form, `main`";
@@ -75,7 +75,7 @@ impl Session {
         self.tell(AppsMessage::Draw { package, connection: self.connection, event, over: None }).await;
     }
 
-    /// Draws the pictures of an animation until it is through, or something else is drawn.
+    /// Draws the pictures of an animation until its end, or until something else is drawn.
     fn animate(&mut self, frames: Vec<AppEvent>, interval: Duration, repeat: bool) {
         let over = CancellationToken::new();
         self.animation = Some(over.clone().drop_guard());

@@ -1,4 +1,4 @@
-//! What an app asks for on its socket: who answers it.
+//! Dispatches an app's requests on its socket.
 
 mod absent;
 mod drawing;
@@ -18,13 +18,13 @@ use super::{
 };
 use crate::clock;
 
-/// Bytes of a request's number, which is given back.
+/// Bytes of a request's id, which is echoed.
 const REQUEST_BYTES_MAX: usize = 200;
 
 const BUSY: &str = "too many requests of this app are being carried out";
 
 impl Session {
-    /// Carries a message out; what is to be answered at once. `frame` is the message as it came.
+    /// Handles a message; returns the immediate answers. `frame` is the raw message.
     pub(super) async fn handle(&mut self, message: FromApp, frame: &str) -> Vec<Value> {
         let now = clock::wall_ms();
         match message {
@@ -73,7 +73,7 @@ impl Session {
                 self.tell(AppsMessage::Input(AppInput::Released { package, connection })).await;
                 Vec::new()
             }
-            // Only to whom asks: 2.x would take an unasked one for an error.
+            // Only on request: 2.x would take an unrequested one for an error.
             FromApp::Ping {} => vec![json!({"type": "pong", "timestamp": wire::time(now)})],
             FromApp::TpaConnectionInit { .. } | FromApp::Reconnect { .. } => {
                 vec![wire::error("MALFORMED_MESSAGE", "this connection was acknowledged already", now)]

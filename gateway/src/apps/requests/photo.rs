@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Session {
-    /// Lets the glasses take a photo, in a task of its own.
+    /// Takes a photo with the glasses, in a separate task.
     pub(super) fn photograph(&self, wish: Wish, frame: &str) -> Vec<Value> {
         let now = clock::wall_ms();
         if !self.app.permissions.iter().any(|has| has == "CAMERA" || has == "ALL") {
@@ -31,7 +31,7 @@ impl Session {
         let Ok(room) = self.requests.clone().try_acquire_owned() else {
             return vec![wire::error("INTERNAL_ERROR", BUSY, now)];
         };
-        // 3.x waits for a message, 2.x for the upload alone.
+        // 3.x expects a message, 2.x only the upload.
         let told = (self.sdk == SdkVersion::V3).then(|| self.out.clone());
         let frame = refusals::shown(frame);
         let taking = self.host.clone().photograph(self.user.clone(), self.app.clone(), wish, told, frame);

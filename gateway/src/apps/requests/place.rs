@@ -1,4 +1,4 @@
-//! Where the wearer is.
+//! The wearer's location.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Session {
-    /// The place, for an app that asks once.
+    /// The location, for an app that asks once.
     pub(super) fn place(&self, correlation: String) -> Value {
         let now = clock::wall_ms();
         let allowed = self.app.permissions.iter().any(|has| has == "LOCATION" || has == "ALL");

@@ -1,4 +1,4 @@
-//! What an app wants to be heard, and streams of sound that it sends itself.
+//! Playback requests of an app, and streams of sound that it sends itself.
 
 use gateway_core::vocab::ErrorCode;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Session {
-    /// Says or plays something.
+    /// Speaks or plays something.
     pub(super) fn play(&mut self, request: String, wanted: Wanted, frame: &str) -> Vec<Value> {
         if request.len() > REQUEST_BYTES_MAX {
             return vec![wire::error("MALFORMED_MESSAGE", "the request's number is too long", clock::wall_ms())];
@@ -38,7 +38,7 @@ impl Session {
         }
     }
 
-    /// Says or plays it in a task of its own, which answers when it was heard.
+    /// Speaks or plays it in a separate task, which answers when playback has ended.
     fn be_heard(&mut self, request: String, wanted: Wanted, file: Option<Vec<u8>>, frame: &str) -> Vec<Value> {
         let Ok(room) = self.requests.clone().try_acquire_owned() else {
             return vec![wire::audio_play_response(&request, Err(BUSY))];
@@ -46,7 +46,7 @@ impl Session {
         let words = if file.is_none() { speech::words_of(&wanted.url) } else { None };
         let begun = words.map(|text| self.host.say(&self.user, &self.app, &text, &wanted));
         if wanted.alone {
-            // A file that is still being fetched must not end what was asked for after it.
+            // A file that is still being fetched must not interrupt a later request.
             self.playing.iter().for_each(|(_, earlier)| earlier.cancel());
         }
         let stop = CancellationToken::new();
@@ -81,7 +81,7 @@ impl Session {
         Vec::new()
     }
 
-    /// Ends what the app says and plays, or one track of it.
+    /// Stops what the app is playing, or one track of it.
     pub(super) fn stop_playing(&mut self, track: Option<u8>) -> Vec<Value> {
         for (_, stop) in self.playing.iter().filter(|(playing, _)| track.is_none() || *playing == track) {
             stop.cancel();
@@ -90,7 +90,7 @@ impl Session {
         gathered.iter().map(|request| wire::audio_play_response(request, Err(speech::INTERRUPTED))).collect()
     }
 
-    /// Begins to gather a stream.
+    /// Starts to collect a stream.
     pub(super) fn start_stream(&mut self, number: &str) -> Value {
         match self.relay.start(number) {
             Ok(url) => json!({"type": "audio_stream_ready", "streamId": number, "streamUrl": url}),
@@ -98,14 +98,14 @@ impl Session {
         }
     }
 
-    /// Plays a stream that is whole, if it is wanted.
+    /// Plays a complete stream, if playback was requested.
     pub(super) fn end_stream(&mut self, number: &str, frame: &str) -> Vec<Value> {
         let whole = self.relay.end(number);
         whole.map(|whole| self.play_whole(whole, frame)).unwrap_or_default()
     }
 }
 
-/// The app's name for a kind of sound; what is out of range is the nearest.
+/// The track of a number; out of range: the nearest.
 pub(super) fn track(number: f32) -> u8 {
     number as u8
 }

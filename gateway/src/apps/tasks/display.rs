@@ -1,4 +1,4 @@
-//! What glasses show of their user's apps, and what apps are told of the glasses.
+//! What glasses show of their user's apps, and what apps are told about the glasses.
 
 use gateway_core::{
     input::{AppInput, Input},
@@ -16,17 +16,17 @@ use crate::{
     mailbox::DeviceMessage,
 };
 
-/// What an app has drawn that stands until it draws something else.
+/// An app's drawings that stay until it draws something else.
 #[derive(Default)]
 pub(super) struct Drawn {
     /// Its line of the dashboard.
     line: Option<AppEvent>,
-    /// In front.
+    /// The main view.
     main: Option<AppEvent>,
 }
 
 impl Drawn {
-    /// Keeps what stands until something else is drawn. What has a time of its own would be drawn for too long.
+    /// Keeps a drawing that stays until the next one. One with a duration is not kept: it would be shown for too long.
     fn keep(&mut self, event: &AppEvent) {
         match event {
             AppEvent::DashboardLine { .. } => self.line = Some(event.clone()),
@@ -40,14 +40,14 @@ impl Drawn {
 }
 
 impl Task {
-    /// Tells all of the user's glasses.
+    /// Sends an event to all of the user's glasses.
     pub(super) fn show(&self, event: &AppEvent) {
         for (_, present) in self.common().roster.all().into_iter().filter(|(_, present)| present.user == self.user) {
             drop(present.mailbox.try_send(DeviceMessage::Input(Input::App(event.clone()))));
         }
     }
 
-    /// Something that a running app wants on the glasses; from any other connection it is dropped.
+    /// Draws for a running app; from any other connection it is dropped.
     pub(super) fn draw(&mut self, package: &str, connection: AppConnection, event: &AppEvent) {
         if self.lives().connection(package) == Some(connection) {
             self.drawn.entry(package.to_owned()).or_default().keep(event);
@@ -55,7 +55,7 @@ impl Task {
         }
     }
 
-    /// A connected app is given what is said from now on, or not any more; from any other connection it is dropped.
+    /// Whether a connected app receives transcripts from now on; from any other connection it is dropped.
     pub(super) fn listens(&mut self, package: String, connection: AppConnection, listens: bool) {
         let changed = self.lives().connection(&package) == Some(connection)
             && if listens { self.listening.insert(package.clone()) } else { self.listening.remove(&package) };
@@ -64,7 +64,7 @@ impl Task {
         }
     }
 
-    /// Glasses of the user have come.
+    /// Glasses of the user have connected.
     pub(super) fn glasses_came(&mut self, device: String, glasses: Glasses) {
         let told = wire::time(clock::wall_ms());
         let state = json!({"connected": true, "modelName": glasses.model});
@@ -79,7 +79,7 @@ impl Task {
         self.tell_all(&[capabilities, state_update(state, false, told)]);
     }
 
-    /// They have gone.
+    /// Glasses have disconnected.
     pub(super) fn glasses_went(&mut self, device: &str) {
         self.glasses.remove(device);
         self.stale = true;
@@ -89,7 +89,7 @@ impl Task {
         }
     }
 
-    /// Their battery has changed.
+    /// The battery level has changed.
     pub(super) fn battery(&self, percent: u8, charging: bool) {
         let state = json!({"batteryLevel": percent, "charging": charging});
         self.tell_all(&[state_update(state, false, wire::time(clock::wall_ms()))]);
@@ -103,7 +103,7 @@ impl Task {
         }
     }
 
-    /// Tells glasses that have come what they have to know of the apps that run already.
+    /// Sends newly connected glasses the state of the running apps.
     pub(super) fn catch_up(&self, device: &str) {
         let Some(present) = self.common().roster.get(device) else { return };
         for event in self.news() {

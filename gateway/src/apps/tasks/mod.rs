@@ -1,7 +1,7 @@
-//! One task per user with apps, round the machine of their life cycles: it alone decides what becomes of them, and what of
-//! theirs is on the glasses.
+//! One task per user with apps, which drives the machine of their life cycles: it alone decides about the apps and
+//! their drawings on the glasses.
 //!
-//! Others send it messages, and read what it last published of itself.
+//! Others send it messages, and read the snapshot that it published last.
 
 mod display;
 pub(super) mod message;
@@ -28,56 +28,56 @@ use crate::{
     store::Store,
 };
 
-/// Messages that may wait for one user's apps: 32 of them, each with some drawings under way.
+/// Messages queued for one user's apps: 32 of them, each with a few pending drawings.
 const MESSAGES_MAX: usize = 256;
 
-/// What the apps of all users have in common.
+/// What the apps of all users share.
 pub(super) struct Common {
-    /// Keeps which apps run, and what their sessions are called.
+    /// Stores which apps run, and their session names.
     pub store: Store,
-    /// The glasses.
+    /// The connected glasses.
     pub roster: Arc<Roster>,
-    /// What may run, the client that calls it, and its log.
+    /// Installed apps, the client that calls them, and its log.
     pub installed: Arc<Installed>,
-    /// What apps say, and must not any more once they have stopped.
+    /// Speeches of apps, which are withdrawn when an app stops.
     pub speeches: Arc<Speeches>,
     /// Set when the gateway stops.
     pub stop: CancellationToken,
 }
 
-/// A user's task, seen from outside.
+/// Handle to a user's task.
 struct Place {
     mailbox: mpsc::Sender<AppsMessage>,
     snapshot: Arc<Snapshot>,
 }
 
-/// What became of a message.
+/// The result of sending a message.
 enum Given {
     /// It is in the mailbox.
     Taken,
-    /// It is not yet.
+    /// The mailbox is full.
     NoRoom(mpsc::Sender<AppsMessage>, AppsMessage),
     /// There is no task.
     Nobody,
 }
 
-/// All users' tasks, started when first needed; each ends when nothing of its user has been left for a while.
+/// All users' tasks, started on first use; each ends after its user has had no state for a while.
 pub(super) struct Tasks {
     common: Common,
-    /// Where apps are told to connect; known once the port is bound.
+    /// Where apps connect; known once the port is bound.
     url: OnceLock<String>,
     places: Mutex<BTreeMap<String, Place>>,
     running: TaskTracker,
 }
 
 impl Tasks {
-    /// No task runs yet.
+    /// Initial state: no task runs.
     pub(super) fn new(common: Common) -> Arc<Self> {
         let (url, places, running) = (OnceLock::new(), Mutex::default(), TaskTracker::new());
         Arc::new(Self { common, url, places, running })
     }
 
-    /// Where apps are told to connect.
+    /// Sets where apps connect.
     pub(super) fn set_url(&self, url: String) {
         drop(self.url.set(url));
     }
@@ -93,25 +93,24 @@ impl Tasks {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the task of a user's apps a message, and waits for room in its mailbox; the task is started where there is
-    /// none. `false`: the gateway is stopping.
+    /// Sends a message to the task of a user's apps, waiting for room in its mailbox; starts the task if there is none.
+    /// `false`: the gateway is stopping.
     pub(super) async fn send(self: &Arc<Self>, user: &str, message: AppsMessage) -> bool {
         self.start(user);
         self.tell(user, message).await
     }
 
-    /// The same where there is a task: where there is none, there is nobody whom the message would concern. `false`: there
-    /// is none.
+    /// As `send`, but only if there is a task: without one, the message concerns nothing. `false`: there is none.
     pub(super) async fn tell(&self, user: &str, message: AppsMessage) -> bool {
         match self.give(user, message) {
             Given::Taken => true,
-            // Whoever waits holds the mailbox, so that the task does not end.
+            // A waiting sender holds the mailbox, so that the task does not end.
             Given::NoRoom(mailbox, message) => mailbox.send(message).await.is_ok(),
             Given::Nobody => false,
         }
     }
 
-    /// The same at once. `false`: nobody was told, since there is no task or no room.
+    /// As `tell`, without waiting. `false`: not sent, since there is no task or no room.
     pub(super) fn try_tell(&self, user: &str, message: AppsMessage) -> bool {
         let given = self.give(user, message);
         if matches!(given, Given::NoRoom(..)) {
@@ -123,7 +122,7 @@ impl Tasks {
     fn give(&self, user: &str, message: AppsMessage) -> Given {
         let places = self.places();
         let Some(Place { mailbox, .. }) = places.get(user) else { return Given::Nobody };
-        // Under the lock: a task that ends takes its place away first.
+        // Under the lock: a task that ends removes its place first.
         match mailbox.try_send(message) {
             Ok(()) => Given::Taken,
             Err(TrySendError::Full(message)) => Given::NoRoom(mailbox.clone(), message),
@@ -147,7 +146,7 @@ impl Tasks {
         spawn("user-apps", self.running.track_future(async move { drive(&mut task).await }));
     }
 
-    /// Takes a task out of its place, unless there is a message for it, or somebody with one.
+    /// Removes a task from its place, unless a message is queued or a sender waits.
     fn leave(&self, user: &str, messages: &mpsc::Receiver<AppsMessage>) -> bool {
         let mut places = self.places();
         let unused = places.get(user).is_some_and(|place| place.mailbox.strong_count() == 1) && messages.is_empty();
@@ -163,7 +162,7 @@ impl Tasks {
         }
     }
 
-    /// What is known of a user's apps; empty where they have no task.
+    /// The published state of a user's apps; empty if they have no task.
     pub(super) fn snapshot(&self, user: &str) -> Arc<Snapshot> {
         self.places().get(user).map_or_else(Arc::default, |place| place.snapshot.clone())
     }
@@ -173,12 +172,12 @@ impl Tasks {
         self.places().contains_key(user)
     }
 
-    /// What is known of all users' apps.
+    /// The published state of all users' apps.
     pub(super) fn snapshots(&self) -> Vec<(String, Arc<Snapshot>)> {
         self.places().iter().map(|(user, place)| (user.clone(), place.snapshot.clone())).collect()
     }
 
-    /// Whose session this is, and which app's.
+    /// The user and the app of a session.
     pub(super) fn by_session(&self, session: &str) -> Option<(String, AppCard)> {
         let places = self.places();
         let mut found = places.iter().filter_map(|(user, place)| Some((user, place.snapshot.by_session(session)?)));
@@ -284,7 +283,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tasks = tasks(folder.path());
         tasks.start(USER);
-        // On this one thread the task does not run before somebody waits.
+        // On this single thread the task does not run before a sender waits.
         let battery = || AppsMessage::Battery { percent: 9, charging: false };
         assert!((0..MESSAGES_MAX).all(|_| tasks.try_tell(USER, battery())));
         assert!(!tasks.try_tell(USER, battery()), "what is not waited for is refused");

@@ -1,4 +1,4 @@
-//! Carries out what the life cycles want, and says what of it an app's author may want to know.
+//! Carries out the outputs of the life cycles, and logs what an app's author needs to know about them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -59,7 +59,7 @@ impl Task {
             AppOutput::Failed { package, why, again_ms } => {
                 let user = &self.user;
                 match again_ms {
-                    // The first time says it; every minute again would say no more.
+                    // Logged the first time only: repetitions every minute add nothing.
                     Some(ms) if ms > app_life::RETRY_MS_MIN => {
                         tracing::debug!(user, package, why, again_ms, "a mini-app still does not run");
                     }
@@ -92,7 +92,7 @@ impl Task {
         }
     }
 
-    /// `afresh`: with a stop before it, after which the socket `old` is closed.
+    /// `afresh`: preceded by a stop, after which the socket `old` is closed.
     fn call(
         &mut self,
         (app, url): (Arc<App>, String),
@@ -114,7 +114,7 @@ impl Task {
             let http = tasks.common.installed.client().http();
             if afresh {
                 let body = wire::stop_request(&session, &user, AppStopReason::System.as_str(), clock::wall_ms());
-                // Whatever comes of it: its server may be a new one, which knows of no session.
+                // The result is ignored: the server may be a new one without the session.
                 drop(webhook::stop(http, &app, &body).await);
                 if let Some(old) = old {
                     close(&old).await;
@@ -147,7 +147,7 @@ impl Task {
         });
     }
 
-    /// Nobody is there to be called.
+    /// The app to be called is not installed.
     fn not_installed(&mut self, package: String, call: WebhookCall) {
         let outcome = Err("it is not installed any more".to_owned());
         self.push(AppInput::Answered { package, call, outcome });
@@ -164,7 +164,7 @@ impl Task {
         self.common().installed.note(&self.user, package, what, message);
     }
 
-    /// An app did not start, unless the reason stands in its log already.
+    /// Logs that an app did not start, unless its log already contains the reason.
     fn note_failed(&self, package: &str, why: &str) {
         let (installed, user) = (&self.common().installed, &self.user);
         let known = installed.client().log().faults(package);
@@ -181,8 +181,8 @@ impl Task {
     }
 }
 
-/// Closes the socket of an app that has taken its stop, where it does not do so itself. The app hears of it before it is
-/// called again: what it does then is by the name of the session, and the next one has the same.
+/// Closes the socket of an app that has accepted its stop, if the app does not close it. The app is notified before it
+/// is called again: it acts on the session's name, which the next session shares.
 async fn close(socket: &mpsc::Sender<ToApp>) {
     let limit = Duration::from_millis(app_life::CLOSE_MS);
     if timeout(limit, socket.closed()).await.is_err() && socket.try_send(ToApp::Close { heard: true }).is_ok() {

@@ -1,7 +1,7 @@
-//! What the sessions of apps are called, and which are to run again after a restart.
+//! Names of apps' sessions, and the apps to restart with the gateway.
 //!
-//! A session has one name for each user and package, made once: published apps keep what they have by it. It cannot be
-//! guessed, since one of the SDK's REST calls shows nothing else. It goes with the user, or with the app.
+//! A session has one name per user and package, created once: published apps store data under it. It cannot be guessed,
+//! since one of the SDK's REST calls authenticates by it alone. It is removed with the user or the app.
 
 use gateway_core::vocab::AppCard;
 
@@ -9,10 +9,10 @@ use super::task::Task;
 use crate::store::{Kind, Write};
 
 impl Task {
-    /// What a session of this app is called; made, and kept, where it never had one.
+    /// The session name of this app; created and stored on first use.
     ///
     /// # Errors
-    /// The store or the system's random numbers fail, in words.
+    /// The store or the system's random numbers fail; as text.
     pub(super) fn session_name(&mut self, package: &str) -> Result<String, String> {
         if let Some(name) = self.names.get(package) {
             return Ok(name.clone());
@@ -33,7 +33,7 @@ impl Task {
         Ok(name)
     }
 
-    /// Remembers beyond a restart that an app runs.
+    /// Stores that an app runs, to restore it after a restart.
     pub(super) fn remember(&self, card: AppCard) {
         match serde_json::to_vec(&card) {
             Ok(value) => self.keep(Write::PutRow {
@@ -46,7 +46,7 @@ impl Task {
         }
     }
 
-    /// Does not.
+    /// Removes that record.
     pub(super) fn forget(&self, package: String) {
         let owner = self.user.clone();
         self.keep(Write::RemoveRow { kind: Kind::AppSessions, owner, key: package.into_bytes() });

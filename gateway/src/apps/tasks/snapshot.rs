@@ -1,4 +1,4 @@
-//! What is known of a user's apps outside of their task.
+//! The published state of a user's apps.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use gateway_core::{
 
 use crate::apps::glasses::Glasses;
 
-/// A user's apps and glasses at one moment. Whoever was answered by the task sees at least what he was answered.
+/// A user's apps and glasses at one moment. After an answer by the task, the snapshot is at least as new as the answer.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     /// By device.
@@ -23,12 +23,12 @@ impl Snapshot {
         Self { glasses: glasses.clone(), apps }
     }
 
-    /// Where an app is; `None`: stopped.
+    /// The state of an app; `None`: stopped.
     pub(in crate::apps) fn state(&self, package: &str) -> Option<AppState> {
         self.apps.iter().find(|(card, _)| card.package == package).map(|(_, state)| *state)
     }
 
-    /// What has not stopped, by package.
+    /// The apps that are not stopped, by package.
     pub(in crate::apps) fn states(&self) -> BTreeMap<String, AppState> {
         self.apps.iter().map(|(card, state)| (card.package.clone(), *state)).collect()
     }

@@ -31,21 +31,21 @@ use crate::{
     runtime::drive::Shell,
 };
 
-/// How long a task stays with nothing left of its user: what it wrote is on disk by then.
+/// How long a task stays without any state of its user, in milliseconds: its writes are on disk by then.
 const LINGER_MS: u64 = 60_000;
 
-/// One user's apps and what hangs on them.
+/// One user's apps and their state.
 pub(super) struct Task {
     pub(super) user: String,
     pub(super) driver: Driver<AppLifecycles>,
     pub(super) tasks: Arc<Tasks>,
     pub(super) glasses: BTreeMap<String, Glasses>,
     pub(super) sockets: BTreeMap<AppConnection, mpsc::Sender<ToApp>>,
-    /// What each app has drawn that still stands, for glasses that come later.
+    /// Each app's current drawings, for glasses that connect later.
     pub(super) drawn: BTreeMap<String, Drawn>,
-    /// The apps that are given what is said.
+    /// The apps that receive transcripts.
     pub(super) listening: BTreeSet<String>,
-    /// What sessions are called, by package.
+    /// Session names, by package.
     pub(super) names: BTreeMap<String, String>,
     pub(super) starting: BTreeMap<String, Vec<oneshot::Sender<Result<bool, String>>>>,
     pub(super) stopping: BTreeMap<String, Vec<oneshot::Sender<bool>>>,
@@ -53,20 +53,20 @@ pub(super) struct Task {
     pub(super) stops: BTreeMap<String, CancellationToken>,
     messages: mpsc::Receiver<AppsMessage>,
     installed: watch::Receiver<u64>,
-    /// Who is answered when everything that follows is carried out.
+    /// Callers to answer once all resulting outputs are carried out.
     waiting: Vec<Waiting>,
-    /// What was published may not be so any more.
+    /// The published snapshot may be outdated.
     pub(super) stale: bool,
-    /// Calls of webhooks that are not answered yet.
+    /// Webhook calls that are not answered yet.
     pub(super) calls: usize,
-    /// When the task leaves, as nothing of its user is left.
+    /// When the task ends, if no state of its user is left.
     idle_due_us: Option<u64>,
-    /// That time has come, or everything of the user was erased.
+    /// That time has passed, or all data of the user was erased.
     leaves: bool,
     ended: bool,
 }
 
-/// Who waits until a message is handled with all that follows.
+/// A caller that waits until a message and all its outputs are handled.
 enum Waiting {
     Restored(oneshot::Sender<()>),
     Came(String, oneshot::Sender<()>),
@@ -74,10 +74,10 @@ enum Waiting {
     Left(String, oneshot::Sender<Option<AppState>>),
 }
 
-/// What happens outside.
+/// An external event.
 pub(super) enum Event {
     Message(AppsMessage),
-    /// Another app was installed, or one was removed.
+    /// An app was installed or removed.
     InstalledChanged,
     Stops,
 }
@@ -148,7 +148,7 @@ impl Task {
                 self.push(AppInput::Stop { package, reason });
             }
             AppsMessage::Joined { package, connection, resumed, socket } => {
-                // In this order: the machine may want the socket closed at once.
+                // In this order: the machine may close the socket at once.
                 self.sockets.insert(connection, socket);
                 self.push(AppInput::Joined { package, connection, resumed });
             }
@@ -208,7 +208,7 @@ impl Task {
         self.push(AppInput::Start(AppCard { package: package.clone(), name: name_of(app), kind: app.kind, session }));
     }
 
-    /// Stops what is not installed any more.
+    /// Stops apps that are no longer installed.
     fn stop_removed(&mut self) {
         let running: Vec<String> = self.lives().all().map(|(card, _)| card.package.clone()).collect();
         for package in running {
@@ -231,7 +231,7 @@ impl Task {
         }
     }
 
-    /// Whether nothing of the user is left. What sessions are called is on disk.
+    /// Whether no state of the user is left. Session names are on disk.
     fn is_idle(&self) -> bool {
         self.lives().all().next().is_none() && self.glasses.is_empty() && self.sockets.is_empty() && self.calls == 0
     }
@@ -271,7 +271,7 @@ impl Shell for Task {
     }
 
     fn carry_out(&mut self, output: AppOutput) {
-        // Before anybody outside learns of it.
+        // Before any caller is answered.
         self.publish();
         self.fulfil(output);
     }
@@ -291,7 +291,7 @@ impl Shell for Task {
     }
 
     fn tick(&mut self) {
-        // What the machine makes of the time may be seen in its outputs, or not.
+        // A tick may change the machine's state without an output.
         self.stale = true;
         self.leaves = self.idle_due_us.is_some_and(|due_us| due_us <= clock::mono_us());
     }
@@ -302,7 +302,7 @@ impl Shell for Task {
     }
 }
 
-/// What people call an app.
+/// The display name of an app.
 pub(crate) fn name_of(app: &App) -> String {
     if app.name.is_empty() { app.package.clone() } else { app.name.clone() }
 }

@@ -14,11 +14,11 @@ pub(crate) use router::RawRouter;
 pub(crate) use router::{RouterBy, SelectionSettings};
 pub(crate) use routing::{RawBudgets, RawRouting};
 
-/// Which models answer, and how tools are chosen for them.
+/// The models that answer, and tool selection for them.
 #[derive(Clone, Debug)]
 pub struct Models {
-    /// How each is reached: the best first, then those that are asked in its place.
+    /// Settings of each model: the best first, then its fallbacks.
     pub chain: Vec<Model>,
-    /// How the tools of a request are chosen.
+    /// Tool selection of a request.
     pub tools: SelectionSettings,
 }

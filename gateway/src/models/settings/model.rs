@@ -1,4 +1,4 @@
-//! A model, checked: `[model]`, and each `[[fallback]]`.
+//! A checked model section: `[model]`, or a `[[fallback]]`.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::problems::{Problems, listed};
 
-/// Who answers.
+/// The kind of model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Model {
     /// The embedded intent engine.
@@ -36,47 +36,47 @@ impl fmt::Display for Model {
     }
 }
 
-/// A model behind a provider's HTTP.
+/// A model at a provider's HTTP API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProviderConfig {
     /// Its protocol.
     pub kind: Kind,
-    /// Everything before the protocol's own path.
+    /// The URL before the protocol's own path.
     pub base_url: String,
-    /// The provider's name of the model.
+    /// The provider's model name.
     pub model: String,
-    /// Whether it is offered tools.
+    /// Whether it gets tools.
     pub tools: bool,
-    /// Whether it is shown pictures.
+    /// Whether it gets pictures.
     pub images: bool,
-    /// Whether the offline engine answers what it understands, before the model is asked.
+    /// Whether the offline engine answers the commands that it understands, before the model is asked.
     pub commands_offline: bool,
-    /// Where its key is.
+    /// Source of its key.
     pub key: KeySource,
-    /// Folder of what was logged in with.
+    /// Folder of stored logins.
     pub keyring: PathBuf,
-    /// How to log in, where that is more than a key.
+    /// The login flow, if it is more than a key.
     pub oauth: Option<OAuth>,
-    /// Further headers.
+    /// Additional headers.
     pub headers: Headers,
-    /// What only its provider knows.
+    /// Options of its provider.
     pub settings: Settings,
 }
 
-/// Where a provider's key is.
+/// Source of a provider's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// Nobody asks for one.
+    /// No key is required.
     None,
-    /// In a variable.
+    /// An environment variable.
     Env(String),
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// Under this name in the keyring, by `lorgnette login`.
+    /// The keyring entry of this name, written by `lorgnette login`.
     Login(String),
 }
 
-/// Headers that may hold secrets: their values are not shown.
+/// Headers that may contain secrets: their values are not printed.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Headers(pub BTreeMap<String, String>);
 
@@ -87,7 +87,7 @@ impl fmt::Debug for Headers {
 }
 
 impl RawModel {
-    /// Checks a section; `data_dir` is where the keyring is.
+    /// Checks a section; `data_dir` contains the keyring.
     pub(super) fn check(&self, problems: &mut Problems<'_>, place: Place, data_dir: &Path) -> Option<Model> {
         match *self.kind.get_ref() {
             ModelKind::Offline => {
@@ -157,7 +157,7 @@ impl RawModel {
         })
     }
 
-    /// `public`: the provider's own address, where nobody is served without a key.
+    /// `public`: the provider's own address, which requires a key.
     fn key(&self, problems: &mut Problems<'_>, kind: Kind, public: bool) -> Option<KeySource> {
         let mut keys = Vec::new();
         keys.extend(self.key_env.clone().map(KeySource::Env));

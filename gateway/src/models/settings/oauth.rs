@@ -1,4 +1,4 @@
-//! The section `oauth` of a model: how to log in to it.
+//! The section `oauth` of a model: its login flow.
 
 use std::collections::BTreeMap;
 
@@ -7,36 +7,36 @@ use toml::Spanned;
 
 use crate::problems::Problems;
 
-/// How to log in: addresses and names, none of them built in.
+/// Login flow: addresses and names, none of them built in.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct OAuth {
-    /// Names this program to the provider.
+    /// Identifies this program to the provider.
     pub client_id: String,
-    /// Variable that holds a secret which some providers want besides.
+    /// Variable with the client secret that some providers also require.
     #[serde(default)]
     pub client_secret_env: Option<String>,
-    /// Where codes and refresh tokens are changed for tokens.
+    /// Where codes and refresh tokens are exchanged for tokens.
     pub token_url: String,
-    /// Where the wearer agrees in a browser.
+    /// Where the wearer authorises in a browser.
     #[serde(default)]
     pub authorize_url: Option<String>,
-    /// Where a code for another device is got.
+    /// Where a code for another device is requested.
     #[serde(default)]
     pub device_url: Option<String>,
-    /// What is asked for.
+    /// Requested scopes.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// Port that the browser comes back to; 0: any.
+    /// Port of the browser's redirect; 0: any.
     #[serde(default)]
     pub redirect_port: u16,
-    /// Path that it comes back to.
+    /// Path of the redirect.
     #[serde(default = "redirect_path")]
     pub redirect_path: String,
-    /// The token address takes JSON instead of a form.
+    /// The token address expects JSON instead of a form.
     #[serde(default)]
     pub json: bool,
-    /// Further parameters of the address where the wearer agrees.
+    /// Additional parameters of the authorisation address.
     #[serde(default)]
     pub extra: BTreeMap<String, String>,
 }

@@ -1,5 +1,4 @@
-//! What a model's section holds beside what every model has: the options of its provider, handed on with their places in
-//! the file.
+//! The provider's options in a model's section, passed on with their positions in the file.
 
 use std::ops::Range;
 
@@ -15,12 +14,12 @@ use toml::{
 use super::raw::{ModelKind, RawModel};
 use crate::problems::{Problems, listed, remedy};
 
-/// Where the section of a model stands.
+/// Position of a model's section.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
     /// `[model]`
     Model,
-    /// The `[[fallback]]` of this number, from 0.
+    /// The `[[fallback]]` with this index, from 0.
     Fallback(usize),
     /// `router.model`
     Router,
@@ -37,14 +36,14 @@ impl Place {
     }
 }
 
-/// A model's options, read.
+/// A model's parsed options.
 pub(super) struct Read {
     pub(super) settings: Settings,
-    /// The option that wants a login, and its place.
+    /// The option that requires a login, and its position.
     pub(super) wants_login: Option<(&'static str, Range<usize>)>,
 }
 
-/// The options of a section, as its provider reads them.
+/// Parses the options of a section by its provider's rules.
 pub(super) fn read(problems: &mut Problems<'_>, place: Place, kind: Kind) -> Option<Read> {
     let options = known(problems, place, ModelKind::Provider(kind));
     let settings = match deserialize(kind, options.clone()) {
@@ -62,8 +61,8 @@ pub(super) fn read(problems: &mut Problems<'_>, place: Place, kind: Kind) -> Opt
     Some(Read { settings, wants_login })
 }
 
-/// The options that its kind of model knows; complains of all others. The engine on the box passes over what some
-/// provider would take.
+/// The options that this kind of model knows; reports all others. The engine on the box ignores what some provider
+/// would accept.
 pub(super) fn known<'a>(problems: &mut Problems<'a>, place: Place, model: ModelKind) -> DeTable<'a> {
     let mut known = DeTable::new();
     for (name, value) in own_options(problems.text(), place) {
@@ -77,12 +76,12 @@ pub(super) fn known<'a>(problems: &mut Problems<'a>, place: Place, model: ModelK
     known
 }
 
-/// Complains of an option that only `takers` take.
+/// Reports an option that only `takers` accept.
 fn refuse(problems: &mut Problems<'_>, model: ModelKind, (key, value): (&Name<'_>, &Value<'_>), takers: &[Kind]) {
     let name = key.get_ref();
     let knows = |kind: &&Kind| model.passes_to(**kind) && kind.options().contains(&name.as_ref());
     match (Kind::ALL.iter().find(knows), takers.is_empty()) {
-        // Its value is the other one's.
+        // Its value is the other kind's.
         (Some(_), false) => problems.at(value.span(), format!("this `{name}` belongs to {}", kinds(takers))),
         (Some(kind), true) => {
             if let Err(error) = read_alone(*kind, key, value) {
@@ -103,9 +102,9 @@ fn refuse(problems: &mut Problems<'_>, model: ModelKind, (key, value): (&Name<'_
 type Name<'a> = Spanned<DeString<'a>>;
 type Value<'a> = Spanned<DeValue<'a>>;
 
-/// What stands in a section beside what every model has.
+/// The provider-specific part of a section.
 fn own_options(text: &str, place: Place) -> DeTable<'_> {
-    // It was read before.
+    // The text has been parsed successfully before.
     let root = DeTable::parse(text).map(Spanned::into_inner).unwrap_or_default();
     let common = keys::<RawModel>();
     let all = place.table(&root).into_iter().flatten();
@@ -113,7 +112,7 @@ fn own_options(text: &str, place: Place) -> DeTable<'_> {
     own.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Who takes this option with this value.
+/// The kinds that accept this option with this value.
 fn takers(key: &Name<'_>, value: &Value<'_>) -> Vec<Kind> {
     Kind::ALL.iter().copied().filter(|kind| read_alone(*kind, key, value).is_ok()).collect()
 }
@@ -126,7 +125,7 @@ fn deserialize(kind: Kind, options: DeTable<'_>) -> Result<Settings, Error> {
     kind.read(Deserializer::from(Spanned::new(0..0, options)))
 }
 
-/// Kinds as they are written in a message: `kind = "a"`, `"b"` or `"c"`.
+/// Kinds as written in a message: `kind = "a"`, `"b"` or `"c"`.
 fn kinds(kinds: &[Kind]) -> String {
     let [first, others @ ..] = kinds else { return String::new() };
     let mut text = format!("`kind = \"{}\"`", first.name());

@@ -1,4 +1,4 @@
-//! A model's section, as it is written.
+//! A model's section as configured.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -9,20 +9,20 @@ use toml::Spanned;
 use super::oauth::OAuth;
 use crate::problems::{listed, unwritten};
 
-/// Who answers, as it is written: the box, or a provider.
+/// The kind of a model as configured: the box, or a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ModelKind {
     /// The embedded intent engine.
     Offline,
-    /// What speaks a provider's protocol.
+    /// A provider's protocol.
     Provider(Kind),
 }
 
-/// As the embedded engine is written.
+/// The name of the embedded engine.
 pub(super) const OFFLINE: &str = "offline";
 
 impl ModelKind {
-    /// As it is written.
+    /// The configured name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Offline => OFFLINE,
@@ -30,12 +30,12 @@ impl ModelKind {
         }
     }
 
-    /// Whether the options of its section may be those of this provider.
+    /// Whether its section may contain options of this provider.
     pub(super) fn passes_to(self, kind: Kind) -> bool {
         self == Self::Offline || self == Self::Provider(kind)
     }
 
-    /// What its section may have, beside what every model's has.
+    /// The options that its section may have, in addition to the common ones.
     pub(super) fn options(self) -> &'static [&'static str] {
         match self {
             Self::Offline => &[],
@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for ModelKind {
     }
 }
 
-/// What every model's section may have, as it is written. Other keys are options of its provider.
+/// The common part of every model's section. Other keys are options of its provider.
 #[derive(Debug, Deserialize)]
 #[serde(default)]
 pub(crate) struct RawModel {
@@ -95,7 +95,7 @@ impl Default for RawModel {
     }
 }
 
-/// What a model costs for a million tokens, as it is written.
+/// Price per million tokens, as configured.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawPrice {

@@ -1,4 +1,4 @@
-//! The section `[router]`: who chooses the tools that a model is offered.
+//! The section `[router]`: how tools are selected for a model.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use toml::Spanned;
 use super::{model::Model, options::Place, raw::RawModel};
 use crate::problems::{Problems, unwritten};
 
-/// How long a request waits for sentence embeddings: some ten times what one takes on an idle core.
+/// How long a request waits for sentence embeddings, in milliseconds: about ten times what one takes on an idle core.
 const SENTENCES_MS: u32 = 80;
 
-/// As it is written.
+/// `[router]` as configured.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawRouter {
@@ -36,31 +36,31 @@ impl Default for RawRouter {
     }
 }
 
-/// Who chooses.
+/// The selection method.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RouterBy {
-    /// The words of what was said.
+    /// The words of the request.
     Words,
     /// Words and sentence embeddings.
     Sentences {
-        /// How long a request waits for them.
+        /// How long a request waits for the embeddings, in milliseconds.
         wait_ms: u32,
     },
     /// A cheap model.
     Model(Model),
 }
 
-/// How tools are chosen for a request.
+/// Tool selection of a request.
 #[derive(Clone, Debug)]
 pub struct SelectionSettings {
-    /// How many.
+    /// Its limits.
     pub router: tools::router::Config,
-    /// Who chooses.
+    /// Its method.
     pub by: RouterBy,
 }
 
 impl RawRouter {
-    /// Checks the section; `data_dir` is where the keyring of its model is.
+    /// Checks the section; `data_dir` contains the keyring of its model.
     pub(crate) fn check(&self, problems: &mut Problems<'_>, data_dir: &Path) -> SelectionSettings {
         let router = tools::router::Config {
             picked_max: problems.between(&self.tools, "router.tools", 1..=10_000),
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(by("by = \"sentences\""), RouterBy::Sentences { wait_ms: 80 });
         assert!(matches!(by(MODEL), RouterBy::Model(_)));
         assert!(matches!(by(&format!("by = \"model\"\n{MODEL}")), RouterBy::Model(_)));
-        // One word turns a model off again.
+        // The word is enough to switch a model off again.
         assert_eq!(by(&format!("by = \"words\"\n{MODEL}")), RouterBy::Words);
         let longer = by(&format!("{MODEL}\nby = \"sentences\"\nsentences_ms = 500"));
         assert_eq!(longer, RouterBy::Sentences { wait_ms: 500 });

@@ -1,4 +1,4 @@
-//! Which models may be asked, in which order, and what turns and days may take.
+//! The models that may be asked, in order, and the budgets of turns and days.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ use super::{
 };
 use crate::problems::{Problems, unwritten};
 
-/// Highest price or budget: beyond it is a typing error.
+/// Highest price or budget: a greater value is a typing error.
 const MONEY_MAX: f64 = 1_000_000.0;
-/// Models that are tried one after another, the box among them.
+/// Models that are tried one after another, including the box.
 const MODELS_MAX: usize = gateway_core::limits::MODELS_MAX;
 
-/// `[budgets]`, as it is written.
+/// `[budgets]` as configured.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawBudgets {
@@ -45,7 +45,7 @@ impl Default for RawBudgets {
 }
 
 impl RawBudgets {
-    /// What one turn may take.
+    /// Checks the limits of one turn.
     pub(crate) fn check(&self, problems: &mut Problems<'_>, conversation: &mut conversation::Config) {
         conversation.turn_tokens_max = (self.tokens_per_turn > 0).then_some(self.tokens_per_turn);
         let seconds = problems.between(&self.seconds_per_turn, "budgets.seconds_per_turn", 5..=600);
@@ -54,7 +54,7 @@ impl RawBudgets {
     }
 }
 
-/// The sections that say which models answer.
+/// The sections that configure the models.
 pub(crate) struct RawRouting<'a> {
     /// `[model]`
     pub(crate) model: &'a RawModel,
@@ -62,13 +62,13 @@ pub(crate) struct RawRouting<'a> {
     pub(crate) fallback: &'a [RawModel],
     /// `[budgets]`
     pub(crate) budgets: &'a RawBudgets,
-    /// `assistant.offline_fallback`: the box comes behind all of them.
+    /// `assistant.offline_fallback`: the box is the last fallback.
     pub(crate) offline_fallback: bool,
 }
 
 impl RawRouting<'_> {
-    /// The model, its fall-backs in their order, and the box behind all of them unless it is not wanted. What the core is
-    /// to know of them goes into `user`, in the same order.
+    /// The model, its fallbacks in order, and the box last unless switched off. The core's settings for them go into
+    /// `user`, in the same order.
     pub(crate) fn check(
         &self,
         problems: &mut Problems<'_>,
@@ -117,9 +117,9 @@ fn price(problems: &mut Problems<'_>, price: &Spanned<RawPrice>) -> user::Price 
     user::Price { input: scaled(input, 1e6), cached: scaled(cached, 1e6), output: scaled(output, 1e6) }
 }
 
-/// Money in whole parts; what is not in range was told of.
+/// Money in integer parts; values out of range were reported before.
 fn scaled(money: f64, parts: f64) -> u64 {
-    // A float beyond the range becomes the range's end, and no number becomes 0.
+    // A float beyond the range saturates, and NaN becomes 0.
     (money * parts).round() as u64
 }
 

@@ -1,4 +1,4 @@
-//! Tool selection for one request, where words alone do not choose: by a model or by sentence embeddings.
+//! Tool selection for a request by more than words: by a model or by sentence embeddings.
 
 mod model;
 pub(crate) mod selecting;
@@ -15,7 +15,7 @@ use tools::{
 use self::model::ByModel;
 pub(crate) use self::sentences::BySentences;
 
-/// What chooses. When it fails, the router's words choose, or all tools are offered.
+/// The selector. If it fails, the router selects by words, or all tools are offered.
 pub(crate) enum ToolSelector {
     /// A cheap model.
     Model(ByModel),
@@ -24,7 +24,7 @@ pub(crate) enum ToolSelector {
 }
 
 impl ToolSelector {
-    /// This model chooses.
+    /// Selection by this model.
     pub(crate) fn model(model: Arc<dyn ChatModel>) -> Self {
         Self::Model(ByModel::new(model))
     }

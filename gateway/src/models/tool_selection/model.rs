@@ -1,5 +1,5 @@
-//! A cheap model that chooses tools, where one is configured (`router.model`): it is told their names and what they do,
-//! and names those that fit. It has a deadline; when it fails, all tools are offered.
+//! Tool selection by a cheap model, if configured (`router.model`): it gets the tools' names and descriptions, and
+//! names those that fit. It has a deadline; if it fails, all tools are offered.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -14,31 +14,31 @@ use tools::{
 
 use crate::clock;
 
-/// How long it may take: the wearer waits for it, in front of every answer.
+/// Deadline in milliseconds: it delays every answer.
 const WAIT_MS_MAX: u64 = 1_500;
-/// Tools that it is told of: those that the words speak for most. Each is some 20 tokens.
+/// Tools in its catalogue: the best matches by words. Each takes about 20 tokens.
 const CATALOGUE_MAX: usize = 200;
-/// Characters of a description: the first sentence is what counts.
+/// Characters of a description: the first sentence is the relevant one.
 const DESCRIPTION_CHARS_MAX: usize = 120;
-/// Tokens of its answer: a dozen names.
+/// Longest answer in tokens: a dozen names.
 const TOKENS_MAX: u32 = 200;
-/// Bytes of its answer that are read.
+/// Longest answer in bytes that is read.
 const ANSWER_BYTES_MAX: usize = 8 * 1024;
-/// Events that may wait.
+/// Events that may be queued.
 const EVENTS_MAX: usize = 16;
 
 const INSTRUCTIONS: &str = "You choose tools for an assistant. Given the tools and what the user says, answer with a JSON array of \
     the names of all tools that might help, most useful first, and nothing else; an empty array where none does. When in doubt, \
     include the tool.";
 
-/// A model that chooses.
+/// A selecting model.
 pub(crate) struct ByModel {
     model: Arc<dyn ChatModel>,
     wait: Duration,
 }
 
 impl ByModel {
-    /// This model, with the deadline.
+    /// Selection by this model, with the deadline.
     pub(super) fn new(model: Arc<dyn ChatModel>) -> Self {
         Self { model, wait: Duration::from_millis(WAIT_MS_MAX) }
     }
@@ -48,7 +48,7 @@ impl ByModel {
         if router.has_few(tools) {
             return router.choose(tools, said, tools_max);
         }
-        // In the order of their relevance: what is beyond the catalogue is what fits least.
+        // By relevance, so that the least relevant tools are cut.
         let ranked = router.rank(tools, said);
         let answer = timeout(self.wait, self.ask(&catalogue(tools, &ranked), said)).await;
         match answer.ok().flatten().and_then(|answer| names(&answer)) {
@@ -79,7 +79,7 @@ impl ByModel {
         };
         let (events, mut received) = mpsc::channel(EVENTS_MAX);
         let cancel = CancellationToken::new();
-        // Whoever stops waiting stops the request, too.
+        // If the caller stops waiting, the request is cancelled.
         let _stops = cancel.clone().drop_guard();
         let reading = async {
             let mut text = String::new();
@@ -118,7 +118,7 @@ fn catalogue(tools: &Specs, ranked: &[(usize, f32)]) -> String {
     out
 }
 
-/// The names in an answer; `None` where it holds no list of names.
+/// The names in an answer; `None` if it contains no list of names.
 fn names(answer: &str) -> Option<Vec<String>> {
     let list = answer.get(answer.find('[')?..=answer.rfind(']')?)?;
     serde_json::from_str(list).ok()

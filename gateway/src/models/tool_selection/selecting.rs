@@ -1,7 +1,7 @@
-//! A model that is offered only the tools that the wearer's words speak for.
+//! A model that is offered only the tools relevant to the wearer's words.
 //!
-//! This stands right in front of each model that is asked over a network, behind whatever answers on the box: the
-//! offline engine needs all tools, since their phrases are what it understands.
+//! It wraps each remote model directly, inside whatever answers on the box: the offline engine needs all tools, since
+//! it understands their phrases.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tools::router::{Query, Router};
 
 use crate::models::tool_selection::ToolSelector;
 
-/// A model behind a router.
+/// A model with a router.
 pub(crate) struct SelectingModel {
     model: Arc<dyn ChatModel>,
     router: Arc<Router>,
@@ -22,7 +22,7 @@ pub(crate) struct SelectingModel {
 }
 
 impl SelectingModel {
-    /// In front of this model.
+    /// Wraps this model.
     pub(crate) fn new(model: Arc<dyn ChatModel>, router: Arc<Router>, selector: Option<Arc<ToolSelector>>) -> Self {
         Self { model, router, selector }
     }
@@ -38,7 +38,7 @@ impl ChatModel for SelectingModel {
         self.model.tools_max()
     }
 
-    /// A model that chooses would have to be asked.
+    /// `None` if a selecting model would have to be asked.
     fn offers(&self, request: &Request) -> Option<Tools> {
         let said = Query::of(&request.messages);
         let choose = || self.router.choose(&request.tools, &said, self.model.tools_max()).tools;
@@ -47,7 +47,7 @@ impl ChatModel for SelectingModel {
 
     fn prepare(&self, tools: &Tools, language: &str) {
         self.model.prepare(tools, language);
-        // Reads what the tools say of themselves; of the lists that may come of it, the one for words that speak for
+        // Reads the tools' descriptions. Of the possible lists, the one for words without any match is known now.
         // none is known already.
         let doubt = self.router.choose(tools, &Query::default(), self.model.tools_max());
         self.model.prepare(&doubt.tools, language);
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// Notes the tools of each request.
+    /// Records the tools of each request.
     #[derive(Default)]
     struct Witness(Mutex<Vec<Vec<String>>>);
 
@@ -141,7 +141,7 @@ mod tests {
             ..Request::default()
         };
         let changed = tool("zoo.feed", "Feeds the penguins twice.");
-        // The tools of now, and whether they count: for a model behind a router, and for one that is told of all.
+        // The present tools, and whether they apply: with a router, and for a model that gets all.
         for (now, behind, all) in [
             (with(std::slice::from_ref(&feed)), false, false),
             (others[1..].iter().chain([&feed]).cloned().collect(), false, true),

@@ -1,6 +1,6 @@
-//! Sentence embeddings that choose tools (`router.by = "sentences"`), on a thread of their own. What tools mean is
-//! worked out ahead, whenever the catalogue changes; what the wearer means, for each request. Until that is there, and
-//! whenever it is late, words choose.
+//! Tool selection by sentence embeddings (`router.by = "sentences"`), on its own thread. Tools are embedded ahead,
+//! whenever the catalogue changes; the wearer's words with each request. While embeddings are missing or late, words
+//! select.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ use crate::runtime::{
     on_own_thread,
 };
 
-/// Requests that may be ranked for at once: who is behind more would be late.
+/// Requests that may be ranked at once: with more, results would be late.
 const REQUESTS_MAX: usize = 8;
 
 /// Ranks tools by meaning.
@@ -36,7 +36,7 @@ pub(crate) struct BySentences {
 }
 
 impl BySentences {
-    /// Loads the model from the models folder; requests wait for `wait` at most.
+    /// Loads the model from the models folder; requests wait at most `wait`.
     ///
     /// # Errors
     /// A file is missing or wrong: the text says what to do.
@@ -49,7 +49,7 @@ impl BySentences {
     }
 
     fn new(embedder: Arc<dyn Embedder>, wait: Duration) -> Result<Self> {
-        // One place more than requests have is for what `keep_up` does, one thing at a time.
+        // One place more than requests have, for `keep_up`, which runs one job at a time.
         let compute =
             Compute::start("sentences", 1, REQUESTS_MAX + 1).context("starting the thread of the tool router")?;
         let requests = Arc::new(Semaphore::new(REQUESTS_MAX));
@@ -65,7 +65,7 @@ impl BySentences {
         router.choose_with(tools, said, &near, tools_max)
     }
 
-    /// The ranking by meaning, where it can be had in time.
+    /// The ranking by meaning, if available in time.
     async fn rank(&self, tools: &Specs, words: &str) -> Option<Vec<(usize, f32)>> {
         let place = Arc::clone(&self.requests).try_acquire_owned().ok()?;
         let (tools, words) = (Arc::clone(tools), words.to_owned());
@@ -90,7 +90,7 @@ impl BySentences {
         }
     }
 
-    /// Learns the tools of the registry, now and whenever they change, until the gateway stops.
+    /// Embeds the tools of the registry, now and whenever they change, until the gateway stops.
     pub(crate) async fn keep_up(self: Arc<Self>, registry: Arc<Registry>, stop: CancellationToken) {
         let mut changes = registry.changes();
         loop {
@@ -99,11 +99,11 @@ impl BySentences {
             let missing = self.run(Urgency::Soon, move |sentences| sentences.settle(&all)).await.unwrap_or_default();
             let count = missing.len();
             for sentence in missing {
-                // A change begins anew, and finds what was learnt so far.
+                // A change restarts the loop; embeddings computed so far are kept.
                 if stop.is_cancelled() || changes.has_changed().unwrap_or(true) {
                     break;
                 }
-                // One at a time: whoever asks for a choice waits for one tool at most.
+                // One tool per job, so that a request waits for one tool at most.
                 if let Some(Err(error)) = self.run(Urgency::Soon, move |sentences| sentences.learn(&sentence)).await {
                     tracing::warn!(%error, "a tool is not learnt: words choose");
                 }
@@ -115,8 +115,7 @@ impl BySentences {
         }
     }
 
-    /// Runs something on the thread; `None` where too much is waiting, or it panicked. What nobody waits for any more
-    /// is not begun.
+    /// Runs a job on the thread; `None` if the queue is full, or it panicked. A job without a waiter is not started.
     async fn run<R: Send + 'static>(
         &self,
         urgency: Urgency,
@@ -146,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// Knows rain when it reads of it. Holds still while it is told to, and stops the gateway after so many texts.
+    /// Recognises texts about rain. Blocks on request, and stops the gateway after a number of texts.
     #[derive(Default)]
     struct Fake {
         held: Mutex<bool>,
@@ -217,7 +216,7 @@ mod tests {
         let (_, selector) = learnt(LONG);
         let (reason, names) = chosen(&selector, "crash, and will I get wet?").await;
         assert_eq!((reason, names.len()), (Reason::Doubt, 41));
-        // The thread goes on.
+        // The thread survives.
         assert_eq!(chosen(&selector, "Will I get wet?").await.1, ["y.sky"]);
         let unlearnt = BySentences::new(Arc::new(Fake::default()), LONG).unwrap();
         assert_eq!(chosen(&unlearnt, "Will I get wet?").await.0, Reason::Doubt);
