@@ -31,7 +31,7 @@ use crate::{clock, mailbox::DeviceMessage, roster::Roster};
 /// How long an answer to a question may take, in milliseconds, from when it is put: time to read it, to think, and to
 /// say it twice.
 pub(crate) const ANSWER_MS_MAX: u32 = 30_000;
-/// Questions of the whole house that wait at once; each device has a smaller limit of its own in the core.
+/// Questions of all devices that wait at once; each device has a smaller limit of its own in the core.
 const OPEN_MAX: usize = 256;
 /// Events that a slow admin client may be behind before it misses some.
 const EVENTS_WAITING_MAX: usize = 64;
@@ -82,7 +82,7 @@ pub enum EventKind {
     ApprovalSettled,
 }
 
-/// Why an answer of an admin client came to nothing.
+/// Why an answer of an admin client had no effect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// No such question.
@@ -118,7 +118,7 @@ struct Open {
     reply: oneshot::Sender<Decision>,
 }
 
-/// Takes the question back when whoever asked it goes away.
+/// Withdraws the question when the requester is dropped.
 struct Asked<'a> {
     approvals: &'a ApprovalBroker,
     id: u64,
@@ -340,7 +340,7 @@ impl Drop for Asked<'_> {
     fn drop(&mut self) {
         let left = self.approvals.open().remove(&self.id);
         if let Some(open) = left {
-            // Whoever was asked need not think about it any more. The core has no word in this: the call is over.
+            // The question is withdrawn from the wearer. The core does not decide this: the call is over.
             let (id, user) = (self.id, open.event.user.clone());
             if let Some(device) = &open.device {
                 self.approvals.tell_device(device, Input::ApprovalWithdrawn { id });

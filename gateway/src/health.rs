@@ -13,7 +13,7 @@ use crate::store::Store;
 
 /// Bytes that there must be room for: those of a short conversation.
 const TRIED_BYTES: usize = 64 * 1024;
-/// How long what was found holds: whoever asks more often costs the disk nothing more.
+/// How long a result is cached: more frequent requests cause no disk access.
 const HOLDS: Duration = Duration::from_millis(500);
 /// How long the disk and the store may take.
 const TRIED_MS_MAX: u64 = 3_000;

@@ -53,7 +53,7 @@ struct Life {
     released: bool,
     /// It came back without glasses there: it is called anew with them.
     anew: bool,
-    /// Calls that came to nothing since it last ran.
+    /// Calls that failed since it last ran.
     failures: u32,
     /// The glasses were told that it is gone, while it is tried again.
     hidden: bool,
@@ -146,7 +146,7 @@ impl AppLifecycles {
         let package = card.package.clone();
         match self.state(&package) {
             Some(AppState::Running) => return self.out.push_back(AppOutput::Started { package }),
-            // Whoever waits is answered when it is there.
+            // The callers that wait are answered when it is connected.
             Some(AppState::Connecting | AppState::Grace | AppState::Resurrecting) => return,
             Some(AppState::Away) => {
                 // Who asks for it has just seen to its server.
@@ -215,7 +215,7 @@ impl AppLifecycles {
         };
         match life.connection.replace(connection) {
             Some(old) if resumed => self.out.push_back(AppOutput::Drop { connection: old }),
-            // There may be somebody at its end, of the same name: two that dial again would take turns for ever.
+            // The socket may be in use by an app of the same name: two that reconnect would displace each other without end.
             Some(old) => self.out.push_back(AppOutput::Close { connection: old, heard: true }),
             None => {}
         }
@@ -313,7 +313,7 @@ impl AppLifecycles {
         self.out.push_back(AppOutput::Stopped { package: package.to_owned() });
     }
 
-    /// A call came to nothing. What never ran is given up, anything else is tried again.
+    /// A call failed. An app that never ran is given up, any other is tried again.
     fn failed(&mut self, now_us: u64, package: &str, why: String) {
         let Some(life) = self.lives.get_mut(package) else { return };
         if let Some(connection) = life.connection.take() {

@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Approvals {
     questions: VecDeque<Question>,
-    /// From outside, until nobody speaks. For how long they wait, whoever asked decides.
+    /// Questions from outside, until nobody speaks. The requester decides how long they wait.
     outside: VecDeque<Approval>,
 }
 

@@ -82,7 +82,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
 enum Wearer {
     /// Every question likewise.
     Decided(bool, UnixStream),
-    /// Whoever sits at the terminal.
+    /// The user at the terminal.
     AtTerminal(Terminal),
     /// Nobody: others may, elsewhere.
     Absent,
@@ -117,7 +117,7 @@ impl Wearer {
     }
 }
 
-/// Whoever sits at the terminal. Reading from it cannot be interrupted, so a thread does it that ends with the process:
+/// The user at the terminal. Reading from it cannot be interrupted, so a thread does it that ends with the process:
 /// what the gateway says meanwhile, an answer from elsewhere among it, is not kept waiting.
 struct Terminal {
     asked: Arc<Mutex<Asked>>,
@@ -164,7 +164,7 @@ impl Terminal {
             }
             let mut asked = lock(&asked);
             asked.is_over = true;
-            // Whoever ends the input does not agree.
+            // The end of the input counts as a no.
             if let Some(id) = asked.question.take() {
                 reply(&mut stream, id, false);
             }

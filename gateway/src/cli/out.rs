@@ -26,7 +26,7 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::cli::out::complain(format_args!($($text)*)) };
 }
 
-/// Whoever reads a list may have seen enough (`lorgnette tools list | head`): the command ends then.
+/// The reader of a list may close it early (`lorgnette tools list | head`): the command ends then.
 pub(super) fn print(text: Arguments<'_>, end: &str) {
     let text = text.to_string();
     let mut out = stdout().lock();

@@ -18,7 +18,7 @@ pub const DEPTH_MAX: usize = 4;
 pub const SKILLS_MAX: usize = 200;
 /// Bytes of a `SKILL.md` or of another file: what a tool may answer at all.
 pub const FILE_BYTES_MAX: usize = tools::limits::CONTENT_BYTES_MAX;
-/// Entries of all folders that are looked at: whoever names a whole disk learns it from this.
+/// Maximum entries of all folders that are scanned: the limit is reported to an operator who names a whole disk.
 const ENTRIES_MAX: usize = 10_000;
 
 /// The file that makes a folder a skill.

@@ -29,7 +29,7 @@ pub struct MessageRecord {
     pub json: String,
 }
 
-/// A [`ScheduleEntry`] on disk, whose id is in the key. The rest of the house has the entry itself.
+/// A [`ScheduleEntry`] on disk, whose id is in the key. All other modules use the entry itself.
 #[derive(Archive, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub(super) struct EntryRecord {
     reminder: bool,

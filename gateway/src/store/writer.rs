@@ -22,7 +22,7 @@ use super::{
     rows::Kind,
 };
 
-/// Writes that may wait: at a commit of 20 ms (an SD card) this is a second of a busy house.
+/// Writes that may wait: at a commit of 20 ms (an SD card) this is one second of a busy gateway.
 const WAITING_MAX: usize = 1024;
 /// Writes that share one commit: bounds what a failed commit makes to be tried again.
 const GROUP_MAX: usize = 256;
@@ -69,7 +69,7 @@ impl Write {
     /// The user whose it is; `None` for what belongs to the box.
     fn user(&self) -> Option<&str> {
         match self {
-            // Whoever loses glasses revokes them at any time.
+            // Lost glasses must be revocable at any time.
             Self::PutDevice { device, .. } => (!device.revoked).then_some(&device.user),
             Self::AppendMessages { user, .. }
             | Self::BeginConversation { user, .. }

@@ -159,7 +159,7 @@ impl Apps {
             let Some(drawing) = app.drawing.as_mut().filter(|drawing| drawing.serial == serial) else {
                 continue;
             };
-            // Where none is in front, whoever is seen is.
+            // Without an app in front, the app that is visible counts as that.
             let kept = !by_app && front.is_none_or(|front| front == index);
             if kept || drawing.comes_back(now.us, now.config.consumed_ms) {
                 drawing.cover();

@@ -391,7 +391,7 @@ mod tests {
     use super::*;
     use crate::{limits::APPS_MAX, vocab::DisplaySize};
 
-    /// Everybody claims the view in this order; the one of most weight is seen, whoever came last.
+    /// Claims the view for all claimants in this order; the one of highest priority is visible, not the latest.
     #[test]
     fn the_claimant_of_most_weight_is_seen_whatever_the_order() {
         let claimants = [Priority::Caption, Priority::Assistant, Priority::Notice, Priority::Approval];

@@ -1,9 +1,9 @@
-//! Whether words are meant for the assistant: by its name, by what was going on when they were said and, where that
-//! leaves a doubt, by what they are.
+//! Addressing: whether an utterance is meant for the assistant. Decided by the wake phrase, by the state when it began
+//! and, if that leaves a doubt, by its content.
 //!
-//! There is no doubt about a name, about an answer to a question, about what follows a press or a name alone, nor about
-//! what follows an answer. But where an app in front listens, what follows an answer may be meant for that app; and
-//! where everything is listened to, it may be meant for anybody. Then words count that are a sentence of a tool.
+//! There is no doubt about a wake phrase, an answer to a question, speech after a press or a bare wake phrase, or
+//! speech after an answer. But if a foreground app listens, speech after an answer may be meant for that app; and if
+//! everything is listened to, it may be meant for anybody. Then only words that match a sentence of a tool count.
 
 use alloc::string::String;
 
@@ -14,37 +14,37 @@ use crate::{
     vocab::{CommandMatch, Pending},
 };
 
-/// How long an answer to a question needs no wake word, from the moment the question was heard: time to think, and no
-/// longer than a question for consent stands.
+/// How long an answer to a question needs no wake word, from the moment the question was heard: time to think, but no
+/// longer than a question for consent stays open.
 const ANSWER_MS: u32 = 15_000;
-/// A piece of speech that begins so soon after the end of the one before may go on with it.
+/// Speech that begins this soon after the end of the previous utterance may continue it.
 const GOES_ON_US: u64 = 2_000_000;
 
-/// Why words may be meant for the assistant although they do not begin with its name.
+/// Why an utterance without a wake phrase may be meant for the assistant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Grounds {
-    /// They are not.
+    /// It is not.
     #[default]
     None,
     /// Everything is listened to.
     Always,
     /// An answer is being given or was just heard.
     FollowUp,
-    /// The assistant has asked something.
+    /// The assistant has asked a question.
     Asked,
-    /// The wearer called or pressed, and has not said what for.
+    /// The wearer called or pressed, and has not made a request yet.
     Called,
 }
 
-/// A question of the assistant's.
+/// A question of the assistant.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     until_us: u64,
-    /// What waits for the answer, where it is no model that asked.
+    /// The request that waits for the answer, unless a model asked.
     pending: Option<Pending>,
 }
 
-/// The request before.
+/// The previous request.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     words: String,
@@ -52,12 +52,12 @@ pub(super) struct Piece {
 }
 
 impl Floor {
-    /// The assistant asks something. From now on an answer counts; for how long, is known when it was heard.
+    /// The assistant asks a question. An answer counts from now on; for how long is known once the question was heard.
     pub(crate) fn note_question(&mut self, cx: &Context, pending: Pending) {
         self.question = Some(Question { until_us: cx.after_ms(cx.config.turn_ms_max), pending: Some(pending) });
     }
 
-    /// An answer is over, which ended in a question where `asks`: what follows it needs no wake word for a while.
+    /// An answer is over; `asks`: it ended in a question. What follows needs no wake word for a while.
     pub(crate) fn answer_heard(&mut self, cx: &mut Context, asks: bool) {
         let pending = self.question.take().and_then(|question| question.pending);
         if asks || pending.is_some() {
@@ -69,7 +69,7 @@ impl Floor {
         self.watch_ear(cx);
     }
 
-    /// An app in front begins to listen: what is said next is said to it.
+    /// A foreground app begins to listen: subsequent speech is meant for it.
     pub(crate) fn hand_over(&mut self, cx: &mut Context) {
         self.handed_over = true;
         if matches!(self.ear, Ear::FollowUp { .. }) {
@@ -78,7 +78,7 @@ impl Floor {
         self.watch_ear(cx);
     }
 
-    /// A request is taken: what it may be the answer to, or go on with. Whatever was asked is over with it.
+    /// A request is accepted: returns what it may answer or continue. Any open question ends with it.
     pub(crate) fn take_request(
         &mut self,
         cx: &mut Context,
@@ -89,11 +89,11 @@ impl Floor {
         self.close_ear(cx);
         self.handed_over = false;
         self.last = spoken.map(|(_, ended_us)| Piece { words: String::from(words), ended_us });
-        // What is typed is whole.
+        // Typed text is complete.
         pending.filter(|pending| spoken.is_some() || !pending.calls.is_empty())
     }
 
-    /// What words that began at this moment may be the answer to, or go on with.
+    /// What an utterance that began at this moment may answer or continue.
     pub(super) fn pending(&self, cx: &Context, started_us: u64) -> Option<Pending> {
         self.asked(started_us).and_then(|question| question.pending.clone()).or_else(|| {
             let last = self.last.as_ref().filter(|last| started_us <= last.ended_us.saturating_add(GOES_ON_US))?;
@@ -101,7 +101,7 @@ impl Floor {
         })
     }
 
-    /// Why words that begin now may be meant for the assistant.
+    /// Why an utterance that begins now may be meant for the assistant.
     pub(super) fn grounds_now(&self, now_us: u64) -> Grounds {
         match self.ear {
             Ear::Open { until_us } if now_us <= until_us => Grounds::Called,
@@ -122,22 +122,22 @@ impl Floor {
         }
     }
 
-    /// Whether the assistant has asked about a request that waits for the answer.
+    /// Whether a request waits for the answer to the assistant's question.
     pub(super) fn has_open_question(&self, now_us: u64) -> bool {
         self.asked(now_us).is_some_and(|question| question.pending.is_some())
     }
 
-    /// The wearer wants no more of what was asked.
+    /// The wearer dismissed the question.
     pub(crate) fn drop_question(&mut self) {
         self.question = None;
     }
 
-    /// The question that words which begin at this moment may answer.
+    /// The question that an utterance beginning at this moment may answer.
     fn asked(&self, at_us: u64) -> Option<&Question> {
         self.question.as_ref().filter(|question| at_us <= question.until_us)
     }
 
-    /// The listening sign follows the last of what is open.
+    /// Arms the timer for the last of what is open: the listening indicator follows it.
     pub(super) fn watch_ear(&self, cx: &mut Context) {
         let ear_us = match self.ear {
             Ear::Closed => None,
@@ -151,20 +151,20 @@ impl Floor {
     }
 }
 
-/// Whether it takes more than these grounds.
+/// Whether these grounds are insufficient by themselves.
 pub(super) fn is_doubtful(cx: &Context, grounds: Grounds, pending: Option<&Pending>) -> bool {
     if !cx.config.always_listening && !cx.app_listens() {
         return false;
     }
     match grounds {
         Grounds::Always | Grounds::FollowUp => true,
-        // A model's question may be answered by anything.
+        // Anything may answer a model's question.
         Grounds::Asked => pending.is_some_and(|pending| !pending.calls.is_empty()),
         Grounds::None | Grounds::Called => false,
     }
 }
 
-/// Whether words count for which these grounds speak; `matched`: how well they are understood as a command.
+/// Whether an utterance with these grounds counts; `matched`: how well it matches a command.
 pub(super) fn is_meant(
     cx: &Context,
     grounds: Grounds,
@@ -179,7 +179,7 @@ pub(super) fn is_meant(
     fits || (grounds == Grounds::FollowUp && !cx.app_listens() && goes_on(&cx.config, text))
 }
 
-/// Whether words that follow an answer go on with the conversation by their form.
+/// Whether the form of an utterance after an answer continues the conversation.
 fn goes_on(config: &Config, text: &str) -> bool {
     commands::command(text).is_some() || (config.conversational && form::is_request(text))
 }

@@ -4,7 +4,7 @@
 use super::{Activity, commands, wake::Phrases};
 use crate::config::{BargeIn, Config};
 
-/// Whether voice alone interrupts. It does not where what follows it would not be listened to.
+/// Whether voice alone interrupts. It does not if the speech after it would be ignored.
 pub(super) fn by_voice(config: &Config, echo_cancelled: bool) -> bool {
     match config.barge_in {
         BargeIn::Voice => true,
@@ -31,8 +31,8 @@ pub(super) fn by_words(
     phrases.find(text).is_some() || cancels_through_echo(activity, text)
 }
 
-/// Whether `text`, which may hold the assistant's own words, ends in a cancel phrase that the
-/// assistant does not say itself.
+/// Whether `text`, which may contain the assistant's own words, ends in a cancel phrase that the assistant does not
+/// speak itself.
 pub(crate) fn cancels_through_echo(activity: &Activity, text: &str) -> bool {
     commands::cancel_at_end(text).is_some_and(|phrase| {
         !activity.spoken.split(' ').any(|word| phrase.split(' ').next_back().is_some_and(|last| last == word))

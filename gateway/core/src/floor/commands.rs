@@ -1,14 +1,14 @@
-//! Short sentences that the core itself understands. They count only as a whole utterance: "stop"
-//! ends the answer, "stop the kitchen timer" is a request.
+//! Short commands that the core itself understands. They count only as a whole utterance: "stop" ends the answer, "stop
+//! the kitchen timer" is a request.
 
 use alloc::string::String;
 
-/// What a whole utterance asks of the core itself.
+/// Commands of a whole utterance to the core itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// End what is going on.
+    /// End the current activity.
     Cancel,
-    /// Say the last answer again.
+    /// Repeat the last answer.
     Repeat,
     /// Switch the microphone off.
     Mute,
@@ -107,7 +107,7 @@ const NO: &[&str] = &[
 /// Sounds of agreement or thought that are not meant as words.
 const FILLERS: &[&str] = &["uh", "um", "er", "ah", "oh", "hm", "hmm", "mm", "mhm", "mmhmm", "huh", "you", "aha"];
 
-/// The command that `text` is, whole, politeness aside.
+/// The command that `text` as a whole is, ignoring politeness.
 pub(crate) fn command(text: &str) -> Option<Command> {
     let said = plain(text);
     let said = polite(&said);
@@ -122,7 +122,7 @@ pub(crate) fn command(text: &str) -> Option<Command> {
     }
 }
 
-/// The cancel phrase that `text` ends in, where `text` may begin with the assistant's own words.
+/// The cancel phrase at the end of `text`, which may begin with the assistant's own words.
 pub(crate) fn cancel_at_end(text: &str) -> Option<&'static str> {
     let said = plain(text);
     CANCEL
@@ -145,12 +145,12 @@ pub(crate) fn yes_or_no(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether there are words in `text` beyond fillers. Recognisers write "you" into silence.
+/// Whether `text` contains words other than fillers. Recognisers produce "you" from silence.
 pub(crate) fn has_words(text: &str) -> bool {
     plain(text).split(' ').any(|word| !word.is_empty() && !FILLERS.contains(&word))
 }
 
-/// `text` without what recognisers write for sounds: `[BLANK_AUDIO]`, "(music)", "*cough*".
+/// `text` without what recognisers produce for noises: `[BLANK_AUDIO]`, "(music)", "*cough*".
 pub(crate) fn without_noises(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut closing: Option<char> = None;

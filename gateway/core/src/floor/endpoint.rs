@@ -1,36 +1,36 @@
-//! How much silence ends an utterance: less when the text reads complete, more when it trails off.
+//! The silence that ends an utterance: less if the text reads complete, more if it trails off.
 
 use super::commands;
 use crate::config::Config;
 
-/// Probability of being done from which on an end-of-turn model is believed.
+/// Minimum probability at which the end-of-turn model's verdict is accepted.
 const SCORE_DONE: f32 = 0.5;
-/// Below this the model is sure that more will come, whatever the text looks like: recognisers
-/// put a full stop behind everything.
+/// Below this the model is sure that more will come, whatever the text looks like: recognisers put a full stop after
+/// everything.
 const SCORE_GOING_ON: f32 = 0.2;
 
-/// Words that a finished sentence does not end in.
+/// Words that do not end a finished sentence.
 const TRAILING: &[&str] = &[
     "and", "or", "but", "to", "for", "the", "a", "an", "of", "at", "with", "from", "by", "my", "your", "our", "their",
     "than", "because", "if", "when", "into", "as", "uh", "um", "called", "named",
 ];
-/// Requests that lack what they are about.
+/// Requests that lack their object.
 const UNFINISHED: &[&str] = &["remind me", "what is", "what's", "who is", "who's", "how about", "tell me"];
 
-/// What is known of the utterance when its pause is judged.
+/// Facts about the utterance by which its pause is judged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence<'a> {
-    /// The text up to the pause, where it is there already.
+    /// The text up to the pause, if available.
     pub(super) text: Option<&'a str>,
     /// Whether the text is no more than a wake phrase.
     pub(super) only_wake: bool,
-    /// Whether it is a command that lacks what that has to be told.
+    /// Whether it is a command with a missing argument.
     pub(super) partial: bool,
     /// Probability that the speaker is done.
     pub(super) score: Option<f32>,
 }
 
-/// The silence, in milliseconds, that ends an utterance of which this is known.
+/// The silence, in milliseconds, that ends an utterance with this evidence.
 pub(super) fn silence_ms(config: &Config, evidence: Evidence<'_>) -> u32 {
     let Some(text) = evidence.text else {
         return config.silence_ms;
@@ -46,7 +46,7 @@ pub(super) fn silence_ms(config: &Config, evidence: Evidence<'_>) -> u32 {
     if done { config.silence_complete_ms } else { config.silence_ms }
 }
 
-/// Whether the text plainly lacks its end.
+/// Whether the text clearly lacks its end.
 fn trails_off(text: &str) -> bool {
     let text = text.trim_end();
     if text.ends_with([',', '-', '…', ':', ';']) || text.ends_with("...") {
@@ -57,7 +57,7 @@ fn trails_off(text: &str) -> bool {
         return true;
     }
     let last = said.rsplit(' ').next().unwrap_or_default();
-    // "What is it for?" ends in a preposition and is whole.
+    // "What is it for?" ends in a preposition and is complete.
     !text.ends_with('?') && TRAILING.contains(&last)
 }
 

@@ -1,4 +1,5 @@
-//! What a sentence is by its form: whether it asks for something. English, as all that the core understands by itself.
+//! Whether a sentence is a request, judged by its form. English only, like everything that the core understands by
+//! itself.
 
 use super::commands;
 
@@ -94,13 +95,13 @@ const OPENINGS: &[&str] = &[
     "order",
     "please",
 ];
-/// Words in front of it that say nothing of it.
+/// Words before an opening that carry no meaning for it.
 const FRONT: &[&str] =
     &["and", "but", "so", "okay", "ok", "then", "now", "also", "well", "yes", "yeah", "no", "alright"];
-/// Whole beginnings that go on with what was asked before.
+/// Openings that continue the previous request.
 const GOES_ON: &[&str] =
     &["and in ", "and for ", "and on ", "and at ", "and of ", "and the ", "and my ", "and tomorrow"];
-/// Most words of a question or a request that is said in one go; a longer one is a tale.
+/// Most words of a question or a request spoken at once; anything longer is narration.
 const WORDS_MAX: usize = 40;
 
 /// Whether a sentence is a question or a request.
@@ -114,7 +115,7 @@ pub(super) fn is_request(text: &str) -> bool {
     }
     let mut words = said.split(' ').skip_while(|word| FRONT.contains(word));
     let first = words.next().unwrap_or_default();
-    // One word alone is an exclamation more often than not.
+    // A single word is usually an exclamation.
     words.next().is_some() && OPENINGS.contains(&first)
 }
 

@@ -1,4 +1,4 @@
-//! The life cycle of an utterance: voice facts and transcripts in, what was said out.
+//! The life cycle of an utterance: takes voice facts and transcripts, produces accepted speech.
 
 use alloc::string::String;
 
@@ -18,9 +18,9 @@ use crate::{
     vocab::{CommandMatch, Meant, Transcript, TranscriptKind, VoiceFact},
 };
 
-/// Time that facts about a pause may be late before its end is decided without them.
+/// How late facts about a pause may be before its end is decided without them.
 const FACTS_LATE_MS: u32 = 400;
-/// Longest time without any fact about an open utterance. The listener's own limit is below it.
+/// Longest time without any fact about an open utterance. The limit of `audio::Listener` is below it.
 const UTTERANCE_STALLED_MS: u32 = 40_000;
 
 impl Floor {
@@ -66,9 +66,9 @@ impl Floor {
         if self.last_closed == Some(utterance) || self.open.as_ref().is_some_and(|open| open.id == utterance) {
             return None;
         }
-        // A new utterance while one is open: the listener closed it by itself.
+        // A new utterance while one is open: the listener closed the old one by itself.
         let event = self.close(cx, activity);
-        // What was said last is over; the sound of a new voice must not wait for a better text of it.
+        // The previous utterance is over; a new voice must not wait for a better text of it.
         let event = event.or_else(|| self.accept_first(cx, activity));
         let origin = Origin {
             grounds: self.grounds_now(cx.now_us()),
@@ -96,7 +96,7 @@ impl Floor {
         self.watch_words(cx, activity);
     }
 
-    /// The voice over the assistant has lasted.
+    /// The voice over the assistant has lasted long enough.
     pub(crate) fn handle_voice_confirmed(&mut self, activity: &Activity) -> Option<Event> {
         let open = self.open.as_mut().filter(|open| open.voiced)?;
         if !activity.speaking {
@@ -115,7 +115,7 @@ impl Floor {
         self.close(cx, activity)
     }
 
-    /// A transcript came. Those of an utterance or a revision that is not awaited any more are dropped here.
+    /// Handles a transcript. Those of an utterance or a revision that is no longer awaited are dropped here.
     pub(crate) fn handle_transcript(
         &mut self,
         cx: &mut Context,
@@ -181,7 +181,7 @@ impl Floor {
         event
     }
 
-    /// Tells the caption, and whether the words stop the assistant.
+    /// Updates the caption; returns whether the words stop the assistant.
     fn words_over_speech(&mut self, cx: &mut Context, activity: &Activity, text: &str) -> Option<Event> {
         let open = self.open.as_mut()?;
         open.woken |= self.phrases.strip(text).is_some();
@@ -233,7 +233,7 @@ impl Floor {
                 self.watch_transcripts(cx);
                 return Some(lost(&closed));
             }
-            // The speculative decode failed; the utterance is whole now, so that a final one is due.
+            // The speculative decode failed; the utterance is complete now, so that a final one is due.
             closed.awaited = closed.awaited.saturating_add(1);
             closed.final_asked = true;
             let meant = closed.origin.meant(cx, closed.woken || closed.interrupted);
@@ -264,7 +264,7 @@ impl Floor {
         Some(lost(&closed))
     }
 
-    /// Whether the pause is the end.
+    /// Decides whether the pause is the end.
     fn decide(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         let open = self.open.as_ref().filter(|open| !open.voiced)?;
         match self.talk {
@@ -295,8 +295,8 @@ impl Floor {
         None
     }
 
-    /// Ends the open utterance. Its text is taken from the speculative decode where that covers all of
-    /// it; else a final one is asked for.
+    /// Ends the open utterance. Its text is taken from the speculative decode if that covers all of it; otherwise a
+    /// final one is requested.
     pub(super) fn close(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         let mut open = self.open.take()?;
         if self.talk == Talk::Released {
@@ -352,7 +352,7 @@ impl Floor {
         None
     }
 
-    /// Waits a little for a text that is better than this one.
+    /// Waits a limited time for a better text than this one.
     fn await_better(&mut self, cx: &mut Context, mut closed: Closed, text: String) {
         closed.text = text;
         closed.deadline_us = cx.after_ms(cx.config.second_pass_ms_max);
@@ -376,21 +376,21 @@ impl Floor {
         }
     }
 
-    /// Whether the text was meant for the assistant, and what of it.
+    /// Whether the text was meant for the assistant, and which part of it.
     pub(super) fn said(&mut self, cx: &mut Context, activity: &Activity, closed: Closed, text: String) -> Event {
         let Closed { origin, .. } = closed;
         if !commands::has_words(&text) {
             caption(cx, (closed.id, closed.captions), false, &text);
             return Event::Nothing;
         }
-        // Behind the assistant's own words, a wake phrase may stand anywhere.
+        // A wake phrase may be anywhere after the assistant's own words.
         let woken = if origin.echo { self.phrases.find(&text) } else { self.phrases.strip(&text) };
         let grounds = self.grounds(cx, activity, origin);
         let pending = self.pending(cx, closed.started_us);
         let doubtful = addressing::is_doubtful(cx, grounds, pending.as_ref());
         let request = match woken {
             Some(rest) => Some(String::from(rest)),
-            // What may be the assistant's own echo never counts as a request.
+            // Possible echo of the assistant never counts as a request.
             None if origin.echo => None,
             None => addressing::is_meant(cx, grounds, doubtful, &text, closed.matched).then(|| text.clone()),
         };
@@ -413,7 +413,7 @@ impl Floor {
         })
     }
 
-    /// The wearer pauses: in the hope that it is the end, what was said so far is decoded, unless it is nothing to anybody.
+    /// The wearer pauses: in case this is the end, the speech so far is decoded, unless nothing needs it.
     fn pause(&mut self, cx: &mut Context, activity: &Activity, at_us: u64) {
         let overheard = self.open.as_ref().is_some_and(|open| self.is_overheard(cx, activity, open));
         let Some(open) = &mut self.open else {
@@ -438,12 +438,12 @@ impl Floor {
     }
 }
 
-/// Has an utterance decoded as far as it goes.
+/// Requests a decode of the utterance so far.
 fn ask(cx: &mut Context, (utterance, revision): (u32, u16), kind: TranscriptKind, meant: Meant) {
     cx.push(Output::Transcribe { utterance, revision, kind, meant });
 }
 
-/// The last words of an utterance, behind so many captions of it.
+/// The last caption of an utterance, after this many earlier ones.
 fn caption(cx: &mut Context, (utterance, captions): (u32, u16), addressed: bool, text: &str) {
     cx.push(Output::Caption {
         turn: None,
@@ -470,20 +470,20 @@ fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
     }
 }
 
-/// Voice over the assistant counts once it has lasted.
+/// Voice over the assistant counts once it has lasted long enough.
 fn watch_voice(cx: &mut Context, activity: &Activity) {
     if activity.speaking && barge_in::by_voice(&cx.config, cx.echo_cancelled) {
         cx.arm(Timer::VoiceConfirmed, cx.config.barge_in_ms);
     }
 }
 
-/// What was certainly said to the assistant. Whatever else cannot be understood may be anybody's talk.
+/// An utterance that was certainly addressed is reported as lost. Any other one may be talk among people.
 fn lost(closed: &Closed) -> Event {
     let called = matches!(closed.origin.grounds, Grounds::Called | Grounds::Asked);
     Event::Lost { addressed: called || closed.interrupted || closed.woken }
 }
 
-/// The text without noises, at a length that a model may be given.
+/// The text without noises, cut to the length that a model may be given.
 fn cleaned(text: &str) -> String {
     commands::without_noises(text).chars().take(UTTERANCE_CHARS_MAX).collect()
 }

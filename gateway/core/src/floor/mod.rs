@@ -1,5 +1,5 @@
-//! Whose turn it is to speak: utterances from their first voiced frame to their text, whether they
-//! were meant for the assistant, and when one is over.
+//! The floor: whose turn it is to speak. Utterances from their first voiced frame to their text, whether they were
+//! meant for the assistant, and when one is over.
 
 mod addressing;
 pub(crate) mod barge_in;
@@ -27,27 +27,27 @@ use crate::{
     output::Output,
 };
 
-/// What the rest of the conversation is doing, as far as it matters to an utterance.
+/// The state of the rest of the conversation, as far as it matters to an utterance.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Activity {
-    /// A turn is under way, or something is being said.
+    /// A turn is under way, or something is being spoken.
     pub(crate) busy: bool,
-    /// Sound of the assistant is playing or about to.
+    /// The assistant's audio is playing or about to.
     pub(crate) speaking: bool,
-    /// A question stands that the wearer's words may answer.
+    /// A question is open that the wearer's words may answer.
     pub(crate) asked: bool,
-    /// What the assistant said last, in plain words.
+    /// The assistant's last words, in plain form.
     pub(crate) spoken: String,
 }
 
-/// What came of a fact or a transcript.
+/// Result of a fact or a transcript.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Event {
-    /// The wearer speaks over the assistant and means it.
+    /// The wearer intentionally speaks over the assistant.
     Interrupt,
-    /// An utterance has ended and this was said.
+    /// An utterance has ended with this text.
     Said(Said),
-    /// An utterance has ended without a word.
+    /// An utterance has ended without words.
     Nothing,
     /// An utterance has ended and could not be understood.
     Lost {
@@ -59,9 +59,9 @@ pub(crate) enum Event {
 /// An utterance with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Said {
-    /// All that was understood.
+    /// The whole text.
     pub(crate) text: String,
-    /// What is meant for the assistant; empty after a wake phrase alone. `None`: not addressed.
+    /// The part meant for the assistant; empty after a bare wake phrase. `None`: not addressed.
     pub(crate) request: Option<String>,
     /// Whether a wake phrase was said.
     pub(crate) woken: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Said {
     pub(crate) over_turn: bool,
     /// Whether it may be the assistant's own voice.
     pub(crate) echo: bool,
-    /// Whether it asks to end what is going on.
+    /// Whether it asks to end the current activity.
     pub(crate) cancels: bool,
     /// When it began, monotonic.
     pub(crate) started_us: u64,
@@ -90,7 +90,7 @@ enum Ear {
     FollowUp { until_us: u64 },
 }
 
-/// Whose turn it is to speak: the open utterance, those that wait for their text, and whether a wake phrase is needed.
+/// The floor: the open utterance, those that wait for their text, and whether a wake phrase is needed.
 #[derive(Debug)]
 pub(crate) struct Floor {
     phrases: Phrases,
@@ -98,13 +98,13 @@ pub(crate) struct Floor {
     closed: VecDeque<Closed>,
     last_closed: Option<u32>,
     ear: Ear,
-    /// Whether an app follows what is said, word by word.
+    /// Whether an app follows speech word by word.
     followed: bool,
-    /// What the assistant has asked, until it was answered.
+    /// The assistant's question, until it is answered.
     question: Option<Question>,
-    /// The request before, which more words may belong to.
+    /// The previous request, which more words may belong to.
     last: Option<Piece>,
-    /// Whether an app in front has begun to listen since the last request.
+    /// Whether a foreground app has begun to listen since the last request.
     handed_over: bool,
     talk: Talk,
 }
@@ -130,12 +130,12 @@ impl Floor {
         self.open.is_some() || !self.closed.is_empty()
     }
 
-    /// Whether what is said next needs no wake word.
+    /// Whether the next utterance needs no wake word.
     pub(crate) fn is_expecting(&self, now_us: u64) -> bool {
         self.grounds_now(now_us) != Grounds::None
     }
 
-    /// Whether the wearer called and has not said what for, or is to answer a question that waits for it.
+    /// Whether the wearer called and has made no request yet, or is to answer a question that waits for it.
     pub(crate) fn is_called(&self, now_us: u64) -> bool {
         self.grounds_now(now_us) == Grounds::Called || self.has_open_question(now_us)
     }
@@ -152,7 +152,7 @@ impl Floor {
         self.watch_ear(cx);
     }
 
-    /// Gives up everything that is being heard: the microphone went off or the session is over.
+    /// Discards all open and pending utterances: the microphone was switched off or the session is over.
     pub(crate) fn discard(&mut self, cx: &mut Context) {
         if let Some(open) = self.open.take() {
             cancel_all(cx, open.id);
@@ -176,8 +176,8 @@ impl Floor {
         }
     }
 
-    /// The assistant begins to speak. An utterance that was open before the assistant was at work is
-    /// no answer to it: from now on it is the background.
+    /// The assistant begins to speak. An utterance that was open before the assistant was at work is no answer to it:
+    /// from now on it is background.
     pub(crate) fn speech_began(&mut self, cx: &mut Context, activity: &Activity) {
         if let Some(open) = &mut self.open {
             open.origin.background = !open.origin.during_turn;
@@ -186,7 +186,7 @@ impl Floor {
         }
     }
 
-    /// Apps begin or cease to follow what is said, word by word.
+    /// Apps begin or cease to follow speech word by word.
     pub(crate) fn note_followed(&mut self, cx: &mut Context, activity: &Activity, followed: bool) {
         if core::mem::replace(&mut self.followed, followed) != followed {
             self.watch_words(cx, activity);

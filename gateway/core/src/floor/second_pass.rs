@@ -1,17 +1,17 @@
-//! Second pass: where the text of a short request is no clear command, its sound is decoded once more, biased towards
-//! the vocabulary of the tools. The second text counts where it is a command as it stands.
+//! Second pass: if the text of a short request is no clear command, its audio is decoded once more, biased towards the
+//! vocabulary of the tools. The second text counts if it is a complete command.
 //!
-//! A command with free text ("take a note: …") is decoded twice as well where there is a second model. Only the confidence
-//! of recognition tells which of two free texts is right, so that the second counts where it is clearly surer.
+//! A command with free text ("take a note: …") is also decoded twice if there is a second model. Only the recogniser's
+//! confidence tells which of two free texts is right, so the second counts only if its confidence is clearly higher.
 //!
-//! Third pass: what the second model leaves unclear is decoded by the first model, with the same bias: it is better at
-//! short commands.
+//! Third pass: if the second model leaves the request unclear, the first model decodes it with the same bias: it is
+//! better at short commands.
 //!
-//! Where it is in doubt whether words are meant for the assistant at all, the same command match decides that: what is no
-//! part of a command is talk, and has no second pass.
+//! If it is in doubt whether the words are meant for the assistant at all, the same command match decides: words that
+//! are not part of a command are talk, and have no second pass.
 //!
 //! A pass begins while the pause is still being judged, so that it often adds no latency. A text that is clear at first
-//! never waits for one, and new speech ends it: then the first text counts.
+//! never waits for a pass, and new speech ends the pass: then the first text counts.
 
 use alloc::string::String;
 
@@ -30,15 +30,15 @@ use crate::{
 
 /// Most words of a request that has a second pass: a longer one is no command.
 const WORDS_MAX: usize = 20;
-/// Greatest length of an utterance that has a second pass: beyond, a decode costs more than a turn may wait.
+/// Greatest length of an utterance that has a second pass: a longer decode exceeds what a turn may wait.
 const LENGTH_US_MAX: u64 = 9_000_000;
-/// Part of the first text's doubt that is left of the second's at most, so that its free text counts.
+/// The second text's doubt may be at most this part of the first's for its free text to count.
 const DOUBT_LEFT_MAX: f32 = 0.9;
 
 /// State of the second pass of one utterance.
 #[derive(Clone, Debug)]
 pub(super) struct SecondPass {
-    /// Revision of the command match or the decode that is awaited.
+    /// Revision of the awaited command match or decode.
     pub(super) awaited: u16,
     stage: Stage,
 }
@@ -47,16 +47,16 @@ pub(super) struct SecondPass {
 enum Stage {
     /// The first text is being matched against commands.
     MatchingFirst {
-        /// Of the first text, 0 to 1.
+        /// Confidence of the first text, 0 to 1.
         confidence: f32,
         /// Whether a second pass may follow.
         may_repeat: bool,
-        /// Whether it may be meant for somebody else.
+        /// Whether it may be meant for someone else.
         doubtful: bool,
     },
-    /// The sound is being decoded again.
+    /// The audio is being decoded again.
     Decoding {
-        /// A text that recognition is less sure of is rejected.
+        /// A text with lower confidence is rejected.
         confidence_min: f32,
         acceptance: Acceptance,
     },
@@ -64,16 +64,16 @@ enum Stage {
     MatchingSecond { text: String, acceptance: Acceptance },
 }
 
-/// When a second text counts, and what follows where it does not.
+/// When a second text counts, and what follows if it does not.
 #[derive(Clone, Copy, Debug)]
 struct Acceptance {
-    /// The first text is a command with free text: the second has to be one, too.
+    /// The first text is a command with free text: the second must be one, too.
     free_text_only: bool,
-    /// Where it is rejected, the first model decodes the sound.
+    /// If it is rejected, the first model decodes the audio.
     third_pass: bool,
 }
 
-/// The first text of an utterance, and what it belongs to.
+/// The first text of an utterance, with its context.
 pub(super) struct FirstText<'a> {
     pub(super) utterance: u32,
     pub(super) revision: u16,
@@ -85,14 +85,14 @@ pub(super) struct FirstText<'a> {
     pub(super) started_us: u64,
 }
 
-/// A pass that was awaited, and the utterance that it is about.
+/// A pass whose answer arrived, and its utterance.
 struct Taken {
     pass: SecondPass,
     origin: Origin,
     started_us: u64,
 }
 
-/// What follows for an utterance in its second pass.
+/// The next step for an utterance in its second pass.
 enum Next {
     /// Wait for another answer.
     Wait(SecondPass),
@@ -101,7 +101,7 @@ enum Next {
 }
 
 impl Floor {
-    /// Has a first text matched against commands, where a second pass may follow or it is doubtful whom it is meant for.
+    /// Has a first text matched against commands if a second pass may follow or its addressee is in doubt.
     pub(super) fn begin_second_pass(
         &self,
         cx: &mut Context,
@@ -136,7 +136,7 @@ impl Floor {
         (commands::has_words(request) && commands::command(request).is_none()).then_some(request)
     }
 
-    /// A text was matched against commands.
+    /// Handles the result of a command match.
     pub(crate) fn handle_command_matched(
         &mut self,
         cx: &mut Context,
@@ -161,7 +161,8 @@ impl Floor {
                     None => Next::Accept(None),
                 }
             }
-            // The second decode was biased towards commands: what is put right by sound besides does not count.
+            // The second decode was biased towards commands: a match that needs phonetic correction as well does not
+            // count.
             Stage::MatchingSecond { text, acceptance } => {
                 let accepted = match matched {
                     CommandMatch::FreeText => true,
@@ -180,7 +181,7 @@ impl Floor {
         self.follow(cx, activity, utterance, next)
     }
 
-    /// The sound was decoded again.
+    /// Handles the transcript of a second pass.
     pub(super) fn handle_second_text(
         &mut self,
         cx: &mut Context,
@@ -207,7 +208,7 @@ impl Floor {
         self.follow(cx, activity, utterance, next)
     }
 
-    /// A decode failed: what follows where it was a second pass; `None` where it was none.
+    /// Handles a failed decode; returns `None` if it was not a second pass.
     pub(super) fn handle_second_pass_failed(
         &mut self,
         cx: &mut Context,
@@ -222,7 +223,7 @@ impl Floor {
         self.follow(cx, activity, utterance, next)
     }
 
-    /// New speech: an utterance in its second pass goes on with its first text.
+    /// New speech: an utterance in its second pass proceeds with its first text.
     pub(super) fn accept_first(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         let index = self.closed.iter().position(|closed| closed.second_pass.is_some())?;
         let mut closed = self.closed.remove(index)?;
@@ -282,12 +283,12 @@ impl Floor {
     }
 }
 
-/// Has the sound decoded again. The first text holds a request, or what may be one, so that it is addressed.
+/// Requests another decode of the audio. The first text contains a request, or may, so that it is addressed.
 fn decode(cx: &mut Context, utterance: u32, revision: u16, kind: TranscriptKind) {
     cx.push(Output::Transcribe { utterance, revision, kind, meant: Meant::Addressed });
 }
 
-/// A second text does not count: the first model decodes the sound, unless it did, or the first text counts.
+/// Rejects a second text: the first model decodes the audio, unless it already did; then the first text counts.
 fn reject(cx: &mut Context, utterance: u32, awaited: u16, acceptance: Acceptance) -> Next {
     if !acceptance.third_pass {
         return Next::Accept(None);
@@ -298,7 +299,7 @@ fn reject(cx: &mut Context, utterance: u32, awaited: u16, acceptance: Acceptance
     Next::Wait(SecondPass { awaited, stage: Stage::Decoding { confidence_min: 0.0, acceptance } })
 }
 
-/// The least confidence of a second text, 0 to 1; `None` where the first has no second pass.
+/// Minimum confidence of a second text, 0 to 1; `None` if the first has no second pass.
 fn confidence_needed(matched: CommandMatch, confidence: f32, config: &Config) -> Option<f32> {
     match matched {
         CommandMatch::None | CommandMatch::Misheard | CommandMatch::Incomplete => Some(0.0),

@@ -1,22 +1,22 @@
-//! The talk button: while it is held no pause ends what is said, and letting go does.
+//! The talk button: while it is held, pauses do not end the utterance; its release does.
 
 use super::{Activity, Ear, Event, Floor};
 use crate::context::{Context, Timer};
 
-/// Sound that was captured before the button came up may be under way for so long.
+/// Audio captured before the release may arrive this much later.
 const LATE_MS: u32 = 200;
-/// What was begun before the button came up may be noticed so much later.
+/// Speech that began before the release may be detected this much later.
 const LATE_START_MS: u32 = 1_000;
 
-/// What the talk button does.
+/// State of the talk button.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Talk {
-    /// Nothing: pauses end what is said.
+    /// Not held: pauses end the utterance.
     #[default]
     Free,
     /// It is held.
     Held,
-    /// It came up while somebody spoke: the first pause is the end.
+    /// Released during speech: the first pause is the end.
     Released,
 }
 
@@ -27,7 +27,7 @@ impl Floor {
         cx.disarm(Timer::EndOfTurn);
     }
 
-    /// It came up again. What is being said ends here.
+    /// The talk button was released. The current utterance ends here.
     pub(crate) fn release(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         self.talk = Talk::Free;
         match &self.open {
@@ -48,7 +48,7 @@ impl Floor {
         }
     }
 
-    /// It came up at once: that was no more than a press, and pauses count again.
+    /// It was released at once: that was only a press, and pauses count again.
     pub(crate) fn let_go(&mut self) {
         self.talk = Talk::Free;
     }

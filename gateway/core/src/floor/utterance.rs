@@ -15,53 +15,53 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Open {
     pub(super) id: u32,
-    /// When the core learned of it, monotonic.
+    /// When the core was informed of it, monotonic.
     pub(super) started_us: u64,
     pub(super) origin: Origin,
-    /// Number of the last request for a decode.
+    /// Number of the last decode request.
     pub(super) revision: u16,
-    /// Captions that were told of it.
+    /// Number of captions sent for it.
     pub(super) captions: u16,
-    /// The newest partial that was taken.
+    /// The newest partial that was accepted.
     pub(super) partial_revision: u16,
     /// Whether the wearer is speaking at this moment.
     pub(super) voiced: bool,
     /// Capture time of the last voiced sample.
     pub(super) last_voice_us: u64,
     pub(super) speculative: Option<Speculative>,
-    /// The pause so far and when it was learned of.
+    /// The pause so far and when it was reported.
     pub(super) silence: Option<Silence>,
     /// Whether it made the assistant stop speaking.
     pub(super) interrupted: bool,
-    /// Whether a wake phrase was understood in it.
+    /// Whether a wake phrase was recognised in it.
     pub(super) woken: bool,
-    /// Whether it was understood to begin without one.
+    /// Whether it was recognised to begin without one.
     pub(super) unaddressed: bool,
 }
 
-/// What was going on when an utterance began.
+/// The state when an utterance began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Origin {
     /// Why it may be meant for the assistant, as far as was known then.
     pub(super) grounds: Grounds,
-    /// The assistant was at work, or an utterance before it was not understood yet.
+    /// The assistant was at work, or an earlier utterance had no transcript yet.
     pub(super) during_turn: bool,
     /// The assistant was speaking when it began.
     pub(super) over_speech: bool,
-    /// It was going on before the assistant was at work: only a wake or cancel word in it counts.
+    /// It began before the assistant was at work: only a wake or cancel word in it counts.
     pub(super) background: bool,
-    /// The assistant spoke at some moment of it, on a device that hears its own speaker.
+    /// The assistant spoke during it, on a device whose microphone picks up its own speaker.
     pub(super) echo: bool,
 }
 
-/// A decode that was begun in the hope that the pause is the end.
+/// A speculative decode, begun in case the pause is the end.
 #[derive(Clone, Debug)]
 pub(super) struct Speculative {
     pub(super) revision: u16,
     pub(super) text: Option<String>,
-    /// How well the text is understood as a command, where that was asked.
+    /// How well the text matches a command, if requested.
     pub(super) matched: Option<CommandMatch>,
-    /// While it is not sure that the text is what was said.
+    /// Present while the text is not certain.
     pub(super) second_pass: Option<SecondPass>,
 }
 
@@ -81,22 +81,23 @@ pub(super) struct Closed {
     pub(super) origin: Origin,
     pub(super) interrupted: bool,
     pub(super) woken: bool,
-    /// Captions that were told of it.
+    /// Number of captions sent for it.
     pub(super) captions: u16,
     pub(super) awaited: u16,
     pub(super) deadline_us: u64,
     pub(super) last_voice_us: u64,
     pub(super) decided_us: u64,
-    /// The first text, while a second pass may better it.
+    /// The first text, while a second pass may improve it.
     pub(super) text: String,
     pub(super) matched: Option<CommandMatch>,
     pub(super) second_pass: Option<SecondPass>,
-    /// Whether a final decode was asked for already.
+    /// Whether a final decode was requested already.
     pub(super) final_asked: bool,
 }
 
 impl Origin {
-    /// Whether what was said is meant for the assistant; `named`: it was called or interrupted by it.
+    /// Whether the utterance is meant for the assistant; `named`: it contained a wake phrase or interrupted the
+    /// assistant.
     pub(super) fn meant(&self, cx: &Context, named: bool) -> Meant {
         let certain = self.grounds != Grounds::None && !addressing::is_doubtful(cx, self.grounds, None);
         if named || certain { Meant::Addressed } else { Meant::Unsure }

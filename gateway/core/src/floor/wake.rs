@@ -4,15 +4,15 @@ use alloc::{string::String, vec::Vec};
 
 use crate::vocab::sound;
 
-/// Wake phrases that are used; each costs a comparison per utterance.
+/// Wake phrases in use; each costs a comparison per utterance.
 const PHRASES_MAX: usize = 16;
-/// Words beyond the phrase's own that a recogniser may make of it ("hey man Trev").
+/// Words beyond the phrase's own that a recogniser may split it into ("hey man Trev").
 const EXTRA_WORDS: usize = 2;
 /// Distance beyond the largest accepted one within which a beginning may still become a wake phrase.
 const DOUBT: u16 = 4;
-/// Repetitions of a wake phrase that are taken for one call.
+/// Repetitions of a wake phrase that count as one call.
 const ECHOES_MAX: usize = 8;
-/// Words of an over-speech transcript in which a wake phrase is looked for.
+/// Words of an over-speech transcript that are searched for a wake phrase.
 const SEARCHED_WORDS_MAX: usize = 60;
 
 /// The phrases that address the assistant, prepared for comparison.
@@ -25,14 +25,14 @@ pub(crate) struct Phrases {
 struct Phrase {
     sounds: Vec<u8>,
     words: usize,
-    /// Largest distance that is accepted without a look at what follows.
+    /// Largest distance that is accepted regardless of what follows.
     strong: u16,
-    /// Largest distance that is accepted when a mark of punctuation or the end follows: a
-    /// vocative is set off by a comma, "mentor the new student" is not.
+    /// Largest distance that is accepted if punctuation or the end follows: a vocative is set off by a comma, "mentor
+    /// the new student" is not.
     weak: u16,
 }
 
-/// A word of a transcript with what surrounds it.
+/// A word of a transcript with its surroundings.
 struct Word<'a> {
     letters: String,
     /// Everything after the word and its punctuation.
@@ -47,19 +47,19 @@ impl Phrases {
         Self { phrases }
     }
 
-    /// Whether a phrase has a sound at all, so that it can be heard.
+    /// Whether a phrase has any sounds, so that it can be recognised.
     pub(crate) fn can_hear(phrase: &str) -> bool {
         Phrase::new(phrase).is_some()
     }
 
-    /// What is left of `text` behind a wake phrase at its start. Said twice, it counts once.
+    /// The rest of `text` after a wake phrase at its start. A repeated phrase counts once.
     pub(crate) fn strip<'a>(&self, text: &'a str) -> Option<&'a str> {
         let words = words(text);
         let filler = words.iter().take_while(|word| is_filler(&word.letters)).count();
         self.best(words.get(filler..)?, false).map(|rest| self.without_echo(rest))
     }
 
-    /// Whether `text`, the words of an utterance so far, begins without a wake phrase, however it may go on.
+    /// Whether `text`, the words of an utterance so far, begins without a wake phrase, however it may continue.
     pub(crate) fn is_without(&self, text: &str) -> bool {
         let words = words(text);
         let filler = words.iter().take_while(|word| is_filler(&word.letters)).count();
@@ -71,8 +71,9 @@ impl Phrases {
         })
     }
 
-    /// `rest` without the same phrase once more in front of it ("Computer, computer."), which is how people call twice and what
-    /// recognisers make of one call. A single word has to be set off from what follows: "Max, max volume" asks for something.
+    /// `rest` without a repetition of the same phrase at its start ("Computer, computer."): people call twice, and
+    /// recognisers make two of one call. A single word must be set off from what follows: "Max, max volume" is a
+    /// request.
     fn without_echo<'a>(&self, rest: &'a str) -> &'a str {
         let mut rest = rest;
         for _ in 0..ECHOES_MAX {
@@ -91,8 +92,8 @@ impl Phrases {
         rest
     }
 
-    /// What is left of `text` behind a wake phrase anywhere in it. For transcripts that may begin
-    /// with the assistant's own words; only clear matches count.
+    /// The rest of `text` after a wake phrase anywhere in it. For transcripts that may begin with the assistant's own
+    /// words; only clear matches count.
     pub(crate) fn find<'a>(&self, text: &'a str) -> Option<&'a str> {
         let words = words(text);
         let found = (0..words.len().min(SEARCHED_WORDS_MAX)).find_map(|start| self.best(words.get(start..)?, true));
@@ -104,7 +105,7 @@ impl Phrases {
         for phrase in &self.phrases {
             for ((index, heard), word) in readings(words, phrase.words + EXTRA_WORDS).zip(words) {
                 let distance = sound::distance(&phrase.sounds, &heard);
-                // More words than the phrase has are two words run together by chance more
+                // More words than the phrase has are usually two words joined by chance: "hey man, try this".
                 // often than not: "hey man, try this".
                 let clear = distance <= phrase.strong && index < phrase.words;
                 let fits = clear || (!only_strong && distance <= phrase.weak && word.bounded);
@@ -122,7 +123,7 @@ impl Phrase {
         let parts = words(text);
         let joined: String = parts.iter().map(|word| word.letters.as_str()).collect();
         let sounds = sounds(&joined);
-        // A single word is too short to be forgiving.
+        // A single word is too short for tolerance.
         let (strong, weak) = if parts.len() > 1 { (8, 11) } else { (1, 6) };
         (!sounds.is_empty()).then_some(Self { sounds, words: parts.len(), strong, weak })
     }
@@ -208,7 +209,7 @@ mod tests {
 
     struct Row {
         text: &'static str,
-        /// What is left behind the wake phrase; `None` where there is none.
+        /// The rest after the wake phrase; `None` if there is none.
         left: Option<&'static str>,
         held_out: bool,
     }

@@ -1,34 +1,35 @@
-//! Which decodes of an utterance are worth what they cost.
+//! Which decodes of an utterance are worth their cost.
 //!
-//! A decode takes a tenth of a second of processor time and more, whatever it is for, so that one every 300 ms is what
-//! recognition mostly does. Partial transcripts are therefore for those who follow them: glasses or apps that show what is being said,
-//! and words that may stop the assistant while it speaks. Where a wake word is needed, one early look tells whether it was said;
-//! what does not begin with it is not decoded any further.
+//! A decode takes a tenth of a second of processor time or more, so one every 300 ms would be most of the recogniser's
+//! work. Partial transcripts are therefore made only if something follows them: glasses or apps that show captions, and
+//! words that may stop the assistant while it speaks. If a wake word is needed, one early partial shows whether it was
+//! spoken; an utterance that does not begin with it is not decoded further.
 
 use super::{Activity, Floor, addressing::Grounds, utterance::Open};
 use crate::context::{Context, Timer};
 
-/// Voice before the look for a wake word: long enough for the phrase and a few words behind it.
+/// Voice before the partial for a wake word: long enough for the phrase and a few words after it.
 const LOOK_MS: u32 = 2_000;
-/// A caption is renewed each time when the utterance has become longer by a part of itself: a decode costs more, too, the longer it is.
+/// A caption is renewed when the utterance has grown by this fraction of its length: the cost of a decode grows with
+/// the length, too.
 const CAPTION_GROWTH: u64 = 4;
-/// The same of a look that told nothing.
+/// The same for a wake-word partial without a result.
 const LOOK_GROWTH: u64 = 2;
 
 impl Floor {
-    /// Whether somebody sees words while they are said.
+    /// Whether words are shown while they are spoken.
     fn is_followed(&self, cx: &Context) -> bool {
         self.followed || cx.captions || (cx.config.display.captions && cx.display.is_some())
     }
 
-    /// Whether nobody has any use for the words of an utterance: it does not begin with a wake phrase and would have to.
+    /// Whether nothing needs the words of an utterance: it lacks the wake phrase that it would need.
     pub(super) fn is_overheard(&self, cx: &Context, activity: &Activity, open: &Open) -> bool {
         open.unaddressed
             && needs_wake_word(cx, open)
             && !(open.woken || open.interrupted || activity.busy || activity.asked || self.is_followed(cx))
     }
 
-    /// Waits for the next partial transcript of the open utterance, where anybody has a use for one.
+    /// Arms the timer for the next partial transcript of the open utterance, if anything needs one.
     pub(super) fn watch_words(&self, cx: &mut Context, activity: &Activity) {
         let delay_ms =
             self.open.as_ref().filter(|open| open.voiced).and_then(|open| self.next_look(cx, activity, open));
@@ -38,7 +39,7 @@ impl Floor {
         }
     }
 
-    /// Waits no more, where nobody has a use for another partial transcript.
+    /// Disarms it if nothing needs another partial transcript.
     pub(super) fn watch_words_less(&self, cx: &mut Context, activity: &Activity) {
         if self.open.as_ref().is_some_and(|open| self.next_look(cx, activity, open).is_none()) {
             cx.disarm(Timer::PartialDue);
@@ -51,7 +52,7 @@ impl Floor {
         let so_far_ms = cx.now_us().saturating_sub(open.started_us) / 1_000;
         let grown = |part: u64| u32::try_from(so_far_ms / part).unwrap_or(u32::MAX).max(least_ms);
         if activity.speaking && !open.interrupted {
-            // Words may stop the assistant, whatever else was said before them.
+            // Words may stop the assistant, whatever was spoken before them.
             return Some(least_ms);
         }
         if self.is_followed(cx) {
@@ -65,7 +66,7 @@ impl Floor {
     }
 }
 
-/// Whether only a wake phrase at its beginning makes something of an utterance.
+/// Whether an utterance counts only with a wake phrase at its beginning.
 fn needs_wake_word(cx: &Context, open: &Open) -> bool {
     let origin = open.origin;
     !(cx.config.always_listening

@@ -100,7 +100,7 @@ impl Markup {
         let mut rest = core::mem::take(&mut self.rest);
         let mut done = 0;
         while let Some(left) = rest.get(done..).filter(|left| !left.is_empty()) {
-            // Waiting for ever is worse than a mark that stays.
+            // Waiting indefinitely is worse than a mark that stays.
             let whole = whole || left.len() > WAITING_CHARS_MAX;
             let taken = if self.line_begins { self.line_start(left, whole) } else { self.letter(left, whole) };
             match taken {

@@ -172,7 +172,7 @@ pub struct Speech {
     pub generation: u64,
 }
 
-/// The whole house around the core.
+/// A gateway around the core: devices, user, apps, models, tools and store, all simulated.
 pub struct World {
     pub now_ms: Ms,
     pub wall_ms: i64,
