@@ -88,7 +88,7 @@ pub enum Output {
     Announced { id: AnnouncementId, heard: bool },
     /// Probe whether the device is alive.
     Heartbeat,
-    /// End the session.
+    /// End the session, or only its link: see the reasons.
     Close { reason: CloseReason },
 }
 
@@ -148,12 +148,14 @@ pub enum Stage {
     Heard,
 }
 
-/// Why the gateway ends a session.
+/// Why the gateway ends a link or a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// Nothing was received from the device for too long.
+    /// Nothing was received from the device for too long: the link ends, and the session can be resumed.
     Silent,
-    /// The gateway is stopping.
+    /// The device did not resume in time: the session ends.
+    Expired,
+    /// The gateway is stopping: the session ends.
     Shutdown,
 }
 

@@ -15,8 +15,13 @@ use crate::{
 
 impl Conversation {
     pub(super) fn connected(&mut self, device: &DeviceInfo, resumed: bool) {
-        let returns = resumed && matches!(self.link, Link::Lost | Link::Up);
-        if !returns {
+        // A device that moves to another connection resumes before the old one is known to be lost.
+        self.link_lost();
+        let lost_us = match self.link {
+            Link::Lost { since_us } if resumed => Some(self.cx.now_us().saturating_sub(since_us)),
+            _ => None,
+        };
+        if lost_us.is_none() {
             self.reset();
             self.listening = ListeningState::Idle;
         }
@@ -25,8 +30,12 @@ impl Conversation {
         self.cx.echo_cancelled = device.echo_cancelled;
         self.cx.captions = device.captions;
         self.link.handle_connected(&mut self.cx);
-        self.cx.screen(|screen, now| screen.handle_connected(now, device, !returns));
+        self.cx.screen(|screen, now| screen.handle_connected(now, device, lost_us.is_none()));
         self.reply.watch(&mut self.cx, true);
+        if let Some(lost_us) = lost_us {
+            let activity = self.activity();
+            self.floor.handle_resumed(&mut self.cx, &activity, lost_us);
+        }
         if self.muted {
             self.cx.push(Output::SetMuted(true));
         }
@@ -48,6 +57,7 @@ impl Conversation {
             return;
         }
         self.link.handle_lost(&mut self.cx);
+        self.floor.handle_lost(&mut self.cx);
         self.cx.screen(|screen, _| screen.handle_lost());
         self.reply.watch(&mut self.cx, false);
         self.notices.give_back(&mut self.cx);
@@ -65,6 +75,8 @@ impl Conversation {
 
     pub(super) fn resume_expired(&mut self) {
         self.reset();
+        self.link.expire(&mut self.cx);
+        self.cx.disarm_all();
     }
 
     pub(super) fn shutdown(&mut self) {

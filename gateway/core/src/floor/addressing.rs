@@ -137,6 +137,20 @@ impl Floor {
         self.question.as_ref().filter(|question| at_us <= question.until_us)
     }
 
+    /// Moves on by this time what is open, and the end of the previous request.
+    pub(super) fn delay_addressing(&mut self, cx: &mut Context, by_us: u64) {
+        if let Ear::Open { until_us } | Ear::FollowUp { until_us } = &mut self.ear {
+            *until_us = until_us.saturating_add(by_us);
+        }
+        if let Some(question) = &mut self.question {
+            question.until_us = question.until_us.saturating_add(by_us);
+        }
+        if let Some(last) = &mut self.last {
+            last.ended_us = last.ended_us.saturating_add(by_us);
+        }
+        self.watch_ear(cx);
+    }
+
     /// Arms the timer for the last of what is open: the listening indicator follows it.
     pub(super) fn watch_ear(&self, cx: &mut Context) {
         let ear_us = match self.ear {

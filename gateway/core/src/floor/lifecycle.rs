@@ -20,6 +20,9 @@ use crate::{
 
 /// How late facts about a pause may be before its end is decided without them.
 const FACTS_LATE_MS: u32 = 400;
+/// Timers that run only while an utterance is open.
+pub(super) const OPEN_TIMERS: [Timer; 4] =
+    [Timer::PartialDue, Timer::EndOfTurn, Timer::UtteranceStalled, Timer::VoiceConfirmed];
 /// Longest time without any fact about an open utterance. The limit of `audio::Listener` is below it.
 const UTTERANCE_STALLED_MS: u32 = 40_000;
 
@@ -85,6 +88,30 @@ impl Floor {
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
         watch_voice(cx, activity);
         event
+    }
+
+    /// The link is lost: the open utterance waits for the sound that the device has kept meanwhile.
+    pub(crate) fn handle_lost(&mut self, cx: &mut Context) {
+        self.deaf = true;
+        for timer in OPEN_TIMERS {
+            cx.disarm(timer);
+        }
+    }
+
+    /// The link is back after `lost_us`, and the sound of that time follows: for the utterance, and for whether it
+    /// needs a wake word, that time has not passed.
+    pub(crate) fn handle_resumed(&mut self, cx: &mut Context, activity: &Activity, lost_us: u64) {
+        self.deaf = false;
+        self.delay_addressing(cx, lost_us);
+        let Some(open) = &mut self.open else {
+            return;
+        };
+        open.delay(lost_us);
+        cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
+        if open.voiced {
+            watch_voice(cx, activity);
+        }
+        self.watch_words(cx, activity);
     }
 
     pub(crate) fn handle_partial_due(&mut self, cx: &mut Context, activity: &Activity) {
@@ -266,7 +293,8 @@ impl Floor {
 
     /// Decides whether the pause is the end.
     fn decide(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
-        let open = self.open.as_ref().filter(|open| !open.voiced)?;
+        // Without the sound that follows nothing is known of the pause.
+        let open = self.open.as_ref().filter(|open| !open.voiced && !self.deaf)?;
         match self.talk {
             Talk::Held => return None,
             Talk::Released => return self.close(cx, activity),
@@ -303,7 +331,7 @@ impl Floor {
             self.talk = Talk::Free;
         }
         self.last_closed = Some(open.id);
-        for timer in [Timer::PartialDue, Timer::EndOfTurn, Timer::UtteranceStalled, Timer::VoiceConfirmed] {
+        for timer in OPEN_TIMERS {
             cx.disarm(timer);
         }
         cx.push(Output::CloseUtterance { utterance: open.id });

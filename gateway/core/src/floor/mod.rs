@@ -107,6 +107,8 @@ pub(crate) struct Floor {
     /// Whether a foreground app has begun to listen since the last request.
     handed_over: bool,
     talk: Talk,
+    /// Whether the link is lost, so that no sound arrives.
+    deaf: bool,
 }
 
 impl Floor {
@@ -122,6 +124,7 @@ impl Floor {
             last: None,
             handed_over: false,
             talk: Talk::default(),
+            deaf: false,
         }
     }
 
@@ -164,14 +167,9 @@ impl Floor {
         self.last_closed = None;
         self.last = None;
         self.talk = Talk::default();
+        self.deaf = false;
         self.close_ear(cx);
-        for timer in [
-            Timer::PartialDue,
-            Timer::EndOfTurn,
-            Timer::UtteranceStalled,
-            Timer::TranscriptMissing,
-            Timer::VoiceConfirmed,
-        ] {
+        for timer in lifecycle::OPEN_TIMERS.into_iter().chain([Timer::TranscriptMissing]) {
             cx.disarm(timer);
         }
     }

@@ -123,6 +123,14 @@ impl Open {
         }
     }
 
+    /// Moves its times on the gateway's clock on by this time.
+    pub(super) fn delay(&mut self, by_us: u64) {
+        self.started_us = self.started_us.saturating_add(by_us);
+        if let Some(silence) = &mut self.silence {
+            silence.known_us = silence.known_us.saturating_add(by_us);
+        }
+    }
+
     /// Number for the next request.
     pub(super) fn next_revision(&mut self) -> u16 {
         self.revision = self.revision.saturating_add(1);

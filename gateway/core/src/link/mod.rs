@@ -14,7 +14,10 @@ pub(crate) enum Link {
     /// The device is there.
     Up,
     /// It is gone and may come back.
-    Lost,
+    Lost {
+        /// Since when, monotonic.
+        since_us: u64,
+    },
     /// The session is over.
     Closed,
 }
@@ -48,10 +51,16 @@ impl Link {
 
     /// The link broke. The device may resume for a while.
     pub(crate) fn handle_lost(&mut self, cx: &mut Context) {
-        *self = Self::Lost;
+        *self = Self::Lost { since_us: cx.now_us() };
         cx.disarm(Timer::Heartbeat);
         cx.disarm(Timer::DeviceSilent);
         cx.arm(Timer::ResumeExpired, cx.config.resume_ms_max);
+    }
+
+    /// The device did not come back in time: the session is over.
+    pub(crate) fn expire(&mut self, cx: &mut Context) {
+        *self = Self::Closed;
+        cx.push(Output::Close { reason: CloseReason::Expired });
     }
 
     /// Ends the session for good.

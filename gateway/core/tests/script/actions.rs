@@ -101,6 +101,10 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             world.devices[device].plays = words.has("works");
             Ok(())
         }
+        "microphone" => {
+            world.devices[device].records = words.has("works");
+            Ok(())
+        }
         "press" => input(world, device, Input::Button(Button::Press)),
         "hold" => input(world, device, Input::Button(Button::LongPress)),
         "talk" => {

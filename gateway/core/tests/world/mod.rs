@@ -33,6 +33,8 @@ pub enum Event {
     ToUser(UserInput),
     /// A voice fact, unless the utterance was closed meanwhile.
     Voice(usize, VoiceFact),
+    /// The same, of sound that was kept while the link was lost.
+    Replayed(usize, VoiceFact),
     /// The pause of this utterance goes on.
     Silence(usize, u32, Ms),
     /// A decode that was not cancelled meanwhile.
@@ -57,7 +59,7 @@ impl Event {
             Self::To(device, Input::Granted { .. } | Input::Timers(_) | Input::Announce(_)) => {
                 Some(("user's", *device))
             }
-            Self::To(..) | Self::Voice(..) | Self::Silence(..) | Self::Play(..) => None,
+            Self::To(..) | Self::Voice(..) | Self::Replayed(..) | Self::Silence(..) | Self::Play(..) => None,
         }
     }
 }
@@ -137,12 +139,18 @@ pub struct Device {
     pub name: String,
     pub info: DeviceInfo,
     pub connected: bool,
+    /// Facts about sound that the glasses have kept since the link was lost, with their times.
+    kept: Vec<(Ms, VoiceFact)>,
+    /// When the replay of them ends.
+    replays_until_ms: Ms,
     pub answers_heartbeat: bool,
     pub next_utterance: u32,
     /// Texts of utterances: start, spoken milliseconds and words of each part.
     pub utterances: BTreeMap<u32, Utterance>,
     pub speech: Option<Speech>,
     pub plays: bool,
+    /// Whether the microphone works.
+    pub records: bool,
     pub tts_fails: BTreeSet<u16>,
     pub turns_open: BTreeSet<Turn>,
     pub turns_done: BTreeSet<Turn>,
@@ -307,11 +315,14 @@ impl World {
                 captions: false,
             },
             connected: false,
+            kept: Vec::new(),
+            replays_until_ms: 0,
             answers_heartbeat: true,
             next_utterance: 1,
             utterances: BTreeMap::new(),
             speech: None,
             plays: true,
+            records: true,
             tts_fails: BTreeSet::new(),
             turns_open: BTreeSet::new(),
             turns_done: BTreeSet::new(),
@@ -429,12 +440,16 @@ impl World {
     pub fn connect(&mut self, device: usize, resumed: bool) {
         let info = self.devices[device].info.clone();
         self.devices[device].connected = true;
-        if !resumed {
-            self.devices[device].speech = None;
-        }
+        self.devices[device].answers_heartbeat = true;
         let id = info.id.clone();
         self.input(device, Input::Connected { device: info, resumed });
         self.user_input(UserInput::DeviceJoined { device: id });
+        if resumed {
+            self.replay(device);
+        } else {
+            self.devices[device].speech = None;
+            self.devices[device].kept.clear();
+        }
     }
 
     pub fn lose(&mut self, device: usize) {

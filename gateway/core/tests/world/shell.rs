@@ -18,25 +18,24 @@ const MS_PER_CHAR: u64 = 60;
 /// Between two reports of what was played.
 const PLAYED_EVERY_MS: Ms = 100;
 
+/// How much sound glasses keep while the link is lost.
+const KEPT_MS: Ms = 10_000;
+/// How much faster than real time they replay it.
+const REPLAY_SPEED: Ms = 4;
+/// Until the first replayed sound arrives.
+const ROUND_TRIP_MS: Ms = 40;
+
 impl World {
     pub(super) fn happen(&mut self, event: Event) {
         match event {
             Event::To(device, input) => self.input(device, input),
             Event::ToUser(input) => self.user_input(input),
             Event::Voice(device, fact) => {
-                let (VoiceFact::SpeechStarted { utterance, .. }
-                | VoiceFact::Paused { utterance, .. }
-                | VoiceFact::Resumed { utterance, .. }
-                | VoiceFact::Silence { utterance, .. }
-                | VoiceFact::Ended { utterance, .. }) = fact;
-                let state = &self.devices[device];
-                if state.connected && !state.utterances[&utterance].closed {
-                    self.input(device, Input::Voice(fact));
-                } else if let VoiceFact::Resumed { at_us, .. } = fact {
-                    // The wearer went on after the end was decided: a new utterance.
-                    self.goes_on(device, utterance, at_us);
+                if !self.is_kept(device, fact) {
+                    self.hear(device, fact);
                 }
             }
+            Event::Replayed(device, fact) => self.hear(device, fact),
             Event::Silence(device, utterance, silence) => {
                 let state = &self.devices[device];
                 let Some(said) = state.utterances.get(&utterance).filter(|said| !said.closed) else {
@@ -48,8 +47,8 @@ impl World {
                     silence_us: silence * 1_000,
                     score: said.score,
                 };
-                if state.connected {
-                    self.input(device, Input::Voice(fact));
+                if !self.is_kept(device, fact) {
+                    self.hear(device, fact);
                 }
             }
             Event::Decoded(device, transcript) => {
@@ -75,9 +74,56 @@ impl World {
         }
     }
 
-    fn goes_on(&mut self, device: usize, utterance: u32, _at_us: u64) {
+    fn hear(&mut self, device: usize, fact: VoiceFact) {
+        let (VoiceFact::SpeechStarted { utterance, .. }
+        | VoiceFact::Paused { utterance, .. }
+        | VoiceFact::Resumed { utterance, .. }
+        | VoiceFact::Silence { utterance, .. }
+        | VoiceFact::Ended { utterance, .. }) = fact;
+        if !self.devices[device].utterances[&utterance].closed {
+            self.input(device, Input::Voice(fact));
+        } else if let VoiceFact::Resumed { at_us, .. } = fact {
+            // The wearer went on after the end was decided: a new utterance.
+            self.goes_on(device, utterance, at_us);
+        }
+    }
+
+    /// Whether the fact is not reported now. While the link is lost the glasses keep their sound for [`KEPT_MS`], and
+    /// replay it before what they hear then; a broken microphone records nothing.
+    fn is_kept(&mut self, device: usize, fact: VoiceFact) -> bool {
+        let now_ms = self.now_ms;
+        let state = &mut self.devices[device];
+        if !state.records {
+            return true;
+        }
+        if !state.connected {
+            state.kept.retain(|(at_ms, _)| at_ms + KEPT_MS >= now_ms);
+            state.kept.push((now_ms, fact));
+            return true;
+        }
+        let behind_ms = state.replays_until_ms.saturating_sub(now_ms);
+        if behind_ms > 0 {
+            self.after(behind_ms, Event::Replayed(device, fact));
+        }
+        behind_ms > 0
+    }
+
+    /// The link is back: what was kept follows, at four times its speed.
+    pub(super) fn replay(&mut self, device: usize) {
+        let kept = std::mem::take(&mut self.devices[device].kept);
+        let oldest_ms = self.now_ms.saturating_sub(KEPT_MS);
+        let delay = |at_ms: Ms| (at_ms.max(oldest_ms) - oldest_ms) / REPLAY_SPEED;
+        let start_ms = kept.first().map_or(0, |(at_ms, _)| delay(*at_ms));
+        for (at_ms, fact) in kept.into_iter().filter(|(at_ms, _)| *at_ms >= oldest_ms) {
+            let after_ms = delay(at_ms) - start_ms + ROUND_TRIP_MS;
+            self.devices[device].replays_until_ms = self.now_ms + after_ms;
+            self.after(after_ms, Event::Replayed(device, fact));
+        }
+    }
+
+    fn goes_on(&mut self, device: usize, utterance: u32, at_us: u64) {
         let said = self.devices[device].utterances[&utterance].clone();
-        let Some((_, length, words)) = said.parts.iter().find(|part| part.0 == self.now_ms).cloned() else {
+        let Some((_, length, words)) = said.parts.iter().find(|part| part.0 * 1_000 == at_us).cloned() else {
             return;
         };
         self.speak(device, &[(0, length, &words)], said.score);
