@@ -209,6 +209,17 @@ impl<T> JitterBuffer<T> {
         self.stats
     }
 
+    /// The last packet that was delivered or given up; `None`: none yet.
+    pub fn last(&self) -> Option<u32> {
+        self.next.map(|next| (next as u32).wrapping_sub(1))
+    }
+
+    /// The stream goes on over another connection after a break: other limits hold, and the break is no jitter.
+    pub fn resume(&mut self, config: Config) {
+        self.config = config;
+        self.last = None;
+    }
+
     /// Drops the held packets; the next packet starts a new sequence.
     pub fn reset(&mut self) {
         self.next = None;

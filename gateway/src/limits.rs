@@ -1,6 +1,7 @@
 //! The section `[limits]`: how much everybody together, one user and one device may take.
 
-use gateway_core::vocab::RateLimit;
+use device_protocol::limits::RESUME_MS_MAX;
+use gateway_core::{conversation, vocab::RateLimit};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -13,6 +14,7 @@ pub(crate) struct RawLimits {
     connections: Spanned<usize>,
     sessions: Spanned<usize>,
     users: Spanned<usize>,
+    resume_s: Spanned<u32>,
     frames_per_s: Spanned<u32>,
     bytes_per_s: Spanned<u32>,
     tool_calls_per_min: Spanned<u32>,
@@ -25,6 +27,7 @@ impl Default for RawLimits {
             connections: unwritten(512),
             sessions: unwritten(128),
             users: unwritten(64),
+            resume_s: unwritten(30),
             frames_per_s: unwritten(400),
             bytes_per_s: unwritten(device_protocol::limits::BYTES_PER_S_MAX),
             tool_calls_per_min: unwritten(600),
@@ -59,8 +62,10 @@ pub struct Traffic {
 }
 
 impl RawLimits {
-    /// Checks the section.
-    pub(crate) fn check(&self, problems: &mut Problems<'_>) -> Limits {
+    /// Checks the section; the core's part goes into `conversation`.
+    pub(crate) fn check(&self, problems: &mut Problems<'_>, conversation: &mut conversation::Config) -> Limits {
+        let resume_s = problems.between(&self.resume_s, "limits.resume_s", 0..=RESUME_MS_MAX / 1_000);
+        conversation.resume_ms_max = resume_s * 1_000;
         let per_min = |calls: u32| (calls > 0).then_some(RateLimit { calls, per_ms: 60_000 });
         let (calls, of_source) = (&self.tool_calls_per_min, &self.tool_calls_per_min_per_source);
         Limits {

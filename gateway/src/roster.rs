@@ -93,6 +93,15 @@ impl Roster {
         })
     }
 
+    /// A session goes on over another connection.
+    pub fn moved(&self, id: &str, session: u32, via: Via) {
+        self.with(|devices| {
+            if let Some(present) = devices.get_mut(id).filter(|present| present.session == session) {
+                present.via = via;
+            }
+        });
+    }
+
     /// Takes a session out of its device's place; `false` when another one has it.
     pub fn leave(&self, id: &str, session: u32) -> bool {
         let taken_out = self.with(|devices| match devices.get(id) {

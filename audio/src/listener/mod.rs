@@ -15,7 +15,7 @@ use utterance::Utterances;
 
 use crate::codec::{Codec, Decoder};
 use crate::frame::{FRAME_SAMPLES, RATE_HZ, samples_to_us, us_to_samples};
-use crate::jitter::{JitterBuffer, Pushed, Slot};
+use crate::jitter::{self, JitterBuffer, Pushed, Slot};
 use crate::preroll::Preroll;
 use crate::resample::Resampler;
 use crate::vad::detector::{Detector, Window};
@@ -37,6 +37,9 @@ const TAPPED_SAMPLES_MAX: usize = RATE_HZ as usize;
 
 /// How long an ended stream waits for its last packet, in microseconds (PROTOCOL.md, section 8).
 const LAST_PACKET_WAIT_US: u64 = 200_000;
+
+/// How long the replay of a device whose link is back may take to begin, in microseconds.
+const REPLAY_WAIT_US: u64 = 1_000_000;
 
 /// How often a device that stopped sending is reported as silent, in microseconds.
 const VANISHED_EVERY_US: u64 = 100_000;
@@ -249,6 +252,23 @@ impl Listener {
             let end = self.recent.end() + us_to_samples(unheard_us, RATE_HZ);
             self.utterances.silent_until(end, &self.timeline, facts);
         }
+    }
+
+    /// The link was lost and is back at `now_us`; the device replays what it has kept, on a transport with these
+    /// limits. [`tick`](Self::tick) must not have been called meanwhile: no sound counted as missing.
+    pub fn resume(&mut self, jitter: jitter::Config, now_us: u64) {
+        self.jitter.resume(jitter);
+        // The first packet of the replay takes a round trip.
+        self.last_arrival_us = self.last_arrival_us.map(|_| now_us.saturating_add(REPLAY_WAIT_US));
+        if let Some(ending) = &mut self.ending {
+            ending.due_us = now_us.saturating_add(LAST_PACKET_WAIT_US);
+        }
+    }
+
+    /// The last packet that was taken in or given up as lost: what came behind a gap is not counted before the gap is
+    /// filled. `None`: none yet, or the microphone is muted.
+    pub fn last_sequence(&self) -> Option<u32> {
+        self.jitter.last()
     }
 
     /// When [`tick`](Self::tick) will have an effect.

@@ -171,7 +171,7 @@ impl RawConfig {
         self.budgets.check(problems, &mut conversation);
         let tools = self.router.check(problems, &data_dir);
         let assistant = self.assistant.check(problems, &mut conversation, &mut user);
-        let limits = self.limits.check(problems);
+        let limits = self.limits.check(problems, &mut conversation);
         let voice = self.voice.check(problems);
         let store = self.store.check(problems);
         let apps = self.apps.check(problems);

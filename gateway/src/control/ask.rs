@@ -106,13 +106,12 @@ pub(super) async fn serve(
     if let Err(message) = check_name(&user).and_then(|()| check_text(text)) {
         return say(&mut write, &Answer::Error { message }).await;
     }
-    let (mut link, ends) = memory::link();
+    let (link, ends) = memory::link();
     let number = services.admission.next_session();
     let session = async {
         // Stopping the gateway waits for this token.
         let _open = services.admission.open.token();
-        device_task::run(services.clone(), &mut link, admitted(user, number), number).await;
-        drop(link);
+        device_task::run(services.clone(), link, admitted(user, number)).await;
     };
     let heartbeat = Duration::from_millis(services.settings.conversation.heartbeat_ms.into());
     let glasses = Glasses { ends, heartbeat, failures: BTreeMap::new(), sequence: 0, told: String::new() };

@@ -11,7 +11,7 @@ use super::{photos::Called, session::Session};
 use crate::{
     mailbox::CallDevice,
     text::crop,
-    transport::{LinkError, Sender},
+    transport::LinkError,
 };
 
 /// Calls whose numbers are kept at once: those of the current turn and of a few that were interrupted.
@@ -23,9 +23,7 @@ impl Session {
         turn: Turn,
         call_id: String,
         label: &str,
-        state: ToolActivityState,
-        down: &mut Sender,
-    ) -> Result<(), LinkError> {
+        state: ToolActivityState) -> Result<(), LinkError> {
         let call = self.number_of(&call_id);
         let state = match state {
             ToolActivityState::Started => ToolState::Started,
@@ -36,7 +34,7 @@ impl Session {
             self.numbers.remove(&call_id);
         }
         let activity = message::ToolActivity { call, label: crop(label, limits::LABEL_BYTES_MAX), state };
-        self.send(down, Some(turn), Down::ToolActivity(activity)).map(drop)
+        self.send(Some(turn), Down::ToolActivity(activity)).map(drop)
     }
 
     /// The number of a turn's call in this session, used for the sign on the display and for tools of the glasses.
@@ -58,8 +56,8 @@ impl Session {
         self.numbered
     }
 
-    pub(super) fn call_device(&mut self, call: CallDevice, down: &mut Sender) -> Result<(), LinkError> {
-        self.cancel_calls(down)?;
+    pub(super) fn call_device(&mut self, call: CallDevice) -> Result<(), LinkError> {
+        self.cancel_calls()?;
         let CallDevice { turn, call: ToolCall { id, name, arguments }, deadline, cancel, reply } = call;
         // A call from outside the turn may have any id.
         let number = if turn.is_none() { self.next_number() } else { self.number_of(&id) };
@@ -76,18 +74,18 @@ impl Session {
             arguments: &text,
             deadline_ms: u32::try_from(deadline.as_millis()).unwrap_or(u32::MAX),
         };
-        self.send(down, turn, Down::ToolCall(frame))?;
+        self.send(turn, Down::ToolCall(frame))?;
         self.calls.insert(number, Called::new(reply, cancel, turn, &arguments));
         Ok(())
     }
 
     /// Informs the glasses which of their calls are no longer wanted. Calls without a waiter are forgotten.
-    pub(super) fn cancel_calls(&mut self, down: &mut Sender) -> Result<(), LinkError> {
+    pub(super) fn cancel_calls(&mut self) -> Result<(), LinkError> {
         let cancelled = |(call, called): (&u32, &mut Called)| called.take_cancelled().then(|| (*call, called.turn()));
         let cancelled: Vec<(u32, Option<Turn>)> = self.calls.iter_mut().filter_map(cancelled).collect();
         self.calls.retain(|_, called| called.is_wanted());
         for (call, turn) in cancelled {
-            self.send(down, turn, Down::ToolCancel(message::ToolCancel { call }))?;
+            self.send(turn, Down::ToolCancel(message::ToolCancel { call }))?;
         }
         Ok(())
     }

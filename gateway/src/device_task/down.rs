@@ -1,19 +1,19 @@
 //! Carries out the core's outputs.
 
-use device_protocol::{Choice, Down, Sound, down as message, limits};
+use device_protocol::{Choice, Down, GoodbyeReason, Sound, down as message, limits};
 use gateway_core::{
     input::{AnnouncementId, Input, UserInput},
     output::{Chime, CloseReason, Output, Stage},
     vocab::{ApprovalOutcome, ListeningState, Transcript, TranscriptKind, Turn},
 };
 
-use super::session::{Asked, Session, Speech, turn_on_wire};
+use super::session::{Asked, End, Session, Speech, turn_on_wire};
 use crate::{
     clock,
     mailbox::Transcribed,
     telemetry::TurnRecord,
     text::crop,
-    transport::{self, LinkError, Sender},
+    transport::{self, LinkError},
 };
 
 /// Milliseconds over which the device fades what it still plays.
@@ -22,7 +22,7 @@ const HUSH_FADE_MS: u16 = 30;
 const RECORDS_MAX: usize = 8;
 impl Session {
     #[expect(clippy::too_many_lines, reason = "a plain match, one output after another")]
-    pub(super) fn carry_out(&mut self, output: Output, down: &mut Sender) -> Result<(), LinkError> {
+    pub(super) fn carry_out(&mut self, output: Output) -> Result<(), LinkError> {
         match output {
             Output::Transcribe { utterance, revision, kind, meant } => {
                 let taken = self.ear.as_mut().is_some_and(|ear| ear.transcribe(utterance, revision, kind, meant));
@@ -59,8 +59,8 @@ impl Session {
                 }
             }
             Output::Listening { turn, state } => {
-                let listening = message::Listening { state: listening_of(state) };
-                self.send(down, turn, Down::Listening(listening))?;
+                let listening = message::Listening { state: listening(state) };
+                self.send(turn, Down::Listening(listening))?;
             }
             Output::Caption { turn, utterance, revision, last, addressed, text } => {
                 self.tap.words(utterance, &text, last);
@@ -71,7 +71,7 @@ impl Session {
                     addressed,
                     text: self.room.crop(&text, limits::TEXT_BYTES_MAX, 0),
                 };
-                self.send(down, turn, Down::Transcript(transcript))?;
+                self.send(turn, Down::Transcript(transcript))?;
             }
             Output::ExpectRequest => self.requests.expect_request(),
             Output::RequestTurn { turn } => {
@@ -107,32 +107,32 @@ impl Session {
             Output::CancelTool { call_id, .. } => self.requests.cancel_tool(&call_id),
             Output::ToolActivity { turn, call_id, tool, state } => {
                 let label = self.requests.title(&tool);
-                self.activity(turn, call_id, &label, state, down)?
+                self.activity(turn, call_id, &label, state)?
             }
-            Output::Speak { turn, speech, clause, text, last } => self.speak(turn, speech, clause, text, last, down)?,
+            Output::Speak { turn, speech, clause, text, last } => self.speak(turn, speech, clause, text, last)?,
             Output::EndSpeech { speech, clause } => {
                 if let Some(mouth) = &mut self.mouth {
                     mouth.end(speech, clause, &self.mailbox);
                 }
             }
             Output::Play { speech, clause, sound, piece, last } => {
-                self.play(speech, clause, sound, piece, last, down)?;
+                self.play(speech, clause, sound, piece, last)?;
             }
             Output::Hush { speech } => {
                 if let Some(mouth) = &mut self.mouth {
                     mouth.hush(speech, clock::mono_us());
                 }
                 let turn = self.speech.filter(|latest| latest.number == speech).and_then(|latest| latest.turn);
-                self.send(down, turn, Down::Hush(message::Hush { speech, fade_ms: HUSH_FADE_MS }))?;
+                self.send(turn, Down::Hush(message::Hush { speech, fade_ms: HUSH_FADE_MS }))?;
             }
-            Output::Display(command) => self.display(&command, down)?,
+            Output::Display(command) => self.display(&command)?,
             Output::Chime(chime) => {
                 let sound = match chime {
                     Chime::Attentive => Sound::Wake,
                     Chime::Notice => Sound::Alarm,
                     Chime::Trouble => Sound::Error,
                 };
-                self.send(down, None, Down::Chime(message::Chime { sound }))?;
+                self.send(None, Down::Chime(message::Chime { sound }))?;
             }
             Output::AskApproval(approval) => {
                 let title = crop(&approval.question.title, limits::LABEL_BYTES_MAX);
@@ -143,7 +143,7 @@ impl Session {
                     expires_ms: approval.expires_ms,
                 };
                 self.asked = Some(Asked { number: request.approval, turn: approval.turn });
-                self.send(down, approval.turn, Down::ApprovalRequest(request))?;
+                self.send(approval.turn, Down::ApprovalRequest(request))?;
             }
             Output::ApprovalSettled(settled) => {
                 self.services.approvals.settle(Some(&self.id), settled);
@@ -155,7 +155,7 @@ impl Session {
                 };
                 let approval = u32::try_from(settled.id).unwrap_or(u32::MAX);
                 let turn = self.asked.filter(|latest| latest.number == approval).and_then(|latest| latest.turn);
-                self.send(down, turn, Down::ApprovalSettled(message::ApprovalSettled { approval, choice }))?;
+                self.send(turn, Down::ApprovalSettled(message::ApprovalSettled { approval, choice }))?;
             }
             Output::TurnDone { turn, messages, outcome } => {
                 self.turn = None;
@@ -193,15 +193,18 @@ impl Session {
             }
             Output::Heartbeat => {
                 let beat = transport::heartbeat(self.heartbeat, clock::mono_us());
-                self.send(down, None, Down::Heartbeat(beat))?;
+                self.send(None, Down::Heartbeat(beat))?;
             }
-            Output::Close { reason } => {
-                let (reason, text) = match reason {
-                    CloseReason::Silent => (device_protocol::GoodbyeReason::Silent, "nothing was heard of the device"),
-                    CloseReason::Shutdown => (device_protocol::GoodbyeReason::ShuttingDown, "the gateway is stopping"),
-                };
-                self.close(reason, text.to_owned());
-            }
+            Output::Close { reason } => match reason {
+                CloseReason::Silent if self.outgoing.is_resumable() => self.end(End::Lost),
+                CloseReason::Silent => {
+                    self.close(GoodbyeReason::Silent, "nothing was heard of the device".to_owned());
+                }
+                CloseReason::Expired => self.end(End::Over(None)),
+                CloseReason::Shutdown => {
+                    self.close(GoodbyeReason::ShuttingDown, "the gateway is stopping".to_owned());
+                }
+            },
         }
         Ok(())
     }
@@ -212,9 +215,7 @@ impl Session {
         speech: u32,
         clause: u16,
         text: String,
-        last: bool,
-        down: &mut Sender,
-    ) -> Result<(), LinkError> {
+        last: bool) -> Result<(), LinkError> {
         let Some(mouth) = &mut self.mouth else {
             self.input(Input::SpeechFailed { speech, clause });
             return Ok(());
@@ -222,10 +223,10 @@ impl Session {
         let caption = self.room.crop(&text, limits::TEXT_BYTES_MAX, 0).to_owned();
         let new = mouth.speak(speech, turn_on_wire(turn), clause, text, last, &self.mailbox);
         if new {
-            self.start_speech(speech, turn, &caption, down)?;
+            self.start_speech(speech, turn, &caption)?;
         }
         if !caption.is_empty() {
-            self.send(down, turn, Down::Clause(message::Clause { speech, clause, text: &caption }))?;
+            self.send(turn, Down::Clause(message::Clause { speech, clause, text: &caption }))?;
         }
         Ok(())
     }
@@ -234,13 +235,11 @@ impl Session {
         &mut self,
         speech: u32,
         turn: Option<Turn>,
-        caption: &str,
-        down: &mut Sender,
-    ) -> Result<(), LinkError> {
+        caption: &str) -> Result<(), LinkError> {
         self.speech = Some(Speech { number: speech, turn });
         let (codec, rate_hz) = self.formats.down.unwrap_or((audio::codec::Codec::Pcm16, 0));
         let start = message::SpeechStart { speech, codec: super::formats::wire(codec), rate_hz, text: caption };
-        self.send(down, turn, Down::SpeechStart(start)).map(drop)
+        self.send(turn, Down::SpeechStart(start)).map(drop)
     }
 
     /// Plays a piece of an app's sound.
@@ -250,9 +249,7 @@ impl Session {
         clause: u16,
         sound: u64,
         piece: u16,
-        last: bool,
-        down: &mut Sender,
-    ) -> Result<(), LinkError> {
+        last: bool) -> Result<(), LinkError> {
         let (Some(mouth), Some(sound)) = (&mut self.mouth, self.services.apps.sound(sound)) else {
             self.input(Input::SpeechFailed { speech, clause });
             return Ok(());
@@ -260,7 +257,7 @@ impl Session {
         let pcm = sound.piece(piece, gateway_core::limits::SOUND_PIECE_MS);
         let (new, failed) = mouth.play(speech, clause, pcm, sound.rate_hz, last);
         if new {
-            self.start_speech(speech, None, "", down)?;
+            self.start_speech(speech, None, "")?;
         }
         if let Some(failed) = failed {
             self.input(failed);
@@ -269,7 +266,7 @@ impl Session {
     }
 
     /// Sends the speech packets that are due.
-    pub(super) fn send_speech(&mut self, down: &mut Sender) -> Result<(), LinkError> {
+    pub(super) fn send_speech(&mut self) -> Result<(), LinkError> {
         let now_us = clock::mono_us();
         while let Some(packet) = self.mouth.as_mut().and_then(|mouth| mouth.poll_packet(now_us)) {
             let chunk = message::SpeechChunk {
@@ -279,7 +276,7 @@ impl Session {
                 duration_us: u32::from(super::formats::FRAME_MS) * 1000,
                 payload: &packet.bytes,
             };
-            let sequence = down.send(packet.turn, packet.planned_us, Down::SpeechChunk(chunk))?;
+            let sequence = self.outgoing.send(packet.turn, packet.planned_us, Down::SpeechChunk(chunk))?;
             let speech = self.speech.filter(|speech| packet.speech == speech.number);
             if let Some(turn) = speech.and_then(|speech| speech.turn) {
                 self.record(turn.id).first_frame_us.get_or_insert(now_us);
@@ -290,7 +287,7 @@ impl Session {
                     last_audio_sequence: sequence,
                     duration_us: packet.playout_us + u64::from(super::formats::FRAME_MS) * 1000,
                 };
-                down.send(packet.turn, now_us, Down::SpeechEnd(end))?;
+                self.outgoing.send(packet.turn, now_us, Down::SpeechEnd(end))?;
             }
             if let Some(input) = self.mouth.as_mut().and_then(|mouth| mouth.first_of_clause(&packet)) {
                 self.input(input);
@@ -332,7 +329,8 @@ impl Session {
     }
 }
 
-fn listening_of(state: ListeningState) -> device_protocol::ListeningState {
+/// The listening indicator on the wire.
+pub(super) fn listening(state: ListeningState) -> device_protocol::ListeningState {
     use device_protocol::ListeningState as Wire;
     match state {
         ListeningState::Idle => Wire::Idle,

@@ -4,13 +4,13 @@ use device_protocol::{DisplayAction, Down, Layout, View, down as message, limits
 use gateway_core::vocab::{self, Content, DisplayCommand, countdown};
 
 use super::session::Session;
-use crate::transport::{LinkError, Sender};
+use crate::transport::LinkError;
 
 // What the core accepts must fit the wire.
 const _: () = assert!(gateway_core::limits::BITMAP_BYTES_MAX <= limits::BITMAP_BYTES_MAX);
 
 impl Session {
-    pub(super) fn display(&mut self, command: &DisplayCommand, down: &mut Sender) -> Result<(), LinkError> {
+    pub(super) fn display(&mut self, command: &DisplayCommand) -> Result<(), LinkError> {
         let left;
         let display = match command {
             DisplayCommand::Show { view, priority, revision, duration_ms, content } => {
@@ -58,7 +58,7 @@ impl Session {
                 countdown_ms: 0,
             },
         };
-        self.send(down, self.turn, Down::Display(self.room.fit(display))).map(drop)
+        self.send(self.turn, Down::Display(self.room.fit(display))).map(drop)
     }
 }
 

@@ -1,18 +1,17 @@
 //! Negotiates codecs and sample rates of a session, and builds its welcome.
 
 use audio::codec::{Codec, RATES_HZ};
-use device_protocol::{Codecs, Down, ListeningState, down as message, limits, up::Capabilities};
+use device_protocol::{Codecs, DisplayKind, Down, down as message, limits, up::Capabilities};
+use gateway_core::vocab::{DeviceInfo, DisplaySize};
 
-use super::services::Services;
-use crate::{
-    clock,
-    transport::{LinkError, Sender},
-};
+use super::{down::listening, session::Session};
+use crate::{clock, transport::LinkError};
 
 /// Length of one packet, in milliseconds.
 pub(super) const FRAME_MS: u16 = 20;
 
 /// The agreed formats; `None`: no microphone, or no speaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Agreed {
     pub(super) up: Option<(Codec, u32)>,
     pub(super) down: Option<(Codec, u32)>,
@@ -61,29 +60,53 @@ pub(super) fn heartbeat_ms(capabilities: &Capabilities, often_ms: u32) -> u32 {
     capabilities.heartbeat_ms.clamp(often_ms, limits::HEARTBEAT_MS_MAX)
 }
 
-/// Builds the message that opens the session on the device.
-pub(super) fn welcome(
-    down: &mut Sender,
-    services: &Services,
-    user: &str,
-    session: u32,
-    agreed: &Agreed,
-    heartbeat_ms: u32,
-) -> Result<(), LinkError> {
-    let now = clock::now();
-    let welcome = message::Welcome {
-        session,
-        resume_token: &[],
-        resume_ms: 0,
-        resumed: None,
-        gateway_name: &services.settings.gateway_name,
-        user_name: user,
-        heartbeat_ms,
-        audio_up: format(agreed.up),
-        audio_down: format(agreed.down),
-        wall_ms: u64::try_from(now.wall_ms).unwrap_or(0),
-        zone_offset_s: now.offset_s,
-        listening: ListeningState::Idle,
-    };
-    down.send(0, now.mono_us, Down::Welcome(welcome)).map(drop)
+/// What the core is told about the device.
+pub(super) fn info(id: &str, user: &str, capabilities: &Capabilities, formats: &Agreed) -> DeviceInfo {
+    DeviceInfo {
+        id: id.to_owned(),
+        user: user.to_owned(),
+        display: display(capabilities),
+        bitmaps: capabilities.display.kind == DisplayKind::Pixels,
+        speaker: formats.down.is_some(),
+        echo_cancelled: capabilities.echo_cancelled,
+        captions: capabilities.display.captions,
+    }
+}
+
+/// Size of the display in characters; `None`: no display.
+pub(super) fn display(capabilities: &Capabilities) -> Option<DisplaySize> {
+    let screen = &capabilities.display;
+    (screen.kind != DisplayKind::None).then_some(DisplaySize { columns: screen.columns, rows: screen.rows })
+}
+
+impl Session {
+    /// Sends the message that opens the session on the device, or that goes on with it (`resumed`).
+    ///
+    /// # Errors
+    /// The link is gone.
+    pub(super) fn welcome(&mut self, resumed: bool) -> Result<(), LinkError> {
+        let now = clock::now();
+        let is_resumable = self.outgoing.is_resumable();
+        let token = if is_resumable { Some(self.claims.renew()?) } else { None };
+        let resume_ms = self.services.settings.conversation.resume_ms_max;
+        let resumed = resumed.then(|| message::Resumed {
+            control_received: self.incoming.control_received(),
+            audio_received: self.audio_received(),
+        });
+        let welcome = message::Welcome {
+            session: self.number,
+            resume_token: token.as_ref().map_or(&[], |token| token.as_slice()),
+            resume_ms: if is_resumable { resume_ms } else { 0 },
+            resumed,
+            gateway_name: &self.services.settings.gateway_name,
+            user_name: &self.user_name,
+            heartbeat_ms: self.heartbeat_ms,
+            audio_up: format(self.formats.up),
+            audio_down: format(self.formats.down),
+            wall_ms: u64::try_from(now.wall_ms).unwrap_or(0),
+            zone_offset_s: now.offset_s,
+            listening: listening(self.driver.machine().listening()),
+        };
+        self.outgoing.send(0, now.mono_us, Down::Welcome(welcome)).map(drop)
+    }
 }

@@ -4,11 +4,14 @@ mod calls;
 mod down;
 mod drawing;
 mod formats;
+mod incoming;
 mod meter;
 mod open;
+mod outgoing;
 mod photos;
 pub(crate) mod prepare;
 pub(crate) mod requests;
+pub(crate) mod resume;
 mod room;
 mod running;
 pub(crate) mod services;
@@ -50,10 +53,7 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link) {
         }
     };
     match admitted {
-        Ok(admitted) => {
-            let session = services.admission.next_session();
-            run(services.clone(), &mut link, admitted, session).await;
-        }
+        Ok(admitted) => return run(services.clone(), link, admitted).await,
         Err(refusal) if refusal.code == RejectCode::Unspecified => {
             tracing::debug!(peer = %link.peer, %refusal, "a connection ended before its session");
         }
@@ -67,31 +67,34 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link) {
     link.close().await;
 }
 
-/// Runs an admitted device's session to its end.
-pub(crate) async fn run(services: Arc<Services>, link: &mut Link, admitted: Admitted, number: u32) {
-    let id = admitted.id.clone();
-    match Session::open(services, link, admitted, number).await {
+/// Runs an admitted device's session: the one that it takes up again, or a new one.
+pub(crate) async fn run(services: Arc<Services>, mut link: Link, admitted: Admitted) {
+    let (device, peer, transport) = (admitted.id.clone(), link.peer, link.transport.label);
+    if let (Some(mut session), Some(resume)) = (services.resumable.claim(&admitted).await, &admitted.hello.resume) {
+        tracing::info!(device, session = session.number, transport, %peer, "session resumed");
+        if let Err(error) = session.resume(&link, resume) {
+            session.failed(&error);
+        }
+        return session.run(link).await;
+    }
+    let number = services.admission.next_session();
+    match Session::open(services, &mut link, admitted, number).await {
         Ok(session) => {
-            tracing::info!(device = id, session = number, transport = link.transport.label, peer = %link.peer, "session opened");
-            let end = session.run(link).await;
-            if let Some((reason, text)) = end {
-                say_goodbye(link, reason, &text);
-                tracing::info!(device = id, session = number, ?reason, text, "session closed");
-            } else {
-                tracing::info!(device = id, session = number, "session ended by the device");
-            }
+            tracing::info!(device, session = number, transport, %peer, "session opened");
+            session.run(link).await;
         }
         Err((code, text)) => {
             let message = crop(&text, limits::LABEL_BYTES_MAX);
             let reject = message::Reject { code, message, retry_after_ms: retry_ms(code) };
-            drop(link.down.send_last(0, clock::mono_us(), Down::Reject(reject)));
-            tracing::info!(device = id, peer = %link.peer, ?code, text, "turned away");
+            drop(link.down.send_last(clock::mono_us(), Down::Reject(reject)));
+            tracing::info!(device, %peer, ?code, text, "turned away");
+            link.close().await;
         }
     }
 }
 
-fn say_goodbye(link: &mut Link, reason: GoodbyeReason, text: &str) {
+fn say_goodbye(link: &Link, reason: GoodbyeReason, text: &str) {
     let retry_after_ms = if reason == GoodbyeReason::ShuttingDown { 2_000 } else { 0 };
     let goodbye = message::Goodbye { reason, message: crop(text, limits::LABEL_BYTES_MAX), retry_after_ms };
-    drop(link.down.send_last(0, clock::mono_us(), Down::Goodbye(goodbye)));
+    drop(link.down.send_last(clock::mono_us(), Down::Goodbye(goodbye)));
 }

@@ -6,31 +6,29 @@ use std::{
     time::Duration,
 };
 
-use device_protocol::{
-    DisplayKind, RejectCode, limits,
-    up::{Capabilities, HelloOwned},
-};
+use device_protocol::{RejectCode, limits, up::HelloOwned};
 use gateway_core::{
     conversation::{self, Conversation},
     driver::Driver,
     input::{Input, UserInput},
-    vocab::{DeviceInfo, DisplaySize},
 };
 use tokio::{sync::mpsc, time::timeout};
 use tools::ports::DeviceStatus;
 
 use super::{
     formats::{self, Agreed},
+    incoming::Incoming,
     meter::Meter,
+    outgoing::Outgoing,
     photos::Photos,
     requests::Requests,
     room::Room,
     services::Services,
     session::Session,
     tap::{self, Tap},
-    window::Window,
 };
 use crate::{
+    apps::glasses::Glasses,
     clock,
     identity::Admitted,
     mailbox::{self, Mailbox},
@@ -54,7 +52,7 @@ impl Session {
         link: &mut Link,
         admitted: Admitted,
         number: u32,
-    ) -> Result<Self, (RejectCode, String)> {
+    ) -> Result<Box<Self>, (RejectCode, String)> {
         let Admitted { id, record, hello } = admitted;
         let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
@@ -76,10 +74,16 @@ impl Session {
             via: Via { transport: link.transport, peer: link.peer, since_us: clock::mono_us() },
         };
         let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, services.settings.conversation.heartbeat_ms);
-        enter(&services, link, &id, present, (&hello, &formats), heartbeat_ms).await?;
-        let info = info_of(&id, &record.user, &hello.capabilities, &formats);
+        enter(&services, &id, present, tap::glasses(&hello, &formats)).await?;
+        let info = formats::info(&id, &record.user, &hello.capabilities, &formats);
+        let is_resumable = link.transport.is_glasses && services.settings.conversation.resume_ms_max > 0;
         services.preparer.prepare(&record.user, &id, &language);
-        let mut session = Self {
+        let mut session = Box::new(Self {
+            claims: services.resumable.enter(&id, number),
+            outgoing: Outgoing::new(link.down.clone(), is_resumable),
+            incoming: Incoming::default(),
+            info: info.clone(),
+            heartbeat_ms,
             driver: Driver::new(Conversation::new(conversation_of(&services, heartbeat_ms))),
             heard_us: None,
             requests: Requests::new(
@@ -118,14 +122,16 @@ impl Session {
             turn: None,
             speech: None,
             asked: None,
-            control_received: 0,
-            window: Window::default(),
             told_of_sound: false,
             room: Room::of(&hello.capabilities),
             heartbeat: None,
             end: None,
             messages,
-        };
+        });
+        if let Err(error) = session.welcome(false) {
+            session.leave().await;
+            return Err(internal(error));
+        }
         session.tell_user(UserInput::DeviceJoined { device: session.id.clone() });
         if link.transport.is_glasses {
             session.tap.connected(true);
@@ -135,22 +141,20 @@ impl Session {
     }
 }
 
-/// Registers the device in place of its older session, and welcomes it.
+/// Registers the device in place of its older session.
 async fn enter(
     services: &Services,
-    link: &mut Link,
     id: &str,
     present: Present,
-    (hello, formats): (&HelloOwned, &Agreed),
-    heartbeat_ms: u32,
+    glasses: Glasses,
 ) -> Result<(), (RejectCode, String)> {
     let (number, user) = (present.session, present.user.clone());
+    // Apps run on glasses only.
+    let is_glasses = present.via.transport.is_glasses;
     let replaced = services
         .roster
         .enter(id, present, services.settings.limits.sessions_max)
         .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
-    // Apps run on glasses only.
-    let is_glasses = link.transport.is_glasses;
     // Two sessions of one device would each offer its tools.
     if let Some(old) = replaced
         && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
@@ -160,18 +164,9 @@ async fn enter(
     }
     // Before the welcome: once the glasses are known, apps may be started on them.
     if is_glasses {
-        services.apps.glasses_came(&user, id, tap::glasses(hello, formats)).await;
-    }
-    if let Err(error) = formats::welcome(&mut link.down, services, &user, number, formats, heartbeat_ms) {
-        part(services, (id, number), &user, is_glasses).await;
-        return Err(internal(error));
+        services.apps.glasses_came(&user, id, glasses).await;
     }
     Ok(())
-}
-
-fn display_of(capabilities: &Capabilities) -> Option<DisplaySize> {
-    let screen = &capabilities.display;
-    (screen.kind != DisplayKind::None).then_some(DisplaySize { columns: screen.columns, rows: screen.rows })
 }
 
 /// What tools are told about the device.
@@ -181,21 +176,8 @@ fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> DeviceStat
         model: hello.model.clone(),
         firmware: hello.firmware.clone(),
         connection: transport.name.to_owned(),
-        display: display_of(&hello.capabilities),
+        display: formats::display(&hello.capabilities),
         ..DeviceStatus::default()
-    }
-}
-
-/// What the core is told about the device.
-fn info_of(id: &str, user: &str, capabilities: &Capabilities, formats: &Agreed) -> DeviceInfo {
-    DeviceInfo {
-        id: id.to_owned(),
-        user: user.to_owned(),
-        display: display_of(capabilities),
-        bitmaps: capabilities.display.kind == DisplayKind::Pixels,
-        speaker: formats.down.is_some(),
-        echo_cancelled: capabilities.echo_cancelled,
-        captions: capabilities.display.captions,
     }
 }
 

@@ -1,36 +1,121 @@
 //! A session's loop: external events, and timers that are due.
 
 use bytes::Bytes;
-use device_protocol::GoodbyeReason;
-use gateway_core::{conversation::Conversation, driver::Driver, input::Input, output::Output, vocab::Timestamp};
+use device_protocol::{Down, GoodbyeReason};
+use gateway_core::{
+    conversation::Conversation,
+    driver::Driver,
+    input::{Input, UserInput},
+    output::Output,
+    vocab::Timestamp,
+};
 
-use super::session::{End, Session, end_of};
+use super::{
+    resume::Claim,
+    say_goodbye,
+    session::{End, Session},
+};
 use crate::{
     clock, erasing,
     mailbox::DeviceMessage,
     runtime::drive::{Shell, drive, settle},
     speech::{ear::Ear, mouth::Mouth},
-    transport::{Link, LinkError},
+    transport::{Link, LinkError, Receiver},
 };
 
 impl Session {
-    /// Runs until the session ends.
-    pub(super) async fn run(mut self, link: &mut Link) -> End {
-        let mut running = Running { session: &mut self, link };
-        let end = drive(&mut running).await;
-        // Sessions are not resumed yet: what is in progress ends now, with what was heard of it.
-        running.session.input(Input::LinkLost);
-        running.session.input(Input::Shutdown);
-        settle(&mut running);
+    /// Runs until the session ends, or until another connection of its device takes it over. It outlives `link` where
+    /// its device may resume.
+    pub(super) async fn run(mut self: Box<Self>, link: Link) {
+        let mut link = Some(link);
+        let reason = loop {
+            let up = link.as_mut().map(|link| &mut link.up);
+            match drive(&mut Running { session: &mut self, up }).await {
+                End::Over(reason) => break reason,
+                End::Lost if link.is_some() && self.outgoing.is_resumable() => {
+                    self.lost();
+                    // At once: a peer that is gone answers no farewell.
+                    link = None;
+                }
+                End::Lost => break None,
+                End::Claimed(Claim { reply, .. }) => {
+                    self.lost();
+                    match reply.send(self) {
+                        Ok(()) => return replaced(link).await,
+                        // The claimant has gone.
+                        Err(session) => (self, link) = (session, None),
+                    }
+                }
+            }
+        };
+        self.finish(reason, link).await;
+    }
+
+    /// The link is gone, if it was not yet; the session waits for its device.
+    fn lost(&mut self) {
+        if self.outgoing.detach() {
+            tracing::info!(device = self.id, session = self.number, "link lost");
+            self.input(Input::LinkLost);
+            self.tell_user(UserInput::DeviceLeft { device: self.id.clone() });
+            self.heard_us = None;
+            self.heartbeat = None;
+        }
+    }
+
+    /// Ends what is in progress, with what was heard of it.
+    async fn finish(mut self: Box<Self>, reason: Option<(GoodbyeReason, String)>, link: Option<Link>) {
+        self.input(Input::LinkLost);
+        self.input(Input::Shutdown);
+        settle(&mut Running { session: &mut self, up: None });
         self.leave().await;
-        end
+        let (device, session) = (&self.id, self.number);
+        match &reason {
+            Some((reason, text)) => tracing::info!(device, session, ?reason, text, "session closed"),
+            None => tracing::info!(device, session, "session ended by the device"),
+        }
+        drop(self);
+        if let Some(link) = link {
+            if let Some((reason, text)) = reason {
+                say_goodbye(&link, reason, &text);
+            }
+            link.close().await;
+        }
+    }
+
+    /// Acknowledges what has arrived, where that is due.
+    fn acknowledge(&mut self) -> Result<(), LinkError> {
+        if self.ack_due_us().is_none_or(|at_us| at_us > clock::mono_us()) {
+            return Ok(());
+        }
+        let audio = self.audio_received();
+        let ack = self.incoming.take_ack(audio);
+        self.send(None, Down::Ack(ack)).map(drop)
+    }
+
+    fn ack_due_us(&self) -> Option<u64> {
+        self.incoming.ack_due_us().filter(|_| self.outgoing.is_resumable() && self.outgoing.is_attached())
+    }
+
+    /// The last sound that need not be sent again. Behind a gap that may still fill, it is the one before the gap.
+    pub(super) fn audio_received(&self) -> u32 {
+        let taken = self.ear.as_ref().and_then(Ear::last_sequence);
+        taken.unwrap_or(self.incoming.audio_received())
+    }
+}
+
+/// Closes the connection whose session another one has taken over.
+async fn replaced(link: Option<Link>) {
+    if let Some(link) = link {
+        say_goodbye(&link, GoodbyeReason::Replaced, "this device connected again");
+        link.close().await;
     }
 }
 
 /// A session with its link.
 struct Running<'a> {
     session: &'a mut Session,
-    link: &'a mut Link,
+    /// Frames from the device; `None` while the link is lost.
+    up: Option<&'a mut Receiver>,
 }
 
 /// An external event of a session.
@@ -38,6 +123,8 @@ struct Running<'a> {
 enum Event {
     Message(Option<DeviceMessage>),
     Frame(Result<Option<Bytes>, LinkError>),
+    /// The device has come back on another connection.
+    Claimed(Claim),
     /// All data of the user is being erased.
     Erasing,
 }
@@ -61,43 +148,49 @@ impl Shell for Running<'_> {
             message = self.session.messages.recv() => Event::Message(message),
             // A session that was too busy for the goodbye ends here.
             () = self.session.lease.ended() => Event::Erasing,
-            frame = self.link.up.recv() => Event::Frame(frame),
+            claim = self.session.claims.next() => Event::Claimed(claim),
+            frame = next_frame(&mut self.up) => Event::Frame(frame),
         }
     }
 
     fn handle_event(&mut self, event: Event) {
-        let (session, down) = (&mut *self.session, &mut self.link.down);
+        let session = &mut *self.session;
         match event {
-            Event::Message(Some(message)) => session.handle_message(message, down),
+            Event::Message(Some(message)) => session.handle_message(message),
             Event::Message(None) => {}
-            Event::Erasing => session.end = Some(Some((GoodbyeReason::ShuttingDown, erasing::GOODBYE.to_owned()))),
-            Event::Frame(Ok(Some(bytes))) => session.frame(&bytes, down),
-            Event::Frame(Ok(None)) => session.end = Some(None),
-            Event::Frame(Err(error)) => session.end = Some(end_of(&error)),
+            Event::Erasing => session.close(GoodbyeReason::ShuttingDown, erasing::GOODBYE.to_owned()),
+            Event::Claimed(claim) if session.grants(&claim) => session.end(End::Claimed(claim)),
+            // The claimant opens a new session, which replaces this one.
+            Event::Claimed(_) => {}
+            Event::Frame(Ok(Some(bytes))) => session.frame(&bytes),
+            Event::Frame(Ok(None)) => session.end(End::Lost),
+            Event::Frame(Err(error)) => session.failed(&error),
         }
     }
 
     fn carry_out(&mut self, output: Output) {
-        if let Err(error) = self.session.carry_out(output, &mut self.link.down) {
-            self.session.end.get_or_insert_with(|| end_of(&error));
+        if let Err(error) = self.session.carry_out(output) {
+            self.session.failed(&error);
         }
     }
 
-    /// Sends the speech that is due.
+    /// Sends the speech and the acknowledgement that are due.
     fn settled(&mut self) {
-        if let Err(error) = self.session.send_speech(&mut self.link.down) {
-            self.session.end.get_or_insert_with(|| end_of(&error));
+        if let Err(error) = self.session.send_speech().and_then(|()| self.session.acknowledge()) {
+            self.session.failed(&error);
         }
     }
 
     fn next_tick_us(&self) -> Option<u64> {
-        let ear = self.session.ear.as_ref().and_then(Ear::next_wake_us);
-        let mouth = self.session.mouth.as_ref().and_then(Mouth::next_wake_us);
-        ear.into_iter().chain(mouth).min()
+        let session = &self.session;
+        let mouth = session.mouth.as_ref().and_then(Mouth::next_wake_us);
+        // While the link is lost no sound is missing: it comes with the replay.
+        let ear = session.ear.as_ref().filter(|_| self.up.is_some()).and_then(Ear::next_wake_us);
+        ear.into_iter().chain(mouth).chain(session.ack_due_us()).min()
     }
 
     fn tick(&mut self) {
-        if let Some(ear) = &mut self.session.ear {
+        if let Some(ear) = self.session.ear.as_mut().filter(|_| self.up.is_some()) {
             ear.tick(clock::mono_us());
         }
         self.session.take_facts();
@@ -108,5 +201,12 @@ impl Shell for Running<'_> {
 
     fn end(&mut self) -> Option<End> {
         self.session.end.take()
+    }
+}
+
+async fn next_frame(up: &mut Option<&mut Receiver>) -> Result<Option<Bytes>, LinkError> {
+    match up {
+        Some(up) => up.recv().await,
+        None => std::future::pending().await,
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{executor::Executor, registry::Registry};
 
-use super::{prepare::Preparer, settings::SessionSettings};
+use super::{prepare::Preparer, resume::Resumable, settings::SessionSettings};
 use crate::{
     approvals::ApprovalBroker,
     apps::{host::Host, scene::Scenes},
@@ -37,6 +37,8 @@ pub struct Services {
     pub engines: Engines,
     /// Connected devices.
     pub roster: Arc<Roster>,
+    /// Sessions that may go on over another connection.
+    pub(crate) resumable: Resumable,
     /// The users' tasks.
     pub users: Arc<Users>,
     /// Running mini-apps.

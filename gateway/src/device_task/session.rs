@@ -10,33 +10,43 @@ use gateway_core::{
     conversation::Conversation,
     driver::Driver,
     input::{Input, UserInput},
-    vocab::{ToolResult, Turn},
+    vocab::{DeviceInfo, ToolResult, Turn},
 };
 use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
     formats,
+    incoming::Incoming,
     meter::Meter,
     open::part,
+    outgoing::Outgoing,
     photos::{Called, Photos},
     requests::Requests,
+    resume::{Claim, Claims},
     room::Room,
     services::Services,
     tap::Tap,
-    window::Window,
 };
 use crate::{
     clock,
     mailbox::{DeviceMessage, Mailbox},
     speech::{ear::Ear, mouth::Mouth},
     telemetry::TurnRecord,
-    transport::{LinkError, Sender, ToolFailure, Transport},
+    transport::{LinkError, ToolFailure, Transport},
     users::UserMessage,
 };
 
-/// Why a session ends, with a text for people; `None`: the device said goodbye or vanished.
-pub(super) type End = Option<(GoodbyeReason, String)>;
+/// Why a session's loop ends.
+pub(super) enum End {
+    /// The link broke or fell silent; the session may go on without one.
+    Lost,
+    /// The device has come back on another connection, which takes the session over.
+    Claimed(Claim),
+    /// The session is over, for this reason and a text for people; `None`: the device said goodbye, or did not come
+    /// back.
+    Over(Option<(GoodbyeReason, String)>),
+}
 
 /// The current speech, as the glasses know it.
 #[derive(Clone, Copy)]
@@ -57,11 +67,17 @@ pub(super) struct Session {
     pub(super) services: Arc<Services>,
     pub(super) id: String,
     pub(super) number: u32,
+    pub(super) heartbeat_ms: u32,
+    /// What the core knows of the device.
+    pub(super) info: DeviceInfo,
     pub(super) user: mpsc::Sender<UserMessage>,
     pub(super) user_name: String,
     /// Ends when all data of the user is erased.
     pub(super) lease: SessionLease,
     pub(super) transport: Transport,
+    pub(super) outgoing: Outgoing,
+    pub(super) incoming: Incoming,
+    pub(super) claims: Claims,
     pub(super) driver: Driver<Conversation>,
     /// When something last arrived, unless already reported to the core.
     pub(super) heard_us: Option<u64>,
@@ -91,8 +107,6 @@ pub(super) struct Session {
     pub(super) speech: Option<Speech>,
     /// The question that was asked last.
     pub(super) asked: Option<Asked>,
-    pub(super) control_received: u32,
-    pub(super) window: Window,
     /// Whether the device was informed that its sound is ignored.
     pub(super) told_of_sound: bool,
     /// Limits of its frames.
@@ -124,6 +138,24 @@ impl Session {
         self.driver.push(input);
     }
 
+    /// Notes why the loop is to end. That the session is over counts more than that its link is lost.
+    pub(super) fn end(&mut self, end: End) {
+        if !matches!(self.end, Some(End::Over(_) | End::Claimed(_))) {
+            self.end = Some(end);
+        }
+    }
+
+    /// The link has failed.
+    pub(super) fn failed(&mut self, error: &LinkError) {
+        let reason = match error {
+            LinkError::Transport(_) => return self.end(End::Lost),
+            LinkError::Malformed(_) => GoodbyeReason::Malformed,
+            LinkError::TooSlow => GoodbyeReason::TooSlow,
+            LinkError::Flooding(_) => GoodbyeReason::Flooding,
+        };
+        self.close(reason, error.to_string());
+    }
+
     /// Reports why a call failed, if a receiver is set.
     pub(super) fn tell_failure(&self, call_id: &str, result: &ToolResult) {
         let (Some(failures), Some(call), Some(error)) =
@@ -138,7 +170,7 @@ impl Session {
     pub(super) fn tell_user(&mut self, input: UserInput) {
         if self.user.try_send(UserMessage::Input(input)).is_err() {
             // The user's task answers each message in microseconds: a full mailbox means that it is gone.
-            self.end.get_or_insert_with(|| Some((GoodbyeReason::Internal, "the user's task is gone".to_owned())));
+            self.close(GoodbyeReason::Internal, "the user's task is gone".to_owned());
         }
     }
 
@@ -146,6 +178,7 @@ impl Session {
         if let Some(ear) = &self.ear {
             tracing::debug!(device = self.id, counts = ?ear.stats(), "what the ear took in");
         }
+        self.services.resumable.leave(&self.id, self.number);
         tools::device::unregister(&self.services.registry, &self.id);
         let is_glasses = self.transport.is_glasses;
         if part(&self.services, (&self.id, self.number), &self.user_name, is_glasses).await {
@@ -157,20 +190,9 @@ impl Session {
     }
 
     /// Sends a message of this turn, or of none.
-    pub(super) fn send(&self, down: &mut Sender, turn: Option<Turn>, message: Down<'_>) -> Result<u32, LinkError> {
-        down.send(turn_on_wire(turn), clock::mono_us(), message)
+    pub(super) fn send(&mut self, turn: Option<Turn>, message: Down<'_>) -> Result<u32, LinkError> {
+        self.outgoing.send(turn_on_wire(turn), clock::mono_us(), message)
     }
-}
-
-/// The end that a link error causes.
-pub(super) fn end_of(error: &LinkError) -> End {
-    let reason = match error {
-        LinkError::Transport(_) => return None,
-        LinkError::Malformed(_) => GoodbyeReason::Malformed,
-        LinkError::TooSlow => GoodbyeReason::TooSlow,
-        LinkError::Flooding(_) => GoodbyeReason::Flooding,
-    };
-    Some((reason, error.to_string()))
 }
 
 /// A turn's number in frames: 0 stands for none.

@@ -18,27 +18,27 @@ use tools::{
 
 use super::{
     formats::wire,
+    incoming::Order,
     photos::Photo,
-    session::{Session, end_of},
+    session::{End, Session},
 };
-use crate::{clock, mailbox::DeviceMessage, runtime::compute::Urgency, text::crop, transport::Sender};
+use crate::{clock, mailbox::DeviceMessage, runtime::compute::Urgency, text::crop};
 
 impl Session {
     /// Handles one envelope.
-    pub(super) fn frame(&mut self, bytes: &[u8], down: &mut Sender) {
+    pub(super) fn frame(&mut self, bytes: &[u8]) {
         let now_us = clock::mono_us();
         if let Err(error) = self.meter.count(bytes.len(), now_us) {
-            self.end.get_or_insert_with(|| end_of(&error));
-            return;
+            return self.failed(&error);
         }
         match decode_up(bytes) {
             Ok(Decoded::Frame(Frame { stamp, message })) => {
-                if self.in_sequence(&stamp, Class::of_kind(device_protocol::Message::kind(&message))) {
-                    self.message(stamp, message, now_us, down);
+                if self.in_sequence(&stamp, Class::of_kind(device_protocol::Message::kind(&message)), now_us) {
+                    self.message(stamp, message, now_us);
                 }
             }
             Ok(Decoded::Skipped { kind, stamp }) => {
-                self.in_sequence(&stamp, Class::of_kind(kind));
+                self.in_sequence(&stamp, Class::of_kind(kind), now_us);
                 tracing::debug!(kind, "a message of a later version was skipped");
             }
             Err(error) => self.close(GoodbyeReason::Malformed, format!("malformed frame: {error}")),
@@ -46,41 +46,37 @@ impl Session {
     }
 
     pub(super) fn close(&mut self, reason: GoodbyeReason, text: String) {
-        self.end.get_or_insert(Some((reason, text)));
+        self.end(End::Over(Some((reason, text))));
     }
 
     /// Control frames must arrive once each and in order; a repeated one is dropped.
-    fn in_sequence(&mut self, stamp: &Stamp, class: Class) -> bool {
+    fn in_sequence(&mut self, stamp: &Stamp, class: Class, now_us: u64) -> bool {
         if class != Class::Control {
             return true;
         }
-        match stamp.sequence {
-            number if number <= self.control_received => false,
-            number if number == self.control_received + 1 => {
-                self.control_received = number;
-                true
-            }
-            number => {
-                let expected = self.control_received + 1;
-                self.close(GoodbyeReason::BadSequence, format!("control frame {number} came where {expected} was due"));
+        match self.incoming.control(stamp.sequence, now_us) {
+            Order::Next => true,
+            Order::Again => false,
+            Order::Gap { expected } => {
+                let text = format!("control frame {} came where {expected} was due", stamp.sequence);
+                self.close(GoodbyeReason::BadSequence, text);
                 false
             }
         }
     }
 
-    fn message(&mut self, stamp: Stamp, message: Up<'_>, now_us: u64, down: &mut Sender) {
+    fn message(&mut self, stamp: Stamp, message: Up<'_>, now_us: u64) {
         // Every frame shows that the device is alive.
         self.heard_us = Some(now_us);
         match message {
-            Up::Audio(packet) => self.audio(stamp, &packet, now_us, down),
+            Up::Audio(packet) => self.audio(stamp, &packet, now_us),
             Up::AudioEnd(end) => {
                 if let Some(ear) = &mut self.ear {
                     ear.end_stream(end.last_audio_sequence, now_us);
                 }
                 self.take_facts();
             }
-            // Nothing is kept for a replay.
-            Up::Ack(_) => {}
+            Up::Ack(ack) => self.outgoing.acknowledged(ack.control, ack.audio),
             Up::HeadPosition(head) => {
                 self.tap.head(&head);
                 self.input(Input::Look { up: head.posture == Posture::Up });
@@ -138,14 +134,14 @@ impl Session {
                 let choice = if answer.choice == Choice::Yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
                 self.input(Input::ApprovalAnswered { id: answer.approval.into(), choice, by: AnsweredBy::Tap });
             }
-            Up::ToolList(list) => self.tools_offered(&list, down),
+            Up::ToolList(list) => self.tools_offered(&list),
             Up::ToolResult(result) => self.tool_answered(&result),
             Up::PhotoChunk(chunk) => self.photo_piece(&chunk),
             Up::TextInput(text) => self.input(Input::Text(text.text.to_owned())),
             Up::Goodbye(goodbye) => {
                 tracing::debug!(reason = ?goodbye.reason, "the device says goodbye");
                 self.input(Input::LinkLost);
-                self.end.get_or_insert(None);
+                self.end(End::Over(None));
             }
             Up::Hello(_) | Up::Proof(_) => {
                 self.close(GoodbyeReason::UnexpectedMessage, "the handshake is over".to_owned());
@@ -166,7 +162,7 @@ impl Session {
         self.input(Input::Status(facts));
     }
 
-    fn audio(&mut self, stamp: Stamp, packet: &up::Audio<'_>, now_us: u64, down: &mut Sender) {
+    fn audio(&mut self, stamp: Stamp, packet: &up::Audio<'_>, now_us: u64) {
         let Some((codec, rate_hz)) = self.formats.up else {
             return self.close(GoodbyeReason::BadFormat, "sound from a device without a microphone".to_owned());
         };
@@ -181,10 +177,10 @@ impl Session {
             let text = format!("a packet of {} us; at most {}", packet.duration_us, limits::PACKET_DURATION_US_MAX);
             return self.close(GoodbyeReason::Malformed, text);
         }
-        if !self.window.takes(stamp.sequence) {
+        if !self.incoming.audio(stamp.sequence, now_us) {
             if !std::mem::replace(&mut self.told_of_sound, true) {
                 let text = format!("sound {} is too far ahead of what came before; it was passed over", stamp.sequence);
-                self.warn(WarningCode::SoundDropped, "", &text, down);
+                self.warn(WarningCode::SoundDropped, "", &text);
             }
             return;
         }
@@ -197,11 +193,11 @@ impl Session {
     }
 
     /// Reports to the device, for its log, what was not accepted as sent.
-    fn warn(&mut self, code: WarningCode, name: &str, text: &str, down: &mut Sender) {
+    fn warn(&mut self, code: WarningCode, name: &str, text: &str) {
         let name = crop(name, limits::NAME_BYTES_MAX);
         let warning = message::Warning { code, name, message: crop(text, limits::LABEL_BYTES_MAX) };
-        if let Err(error) = self.send(down, None, Down::Warning(warning)) {
-            self.end.get_or_insert_with(|| end_of(&error));
+        if let Err(error) = self.send(None, Down::Warning(warning)) {
+            self.failed(&error);
         }
     }
 
@@ -216,7 +212,7 @@ impl Session {
         self.input(Input::Button(gesture));
     }
 
-    fn tools_offered(&mut self, list: &up::ToolList<'_>, down: &mut Sender) {
+    fn tools_offered(&mut self, list: &up::ToolList<'_>) {
         let offers = list
             .tools
             .iter()
@@ -241,7 +237,7 @@ impl Session {
                 for Remark { tool, left_out, reason } in remarks {
                     tracing::warn!(device = self.id, tool, left_out, reason, "a device tool is not as it was offered");
                     let code = if left_out { WarningCode::ToolLeftOut } else { WarningCode::ToolChanged };
-                    self.warn(code, &tool, &reason, down);
+                    self.warn(code, &tool, &reason);
                 }
             }
             Err(error) => {
@@ -296,7 +292,7 @@ impl Session {
     }
 
     /// Handles a message from outside the task.
-    pub(super) fn handle_message(&mut self, message: DeviceMessage, down: &mut Sender) {
+    pub(super) fn handle_message(&mut self, message: DeviceMessage) {
         match message {
             DeviceMessage::Input(input) => {
                 if let Input::Tool { call_id, result, .. } = &input {
@@ -330,13 +326,13 @@ impl Session {
                 }
             }
             DeviceMessage::CallDevice(call) => {
-                if let Err(error) = self.call_device(call, down) {
-                    self.end.get_or_insert_with(|| end_of(&error));
+                if let Err(error) = self.call_device(call) {
+                    self.failed(&error);
                 }
             }
             DeviceMessage::CancelCalls => {
-                if let Err(error) = self.cancel_calls(down) {
-                    self.end.get_or_insert_with(|| end_of(&error));
+                if let Err(error) = self.cancel_calls() {
+                    self.failed(&error);
                 }
             }
             DeviceMessage::ApplyTools if self.requests.tools_have_changed() => self.input(Input::ApplyTools),

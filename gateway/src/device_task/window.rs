@@ -11,6 +11,11 @@ pub(super) struct Window {
 }
 
 impl Window {
+    /// The highest accepted sequence; 0: none.
+    pub(super) fn highest(&self) -> u32 {
+        self.highest
+    }
+
     /// Whether this packet is accepted. One that is far ahead of all others is not, or all later packets would be too
     /// late. If the next one follows it directly, the device really is at that position.
     pub(super) fn takes(&mut self, sequence: u32) -> bool {

@@ -100,7 +100,7 @@ fn tell(link: &mut Link, refusal: &Refusal) {
         message: crop(&refusal.message, limits::LABEL_BYTES_MAX),
         retry_after_ms: refusal.retry_after_ms,
     };
-    drop(link.down.send_last(0, clock::mono_us(), Down::Reject(reject)));
+    drop(link.down.send_last(clock::mono_us(), Down::Reject(reject)));
 }
 
 async fn run(link: &mut Link, key: &GatewayKey, store: &Store, pairings: &Pairings) -> Result<Admitted, Refusal> {
@@ -172,7 +172,7 @@ async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(HelloOwned, Handsha
         gateway_key: key.public(),
         signature: key.sign(&handshake.gateway_proof()),
     };
-    link.down.send(0, clock::mono_us(), Down::Challenge(challenge)).map_err(|error| broken(&error))?;
+    link.down.send(clock::mono_us(), Down::Challenge(challenge)).map_err(|error| broken(&error))?;
     let frame = next(link).await?;
     let (_, Up::Proof(proof)) = decode(&frame)? else {
         return Err(refuse(RejectCode::UnexpectedMessage, "a Proof must follow the Challenge"));
@@ -287,13 +287,13 @@ async fn await_operator(
                 let left_s = until_us.saturating_sub(clock::mono_us()).div_ceil(1_000_000);
                 let expires_s = u16::try_from(left_s).unwrap_or(u16::MAX);
                 let notice = down::PairingCode { method, expires_s, tries_left };
-                link.down.send(0, clock::mono_us(), Down::PairingCode(notice)).map_err(|error| broken(&error))?;
+                link.down.send(clock::mono_us(), Down::PairingCode(notice)).map_err(|error| broken(&error))?;
             }
             grant = &mut granted => return Ok(grant.ok()),
             _ = beats.tick() => {
                 let now_us = clock::mono_us();
                 let beat = transport::heartbeat(heard, now_us);
-                link.down.send(0, now_us, Down::Heartbeat(beat)).map_err(|error| broken(&error))?;
+                link.down.send(now_us, Down::Heartbeat(beat)).map_err(|error| broken(&error))?;
             }
             frame = next(link) => match decode(&frame?)? {
                 (stamp, Up::Heartbeat(_)) => heard = Some((stamp.time_us, clock::mono_us())),

@@ -22,6 +22,7 @@ use crate::{
         admin::{Admin, Started},
     },
     device_task::{
+        resume::Resumable,
         prepare::Preparer,
         services::{Admission, Engines, Services},
         settings::SessionSettings,
@@ -121,6 +122,7 @@ fn services(
     let preparer = Preparer::start(of_tools.executor.clone(), models.clone(), of_users.roster.clone(), language)
         .context("starting the thread that prepares")?;
     Ok(Arc::new(Services {
+        resumable: Resumable::default(),
         settings: SessionSettings {
             gateway_name: config.name.clone(),
             language: config.language.clone(),

@@ -99,8 +99,7 @@ impl Ear {
         dependencies: EarDependencies,
         mailbox: Mailbox,
     ) -> Result<Self, listener::Error> {
-        let jitter = if ordered { jitter::Config::ORDERED } else { jitter::Config::DATAGRAM };
-        let config = listener::Config { codec, rate_hz, jitter, ..listener::Config::default() };
+        let config = listener::Config { codec, rate_hz, jitter: jitter_of(ordered), ..listener::Config::default() };
         Ok(Self {
             listener: Listener::new(config, dependencies.silero)?,
             judge: dependencies.judge,
@@ -163,6 +162,17 @@ impl Ear {
     /// Time spent on packets since this was last asked, in microseconds: decoding and voice activity.
     pub(crate) fn take_busy_us(&mut self) -> u64 {
         std::mem::take(&mut self.busy_us)
+    }
+
+    /// The link is back, on a transport that keeps order (`ordered`) or not: the sound that the device has kept
+    /// follows.
+    pub(crate) fn resume(&mut self, ordered: bool, now_us: u64) {
+        self.listener.resume(jitter_of(ordered), now_us);
+    }
+
+    /// The last packet that need not be sent again; `None`: none came.
+    pub(crate) fn last_sequence(&self) -> Option<u32> {
+        self.listener.last_sequence()
     }
 
     /// Lets time pass.
@@ -279,6 +289,10 @@ impl Drop for Ear {
         // What is still to be judged is not wanted any more.
         self.pauses.begin();
     }
+}
+
+fn jitter_of(ordered: bool) -> jitter::Config {
+    if ordered { jitter::Config::ORDERED } else { jitter::Config::DATAGRAM }
 }
 
 fn fact_of(fact: Fact) -> VoiceFact {

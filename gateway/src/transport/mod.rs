@@ -20,8 +20,8 @@ pub use self::kind::Transport;
 use crate::clock;
 
 /// Frames queued for a slow link. With 600 ms of speech ahead (30 packets) this leaves room for every control frame of
-/// a busy turn; a peer that lets it fill up is too slow.
-pub const DOWN_QUEUE_FRAMES: usize = 256;
+/// a busy turn, also behind a whole replay; a peer that lets it fill up is too slow.
+pub const DOWN_QUEUE_FRAMES: usize = limits::REPLAY_CONTROL_FRAMES_MAX + 128;
 /// Places of that queue reserved for a Goodbye or Reject.
 const LAST_PLACES: usize = 1;
 /// How long sending one frame may take before the peer counts as stalled, in milliseconds.
@@ -140,33 +140,27 @@ impl Receiver {
     }
 }
 
-/// Sending half: stamps, encodes and queues. Queued frames are sent in order; when the sender is dropped, the writer
-/// sends the rest and closes.
+/// Sending half: encodes and queues frames, which are sent in order. When all clones are dropped, the writer sends the
+/// rest and closes.
+#[derive(Clone)]
 pub struct Sender {
     queue: mpsc::Sender<Bytes>,
     /// Zero of this connection's clock, on the gateway's clock.
-    zero_us: u64,
-    control_sequence: u32,
-    audio_sequence: u32,
-    buffer: Vec<u8>,
+    pub(crate) zero_us: u64,
 }
 
 impl Sender {
     /// A sender to this queue.
     pub fn new(queue: mpsc::Sender<Bytes>) -> Self {
-        let buffer = vec![0; limits::FRAME_BYTES_MAX];
-        Self { queue, zero_us: clock::mono_us(), control_sequence: 0, audio_sequence: 0, buffer }
+        Self { queue, zero_us: clock::mono_us() }
     }
 
-    /// Queues a message with its time on the gateway's clock; returns its sequence.
+    /// Queues a message about the link itself, which has no sequence; `at_us`: its time on the gateway's clock.
     ///
     /// # Errors
     /// The queue is full (the peer is too slow), the link is gone, or a field is beyond its maximum.
-    pub fn send<'a, M: Message<'a>>(&mut self, turn: u32, at_us: u64, message: M) -> Result<u32, LinkError> {
-        if self.queue.capacity() <= LAST_PLACES && !self.queue.is_closed() {
-            return Err(LinkError::TooSlow);
-        }
-        self.send_last(turn, at_us, message)
+    pub fn send<'a, M: Message<'a>>(&self, at_us: u64, message: M) -> Result<(), LinkError> {
+        self.put(self.link_frame(at_us, message)?)
     }
 
     /// Queues a message after which the link is closed. A place is reserved for it, so that even a peer that floods or
@@ -174,33 +168,43 @@ impl Sender {
     ///
     /// # Errors
     /// The link is gone, or a field is beyond its maximum.
-    pub fn send_last<'a, M: Message<'a>>(&mut self, turn: u32, at_us: u64, message: M) -> Result<u32, LinkError> {
-        let sequence = match message.class() {
-            Class::Control => {
-                self.control_sequence += 1;
-                self.control_sequence
-            }
-            Class::Audio => {
-                self.audio_sequence += 1;
-                self.audio_sequence
-            }
-            Class::Link | Class::Reserved => 0,
-        };
-        let time_us = at_us.saturating_sub(self.zero_us);
-        let frame = Frame::new(Stamp { sequence, turn, time_us }, message);
-        let length = encode(&frame, &mut self.buffer).map_err(|error| LinkError::Malformed(error.to_string()))?;
-        let bytes = Bytes::copy_from_slice(&self.buffer[..length]);
-        self.queue.try_send(bytes).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => LinkError::TooSlow,
-            mpsc::error::TrySendError::Closed(_) => LinkError::Transport("closed".to_owned()),
-        })?;
-        Ok(sequence)
+    pub fn send_last<'a, M: Message<'a>>(&self, at_us: u64, message: M) -> Result<(), LinkError> {
+        self.put_last(self.link_frame(at_us, message)?)
     }
 
-    /// Sequence of the last audio frame; 0: none yet.
-    pub fn audio_sequence(&self) -> u32 {
-        self.audio_sequence
+    fn link_frame<'a, M: Message<'a>>(&self, at_us: u64, message: M) -> Result<Bytes, LinkError> {
+        debug_assert_eq!(message.class(), Class::Link, "other frames have a sequence");
+        let stamp = Stamp { sequence: 0, turn: 0, time_us: at_us.saturating_sub(self.zero_us) };
+        envelope(stamp, message, &mut vec![0; limits::FRAME_BYTES_MAX])
     }
+
+    /// Queues an envelope.
+    ///
+    /// # Errors
+    /// The queue is full (the peer is too slow), or the link is gone.
+    pub fn put(&self, envelope: Bytes) -> Result<(), LinkError> {
+        if self.queue.capacity() <= LAST_PLACES && !self.queue.is_closed() {
+            return Err(LinkError::TooSlow);
+        }
+        self.put_last(envelope)
+    }
+
+    fn put_last(&self, envelope: Bytes) -> Result<(), LinkError> {
+        self.queue.try_send(envelope).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => LinkError::TooSlow,
+            mpsc::error::TrySendError::Closed(_) => LinkError::Transport("closed".to_owned()),
+        })
+    }
+}
+
+/// Encodes a frame. `buffer` has [`limits::FRAME_BYTES_MAX`] bytes.
+///
+/// # Errors
+/// A field is beyond its maximum.
+pub(crate) fn envelope<'a, M: Message<'a>>(stamp: Stamp, message: M, buffer: &mut [u8]) -> Result<Bytes, LinkError> {
+    let length =
+        encode(&Frame::new(stamp, message), buffer).map_err(|error| LinkError::Malformed(error.to_string()))?;
+    Ok(Bytes::copy_from_slice(&buffer[..length]))
 }
 
 /// A gateway heartbeat. It answers the device's last one, if any: the device's clock in it, and the gateway's at its

@@ -73,6 +73,11 @@ impl Conversation {
         }
     }
 
+    /// The listening indicator, as last reported.
+    pub fn listening(&self) -> ListeningState {
+        self.listening
+    }
+
     fn fire(&mut self, timer: Timer) {
         match timer {
             Timer::Heartbeat => self.link.handle_heartbeat(&mut self.cx),

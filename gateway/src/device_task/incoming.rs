@@ -1,0 +1,116 @@
+//! Sequences of frames from the device, and when they are acknowledged (PROTOCOL.md, sections 4 and 7).
+
+use device_protocol::{down, limits};
+
+use super::window::Window;
+
+/// What a sequence says about a control frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// It is the next one.
+    Next,
+    /// It was received before: a replay.
+    Again,
+    /// This one was due.
+    Gap {
+        /// The missing sequence.
+        expected: u32,
+    },
+}
+
+/// The device's side of a session's frames. It outlives its connections.
+#[derive(Default)]
+pub(super) struct Incoming {
+    control: u32,
+    window: Window,
+    unacknowledged_control: u32,
+    unacknowledged_audio: u32,
+    /// When the oldest frame came that is not acknowledged.
+    since_us: Option<u64>,
+}
+
+impl Incoming {
+    /// A control frame: they arrive once each and in order.
+    pub(super) fn control(&mut self, sequence: u32, now_us: u64) -> Order {
+        let expected = self.control.saturating_add(1);
+        if sequence < expected {
+            return Order::Again;
+        }
+        if sequence > expected {
+            return Order::Gap { expected };
+        }
+        self.control = sequence;
+        self.unacknowledged_control += 1;
+        self.since_us.get_or_insert(now_us);
+        Order::Next
+    }
+
+    /// A sound frame; `false`: it is too far ahead of all before it.
+    pub(super) fn audio(&mut self, sequence: u32, now_us: u64) -> bool {
+        let taken = self.window.takes(sequence);
+        if taken {
+            self.unacknowledged_audio += 1;
+            self.since_us.get_or_insert(now_us);
+        }
+        taken
+    }
+
+    /// The last control sequence without a gap.
+    pub(super) fn control_received(&self) -> u32 {
+        self.control
+    }
+
+    /// The highest sequence of sound; 0: none.
+    pub(super) fn audio_received(&self) -> u32 {
+        self.window.highest()
+    }
+
+    /// When an acknowledgement is due.
+    pub(super) fn ack_due_us(&self) -> Option<u64> {
+        let at_once = self.unacknowledged_control >= limits::ACK_CONTROL_FRAMES_MAX
+            || self.unacknowledged_audio >= limits::ACK_AUDIO_PACKETS_MAX;
+        let wait_us = if at_once { 0 } else { u64::from(limits::ACK_EVERY_MS_MAX) * 1_000 };
+        self.since_us.map(|since_us| since_us.saturating_add(wait_us))
+    }
+
+    /// The acknowledgement of everything so far; `audio`: the sound that need not come again.
+    pub(super) fn take_ack(&mut self, audio: u32) -> down::Ack {
+        (self.unacknowledged_control, self.unacknowledged_audio, self.since_us) = (0, 0, None);
+        down::Ack { control: self.control, audio }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_frames_come_once_each_and_in_order() {
+        let mut incoming = Incoming::default();
+        assert_eq!(incoming.control(1, 0), Order::Next);
+        assert_eq!(incoming.control(1, 0), Order::Again);
+        assert_eq!(incoming.control(3, 0), Order::Gap { expected: 2 });
+        assert_eq!(incoming.control(2, 0), Order::Next);
+        assert_eq!(incoming.control_received(), 2);
+    }
+
+    #[test]
+    fn an_acknowledgement_is_due_after_a_second_or_enough_frames() {
+        let mut incoming = Incoming::default();
+        assert_eq!(incoming.ack_due_us(), None);
+        incoming.control(1, 5);
+        assert_eq!(incoming.ack_due_us(), Some(1_000_005));
+        for sequence in 2..=limits::ACK_CONTROL_FRAMES_MAX {
+            incoming.control(sequence, 100);
+        }
+        assert_eq!(incoming.ack_due_us(), Some(5));
+        assert_eq!(incoming.take_ack(0), down::Ack { control: limits::ACK_CONTROL_FRAMES_MAX, audio: 0 });
+        assert_eq!(incoming.ack_due_us(), None);
+        for sequence in 1..=limits::ACK_AUDIO_PACKETS_MAX {
+            assert!(incoming.audio(sequence, 7));
+        }
+        assert_eq!(incoming.ack_due_us(), Some(7));
+        assert!(!incoming.audio(1_000_000, 8), "too far ahead");
+        assert_eq!(incoming.audio_received(), limits::ACK_AUDIO_PACKETS_MAX);
+    }
+}
