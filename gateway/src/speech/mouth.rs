@@ -121,8 +121,8 @@ impl Mouth {
         self.make(begin, mailbox);
     }
 
-    /// Plays a piece of a recorded sound as a clause. Returns whether it is the first of a new speech, and the input
-    /// for the core.
+    /// Plays a piece of a recorded sound as a clause. Returns whether it is the first of a new speech and, on
+    /// failure, the input for the core.
     pub(crate) fn play(
         &mut self,
         speech: u32,
