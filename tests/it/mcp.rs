@@ -1,7 +1,7 @@
 //! MCP in both directions: checked by the official suite, used by foreign clients, and with foreign and faulty servers.
 
+mod access;
 mod client_judge;
-mod doors;
 mod faults;
 pub mod fixture;
 mod operator;

@@ -392,7 +392,7 @@ async fn type_in(browser: &mut Browser, text: &str) {
 }
 
 #[tokio::test]
-async fn the_doors_of_the_page() {
+async fn the_endpoints_of_the_page() {
     let house = house("").await;
     let port = house.port;
     let host = format!("127.0.0.1:{port}");

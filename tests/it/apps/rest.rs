@@ -95,7 +95,7 @@ async fn what_an_app_began_to_store_before_an_erasure_is_not_stored_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rule_4_changed_settings_are_told_and_the_houses_own_right_behind_them() {
+async fn rule_4_changed_settings_are_told_and_those_of_mentraos_follow() {
     let stage = Stage::with(|app| App {
         settings: vec![json!({"key": "lang", "type": "text", "label": "Lang", "defaultValue": "en"})],
         ..app

@@ -9,7 +9,7 @@ use chat_models::{
 use gateway_core::vocab::{AppLife, Scene, SceneApp};
 use serde_json::Value;
 
-use super::{house::request, tables, tools_once};
+use super::{fixture::request, tables, tools_once};
 
 const INSTALLED: [&str; 9] =
     ["Chess", "Todo", "Kitchen Clock", "Captions", "Moby Dick", "Weather", "Translate", "Merge Me", "Timer"];

@@ -2,7 +2,7 @@
 
 mod apps;
 mod dictated;
-mod house;
+mod fixture;
 mod questions;
 mod sides;
 mod tables;
@@ -18,8 +18,8 @@ use chat_models::{
     ChatModel, Request,
     intents::{self, Decision, Engine},
 };
+use fixture::{is_held_out, request, tool, tools};
 use gateway_core::vocab::{Message, ModelEvent, Part, Role, StopReason, ToolResult};
-use house::{is_held_out, request, tool, tools};
 use serde_json::{Value, json};
 use tables::Row;
 use tokio::sync::mpsc;

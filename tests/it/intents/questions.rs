@@ -9,7 +9,7 @@ use chat_models::{
 use gateway_core::vocab::{CommandMatch, Pending, ToolCall, ToolFlags, ToolSpec};
 use serde_json::{Value, json};
 
-use super::house::{request, tool, tools};
+use super::fixture::{request, tool, tools};
 
 /// The tools of the fixture, and others: of an MCP server, a mini-app and glasses.
 fn all() -> Arc<[Arc<ToolSpec>]> {

@@ -9,7 +9,7 @@ use chat_models::{
 use gateway_core::vocab::{AppLife, CommandMatch, ModelEvent, Pending, Preference, Scene, SceneApp, Side, ToolSpec};
 use serde_json::{Value, json};
 
-use super::house::{request, tool, tools};
+use super::fixture::{request, tool, tools};
 
 fn built_in(group: &str) -> Side {
     Side::BuiltIn(group.into())

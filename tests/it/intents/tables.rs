@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::house::is_held_out;
+use super::fixture::is_held_out;
 
 pub struct Row {
     pub sentence: &'static str,
