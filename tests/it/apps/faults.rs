@@ -80,7 +80,7 @@ async fn an_app_that_sends_too_much_is_not_listened_to_for_the_rest_of_the_secon
     for _ in 0..2_000 {
         socket.send(json!({"type": "dashboard_content_update", "content": "x", "modes": ["main"]})).await;
     }
-    // Dropped transcripts are lost: the question is repeated until it is heard in full.
+    // Messages beyond the limit are dropped: the request is repeated until one in a later second is answered.
     let mut asked = 0;
     loop {
         asked += 1;
