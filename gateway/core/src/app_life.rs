@@ -217,7 +217,7 @@ impl AppLifecycles {
         };
         match life.connection.replace(connection) {
             Some(old) if resumed => self.out.push_back(AppOutput::Drop { connection: old }),
-            // The socket may be in use by an app of the same name: two that reconnect would displace each other without end.
+            // An app of the same name may use the old socket: if both reconnected, they would displace each other.
             Some(old) => self.out.push_back(AppOutput::Close { connection: old, heard: true }),
             None => {}
         }

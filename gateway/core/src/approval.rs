@@ -1,8 +1,8 @@
 //! Questions for consent: who may answer, what counts as an answer, and for how long.
 //!
 //! A question is bound to its turn and to the hash of the arguments that it is about. No answer means no. A yes that
-//! began before the question was put does not answer it; neither does a press or typed text in the first moment, when it
-//! cannot have been read yet.
+//! began before the question was put does not answer it; neither does a press or typed text in the first moment, when
+//! it cannot have been read yet.
 //!
 //! A call from outside of any turn has no place in an answer: its question waits until nobody speaks, and is the only
 //! one while it is open.

@@ -1,4 +1,4 @@
-//! Whole dialogues on a virtual clock: each scenario of `dialogues/*.txt` is a test, named after its file and title. The
+//! Whole dialogues on a virtual clock: each scenario of `dialogues/*.txt` is a test, named after file and title. The
 //! grammar is in `dialogues/README.md`.
 
 mod script;

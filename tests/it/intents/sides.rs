@@ -112,7 +112,7 @@ fn where_nothing_is_alive_more_words_of_its_own_count() {
     let idle = scene(&[]);
     assert_eq!(called("Add milk to my shopping list.", &idle), "files.add");
     assert_eq!(called("Remind me to call Ben at five.", &idle), "reminder.set");
-    // A foreground app takes what it matches. If the app only runs, the wearer is asked: the time would be lost otherwise.
+    // A foreground app takes what it matches. If it only runs, the wearer is asked: otherwise the time is lost.
     let in_front = scene(&[("todo", AppLife::InFront)]);
     assert_eq!(called("Remind me to call Ben at five.", &in_front), "todo.remind");
     let runs = scene(&[("todo", AppLife::Running)]);
