@@ -13,9 +13,9 @@
 //! it was fetched, or else the same.
 
 mod common;
-#[path = "../it/intents/house.rs"]
+#[path = "../it/intents/fixture.rs"]
 #[allow(dead_code)] // the tests use the rest
-mod house;
+mod fixture;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ const UNRELATED: &str = include_str!("../data/intents/unrelated.txt");
 const UNRELATED_SENTENCES: usize = 150;
 /// Part of the first text's doubt that is left of the second's at most, as in `gateway_core`'s floor.
 const DOUBT_LEFT_MAX: f32 = 0.9;
-/// Arguments that the tools of the house take as free text.
+/// Arguments that the tools of the fixture take as free text.
 const FREE_TEXTS: [&str; 3] = ["text", "query", "name"];
 /// Silence in front, as the listener's pre-roll leaves it, and behind, as a pause begins.
 const FRONT: usize = CLIP_HZ as usize / 2;
@@ -50,7 +50,7 @@ type Row = (Speaker, String, Option<Call>);
 
 fn main() -> Result<()> {
     common::calibrate("before")?;
-    let (tools, engine, folder) = (house::tools(), Engine::new(), tempfile::tempdir()?);
+    let (tools, engine, folder) = (fixture::tools(), Engine::new(), tempfile::tempdir()?);
     let phrases: Arc<[String]> = ["hey mentra", "ok mentra", "mentra"].map(str::to_owned).into();
     let mut recogniser = weights("--first", "whisper-tiny.en.bin")?.decoder()?;
     let second = weights("--second", "whisper-base.bin");
@@ -64,7 +64,7 @@ fn main() -> Result<()> {
         let sound = coded(&speaker.say(&format!("Hey Mentra, {sentence}"), folder.path())?, FRONT, BEHIND)?;
         let options = Options { wake_phrases: phrases.clone(), ..Options::default() };
         let (first, confidence) = hear(&mut recogniser, &sound, options, &mut times)?;
-        let match_command = |text: &str| engine.match_command(&house::request(text, &tools));
+        let match_command = |text: &str| engine.match_command(&fixture::request(text, &tools));
         let mut better = first.clone();
         if let Some(found) = match_command(&first) {
             let (wake_phrases, vocabulary) = (phrases.clone(), found.vocabulary);
@@ -92,7 +92,7 @@ fn main() -> Result<()> {
                 CommandMatch::FreeText | CommandMatch::Exact => {}
             }
         }
-        let decide = |text: &str| match engine.decide(&house::request(text, &tools)) {
+        let decide = |text: &str| match engine.decide(&fixture::request(text, &tools)) {
             Decision::Calls(mut calls) if calls.len() == 1 => calls.pop().map(|call| (call.name, call.arguments)),
             _ => None,
         };
@@ -154,7 +154,7 @@ fn table() -> Result<Vec<Row>> {
                 let mut cells = line.split('\t');
                 let (voice, sentence) = (cells.next().context("a voice")?, cells.next().context("a sentence")?);
                 let speaker = Speaker::named(voice)?;
-                if !house::is_held_out(sentence) {
+                if !fixture::is_held_out(sentence) {
                     rows.push((speaker, sentence.to_owned(), expected.get(sentence).cloned()));
                 }
             }
@@ -165,7 +165,7 @@ fn table() -> Result<Vec<Row>> {
                 let call = expected.get(sentence);
                 let has_free_text =
                     call.is_some_and(|(_, wanted)| FREE_TEXTS.iter().any(|name| wanted.get(name).is_some()));
-                if has_free_text && house::is_held_out(sentence) == (table == "free-held-out") {
+                if has_free_text && fixture::is_held_out(sentence) == (table == "free-held-out") {
                     rows.extend(said_by_all(sentence, &expected)?);
                 }
             }
@@ -173,7 +173,7 @@ fn table() -> Result<Vec<Row>> {
         Some(table @ ("more" | "more-held-out")) => {
             for line in MORE.lines().filter(|line| !line.starts_with('#')) {
                 let sentence = line.split('\t').next().unwrap_or_default();
-                if house::is_held_out(sentence) == (table == "more-held-out") {
+                if fixture::is_held_out(sentence) == (table == "more-held-out") {
                     rows.extend(said_by_all(sentence, &expected)?);
                 }
             }

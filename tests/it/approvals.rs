@@ -1,5 +1,5 @@
-//! Consent from end to end: simulated glasses are asked, on their display and in their ear, and a call runs only where
-//! its wearer, or an operator in the wearer's place, has said yes to it.
+//! Consent from end to end: simulated glasses are asked, on the display and by voice, and a call runs only if its
+//! wearer, or an operator in the wearer's place, has agreed.
 
 use std::sync::{
     Arc,
@@ -26,7 +26,7 @@ use crate::{
     world::{USER, WAIT, World, floor, pause, say, text, until},
 };
 
-/// Wipes a list, and counts how often.
+/// A tool that wipes a list, and counts how often.
 #[derive(Default)]
 struct Wiper(AtomicUsize);
 
@@ -61,7 +61,7 @@ impl Wiper {
     }
 }
 
-/// Waits until the glasses are asked; the question's number and words. It stands on the display.
+/// Waits until the glasses are asked and show the question; its number and text.
 async fn asked(glasses: &mut Glasses) -> (u32, String) {
     let seen = until(glasses, "a question", |event| matches!(event.seen, Seen::ApprovalRequest { .. })).await;
     let Seen::ApprovalRequest { approval, message, .. } = seen else { unreachable!("it was picked") };
@@ -73,7 +73,7 @@ async fn asked(glasses: &mut Glasses) -> (u32, String) {
     (approval, message)
 }
 
-/// Waits until the question has been heard, at least from its beginning.
+/// Waits until playback of the question has begun.
 async fn sounds(glasses: &mut Glasses) {
     until(glasses, "the question's voice", |event| matches!(event.seen, Seen::FirstSound { .. })).await;
     pause(glasses).await;
@@ -87,7 +87,7 @@ async fn settled(glasses: &mut Glasses) -> String {
     }
 }
 
-/// Waits until the turn's answer was heard to its end.
+/// Waits until the turn's answer was played completely.
 async fn over(glasses: &mut Glasses) {
     until(glasses, "the answer's end", |event| matches!(event.seen, Seen::SpeechHeard { complete: true, .. })).await;
 }
@@ -142,7 +142,7 @@ async fn a_wish_by_text_is_answered_by_text_tap_and_operator() {
         assert_eq!(wiper.runs(), runs, "before the answer");
         match by {
             AnsweredBy::Text => {
-                // Words that were typed before the question could be read are none to it.
+                // Text that was typed before the question could be read does not answer it.
                 pause(&glasses).await;
                 glasses.text(if yes { "yes" } else { "no" }).await.expect("typed");
             }
@@ -174,7 +174,7 @@ async fn a_wish_by_text_is_answered_by_text_tap_and_operator() {
     assert!(decisions.iter().all(|record| record.device == record.approval.as_ref().expect("one").device));
 }
 
-/// The tool, called as an operator calls it; its code where it was refused.
+/// Calls the tool as an operator does; the error code if it was refused.
 async fn by_operator(world: &World) -> Option<ErrorCode> {
     let arguments = json!({"list": "shopping"});
     let call = Request::CallTool { user: USER.to_owned(), name: "com.example.todo.wipe".to_owned(), arguments };
@@ -205,7 +205,7 @@ async fn a_call_of_an_operator_is_asked_on_the_glasses() {
     let (outcomes, ()) = tokio::time::timeout(WAIT, async { tokio::join!(operator, wearer) }).await.expect("in time");
     assert_eq!((outcomes, wiper.runs()), ((None, 1, Some(ErrorCode::ApprovalDenied)), 1));
 
-    // Nobody is there: neither glasses nor an operator who watches.
+    // Neither glasses nor a watching operator are connected.
     glasses.goodbye().await;
     let gone = async {
         while !world.gateway().services().roster.all().is_empty() {
@@ -215,7 +215,7 @@ async fn a_call_of_an_operator_is_asked_on_the_glasses() {
     tokio::time::timeout(WAIT, gone).await.expect("the glasses are gone");
     assert_eq!((by_operator(&world).await, wiper.runs()), (Some(ErrorCode::ApprovalExpired), 1));
 
-    // A sentence that is tried asks in the same way.
+    // A sentence in a trial run asks in the same way.
     let wish = Wish::Try { text: "wipe the shopping list".into(), user: USER.into(), device: None, run: true };
     let Answer::Tried { tried: Tried::Calls(calls) } = world.ask(Request::Apps { wish }).await.expect("an answer")
     else {
@@ -224,7 +224,7 @@ async fn a_call_of_an_operator_is_asked_on_the_glasses() {
     let error = calls[0].result.as_ref().and_then(|result| result.error.as_ref());
     assert_eq!(error.map(|error| error.code), Some(ErrorCode::ApprovalExpired));
 
-    // One who watches can answer, either way.
+    // A watching operator can answer, either way.
     let mut events = world.gateway().services().approvals.watch().expect("a place");
     for (yes, code, runs) in [(true, None, 2), (false, Some(ErrorCode::ApprovalDenied), 2)] {
         let answering = async {

@@ -22,10 +22,10 @@ use crate::{
     world::{USER, WAIT, World},
 };
 
-/// Between two heartbeats where a test lets many of them pass.
+/// Interval of heartbeats, in tests that wait for many of them.
 const HEARTBEAT_MS: u32 = 500;
 
-/// Opens doors, is long on the stairs, falls off a ladder, and never comes back from a cellar.
+/// A tool source: one tool succeeds at once, one is slow, one fails, one never returns.
 struct Doors;
 
 #[async_trait]
@@ -33,7 +33,7 @@ impl Runner for Doors {
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult {
         match call.name.as_str() {
             "cellar.enter" => context.cancel.cancelled().await,
-            // Ten heartbeats, which is more than three times as long as a silent device is waited for.
+            // Ten heartbeats: more than three times the timeout of a silent device.
             "stairs.climb" => tokio::time::sleep(Duration::from_millis(10 * u64::from(HEARTBEAT_MS))).await,
             "ladder.climb" => return ToolResult::failed(ErrorCode::ExecutionError, "The third rung broke.", false),
             _ => {}
@@ -90,7 +90,7 @@ async fn a_request_is_answered_with_the_tools_and_history_of_the_user() {
     assert!(events.iter().any(|event| event["event"] == "tool" && event["label"] == "Take a note"), "{events:?}");
     assert_eq!(events.last().expect("events")["event"], "done");
     assert_eq!(world.notes(), ["buy milk"]);
-    // The card of a tool is shown, and the turn is in the books as any other.
+    // A tool's card is shown, and the turn is recorded as any other.
     let shown = asked(&world, &["what are my notes?"]).await;
     assert!(shown.iter().any(|event| event["event"] == "shown" || text_of(&shown).contains("buy milk")), "{shown:?}");
     let Answer::Turns { turns } = world.ask(Request::Turns { count: 10 }).await.expect("the turns") else {
@@ -98,8 +98,8 @@ async fn a_request_is_answered_with_the_tools_and_history_of_the_user() {
     };
     assert_eq!(turns.len(), 2);
     assert!(turns.iter().all(|turn| turn["transport"] == "text"), "{turns:?}");
-    // It is a device only while it asks, and no device that anybody sees; it goes, and the history is written, after the
-    // answer was told.
+    // It is a device only while it asks, and is not listed as one. It leaves, and the history is written, after the
+    // answer was delivered.
     let services = world.gateway().services().clone();
     let kept = tokio::time::timeout(WAIT, async {
         loop {
@@ -155,7 +155,7 @@ async fn no_heartbeat_answers_a_heartbeat() {
     loop {
         match peer.next().await {
             Said::Other("heartbeat") => answers += 1,
-            // Behind everything that was sent before it.
+            // Follows everything that was sent before it.
             Said::Other("speech_start") => break,
             Said::Other(_) => {}
             said => panic!("{said:?}"),

@@ -16,7 +16,7 @@ use crate::{
     world::{WAIT, World, answered, text},
 };
 
-/// Somebody else's request is still answered.
+/// Checks that another device's request is still answered.
 async fn still_serves(world: &World) {
     let mut glasses = world.glasses("wss", "witness").await;
     text(&mut glasses, "what is six times seven").await;
@@ -37,18 +37,18 @@ fn sound(codec: Codec, rate_hz: u32, payload: &[u8]) -> Up<'_> {
     Up::Audio(up::Audio { codec, rate_hz, duration_us: 20_000, payload })
 }
 
-/// A control frame of a kind that no version has yet.
+/// A control frame of a kind that no version defines yet.
 fn unknown_kind(sequence: u8) -> Vec<u8> {
     // Version 1, kind 0x1ffe (up, control), three bytes of stamp and two that only a later version reads.
     vec![1, 0, 0xfe, 0x1f, 5, 0, 0, 0, sequence, 0, 1, 9, 9]
 }
 
-/// Likewise, of the link.
+/// The same for the link.
 fn unknown_link_kind() -> Vec<u8> {
     vec![1, 0, 0xfe, 0x0f, 5, 0, 0, 0, 0, 0, 1, 9, 9]
 }
 
-/// Waits until the gateway has taken everything in that was sent so far.
+/// Waits until the gateway has handled everything that was sent so far.
 async fn settled(peer: &mut Peer) {
     peer.raw(frame(0, heartbeat())).await;
     loop {
@@ -60,7 +60,7 @@ async fn settled(peer: &mut Peer) {
     }
 }
 
-/// What a session ends with after these envelopes.
+/// How a session ends after these envelopes.
 async fn ends_with(world: &World, scheme: &str, envelopes: Vec<Vec<u8>>) -> Said {
     let mut peer = Peer::welcomed(world, scheme, "peer").await;
     for envelope in envelopes {
@@ -91,7 +91,7 @@ async fn broken_frames_end_the_session_with_their_reason() {
             ("bad_format", vec![frame(1, sound(Codec::Pcm16, 48_000, &[0; 1_920]))]),
         ];
         if scheme != "quic" {
-            // A stream has no ends of envelopes: there the rest of a truncated one is still to come.
+            // A stream has no envelope ends: the gateway waits for the rest of a truncated envelope.
             cases.push(("malformed", vec![whole[..whole.len() - 1].to_vec()]));
             cases.push(("malformed", vec![Vec::new()]));
             cases.push(("malformed", vec![vec![0; limits::FRAME_BYTES_MAX + 1]]));
@@ -141,7 +141,7 @@ async fn broken_handshakes_are_rejected_with_their_reason() {
             ("unexpected_message", unknown_kind(1)),
         ] {
             let mut peer = Peer::connect(&world, scheme, "stranger").await;
-            // What a later version says of the link is passed over.
+            // An unknown message about the link is ignored.
             peer.raw(unknown_link_kind()).await;
             peer.raw(bytes).await;
             match peer.next().await {
@@ -160,7 +160,7 @@ async fn who_floods_is_told_and_closed() {
     for scheme in ["ws", "wss", "quic"] {
         let mut peer = Peer::welcomed(&world, scheme, "peer").await;
         let up = peer.link.up.clone();
-        // Frames that nothing answers: answers would fill the way down first.
+        // Frames without an answer: answers would fill the downlink first.
         let flood = tokio::spawn(async move {
             let bytes: bytes::Bytes = frame(0, battery(50)).into();
             while up.send(bytes.clone()).await.is_ok() {}
@@ -173,8 +173,8 @@ async fn who_floods_is_told_and_closed() {
     still_serves(&world).await;
 }
 
-/// A relay that passes on what goes up and, from the challenge and the welcome on, nothing that comes down: glasses
-/// whose program hangs. Its buffers are small, so that it is soon full.
+/// A relay that forwards the uplink and, after the challenge and the welcome, nothing of the downlink, like glasses
+/// whose program hangs. Its buffers are small, so that it is full soon.
 async fn dam(gateway: SocketAddr, open: CancellationToken) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("its address");
@@ -191,7 +191,7 @@ async fn dam(gateway: SocketAddr, open: CancellationToken) -> SocketAddr {
                 () = open.cancelled() => std::future::pending().await,
             }
         };
-        // Ends when the gateway takes nothing more.
+        // Ends when the gateway accepts nothing more.
         tokio::select! {
             _ = tokio::io::copy(&mut from_device, &mut to_gateway) => {}
             () = down => {}
@@ -202,7 +202,7 @@ async fn dam(gateway: SocketAddr, open: CancellationToken) -> SocketAddr {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_that_never_reads_is_let_go() {
-    // So many answers that the buffers on the way are full within seconds.
+    // Enough answers to fill the buffers on the path within seconds.
     let world = World::with("[limits]\nframes_per_s = 10000\nbytes_per_s = 10000000\n").await;
     for scheme in ["ws", "quic"] {
         world.glasses(scheme, "peer").await.goodbye().await;
@@ -227,7 +227,7 @@ async fn a_device_that_never_reads_is_let_go() {
         assert!(connected().await, "{scheme}");
         let (up, first) = (peer.link.up.clone(), peer.control + 1);
         let asking = tokio::spawn(async move {
-            // Each changes what the listening sign shows, which the gateway tells.
+            // Each one changes the listening indicator, which the gateway reports.
             let mut every = tokio::time::interval(Duration::from_millis(1));
             for sequence in (first..).step_by(5) {
                 every.tick().await;
@@ -261,7 +261,7 @@ async fn a_device_that_vanishes_leaves_nothing_behind() {
             peer.raw(frame(number, sound(Codec::Pcm16, 16_000, &[7; 640]))).await;
         }
         drop(peer);
-        // The same device comes back at once, and is served.
+        // The same device reconnects at once, and is served.
         let mut glasses = world.glasses(scheme, "peer").await;
         text(&mut glasses, "what is six times seven").await;
         answered(&mut glasses).await;
@@ -271,7 +271,7 @@ async fn a_device_that_vanishes_leaves_nothing_behind() {
     still_serves(&world).await;
 }
 
-/// Sends bytes to the TCP port; what comes back until the gateway closes or `enough` was read.
+/// Sends bytes to the TCP port; returns the answer, until the gateway closes or the answer is complete.
 async fn http(world: &World, request: &str) -> String {
     let mut stream = TcpStream::connect(world.web()).await.expect("a connection");
     stream.write_all(request.as_bytes()).await.expect("sent");
@@ -315,7 +315,7 @@ async fn requests_that_are_no_glasses() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_never_ends_is_cut() {
     let world = World::start().await;
-    // Nothing at all; a header that goes on for ever, byte by byte; a TLS greeting that stops in the middle.
+    // Nothing at all; an endless header, byte by byte; a TLS ClientHello that stops in the middle.
     for (first, drip) in [("", ""), ("GET /glasses HTTP/1.1\r\n", "x"), ("\u{16}\u{3}\u{1}", "")] {
         let (mut read, mut write) = TcpStream::connect(world.web()).await.expect("a connection").into_split();
         let dripping = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Judges and peers from package registries, each in a folder of its own under `.cache`, where a later run finds it.
+//! Test programs from package registries, each in its own folder under `.cache`, which later runs reuse.
 
 use std::{
     fs::File,
@@ -6,15 +6,15 @@ use std::{
     process::Command,
 };
 
-/// A folder of the cache, which nobody else installs into for as long as this lives. Every test is a process of
-/// its own, so that a lock within one process would not hold the others back.
+/// A folder of the cache, exclusively locked for the lifetime of this value. Every test is a process of its own, so
+/// that a lock within one process would not suffice.
 pub struct Cache {
     folder: PathBuf,
     _lock: File,
 }
 
 impl Cache {
-    /// Waits until the folder `name` is free.
+    /// Waits until the folder `name` is unlocked.
     pub fn lock(name: &str) -> Self {
         let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache");
         let folder = all.join(name);
@@ -25,12 +25,12 @@ impl Cache {
         Self { folder, _lock: lock }
     }
 
-    /// Where it is, without links.
+    /// Its path, without links.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Has `install` done unless it was done before for the same `wanted`.
+    /// Runs `install` unless it was done before for the same `wanted`.
     pub fn once(&self, wanted: &str, install: impl FnOnce(&Path)) {
         let done = self.folder.join("installed");
         if std::fs::read_to_string(&done).is_ok_and(|found| found == wanted) {
@@ -41,7 +41,7 @@ impl Cache {
     }
 }
 
-/// Runs a command that must succeed; `needs` tells what a machine lacks on which it does not.
+/// Runs a command that must succeed; `needs`: what the machine lacks if it does not.
 pub fn run(command: &mut Command, needs: &str) {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; needs {needs}"));
     let words = String::from_utf8_lossy(&output.stderr);

@@ -16,7 +16,7 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// What `serve` says when it refuses to start with these settings.
+/// The message of `serve` when it refuses to start with these settings.
 async fn refuses(data: &Path, settings: &str) -> String {
     let file = configure(data, settings);
     fails(&["serve", "--config", &shown(&file)]).await
@@ -80,7 +80,7 @@ async fn check_finds_what_would_show_at_the_start() {
         let told = fails(&["check", &shown(&file)]).await;
         assert!(told.contains(words), "{text}: {told}");
     }
-    // Everything at once, and nothing where all is well; a gateway that runs is no trouble.
+    // All problems at once, and none if there are none; a running gateway is no problem.
     fs::write(&file, format!("data_dir = {taken:?}\nmcp.servers.a = {{ command = \"/no/such\" }}\n")).unwrap();
     let told = fails(&["check", &shown(&file)]).await;
     assert!(told.contains("is no folder") && told.contains("/no/such is not there"), "{told}");
@@ -128,7 +128,7 @@ async fn the_status_tells_what_there_is() {
     };
     let list = tokio::time::timeout(WAIT, away).await.expect("it leaves");
     assert!(list.contains("last seen 20"), "{list}");
-    // What was done is in the log, and about whom.
+    // The operation is in the log, with the device.
     let device = list.split_whitespace().next().unwrap().to_owned();
     succeeds(&["devices", "revoke", &device, "--config", &config]).await;
     let mut again = Glasses::start(gateway.options()).unwrap();
@@ -154,7 +154,7 @@ async fn one_gateway_for_one_port_and_one_folder() {
     println!("ready in {} ms", gateway.ready_ms);
     let error = refuses(&data, "").await;
     assert!(error.contains("another gateway already runs on") && error.contains("data_dir"), "{error}");
-    // The same port over another folder.
+    // The same port with another folder.
     let other = folder.path().join("other.toml");
     let taken =
         format!("data_dir = {:?}\n[listen]\nweb = \"{}\"\nquic = \"\"\n", shown(&folder.path().join("o")), gateway.web);
@@ -165,7 +165,7 @@ async fn one_gateway_for_one_port_and_one_folder() {
     fs::write(&other, text).unwrap();
     let error = fails(&["serve", "--config", &shown(&other)]).await;
     assert!(error.contains("this machine has no such address") && !error.contains("another"), "{error}");
-    // The first one is none the worse.
+    // The first gateway is not affected.
     let glasses = world::connect(&data, gateway.options()).await;
     let config = shown(&data.with_extension("toml"));
     let list = succeeds(&["devices", "list", "--config", &config]).await;
@@ -204,7 +204,7 @@ async fn models_that_are_not_there_or_lie() {
     assert!(error.contains("lorgnette models fetch") && error.contains(&shown(&empty)), "{error}");
 
     let real = fs::read(models::default_dir().join("whisper-tiny.en.bin")).unwrap();
-    // Forty-four bytes of header, then filters, words and tensors.
+    // 44 bytes of header, then filters, words and tensors.
     let lie = |at: usize, value: i32| {
         let mut bytes = real.clone();
         bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
@@ -263,7 +263,7 @@ async fn a_model_with_a_wrong_checksum_is_named() {
         line.is_some_and(|line| line.contains("damaged") && line.contains("models fetch silero-v6-16k")),
         "{words}"
     );
-    // Altered, and cut short: listed as damaged, with the remedy, and no different from each other to who reads it.
+    // Altered, and truncated: both are listed as damaged, with the same remedy.
     let path = damaged.join(name);
     let half = fs::read(&path).unwrap().len() / 2;
     for bytes in [None, Some(half)] {
@@ -281,7 +281,7 @@ async fn a_model_with_a_wrong_checksum_is_named() {
         );
         assert!(list.contains("hibari                 missing"), "{list}");
     }
-    // The models of this machine are what they should be.
+    // The models of this machine are intact.
     succeeds(&["models", "verify"]).await;
 }
 

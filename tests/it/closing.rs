@@ -1,4 +1,4 @@
-//! How connections end: messages sent last still arrive, whatever else was in progress.
+//! How connections end: messages that were sent last still arrive, whatever else was in progress.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -17,10 +17,10 @@ use crate::{
     world::{WAIT, World},
 };
 
-/// Bytes of a message that no side takes, more than lie in the buffers on the way.
+/// Bytes of a message that is too large for either side, and larger than the buffers on the path.
 const HUGE: usize = 8 * 1024 * 1024;
 
-/// Upgrades to a WebSocket by hand, sends one message that is far too large, and reads to the end.
+/// Upgrades to a WebSocket without a library, sends one message that is far too large, and reads to the end.
 async fn answer_to_a_huge_message(world: &World, path: &str, protocol: &str) -> Vec<(u8, Vec<u8>)> {
     let (mut read, mut write) = TcpStream::connect(world.web()).await.expect("a connection").into_split();
     let upgrade = format!(
@@ -77,7 +77,7 @@ async fn the_reason_arrives_over_unread_bytes() {
     assert_eq!(close_code(close), RejectCode::Malformed.close_code());
     let Ok(Decoded::Frame(frame)) = decode_down(reject) else { panic!("{reject:?}") };
     assert!(matches!(&frame.message, Down::Reject(reject) if reject.code == RejectCode::Malformed), "{frame:?}");
-    // Likewise an app's socket, which says something of its own before.
+    // The same for an app's socket, which sends a message of its own before.
     let said = answer_to_a_huge_message(&world, "/app-ws", "").await;
     assert!(said.len() > 1, "{said:?}");
     assert_eq!(said.last().map(close_code), Some(1000));
@@ -100,7 +100,7 @@ fn goodbye() -> up::Goodbye<'static> {
     up::Goodbye { reason: GoodbyeReason::PowerOff, message: "", retry_after_ms: 0 }
 }
 
-/// A QUIC client that does what the tests say and no more.
+/// A QUIC client without any behaviour of its own.
 fn client() -> Endpoint {
     let mut endpoint = Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let mut config = relay::client();
@@ -114,7 +114,7 @@ async fn connect(client: &Endpoint, address: SocketAddr) -> Connection {
     client.connect(address, "localhost").expect("an address").await.expect("a connection")
 }
 
-/// The code and words that the gateway closed with.
+/// The close code and reason of the gateway.
 async fn closed_with(connection: &Connection) -> (u64, String) {
     match timeout(WAIT, connection.closed()).await.expect("it closes in time") {
         ConnectionError::ApplicationClosed(close) => {
@@ -128,7 +128,7 @@ async fn closed_with(connection: &Connection) -> (u64, String) {
 async fn a_quic_peer_that_only_waits_is_told_and_closed() {
     let world = World::start().await;
     let (client, address) = (client(), world.gateway().quic.expect("QUIC is on"));
-    // Nothing is ever sent on this one.
+    // Nothing is ever sent on this connection.
     let silent = connect(&client, address).await;
     let connection = connect(&client, address).await;
     let (mut up, mut down) = connection.open_bi().await.expect("a stream");
@@ -150,7 +150,7 @@ async fn a_goodbye_is_heard_though_the_connection_ends_right_behind_it() {
     let server = quinn::ServerConfig::with_crypto(Arc::new(crypto));
     let server = Endpoint::server(server, "127.0.0.1:0".parse().expect("an address")).expect("a port");
     let (client, address) = (client(), server.local_addr().expect("its address"));
-    // Which of two things that are ready is seen first, may be chance.
+    // Which of two ready events is handled first may be chance.
     for _ in 0..20 {
         let accepting = async { server.accept().await.expect("a client").await.expect("a connection") };
         let (connection, accepted) = tokio::join!(connect(&client, address), accepting);

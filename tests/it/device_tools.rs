@@ -1,5 +1,5 @@
-//! Tools that a device offers, over the wire: what their flags mean, how a call is numbered, cancelled and answered, and
-//! that the device is told what was not taken.
+//! Tools that a device offers, over the wire: the meaning of their flags, how a call is numbered, cancelled and
+//! answered, and that the device is told which offers were rejected.
 
 use device_protocol::{
     Decoded, Down, List, PlayState, ToolFlags, ToolState, Up, decode_down, down, up,
@@ -26,7 +26,7 @@ fn bench(flags: ToolFlags) -> ToolOffer<'static> {
     }
 }
 
-/// Glasses that can only read.
+/// Glasses with a display only.
 fn silent() -> Capabilities {
     Capabilities { speakers: 0, audio_up_hz: 0, audio_down_hz: 0, tools: 1, ..capabilities() }
 }
@@ -44,7 +44,7 @@ async fn done(peer: &mut Peer, call: u32) {
     peer.control(Up::ToolResult(result)).await;
 }
 
-/// Takes frames until one is picked; its turn and what was picked.
+/// Reads frames until one matches; returns its turn and the result.
 async fn until<T>(peer: &mut Peer, what: &str, mut pick: impl FnMut(&Down<'_>) -> Option<T>) -> (u32, T) {
     let mut seen = Vec::new();
     let picked = tokio::time::timeout(WAIT, async {
@@ -76,7 +76,7 @@ fn idle(message: &Down<'_>) -> Option<()> {
     matches!(message, Down::Listening(listening) if matches!(listening.state, Idle | Wake)).then_some(())
 }
 
-/// The operator answers the only question.
+/// The operator answers the only open question.
 async fn answer(world: &World, yes: bool) {
     let Answer::Approvals { approvals } = world.ask(Request::Approvals).await.expect("a list") else { panic!("none") };
     let [open] = approvals.as_slice() else { panic!("{approvals:?}") };
@@ -124,7 +124,7 @@ async fn every_flag_means_what_the_specification_says() {
         done(&mut peer, call).await;
         until(&mut peer, "the end of the turn", idle).await;
     }
-    // A no is a no.
+    // A call that was denied does not run.
     offer(&mut peer, 17, &[bench(ToolFlags::DESTRUCTIVE)]).await;
     say(&mut peer, "run the bench").await;
     until(&mut peer, "a question", |message| matches!(message, Down::ApprovalRequest(_)).then_some(())).await;
@@ -143,7 +143,7 @@ async fn a_slow_tool_is_announced_before_it_is_waited_for() {
     for (flags, first) in [(ToolFlags::SLOW, Some("Let me check.")), (ToolFlags::EMPTY, None)] {
         offer(&mut peer, 1 + u32::from(flags.is_empty()), &[bench(flags)]).await;
         say(&mut peer, "run the bench").await;
-        // What is said before the call has come.
+        // Speech before the call has arrived.
         let mut said = None;
         let call = |message: &Down<'_>| {
             if let Down::SpeechStart(start) = message {
@@ -159,7 +159,7 @@ async fn a_slow_tool_is_announced_before_it_is_waited_for() {
     }
 }
 
-/// Plays a speech to its end, faster than the wearer would hear it.
+/// Acknowledges a speech to its end, faster than real time.
 async fn hear_out(peer: &mut Peer) {
     loop {
         let played = |message: &Down<'_>| match message {
@@ -186,7 +186,7 @@ async fn a_call_has_one_number_and_its_turn() {
     let world = World::start().await;
     let mut peer = Peer::welcomed_with(&world, "ws", "peer", silent()).await;
     offer(&mut peer, 1, &[bench(ToolFlags::EMPTY)]).await;
-    // Something else first, so that calls of the device and others do not happen to count alike.
+    // Another request first, so that the numbers of the device's calls and of turns differ.
     for (text, turn) in [("what is six times seven", 1), ("run the bench", 2), ("run the bench", 3)] {
         say(&mut peer, text).await;
         let started = |message: &Down<'_>| match message {
@@ -265,14 +265,14 @@ async fn a_tool_that_is_not_taken_is_told_to_the_device() {
         assert_eq!((about.as_str(), of), (name, code), "{why}");
         assert!(why.contains(words), "{why}");
     }
-    // The others are there.
+    // The other tools are offered.
     say(&mut peer, "run the bench").await;
     let (_, call) = until(&mut peer, "the call", called).await;
     done(&mut peer, call).await;
     until(&mut peer, "the end of the turn", idle).await;
 }
 
-/// Two sessions of one device do not overlap: what the older one has still to say is taken before the newer one begins.
+/// Two sessions of one device do not overlap: messages of the older one are handled before the newer one begins.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_was_replaced_offers_nothing_any_more() {
     let world = World::start().await;
@@ -286,7 +286,7 @@ async fn a_session_that_was_replaced_offers_nothing_any_more() {
             offer(&mut new, 1, &[named("bench.new")]).await;
             new
         };
-        // The older one never stops to offer.
+        // The older session sends offers without end.
         let chatter = async {
             for revision in 1..100 {
                 offer(&mut old, revision, &[named("bench.old")]).await;
@@ -294,7 +294,7 @@ async fn a_session_that_was_replaced_offers_nothing_any_more() {
             while old.receive().await.is_some() {}
         };
         (old, ()) = tokio::time::timeout(WAIT, async { tokio::join!(shake, chatter) }).await.expect("in time");
-        // What was said is taken in its order.
+        // Messages are handled in order.
         say(&mut old, "run the bench").await;
         let name = |message: &Down<'_>| match message {
             Down::ToolCall(call) => Some(call.name.to_owned()),
@@ -304,13 +304,13 @@ async fn a_session_that_was_replaced_offers_nothing_any_more() {
     }
 }
 
-/// What a device itself says of a failure is what the caller is told.
+/// The caller gets the device's own text about a failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_error_of_a_device_is_taken_at_its_word() {
     let world = World::start().await;
     let mut peer = Peer::welcomed_with(&world, "ws", "peer", silent()).await;
     offer(&mut peer, 1, &[bench(ToolFlags::READ_ONLY)]).await;
-    // The call comes another way than the offer, and must not be there before it.
+    // The call uses another path than the offer and must not arrive before it.
     let known = async {
         let mut every = tokio::time::interval(std::time::Duration::from_millis(10));
         loop {

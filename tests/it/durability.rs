@@ -1,4 +1,4 @@
-//! What the wearer was told is kept, is kept: after kill -9, after a power loss, and when the disk is full.
+//! Confirmed data is durable: after `kill -9`, after a power loss, and when the disk is full.
 
 mod power;
 
@@ -16,7 +16,7 @@ use crate::{
     world::{self, USER, WAIT, World, answered, pairing_code, text, until},
 };
 
-/// Asks by text and waits for the first sign that the answer reaches the wearer: shown or spoken.
+/// Asks by text and waits for the first part of the answer to reach the wearer: shown or spoken.
 async fn told(glasses: &mut Glasses, request: &str, confirmed: &str) {
     text(glasses, request).await;
     until(glasses, request, |event| match &event.seen {
@@ -26,7 +26,7 @@ async fn told(glasses: &mut Glasses, request: &str, confirmed: &str) {
     .await;
 }
 
-/// Notes and reminders in the store of a gateway that does not run.
+/// Notes and reminders in the store of a stopped gateway.
 fn kept(data: &Path) -> (Vec<String>, Vec<String>) {
     let store = Store::open(&data.join("store"), 64).expect("the store opens");
     let notes = store.disk().notes(USER, 100, |_| true).expect("notes");
@@ -47,7 +47,7 @@ async fn what_was_confirmed_survives_kill_9() {
         told(&mut glasses, request, confirmed).await;
         gateway.kill().await;
     }
-    // The next gateway knows both, and the glasses.
+    // The next gateway has both, and the pairing of the glasses.
     let gateway = Process::start(&data, "", &[]).await;
     let mut glasses = world::connect(&data, gateway.options()).await;
     text(&mut glasses, "read my notes").await;
@@ -82,7 +82,7 @@ async fn what_was_confirmed_survives_a_power_loss() {
         assert!(writes > 0 && syncs > 0, "the store was not seen: {writes} writes, {syncs} syncs");
         let undone = power::lose_power(&journal, &data.join("store"));
         if never_synced {
-            // The control: a disk that never synced had nothing, and this test can see that.
+            // Control: without syncs the data would be lost, and this test would notice.
             assert!(undone > 0);
             assert_eq!(kept(&data), (Vec::new(), Vec::new()));
         } else {
@@ -93,10 +93,10 @@ async fn what_was_confirmed_survives_a_power_loss() {
     }
 }
 
-/// Bytes of a note that fills.
+/// Size of a note that fills the disk.
 const FILLER_BYTES: usize = 64 * 1024;
 
-/// Ever smaller notes, so that not even a short one fits at the end.
+/// Adds ever smaller notes, so that not even a short one fits at the end.
 async fn fill(world: &World) {
     let filler = |bytes: usize| Write::AddNote {
         user: "filler".to_owned(),
@@ -111,14 +111,14 @@ async fn fill(world: &World) {
     }
 }
 
-/// A pairing whose record finds no room is told to the operator, and the device is not let in.
+/// A pairing that cannot be stored is reported to the operator, and the device is rejected.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pairing_on_a_full_store_says_so() {
     let world = World::with("[store]\nsize_max_mib = 4\n").await;
     fill(&world).await;
     let options = world.options("wss", "newcomer");
     let id = Identity::load_or_make(&options.state).unwrap().fingerprint();
-    // The record's own page has to be full as well: these lie right before it.
+    // The record's own page must be full as well: these keys precede it directly.
     let (before, _) = id.split_at(id.len() - 1);
     let mut model = "x".repeat(1_024);
     let mut number = 0;
@@ -160,11 +160,11 @@ async fn a_full_store_is_told_and_loses_nothing() {
         ["full", "could not", "couldn't", "cannot", "can't", "not keep"].iter().any(|word| answer.contains(word)),
         "{answer}"
     );
-    // It goes on.
+    // It continues to serve.
     text(&mut glasses, "read my notes").await;
     assert!(answered(&mut glasses).await.contains("milk"));
     glasses.goodbye().await;
-    // Whoever supervises it is told.
+    // Health checks report it.
     let health = reqwest::get(format!("http://{}/healthz", world.web())).await.unwrap();
     assert_eq!(health.status(), 503);
     let told: serde_json::Value = health.json().await.unwrap();
@@ -177,7 +177,7 @@ async fn a_full_store_is_told_and_loses_nothing() {
         }
     };
     tokio::time::timeout(WAIT, healthy).await.expect("it is healthy again");
-    // What is on the disk, seen by another opener: LMDB opens a store once per process, so this is a copy.
+    // The content of the disk: LMDB opens a store once per process, so that a copy is read.
     let copy = world.folder().join("copy/store");
     std::fs::create_dir_all(&copy).unwrap();
     std::fs::copy(world.data().join("store/data.mdb"), copy.join("data.mdb")).unwrap();

@@ -10,14 +10,14 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// A port of one's own, and its address.
+/// A listener on a free port, and its address.
 pub async fn bind() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("its address");
     (listener, address)
 }
 
-/// Answers every request; the task is the one that takes new connections.
+/// Answers every request; the task accepts new connections.
 pub fn serve<A, F, B>(listener: TcpListener, answer: A) -> JoinHandle<()>
 where
     A: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Who is let in: keys, proofs, pairing, revocation, and nobody in the middle.
+//! Which devices are accepted: keys, proofs, pairing, revocation, and man-in-the-middle attacks.
 
 pub mod relay;
 
@@ -23,7 +23,7 @@ fn refused(outcome: Result<(), Error>) -> String {
     refused_until(outcome).0
 }
 
-/// The code of a refusal, and in how many milliseconds the glasses may come again.
+/// The code of a refusal, and the milliseconds until the glasses may retry.
 fn refused_until(outcome: Result<(), Error>) -> (String, u32) {
     match outcome {
         Err(Error::Handshake(handshake::Error::Rejected { code, retry_after_ms, .. })) => (code, retry_after_ms),
@@ -38,7 +38,7 @@ async fn paired(world: &World) -> Vec<Paired> {
     }
 }
 
-/// Waits until the glasses wait for the operator; their code where they show one.
+/// Waits until the glasses wait for the operator; returns their code if they show one.
 async fn waiting(glasses: &mut Glasses) -> Option<String> {
     let seen = until(glasses, "the pairing opens", |event| matches!(event.seen, Seen::PairingCode { .. }));
     match seen.await {
@@ -69,7 +69,7 @@ async fn five_wrong_codes_turn_everybody_away() {
     for left in (1..5).rev() {
         let error = world.ask(pair(wrong)).await.unwrap_err();
         assert!(error.contains(&format!("{left} tries")), "{error}");
-        // The glasses learn of it.
+        // The glasses are informed.
         until(
             &mut glasses,
             "what is left",
@@ -83,7 +83,7 @@ async fn five_wrong_codes_turn_everybody_away() {
     assert_eq!(code, "pairing_failed");
     // Pairing is closed for two minutes.
     assert!((100_000..=120_000).contains(&retry_after_ms), "{retry_after_ms}");
-    // Not even the right code helps now.
+    // Now even the right code is refused.
     let error = world.ask(pair(&right)).await.unwrap_err();
     assert!(error.contains("too many wrong codes"), "{error}");
     let mut again = Glasses::start(world.options("wss", "glasses")).unwrap();
@@ -145,8 +145,8 @@ async fn a_revoked_device_is_cut_and_stays_out_until_it_is_named_again() {
         glasses.forget();
         let mark = glasses.mark();
         world.ask(Request::Revoke { device: glasses.fingerprint().to_owned() }).await.unwrap();
-        // From the operator's answer on, nothing that the device says is acted on: the session's end
-        // is ahead of it in the queue, whatever the machine's speed.
+        // After the operator's answer nothing that the device sends is acted on: the session's end precedes it in the
+        // queue, on any machine.
         drop(glasses.text("what time is it").await);
         let event = glasses.wait_for(WAIT, |event| matches!(event.seen, Seen::Goodbye { .. })).await.unwrap();
         assert!(matches!(&event.seen, Seen::Goodbye { reason, .. } if reason == "revoked"), "{event:?}");
@@ -209,7 +209,7 @@ async fn a_nonce_that_was_not_committed_to_is_refused() {
 async fn a_replayed_proof_is_refused() {
     let world = World::start().await;
     world.glasses("ws", "peer").await.goodbye().await;
-    // Without TLS there is no binding: the gateway's nonce alone must make the difference.
+    // Without TLS there is no binding: only the gateway's nonce differs.
     let mut honest = Peer::connect(&world, "ws", "peer").await;
     let handshake = honest.hello().await;
     let signature = honest.identity.sign(&handshake.device_proof(&honest.nonce));
@@ -243,13 +243,13 @@ async fn the_gateway_notices_a_relay() {
     let world = World::start().await;
     world.glasses("wss", "peer").await.goodbye().await;
     let relay = relay::start(world.web()).await;
-    // A device that does not look at the gateway's signature: its own proof still names its own connection.
+    // A device that does not verify the gateway's signature: its own proof still names its own connection.
     let mut peer = Peer::connect_to(&format!("wss://{relay}/glasses"), &world.folder().join("peer")).await;
     let handshake = peer.hello().await;
     peer.prove(&handshake).await;
     let said = peer.next().await;
     assert!(matches!(&said, Said::Reject(code, words) if code == "bad_proof" && words.contains("relayed")), "{said:?}");
-    // The relay itself works: what fails is the proof alone.
+    // The relay itself works: only the proof fails.
     let mut direct = Peer::connect(&world, "wss", "peer").await;
     direct.shake().await;
 }
@@ -286,7 +286,7 @@ async fn what_a_stranger_says_of_itself_cannot_act_on_a_terminal() {
     }
     let Ok(Answer::Devices { waiting, .. }) = world.ask(Request::Devices).await else { panic!() };
     assert!(waiting.is_empty(), "{waiting:?}");
-    // What was stored by an older gateway is written out.
+    // Names stored by an older gateway are printed.
     let record = DeviceRecord {
         key: [7; 32],
         name: "Good\u{1b}[2J\nfake line".to_owned(),
@@ -330,7 +330,7 @@ async fn no_two_devices_have_one_name() {
     };
     let error = world.ask(request).await.unwrap_err();
     assert!(error.contains("another device is called"), "{error}");
-    // One that was revoked keeps no name from others, and is not meant by it.
+    // A revoked device does not reserve its name, and is not found by it.
     world.ask(Request::Revoke { device: "Anna's glasses".to_owned() }).await.unwrap();
     world.ask(rename(&list[1].device, "Anna's glasses")).await.unwrap();
     world.ask(rename("Anna's glasses", "Anna's")).await.unwrap();
@@ -351,7 +351,7 @@ async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
     };
     let world = World::start().await;
     let users_max = world.gateway().services().settings.limits.users_max;
-    // As an older gateway has left them: more than it serves, and each with a device.
+    // As left by an older gateway: more users than it serves, each with a device.
     for number in 0..users_max + 2 {
         let write = Write::PutDevice { id: format!("{number:032x}"), device: record(number) };
         world.gateway().services().store.write(write).await.unwrap();
@@ -362,13 +362,13 @@ async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
     let pair = || Request::PairCode { code: code.clone(), user: "one-more".to_owned(), name: String::new() };
     let error = world.ask(pair()).await.unwrap_err();
     assert!(error.contains("serves 64 users") && error.contains("lorgnette users erase"), "{error}");
-    // The code is still good, and there is a way out, by either command.
+    // The code is still valid, and there are two commands that free a place.
     let request = Request::Memory { wish: Wish::EraseUser { user: user(0), devices: true } };
     world.ask(request).await.unwrap();
     world.ask(pair()).await.expect("there is room");
     glasses.welcomed().await.unwrap();
     glasses.goodbye().await;
-    // Two are left without a place: one who is refused is told why, and has it when another one goes.
+    // Two have no place: a refused device gets the reason, and a place when another user leaves.
     let left_out = user(users_max + 1);
     let mailbox = || world.gateway().services().users.mailbox(&left_out);
     assert!(matches!(mailbox(), Err(users::Error::Crowded(64))));

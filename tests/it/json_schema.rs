@@ -1,8 +1,8 @@
-//! The official JSON Schema test suite (draft 2020-12) through the validation that every tool call passes.
+//! The official JSON Schema test suite (draft 2020-12) on the validation that every tool call passes.
 //!
-//! The suite comes from the source distribution of the PyPI package `jsonschema`, which carries it whole. Each of its
-//! schemas becomes the schema of a tool's argument, and each of its instances an argument: registered and checked as
-//! tools are. What is expected to fail is listed with its reason, and a surprise in either direction fails the test.
+//! The suite is part of the source distribution of the PyPI package `jsonschema`. Each of its schemas becomes the
+//! schema of a tool's argument, and each of its instances an argument, registered and checked as those of tools.
+//! Expected differences are listed with their reasons; any other difference, in either direction, fails the test.
 
 use std::{collections::BTreeMap, path::PathBuf, process::Command};
 
@@ -11,16 +11,16 @@ use tools::schema::Schema;
 
 use crate::cache::{Cache, run};
 
-/// The package and the version whose suite is meant.
+/// The package and its version.
 const PACKAGE: &str = "jsonschema";
 const VERSION: &str = "4.26.0";
 
 /// The suite's own server for schemas that refer to other machines.
 const REMOTE: &str = "http://localhost:1234/";
-/// Why those are refused.
+/// Why these are refused.
 const OFFLINE: &str = "refers to another machine: a tool's schema stands for itself, and is refused when registered";
 
-/// Where something is expected to differ: file, beginning of the group's description, reason.
+/// Expected differences: file, beginning of the group's description, reason.
 const EXPECTED: [(&str, &str, &str); 6] = [
     ("refRemote.json", "", OFFLINE),
     ("dynamicRef.json", "strict-tree schema", OFFLINE),
@@ -34,7 +34,7 @@ const EXPECTED: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// The folder of the suite, downloaded where it is missing.
+/// The folder of the suite, downloaded if it is missing.
 fn suite() -> PathBuf {
     let cache = Cache::lock("json-schema-suite");
     let pinned = format!("{PACKAGE}=={VERSION}");
@@ -50,7 +50,7 @@ fn suite() -> PathBuf {
     tests
 }
 
-/// The schema as that of one argument. References within it stay its own, since it is a resource of its own.
+/// The schema as that of one argument. References within it still resolve, since it is a resource of its own.
 fn as_argument(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(object) = schema.as_object_mut()
@@ -61,7 +61,7 @@ fn as_argument(schema: &Value) -> Value {
     json!({"type": "object", "properties": {"value": schema}, "required": ["value"]})
 }
 
-/// What a case came to, where that is not what the suite says.
+/// The result of a case if it differs from the suite.
 fn differs(schema: &Result<Schema, String>, data: &Value, valid: bool) -> Option<String> {
     match schema {
         Err(error) => Some(format!("the schema is refused: {error}")),
@@ -102,7 +102,7 @@ fn the_official_suite_passes_through_our_validation() {
                 let known = expected.iter_mut().find(|((of, group), _)| *of == file && description.starts_with(group));
                 let remote = EXPECTED.iter().any(|(of, _, reason)| *of == file && *reason == OFFLINE);
                 match known {
-                    // Refused, and never accepted without having seen what it refers to.
+                    // Rejected, and never accepted without its reference.
                     Some((_, count)) if !remote || how.contains(REMOTE) => *count += 1,
                     Some(_) => surprises.push(format!("{file}: {description}: {}: {how}", case["description"])),
                     None => surprises.push(format!("{file}: {description}: {}: {how}", case["description"])),

@@ -1,8 +1,7 @@
-//! MCP in both directions: judged by the official suite, used by foreign clients, with foreign and
-//! with faulty servers behind it.
+//! MCP in both directions: checked by the official suite, used by foreign clients, and with foreign and faulty servers.
 
+mod access;
 mod client_judge;
-mod doors;
 mod faults;
 pub mod fixture;
 mod operator;
@@ -24,8 +23,7 @@ pub async fn up(world: &World, server: &str) {
     state(world, server, |state| matches!(state, State::Up(_))).await;
 }
 
-/// Waits until a downstream server is in such a state; the registry's changes and its own clock tell
-/// when to look again.
+/// Waits until a downstream server is in this state; checked again at changes of the registry and after a time.
 async fn state(world: &World, server: &str, wanted: impl Fn(&State) -> bool) {
     let looked = async {
         loop {
@@ -40,7 +38,7 @@ async fn state(world: &World, server: &str, wanted: impl Fn(&State) -> bool) {
     assert!(seen.is_ok(), "{server}: {:?}", world.gateway().admin().mcp.servers());
 }
 
-/// Calls a tool as the wearer's assistant does, or for a client.
+/// Calls a tool as the wearer's assistant does, or as a client.
 async fn call(world: &World, name: &str, caller: Option<Arc<dyn Caller>>) -> ToolResult {
     cancellable(world, name, Value::Object(Default::default()), caller, CancellationToken::new()).await
 }

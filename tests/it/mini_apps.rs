@@ -1,4 +1,4 @@
-//! A mini-app on the Rust kit behind a real gateway, as its author meets it: installed, tried, debugged, removed.
+//! A mini-app on the Rust kit with a real gateway, from its author's view: installed, tried, debugged, removed.
 
 #[path = "../../tools/kit/examples/reminders/main.rs"]
 #[allow(dead_code)]
@@ -19,7 +19,7 @@ async fn serve(key: &str) -> (SocketAddr, JoinHandle<()>) {
     (bound.address(), tokio::spawn(bound.serve()))
 }
 
-/// Waits until the glasses show this; answers where to look on from.
+/// Waits until the glasses show this; returns the position to continue from.
 async fn shown(glasses: &Glasses, from: u64, words: &str) -> u64 {
     let shows = |seen: &Seen| matches!(seen, Seen::Display { text, .. } if text.contains(words));
     let found = tokio::time::timeout(WAIT, glasses.log().find(from, |event| shows(&event.seen))).await;
@@ -50,7 +50,7 @@ async fn an_app_from_its_manifest_to_its_removal() {
     let operator = Operator::of(&data);
     assert!(operator.does(&["list"]).await.contains("no apps"));
 
-    // The key is told once; the app is started with it, and gives its manifest itself.
+    // The key is printed once; the app is started with it, and serves its own manifest.
     let file = folder.path().join("app_config.json");
     std::fs::write(&file, reminders::app().manifest("http://127.0.0.1:9").to_string()).unwrap();
     let told = operator.does(&["add", &file.display().to_string()]).await;
@@ -64,18 +64,18 @@ async fn an_app_from_its_manifest_to_its_removal() {
     assert!(list.contains("com.example.reminders.show") && list.contains("  standard  "), "{list}");
     assert!(!list.contains("fault(s)") && !list.contains("runs for"), "{list}");
 
-    // What a sentence would do is told without doing it.
+    // A trial run only prints what a sentence would do.
     let sentence = "keep in mind the dentist at noon";
     let told = operator.does(&["try", sentence]).await;
     assert_eq!(told.trim(), r#"com.example.reminders.keep {"text":"the dentist at noon"}"#);
     let told = operator.does(&["try", "paint the town"]).await;
     assert!(told.starts_with("no tool"), "{told}");
     assert!(told.contains("\"keep in mind [that|to] {text}\" would call com.example.reminders.keep"), "{told}");
-    // What is most like the sentence comes first.
+    // The most similar sentence comes first.
     let told = operator.does(&["try", "what do you keep"]).await;
     let first = told.lines().nth(1).unwrap_or_default();
     assert!(first.contains("would call com.example.reminders.show"), "{told}");
-    // What is switched off is not called, and said to be off.
+    // A tool that is switched off is not called, and reported as off.
     let config = operator.0.as_str();
     succeeds(&["tools", "deny", "com.example.reminders.show", "--config", config]).await;
     let told = operator.does(&["try", "what should I keep in mind"]).await;
@@ -83,7 +83,7 @@ async fn an_app_from_its_manifest_to_its_removal() {
     assert!(!told.contains("would call com.example.reminders.show"), "{told}");
     succeeds(&["tools", "allow", "com.example.reminders.show", "--config", config]).await;
 
-    // Done, it is drawn and kept.
+    // In a real run its result is shown and stored.
     let glasses = world::connect(&data, gateway.options()).await;
     let told = operator.does(&["try", sentence, "--run"]).await;
     assert!(told.contains("said: I'll keep in mind the dentist at noon."), "{told}");
@@ -102,14 +102,14 @@ async fn an_app_from_its_manifest_to_its_removal() {
     assert!(told.contains("said: the dentist at noon, milk"), "{told}");
     glasses.goodbye().await;
 
-    // A gateway that was killed has the app and what it kept.
+    // A gateway that was killed and restarted has the app and its data.
     gateway.kill().await;
     let gateway = Process::start(&data, "", &[]).await;
     let glasses = world::connect(&data, gateway.options()).await;
     let told = operator.does(&["try", "what should I keep in mind", "--run"]).await;
     assert!(told.contains("said: the dentist at noon, milk"), "{told}");
 
-    // A server that is gone is told of, with the request that was in vain.
+    // A server that is gone is reported, with the failed request.
     server.abort();
     drop(server.await);
     operator.does(&["stop", "com.example.reminders"]).await;
@@ -150,7 +150,7 @@ async fn a_wrong_manifest_is_told_key_by_key() {
     let told = operator.does(&given).await;
     assert!(told.contains("com.example.todo.add") && !told.contains("secret"), "{told}");
     assert!(told.contains("warning: nothing answers at http://127.0.0.1:9 ("), "{told}");
-    // Without a manifest the address, the package and the name are enough.
+    // Without a manifest the address, the package and the name suffice.
     let (address, _server) = serve("key").await;
     let (url, own) = (format!("http://{address}"), "com.example.reminders");
     let given = ["add", "--url", &url, "--package", own, "--name", "Plain", "--permission", "MICROPHONE"];
@@ -158,11 +158,11 @@ async fn a_wrong_manifest_is_told_key_by_key() {
     assert!(told.contains("installed Plain (com.example.reminders)") && !told.contains("warning"), "{told}");
     let error = operator.fails(&["add", "--url", &url]).await;
     assert!(error.contains("give --package") && error.contains("give --name"), "{error}");
-    // The server says under which name it will come.
+    // The server names the package under which it will connect.
     let given = ["add", "--url", &url, "--package", "com.example.other", "--name", "Other"];
     let told = operator.does(&given).await;
     assert!(told.contains("warning: ") && told.contains("says that it is `com.example.reminders`"), "{told}");
-    // The address of a server that has its manifest there is enough.
+    // The address of a server that serves its manifest suffices.
     let told = operator.does(&["add", &url]).await;
     assert!(told.contains("installed Reminders") && told.contains("com.example.reminders.keep"), "{told}");
     for words in [["add", "http://127.0.0.1:9/webhook"].as_slice(), &["add", "--url", "http://127.0.0.1:9/webhook/"]] {

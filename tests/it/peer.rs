@@ -1,4 +1,4 @@
-//! A handwritten device: its own frames over a real transport, valid or not.
+//! A scripted device: raw frames over a real transport, valid or not.
 
 use bytes::Bytes;
 use device_protocol::{
@@ -13,12 +13,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::world::{WAIT, World};
 
-/// What the gateway said.
+/// A message of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// The handshake was refused: name of the code, words.
+    /// The handshake was refused: code and reason.
     Reject(String, String),
-    /// The session was ended: name of the reason, words.
+    /// The session was ended: code and reason.
     Goodbye(String, String),
     /// Another message, by its name.
     Other(&'static str),
@@ -26,16 +26,16 @@ pub enum Said {
     Closed,
 }
 
-/// A device by hand.
+/// A scripted device.
 pub struct Peer {
-    /// What it says that it can do.
+    /// Its declared capabilities.
     pub capabilities: up::Capabilities,
-    /// What it says that ties the handshake to TLS.
+    /// Its declared channel binding.
     pub binding: ChannelBinding,
     pub link: Link,
     pub identity: Identity,
     pub nonce: [u8; 32],
-    /// What it says of its model.
+    /// Its declared model.
     pub model: String,
     pub control: u32,
 }
@@ -50,7 +50,7 @@ pub fn frame(sequence: u32, message: Up<'_>) -> Vec<u8> {
 }
 
 impl Peer {
-    /// Connects; nothing is said yet.
+    /// Connects without sending anything.
     pub async fn connect(world: &World, scheme: &str, name: &str) -> Self {
         Self::connect_to(&world.address(scheme), &world.folder().join(name)).await
     }
@@ -64,12 +64,12 @@ impl Peer {
         Self { capabilities, binding, link, identity, nonce, model: "By hand".to_owned(), control: 0 }
     }
 
-    /// A device in a session; simulated glasses with the same name were paired first.
+    /// A device in a session, paired before by simulated glasses with the same name.
     pub async fn welcomed(world: &World, scheme: &str, name: &str) -> Self {
         Self::welcomed_with(world, scheme, name, capabilities()).await
     }
 
-    /// Likewise, one that can do just this.
+    /// As [`Self::welcomed`], with these capabilities.
     pub async fn welcomed_with(world: &World, scheme: &str, name: &str, capabilities: up::Capabilities) -> Self {
         world.glasses(scheme, name).await.goodbye().await;
         let mut peer = Self::connect(world, scheme, name).await;
@@ -78,14 +78,14 @@ impl Peer {
         peer
     }
 
-    /// An honest handshake up to the welcome.
+    /// A valid handshake up to the welcome.
     pub async fn shake(&mut self) {
         let handshake = self.hello().await;
         self.prove(&handshake).await;
         assert_eq!(self.next().await, Said::Other("welcome"));
     }
 
-    /// Sends a hello; what both sides know after the challenge.
+    /// Sends a hello; returns the state after the challenge.
     pub async fn hello(&mut self) -> Handshake {
         let nonce_commitment = self.say_hello().await;
         let bytes = self.receive().await.expect("a challenge");
@@ -101,7 +101,7 @@ impl Peer {
         }
     }
 
-    /// Sends a hello and no more; its commitment.
+    /// Sends only a hello; returns its commitment.
     pub async fn say_hello(&mut self) -> [u8; 32] {
         let nonce_commitment = Sha256::digest(self.nonce).into();
         let hello = up::Hello {
@@ -133,7 +133,7 @@ impl Peer {
 
     /// Sends these bytes as one envelope.
     pub async fn raw(&self, bytes: impl Into<Bytes>) {
-        // A gateway that has closed already is what some tests wait for.
+        // Some tests expect that the gateway has closed already.
         drop(self.link.up.send(bytes.into()).await);
     }
 
@@ -143,7 +143,7 @@ impl Peer {
         self.raw(frame(self.control, message)).await;
     }
 
-    /// The next frame; nothing where the link ended.
+    /// The next frame; `None` if the link has ended.
     pub async fn receive(&mut self) -> Option<Bytes> {
         let inbound = tokio::time::timeout(WAIT, self.link.down.recv());
         match inbound.await.expect("something in time") {
@@ -152,7 +152,7 @@ impl Peer {
         }
     }
 
-    /// The code that the gateway closes with; everything that it says before is passed over.
+    /// The gateway's close code; other messages are skipped.
     pub async fn closed(&mut self) -> u16 {
         loop {
             let inbound = tokio::time::timeout(WAIT, self.link.down.recv());
@@ -164,7 +164,7 @@ impl Peer {
         }
     }
 
-    /// What the gateway says next.
+    /// The next message of the gateway.
     pub async fn next(&mut self) -> Said {
         match self.receive().await {
             Some(bytes) => named(&bytes),
@@ -172,7 +172,7 @@ impl Peer {
         }
     }
 
-    /// How the gateway ended it: everything else is passed over.
+    /// How the gateway ended the session; other messages are skipped.
     pub async fn end(&mut self) -> Said {
         loop {
             match self.next().await {
@@ -183,7 +183,7 @@ impl Peer {
     }
 }
 
-/// A microphone, a speaker, a small display.
+/// A microphone, a speaker and a small display.
 pub fn capabilities() -> up::Capabilities {
     up::Capabilities {
         codecs_up: Codecs::PCM16,

@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::world::{WAIT, basics};
 
-/// Where the binary is: beside the folder of the test executables.
+/// Path of the binary: next to the folder of the test executables.
 pub fn binary() -> PathBuf {
     let tests = std::env::current_exe().expect("the test's own path");
     let folder = tests.parent().and_then(Path::parent).expect("target/PROFILE/deps");
@@ -53,14 +53,14 @@ pub async fn succeeds(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Writes the configuration of a gateway that has its data in `data`; the file.
+/// Writes the configuration of a gateway with its data in `data`; returns the file.
 pub fn configure(data: &Path, settings: &str) -> PathBuf {
     let file = data.with_extension("toml");
     std::fs::write(&file, basics(data) + settings).expect("the configuration");
     file
 }
 
-/// A gateway that serves.
+/// A running gateway.
 pub struct Process {
     child: Child,
     data: PathBuf,
@@ -118,7 +118,7 @@ impl Process {
         }
     }
 
-    /// The same at a port that is known before.
+    /// The same on a port that was chosen before.
     pub async fn start_at(data: &Path, port: u16) -> Self {
         let file = configure(data, "");
         let text = std::fs::read_to_string(&file).expect("the configuration");
@@ -127,7 +127,7 @@ impl Process {
         Self::run(data, &file, &[]).await
     }
 
-    /// Options of glasses that live beside the data.
+    /// Options of glasses whose state is next to the data.
     pub fn options(&self) -> Options {
         let target = format!("wss://{}/glasses", self.web).parse().expect("an address");
         let mut options = Options::new(target, &self.data.with_extension("glasses"));
@@ -136,13 +136,13 @@ impl Process {
         options
     }
 
-    /// Kills it as `kill -9` does; its log.
+    /// Kills it as `kill -9` does; returns its log.
     pub async fn kill(mut self) -> Vec<String> {
         self.child.kill().await.expect("killed");
         self.log.await.expect("its log")
     }
 
-    /// Asks it to stop as a service manager does; its status and its log.
+    /// Stops it as a service manager does; returns its status and its log.
     pub async fn terminate(mut self) -> (ExitStatus, Vec<String>) {
         let id = self.child.id().expect("it runs").to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status().await;

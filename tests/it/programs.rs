@@ -1,4 +1,4 @@
-//! Python and Node with packages of both registries, installed where a later run finds them.
+//! Python and Node with packages of both registries, installed for reuse by later runs.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,23 +9,23 @@ use crate::cache::{Cache, run};
 
 const TESTS: &str = env!("CARGO_MANIFEST_DIR");
 
-/// What is installed in one folder.
+/// The programs and packages in one folder.
 pub struct Programs {
     folder: PathBuf,
 }
 
 impl Programs {
-    /// The judges and peers that speak MCP.
+    /// The test suites and peers for MCP.
     pub fn mcp() -> Self {
         Self::installed("mcp", "python/mcp_requirements.txt", "node/package.json")
     }
 
-    /// The mock of model providers, and their SDKs' types.
+    /// The mock of model providers, and the types of their SDKs.
     pub fn providers() -> Self {
         Self::installed("providers", "python/providers_requirements.txt", "node/providers/package.json")
     }
 
-    /// Node in a version that everything here runs on.
+    /// A version of Node that supports all packages.
     pub fn node(&self) -> PathBuf {
         self.folder.join("python/bin/lorgnette-node")
     }
@@ -45,7 +45,7 @@ impl Programs {
         self.folder.join("node_modules").join(path)
     }
 
-    /// Installs what is missing, under `.cache` at the top of the repository. What cannot be had is a failure.
+    /// Installs what is missing, under `.cache` at the top of the repository; panics if that fails.
     fn installed(name: &str, requirements: &str, package: &str) -> Self {
         let cache = Cache::lock(name);
         let programs = Self { folder: cache.folder().to_owned() };

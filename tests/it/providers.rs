@@ -1,5 +1,5 @@
-//! The four model providers, judged by others: a foreign mock that speaks like all of them, and the types of their
-//! official SDKs.
+//! The four model providers against independent implementations: a mock of all of them, and the types of their official
+//! SDKs.
 
 mod aimock;
 mod lifecycle;
@@ -43,7 +43,7 @@ fn tool(name: &str) -> Arc<ToolSpec> {
 }
 
 fn request(messages: Vec<Message>) -> Request {
-    // The same for every provider, and not its own name.
+    // The same for every provider, and different from the tool's own name.
     let tools: Tools = [tool("timer/set")].into();
     Request { system: "Be brief.".into(), messages, tools, max_tokens: Some(500), ..Request::default() }
 }

@@ -1,5 +1,5 @@
-//! The tool router by sentence embeddings, with the real model: the model against its reference, the choice on the
-//! table of utterances, hostile texts, and a gateway that offers what was meant.
+//! The tool router by sentence embeddings, with the real model: the model against its reference, the selection on the
+//! table of utterances, hostile texts, and a gateway that offers the intended tools.
 
 #[path = "../../tools/tests/router/table.rs"]
 #[allow(dead_code)]
@@ -49,7 +49,7 @@ fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data/router")
 }
 
-/// What `onnxruntime` and the tokenizer of Hugging Face make of a text, cut to 64 tokens.
+/// The output of `onnxruntime` and the tokenizer of Hugging Face for a text, cut to 64 tokens.
 #[derive(Deserialize)]
 struct Reference {
     text: String,
@@ -84,7 +84,7 @@ fn a_paraphrase_is_nearer_than_something_else() {
 #[test]
 fn hostile_texts_have_points_too() {
     let long = "rain ".repeat(2_000);
-    // Only the beginning counts, so that a dictation takes no longer than 64 tokens do.
+    // Only the beginning counts, so that a long dictation takes no longer than 64 tokens.
     assert!(cosine(&point(&long), &point(&long[..1_000])) > 0.999);
     let one_word = "x".repeat(10_000);
     let marks = "\u{0301}".repeat(10_000);
@@ -118,7 +118,7 @@ fn a_model_that_is_not_there_or_lies_is_refused() {
     }
 }
 
-/// Floors a little below what is measured (docs/measurements.md), as for words alone.
+/// Lower limits slightly below the measured values (docs/measurements.md), as for words alone.
 #[test]
 fn words_and_meaning_find_more_tools_than_words() {
     let table = Table::load();
@@ -162,7 +162,7 @@ async fn a_gateway_offers_what_was_meant() {
     registry.register(Source::App("house".into()), Scope::Global, specs, Arc::new(Nothing)).unwrap();
     let all = registry.snapshot("wearer", "").specs.len();
     let mut glasses = world.glasses("wss", "glasses").await;
-    // No word of this is one of a tool's: until all are learnt, all are offered.
+    // No tool contains these words: until all embeddings are computed, all tools are offered.
     let offered = async {
         for count in 1.. {
             provider.then("one", Answer::Says("I see.", 5, 5));

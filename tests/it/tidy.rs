@@ -1,7 +1,7 @@
 //! Rules of the workspace that the test run enforces (ARCHITECTURE.md states them).
 //!
-//! Each rule is a function from what it judges to a list of complaints, and each has a test on a
-//! bad sample, so that it is known to be able to fail.
+//! Each rule is a function that returns a list of complaints, and has a test with a bad sample, which shows that it can
+//! fail.
 
 mod cycles;
 mod layers;

@@ -1,4 +1,4 @@
-//! Tools of a running gateway, as its operator sees them: listed, called, switched off, recorded.
+//! Tools of a running gateway from its operator's view: listed, called, switched off, recorded.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ async fn an_operator_calls_tools_and_the_books_are_kept() {
     assert_eq!(off, ["note.add", "note.clear", "note.delete", "note.list", "note.search"]);
     world.ask(switch("note.*", true)).await.expect("switched on");
 
-    // There is an end to it, however slow the machine is.
+    // The limit is reached however slow the machine is.
     let mut added = 1;
     let held = loop {
         match outcome(&world, call("note.add", json!({"text": "again"}))).await {
@@ -79,7 +79,7 @@ async fn an_operator_calls_tools_and_the_books_are_kept() {
     let usage = Request::Usage { user: None, since_wall_ms: i64::MIN };
     let Answer::Usage { users } = world.ask(usage).await.expect("usage") else { panic!("no usage") };
     let [usage] = users[USER].as_slice() else { panic!("{users:?}") };
-    // Beside the notes a wrong argument, a tool switched off, and one call too many.
+    // In addition to the notes: a wrong argument, a tool that is switched off, and one call too many.
     assert_eq!((usage.tool.as_str(), usage.calls, usage.failed), ("note.add", added as u64 + 3, 3));
 }
 
@@ -115,7 +115,7 @@ async fn the_command_line_lists_calls_switches_and_sums_up() {
     let error = fails(&wrong.iter().map(String::as_str).collect::<Vec<_>>()).await;
     assert!(error.contains("JSON object"), "{error}");
 
-    // What was switched off and what was recorded outlives the process.
+    // Switches and records survive the process.
     assert!(gateway.terminate().await.0.success());
     let gateway = Process::start(&data, "", &[]).await;
     assert!(fails(&denied).await.contains("PERMISSION_DENIED"));
@@ -127,7 +127,7 @@ async fn the_command_line_lists_calls_switches_and_sums_up() {
     assert!(gateway.terminate().await.0.success());
 }
 
-/// A server that answers with what it was sent in its headers.
+/// A server that returns the headers that it received.
 struct Indiscreet(Secret);
 
 #[async_trait]
@@ -184,7 +184,7 @@ async fn a_planted_secret_is_in_no_answer_no_store_and_no_prompt() {
             assert!(!text.contains("planted"), "{text}");
         }
     }
-    // Everything that is on disk, as bytes.
+    // All files on disk, as bytes.
     let mut looked_at = 0;
     for entry in std::fs::read_dir(world.data().join("store")).expect("the store") {
         let bytes = std::fs::read(entry.expect("a file").path()).expect("its bytes");

@@ -15,11 +15,11 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
-/// What Chromium's fake microphone takes without resampling.
+/// Sample rate that Chromium's fake microphone plays without resampling.
 const MICROPHONE_HZ: u32 = 48_000;
-/// The page needs that long to be ready; it says nothing while it is not.
+/// Seconds until the page is ready; the microphone is silent meanwhile.
 const BEFORE_S: usize = 6;
-/// Room for the answer, and for its playing.
+/// Seconds for the answer and its playback.
 const AFTER_S: usize = 20;
 const KEY_DIGITS: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
 
@@ -44,7 +44,7 @@ async fn house(more: &str) -> House {
     House { port: running.web.port(), running, _data: data }
 }
 
-/// Sends one request as it is; answers status line, headers and body.
+/// Sends one raw request; returns status line, headers and body.
 async fn exchange(port: u16, request: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -70,7 +70,7 @@ async fn pair(port: u16, host: &str, headers: &str, body: &str) -> String {
     exchange(port, &request).await
 }
 
-/// `text` in our own voice, with silence around it, as a WAV for the fake microphone.
+/// `text` in the project's own voice, with silence around it, as a WAV for the fake microphone.
 fn record(text: &str, path: &Path) {
     let models = audio::models::default_dir();
     let voice = Voice::load(&models.join("hibari")).unwrap();
@@ -81,9 +81,9 @@ fn record(text: &str, path: &Path) {
     audio::wav::write(path, &pcm, MICROPHONE_HZ).unwrap();
 }
 
-/// The words in the lens.
+/// The text on the drawn display.
 const LENS: &str = "[...document.querySelectorAll('#rows text')].map((row) => row.textContent).join(' ').trim()";
-/// What the glasses said last.
+/// The last answer.
 const ANSWER: &str = "([...document.querySelectorAll('#transcript .assistant .bubble')].at(-1)?.textContent ?? '')";
 
 async fn open(browser: &mut Browser, house: &House) {
@@ -99,7 +99,7 @@ async fn a_newcomer_talks_to_the_page() {
     let house = house("").await;
     let mut browser = Browser::start(Some(&wav)).await;
 
-    // At first sight: what it is, what to say, that sound stays here; and nothing that cannot be pressed.
+    // First view: what the page is, what to say, that audio stays on this machine; and only buttons that work.
     browser.look(1100, 860, "light").await;
     browser.open(&house.page()).await;
     browser.until("document.querySelector('#wake').textContent === 'Hey Mentra, '").await;
@@ -115,7 +115,7 @@ async fn a_newcomer_talks_to_the_page() {
     browser.look(1100, 860, "dark").await;
     browser.shot("1-first-dark").await;
 
-    // Spoken: heard, understood, done, shown, said, written down on both sides.
+    // Spoken: recognised, executed, shown, answered by voice, and written down on both sides.
     browser.click("#talk").await;
     browser.until("document.querySelector('#status').dataset.state === 'open'").await;
     browser.until("!document.querySelector('#caption').hidden || glasses.dataset.listening === 'listening'").await;
@@ -130,7 +130,7 @@ async fn a_newcomer_talks_to_the_page() {
     let asked = browser.value("document.querySelector('#transcript .wearer .bubble').textContent").await;
     assert!(asked.as_str().unwrap().to_lowercase().contains("timer"), "{asked}");
 
-    // The countdown counts, with nothing more from the gateway, and goes on when the answer has left the lens.
+    // The countdown runs without further messages of the gateway, and continues when the answer is no longer shown.
     let mut seen: Vec<String> = Vec::new();
     for _ in 0..3 {
         let lens = browser.value(LENS).await;
@@ -139,13 +139,13 @@ async fn a_newcomer_talks_to_the_page() {
     }
     assert!(seen.windows(2).all(|two| two[1] < two[0]), "{seen:?}");
 
-    // One number for people, the others on demand, in the order in which things happened.
+    // One number for users, the others on demand, in the order of the events.
     let waits = waits(&mut browser).await;
     assert!(waits.contains_key("understood") && waits.contains_key("first sound played"), "{waits:?}");
     let about = browser.value("document.querySelector('#transcript .assistant summary').textContent").await;
     assert!(about.as_str().unwrap().contains("answered in "), "{about}");
 
-    // Typed: a device tool acts on the drawn display; what was typed comes back with the arrow.
+    // Typed: a device tool acts on the drawn display; the arrow key brings the typed text back.
     let before: f64 = opacity(&mut browser).await;
     browser.value("document.querySelector('#words').focus()").await;
     browser.type_keys("set the display brightness to thirty percent").await;
@@ -165,7 +165,8 @@ async fn a_newcomer_talks_to_the_page() {
     browser.value("document.querySelector('#look').click()").await;
     browser.shot("5-dashboard").await;
 
-    // Loaded anew, the conversation is there, and the browser is known: the key stayed, and no window is opened again.
+    // After a reload the conversation is there, and the browser is known: the key was kept, and no pairing is opened
+    // again.
     let devices = || house.running.services().store.disk().devices().unwrap().len();
     assert_eq!(devices(), 1);
     let texts = "[...document.querySelectorAll('#transcript .bubble')].map((bubble) => bubble.textContent).join('|')";
@@ -173,7 +174,7 @@ async fn a_newcomer_talks_to_the_page() {
     let said = browser.value(texts).await;
     open(&mut browser, &house).await;
     assert_eq!((browser.value(texts).await, devices()), (said, 1));
-    // Another tab knows nothing of it.
+    // Another tab does not have it.
     let kept = browser.value("Object.keys(localStorage).join()").await;
     assert!(!kept.as_str().unwrap().contains("conversation"), "{kept}");
     browser.click("#clear").await;
@@ -183,7 +184,7 @@ async fn a_newcomer_talks_to_the_page() {
     house.running.stop().await;
 }
 
-/// The waits of the first answer, in milliseconds; they are told in their order.
+/// The delays of the first answer, in milliseconds, in their order.
 async fn waits(browser: &mut Browser) -> std::collections::BTreeMap<String, u64> {
     let lines = "[...document.querySelector('#transcript .assistant').querySelectorAll('.meta li')].map((lap) => lap.textContent)";
     let lines = browser.value(lines).await;
@@ -200,7 +201,8 @@ async fn waits(browser: &mut Browser) -> std::collections::BTreeMap<String, u64>
     laps.into_iter().collect()
 }
 
-/// Held, the space bar is the talk button: no wake word, and letting go ends the request. In the field it is a space.
+/// The space bar, while held, is the talk button: no wake word, and its release ends the request. In the text field it
+/// is a space.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_space_bar_talks_mute_mutes_and_escape_stops() {
     let sound = tempfile::tempdir().unwrap();
@@ -223,7 +225,7 @@ async fn the_space_bar_talks_mute_mutes_and_escape_stops() {
     browser.until(&format!("/391/.test({ANSWER})")).await;
     browser.until("glasses.dataset.playState === 'finished'").await;
 
-    // Muted: the label says what the button does now, and the meter stands.
+    // Muted: the button shows its new action, and the level meter stops.
     browser.click("#mute").await;
     let mute = browser.value("[mute.textContent, mute.getAttribute('aria-pressed')].join()").await;
     assert_eq!(mute, "Unmute,true");
@@ -234,7 +236,7 @@ async fn the_space_bar_talks_mute_mutes_and_escape_stops() {
     browser.click("#mute").await;
     browser.until("glasses.dataset.listening !== 'muted' && !talk.disabled && mute.textContent === 'Mute'").await;
 
-    // A long answer, stopped in its middle: what was not heard is told apart.
+    // A long answer, stopped in its middle: the part that was not played is marked.
     type_in(&mut browser, "what can I say").await;
     browser.until("glasses.dataset.playState === 'playing'").await;
     browser.key("down", "Escape").await;
@@ -244,7 +246,7 @@ async fn the_space_bar_talks_mute_mutes_and_escape_stops() {
     house.running.stop().await;
 }
 
-/// Who types or clicks when a question comes is in the middle of something else.
+/// A question must not be answered by a key or a click that was meant for something else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_takes_no_focus_and_nothing_of_its_first_half_second_answers_it() {
     let house = house("").await;
@@ -256,7 +258,7 @@ async fn a_question_takes_no_focus_and_nothing_of_its_first_half_second_answers_
     browser.until(&format!("/milk|note/i.test({ANSWER})")).await;
     browser.until("glasses.dataset.playState === 'finished'").await;
 
-    // A click on Yes that was under way when the question came; and then on with the typing.
+    // A click on Yes that began before the question appeared; then typing continues.
     browser.value("document.querySelector('#words').focus()").await;
     browser
         .value(
@@ -288,7 +290,7 @@ async fn a_question_takes_no_focus_and_nothing_of_its_first_half_second_answers_
     house.running.stop().await;
 }
 
-/// How many notes there are of whoever uses the page.
+/// The number of notes of the page's user.
 fn notes(house: &House) -> usize {
     let disk = house.running.services().store.disk();
     let users = disk.devices().unwrap().into_iter().map(|(_, device)| device.user);
@@ -302,13 +304,13 @@ async fn without_a_microphone_it_is_for_typing_and_says_so() {
     browser.look(1100, 860, "light").await;
     browser.open(&house.page()).await;
     browser.until("document.querySelector('#wake').textContent !== ''").await;
-    // Who types is not asked for a microphone, nor told that there is none.
+    // A user who types is not asked for a microphone, nor told that there is none.
     type_in(&mut browser, "what is two plus two").await;
     browser.until(&format!("/4|four/.test({ANSWER})")).await;
     browser.until("glasses.dataset.playState === 'finished'").await;
     assert_eq!(browser.value("document.querySelector('#problem').hidden").await, true);
     browser.until("document.querySelector('#sign-text').textContent === 'type below'").await;
-    // Who asks for it is told, and typing goes on.
+    // On request the user is told, and typing continues.
     browser.click("#talk").await;
     browser.until("/No microphone/.test(document.querySelector('#problem-text').textContent)").await;
     browser.until("document.querySelector('#status').dataset.state === 'open'").await;
@@ -333,7 +335,7 @@ async fn the_page_says_the_words_that_wake_this_gateway() {
     for (settings, caption, sign) in [
         ("", "Hey Mentra, set a timer", "say “Hey Mentra”"),
         ("wake_phrases = [\"okay lantern\", \"lantern\"]", "Okay Lantern, set a timer", "say “Okay Lantern”"),
-        // Nothing of a phrase is taken for markup, and a long one does not run into the rest of the display.
+        // Phrases are not interpreted as markup, and a long one does not overlap the rest of the display.
         (
             "wake_phrases = [\"<b>listen</b> my most esteemed glasses\"]",
             "<b>listen</b> My Most Esteemed Glasses, set a timer",
@@ -355,7 +357,7 @@ async fn the_page_says_the_words_that_wake_this_gateway() {
     browser.close().await;
 }
 
-/// What the page tells of who answers: where the words go is no secret to the wearer.
+/// The page shows which model answers, and thus where the words are sent.
 #[tokio::test]
 async fn the_page_knows_which_model_answers() {
     let model = |settings: &str| format!("[model]\nkind = \"chat_completions\"\nmodel = \"qwen3\"\n{settings}");
@@ -390,7 +392,7 @@ async fn type_in(browser: &mut Browser, text: &str) {
 }
 
 #[tokio::test]
-async fn the_doors_of_the_page() {
+async fn the_endpoints_of_the_page() {
     let house = house("").await;
     let port = house.port;
     let host = format!("127.0.0.1:{port}");

@@ -1,4 +1,4 @@
-//! The guarantees of PROTOCOL.md, checked by a handwritten device.
+//! The guarantees of PROTOCOL.md, checked by a scripted device.
 
 use device_protocol::{
     ChannelBinding, Codec, Codecs, Decoded, DisplayKind, Down, Frame, ListeningState, PlayState, Up, WarningCode,
@@ -12,7 +12,7 @@ use crate::{
     world::{WAIT, World, answered, text},
 };
 
-/// Frames up to the first that is picked.
+/// Reads frames up to the first one that matches.
 async fn next<T>(peer: &mut Peer, what: &str, mut pick: impl FnMut(&Frame<Down<'_>>) -> Option<T>) -> T {
     let picked = tokio::time::timeout(WAIT, async {
         loop {
@@ -58,7 +58,7 @@ async fn clocks_begin_with_the_connection_and_chunks_are_a_frame_apart() {
         let whole = |frame: &Frame<Down<'_>>| match &frame.message {
             Down::SpeechChunk(chunk) => {
                 planned.push((frame.stamp.time_us, chunk.position_us));
-                // A device that says nothing of what it plays gets a second.
+                // A device that reports no playback gets one second of audio.
                 (chunk.position_us >= 600_000).then_some(())
             }
             _ => None,
@@ -66,7 +66,7 @@ async fn clocks_begin_with_the_connection_and_chunks_are_a_frame_apart() {
         next(&mut peer, "a speech", whole).await;
         planned.sort_by_key(|(_, position_us)| *position_us);
         let (begins_us, _) = planned[0];
-        // They come in a burst, and say when each is to be played.
+        // They come in a burst, each with its playback time.
         let ahead = planned.iter().take_while(|(_, position_us)| *position_us < 300_000);
         for (time_us, position_us) in ahead {
             assert_eq!(time_us - begins_us, *position_us, "{scheme}");
@@ -89,7 +89,7 @@ async fn one_wrong_number_does_not_make_a_session_deaf() {
     let (code, words) = next(&mut peer, "a warning", warned).await;
     assert_eq!(code, WarningCode::SoundDropped);
     assert!(words.contains("1000000"), "{words}");
-    // It goes on, and hears: a tone that is no speech is counted by the ear.
+    // The session continues, and audio is processed: a tone that is no speech is counted.
     for sequence in 4..=20 {
         peer.raw(sound(sequence)).await;
     }
@@ -157,7 +157,7 @@ async fn a_device_may_ask_for_slower_heartbeats_and_smaller_frames() {
         };
         assert_eq!(next(&mut peer, "a welcome", agreed).await, given, "{asked}");
     }
-    // A long answer comes in frames that fit.
+    // A long answer is split into frames that fit.
     let mut peer = Peer::welcomed_with(
         &world,
         "ws",
@@ -214,16 +214,16 @@ async fn the_binding_may_be_the_certificate() {
     for scheme in ["ws", "wss", "quic"] {
         let mut options = world.options(scheme, scheme);
         options.profile.binding = ChannelBinding::Certificate;
-        // It is paired so, and comes back so.
+        // It is paired with this binding, and reconnects with it.
         for _ in 0..2 {
             let glasses = world.connect(options.clone()).await;
             glasses.goodbye().await;
         }
-        // With the other one it is the same device.
+        // With the other binding it is the same device.
         options.profile.binding = ChannelBinding::Exporter;
         world.connect(options).await.goodbye().await;
     }
-    // A binding of a later version is told, not tried.
+    // A binding of a later version is refused with a reason.
     let mut peer = Peer::connect(&world, "wss", "stranger").await;
     peer.binding = ChannelBinding::Other(9);
     peer.say_hello().await;
@@ -237,7 +237,7 @@ async fn a_speech_waits_for_a_device_that_starves() {
     let mut peer = Peer::welcomed(&world, "ws", "peer").await;
     let hold_us = u64::from(limits::SPEECH_HOLD_MS_MAX) * 1_000;
     peer.control(Up::TextInput(up::TextInput { text: "what can you do" })).await;
-    // What came, and what the device says that it has played: no chunk may be further ahead than what it can hold.
+    // Received and acknowledged audio: no chunk may exceed what the device can buffer.
     let (mut have_us, mut played_us) = (0, 0);
     let more = async |peer: &mut Peer, played_us: u64| {
         let chunk = |frame: &Frame<Down<'_>>| match &frame.message {
@@ -250,7 +250,7 @@ async fn a_speech_waits_for_a_device_that_starves() {
         assert!(end_us <= played_us + hold_us, "{end_us} with {played_us} played");
         (speech, end_us, ended)
     };
-    // It plays nothing at first, and says so with each chunk.
+    // It plays nothing at first, and reports that with each chunk.
     while have_us < hold_us {
         let (speech, end_us, ended) = more(&mut peer, 0).await;
         assert!(!ended);
@@ -258,7 +258,7 @@ async fn a_speech_waits_for_a_device_that_starves() {
         let starved = up::Played { speech, clause: 0, played_us: 0, state: PlayState::Starved };
         peer.control(Up::Played(starved)).await;
     }
-    // It goes on, and so does the speech, to its end.
+    // Playback continues, and so does the speech, to its end.
     loop {
         played_us += 20_000;
         let playing = up::Played { speech: 1, clause: 0, played_us, state: PlayState::Playing };
@@ -273,12 +273,12 @@ async fn a_speech_waits_for_a_device_that_starves() {
     assert!(have_us > 2 * hold_us, "the answer is longer than what a device holds: {have_us}");
 }
 
-/// An answer that is whole at once goes out as one drawing, with the time that it stands.
+/// An answer that is complete at once is sent as one drawing, with its duration.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_whole_is_drawn_once() {
     let world = World::start().await;
     let mut glasses = world.glasses("ws", "glasses").await;
-    // The first request may come before its tools are prepared: then its answer is streamed as a model's.
+    // The first request may come before its tools are prepared: then its answer is streamed like a model's.
     text(&mut glasses, "what is two plus two").await;
     answered(&mut glasses).await;
     let from = glasses.mark();

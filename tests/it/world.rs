@@ -1,4 +1,5 @@
-//! The simulated world: a real gateway in this process, and glasses that are paired as an operator pairs them.
+//! The test environment: a real gateway in this process, and simulated glasses that are paired as an operator pairs
+//! them.
 //!
 //! Each gateway loads its own engines (`serve::start` takes no shared ones), about a second in a test build.
 
@@ -13,10 +14,10 @@ use gateway::{
 use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// How long anything may take before a test gives up: generous, since nothing is measured here.
+/// Timeout of every wait in the tests: generous, since nothing is measured here.
 pub const WAIT: Duration = Duration::from_secs(60);
 
-/// Speech keeps a core busy: where tests share a process they take turns.
+/// Speech keeps a core busy: tests in one process take turns.
 static SPEECH: Mutex<()> = Mutex::const_new(());
 
 /// Waits until no other test of this process speaks.
@@ -34,17 +35,17 @@ pub struct World {
 }
 
 impl World {
-    /// A gateway with the settings that are shipped.
+    /// A gateway with the default settings.
     pub async fn start() -> Self {
         Self::with("").await
     }
 
-    /// A gateway with these settings besides.
+    /// A gateway with these settings in addition.
     pub async fn with(settings: &str) -> Self {
         Self::tuned(settings, |_| ()).await
     }
 
-    /// As [`Self::with`], with figures that no settings file has.
+    /// As [`Self::with`], with values that no settings file has.
     pub async fn tuned(settings: &str, tune: impl FnOnce(&mut Config)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = format!("{}{settings}", basics(&folder.path().join("data")));
@@ -64,7 +65,7 @@ impl World {
         self.again_with("").await
     }
 
-    /// Likewise, with these settings besides.
+    /// As [`Self::again`], with these settings in addition.
     pub async fn again_with(self, settings: &str) -> Self {
         let Self { folder, running } = self;
         running.stop().await;
@@ -105,7 +106,7 @@ impl World {
         options
     }
 
-    /// Glasses in a session, paired by their code where they are new.
+    /// Glasses in a session, paired by their code if they are new.
     pub async fn glasses(&self, scheme: &str, name: &str) -> Glasses {
         self.connect(self.options(scheme, name)).await
     }
@@ -127,17 +128,17 @@ impl World {
     }
 }
 
-/// An address of this machine that is not loopback's, where it has one: what comes from there is like from outside.
+/// An address of this machine other than loopback, if there is one: connections to it count as external.
 pub fn outside() -> Option<std::net::IpAddr> {
-    // Nothing is sent: the system only chooses the way. The address is one for documents.
+    // Nothing is sent: the system only chooses the route. The address is one for documentation.
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
     socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback())
 }
 
-/// The lines that every gateway of the tests has; sections may follow.
+/// The settings that every test gateway has; sections may follow.
 pub fn basics(data: &Path) -> String {
-    // Dotted keys, so that sections of the tests' own can follow.
+    // Dotted keys, so that sections of the tests can follow.
     format!(
         "data_dir = {:?}\nlisten.web = \"127.0.0.1:0\"\nlisten.quic = \"127.0.0.1:0\"\n",
         data.display().to_string()
@@ -149,14 +150,14 @@ async fn run(settings: &str) -> Running {
     serve::start(config).await.expect("the gateway starts")
 }
 
-/// Asks the gateway of this data folder.
+/// Sends a request to the gateway of this data folder.
 pub async fn ask(data: &Path, request: Request) -> Result<Answer, String> {
     let data = data.to_path_buf();
     let asked = tokio::task::spawn_blocking(move || client::ask(&data, &request));
     asked.await.expect("the client").map_err(|error| format!("{error:#}"))
 }
 
-/// Connects glasses and types their code at the gateway of this data folder, where they show one.
+/// Connects glasses and enters their code at the gateway of this data folder if they show one.
 pub async fn connect(data: &Path, options: Options) -> Glasses {
     let mut glasses = Glasses::start(options).expect("an identity");
     let log = glasses.log().clone();
@@ -188,7 +189,7 @@ pub fn pairing_code(event: &Event) -> Option<String> {
     }
 }
 
-/// Waits for the next event that fits; shows everything that was seen where there is none.
+/// Waits for the next matching event; on failure shows everything that was seen.
 pub async fn until(glasses: &mut Glasses, what: &str, wanted: impl FnMut(&Event) -> bool) -> Seen {
     match glasses.wait_for(WAIT, wanted).await {
         Ok(event) => event.seen,
@@ -196,7 +197,7 @@ pub async fn until(glasses: &mut Glasses, what: &str, wanted: impl FnMut(&Event)
     }
 }
 
-/// Waits for the next final transcript that was taken as said to the gateway.
+/// Waits for the next final transcript that was addressed to the assistant.
 pub async fn understood(glasses: &mut Glasses) -> String {
     let seen = until(glasses, "a final transcript", |event| {
         matches!(event.seen, Seen::Transcript { is_final: true, addressed: true, .. })
@@ -207,7 +208,8 @@ pub async fn understood(glasses: &mut Glasses) -> String {
     }
 }
 
-/// Waits until a speech was heard to its end; what was shown and captioned up to there, since the reader's place.
+/// Waits until a speech was played completely; returns what was shown and captioned up to there, since the reader's
+/// position.
 pub async fn answered(glasses: &mut Glasses) -> String {
     let from = glasses.mark();
     until(glasses, "a whole answer", |event| matches!(event.seen, Seen::SpeechHeard { complete: true, .. })).await;
@@ -220,19 +222,19 @@ pub async fn answered(glasses: &mut Glasses) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// Says a sentence from here on: what was seen before is behind the reader.
+/// Says a sentence; the reader's position moves past earlier events.
 pub async fn say(glasses: &mut Glasses, sentence: &str) {
     glasses.forget();
     glasses.say_text(sentence).await.expect("said");
 }
 
-/// Types a request likewise.
+/// Types a request; the reader's position moves in the same way.
 pub async fn text(glasses: &mut Glasses, request: &str) {
     glasses.forget();
     glasses.text(request).await.expect("typed");
 }
 
-/// Says nothing for two seconds, so that the ear hears two sentences apart.
+/// Sends two seconds of silence, so that two sentences are separate utterances.
 pub async fn pause(glasses: &Glasses) {
     let silence = vec![0; 32_000];
     glasses.say_pcm("silence", &silence, Some(2_000_000)).await.expect("said");

@@ -1,4 +1,4 @@
-//! What the wearer is asked, for all kinds of tools and arguments.
+//! Tests of the questions for consent, for all kinds of tools and arguments.
 
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ fn a_question_of_the_tools_own_stands_and_what_it_leaves_out_is_shown() {
     for (arguments, said, shown) in [
         (json!({"item": "milk"}), "Add \"milk\"?", "Add \"milk\"?"),
         (json!({"item": "milk", "shop": "Lidl"}), "Add \"milk\"?", "Add \"milk\"?\nshop: \"Lidl\""),
-        // A value that is not told as it is, is shown as it is.
+        // A value that is changed for speech is displayed unchanged.
         (json!({"item": "mi\u{202e}lk"}), "Add \"milk\"?", "Add \"milk\"?\nitem: \"mi<U+202E>lk\""),
         (json!({"item": ["a", "b"]}), "Add a and b?", "Add a and b?\nitem: [\"a\",\"b\"]"),
     ] {

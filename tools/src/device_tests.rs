@@ -1,4 +1,4 @@
-//! What glasses may offer, and what not.
+//! Tests of the tools that glasses may offer, and of offers that are rejected.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ async fn device_tools_come_are_called_and_go() {
     assert_eq!(calls[0].2, json!({"level": 30}));
     assert_eq!(calls[0].3, std::time::Duration::from_millis(2_000));
 
-    // What does not fit never reaches the device.
+    // Invalid arguments never reach the device.
     for arguments in [json!({"level": 101}), json!({}), json!({"level": "x"})] {
         let result = executor.call(context(), call("display.brightness", arguments)).await;
         assert_eq!(result.error.unwrap().code, ErrorCode::InvalidArguments);
@@ -74,12 +74,12 @@ async fn device_tools_come_are_called_and_go() {
     assert_eq!(result.error.unwrap().code, ErrorCode::InvalidArguments);
     assert_eq!(world.device_calls.lock().unwrap().len(), 2);
 
-    // Help knows them while they are there.
+    // Help includes them while they are offered.
     let help = executor.call(context(), call("help.show", json!({}))).await;
     assert!(help.content.contains("take a photo"), "{}", help.content);
     assert!(help.content.contains("set brightness to 50"), "{}", help.content);
 
-    // A new list takes the place of the old one.
+    // A new list replaces the old one.
     register(registry, "glasses", vec![photo()]).unwrap();
     let result = executor.call(context(), dim()).await;
     assert_eq!(result.error.unwrap().code, ErrorCode::ToolNotFound);
@@ -158,7 +158,7 @@ fn hostile_offers_are_left_out_and_the_others_stay() {
     }
 }
 
-/// What a definition says of itself means the same whoever says it.
+/// The hints of a definition have the same meaning for every kind of source.
 #[test]
 fn every_hint_means_what_it_means_of_any_tool() {
     let plain = spec(photo()).unwrap().0.flags;
@@ -168,7 +168,7 @@ fn every_hint_means_what_it_means_of_any_tool() {
         let flags =
             spec(Offer { hints: Hints { read_only, destructive, idempotent, slow }, ..photo() }).unwrap().0.flags;
         assert_eq!((flags.destructive, flags.requires_approval), (destructive, destructive), "{bits}");
-        // What destroys is not believed to change nothing.
+        // A tool that is declared destructive is never read-only.
         assert_eq!(flags.read_only, read_only && !destructive, "{bits}");
         assert_eq!((flags.idempotent, flags.slow), (idempotent || flags.read_only, slow), "{bits}");
         let mcp = json!({"name": "camera.photo", "slow": slow, "always": true, "annotations": {

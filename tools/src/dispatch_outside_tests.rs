@@ -1,11 +1,11 @@
-//! What comes from outside: an app that has to be started, secrets, attachments, a server that has not
-//! answered yet; and that a call has one result whatever the tool does.
+//! Tests of external calls: an app that has to be started, secrets, attachments, a server that has not answered yet;
+//! and that a call has exactly one result, whatever the tool does.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// An app host that says what it was asked.
+/// An app host that reports what it was asked.
 struct Host(Result<bool, PortError>);
 
 #[async_trait]
@@ -34,7 +34,7 @@ async fn the_app_runs_before_its_tool_does() {
         assert_eq!(code(&result), wanted);
         let runs = house.runner.seen.lock().unwrap().clone();
         assert_eq!(runs.first().cloned(), seen.map(|activated| ("tool".to_owned(), activated)));
-        // What never began leaves no intent: the same call may be made again.
+        // A call that never began leaves no intent: it may be made again.
         assert_eq!(house.journal.begun.load(Ordering::SeqCst), u32::from(seen.is_some()));
     }
 }
@@ -92,7 +92,7 @@ async fn secrets_are_in_no_result_and_print_as_nothing() {
         attachments: vec![Attachment::Resource { block: json!({"text": quoted}) }],
         ..ToolResult::failed(ErrorCode::HttpError, quoted.clone(), false)
     };
-    // The result fits its schema as little as possible, so that somebody complains of it.
+    // The result violates its schema, so that an error is reported about it.
     let picky = ToolSpec { output_schema: Some(json!({"maxProperties": 0})), ..spec(CHANGING) };
     let house = house_of(picky, Act::Answer(leak), Limits::default(), |ports| ports);
     house.executor.secrets().keep(&secret);
@@ -111,7 +111,7 @@ async fn secrets_are_in_no_result_and_print_as_nothing() {
     let logged = log.0.lock().unwrap().clone();
     assert!(logged.contains("a planted one") && logged.contains("output schema"), "{logged}");
     assert_eq!(result.content, "401: bad key [secret][secret]");
-    // Ordinary words stay, even where somebody chose one for a password.
+    // Ordinary words are not redacted, even if one was chosen as a password.
     house.executor.secrets().keep(&Secret::new("key"));
     assert!(
         house
@@ -140,7 +140,7 @@ async fn what_is_not_text_stays_out_of_the_content() {
     assert!(result.notes.iter().any(|note| note.contains("too large")), "{:?}", result.notes);
 }
 
-/// A catalogue in memory.
+/// An in-memory catalogue store.
 #[derive(Default)]
 struct Shelf(Mutex<Vec<StoredSet>>);
 
@@ -296,7 +296,7 @@ proptest! {
             if asked || (store_full && !read_only) {
                 assert_eq!(house.started(), 0);
             }
-            // What may have been done is not done again.
+            // A call that may have taken effect is not repeated.
             let before = house.started();
             if !read_only && house.journal.begun.load(Ordering::SeqCst) > 0 {
                 *house.journal.failure.lock().unwrap() = None;

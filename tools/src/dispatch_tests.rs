@@ -1,4 +1,4 @@
-//! Rules of what surrounds a call: who may, how often, at most once, what is written down, what is asked.
+//! Tests of the rules around a call: permissions, rates, at most once, records and consent.
 
 use std::{
     collections::BTreeMap,
@@ -35,13 +35,13 @@ use crate::{
 #[path = "dispatch_outside_tests.rs"]
 mod outside;
 
-/// Intents in memory, which survive an executor as a store survives a process.
+/// In-memory intents, which survive an executor as a store survives a process.
 #[derive(Default)]
 struct Memory {
     rows: Mutex<BTreeMap<(String, Key), Option<ToolResult>>>,
     failure: Mutex<Option<PortError>>,
     begun: AtomicU32,
-    /// Outcomes are lost, as in a crash.
+    /// Outcomes are not stored, as after a crash.
     forgetful: AtomicBool,
 }
 
@@ -56,7 +56,7 @@ impl Journal for Memory {
     }
 
     async fn begin(&self, intent: &Intent) -> Result<(), PortError> {
-        // A commit takes a moment, in which others run.
+        // A commit takes time, in which other tasks run.
         tokio::task::yield_now().await;
         if let Some(error) = &*self.failure.lock().unwrap() {
             return Err(error.clone());
@@ -91,17 +91,17 @@ impl Switches for Panel {
     }
 }
 
-/// What the tool under test does.
+/// The behaviour of the tool under test.
 #[derive(Clone, Debug)]
 enum Act {
     Answer(ToolResult),
-    /// Answers after these milliseconds.
+    /// Answers after this many milliseconds.
     Slow(u64, ToolResult),
     Panic,
     Hang,
-    /// Answers `CANCELLED` when told, as a runner that stopped its server.
+    /// Answers `CANCELLED` when cancelled, like a runner that stopped its server.
     Stops,
-    /// Refused connections, then this.
+    /// This many refused connections, then this answer.
     After(u32, ToolResult),
 }
 
@@ -226,7 +226,7 @@ impl House {
         self.runner.started.load(Ordering::SeqCst)
     }
 
-    /// The same house after a restart: only what was stored is left.
+    /// The same fixture after a restart: only stored data remains.
     fn restarted(&self) -> Executor {
         let records = CallRecords { journal: Some(self.journal.clone()), ..CallRecords::default() };
         Executor::with_records(self.registry.clone(), self.world.ports(), records)
@@ -297,7 +297,7 @@ async fn limits_hold_per_user_per_source_and_per_tool() {
         house.world.pass(30);
         assert_eq!(code(&house.executor.call(context(), good()).await), None);
         assert_eq!(code(&house.executor.call(context(), good()).await), Some(ErrorCode::RateLimited));
-        // A source that registers anew does not get a fresh count.
+        // A source that registers again does not get a new count.
         assert_eq!(house.started(), 4);
     }
 }
@@ -310,7 +310,7 @@ async fn the_same_call_is_run_once_and_answered_twice() {
         assert_eq!(executor.call(context(), good()).await, first);
     }
     assert_eq!(house.started(), 1);
-    // Each of these is another call.
+    // Each of these is a different call.
     for (context, call) in [
         (CallContext { session: Some("t".into()), ..context() }, good()),
         (CallContext { user: "bob".into(), ..context() }, good()),
@@ -322,7 +322,7 @@ async fn the_same_call_is_run_once_and_answered_twice() {
         assert_eq!(code(&house.executor.call(context, call).await), None);
         assert_eq!(house.started(), before + 1);
     }
-    // Nobody vouches for these.
+    // Without a session nothing identifies a repeated call.
     for _ in 0..3 {
         let before = house.started();
         house.executor.call(CallContext { session: None, ..context() }, good()).await;
@@ -420,7 +420,7 @@ async fn an_interruption_reaches_the_runner_and_the_result_is_truthful() {
             assert!(!error.retryable && result.say.unwrap().contains("don't know"));
         }
     }
-    // And so does a deadline.
+    // A deadline cancels the runner, too.
     let house = house(CHANGING, Act::Stops);
     let result = house.executor.call(context(), good()).await;
     assert_eq!(code(&result), Some(ErrorCode::Timeout));
@@ -462,7 +462,7 @@ async fn every_persistent_call_is_recorded_and_no_other() {
     assert!(failed[0].asked);
     let approval = failed[0].approval.as_ref().expect("a decision");
     assert_eq!((approval.outcome, approval.by), (ApprovalOutcome::Approved, AnsweredBy::Nobody));
-    // A decision is recorded whatever it was about.
+    // A decision is recorded, whatever the call was.
     let read = cut(ToolFlags { requires_approval: true, persistent: false, ..READING }, done()).await;
     assert_eq!(read.len(), 1);
 

@@ -1,4 +1,4 @@
-//! Rules of the executor, on tokio's paused clock.
+//! Tests of the executor's rules, on tokio's paused clock.
 
 use std::sync::{
     Mutex,
@@ -17,7 +17,7 @@ use crate::{
     test_support::{World, call, context},
 };
 
-/// What the tool under test does.
+/// The behaviour of the tool under test.
 #[expect(clippy::large_enum_variant, reason = "there is one of them in a test")]
 enum Act {
     Answer(ToolResult),
@@ -188,7 +188,7 @@ async fn the_deadline_ends_a_call() {
         let result = executor.call(context(), good()).await;
         assert_eq!(code(&result), Some(ErrorCode::Timeout));
         assert_eq!(result.error.unwrap().retryable, retryable);
-        // It has a moment to tell its server.
+        // The runner has time to cancel at its server.
         assert_eq!(before.elapsed(), Duration::from_millis(1_000 + CANCEL_MS_MAX));
         assert_eq!(*runner.deadlines.lock().unwrap(), [Duration::from_millis(1_000)]);
     }

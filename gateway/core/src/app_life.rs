@@ -1,9 +1,10 @@
 //! The life cycle of one user's mini-apps: a machine without sockets and clocks.
 //!
-//! An app is started by its webhook and counts as running once its socket has been acknowledged. A socket that is
-//! lost has [`GRACE_MS`] to come back by itself (`@mentra/sdk` dials again after 1 s and 3 s). One that comes back and
-//! says that it resumes goes on; any other one is called anew, since its SDK has told the app that it was disconnected,
-//! and most apps clean up then. What ran and cannot be called is tried again, ever less often, until somebody stops it.
+//! An app is started by its webhook and counts as running once its socket has been acknowledged. A lost socket has
+//! [`GRACE_MS`] to reconnect (`@mentra/sdk` reconnects after 1 s and 3 s). An app that reconnects and resumes its
+//! session continues. Any other one has its webhook called again: its SDK has told the app that it was disconnected,
+//! and most apps clean up then. An app that ran and cannot be called is retried with increasing intervals, until it is
+//! stopped.
 
 use alloc::{
     borrow::ToOwned,
@@ -20,24 +21,24 @@ use crate::{
     vocab::{AppCard, AppConnection, AppEvent, AppKind, AppState, AppStopReason, Timestamp, WebhookCall},
 };
 
-/// How long a start may take from the webhook to the socket's first message: the SDK itself gives up 5 s after it
-/// dialled, and the webhook may be tried twice.
+/// Longest time of a start, from the webhook to the socket's first message: the SDK itself gives up 5 s after it
+/// starts to connect, and the webhook may be tried twice.
 pub const START_MS_MAX: u64 = 8_000;
-/// How long a lost socket has to come back.
+/// Time that a lost socket has to reconnect.
 pub const GRACE_MS: u64 = 5_000;
-/// How long after the gateway's own start sockets have to come back: the SDK dials again within 3 s of the loss.
+/// Time that sockets have to reconnect after the gateway's own start: the SDK reconnects within 3 s of the loss.
 pub const RESTART_GRACE_MS: u64 = 4_000;
-/// How long a stop may take that the app does not answer.
+/// Longest time of a stop that the app does not answer.
 pub const STOP_MS_MAX: u64 = 3_000;
-/// How long an app has to close its socket itself after it has answered the stop.
+/// Time that an app has to close its socket after it has answered the stop.
 pub const CLOSE_MS: u64 = 200;
-/// When an app that ran and could not be called is tried again; doubled with each failure.
+/// First interval between retries of an app that ran and could not be called; doubled with each failure.
 pub const RETRY_MS_MIN: u64 = 1_000;
-/// No longer than this between two tries: who restarts the app's server waits at most so long.
+/// Longest interval between two retries: a restarted app server waits at most this long.
 pub const RETRY_MS_MAX: u64 = 60_000;
-/// How long apps run on without any glasses.
+/// How long apps keep running without any glasses.
 pub const ABSENT_MS_MAX: u64 = 60_000;
-/// Apps that one user may have running: each has a socket and a task.
+/// Running apps of one user: each has a socket and a task.
 pub const RUNNING_MAX: usize = 32;
 
 struct Life {
@@ -45,21 +46,21 @@ struct Life {
     state: AppState,
     connection: Option<AppConnection>,
     due_us: Option<u64>,
-    /// The call of its webhook that is not answered yet.
+    /// The webhook call that is not answered yet.
     calling: Option<WebhookCall>,
-    /// It has run: it is wanted until somebody stops it, whatever becomes of its server.
+    /// It has run: it is retried until it is stopped, whatever its server does.
     ran: bool,
-    /// It has given its session up by itself.
+    /// It has released its session by itself.
     released: bool,
-    /// It came back without glasses there: it is called anew with them.
+    /// It reconnected while no glasses were connected: its webhook is called again once they are.
     anew: bool,
     /// Calls that failed since it last ran.
     failures: u32,
-    /// The glasses were told that it is gone, while it is tried again.
+    /// The glasses were told that it has stopped, although it is retried.
     hidden: bool,
-    /// It has taken its stop by webhook.
+    /// Its webhook has received the stop.
     heard: bool,
-    /// It stops for want of glasses, and is wanted all the same.
+    /// It stops because no glasses are connected, and is started again with them.
     sleeps: bool,
 }
 
@@ -86,21 +87,21 @@ impl Life {
     }
 }
 
-/// Why a user's apps want to be woken.
+/// The timers of a user's apps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
     /// An app has been in this state for as long as it may.
     App(AppState),
-    /// Nobody has worn glasses for long enough.
+    /// No glasses have been connected for [`ABSENT_MS_MAX`].
     Absent,
 }
 
-/// One user's apps. What has stopped is not in it.
+/// One user's apps, except stopped ones.
 #[derive(Default)]
 pub struct AppLifecycles {
     lives: BTreeMap<String, Life>,
     present: bool,
-    /// When everything goes to sleep for want of glasses.
+    /// When all apps become dormant because no glasses are connected.
     absent_due_us: Option<u64>,
     calls: WebhookCall,
     out: VecDeque<AppOutput>,
@@ -115,7 +116,7 @@ fn after(now_us: u64, ms: u64) -> Option<u64> {
 }
 
 impl AppLifecycles {
-    /// Where an app is; `None`: stopped.
+    /// The state of an app; `None`: stopped.
     pub fn state(&self, package: &str) -> Option<AppState> {
         self.lives.get(package).map(|life| life.state)
     }
@@ -126,7 +127,7 @@ impl AppLifecycles {
         cards.find(|card| card.session == session)
     }
 
-    /// Everything that has not stopped.
+    /// All apps that have not stopped.
     pub fn all(&self) -> impl Iterator<Item = (&AppCard, AppState)> {
         self.lives.values().map(|life| (&life.card, life.state))
     }
@@ -136,7 +137,7 @@ impl AppLifecycles {
         self.lives.get(package).filter(|life| life.state == AppState::Running).and_then(|life| life.connection)
     }
 
-    /// What an app's session is called.
+    /// The name of an app's session.
     pub fn session(&self, package: &str) -> Option<&str> {
         self.lives.get(package).map(|life| life.card.session.as_str())
     }
@@ -149,14 +150,15 @@ impl AppLifecycles {
             // The callers that wait are answered when it is connected.
             Some(AppState::Connecting | AppState::Grace | AppState::Resurrecting) => return,
             Some(AppState::Away) => {
-                // Who asks for it has just seen to its server.
+                // A start by request is a reason to retry now: its server may just have been repaired.
                 if let Some(life) = self.lives.get_mut(&package) {
                     life.failures = 0;
                 }
                 return self.call(now_us, &package, false);
             }
             Some(AppState::Stopping) => {
-                // Its old socket goes now. The new session has its name, so that it must not dial again.
+                // Its old socket is closed now. The new session has the same name, so that the old one must not
+                // reconnect.
                 if let Some(connection) = self.lives.get(&package).and_then(|life| life.connection) {
                     self.out.push_back(AppOutput::Close { connection, heard: true });
                 }
@@ -204,7 +206,7 @@ impl AppLifecycles {
                 life.due_us = after(now_us, if life.heard { CLOSE_MS } else { 0 });
             }
             Err(why) if life.is_called() => self.failed(now_us, package, why),
-            // Whether it runs its socket tells.
+            // Only its socket tells whether it runs.
             _ => {}
         }
     }
@@ -215,11 +217,11 @@ impl AppLifecycles {
         };
         match life.connection.replace(connection) {
             Some(old) if resumed => self.out.push_back(AppOutput::Drop { connection: old }),
-            // The socket may be in use by an app of the same name: two that reconnect would displace each other without end.
+            // An app of the same name may use the old socket: if both reconnected, they would displace each other.
             Some(old) => self.out.push_back(AppOutput::Close { connection: old, heard: true }),
             None => {}
         }
-        // Not by a call: its SDK has lost the socket from before, whether that was noticed here or not.
+        // It reconnected by itself, so that its SDK has lost the previous socket, whether that was noticed here or not.
         let back = !life.is_called() && life.calling.is_none();
         life.state = AppState::Running;
         life.due_us = None;
@@ -261,7 +263,7 @@ impl AppLifecycles {
         let Some(life) = self.lives.get_mut(package) else {
             return self.out.push_back(AppOutput::Stopped { package: package.to_owned() });
         };
-        // One that was going to sleep is not wanted any more.
+        // One that was becoming dormant is no longer wanted.
         if life.state == AppState::Stopping && !core::mem::take(&mut life.sleeps) {
             return;
         }
@@ -283,7 +285,7 @@ impl AppLifecycles {
             return;
         }
         life.due_us = after(now_us, STOP_MS_MAX);
-        // Where its server does not answer in time, it has been told all the same.
+        // A server that does not answer in time counts as told.
         life.heard = true;
         let connected = life.connection.is_some();
         if !matches!(was, AppState::Dormant | AppState::Away) {
@@ -297,7 +299,7 @@ impl AppLifecycles {
         }
     }
 
-    /// Its last trace goes, unless it only sleeps.
+    /// Removes the app, or makes it dormant if it was stopped for that.
     fn gone(&mut self, now_us: u64, package: &str) {
         if let Some(life) = self.lives.get_mut(package)
             && core::mem::take(&mut life.sleeps)
@@ -313,7 +315,7 @@ impl AppLifecycles {
         self.out.push_back(AppOutput::Stopped { package: package.to_owned() });
     }
 
-    /// A call failed. An app that never ran is given up, any other is tried again.
+    /// A call failed. An app that never ran is given up, any other is retried.
     fn failed(&mut self, now_us: u64, package: &str, why: String) {
         let Some(life) = self.lives.get_mut(package) else { return };
         if let Some(connection) = life.connection.take() {
@@ -357,7 +359,7 @@ impl AppLifecycles {
         }
     }
 
-    /// It would run, but for the glasses.
+    /// The app becomes dormant: it waits for glasses.
     fn sleep(&mut self, package: &str) {
         let Some(life) = self.lives.get_mut(package) else { return };
         life.state = AppState::Dormant;
@@ -389,11 +391,11 @@ impl AppLifecycles {
         for (package, afresh) in wanted {
             self.call(now_us, &package, afresh);
         }
-        // Glasses that come are told of all that is called.
+        // Glasses that connect are told of all apps that are being called.
         self.lives.values_mut().filter(|life| life.is_called()).for_each(|life| life.hidden = false);
     }
 
-    /// Nobody wears glasses: the apps stop, and are started again when somebody does.
+    /// No glasses are connected: the apps stop, and are started again when some are.
     fn all_asleep(&mut self, now_us: u64) {
         let awake = |life: &&Life| !matches!(life.state, AppState::Stopping | AppState::Dormant);
         let awake: Vec<(String, bool)> = self
@@ -440,7 +442,7 @@ impl Machine for AppLifecycles {
             AppInput::Lost { package, connection } => self.lost(now_us, &package, connection),
             AppInput::Released { package, connection } => {
                 let life = self.lives.get_mut(&package).filter(|life| life.connection == Some(connection));
-                // A session that is called anew is given up by the SDK, to be taken up again.
+                // The SDK releases a session that is called again before it takes it up anew.
                 if let Some(life) = life.filter(|life| life.calling.is_none()) {
                     life.released = true;
                 }

@@ -1,4 +1,4 @@
-//! The life cycle, input by input. Rule numbers are those of the twenty rules in docs/apps-host.md.
+//! Tests of the life cycle, input by input. Rule numbers are those of the twenty rules in docs/apps-host.md.
 
 use super::*;
 
@@ -33,7 +33,7 @@ impl Stage {
         self.drain()
     }
 
-    /// Lets so much time pass, every timer at its moment.
+    /// Lets this much time pass, with every timer at its time.
     fn pass(&mut self, us: u64) -> Vec<AppOutput> {
         let until_us = self.now_us + us;
         let mut said = Vec::new();
@@ -50,7 +50,7 @@ impl Stage {
         self.input(AppInput::Start(card(package, kind)))
     }
 
-    /// A foreground app that runs on this connection.
+    /// Starts a foreground app, which runs on this connection.
     fn run(&mut self, package: &str, connection: AppConnection) {
         self.start(package, AppKind::Foreground);
         self.join(package, connection);
@@ -61,12 +61,12 @@ impl Stage {
         self.input(AppInput::Joined { package: package.into(), connection, resumed: false })
     }
 
-    /// A socket that says that it goes on where it was.
+    /// A socket connects and resumes its session.
     fn resume(&mut self, package: &str, connection: AppConnection) -> Vec<AppOutput> {
         self.input(AppInput::Joined { package: package.into(), connection, resumed: true })
     }
 
-    /// The last call of a webhook is answered.
+    /// Answers the last call of a webhook.
     fn answer(&mut self, package: &str, outcome: Result<(), &str>) -> Vec<AppOutput> {
         let (call, outcome) = (self.lives.calls, outcome.map_err(Into::into));
         self.input(AppInput::Answered { package: package.into(), call, outcome })
@@ -167,7 +167,7 @@ fn a_socket_that_is_turned_away_ends_the_start_at_once() {
     let turned_away = AppInput::TurnedAway { package: "a".into(), why: "wrong key".into() };
     let out = stage.input(turned_away.clone());
     assert_eq!(out.last(), Some(&AppOutput::Failed { package: "a".into(), why: "wrong key".into(), again_ms: None }));
-    // One that runs is not harmed by another one that says so.
+    // A running app is not affected by another socket that is rejected in its name.
     stage.run("a", 1);
     assert_eq!(stage.input(turned_away), []);
     assert_eq!(stage.state("a"), Some(AppState::Running));
@@ -186,7 +186,7 @@ fn rule_15_a_lost_socket_that_resumes_is_only_a_reconnect() {
     assert_eq!(stage.pass(100 * S), []);
 }
 
-/// Its SDK has told it that it was disconnected, and most apps drop all that they have then.
+/// Its SDK has told it that it was disconnected, and most apps drop their state then.
 #[test]
 fn a_lost_socket_that_comes_back_without_resuming_is_called_anew() {
     let mut stage = Stage::new();
@@ -198,7 +198,7 @@ fn a_lost_socket_that_comes_back_without_resuming_is_called_anew() {
         [AppOutput::Call { package: "a".into(), session: "session-a".into(), call: 2, afresh: true, old: Some(2) }]
     );
     assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(AppState::Resurrecting), None));
-    // The SDK gives the session up that it is to take up again, and closes its socket.
+    // The SDK releases the session that it is to take up again, and closes its socket.
     assert_eq!(stage.input(AppInput::Released { package: "a".into(), connection: 2 }), []);
     assert_eq!(stage.lose("a", 2), []);
     let out = stage.join("a", 3);
@@ -223,7 +223,7 @@ fn a_redial_that_meets_the_call_does_no_harm() {
     stage.run("a", 1);
     stage.lose("a", 1);
     stage.pass(GRACE_MS * 1_000);
-    // The redial from before comes first, is closed by the stop, and then the call's own socket comes.
+    // The reconnect of the old socket comes first, is closed by the stop, and then the call's own socket connects.
     assert_eq!(calls(&stage.join("a", 2)), 0);
     stage.lose("a", 2);
     assert_eq!(calls(&stage.join("a", 3)), 0);
@@ -231,7 +231,7 @@ fn a_redial_that_meets_the_call_does_no_harm() {
     assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(AppState::Running), Some(3)));
 }
 
-/// When each call of an app's webhook is made in so many seconds, if every one fails at once.
+/// The times, in seconds, of the calls of an app's webhook during this time, if each one fails at once.
 fn tries(stage: &mut Stage, package: &str, seconds: u64) -> Vec<u64> {
     let (began_us, mut at) = (stage.now_us, Vec::new());
     while stage.now_us < began_us + seconds * S {
@@ -252,7 +252,7 @@ fn what_ran_and_cannot_be_called_is_tried_again_ever_less_often() {
     stage.lose("a", 1);
     assert_eq!(tries(&mut stage, "a", 240), [5, 6, 8, 12, 20, 36, 68, 128, 188, 248]);
     assert_eq!(stage.state("a"), Some(AppState::Away));
-    // Its server is there again.
+    // Its server is available again.
     stage.pass(RETRY_MS_MAX * 1_000);
     let out = stage.join("a", 2);
     let a = card("a", AppKind::Foreground);
@@ -405,7 +405,7 @@ fn without_glasses_apps_go_to_sleep_and_come_back_with_them() {
     stage.run("a", 1);
     assert_eq!(stage.input(AppInput::Present(false)), []);
     assert_eq!(stage.pass(ABSENT_MS_MAX * 1_000 - 1), []);
-    // In order, as for good: its own stop runs once.
+    // A regular stop, as a final one: the app's own stop runs once.
     let out = stage.pass(1);
     assert!(matches!(out.as_slice(), [AppOutput::CallStop { reason: AppStopReason::System, .. }]), "{out:?}");
     stage.answer("a", Ok(()));
@@ -426,7 +426,7 @@ fn glasses_that_come_while_an_app_goes_to_sleep_wake_it_when_it_is_closed() {
     stage.pass(ABSENT_MS_MAX * 1_000);
     assert_eq!(stage.input(AppInput::Present(true)), []);
     assert_eq!(calls(&stage.lose("a", 1)), 1);
-    // One that is stopped while it goes to sleep does not wake.
+    // One that is stopped while it becomes dormant is not started again.
     let mut stage = Stage::new();
     stage.run("a", 1);
     stage.input(AppInput::Present(false));
@@ -455,7 +455,7 @@ fn a_lost_socket_without_glasses_is_not_called_back_until_they_come() {
     stage.lose("a", 1);
     assert_eq!(calls(&stage.pass(GRACE_MS * 1_000)), 0);
     assert_eq!(stage.state("a"), Some(AppState::Dormant));
-    // A socket that comes later all the same is welcome, and the app is called anew with the glasses.
+    // A socket that connects later is accepted, and the app is called again with the glasses.
     assert_eq!(calls(&stage.join("a", 2)), 0);
     assert_eq!(stage.state("a"), Some(AppState::Running));
     let out = stage.input(AppInput::Present(true));
@@ -473,7 +473,7 @@ fn after_a_restart_sockets_are_awaited_and_their_apps_called_anew() {
     assert!(matches!(out.as_slice(), [AppOutput::Call { afresh: true, .. }]), "{out:?}");
     assert_eq!(calls(&stage.join("a", 8)), 0);
     assert_eq!(stage.state("a"), Some(AppState::Running));
-    // One that resumes goes on, one that does not come is called, and tried again while its server is away.
+    // One that resumes continues; one that does not connect is called, and retried while its server is unavailable.
     let mut stage = Stage::new();
     stage.input(AppInput::Restore(card("a", AppKind::Foreground)));
     assert_eq!(calls(&stage.resume("a", 7)), 0);
@@ -489,7 +489,7 @@ fn a_start_while_stopping_closes_the_old_socket_first() {
     stage.run("a", 1);
     stage.stop("a");
     let out = stage.start("a", AppKind::Foreground);
-    // Without a second stop of the app's own, and so that it does not dial again under the same name.
+    // Without a second stop of the app's own, and so that it does not reconnect under the same name.
     assert_eq!(out.first(), Some(&AppOutput::Close { connection: 1, heard: true }));
     assert_eq!(calls(&out), 1);
     assert_eq!(stage.lose("a", 1), []);
@@ -508,7 +508,7 @@ fn there_is_a_limit() {
 
 #[test]
 fn whatever_comes_in_whatever_order_leaves_nobody_waiting_for_ever() {
-    // Every start is followed by Started or Failed once time has passed: a small exhaustive walk.
+    // Every start is followed by Started or Failed once time has passed: exhaustive over all short sequences of inputs.
     let steps: [fn(&mut Stage) -> Vec<AppOutput>; 9] = [
         |stage| stage.start("a", AppKind::Foreground),
         |stage| stage.join("a", 1),
@@ -529,7 +529,7 @@ fn whatever_comes_in_whatever_order_leaves_nobody_waiting_for_ever() {
             left /= 9;
         }
         out.extend(stage.pass(200 * S));
-        // What ran is tried for ever.
+        // An app that ran is retried without end.
         if matches!(stage.state("a"), Some(AppState::Away | AppState::Resurrecting)) {
             out.extend(stage.stop("a"));
             out.extend(stage.pass(200 * S));

@@ -1,11 +1,11 @@
 //! Questions for consent: who may answer, what counts as an answer, and for how long.
 //!
-//! A question is bound to its turn and to the hash of the arguments that were asked about. Silence
-//! is a no. A yes that was begun before the question was put is not an answer to it, and neither is a press or a typed
-//! word of the first moment, in which nobody can have read it.
+//! A question is bound to its turn and to the hash of the arguments that it is about. No answer means no. A yes that
+//! began before the question was put does not answer it; neither does a press or typed text in the first moment, when
+//! it cannot have been read yet.
 //!
-//! A call from outside of any turn has no place in an answer: its question waits until nobody
-//! speaks, and is the only one while it stands.
+//! A call from outside of any turn has no place in an answer: its question waits until nobody speaks, and is the only
+//! one while it is open.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
@@ -18,11 +18,11 @@ use crate::{
     vocab::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Content, Priority},
 };
 
-/// Questions that wait for a yes or no. The first is the one that is being asked.
+/// Questions that wait for a yes or no. The first is the one being asked.
 #[derive(Debug, Default)]
 pub(crate) struct Approvals {
     questions: VecDeque<Question>,
-    /// Questions from outside, until nobody speaks. The requester decides how long they wait.
+    /// Questions from outside that wait until nobody speaks. The requester decides how long they wait.
     outside: VecDeque<Approval>,
 }
 
@@ -31,18 +31,18 @@ struct Question {
     approval: Approval,
     /// Since when the wearer can know of it; `None`: not yet.
     put_us: Option<u64>,
-    /// While it stands.
+    /// Its state while it is open.
     stands: Option<Standing>,
 }
 
-/// A question that is put.
+/// The state of an open question.
 #[derive(Debug)]
 struct Standing {
     since_us: u64,
     until_us: u64,
-    /// What is shown of it, page by page.
+    /// Its pages.
     cards: Vec<Content>,
-    /// The page that is shown.
+    /// Index of the page that is shown.
     card: usize,
 }
 
@@ -51,35 +51,35 @@ impl Question {
         Self { approval, put_us: None, stands: None }
     }
 
-    /// Whether nobody can have read it by now: who presses or types in that moment has begun to before it stood there.
+    /// Whether it cannot have been read yet: a press or typed text now was begun before it was shown.
     fn is_unread(&self, cx: &Context) -> bool {
         let since_us = self.stands.as_ref().map_or(u64::MAX, |standing| standing.since_us);
         cx.now_us() < since_us.saturating_add(u64::from(QUESTION_READ_MS_MIN) * 1_000)
     }
 }
 
-/// What somebody said or typed while a question stood.
+/// What somebody said or typed while a question was open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer<'a> {
-    /// All of it.
+    /// The whole text.
     pub(crate) text: &'a str,
-    /// When it was begun.
+    /// When it began.
     pub(crate) started_us: u64,
-    /// Whether it may be the assistant's own voice, and so the words of a tool.
+    /// Whether it may be the assistant's own voice, and thus the words of a tool.
     pub(crate) echo: bool,
-    /// Said or typed.
+    /// Whether it was said or typed.
     pub(crate) by: AnsweredBy,
 }
 
 impl Approvals {
-    /// The question that stands.
+    /// The open question.
     pub(crate) fn standing(&self) -> Option<&Approval> {
         self.questions.front().map(|question| &question.approval)
     }
 
-    /// Takes a question; returns whether it is to be put now.
+    /// Accepts a question; returns whether it is to be put now.
     pub(crate) fn handle_asked(&mut self, cx: &mut Context, approval: Approval) -> bool {
-        // An id that stands for other arguments already would make the answer ambiguous.
+        // An id in use for other arguments would make the answer ambiguous.
         if self.knows(approval.id) || self.questions.len() >= QUESTIONS_MAX {
             settle(cx, &approval, ApprovalOutcome::Denied, AnsweredBy::Nobody);
             return false;
@@ -92,7 +92,7 @@ impl Approvals {
         first
     }
 
-    /// Takes a question from outside, which waits for [`Self::put_outside`].
+    /// Accepts a question from outside, which waits for [`Self::put_outside`].
     pub(crate) fn handle_outside(&mut self, cx: &mut Context, approval: Approval) {
         if self.knows(approval.id) || self.outside.len() >= QUESTIONS_MAX {
             return settle(cx, &approval, ApprovalOutcome::Denied, AnsweredBy::Nobody);
@@ -100,7 +100,7 @@ impl Approvals {
         self.outside.push_back(approval);
     }
 
-    /// Nobody speaks: puts the next question from outside, where there is one and none stands.
+    /// Nobody speaks: puts the next question from outside, if there is one and none is open.
     pub(crate) fn put_outside(&mut self, cx: &mut Context) -> Option<&Approval> {
         if !self.questions.is_empty() {
             return None;
@@ -116,32 +116,31 @@ impl Approvals {
         asked.any(|approval| approval.id == id)
     }
 
-    /// Whether the question that stands has not reached the wearer.
+    /// Whether the open question has not reached the wearer.
     pub(crate) fn is_unheard(&self) -> bool {
         self.questions.front().is_some_and(|question| question.put_us.is_none())
     }
 
-    /// The wearer hears the question that stands.
+    /// The wearer hears the open question.
     pub(crate) fn handle_heard(&mut self, cx: &Context) {
         if let Some(question) = self.questions.front_mut() {
             question.put_us.get_or_insert(cx.now_us());
         }
     }
 
-    /// Whether this yes or no was typed before anybody could have read the question that stands: it is meant for
-    /// something that is over.
+    /// Whether this yes or no was typed before the open question can have been read: it is meant for something earlier.
     pub(crate) fn is_premature(&self, cx: &Context, text: &str) -> bool {
         self.questions.front().is_some_and(|question| question.is_unread(cx)) && commands::yes_or_no(text).is_some()
     }
 
-    /// What the wearer said while a question stood. Returns the settled question.
+    /// Handles what the wearer said while a question was open. Returns the settled question.
     pub(crate) fn handle_said(&mut self, cx: &mut Context, answer: Answer<'_>) -> Option<Approval> {
         let question = self.questions.front()?;
         if answer.started_us < question.put_us? {
             return None;
         }
         let outcome = match commands::yes_or_no(answer.text)? {
-            // The loudspeaker may have said it, be it with a wake word: the wearer can say it again.
+            // It may be the loudspeaker's echo, even with a wake phrase: the wearer can say it again.
             true if answer.echo => return None,
             true => ApprovalOutcome::Approved,
             false => ApprovalOutcome::Denied,
@@ -149,7 +148,7 @@ impl Approvals {
         self.settle_first(cx, outcome, answer.by)
     }
 
-    /// Answered by tap or by an operator.
+    /// Handles an answer by tap or by an operator.
     pub(crate) fn handle_answered(
         &mut self,
         cx: &mut Context,
@@ -157,7 +156,7 @@ impl Approvals {
         choice: ApprovalChoice,
         by: AnsweredBy,
     ) -> Option<Approval> {
-        // Only what was put to the wearer can be answered. An operator answers by the question's number.
+        // Only a question that was put to the wearer can be answered. An operator answers by the question's id.
         let question = self.questions.front().filter(|question| question.approval.id == id)?;
         if by == AnsweredBy::Tap && question.is_unread(cx) {
             return None;
@@ -165,7 +164,7 @@ impl Approvals {
         self.settle_first(cx, choice.into(), by)
     }
 
-    /// Nobody waits for the answer any more. Returns the question where it stood.
+    /// Nobody waits for the answer any more. Returns the question if it was open.
     pub(crate) fn handle_withdrawn(&mut self, cx: &mut Context, id: u64) -> Option<Approval> {
         if self.standing().is_some_and(|approval| approval.id == id) {
             return self.settle_first(cx, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
@@ -183,7 +182,7 @@ impl Approvals {
         None
     }
 
-    /// The next page of a question that has several: all of it is to be seen, again and again.
+    /// Shows the next page of a question with several, in rotation.
     pub(crate) fn handle_page_due(&mut self, cx: &mut Context) {
         if let Some(standing) = self.questions.front_mut().and_then(|question| question.stands.as_mut()) {
             standing.card = (standing.card + 1) % standing.cards.len().max(1);
@@ -195,13 +194,12 @@ impl Approvals {
         self.settle_first(cx, ApprovalOutcome::Expired, AnsweredBy::Nobody)
     }
 
-    /// The turn has ended, or the wearer turned to something else: nothing that was put may be
-    /// consented to any more.
+    /// The turn has ended, or the wearer turned to something else: open questions can no longer be consented to.
     pub(crate) fn cancel_all(&mut self, cx: &mut Context) {
         self.end_all(cx, ApprovalOutcome::Cancelled);
     }
 
-    /// The wearer is gone: questions from outside stay without an answer.
+    /// The wearer is gone: questions from outside remain unanswered.
     pub(crate) fn give_up(&mut self, cx: &mut Context) {
         self.end_all(cx, ApprovalOutcome::Expired);
         for approval in self.outside.drain(..) {
@@ -222,8 +220,9 @@ impl Approvals {
     /// Puts the first question to the wearer; its time begins now.
     fn put(&mut self, cx: &mut Context) {
         if let Some(question) = self.questions.front_mut() {
-            // Who has a display sees it at once. Who has none, hears it in its turn; and what comes out of the blue
-            // counts once it was heard, since a yes of that moment may be meant for somebody else.
+            // With a display it is seen at once; without one it is heard when its turn in the answer comes. A question
+            // from outside is unexpected and counts once it was heard: a yes of that moment may be meant for somebody
+            // else.
             let seen = cx.display.is_some() && !question.approval.is_from_outside();
             question.put_us = (seen || !cx.speaker).then(|| cx.now_us());
             let Approval { question: asked, expires_ms, .. } = &question.approval;
@@ -247,7 +246,7 @@ impl Approvals {
 }
 
 impl Standing {
-    /// Shows its page, until it is settled or its time is over.
+    /// Shows its page, until it is settled or expires.
     fn show(&self, cx: &mut Context) {
         let Some(card) = self.cards.get(self.card) else {
             return;
@@ -260,12 +259,12 @@ impl Standing {
     }
 }
 
-/// Tells the executor how a question ended.
+/// Reports to the executor how a question ended.
 pub(crate) fn settle(cx: &mut Context, approval: &Approval, outcome: ApprovalOutcome, by: AnsweredBy) {
     cx.push(Output::ApprovalSettled(approval.settled(outcome, by)));
 }
 
-/// A question that reached nobody is settled.
+/// Settles a question that reached nobody.
 pub(crate) fn refuse(cx: &mut Context, approval: &Approval) {
     let outcome = if approval.is_from_outside() { ApprovalOutcome::Unasked } else { ApprovalOutcome::Cancelled };
     settle(cx, approval, outcome, AnsweredBy::Nobody);

@@ -1,4 +1,4 @@
-//! Whole dialogues on a virtual clock: each scenario of `dialogues/*.txt` is a test, named after its file and title. The
+//! Whole dialogues on a virtual clock: each scenario of `dialogues/*.txt` is a test, named after file and title. The
 //! grammar is in `dialogues/README.md`.
 
 mod script;
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// The files with scenarios, in order.
+/// The scenario files, sorted.
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialogues");
     let entries = fs::read_dir(&folder).expect("the folder of the scenarios");
@@ -44,7 +44,7 @@ fn scenarios(file: &Path) -> Vec<Trial> {
     scenarios.into_iter().map(trial).collect()
 }
 
-/// A title as the name of a test, so that it can be named without quotes.
+/// A title as a test name without quotes.
 fn snake(title: &str) -> String {
     let words = title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect::<Vec<_>>().join("_")

@@ -1,4 +1,4 @@
-//! What recognition is told of an utterance before it is understood, so that it can choose what to leave out.
+//! Tests of what recognition is told of an utterance in advance, so that it can skip work.
 
 use gateway_core::{
     conversation::{Config, Conversation},
@@ -22,7 +22,7 @@ impl World {
             bitmaps: false,
             speaker: true,
             echo_cancelled: true,
-            // Somebody reads along, so that what is overheard is decoded, too.
+            // With captions, overheard speech is decoded, too.
             captions: true,
         };
         let mut world = Self { conversation: Conversation::new(config), now: Timestamp::default() };
@@ -36,7 +36,7 @@ impl World {
         std::iter::from_fn(|| self.conversation.poll_output()).collect()
     }
 
-    /// What was asked of recognition, and what the core thinks of the words.
+    /// The decode that was requested, and its relevance to the core.
     fn asked(&mut self, fact: VoiceFact) -> (u16, Meant) {
         let outputs = self.input(Input::Voice(fact));
         let asked = outputs.iter().find_map(|output| match output {
@@ -54,7 +54,7 @@ impl World {
         self.asked(VoiceFact::Paused { utterance, at_us: self.now.mono_us, silence_us: 100_000 })
     }
 
-    /// A look while the words are being said.
+    /// A partial transcript.
     fn looked_at(&mut self, utterance: u32, text: &str) {
         self.now.mono_us += 3_000_000;
         self.conversation.handle_timeout(self.now);

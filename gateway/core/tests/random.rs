@@ -1,4 +1,4 @@
-//! Random inputs: no panic, no turn that stays open, no call without its one result, no flood.
+//! Random inputs: no panic, no turn that stays open, exactly one result per call, a bounded number of outputs.
 
 mod script;
 mod world;
@@ -18,8 +18,8 @@ use gateway_core::{
 use proptest::prelude::*;
 use world::{ModelEnd, ModelScript, Recogniser, ToolScript, World};
 
-/// Outputs that one input may bring about at most: the largest is an answer of many clauses on a
-/// device without a speaker, or the end of everything at once.
+/// Maximum outputs of one input: the largest cases are an answer of many clauses on a device without a speaker, and the
+/// end of everything at once.
 const OUTPUTS_PER_INPUT_MAX: usize = 200;
 
 const WORDS: &[&str] = &[
@@ -40,7 +40,7 @@ const WORDS: &[&str] = &[
     "ok mentra stop",
 ];
 
-/// What people say to one another.
+/// Talk among people.
 const TALK: &[&str] = &[
     "Did you see the game last night?",
     "Yes.",
@@ -225,7 +225,7 @@ fn app() -> impl Strategy<Value = AppEvent> {
     )
 }
 
-/// What a conversation owes, as the shell sees it.
+/// What a conversation still has to deliver, as the shell sees it.
 #[derive(Default)]
 struct Debts {
     turns: std::collections::BTreeMap<Turn, usize>,
@@ -287,7 +287,7 @@ impl Debts {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever a peer, a model or a shell may send, in any order.
+    /// Anything that a peer, a model or a shell may send, in any order.
     #[test]
     fn a_conversation_never_panics_and_never_hangs(
         first in device(),
@@ -307,14 +307,14 @@ proptest! {
             conversation.handle_input(now, input);
             debts.drain(&mut conversation);
         }
-        // A turn may wait for its grant, its model and its tools, be asked about, and be played by
-        // a device that acknowledges nothing; then it is over.
+        // A turn may wait for its grant, its model and its tools, be asked about, and be played by a device that
+        // acknowledges nothing; after this time it is over.
         let until_us = now.mono_us + 600_000_000;
         pass(&mut conversation, &mut now, until_us, &mut debts);
         debts.settled();
     }
 
-    /// Talk among people, however it is recognised, and whether it is: nothing is heard of the assistant, nothing seen.
+    /// Talk among people, with any result of recognition or none: the assistant says and shows nothing.
     #[test]
     fn what_was_not_said_to_the_box_makes_no_sound(
         seed in prop::collection::vec((0_u8..12, 0_u64..4_000, 0..TALK.len()), 1..40),
@@ -373,15 +373,15 @@ proptest! {
                 count += 1;
             }
             prop_assert!(count <= OUTPUTS_PER_INPUT_MAX * 2, "{} outputs", count);
-            // A wake-up that changes nothing must not ask for itself again.
+            // A timeout that changes nothing must not set itself again.
             user.handle_timeout(now);
             while user.poll_output().is_some() {}
             prop_assert!(user.poll_timeout().is_none_or(|(at_us, _)| at_us > now.mono_us));
         }
     }
 
-    /// A whole world with a wearer who says and does things at random moments: everything comes to
-    /// rest, nothing is promised and lost.
+    /// A complete world with a wearer who says and does things at random times: everything comes to rest, and every
+    /// confirmed entry is delivered.
     #[test]
     fn a_world_comes_to_rest(
         seed in prop::collection::vec((0_u8..14, 0_u64..4_000, 0_usize..15), 1..40),
@@ -434,7 +434,7 @@ proptest! {
         let until = world.now_ms + 600_000;
         world.run_until(until);
         prop_assert_eq!(script::rest(&world), Ok(()));
-        // Every timer that was promised was told, and has left the store.
+        // Every confirmed timer was announced, and has left the store.
         prop_assert!(world.stored.is_empty(), "{:?}", world.stored);
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration: the sections that the modules own, put together, checked once, no doubts afterwards.
+//! The configuration: the sections of the modules, combined and completely checked at the start.
 
 mod wanted;
 
@@ -74,49 +74,49 @@ impl Default for RawConfig {
     }
 }
 
-/// A configuration without doubts: the settings of each part of the gateway.
+/// A checked configuration: the settings of each part of the gateway.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Name that devices are shown.
+    /// Name that is shown to devices.
     pub name: String,
-    /// BCP 47 tag for devices that name none.
+    /// BCP 47 language tag for devices that name none.
     pub language: String,
-    /// Folder of the file, where it has one: relative paths in it start there.
+    /// Folder of the file, if there is one: relative paths in it start there.
     pub folder: Option<PathBuf>,
-    /// Where everything of this gateway lives.
+    /// Folder for all data of this gateway.
     pub data_dir: PathBuf,
-    /// Where the weights of speech, and of sentence embeddings, are.
+    /// Folder of the weights of the speech and sentence embedding models.
     pub models_dir: PathBuf,
-    /// Where to listen, and for whom.
+    /// Addresses to listen on, with their access rules.
     pub listen: Listen,
-    /// How much everybody may take.
+    /// Limits of connections, sessions, users and rates.
     pub limits: Limits,
-    /// Which models answer, and how tools are chosen for them.
+    /// The models that answer, and how tools are chosen for them.
     pub models: Models,
     /// Settings of every conversation.
     pub conversation: conversation::Config,
     /// Settings of every user.
     pub user: user::Config,
-    /// How the assistant behaves besides.
+    /// Other settings of the assistant.
     pub assistant: Assistant,
     /// Folders with skills.
     pub skills: SkillSettings,
-    /// The recogniser.
+    /// Speech recognition.
     pub hearing: Hearing,
-    /// How the assistant speaks.
+    /// Speech synthesis.
     pub voice: Voice,
-    /// How much may be kept.
+    /// Limits of the stored data.
     pub store: StoreSettings,
-    /// What apps are told of the gateway.
+    /// What apps are told about the gateway.
     pub apps: AppsSettings,
     /// MCP in both directions.
     pub mcp: McpSettings,
 }
 
-/// Reads and checks a file; without one the defaults hold.
+/// Reads and checks a file; without one the defaults apply.
 ///
 /// # Errors
-/// Everything that is wrong, not just the first.
+/// All problems, not only the first.
 pub fn load(path: Option<&Path>) -> Result<Config, Vec<Problem>> {
     let Some(path) = path else {
         return check("", "(defaults)");
@@ -130,7 +130,7 @@ pub fn load(path: Option<&Path>) -> Result<Config, Vec<Problem>> {
 /// Checks a configuration's text; `file` is for the messages.
 ///
 /// # Errors
-/// Everything that is wrong.
+/// All problems.
 pub fn check(text: &str, file: &str) -> Result<Config, Vec<Problem>> {
     let mut problems = Problems::new(file, text);
     let folder = Path::new(file).parent().filter(|folder| folder.is_dir()).map(Path::to_path_buf);
@@ -148,7 +148,7 @@ pub fn check(text: &str, file: &str) -> Result<Config, Vec<Problem>> {
 }
 
 impl RawConfig {
-    /// Checks every section. What the core is to know of several goes into `conversation` and `user`.
+    /// Checks every section. Settings that the core needs from several sections go into `conversation` and `user`.
     fn check(self, problems: &mut Problems<'_>, folder: Option<PathBuf>) -> Option<Config> {
         let (mut conversation, mut user) = (conversation::Config::default(), user::Config::default());
         let listen = self.listen.check(problems);

@@ -1,4 +1,5 @@
-//! What configurations are taken, and what each wrong one is told. What a section alone says is tried beside it.
+//! Tests of accepted configurations, and of the message for each wrong one. Tests of a single section are in its
+//! module.
 
 use super::*;
 
@@ -24,7 +25,7 @@ fn every_key_of_the_example_can_be_uncommented() {
         .collect();
     assert_ne!(uncommented, EXAMPLE);
     let uncommented = uncommented.replace("kind = \"offline\"", "kind = \"chat_completions\"");
-    // What another kind of model has is left out, and tried with that kind.
+    // Keys of other kinds of models are left out, and tested with these kinds.
     let (theirs, uncommented): (Vec<&str>, Vec<&str>) =
         uncommented.lines().partition(|line| line.starts_with("thinking_tokens = "));
     check(&uncommented.join("\n"), "example").unwrap();

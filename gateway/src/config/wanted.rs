@@ -1,4 +1,4 @@
-//! Which speech models and others a configuration needs on this machine's disk.
+//! Which models a configuration needs on this machine's disk, for speech and sentence embeddings.
 
 use audio::models::{CATALOGUE, Entry, catalogue};
 
@@ -6,13 +6,13 @@ use super::Config;
 use crate::{models::settings::RouterBy, speech::settings::SECOND_MODEL};
 
 impl Config {
-    /// The models that this configuration needs, beside those that an operator brings.
+    /// The models that this configuration needs, except those that the operator provides.
     pub fn models_wanted(&self) -> Vec<&'static Entry> {
         let by_sentences = matches!(self.models.tools.by, RouterBy::Sentences { .. });
         let is_wanted = |entry: &Entry| match entry.id {
             catalogue::MINILM => by_sentences,
             catalogue::SMART_TURN => self.hearing.end_of_turn,
-            // Nothing needs it, but where it was fetched it is used.
+            // It is optional, but used if it was fetched.
             catalogue::WHISPER_BASE => self.hearing.second_model == Some(self.models_dir.join(SECOND_MODEL)),
             _ => entry.needed,
         };
@@ -32,7 +32,7 @@ mod tests {
             config.models_wanted().iter().map(|entry| entry.id).collect::<Vec<_>>()
         };
         let always = [catalogue::WHISPER_TINY_EN, catalogue::SILERO, catalogue::HIBARI];
-        // Whatever is fetched on this machine.
+        // Independent of the models that are fetched on this machine.
         let alone = "[hearing]\nsecond_model = \"\"\n";
         assert_eq!(ids(alone), always);
         let with = |more: &'static str| [&always[..], &[more]].concat();

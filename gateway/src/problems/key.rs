@@ -1,11 +1,11 @@
-//! Which key of a file a place in it belongs to.
+//! Finds the key at a position of a file.
 
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
-/// The key, in full, whose value stands at this byte of the text.
+/// The full key whose value is at this byte of the text.
 pub(super) fn at(text: &str, offset: usize) -> Option<String> {
     let mut path = Vec::new();
     let table = DeTable::parse(text).ok()?;
@@ -23,11 +23,11 @@ fn in_table<'a>(table: &'a DeTable<'_>, offset: usize, path: &mut Vec<&'a str>) 
     })
 }
 
-/// Tables are looked into wherever they stand: a section may be written in several places.
+/// Searches tables wherever they are: a section may be written in several places.
 fn in_value<'a>(value: &'a Spanned<DeValue<'_>>, offset: usize, path: &mut Vec<&'a str>) -> bool {
     match value.get_ref() {
         DeValue::Table(table) if in_table(table, offset, path) => true,
-        // Its entries have no names: the list is what the reader looks for.
+        // Entries of a list have no names: the key of the list is the answer.
         DeValue::Array(list) if list.iter().any(|value| in_value(value, offset, path)) => true,
         _ => value.span().contains(&offset),
     }

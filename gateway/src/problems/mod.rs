@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where: what the check of every section reports to.
+//! The problems of a configuration, with their positions: the checks of all sections report here.
 
 mod key;
 
@@ -6,13 +6,13 @@ use std::{net::SocketAddr, ops::Range, path::PathBuf};
 
 use toml::Spanned;
 
-/// What is wrong with a configuration, where, and what to do.
+/// A problem of a configuration: what is wrong, where, and what to do.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{file}{}: {what}", Line(*line))]
 pub struct Problem {
     /// The file.
     pub file: String,
-    /// Its line, from 1; 0: no line in particular.
+    /// Its line, from 1; 0: no particular line.
     pub line: usize,
     /// What is wrong and what to do.
     pub what: String,
@@ -26,17 +26,18 @@ impl std::fmt::Display for Line {
     }
 }
 
-/// A value that stands nowhere in the file: a default.
+/// A value that is not in the file: a default.
 pub(crate) fn unwritten<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
 }
 
-/// Names as they are written in a message.
+/// Names in the form for a message.
 pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// An unknown key is most often a typing error. `key`: the one that the message is about, where it does not say.
+/// The message with a hint: an unknown key is most often a typing error. `key`: the key that the message is about, if
+/// it does not name one.
 pub(crate) fn remedy(message: &str, key: Option<&str>) -> String {
     let message = message.trim_end();
     let named = |text: String| match key {
@@ -49,7 +50,7 @@ pub(crate) fn remedy(message: &str, key: Option<&str>) -> String {
     let Some((found, expected)) = message.split_once(", expected ") else {
         return named(message.to_owned());
     };
-    // What the parser calls a thing is not what it looks like in a file.
+    // The parser's names of types differ from the notation in a file.
     let expected = match expected {
         "a sequence" => "a list such as [\"a\", \"b\"], or a section in two brackets such as [[fallback]]",
         "a map" => "a section such as [model], or { key = value }",
@@ -65,7 +66,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.get(..offset).map_or(1, |before| before.matches('\n').count() + 1)
 }
 
-/// What is wrong with a file, as far as it was read.
+/// The problems that were found in a file so far.
 pub(crate) struct Problems<'a> {
     file: &'a str,
     text: &'a str,
@@ -73,27 +74,27 @@ pub(crate) struct Problems<'a> {
 }
 
 impl<'a> Problems<'a> {
-    /// Nothing is wrong yet with this text; `file` is for the messages.
+    /// An empty list for this text; `file` is for the messages.
     pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
         Self { file, text, found: Vec::new() }
     }
 
-    /// What the file holds.
+    /// The text of the file.
     pub(crate) fn text(&self) -> &'a str {
         self.text
     }
 
-    /// Everything that was found, in the order of the checks.
+    /// All problems, in the order of the checks.
     pub(crate) fn into_found(self) -> Vec<Problem> {
         self.found
     }
 
-    /// Something is wrong at this place, in bytes of the text.
+    /// Reports a problem at this position, in bytes of the text.
     pub(crate) fn at(&mut self, span: Range<usize>, what: impl Into<String>) {
         self.push(line_of(self.text, span.start), what.into());
     }
 
-    /// Something is wrong at no line in particular.
+    /// Reports a problem without a particular line.
     pub(crate) fn nowhere(&mut self, what: impl Into<String>) {
         self.push(0, what.into());
     }
@@ -102,14 +103,14 @@ impl<'a> Problems<'a> {
         self.found.push(Problem { file: self.file.to_owned(), line, what });
     }
 
-    /// The parser gave up here.
+    /// Reports an error of the parser.
     pub(crate) fn unreadable(&mut self, error: &toml::de::Error) {
         let line = error.span().map_or(0, |span| line_of(self.text, span.start));
         let key = error.span().and_then(|span| key::at(self.text, span.start));
         self.push(line, remedy(error.message(), key.as_deref()));
     }
 
-    /// The value; out of its range it is a problem.
+    /// The value; reports a problem if it is out of range.
     pub(crate) fn between<T: PartialOrd + std::fmt::Display + Copy>(
         &mut self,
         value: &Spanned<T>,
@@ -124,7 +125,8 @@ impl<'a> Problems<'a> {
         given
     }
 
-    /// The first must not be the larger one. The line is that of the first, or of the second where only that is written.
+    /// Reports a problem if the first value is larger than the second. Its line is that of the first, or of the second
+    /// if only that is written.
     pub(crate) fn in_order<T: PartialOrd + std::fmt::Display>(
         &mut self,
         (less, less_key): (&Spanned<T>, &str),
@@ -154,7 +156,7 @@ impl<'a> Problems<'a> {
         }
     }
 
-    /// The folder as it is written. A shell reads `~`, a configuration does not: a folder of that name would come to be.
+    /// The folder as written. A shell expands `~`, a configuration does not: a folder of that name would be created.
     pub(crate) fn folder(&mut self, folder: Option<&Spanned<PathBuf>>, key: &str) -> Option<PathBuf> {
         let given = folder?;
         if given.get_ref().starts_with("~") {
@@ -163,7 +165,7 @@ impl<'a> Problems<'a> {
         Some(given.get_ref().clone())
     }
 
-    /// An address and port.
+    /// Parses an address and port.
     pub(crate) fn address(&mut self, value: &Spanned<String>, key: &str) -> Option<SocketAddr> {
         match value.get_ref().parse() {
             Ok(address) => Some(address),

@@ -1,24 +1,24 @@
-//! The head of a `SKILL.md`: a small, strict part of YAML. Whatever is not understood is an error with its line, since
-//! a guess would offer a skill under a name or a condition that its writer did not mean.
+//! The front matter of a `SKILL.md`: a small, strict subset of YAML. Anything else is an error with its line, since a
+//! guess would offer a skill under a name or a condition that its writer did not mean.
 
 use std::collections::BTreeSet;
 
-/// Characters of a description: it is in every request.
+/// Maximum characters of a description: it is in every request.
 pub(crate) const DESCRIPTION_CHARS_MAX: usize = 500;
-/// Characters of a name.
+/// Maximum characters of a name.
 pub(crate) const NAME_CHARS_MAX: usize = tools::memory::SKILL_NAME_CHARS_MAX;
-/// Requirements of one kind.
+/// Maximum requirements of one kind.
 const REQUIREMENTS_MAX: usize = 32;
-/// Keys that others write and that mean nothing here; what is indented below them is skipped.
+/// Common keys without a meaning here; indented lines below them are skipped.
 const IGNORED: [&str; 8] =
     ["license", "version", "author", "homepage", "metadata", "allowed-tools", "compatibility", "tags"];
 
-/// What a skill says of itself.
+/// The front matter of a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Its name: small letters, digits and hyphens.
+    /// Its name: lower-case letters, digits and hyphens.
     pub name: String,
-    /// When it is of use.
+    /// When to use it.
     pub description: String,
     /// Tools that must be offered.
     pub tools: Vec<String>,
@@ -26,10 +26,10 @@ pub struct Head {
     pub programs: Vec<String>,
 }
 
-/// What is wrong, in which line, counted from 1.
+/// A problem of a file, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// The line.
+    /// The line, from 1.
     pub line: usize,
     /// What is wrong and what to do.
     pub what: String,
@@ -39,7 +39,7 @@ fn problem<T>(line: usize, what: impl Into<String>) -> Result<T, Problem> {
     Err(Problem { line, what: what.into() })
 }
 
-/// Where the next indented lines belong.
+/// The key to which the next indented lines belong.
 #[derive(Clone, Copy, PartialEq)]
 enum Within {
     Nothing,
@@ -49,10 +49,10 @@ enum Within {
     Programs,
 }
 
-/// Reads the head of a file.
+/// Parses the front matter of a file.
 ///
 /// # Errors
-/// There is none, it does not end, or something in it is not understood.
+/// It is missing, does not end, or contains something that is not understood.
 pub(crate) fn parse(text: &str) -> Result<Head, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = (1..).zip(text.lines().map(str::trim_end));

@@ -1,5 +1,5 @@
-//! Skills: folders with a `SKILL.md`, written by others and put there by the operator. They are offered as an index and
-//! read by a tool; nothing of them is ever run. What a skill says is text for a model, with all that this means:
+//! Skills: folders with a `SKILL.md`, written by third parties and installed by the operator. They are offered as an
+//! index and read by a tool; no part of them is ever executed. A skill's text is untrusted text for a model:
 //! docs/skills.md.
 
 pub(crate) mod front_matter;
@@ -24,10 +24,10 @@ use crate::runtime::on_own_thread;
 
 pub use scan::{DEPTH_MAX, FILE_BYTES_MAX, Found, SKILLS_MAX};
 
-/// How often the folders are looked at: a change is there before its writer has put on the glasses.
+/// Interval between scans of the folders: a change is found before its writer has put on the glasses.
 const POLL_EVERY: Duration = Duration::from_secs(2);
 
-/// All skills of all folders, as they were last seen.
+/// All skills of all folders, as of the last scan.
 pub struct SkillStore {
     folders: Vec<PathBuf>,
     index: RwLock<Arc<Index>>,
@@ -41,14 +41,14 @@ struct Index {
 }
 
 impl SkillStore {
-    /// Looks into these folders; of two skills with one name, the one in the earlier folder counts.
+    /// Scans these folders; of two skills with the same name, the one in the earlier folder counts.
     pub fn new(folders: Vec<PathBuf>) -> Self {
         let folders = Self { folders, index: RwLock::default() };
         folders.refresh();
         folders
     }
 
-    /// Reads everything again where something has changed; answers whether it had.
+    /// Reads everything again if something has changed; returns whether it had.
     pub fn refresh(&self) -> bool {
         let before = self.index();
         let places = scan::places(&self.folders);
@@ -65,12 +65,12 @@ impl SkillStore {
         true
     }
 
-    /// What keeps skills from being offered, each with file and line.
+    /// The problems that keep skills from being offered, each with file and line.
     pub fn problems(&self) -> Vec<String> {
         self.index().problems.clone()
     }
 
-    /// The skills whose requirements are met, by name; `is_there` says of a tool whether it is offered.
+    /// The skills whose requirements are met, by name; `is_there`: whether a tool is offered.
     pub fn usable(&self, is_there: impl Fn(&str) -> bool) -> Vec<Skill> {
         let index = self.index();
         let met = index
@@ -80,7 +80,7 @@ impl SkillStore {
         met.map(|skill| Skill { name: skill.head.name.clone(), description: skill.head.description.clone() }).collect()
     }
 
-    /// The text of a skill without its head, or a file of its folder; `None` where there is none that may be read.
+    /// The text of a skill without its front matter, or a file of its folder; `None`: there is none that may be read.
     pub fn text(&self, name: &str, file: Option<&str>) -> Option<String> {
         let index = self.index();
         let skill = index.skills.iter().find(|skill| skill.head.name == name)?;
@@ -90,7 +90,7 @@ impl SkillStore {
         }
     }
 
-    /// Looks again and again, until `stop`.
+    /// Scans regularly, until `stop`.
     pub async fn watch(self: Arc<Self>, stop: CancellationToken) {
         let mut ticks = tokio::time::interval(POLL_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -1,4 +1,4 @@
-//! Looking through the folders, within bounds.
+//! Scans the folders, within limits.
 
 use std::{
     collections::BTreeMap,
@@ -12,11 +12,11 @@ use std::{
 
 use super::front_matter::{self, Head};
 
-/// SkillStore below a configured one: by author, by subject, the skill itself.
+/// Maximum depth of folders below a configured one: by author, by subject, the skill itself.
 pub const DEPTH_MAX: usize = 4;
-/// Skills in all: an index of more is not read.
+/// Maximum number of skills: a longer index is not read.
 pub const SKILLS_MAX: usize = 200;
-/// Bytes of a `SKILL.md` or of another file: what a tool may answer at all.
+/// Maximum bytes of a `SKILL.md` or another file: the limit of a tool's answer.
 pub const FILE_BYTES_MAX: usize = tools::limits::CONTENT_BYTES_MAX;
 /// Maximum entries of all folders that are scanned: the limit is reported to an operator who names a whole disk.
 const ENTRIES_MAX: usize = 10_000;
@@ -24,20 +24,20 @@ const ENTRIES_MAX: usize = 10_000;
 /// The file that makes a folder a skill.
 const FILE: &str = "SKILL.md";
 
-/// A skill as it was found.
+/// A skill that was found.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What it says of itself.
+    /// Its front matter.
     pub head: Head,
-    /// What follows.
+    /// The text after the front matter.
     pub body: String,
     /// Its folder.
     pub folder: PathBuf,
-    /// Whether the programs that it needs are there.
+    /// Whether the programs that it needs are installed.
     pub has_programs: bool,
 }
 
-/// What a walk through the folders came upon.
+/// The result of a scan.
 #[derive(Default)]
 pub(super) struct Places {
     files: Vec<PathBuf>,
@@ -49,7 +49,7 @@ pub(super) struct Places {
 pub(super) fn places(folders: &[PathBuf]) -> Places {
     let mut places = Places::default();
     for folder in folders {
-        // What the operator has named may be a link; what is found in it may not.
+        // A configured folder may be a link; entries below it may not.
         if folder.is_dir() {
             walk(folder, 0, &mut places);
         }
@@ -91,13 +91,13 @@ fn walk(folder: &Path, depth: usize, places: &mut Places) {
                 _ => {}
             }
         } else if meta.is_dir() && !is_skill && depth + 1 < DEPTH_MAX {
-            // Within a skill there are files of it, not further skills.
+            // Folders within a skill hold its files, not further skills.
             walk(&path, depth + 1, places);
         }
     }
 }
 
-/// Changes when a file comes, goes or changes.
+/// A hash that changes when a file is added, removed or changed.
 pub(super) fn stamp(places: &Places) -> u64 {
     let mut hasher = DefaultHasher::new();
     places.problems.hash(&mut hasher);
@@ -108,11 +108,11 @@ pub(super) fn stamp(places: &Places) -> u64 {
             (meta.len(), changed.map_or(0, |since| since.as_nanos())).hash(&mut hasher);
         }
     }
-    // Zero is what was never read.
+    // Zero means that nothing was read yet.
     hasher.finish().max(1)
 }
 
-/// Reads them: the skills by name, and what is wrong, each with file and line.
+/// Reads the files: the skills by name, and the problems, each with file and line.
 pub(super) fn read(places: Places) -> (Vec<Found>, Vec<String>) {
     let mut problems = places.problems;
     let mut skills: BTreeMap<String, Found> = BTreeMap::new();
@@ -142,7 +142,7 @@ pub(super) fn read(places: Places) -> (Vec<Found>, Vec<String>) {
     (skills.into_values().collect(), problems)
 }
 
-/// What follows the head.
+/// The text after the front matter.
 fn body_of(text: &str) -> String {
     let mut marks = 0;
     let mut body = String::new();
@@ -156,7 +156,7 @@ fn body_of(text: &str) -> String {
     body
 }
 
-/// A text file below a folder: without a step up, without a link on the way, not too large.
+/// A text file below a folder: without `..`, without a link on the path, and within the size limit.
 pub(super) fn file_of(folder: &Path, file: &str) -> Option<String> {
     let relative = Path::new(file);
     let mut path = folder.to_path_buf();
@@ -165,7 +165,7 @@ pub(super) fn file_of(folder: &Path, file: &str) -> Option<String> {
         let Component::Normal(name) = component else { return None };
         path.push(name);
         steps += 1;
-        // A link is refused wherever it points.
+        // A link is refused whatever its target.
         if path.symlink_metadata().ok()?.is_symlink() {
             return None;
         }
@@ -175,7 +175,7 @@ pub(super) fn file_of(folder: &Path, file: &str) -> Option<String> {
         return None;
     }
     let mut bytes = Vec::new();
-    // One byte more tells that there is more.
+    // One byte more shows that the file exceeds the limit.
     fs::File::open(&path).ok()?.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).ok()?;
     if bytes.len() > FILE_BYTES_MAX {
         return None;

@@ -1,19 +1,19 @@
-//! The section `[skills]`, which is used as it is written.
+//! The section `[skills]`, which needs no check.
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// Where skills are looked for.
+/// The folders with skills.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SkillSettings {
-    /// Folders beside the one in the data folder.
+    /// Folders in addition to the one in the data folder.
     pub folders: Vec<PathBuf>,
 }
 
 impl SkillSettings {
-    /// All folders, that in the data folder first.
+    /// All folders, the one in the data folder first.
     pub fn all(&self, data_dir: &Path) -> Vec<PathBuf> {
         std::iter::once(data_dir.join("skills")).chain(self.folders.iter().cloned()).collect()
     }

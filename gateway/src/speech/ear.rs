@@ -23,10 +23,10 @@ use crate::{
 };
 use decodes::Decodes;
 
-/// How far the estimate of the device's clock may drift in a second: crystals are ten times better.
+/// Maximum drift of the device's clock in the estimate, in microseconds per second: crystals are ten times better.
 const DRIFT_US_PER_S: u64 = 500;
 
-/// Judges pauses beside the device's task.
+/// Scores pauses outside of the device's task.
 #[derive(Clone)]
 pub struct PauseJudge {
     /// Shared by all devices.
@@ -35,26 +35,26 @@ pub struct PauseJudge {
     pub compute: Compute,
 }
 
-/// What an ear needs besides its device; the same for all.
+/// What an ear needs in addition to its device; the same for all devices.
 #[derive(Clone)]
 pub(crate) struct EarDependencies {
     /// Voice activity.
     pub silero: Arc<silero::Model>,
     /// Recognition.
     pub scheduler: Arc<Scheduler>,
-    /// Prompted, so that they are written as they are meant.
+    /// Given to the recogniser as a prompt, for their spelling.
     pub wake_phrases: Arc<[String]>,
-    /// Where the end-of-turn score is on.
+    /// Present if end-of-turn scoring is on.
     pub judge: Option<PauseJudge>,
 }
 
-/// Numbers pauses and the voice between them, so that the score of a pause that is over is known to
-/// be stale, before it is computed and after.
+/// Numbers pauses and the voice between them, so that the score of an ended pause is recognised as stale, both before
+/// and after it is computed.
 #[derive(Clone, Default)]
 struct Pauses(Arc<AtomicU32>);
 
 impl Pauses {
-    /// Something new began; its number. Wraps after years.
+    /// Begins a new pause or voice segment and returns its number. Wraps after years.
     fn begin(&self) -> u32 {
         self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
@@ -64,7 +64,7 @@ impl Pauses {
     }
 }
 
-/// One device's ear.
+/// The microphone input of one device.
 pub(crate) struct Ear {
     listener: Listener,
     judge: Option<PauseJudge>,
@@ -78,8 +78,8 @@ pub(crate) struct Ear {
     busy_us: u64,
 }
 
-/// The device's clock as seen from here: gateway time minus capture time of the packet that
-/// travelled fastest.
+/// The device's clock relative to the gateway's: gateway time minus capture time of the packet with the shortest
+/// transit.
 #[derive(Clone, Copy)]
 struct ClockOffset {
     us: i64,
@@ -87,11 +87,11 @@ struct ClockOffset {
 }
 
 impl Ear {
-    /// An ear for sound in this codec and rate. A transport that keeps order (`ordered`) leaves no
-    /// gap that could fill, so none is waited for.
+    /// An ear for audio in this codec and rate. `ordered`: the transport keeps the order, so that gaps never fill and
+    /// are not waited for.
     ///
     /// # Errors
-    /// Codec or rate cannot be used.
+    /// Codec or rate are not supported.
     pub(crate) fn new(
         codec: Codec,
         rate_hz: u32,
@@ -114,7 +114,7 @@ impl Ear {
         })
     }
 
-    /// Takes a packet in.
+    /// Handles a packet.
     ///
     /// # Errors
     /// The packet does not decode; it counts as lost.
@@ -132,7 +132,7 @@ impl Ear {
         heard
     }
 
-    /// The device stopped its microphone behind this packet.
+    /// The device stopped its microphone after this packet.
     pub(crate) fn end_stream(&mut self, last_sequence: u32, now_us: u64) {
         self.listener.end_stream(last_sequence, now_us, &mut self.facts);
     }
@@ -148,18 +148,18 @@ impl Ear {
         }
     }
 
-    /// A capture time on the gateway's clock. The shortest journey counts as none.
+    /// A capture time on the gateway's clock. The shortest transit counts as zero.
     pub(crate) fn to_gateway_us(&self, capture_us: u64) -> u64 {
         let offset = self.offset.map_or(0, |offset| offset.us);
         capture_us.saturating_add_signed(offset)
     }
 
-    /// How long the last packet travelled beyond the fastest one, in microseconds.
+    /// Transit time of the last packet beyond the shortest one, in microseconds.
     pub(crate) fn transit_us(&self) -> u64 {
         self.transit_us
     }
 
-    /// Time spent on packets since this was last asked, in microseconds: decoding and voice activity.
+    /// Time spent on packets since the last call, in microseconds: decoding and voice activity detection.
     pub(crate) fn take_busy_us(&mut self) -> u64 {
         std::mem::take(&mut self.busy_us)
     }
@@ -175,7 +175,7 @@ impl Ear {
         self.listener.last_sequence()
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub(crate) fn tick(&mut self, now_us: u64) {
         self.decodes.tick(now_us);
         self.listener.tick(now_us, &mut self.facts);
@@ -186,7 +186,7 @@ impl Ear {
         self.listener.next_wake_us().into_iter().chain(self.decodes.next_wake_us()).min()
     }
 
-    /// The next fact, in the core's words.
+    /// The next fact, as a core type.
     pub(crate) fn next_fact(&mut self) -> Option<VoiceFact> {
         let fact = (!self.facts.is_empty()).then(|| self.facts.remove(0))?;
         match fact {
@@ -203,13 +203,13 @@ impl Ear {
         Some(fact_of(fact))
     }
 
-    /// Asks how likely it is that the speaker is done.
+    /// Requests a score of how likely the speaker is done.
     fn judge_pause(&mut self, utterance: u32) {
         let pause = self.pauses.begin();
         let (Some(judge), Some(pcm)) = (&self.judge, self.listener.utterance_pcm(utterance)) else {
             return;
         };
-        // More is not heard by the model.
+        // The model uses only the last part.
         let pcm = pcm.get(pcm.len().saturating_sub(end_of_turn::SAMPLES)..).unwrap_or(pcm).to_vec();
         let (model, mailbox, present) = (judge.model.clone(), self.mailbox.clone(), self.pauses.clone());
         let job = move || {
@@ -226,7 +226,7 @@ impl Ear {
         }
     }
 
-    /// A pause was judged: the facts about its silence carry the score from now on.
+    /// Handles the score of a pause: facts about its silence carry it from now on.
     pub(crate) fn note_score(&mut self, scored: &Scored) {
         if self.pauses.is_present(scored.pause) {
             self.listener.note_score(scored.utterance, scored.score);
@@ -234,33 +234,33 @@ impl Ear {
         }
     }
 
-    /// The score of the last pause that was judged in time, since the utterance began.
+    /// The score of the last pause that was scored in time, since the utterance began.
     pub(crate) fn end_score(&self) -> Option<f32> {
         self.end_score
     }
 
-    /// Lets sound be listened along with, or not any more.
+    /// Switches the copying of audio for apps on or off.
     pub(crate) fn set_tapped(&mut self, tapped: bool) {
         self.listener.set_tapped(tapped);
     }
 
-    /// What was heard since the last call, mono at 16 kHz.
+    /// The audio since the last call, mono at 16 kHz.
     pub(crate) fn take_tapped(&mut self) -> Vec<i16> {
         self.listener.take_tapped()
     }
 
-    /// Switches the microphone.
+    /// Mutes or unmutes the microphone.
     pub(crate) fn set_muted(&mut self, muted: bool) {
         self.listener.set_muted(muted);
         self.decodes.forget();
     }
 
-    /// What a second pass is biased towards.
+    /// Sets the vocabulary towards which a second pass is biased.
     pub(crate) fn set_vocabulary(&mut self, vocabulary: Arc<[String]>) {
         self.decodes.set_vocabulary(vocabulary);
     }
 
-    /// The next voice opens a new utterance.
+    /// Closes the utterance: the next voice opens a new one.
     pub(crate) fn close_utterance(&mut self, utterance: u32, now_us: u64) {
         if let Some(pcm) = self.listener.utterance_pcm(utterance) {
             self.decodes.keep(utterance, pcm, now_us);
@@ -268,7 +268,7 @@ impl Ear {
         self.listener.close_utterance(utterance);
     }
 
-    /// Sends the utterance as far as it goes to recognition; `false` when that is not possible.
+    /// Sends the utterance so far to recognition; `false`: it cannot be sent.
     pub(crate) fn transcribe(&mut self, utterance: u32, revision: u16, kind: TranscriptKind, meant: Meant) -> bool {
         self.decodes.ask((utterance, revision), kind, meant, self.listener.utterance_pcm(utterance))
     }
@@ -278,7 +278,7 @@ impl Ear {
         self.decodes.cancel(utterance, revision);
     }
 
-    /// Counts for the metrics.
+    /// Counters for the metrics.
     pub(crate) fn stats(&self) -> listener::Stats {
         self.listener.stats()
     }
@@ -286,7 +286,7 @@ impl Ear {
 
 impl Drop for Ear {
     fn drop(&mut self) {
-        // What is still to be judged is not wanted any more.
+        // Scores that are still to be computed become stale.
         self.pauses.begin();
     }
 }

@@ -1,4 +1,4 @@
-//! A device's ear and mouth: sound to voice facts and words, clauses to packets.
+//! Audio input and output of a device: audio to voice facts and text, clauses to packets.
 
 pub(crate) mod ear;
 pub(crate) mod mouth;

@@ -1,4 +1,4 @@
-//! From clauses to paced speech packets, and from what the device says it played to facts.
+//! From clauses to paced speech packets, and from the device's playback reports to facts.
 
 use std::{
     collections::VecDeque,
@@ -22,7 +22,7 @@ use crate::{
     runtime::compute::{Compute, Urgency},
 };
 
-/// One device's mouth.
+/// The speech output of one device.
 pub(crate) struct Mouth {
     speaker: Speaker,
     voice: Arc<Voice>,
@@ -31,21 +31,21 @@ pub(crate) struct Mouth {
     speech: Option<Speech>,
 }
 
-/// The speech under way.
+/// The current speech.
 struct Speech {
     id: u32,
     clauses: Vec<Clause>,
     done: u16,
     announced: Option<u16>,
     queue: Queue<(u16, String, bool)>,
-    /// Nobody will hear it any more: what still waits for a thread is not made.
+    /// Set when it is cancelled: clauses that still wait for a thread are not synthesised.
     hushed: Arc<AtomicBool>,
 }
 
-/// Clauses of one speech, made one at a time: so they come out in order whatever the number of
-/// threads, and one device never holds two threads while another waits in silence.
+/// The clauses of one speech, synthesised one at a time: they stay in order whatever the number of threads, and one
+/// device never holds two threads while another one waits.
 struct Queue<T> {
-    /// One is being made.
+    /// One is being synthesised.
     busy: bool,
     waiting: VecDeque<T>,
 }
@@ -55,13 +55,13 @@ impl<T> Queue<T> {
         Self { busy: false, waiting: VecDeque::new() }
     }
 
-    /// Queues one; returns the one to begin with, if nothing is being made.
+    /// Queues one; returns the one to begin with, if nothing is being synthesised.
     fn push(&mut self, item: T) -> Option<T> {
         self.waiting.push_back(item);
         if self.busy { None } else { self.next() }
     }
 
-    /// One was made, or failed; returns the next to begin with.
+    /// One was synthesised, or failed; returns the next to begin with.
     fn next(&mut self) -> Option<T> {
         let next = self.waiting.pop_front();
         self.busy = next.is_some();
@@ -81,10 +81,10 @@ struct Clause {
 }
 
 impl Mouth {
-    /// A mouth that speaks in this codec and rate.
+    /// A mouth for this codec and rate.
     ///
     /// # Errors
-    /// Codec or rate cannot be used.
+    /// Codec or rate are not supported.
     pub(crate) fn new(
         codec: Codec,
         rate_hz: u32,
@@ -96,7 +96,7 @@ impl Mouth {
         Ok(Self { speaker: Speaker::new(config)?, voice, compute, speed, speech: None })
     }
 
-    /// Begins to make a clause; `true` when it is the first of a new speech.
+    /// Begins to synthesise a clause; `true`: it is the first of a new speech.
     pub(crate) fn speak(
         &mut self,
         speech: u32,
@@ -112,7 +112,7 @@ impl Mouth {
         new
     }
 
-    /// A speech ends with the clauses that it has; the end has a number as well.
+    /// Ends a speech after the clauses that it has; the end has a clause number as well.
     pub(crate) fn end(&mut self, speech: u32, clause: u16, mailbox: &Mailbox) {
         let Some(under) = self.speech.as_mut().filter(|under| under.id == speech) else {
             return;
@@ -121,7 +121,8 @@ impl Mouth {
         self.make(begin, mailbox);
     }
 
-    /// Plays a piece of a recorded sound as a clause; whether it is the first of a new speech, and what is to be told.
+    /// Plays a piece of a recorded sound as a clause. Returns whether it is the first of a new speech and, on
+    /// failure, the input for the core.
     pub(crate) fn play(
         &mut self,
         speech: u32,
@@ -158,7 +159,7 @@ impl Mouth {
         new
     }
 
-    /// Gives a clause to the synthesis threads.
+    /// Submits a clause to the synthesis threads.
     fn make(&self, clause: Option<(u16, String, bool)>, mailbox: &Mailbox) {
         let (Some((clause, text, last)), Some(under)) = (clause, &self.speech) else {
             return;
@@ -180,7 +181,7 @@ impl Mouth {
                 tracing::debug!(speech, clause, "nobody waits for this clause any more");
             }
         };
-        // While an earlier clause plays there is time; before the first one there is silence.
+        // While an earlier clause plays there is time; before the first one the wearer hears silence.
         let urgency = if clause == 0 { Urgency::Now } else { Urgency::Soon };
         if self.compute.submit(urgency, job).is_err() {
             let failed = Synthesised { speech, clause, last, pcm: None, queue_us: 0, compute_us: 0 };
@@ -188,7 +189,7 @@ impl Mouth {
         }
     }
 
-    /// Takes a synthesised clause and has the next one made; a failed or stale one is told or dropped.
+    /// Takes a synthesised clause and starts the next one. A failed one is reported, a stale one is dropped.
     pub(crate) fn take(&mut self, clause: Synthesised, mailbox: &Mailbox) -> Option<Input> {
         let under = self.speech.as_mut().filter(|under| under.id == clause.speech)?;
         let next = under.queue.next();
@@ -215,7 +216,7 @@ impl Mouth {
         self.speaker.poll_packet(now_us)
     }
 
-    /// Whether this packet is the first of its clause; tells the core then.
+    /// Whether this packet is the first of its clause; then returns the input for the core.
     pub(crate) fn first_of_clause(&mut self, packet: &Packet) -> Option<Input> {
         let under = self.speech.as_mut().filter(|under| under.id == packet.speech)?;
         if under.announced.is_some_and(|number| number >= packet.clause) {
@@ -231,7 +232,7 @@ impl Mouth {
         self.speaker.next_wake_us()
     }
 
-    /// Stops at once. The device fades what it still plays, so nothing more is sent.
+    /// Stops at once. The device fades out what it still plays, so that nothing more is sent.
     pub(crate) fn hush(&mut self, speech: u32, now_us: u64) {
         if let Some(under) = self.speech.as_mut().filter(|under| under.id == speech) {
             under.hushed.store(true, Ordering::Relaxed);
@@ -241,7 +242,7 @@ impl Mouth {
         }
     }
 
-    /// The device says how much it played, and whether it has stopped playing for good.
+    /// Handles a playback report; `stopped`: playback has ended for good.
     pub(crate) fn played(&mut self, speech: u32, report: Report, stopped: bool) -> Option<Input> {
         let played = self.speaker.played(speech, report, clock::mono_us())?;
         let under = self.speech.as_mut().filter(|under| under.id == speech)?;
@@ -249,7 +250,7 @@ impl Mouth {
         let before_us: u64 = under.clauses.iter().take(under.done.into()).map(|clause| clause.duration_us).sum();
         let part = under.clauses.get(usize::from(under.done)).map_or(0.0, |clause| {
             let into_us = played.played_us.saturating_sub(before_us);
-            // Microseconds of one clause: exact enough in f32.
+            // Microseconds of one clause are exact enough in f32.
             (into_us as f32 / clause.duration_us.max(1) as f32).min(1.0)
         });
         Some(Input::Played {
@@ -275,7 +276,7 @@ mod tests {
         assert_eq!(queue.next(), Some(2));
         assert_eq!(queue.next(), None);
         assert_eq!(queue.push(3), Some(3));
-        // Hushed: what waited is gone, and what was being made is not followed by anything.
+        // After a hush the queue is empty, and nothing follows the clause in synthesis.
         assert_eq!(queue.push(4), None);
         queue.waiting.clear();
         assert_eq!(queue.next(), None);

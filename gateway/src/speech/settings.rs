@@ -8,14 +8,14 @@ use toml::Spanned;
 
 use crate::problems::{Problems, unwritten};
 
-/// The second model where the configuration names none: used where it was fetched.
+/// The second model if the configuration names none: used if it was fetched.
 pub(crate) const SECOND_MODEL: &str = "whisper-base.bin";
-/// The weights that are fetched.
+/// The model that is fetched by default.
 const MODEL: &str = "whisper-tiny.en.bin";
-/// Phrases that may address the assistant.
+/// Maximum number of wake phrases.
 const WAKE_PHRASES_MAX: usize = 16;
 
-/// `[hearing]`, as it is written.
+/// `[hearing]`, unchecked.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawHearing {
@@ -51,23 +51,23 @@ impl Default for RawHearing {
     }
 }
 
-/// The recogniser, and what judges pauses. Which words and silences count is a setting of conversations.
+/// The recogniser and the scoring of pauses. Wake phrases and silences are settings of conversations.
 #[derive(Clone, Debug)]
 pub struct Hearing {
     /// Recognition threads.
     pub workers: usize,
-    /// Whether pauses are judged by sound too.
+    /// Whether pauses are scored by their audio as well.
     pub end_of_turn: bool,
-    /// What is spoken, as Whisper names it.
+    /// The spoken language, by Whisper's name.
     pub language: String,
-    /// Whisper's file.
+    /// Path of Whisper's model.
     pub model: PathBuf,
-    /// The second model, for second passes, where there is one.
+    /// Path of the second model, for second passes, if there is one.
     pub second_model: Option<PathBuf>,
 }
 
 impl RawHearing {
-    /// Checks the section; what conversations are to know of it goes into `conversation`.
+    /// Checks the section; settings of conversations go into `conversation`.
     pub(crate) fn check(
         self,
         problems: &mut Problems<'_>,
@@ -81,7 +81,7 @@ impl RawHearing {
         };
         let fetched = models_dir.join(SECOND_MODEL);
         let second_model = self.second_model.or_else(|| fetched.exists().then_some(fetched));
-        // An empty path switches it off.
+        // An empty path disables it.
         let second_model = second_model.filter(|path| !path.as_os_str().is_empty());
         conversation.second_model = second_model.is_some();
         Hearing {
@@ -93,7 +93,7 @@ impl RawHearing {
         }
     }
 
-    /// When a turn begins, and when it ends.
+    /// Checks the settings of the begin and the end of a turn.
     fn check_turns(&self, problems: &mut Problems<'_>, conversation: &mut conversation::Config) {
         let phrases = self.wake_phrases.get_ref();
         if phrases.is_empty()
@@ -108,7 +108,7 @@ impl RawHearing {
         conversation.wake_phrases = phrases.iter().map(|phrase| phrase.to_lowercase()).collect();
         conversation.always_listening = self.always_listening;
         let silence = (&self.silence_ms, "hearing.silence_ms");
-        // A wait that is the longer one, the surer the end is.
+        // The more likely the end, the shorter the wait.
         problems.in_order((&self.silence_complete_ms, "hearing.silence_complete_ms"), silence);
         problems.in_order(silence, (&self.silence_incomplete_ms, "hearing.silence_incomplete_ms"));
         let mut ms = |value, key, range| problems.between(value, key, range);
@@ -120,7 +120,7 @@ impl RawHearing {
     }
 }
 
-/// `[voice]`, as it is written.
+/// `[voice]`, unchecked.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawVoice {
@@ -133,10 +133,10 @@ impl Default for RawVoice {
     }
 }
 
-/// How the assistant speaks.
+/// Settings of speech synthesis.
 #[derive(Clone, Copy, Debug)]
 pub struct Voice {
-    /// Speed of speech, 1.0 is normal.
+    /// Speed of speech; 1.0 is normal.
     pub speed: f32,
 }
 
@@ -168,7 +168,7 @@ mod tests {
                 3,
                 "`hearing.silence_ms` is 950; it must be at most `hearing.silence_incomplete_ms`, which is 900",
             ),
-            // Against what holds where nothing is written.
+            // Against the default of a key that is not written.
             ("silence_complete_ms = 601", 2, "at most `hearing.silence_ms`, which is 600 where nothing is written"),
             ("\nsilence_ms = 400", 3, "at least `hearing.silence_complete_ms`, which is 450 where nothing is written"),
             ("silence_ms = 1500", 2, "at most `hearing.silence_incomplete_ms`, which is 1000"),

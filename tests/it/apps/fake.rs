@@ -1,4 +1,4 @@
-//! A mini-app that speaks the wire and does nothing by itself: each test plays its part by hand.
+//! A fake mini-app that speaks the wire protocol and does nothing by itself: each test performs its steps.
 
 use std::{
     collections::BTreeMap,
@@ -40,21 +40,21 @@ pub const KEY: &str = "0123456789abcdef";
 /// How its server answers webhooks.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// As the SDK does.
+    /// Success, as the SDK does.
     Success,
-    /// Not at all.
+    /// No answer.
     Never,
     /// With this status.
     Status(u16),
-    /// It leads to another address.
+    /// A redirect to another address.
     Redirect(String),
-    /// A body without end.
+    /// An endless body.
     Endless,
-    /// What is no JSON, under the wrong type.
+    /// Invalid JSON with a wrong content type.
     Garbage,
 }
 
-/// A request that its server got.
+/// A request that its server received.
 #[derive(Clone, Debug)]
 pub struct Got {
     pub path: String,
@@ -71,16 +71,16 @@ impl Got {
     }
 }
 
-/// What its server answers under a path of its own.
+/// The server's answer under a path.
 #[derive(Clone, Debug)]
 pub enum File {
     /// These bytes.
     Bytes(Vec<u8>),
     /// This status.
     Status(u16),
-    /// It is elsewhere.
+    /// A redirect.
     Elsewhere(String),
-    /// It never ends.
+    /// An endless body.
     Endless,
 }
 
@@ -105,7 +105,7 @@ impl FakeApp {
         Self::on(http::bind().await.0, package)
     }
 
-    /// On a port that is known before.
+    /// Starts on a port that was chosen before.
     pub fn on(listener: TcpListener, package: &str) -> Self {
         let address = listener.local_addr().unwrap();
         let (book, answer) = (Arc::new(Book::default()), Arc::new(Mutex::new(Reply::Success)));
@@ -118,13 +118,13 @@ impl FakeApp {
         *self.answer.lock().unwrap() = answer;
     }
 
-    /// Puts a file under a path; its address.
+    /// Serves a file under a path; returns its URL.
     pub fn serves(&self, path: &str, file: File) -> String {
         self.book.files.lock().unwrap().insert(path.to_owned(), file);
         format!("http://{}{path}", self.address)
     }
 
-    /// What the gateway knows of it.
+    /// Its manifest, as installed in the gateway.
     pub fn manifest(&self) -> App {
         let digest = Sha256::digest(KEY.as_bytes());
         App {
@@ -137,12 +137,12 @@ impl FakeApp {
         }
     }
 
-    /// How many requests of a kind came: a path, or the type of a webhook.
+    /// Number of requests of a kind: a path, or the type of a webhook.
     pub fn count(&self, kind: &str) -> usize {
         self.book.requests.lock().unwrap().iter().filter(|got| got.is(kind)).count()
     }
 
-    /// The request of a kind with this number, from 0, once it is there.
+    /// Waits for the request of a kind with this number, from 0.
     pub async fn got(&self, kind: &str, number: usize) -> Got {
         let found = async {
             loop {
@@ -158,7 +158,7 @@ impl FakeApp {
         found.unwrap_or_else(|_| panic!("no {kind} {number}; got {:?}", self.book.requests.lock().unwrap()))
     }
 
-    /// Every kind of webhook and path, in order.
+    /// The kinds of all requests, in order.
     pub fn history(&self) -> Vec<String> {
         let requests = self.book.requests.lock().unwrap();
         let name = |got: &Got| match got.json()["type"].as_str() {
@@ -180,7 +180,7 @@ type Body = http_body_util::combinators::BoxBody<Bytes, Infallible>;
 async fn serve(request: hyper::Request<Incoming>, book: Arc<Book>, answer: Arc<Mutex<Reply>>) -> Response<Body> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    // Whoever installs it looks whether it is there, which is no part of its life.
+    // The installer checks its health, which is not part of its life cycle.
     if path != "/health" {
         book.requests.lock().unwrap().push(Got { path: path.clone(), body });
         book.came.notify_waiters();
@@ -221,7 +221,7 @@ async fn serve(request: hyper::Request<Incoming>, book: Arc<Book>, answer: Arc<M
     }
 }
 
-/// A body that never ends.
+/// An endless body.
 struct Forever;
 
 impl hyper::body::Body for Forever {
@@ -241,7 +241,7 @@ pub struct Socket {
     ws: WebSocketStream<TcpStream>,
     pub session: String,
     pub ack: Value,
-    /// Whether it plays 3.x, which knows more messages.
+    /// Whether it plays SDK 3.x, which knows more messages.
     third: bool,
 }
 
@@ -251,13 +251,13 @@ fn host_of(url: &str) -> &str {
 }
 
 impl Socket {
-    /// Dials without a word.
+    /// Connects without sending anything.
     pub async fn open(url: &str) -> WebSocketStream<TcpStream> {
         let stream = TcpStream::connect(host_of(url)).await.unwrap();
         tokio_tungstenite::client_async(url, stream).await.unwrap().0
     }
 
-    /// Says who it is; the first frame that comes back.
+    /// Connects and sends the first frame; returns the first answer.
     pub async fn init(url: &str, session: &str, package: &str, key: &str) -> (WebSocketStream<TcpStream>, Value) {
         let mut ws = Self::open(url).await;
         let init = json!({
@@ -269,7 +269,7 @@ impl Socket {
         (ws, serde_json::from_str(&answer).unwrap())
     }
 
-    /// Dials as a session request says, and is acknowledged.
+    /// Connects as a session request says, and waits for the acknowledgement.
     pub async fn dial(request: &Value, package: &str) -> Self {
         let (url, session) =
             (request["mentraOSWebsocketUrl"].as_str().unwrap(), request["sessionId"].as_str().unwrap());
@@ -278,7 +278,7 @@ impl Socket {
         Self { ws, session: session.into(), ack, third: false }
     }
 
-    /// Dials as 3.x does: it names its session in the headers and not in its first frame.
+    /// Connects as 3.x does: the session is named in the headers, not in the first frame.
     pub async fn dial_third(request: &Value, package: &str, key: &str, first: Value) -> (Self, Value) {
         let (url, session) =
             (request["mentraOSWebsocketUrl"].as_str().unwrap(), request["sessionId"].as_str().unwrap());
@@ -301,7 +301,7 @@ impl Socket {
         self.ws.send(Message::binary(bytes)).await.unwrap();
     }
 
-    /// A socket that was opened by hand.
+    /// Wraps a socket that was opened separately.
     pub fn of(ws: WebSocketStream<TcpStream>) -> Self {
         Self { ws, session: String::new(), ack: Value::Null, third: false }
     }
@@ -330,7 +330,7 @@ impl Socket {
         }
     }
 
-    /// The next text frame that fits; others are left behind, but each of them must be of a known type.
+    /// The next matching text frame. Others are skipped, but each must be of a known type.
     pub async fn find(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut seen = Vec::new();
         while let Some(message) = self.next().await {
@@ -353,7 +353,7 @@ impl Socket {
         self.find(name, |message| message["type"] == "data_stream" && message["streamType"] == name).await
     }
 
-    /// The next sound.
+    /// The next audio frame.
     pub async fn sound(&mut self) -> Bytes {
         loop {
             if let Message::Binary(bytes) = self.next().await.expect("sound") {
@@ -362,7 +362,7 @@ impl Socket {
         }
     }
 
-    /// How the gateway closes it; `None`: it did not say.
+    /// The gateway's close frame; `None`: there was none.
     pub async fn closed(mut self) -> Option<CloseFrame> {
         loop {
             match self.next().await {
@@ -373,27 +373,27 @@ impl Socket {
         }
     }
 
-    /// Answers everything, so that a frame sent before was looked at: asks and waits for the answer.
+    /// Sends a request and waits for its answer, so that all frames before were handled.
     pub async fn settled(&mut self) {
         self.send(json!({"type": "ping"})).await;
         self.of_type("pong").await;
     }
 
-    /// As [`Self::settled`]; no message of this type comes before.
+    /// As [`Self::settled`]; fails if a message of this type comes before.
     pub async fn settled_without(&mut self, kind: &str) {
         self.send(json!({"type": "ping"})).await;
         let found = self.find("pong", |message| message["type"] == "pong" || message["type"] == kind).await;
         assert_eq!(found["type"], "pong", "{found}");
     }
 
-    /// As the SDK closes after a stop.
+    /// Closes as the SDK does after a stop.
     pub async fn close(mut self) {
         drop(self.ws.close(None).await);
         while let Some(Ok(_)) = self.ws.next().await {}
     }
 }
 
-/// Rule 6: nothing but these may stand at the top; 2.x takes anything else for an error.
+/// Rule 6: only these types may be at the top level; 2.x treats anything else as an error.
 fn known(message: &Value, third: bool) {
     const TYPES_THIRD: [&str; 5] =
         ["reconnect_ack", "reconnect_rejected", "photo_response", "audio_stream_ready", "stream_status"];
@@ -444,13 +444,13 @@ impl Stage {
         Self { world, glasses, app }
     }
 
-    /// Begins to start an app.
+    /// Begins to start an app, in a task.
     pub fn starting(&self, package: &str) -> tokio::task::JoinHandle<Result<bool, String>> {
         let (apps, package) = (self.world.gateway().services().apps.clone(), package.to_owned());
         tokio::spawn(async move { apps.start(USER, &package, Duration::from_secs(20)).await })
     }
 
-    /// Starts the app and plays its part up to the acknowledgement.
+    /// Starts the app, up to the acknowledgement.
     pub async fn run(&self) -> Socket {
         let before = self.app.count("session_request");
         let starting = self.starting(PACKAGE);
@@ -460,7 +460,7 @@ impl Stage {
         socket
     }
 
-    /// What `apps logs` shows, newest last.
+    /// The entries of `apps logs`, newest last.
     pub async fn log(&self) -> Vec<Entry> {
         let wish = Wish::Logs { package: PACKAGE.into() };
         match self.world.ask(Request::Apps { wish }).await {
@@ -469,7 +469,7 @@ impl Stage {
         }
     }
 
-    /// What went wrong of it.
+    /// The logged faults of the app.
     pub async fn logs(&self) -> Vec<Fault> {
         let faults = self.log().await.into_iter().filter_map(|entry| match entry {
             Entry::Fault(fault) => Some(fault),

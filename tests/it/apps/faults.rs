@@ -1,4 +1,4 @@
-//! Apps that misbehave: nobody else notices.
+//! Apps that misbehave: no other app or device is affected.
 
 use serde_json::json;
 
@@ -56,7 +56,7 @@ async fn garbage_on_the_socket_is_answered_and_a_flood_ends_with_the_socket() {
         assert!(socket.send_text(text.to_owned()).await);
         assert_eq!(socket.of_type("tpa_connection_error").await["code"], "MALFORMED_MESSAGE", "{text}");
     }
-    // Of tomorrow, and of MentraOS itself: tolerated without a word.
+    // Unknown future messages, and messages of MentraOS itself: ignored without an error.
     for kind in ["brand_new_thing", "app_room_join", "dashboard_mode_change", "request_wifi_setup"] {
         socket.send(json!({"type": kind, "deep": {"er": [1, 2, 3]}})).await;
     }
@@ -64,10 +64,10 @@ async fn garbage_on_the_socket_is_answered_and_a_flood_ends_with_the_socket() {
     let deep = format!("{{\"type\":\"display_event\",\"layout\":{}{}}}", "[".repeat(200_000), "]".repeat(200_000));
     assert!(socket.send_text(deep).await);
     assert_eq!(socket.of_type("tpa_connection_error").await["code"], "MALFORMED_MESSAGE");
-    // 10 MB in one frame are not read.
+    // A frame of 10 MB is not read.
     let _ = socket.send_text("x".repeat(10 * 1024 * 1024)).await;
     drop(socket.closed().await);
-    // The app counts as lost, and is started anew; the gateway is well.
+    // The app counts as lost and is started again; the gateway continues.
     let request = stage.app.got("session_request", 1).await.json();
     let mut again = Socket::dial(&request, PACKAGE).await;
     again.settled().await;
@@ -80,7 +80,7 @@ async fn an_app_that_sends_too_much_is_not_listened_to_for_the_rest_of_the_secon
     for _ in 0..2_000 {
         socket.send(json!({"type": "dashboard_content_update", "content": "x", "modes": ["main"]})).await;
     }
-    // What is dropped is dropped: the question is put until a second comes in which it is heard.
+    // Messages beyond the limit are dropped: the request is repeated until one in a later second is answered.
     let mut asked = 0;
     loop {
         asked += 1;

@@ -1,5 +1,5 @@
-//! 1.x of the SDK, where its wire differs from that of 2.x. No registry has the package any more, so that it is played
-//! by hand.
+//! Version 1.x of the SDK, where its wire protocol differs from that of 2.x. No registry offers the package any more,
+//! so that the test sends its messages itself.
 
 use device_protocol::{ButtonAction, ButtonId};
 use firmware_sim::Seen;
@@ -21,7 +21,7 @@ async fn an_app_that_knows_only_the_names_of_the_first_sdk_runs() {
     let starting = stage.starting(PACKAGE);
     let request = stage.app.got("session_request", 0).await.json();
     let (url, session) = (request["augmentOSWebsocketUrl"].as_str().unwrap(), request["sessionId"].as_str().unwrap());
-    // 1.x makes its REST address by taking this off.
+    // 1.x derives its REST address by removing this suffix.
     let base = url.strip_suffix("/tpa-ws").unwrap().replace("ws://", "http://");
     let (ws, ack) = Socket::init(url, session, PACKAGE, KEY).await;
     assert_eq!(starting.await.unwrap(), Ok(true));
@@ -34,7 +34,7 @@ async fn an_app_that_knows_only_the_names_of_the_first_sdk_runs() {
     assert!(refusal["message"].as_str().unwrap().starts_with("notification_dismissed"), "{refusal}");
     stage.glasses.press(ButtonId::Main, ButtonAction::Press).await.unwrap();
     assert_eq!(socket.stream("button_press").await["data"]["pressType"], "short");
-    // News of the glasses would be an error to it: it gets none.
+    // Device state messages would be an error for it: it gets none.
     stage.glasses.battery(55).await.unwrap();
     socket.subscribe(&["glasses_battery_update"]).await;
     socket.settled_without("device_state_update").await;

@@ -1,4 +1,4 @@
-//! What the box has not, or has in one form only: a defined answer, never silence.
+//! Features that the gateway lacks, or has in one form only: each request gets a defined answer.
 
 use serde_json::{Value, json};
 use tools::apps::manifest::App;
@@ -86,7 +86,7 @@ async fn everything_else_that_an_sdk_sends_has_an_answer() {
         let answer = socket.of_type(kind).await;
         assert_eq!(answer[field], value, "{message}: {answer}");
     }
-    // The line of the dashboard itself is drawn; without a mode it is the main one.
+    // The main line of the dashboard is shown; without a mode it is the main one.
     for modes in [json!(["main", "expanded"]), json!([]), Value::Null] {
         socket.send(json!({"type": "dashboard_content_update", "content": "x", "modes": modes})).await;
     }

@@ -1,4 +1,4 @@
-//! Starting, stopping, losing and finding again.
+//! Starting, stopping, losing and reconnecting apps.
 
 use device_protocol::{ButtonAction, ButtonId};
 use gateway_core::vocab::AppState;
@@ -34,8 +34,8 @@ async fn rule_13_a_stop_goes_by_webhook_and_then_by_closing_with_1000() {
     assert_eq!((&request["reason"], &request["sessionId"]), (&json!("user_disabled"), &json!(socket.session)));
     socket.close().await;
     assert!(stopping.await.unwrap());
-    // Those that do not: 1000 would make the SDK run its `onStop` a second time, where it has taken its stop. One that was
-    // too slow to answer has.
+    // Apps that do not: close code 1000 would make the SDK run its `onStop` a second time if it has received its stop.
+    // An app that was too slow to answer has received it.
     let cases = [(Reply::Success, 4001), (Reply::Status(500), 4001), (Reply::Never, 4001), (Reply::Status(404), 1000)];
     for (number, (answer, code)) in cases.into_iter().enumerate() {
         stage.app.answers(Reply::Success);
@@ -70,7 +70,7 @@ async fn rule_15_a_socket_that_breaks_is_taken_up_again_and_its_app_called_anew(
     let broken = Socket::of(ws);
     let request = stage.app.got("session_request", 1).await.json();
     assert_eq!(request["sessionId"], json!(session));
-    // As the SDK does it: it gives the old socket up and dials anew.
+    // As the SDK does: it closes the old socket and connects again.
     let mut again = Socket::dial(&request, PACKAGE).await;
     broken.close().await;
     again.subscribe(&["button_press"]).await;
@@ -80,8 +80,8 @@ async fn rule_15_a_socket_that_breaks_is_taken_up_again_and_its_app_called_anew(
     assert_eq!(stage.app.history(), ["session_request", "stop_request", "session_request"]);
 }
 
-/// Apps that override `onStop` without `super.onStop` leave the SDK's socket open, which dials again when it breaks. All
-/// sessions of an app have one name: left alone, the old and the new would take turns for ever.
+/// Apps that override `onStop` without `super.onStop` leave the SDK's socket open, which reconnects when it breaks. All
+/// sessions of an app have one name: the old and the new socket would displace each other without end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_gives_way_to_another_is_told_not_to_dial_again() {
     let stage = Stage::new().await;
@@ -94,7 +94,7 @@ async fn a_socket_that_gives_way_to_another_is_told_not_to_dial_again() {
     let request = stage.app.got("session_request", 1).await.json();
     let mut again = Socket::dial(&request, PACKAGE).await;
     again.settled().await;
-    // One that had not given up yet, beside the new one.
+    // An old socket that had not given up yet, next to the new one.
     let (ws, _) = Socket::init(&url, &session, PACKAGE, KEY).await;
     assert_eq!(code(again.closed().await), Some(4001));
     assert_eq!(code(Socket::of(ws).closed().await), Some(4001));
@@ -109,7 +109,7 @@ async fn an_app_whose_server_was_away_is_tried_again_until_it_is_back() {
     let mut stage = Stage::new().await;
     let socket = stage.run().await;
     let address = stage.app.address;
-    // The whole server goes, longer than any SDK dials.
+    // The whole server is stopped for longer than any SDK retries.
     stage.app = FakeApp::start("com.example.other").await;
     drop(socket);
     let apps = stage.world.gateway().services().apps.clone();
@@ -186,7 +186,7 @@ async fn rule_15_a_gateway_that_is_killed_and_comes_back_calls_its_apps_anew() {
     let data = folder.path().join("data");
     let app = FakeApp::start(PACKAGE).await;
     let gateway = Process::start(&data, "", &[]).await;
-    // Its port has to stay: the app dials the address that it was given.
+    // The port must stay the same: the app reconnects to the address that it was given.
     let port = gateway.web.port();
     let glasses = connect(&data, gateway.options()).await;
     let manifest = json!({"packageName": PACKAGE, "name": "List", "description": "Lists.", "version": "1",
@@ -215,7 +215,7 @@ async fn rule_15_a_gateway_that_is_killed_and_comes_back_calls_its_apps_anew() {
     assert_eq!(app.history(), ["session_request", "stop_request", "session_request"]);
     socket.close().await;
     let socket = Socket::dial(&request, PACKAGE).await;
-    // One that stops in order asks its apps to dial again.
+    // A gateway that stops regularly tells its apps to reconnect.
     let (_, closed) = tokio::join!(gateway.terminate(), socket.closed());
     assert_eq!(closed.map(|frame| u16::from(frame.code)), Some(1012));
 }

@@ -1,4 +1,4 @@
-//! `apps logs`: what an app was refused and what it refused, with the request that caused it.
+//! `apps logs`: requests that were refused to an app and requests that it refused, each with its cause.
 
 use gateway::control::{Request, apps::Wish};
 use gateway_core::vocab::ErrorCode;
@@ -11,7 +11,7 @@ use crate::world::USER;
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_and_failures_are_kept_with_their_requests_and_without_secrets() {
     let stage = Stage::with(|app| App { permissions: vec!["CAMERA".into()], ..app }).await;
-    // A server that does not start the app, and an author who mixed up his keys.
+    // A server that does not start the app, and an author who confused the keys.
     stage.app.answers(Reply::Status(503));
     stage.starting(PACKAGE).await.unwrap().unwrap_err();
     stage.app.answers(Reply::Success);
@@ -33,7 +33,7 @@ async fn refusals_and_failures_are_kept_with_their_requests_and_without_secrets(
     socket.send(elsewhere).await;
     assert!(socket.send_text(format!("{{\"type\":\"display_event\",\"apiKey\":\"{KEY}\"")).await);
     socket.settled().await;
-    // A photo that the app's own server does not take.
+    // A photo upload that the app's own server rejects.
     stage.app.serves("/photo-upload", File::Status(500));
     socket.send(photo).await;
     stage.app.got("/photo-upload", 0).await;
@@ -94,7 +94,7 @@ async fn a_restart_stops_the_app_in_order_and_starts_it_anew() {
     assert_eq!(again.session, before, "apps keep what they have by it");
     again.settled().await;
     assert_eq!(stage.app.history(), ["session_request", "stop_request", "session_request"]);
-    // What does not run is started by the same word.
+    // The same command starts an app that does not run.
     let wish = Wish::Restart { package: "com.example.unknown".into(), user: USER.into() };
     assert!(stage.world.ask(Request::Apps { wish }).await.unwrap_err().contains("com.example.unknown"));
 }

@@ -1,5 +1,5 @@
-//! Mini-apps against a real gateway: the twenty rules of docs/apps-host.md with an app that is played by hand, and
-//! an app on the published SDK.
+//! Mini-apps with a real gateway: the twenty rules of docs/apps-host.md with a fake app, and an app on the published
+//! SDK.
 
 mod fake;
 mod faults;
@@ -29,7 +29,7 @@ use tools::call::CallContext;
 
 use crate::world::{USER, ask};
 
-/// A call as from the assistant of the tests' user.
+/// The context of a call by the assistant of the tests' user.
 fn context() -> CallContext {
     CallContext {
         session: None,
@@ -50,7 +50,7 @@ async fn start(data: &Path, package: &str) {
     ask(data, Request::Apps { wish }).await.expect("the app starts");
 }
 
-/// Stops it likewise.
+/// Stops an app as an operator does.
 async fn stop(data: &Path, package: &str) {
     let wish = Wish::Stop { package: package.to_owned(), user: USER.to_owned() };
     ask(data, Request::Apps { wish }).await.expect("the app stops");

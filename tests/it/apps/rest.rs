@@ -1,4 +1,4 @@
-//! What apps ask by HTTP, photos, and settings.
+//! HTTP requests of apps, photos, and settings.
 
 use firmware_sim::Seen;
 use gateway::{
@@ -26,7 +26,7 @@ async fn rule_19_simple_storage_and_what_else_apps_ask() {
     let socket = stage.run().await;
     let client = Client::new();
     let bearer = format!("{PACKAGE}:{KEY}");
-    // 2.x takes `/app-ws` off its URL; 1.x takes `/tpa-ws` off, or keeps what it does not know.
+    // 2.x removes `/app-ws` from its URL; 1.x removes `/tpa-ws`, or keeps an unknown suffix.
     for base in [stage.base(), format!("{}/app-ws", stage.base()), format!("{}/tpa-ws", stage.base())] {
         let url = format!("{base}/api/sdk/simple-storage/{USER}");
         let put = |url: String, body: Value| client.put(url).bearer_auth(&bearer).json(&body).send();
@@ -38,7 +38,7 @@ async fn rule_19_simple_storage_and_what_else_apps_ask() {
         assert_eq!(read().await["data"], json!({"n": 7, "a/b": "v2"}));
         client.delete(&url).bearer_auth(&bearer).send().await.unwrap();
         assert_eq!(read().await["data"], json!({}));
-        // Who is not the app reads and writes nothing.
+        // Requests without the app's key neither read nor write anything.
         for wrong in ["", "x", &format!("{PACKAGE}:wrong"), &format!("com.example.other:{KEY}")] {
             let answer = client.get(&url).bearer_auth(wrong).send().await.unwrap();
             assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{wrong}");
@@ -78,7 +78,7 @@ async fn what_an_app_began_to_store_before_an_erasure_is_not_stored_after_it() {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // The gateway says so when it begins to read the body.
+    // The gateway sends this when it begins to read the body.
     let mut went_on = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
     stream.read_exact(&mut went_on).await.unwrap();
     assert!(went_on.starts_with(b"HTTP/1.1 100"), "{}", String::from_utf8_lossy(&went_on));
@@ -95,7 +95,7 @@ async fn what_an_app_began_to_store_before_an_erasure_is_not_stored_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rule_4_changed_settings_are_told_and_the_houses_own_right_behind_them() {
+async fn rule_4_changed_settings_are_told_and_those_of_mentraos_follow() {
     let stage = Stage::with(|app| App {
         settings: vec![json!({"key": "lang", "type": "text", "label": "Lang", "defaultValue": "en"})],
         ..app
@@ -116,7 +116,7 @@ async fn rule_4_changed_settings_are_told_and_the_houses_own_right_behind_them()
     assert_eq!(behind["settings"]["metricSystemEnabled"], true);
     let refused = stage.world.ask(set("speed", json!(1))).await.unwrap_err();
     assert!(refused.contains("lang"), "{refused}");
-    // The next session begins with it.
+    // The next session begins with this setting.
     drop(socket);
     let request = stage.app.got("session_request", 1).await.json();
     let again = super::fake::Socket::dial(&request, PACKAGE).await;
@@ -139,7 +139,7 @@ async fn a_photo_is_taken_by_the_glasses_and_delivered_to_the_app() {
     until(&mut stage.glasses, "the camera", |event| matches!(&event.seen, Seen::ToolCalled { .. })).await;
     let kept = stage.world.data().join("photos");
     assert!(!kept.exists(), "the wearer did not want it in the gallery");
-    // Elsewhere it does not go.
+    // Photos are not sent to other hosts.
     let mut elsewhere = ask("photo_2");
     elsewhere["customWebhookUrl"] = json!("http://127.0.0.1:9/steal");
     socket.send(elsewhere).await;

@@ -1,4 +1,4 @@
-//! The rules of the wire, each with its number.
+//! The rules of the wire protocol, each with its number.
 
 use device_protocol::{ButtonAction, ButtonId, Gesture};
 use firmware_sim::Seen;
@@ -22,7 +22,7 @@ fn with_settings(mut app: App) -> App {
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_1_to_4_and_10_an_app_is_started_by_its_webhook_and_runs_by_its_socket() {
     let stage = Stage::with(with_settings).await;
-    // The SDK answers its webhook only when `onSession` is through, which may be never.
+    // The SDK answers its webhook only when `onSession` has returned, which may be never.
     stage.app.answers(super::fake::Reply::Never);
     let starting = stage.starting(PACKAGE);
     let request = stage.app.got("session_request", 0).await.json();
@@ -42,7 +42,7 @@ async fn rules_1_to_4_and_10_an_app_is_started_by_its_webhook_and_runs_by_its_so
     assert_eq!((&ack["settings"][0]["value"], &ack["settings"][1]["value"]), (&json!("en"), &Value::Null));
     assert_eq!(ack["capabilities"]["hasDisplay"], true);
     assert_eq!(ack["capabilities"]["modelName"], "Lorgnette simulator");
-    // The old path speaks likewise.
+    // The old path works in the same way.
     let old = request["augmentOSWebsocketUrl"].as_str().unwrap();
     let (_, ack) = Socket::init(old, request["sessionId"].as_str().unwrap(), PACKAGE, KEY).await;
     assert_eq!(ack["type"], "tpa_connection_ack");
@@ -54,7 +54,7 @@ async fn rules_5_6_and_12_streams_of_live_glasses_under_the_apps_own_names() {
     let mut stage = Stage::new().await;
     let mut socket = stage.run().await;
     socket.of_type("device_state_update").await;
-    // A burst, as the SDK sends it; the last one holds.
+    // A burst, as the SDK sends it; the last one counts.
     socket.subscribe(&[]).await;
     socket.subscribe(&["VAD"]).await;
     let all = [
@@ -74,14 +74,14 @@ async fn rules_5_6_and_12_streams_of_live_glasses_under_the_apps_own_names() {
     let unserved = socket.of_type("tpa_connection_error").await;
     assert_eq!(unserved["code"], "STREAM_NOT_AVAILABLE");
     assert!(unserved["message"].as_str().unwrap().contains("translation:es-ES-to-en-US"), "{unserved}");
-    // An empty list so soon is an SDK that begins anew.
+    // An empty list this soon means that the SDK restarts.
     socket.subscribe(&[]).await;
     socket.settled().await;
 
     stage.glasses.press(ButtonId::Main, ButtonAction::LongPress).await.unwrap();
     let pressed = socket.stream("button_press").await;
     assert_eq!((&pressed["data"]["buttonId"], &pressed["data"]["pressType"]), (&json!("main"), &json!("long")));
-    // It also mutes; once more unmutes.
+    // The button also mutes; a second press unmutes.
     stage.glasses.press(ButtonId::Main, ButtonAction::LongPress).await.unwrap();
     socket.stream("button_press").await;
     stage.glasses.touch(Gesture::SwipeBack).await.unwrap();
@@ -98,7 +98,7 @@ async fn rules_5_6_and_12_streams_of_live_glasses_under_the_apps_own_names() {
     let voice = socket.stream("VAD").await;
     assert_eq!(voice["data"]["status"], true);
     let name = "transcription:en-US?hints=en%2Cja";
-    // A busy machine may leave out what is growing, never the whole.
+    // A busy machine may skip partial transcripts, but never the final one.
     let first = socket.stream(name).await;
     let whole = if first["data"]["isFinal"] == true {
         first.clone()
@@ -134,14 +134,14 @@ async fn what_is_said_to_an_app_that_listens_is_left_to_it() {
             && message["data"]["text"].as_str().is_some_and(|text| text.to_lowercase().contains("queen"))
     };
     socket.find("what was said to it", is_final).await;
-    // Nothing came of it: the next answer is the one to the next request.
+    // It had no effect: the next answer is the one to the next request.
     say(&mut stage.glasses, "Hey Mentra, set a timer for ten minutes.").await;
     let answer = answered(&mut stage.glasses).await;
     assert!(answer.contains("10 minutes") || answer.contains("ten minutes"), "{answer}");
     assert!(!answer.contains("command"), "{answer}");
     until(&mut stage.glasses, "the follow-up window", open_window).await;
 
-    // Where it hears nothing any more, the same words are a request after an answer.
+    // If the app no longer listens, the same words are a request after an answer.
     socket.subscribe(&["button_press"]).await;
     socket.settled().await;
     say(&mut stage.glasses, "The red queen goes home.").await;
@@ -152,7 +152,7 @@ fn open_window(event: &firmware_sim::Event) -> bool {
     matches!(&event.seen, Seen::Listening { state, .. } if state == "wake")
 }
 
-/// What was said, when it is whole, and whether the box takes it for itself.
+/// The final transcript, and whether it was addressed to the assistant.
 async fn said(glasses: &mut firmware_sim::Glasses) -> (String, bool) {
     match until(glasses, "a transcript", |event| matches!(event.seen, Seen::Transcript { is_final: true, .. })).await {
         Seen::Transcript { text, addressed, .. } => (text, addressed),
@@ -206,7 +206,7 @@ async fn rule_7_frames_are_routed_by_connection_and_every_layout_is_drawn() {
         )
         .await;
     }
-    // These glasses draw text only: of a picture they are told that there is one.
+    // These glasses draw text only: an image is replaced by a text that says so.
     let pixel = "Qk1CAAAAAAAAAD4AAAAoAAAAAQAAAAEAAAABAAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAP///wCAAAAA";
     for layout in [
         json!({"layoutType": "bitmap_view", "data": pixel}),
@@ -227,7 +227,7 @@ async fn rule_7_frames_are_routed_by_connection_and_every_layout_is_drawn() {
         .await;
     socket.send(json!({"type": "display_event", "layout": {"layoutType": "hologram"}})).await;
     assert_eq!(socket.of_type("tpa_connection_error").await["code"], "LAYOUT_NOT_AVAILABLE");
-    // Every odd name of a session that SDKs send.
+    // Every form of a session name that SDKs send.
     socket
         .send(
             json!({"type": "rgb_led_control", "sessionId": "unknown-session-id", "requestId": "led_1", "action": "on"}),
@@ -292,7 +292,7 @@ async fn rule_14_and_16_who_is_refused_is_told_and_closed_but_never_with_1008() 
         let closed = Socket::of(ws).closed().await.expect("a close frame");
         assert_eq!(u16::from(closed.code), 1000);
     }
-    // None of this has harmed the right one.
+    // The right socket is not affected.
     let _socket = Socket::dial(&request, PACKAGE).await;
     assert_eq!(starting.await.unwrap(), Ok(true));
     for (package, key, code) in [(PACKAGE, "wrong", "INVALID_API_KEY"), ("com.example.other", KEY, "APP_NOT_STARTED")] {
@@ -323,7 +323,7 @@ async fn rule_17_speak_is_said_by_the_glasses_and_answered_when_it_was_heard() {
     socket.send(speak("r2", "http://127.0.0.1:9/a.mp3")).await;
     let answer = socket.of_type("audio_play_response").await;
     assert_eq!((&answer["requestId"], &answer["success"]), (&json!("r2"), &json!(false)));
-    // Stopped in the middle, it is answered as not heard.
+    // Stopped in the middle, it is answered as not played.
     let long = "one two three four five six seven eight nine ten. ".repeat(20).replace(' ', "+");
     socket.send(speak("r3", &format!("https://127.0.0.1:1/api/tts?text={long}"))).await;
     until(&mut stage.glasses, "it begins", |event| matches!(&event.seen, Seen::FirstSound { .. })).await;

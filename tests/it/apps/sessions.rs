@@ -1,4 +1,4 @@
-//! What the sessions of an app are called: published apps keep what they have by it.
+//! The session names of an app, under which published apps keep their data.
 
 use gateway::control::{Answer, Request, apps::Wish, memory};
 use gateway_core::vocab::AppStopReason;
@@ -10,7 +10,7 @@ use crate::{
     world::{USER, World},
 };
 
-/// Starts the app, stops it, and says what its session was called.
+/// Starts the app, stops it, and returns the name of its session.
 async fn session(stage: &Stage) -> String {
     let socket = stage.run().await;
     let session = socket.session.clone();
@@ -34,7 +34,7 @@ async fn a_session_is_called_the_same_until_the_app_or_the_user_is_gone() {
     assert!(first.starts_with(&format!("{USER}-{PACKAGE}-")) && first.len() > 24 + USER.len(), "{first}");
     assert_eq!(session(&stage).await, first);
 
-    // A gateway that was restarted knows it.
+    // It survives a restart of the gateway.
     let Stage { world, glasses, app } = stage;
     glasses.goodbye().await;
     let world = world.again().await;
@@ -42,7 +42,7 @@ async fn a_session_is_called_the_same_until_the_app_or_the_user_is_gone() {
     let stage = Stage { world, glasses, app };
     assert_eq!(session(&stage).await, first);
 
-    // It is gone with everything of the user.
+    // It is erased with all data of the user.
     let wish = memory::Wish::EraseUser { user: USER.into(), devices: false };
     stage.world.ask(Request::Memory { wish }).await.unwrap();
     let glasses = stage.world.glasses("ws", "glasses").await;
@@ -69,7 +69,7 @@ async fn a_session_is_called_the_same_until_the_app_or_the_user_is_gone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_key_and_a_wrong_package_are_told_by_the_command_that_started_the_app() {
     let stage = Stage::new().await;
-    // As the SDK, whose webhook is answered long after.
+    // As the SDK, whose webhook is answered much later.
     stage.app.answers(Reply::Never);
     let config = stage.world.folder().join("lorgnette.toml");
     std::fs::write(&config, crate::world::basics(&stage.world.data())).unwrap();

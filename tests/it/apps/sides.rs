@@ -1,4 +1,4 @@
-//! Two apps that know the same sentence: told when the second is installed, asked once, kept, shown and removable.
+//! Two apps with the same sentence: reported when the second is installed, asked once, stored, shown and removable.
 
 use gateway::control::{
     Answer, Request,
@@ -15,7 +15,7 @@ const KEY: &str = "secret";
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
-    /// What to add.
+    /// The item to add.
     item: String,
 }
 
@@ -34,7 +34,7 @@ async fn wish(world: &World, wish: Wish) -> String {
     }
 }
 
-/// Installs an app that runs; what the operator is told.
+/// Installs a running app; returns the text for the operator.
 async fn install(world: &World, app: impl Fn() -> App) -> (String, JoinHandle<()>) {
     let bound = app().key(KEY).bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", bound.address());
@@ -89,7 +89,7 @@ async fn a_sentence_of_two_apps_goes_where_the_wearer_wants_it() {
     assert_eq!(wish(&world, preferences()).await, "Todo before Lists");
     glasses.goodbye().await;
 
-    // It is kept.
+    // The choice is stored.
     let world = world.again().await;
     assert_eq!(wish(&world, preferences()).await, "Todo before Lists");
     let mut glasses = world.glasses("ws", "glasses").await;

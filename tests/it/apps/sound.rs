@@ -1,4 +1,4 @@
-//! Files of sound that apps play: fetched, decoded, heard, refused.
+//! Audio files that apps play: fetched, decoded, played, refused.
 
 use std::sync::OnceLock;
 
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use super::fake::{File, PACKAGE, Socket, Stage};
 use crate::world::{floor, say, until};
 
-/// Our own voice, coded by LAME: "The train to the mountains leaves at seven in the morning."
+/// The project's own voice, encoded by LAME: "The train to the mountains leaves at seven in the morning."
 const SPEECH: &[u8] = include_bytes!("../../../audio/tests/data/speech-22050.mp3");
-/// Two tones, likewise.
+/// Two tones, encoded by LAME.
 const TONES: &[u8] = include_bytes!("../../../audio/tests/data/tones-mono-22050-vbr.mp3");
-/// What the recogniser hears.
+/// The recogniser's sample rate.
 const HEARING_HZ: u32 = 16_000;
 
 fn play(request: &str, url: &str, volume: f64, track: u8) -> Value {
@@ -25,12 +25,12 @@ fn play(request: &str, url: &str, volume: f64, track: u8) -> Value {
         "audioUrl": url, "volume": volume, "stopOtherAudio": true, "trackId": track})
 }
 
-/// What came of a request.
+/// The outcome of a request.
 async fn outcome(socket: &mut Socket, request: &str) -> Value {
     socket.find(request, |message| message["type"] == "audio_play_response" && message["requestId"] == request).await
 }
 
-/// The last speech that was heard, at the recogniser's rate.
+/// The last played speech, at the recogniser's rate.
 fn heard(glasses: &Glasses) -> Vec<i16> {
     let heard = glasses.heard();
     let last = heard.last().expect("something was heard");
@@ -67,13 +67,13 @@ async fn a_sound_file_is_heard_as_it_is_and_its_length_told() {
     let text = tokio::task::spawn_blocking(move || transcribe(&pcm)).await.unwrap();
     assert!(text.contains("train") && text.contains("mountains") && text.contains("morning"), "{text}");
 
-    // The address within the app's own server is enough, and a WAV is as good; so is a quieter one.
+    // A path on the app's own server suffices; WAV works as well, and so does a lower volume.
     let url = stage.app.serves("/tones.mp3", File::Bytes(TONES.to_vec()));
     socket.send(play("r2", &url, 1.0, 0)).await;
     assert_eq!(outcome(&mut socket, "r2").await["success"], true);
     let loud = loudness(&heard(&stage.glasses));
     let tones = audio::sound_file::decode(TONES, HEARING_HZ, 10).unwrap();
-    // What goes over the air is coded for speech, which takes from tones or gives to them.
+    // The link uses a speech codec, which changes the loudness of tones.
     assert!((loud / loudness(&tones) - 1.0).abs() < 0.3, "{loud} for {}", loudness(&tones));
     let file = tempfile::NamedTempFile::new().unwrap();
     wav::write(file.path(), &tones, HEARING_HZ).unwrap();
@@ -109,7 +109,7 @@ async fn what_is_no_sound_or_elsewhere_is_answered_and_stands_in_the_log() {
         assert!(answer["error"].as_str().unwrap().contains(wanted), "{wanted}: {answer}");
     }
     assert_eq!(elsewhere.count("/a.mp3"), 0, "another server was asked");
-    // On its own host a file may have moved.
+    // A redirect on the same host is followed.
     let there = app.serves("/there.mp3", File::Bytes(TONES.to_vec()));
     let url = app.serves("/here.mp3", File::Elsewhere(there));
     let logs = stage.logs().await;
@@ -123,7 +123,7 @@ async fn what_is_no_sound_or_elsewhere_is_answered_and_stands_in_the_log() {
     assert_eq!(outcome(&mut socket, "here").await["success"], true);
 }
 
-/// An app that says three things in one breath means the last of them to be heard, or all of them in their order.
+/// If an app requests three sounds in quick succession, either the last one or all of them in order are to be played.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_app_says_last_is_heard_last() {
     let _floor = floor().await;
@@ -135,7 +135,7 @@ async fn what_an_app_says_last_is_heard_last() {
         play["stopOtherAudio"] = json!(alone);
         play
     };
-    // More than may wait: what gives way waits no more.
+    // More than may wait: requests that are displaced do not wait any longer.
     let hasty = ["a", "b", "c", "d", "e", "f", "g"];
     for request in hasty {
         socket.send(words(request, true)).await;
@@ -159,7 +159,7 @@ async fn what_an_app_says_last_is_heard_last() {
     });
     assert_eq!(said.collect::<Vec<_>>(), ["four", "five", "six"].map(|number| format!("This is number {number}.")));
 
-    // A file that takes its time gives way to what was asked for after it.
+    // A slow file is displaced by a later request.
     let endless = stage.app.serves("/endless.mp3", File::Endless);
     socket.send(play("seven", &endless, 1.0, 2)).await;
     socket.send(words("eight", true)).await;
@@ -188,7 +188,7 @@ async fn a_sound_ends_by_its_track_by_another_sound_and_by_the_wearers_word() {
     socket.send(play("r1", &url, 0.1, 1)).await;
     until(&mut stage.glasses, "the sound", begun).await;
     let stop = |track: Value| json!({"type": "audio_stop_request", "packageName": PACKAGE, "trackId": track});
-    // Another track's stop is none of its business.
+    // A stop of another track does not affect it.
     socket.send(stop(json!(0))).await;
     socket.settled().await;
     socket.send(stop(json!(1))).await;
@@ -204,12 +204,12 @@ async fn a_sound_ends_by_its_track_by_another_sound_and_by_the_wearers_word() {
     socket.send(play("r4", &url, 0.1, 1)).await;
     until(&mut stage.glasses, "the sound", begun).await;
     say(&mut stage.glasses, "Hey Mentra, stop.").await;
-    // Who says stop has heard enough: it counts as heard.
+    // After a stop by the wearer it counts as played.
     let answer = outcome(&mut socket, "r4").await;
     let told =
         until(&mut stage.glasses, "its end", |event| matches!(event.seen, Seen::SpeechHeard { complete: false, .. }));
     told.await;
     assert_eq!(answer["requestId"], "r4");
-    // Whoever stops is no fault of the app's.
+    // A stop is not logged as a fault of the app.
     assert!(stage.logs().await.is_empty());
 }

@@ -1,4 +1,4 @@
-//! 3.x of the SDK, as its recorded frames say: played by hand. The published package itself is in `sdk.rs`.
+//! Version 3.x of the SDK, by its recorded frames, with a fake app. The published package itself is in `sdk_third.rs`.
 
 use firmware_sim::Seen;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn init() -> Value {
     json!({"type": "tpa_connection_init", "packageName": PACKAGE, "apiKey": KEY, "sdkVersion": "3.0.0-hono.8"})
 }
 
-/// Starts the app and plays 3.x up to the acknowledgement; the webhook's request, too.
+/// Starts the app as 3.x, up to the acknowledgement; also returns the webhook's request.
 async fn run(stage: &Stage) -> (Socket, Value) {
     let starting = stage.starting(PACKAGE);
     let request = stage.app.got("session_request", 0).await.json();
@@ -39,7 +39,7 @@ async fn a_session_in_the_headers_is_acknowledged_and_taken_up_again() {
     socket.settled().await;
     assert_eq!(stage.app.history(), ["session_request"], "it was not called back");
 
-    // Without the key, or for a session that is over, it is rejected, and does not dial once more.
+    // Without the key, or for a session that is over, it is rejected and does not reconnect.
     let (_, answer) = Socket::dial_third(&request, PACKAGE, "wrong", again.clone()).await;
     assert_eq!((&answer["type"], &answer["code"]), (&json!("reconnect_rejected"), &json!("NOT_RUNNING")));
     let mut over = request.clone();
@@ -70,11 +70,11 @@ async fn a_stream_of_sound_is_played_when_it_has_ended() {
     assert_eq!((&answer["requestId"], &answer["success"]), (&json!(request), &json!(true)), "{answer}");
     until(&mut stage.glasses, "the sound", |event| matches!(event.seen, Seen::SpeechHeard { complete: true, .. }))
         .await;
-    // Speech is asked for by the path alone.
+    // Speech is requested by a path without a host.
     let url = "/api/tts?text=Third+time";
     socket.send(json!({"type": "audio_play_request", "requestId": "r2", "audioUrl": url, "volume": 1})).await;
     assert_eq!(socket.of_type("audio_play_response").await["success"], true);
-    // What is broken off is answered.
+    // An aborted stream is answered.
     socket.send(json!({"type": "audio_stream_start", "streamId": STREAM})).await;
     let ready = socket.of_type("audio_stream_ready").await;
     socket.send(json!({"type": "audio_play_request", "requestId": "r3", "audioUrl": ready["streamUrl"]})).await;
@@ -86,7 +86,7 @@ async fn a_stream_of_sound_is_played_when_it_has_ended() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_photo_comes_as_a_message() {
     let stage = Stage::with(|app| App { permissions: vec!["CAMERA".into()], ..app }).await;
-    // Its server knows nothing of a request that the session has made.
+    // Its server does not know a request that the session has made.
     stage.app.serves("/photo-upload", File::Status(404));
     let (mut socket, _) = run(&stage).await;
     socket.send(json!({"type": "photo_request", "requestId": "photo_1", "size": "medium", "compress": "none"})).await;

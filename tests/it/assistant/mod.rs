@@ -1,4 +1,4 @@
-//! The assistant from end to end: a scripted provider behind a real gateway, simulated glasses in front of it.
+//! The assistant from end to end: a real gateway with a scripted provider and simulated glasses.
 
 mod photos;
 mod preamble;
@@ -18,23 +18,23 @@ use crate::{
     world::{WAIT, World, answered, text},
 };
 
-/// A model of this kind at a branch of the provider.
+/// The settings of a model of this kind at a branch of the provider.
 fn model(provider: &Provider, kind: &str, branch: &str) -> String {
     format!("kind = \"{kind}\"\nbase_url = \"{}\"\nmodel = \"scripted\"\n", provider.url(branch))
 }
 
-/// Types a request; everything that was shown and said in answer to it.
+/// Types a request; returns everything that was shown and said as the answer.
 async fn ask(glasses: &mut Glasses, request: &str) -> String {
     text(glasses, request).await;
     answered(glasses).await.replace('\n', " ")
 }
 
-/// Whether one of these was told.
+/// Whether one of these words was said or shown.
 fn has(told: &str, words: &[&str]) -> bool {
     words.iter().any(|words| told.contains(words))
 }
 
-/// Where all of these stand in a request, one behind the other, whatever its protocol.
+/// Checks that all of these are in a request, in this order, whatever its protocol.
 fn in_order(asked: &Asked, wanted: &[&str]) {
     let body = asked.body.to_string();
     let mut from = 0;
@@ -44,7 +44,7 @@ fn in_order(asked: &Asked, wanted: &[&str]) {
     }
 }
 
-/// The record of a turn, which is closed a moment after its answer was heard.
+/// The record of a turn, which is written a moment after its answer was played.
 async fn record(world: &World, number: u32) -> Value {
     let looked = async {
         loop {
@@ -101,13 +101,13 @@ async fn a_conversation_goes_on_with_every_other_provider() {
     let mut glasses = world.glasses("wss", "glasses").await;
     let mut told = Vec::new();
     for (number, kind) in kinds.iter().enumerate() {
-        // The one before has no more answers: it is down.
+        // The previous provider has no more answers: it fails.
         let request = format!("remember number {number}");
         provider.then(kind, Answer::Calls("note.add", json!({"text": format!("item {number}")})));
         provider.then(kind, Answer::Says("It is noted, dear wearer.", 10, 5));
         told.push(ask(&mut glasses, &request).await);
         assert!(has(&told[number], &["noted", &format!("item {number}")]), "{kind}: {told:?}");
-        // Everything before is there, calls and results too, in the form of this provider.
+        // The whole history is there, with calls and results, in the format of this provider.
         let asked = provider.asked();
         let last = asked.last().expect("a request");
         assert_eq!(&last.branch, kind);
@@ -168,7 +168,7 @@ async fn tools_of_a_server_come_and_go_between_two_requests() {
     let provider = Provider::start().await;
     let server = fixture::serve().await;
     let settings = format!(
-        // All tools are offered: which ones the words speak for is not what is judged here.
+        // All tools are offered: their selection is not tested here.
         "[model]\n{}[router]\ntools = 1000\n[mcp]\nservers.fixture = {{ url = \"http://{server}/\" }}\n",
         model(&provider, "chat_completions", "one")
     );
@@ -186,7 +186,7 @@ async fn tools_of_a_server_come_and_go_between_two_requests() {
         provider.then("one", Answer::Calls("fixture.test_trigger_tool_change", json!({})));
         provider.then("one", Answer::Says("They have changed.", 5, 5));
         ask(&mut glasses, "change your tools").await;
-        // The server tells of it in its own time.
+        // The server reports it asynchronously.
         let told = tokio::time::timeout(WAIT, async {
             let registry = &world.gateway().services().registry;
             while registry.snapshot("wearer", "").find(&format!("fixture.{come}")).is_none() {
@@ -194,7 +194,7 @@ async fn tools_of_a_server_come_and_go_between_two_requests() {
             }
         });
         told.await.expect("the tool comes");
-        // What is gone is asked for all the same.
+        // A removed tool is called nevertheless.
         provider.then("one", Answer::Calls("fixture.test_changed_1", json!({})));
         provider.then("one", Answer::Says("Here it is.", 5, 5));
         ask(&mut glasses, "use the new one").await;
@@ -217,7 +217,7 @@ async fn changed_tools_count_at_once_where_the_operator_wants_it() {
     let first = provider.until(1).await;
     let offers = |asked: &Asked| names(&asked.body).iter().any(|name| name.contains("note") && name.contains("add"));
     assert!(offers(&first));
-    // Nothing has changed, and nothing begins anew: the next request is the one after the change.
+    // Without a change nothing restarts: the next request is the one after the change.
     world.ask(Request::ApplyTools { user: None }).await.expect("told");
     let off = Request::SwitchTool { user: "wearer".into(), name: "note.add".into(), on: false };
     world.ask(off).await.expect("switched off");

@@ -1,4 +1,4 @@
-//! "What am I looking at?": a picture that the glasses take reaches the model that asked for it, and is kept nowhere.
+//! "What am I looking at?": an image from the glasses reaches the model that asked for it, and is stored nowhere.
 
 use std::{fs, path::Path};
 
@@ -13,10 +13,10 @@ use super::{
 };
 use crate::world::World;
 
-/// Begins as JFIF files do (ITU-T T.871), ends as JPEG files do; what is between is no picture, and unlike all else.
+/// Begins as JFIF files do (ITU-T T.871) and ends as JPEG files do, with unique pseudo-random bytes between.
 fn jpeg() -> Vec<u8> {
     let mut file = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00".to_vec();
-    // Three pieces on the wire.
+    // Three chunks on the wire.
     let mut state = 7_u32;
     file.extend(
         std::iter::repeat_with(|| {
@@ -29,14 +29,14 @@ fn jpeg() -> Vec<u8> {
     file
 }
 
-/// Glasses that see this.
+/// Glasses whose camera returns this file.
 async fn seeing(world: &World, mime: &str, file: &[u8]) -> Glasses {
     let mut options = world.options("wss", "glasses");
     options.profile.sight = Some((mime.to_owned(), file.to_vec()));
     world.connect(options).await
 }
 
-/// The model looks, and answers; its second request.
+/// The model takes a photo and answers; returns its second request.
 async fn look(provider: &Provider, branch: &str, glasses: &mut Glasses, keep: bool) -> Asked {
     let before = provider.asked().len();
     provider.then(branch, Answer::Calls("camera.photo", json!({"keep": keep})));
@@ -46,7 +46,7 @@ async fn look(provider: &Provider, branch: &str, glasses: &mut Glasses, keep: bo
     provider.until(before + 2).await
 }
 
-/// Whether some bytes stand in a file below a folder.
+/// Whether a file below a folder contains these bytes.
 pub(super) fn stands(folder: &Path, wanted: &[u8]) -> bool {
     fs::read_dir(folder).expect("a folder").any(|entry| {
         let path = entry.expect("an entry").path();
@@ -80,7 +80,7 @@ async fn what_the_glasses_see_reaches_every_provider_and_stays_nowhere() {
     ] {
         let provider = Provider::start().await;
         let world = World::with(&format!("[model]\n{}images = true\n", model(&provider, kind, "one"))).await;
-        // The type is a lie: the file's first bytes count.
+        // The declared type is wrong: the file's first bytes count.
         let mut glasses = seeing(&world, "image/png", &file).await;
         let asked = look(&provider, "one", &mut glasses, false).await;
         let body = &asked.body;
@@ -88,14 +88,14 @@ async fn what_the_glasses_see_reaches_every_provider_and_stays_nowhere() {
         assert!(has_object(body, wanted), "{kind}: {}", cut(body));
         in_order(&asked, &["what am I looking at", "what the tool has seen"]);
 
-        // The next turn knows that there was one.
+        // The next turn has a note that there was an image.
         provider.then("one", Answer::Says("Grey, I think.", 10, 5));
         ask(&mut glasses, "and what colour is it").await;
         let next = provider.until(3).await;
         in_order(&next, &["what am I looking at", "A picture was here. It was not kept.", "what colour"]);
         assert!(!next.body.to_string().contains(&base64[..400]), "{kind}");
 
-        // It was only looked at: it is in no file, neither as it is nor in base64.
+        // The image was not kept: it is in no file, neither raw nor in base64.
         world.gateway().services().store.settled().await.expect("written");
         for part in [&file[1_000..1_200], &base64.as_bytes()[1_200..1_400]] {
             assert!(!stands(&world.data(), part), "{kind}");
@@ -125,7 +125,7 @@ async fn a_model_that_takes_no_pictures_is_told_so_and_what_is_kept_is_erased() 
     assert!(!stands(&world.data(), part));
 }
 
-/// Whether an object with these fields stands somewhere in a value.
+/// Whether a value contains an object with these fields.
 fn has_object(value: &serde_json::Value, wanted: &serde_json::Map<String, serde_json::Value>) -> bool {
     match value {
         serde_json::Value::Object(fields) => {
@@ -137,7 +137,7 @@ fn has_object(value: &serde_json::Value, wanted: &serde_json::Map<String, serde_
     }
 }
 
-/// The beginning of a request, to be shown.
+/// The beginning of a request, for messages.
 fn cut(body: &serde_json::Value) -> String {
     body.to_string().chars().take(3_000).collect()
 }

@@ -1,5 +1,5 @@
-//! What the assistant does beside its answer: a word while a tool takes its time, sentences that may be said next,
-//! silence where a tool speaks for itself, and a fresh start where tools change under way.
+//! The assistant in addition to its answer: a preamble while a tool takes long, follow-ups, silence if a tool uses the
+//! display itself, and a restart of the turn if tools change.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use super::{
 };
 use crate::world::{World, text, until};
 
-/// How long the core lets a tool take before it says a word, in microseconds.
+/// How long the core waits for a tool before the preamble, in microseconds.
 const PREAMBLE_US: u64 = 1_000_000;
-/// The word.
+/// The preamble.
 const PREAMBLE: &str = "let me check";
-/// What the tool suggests.
+/// The follow-up that the tool suggests.
 pub const NEXT: &str = "what about tomorrow";
 
-/// A tool that looks at the weather, and answers when it may.
+/// A weather tool that answers when the test allows it.
 struct Weather {
     may_answer: watch::Receiver<bool>,
     result: ToolResult,
@@ -49,7 +49,7 @@ fn source() -> Source {
     Source::App("weather".into())
 }
 
-/// Registers the tool; it answers as soon as the sender says true.
+/// Registers the tool; it answers once the sender sends `true`.
 pub fn weather(world: &World, result: ToolResult) -> watch::Sender<bool> {
     let (allow, may_answer) = watch::channel(false);
     let spec = ToolSpec {
@@ -57,7 +57,7 @@ pub fn weather(world: &World, result: ToolResult) -> watch::Sender<bool> {
         description: "Looks at the weather.".into(),
         input_schema: json!({"type": "object", "properties": {}}),
         flags: ToolFlags { read_only: true, ..ToolFlags::default() },
-        // As long as the test itself may take.
+        // The limit of the test itself.
         timeout_ms: Some(60_000),
         ..ToolSpec::default()
     };
@@ -67,13 +67,13 @@ pub fn weather(world: &World, result: ToolResult) -> watch::Sender<bool> {
     allow
 }
 
-/// A gateway whose model is the provider's branch `one`, with every tool on offer.
+/// A gateway whose model is the provider's branch `one`, with every tool offered.
 pub async fn world(provider: &Provider, settings: &str) -> World {
     let model = model(provider, "chat_completions", "one");
     World::with(&format!("[model]\n{model}[router]\ntools = 1000\n{settings}")).await
 }
 
-/// What begins to be said aloud in an event, in small letters: a caption is that of a speech's first clause.
+/// The text that begins to be spoken with an event, in lower case: a caption is that of a speech's first clause.
 fn said(event: &Event) -> Option<String> {
     match &event.seen {
         Seen::SpeechStart { text, .. } => Some(text.to_lowercase()),
@@ -81,7 +81,7 @@ fn said(event: &Event) -> Option<String> {
     }
 }
 
-/// What is shown in an event, in small letters and one line.
+/// The text that is shown with an event, in lower case and on one line.
 pub fn shown(event: &Event) -> Option<String> {
     match &event.seen {
         Seen::Display { text, .. } => Some(text.to_lowercase().replace('\n', " ")),
@@ -89,12 +89,12 @@ pub fn shown(event: &Event) -> Option<String> {
     }
 }
 
-/// Everything that was said aloud since a place in the log.
+/// Everything that was spoken since a position in the log.
 fn all_said(glasses: &Glasses, from: u64) -> String {
     glasses.log().since(from).iter().filter_map(said).collect::<Vec<_>>().join(" ")
 }
 
-/// Everything that was shown since a place in the log.
+/// Everything that was shown since a position in the log.
 fn all_shown(glasses: &Glasses, from: u64) -> Vec<String> {
     glasses.log().since(from).iter().filter_map(shown).collect()
 }
@@ -115,7 +115,7 @@ async fn a_word_is_said_only_where_a_tool_takes_its_time() {
         provider.then("one", Answer::Says("Paris is wet.", 5, 5));
     };
 
-    // Held until the word was heard: however long that takes, it comes, once, and is not shown.
+    // The tool waits until the preamble was spoken: it comes once, and is not shown.
     calls();
     let from = glasses.mark();
     text(&mut glasses, "how is the weather").await;
@@ -128,10 +128,10 @@ async fn a_word_is_said_only_where_a_tool_takes_its_time() {
     assert_eq!(all_said(&glasses, from).matches(PREAMBLE).count(), 1);
     let drawn = all_shown(&glasses, from);
     assert!(!drawn.iter().any(|drawn| drawn.contains(PREAMBLE)), "{drawn:?}");
-    // The model is not told that it said so.
+    // The preamble is not in the model's history.
     assert!(!provider.asked()[1].body.to_string().to_lowercase().contains(PREAMBLE));
 
-    // At once: nothing but the answer. A machine that needed a second for nothing at all has a reason for the word.
+    // An immediate result has no preamble, unless the machine needed a second for it.
     calls();
     let from = glasses.mark();
     text(&mut glasses, "how is the weather now").await;
@@ -157,13 +157,13 @@ async fn a_tool_that_speaks_for_itself_is_not_talked_over() {
         .await;
     let turn = record(&world, 1).await;
     assert_eq!((&turn["outcome"], &turn["requests"]), (&json!("completed"), &json!(1)), "{turn}");
-    // The next answer is the first that is heard: events come in order.
+    // The next answer is the first that is spoken: events come in order.
     provider.then("one", Answer::Says("Paris.", 5, 5));
     text(&mut glasses, "what is the capital of France").await;
     until(&mut glasses, "an answer", |event| said(event).is_some()).await;
     let told = all_said(&glasses, from);
     assert!(told.starts_with("paris"), "{told}");
-    // The model knows what was done in its name.
+    // The model's history contains the call.
     let again = provider.until(2).await.body.to_string();
     assert!(again.contains("weather_look") && again.contains("It rains."), "{again}");
     world.stop().await;
@@ -185,18 +185,18 @@ async fn tools_that_change_under_way_count_at_once() {
     let half = |words: &'static str| move |event: &Event| shown(event).is_some_and(|shown| shown.contains(words));
     text(&mut glasses, "how is the weather").await;
     until(&mut glasses, "half an answer", half("i cannot see")).await;
-    // A tool comes while the model speaks.
+    // A tool is added while the model answers.
     let _allow = weather(&world, ToolResult::said("It rains."));
     provider.until(2).await;
     until(&mut glasses, "another half", half("now i")).await;
-    // It goes again.
+    // It is removed again.
     world.gateway().services().registry.unregister(&source(), &Scope::Global).expect("it was there");
     provider.until(3).await;
     assert_eq!([offers(0), offers(1), offers(2)], [false, true, false]);
     until(&mut glasses, "the whole answer", |event| said(event).is_some_and(|said| said.contains("look outside")))
         .await;
 
-    // The same turn on the same history.
+    // The same turn with the same history.
     let turn = record(&world, 1).await;
     assert_eq!((&turn["restarts"], &turn["requests"]), (&json!(2), &json!(3)), "{turn}");
     assert_eq!(turn["outcome"], "completed");
@@ -214,7 +214,7 @@ async fn tools_that_change_under_way_count_at_once() {
         "{first:?}"
     );
     assert!(history.iter().all(|messages| *messages == history[0]), "{history:?}");
-    // Nothing is said twice, and nothing of what was taken back.
+    // Nothing is said twice, and nothing of the withdrawn answer.
     let told = all_said(&glasses, from);
     assert_eq!(told.matches("look outside").count(), 1, "{told}");
     assert!(!has(&told, &["cannot see", "now i"]), "{told}");

@@ -1,4 +1,4 @@
-//! A scripted provider: one server with a branch for each model, which speaks whatever protocol it is asked in.
+//! A scripted provider: one server with a branch per model, which answers in the protocol of the request.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -20,31 +20,31 @@ use tokio::sync::watch;
 
 use crate::http;
 
-/// What a model does with one request. [`Answer::Begins`] speaks chat completions only.
+/// A model's reaction to one request. [`Answer::Begins`] supports chat completions only.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Says this, and that it took so many tokens.
+    /// A text, with its input and output tokens.
     Says(&'static str, u32, u32),
-    /// Calls the tool of this name, with these arguments.
+    /// A call of the tool of this name, with these arguments.
     Calls(&'static str, Value),
-    /// Says nothing until the connection is closed.
+    /// No answer until the connection is closed.
     Hangs,
-    /// Says this, and no more until the connection is closed.
+    /// This text, and nothing more until the connection is closed.
     Begins(&'static str),
-    /// Answers with these events, byte by byte as they are.
+    /// These bytes as the event stream.
     Streams(String),
-    /// Answers with this status.
+    /// This status.
     Refuses(u16),
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub branch: String,
     pub path: String,
-    /// Behind the path; empty for none.
+    /// The query string; empty for none.
     pub query: String,
-    /// By their names in small letters.
+    /// By lower-case name.
     pub headers: BTreeMap<String, String>,
     pub body: Value,
 }
@@ -64,7 +64,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Every branch fails until it is told what to say.
+    /// Starts it; every branch fails until it has an answer.
     pub async fn start() -> Self {
         let (listener, address) = http::bind().await;
         let provider = Self { address, state: Arc::default(), count: watch::Sender::new(0) };
@@ -76,12 +76,12 @@ impl Provider {
         provider
     }
 
-    /// Where a branch is.
+    /// The base URL of a branch.
     pub fn url(&self, branch: &str) -> String {
         format!("http://{}/{branch}", self.address)
     }
 
-    /// What a branch answers next.
+    /// Queues the next answer of a branch.
     pub fn then(&self, branch: &str, answer: Answer) -> &Self {
         self.state.lock().unwrap().scripts.entry(branch.to_owned()).or_default().push_back(answer);
         self
@@ -143,7 +143,7 @@ fn frame(text: &str) -> Result<Frame<Bytes>, Infallible> {
     Ok(Frame::data(Bytes::from(text.to_owned())))
 }
 
-/// A tool's name as the request has it.
+/// A tool's name in the form that the request uses.
 fn exposed(wanted: &str, body: &Value) -> String {
     fn letters(name: &str) -> String {
         name.chars().filter(|letter| letter.is_ascii_alphanumeric()).collect()

@@ -1,4 +1,4 @@
-//! The wearer takes up what a tool suggested, by voice.
+//! The wearer uses a suggested follow-up, by voice.
 
 use gateway_core::vocab::ToolResult;
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::world::{answered, floor, say, text, understood, until};
 async fn what_a_tool_suggests_is_offered_and_needs_no_wake_word() {
     let _floor = floor().await;
     let provider = Provider::start().await;
-    // As long as the machine may need to hear the sentence.
+    // As long as the machine may need to synthesise and recognise the sentence.
     let world = world(&provider, "[hearing]\nfollow_up_ms = 300000\n").await;
     let mut glasses = world.glasses("wss", "glasses").await;
     let follow_ups = vec!["What about tomorrow".to_owned()];

@@ -1,4 +1,4 @@
-//! A long conversation is summed up; the summary outlives a restart, is paid for, shown, and erased.
+//! A long conversation is summarised; the summary survives a restart, is accounted for, shown, and erased.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn a_summary_outlives_a_restart_and_is_paid_for() {
     let settings = format!("[model]\n{}", model(&provider, "chat_completions", "one"));
     let world = World::with(&settings).await;
     let mut glasses = world.glasses("wss", "glasses").await;
-    // Until there is more than a model is given.
+    // Until the history exceeds the budget of a model.
     let (mut tokens, mut turns) = (0, 0);
     while tokens <= Compaction::default().tokens_max {
         turns += 1;

@@ -1,4 +1,4 @@
-//! An OAuth server of our own: codes for other devices, codes of browsers, tokens and their renewal.
+//! A local OAuth server: device codes, authorisation codes for browsers, tokens and their renewal.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,18 +13,18 @@ use tokio::sync::watch;
 
 use crate::{http, world::WAIT};
 
-/// What the account's owner says.
+/// The decision of the account's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing yet.
+    /// No decision yet.
     Pending,
-    /// Yes.
+    /// Granted.
     Granted,
-    /// This OAuth error.
+    /// Refused with this OAuth error.
     Refused(&'static str),
 }
 
-/// A form that was posted, with the path it was posted to.
+/// A posted form, with its path.
 #[derive(Clone, Debug)]
 pub struct Form {
     pub path: String,
@@ -53,7 +53,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Nobody has agreed to anything; tokens live an hour.
+    /// Starts it: nothing is granted yet, and tokens are valid for one hour.
     pub async fn start() -> Self {
         let (listener, address) = http::bind().await;
         let state = State { verdict: Verdict::Pending, tokens: 0, lives_s: VecDeque::new(), forms: Vec::new() };
@@ -66,7 +66,7 @@ impl Accounts {
         accounts
     }
 
-    /// The section `oauth` of a model that logs in here, either way.
+    /// The section `oauth` of a model that logs in here, for both flows.
     pub fn section(&self) -> String {
         let at = self.url();
         format!(
@@ -79,12 +79,12 @@ impl Accounts {
         format!("http://{}", self.address)
     }
 
-    /// What the owner says from now on.
+    /// Sets the decision of the owner.
     pub fn say(&self, verdict: Verdict) {
         self.state.lock().unwrap().verdict = verdict;
     }
 
-    /// How many seconds the next token lives; an hour where nothing is said.
+    /// Sets the lifetime of the next token in seconds; otherwise one hour.
     pub fn next_lives(&self, seconds: u32) {
         self.state.lock().unwrap().lives_s.push_back(seconds);
     }
@@ -117,7 +117,7 @@ impl Accounts {
         let (status, body) = match answer {
             Ok(body) => (StatusCode::OK, body),
             Err(code) => {
-                // As careless as servers are: it repeats what it was sent.
+                // Like some real servers, it repeats its input.
                 let sent = format!("of {}", String::from_utf8_lossy(&body));
                 (StatusCode::BAD_REQUEST, json!({"error": code, "error_description": sent}))
             }

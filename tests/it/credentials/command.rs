@@ -1,4 +1,4 @@
-//! `lorgnette login` as its user meets it: a process that prints, waits, and ends.
+//! `lorgnette login` as a process that prints, waits, and ends.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,7 +13,7 @@ use tokio::{
 
 use crate::{process::binary, world::WAIT};
 
-/// A login that runs.
+/// A running login.
 pub struct Login {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -21,11 +21,11 @@ pub struct Login {
     printed: String,
 }
 
-/// What came of it.
+/// The result of a login.
 #[derive(Debug)]
 pub struct Ended {
     pub status: ExitStatus,
-    /// Everything that it printed, on both ways.
+    /// Everything that it printed, on both streams.
     pub told: String,
 }
 
@@ -61,7 +61,7 @@ impl Login {
         line
     }
 
-    /// As Ctrl-C does.
+    /// Interrupts it as Ctrl-C does.
     pub async fn interrupt(&self) {
         let id = self.child.id().expect("it runs").to_string();
         assert!(Command::new("kill").args(["-INT", &id]).status().await.expect("kill").success());
@@ -83,7 +83,7 @@ impl Login {
     }
 }
 
-/// The files in the folder of the keyring; none where there is no folder.
+/// The files in the folder of the keyring; none if there is no folder.
 pub fn kept(data: &Path) -> Vec<PathBuf> {
     let Ok(folder) = std::fs::read_dir(data.join("credentials")) else {
         return Vec::new();

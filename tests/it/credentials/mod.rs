@@ -1,5 +1,5 @@
-//! Keys and tokens from end to end: logging in by command, a gateway that uses and renews what was kept, files that
-//! others may read, and the envelopes of coding assistants as they travel.
+//! Keys and tokens from end to end: login by command, a gateway that uses and renews stored tokens, files that others
+//! may read, and the envelopes of coding assistants as sent.
 
 mod accounts;
 mod command;
@@ -22,7 +22,7 @@ use crate::{
     world::{self, answered, text},
 };
 
-/// The settings of a model that is asked with what `lorgnette login house` has kept.
+/// The settings of a model that uses the credentials of `lorgnette login house`.
 fn settings(accounts: &Accounts, kind: &str, base_url: &str, further: &str) -> String {
     format!(
         "[model]\nkind = \"{kind}\"\nbase_url = \"{base_url}\"\nmodel = \"scripted\"\nlogin = \"house\"\n{further}{}",
@@ -48,7 +48,7 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).expect("there").permissions().mode() & 0o7777
 }
 
-/// Logs in on another device, which agrees at once.
+/// Logs in with a device code, which is granted at once.
 async fn log_in(accounts: &Accounts, config: &Path) {
     accounts.say(Verdict::Granted);
     let ended = Login::start(config, &["--device"]).end().await;
@@ -61,9 +61,9 @@ fn parameter(url: &str, name: &str) -> String {
     found.unwrap_or_else(|| panic!("no {name} in {url}")).1.into_owned()
 }
 
-/// What a browser does that the provider sends back here.
+/// Requests the redirect URL as a browser does.
 async fn browse(redirect: &str, query: &str) -> String {
-    // As `localhost` has it, which other machines' tests may not resolve.
+    // `localhost` is replaced, since some machines do not resolve it.
     let url = format!("{}?{query}", redirect.replace("localhost", "127.0.0.1"));
     get(url).await.expect("an answer").text().await.expect("a page")
 }
@@ -80,7 +80,7 @@ async fn a_code_is_told_for_another_device_and_its_token_kept() {
     let place = place(&settings(&accounts, "chat_completions", "http://127.0.0.1:9/v1", ""));
     let mut login = Login::start(&place.config, &["--device"]);
     assert_eq!(login.line().await, format!("Open {}/activate and type ABCD-1234", accounts.url()));
-    // It asks, and asks again, while the owner has said nothing.
+    // It polls repeatedly while the owner has not decided.
     accounts.until(3).await;
     assert_eq!(kept(&place.data), Vec::<PathBuf>::new());
     accounts.say(Verdict::Granted);
@@ -104,7 +104,7 @@ async fn a_code_is_told_for_another_device_and_its_token_kept() {
     assert_eq!((forms[0].path.as_str(), forms[0].get("scope")), ("/device", "chat"));
     assert!(forms[1..].iter().all(|form| form.path == "/token" && form.get("device_code") == "planted-device"));
 
-    // What is kept is forgotten by command.
+    // Stored credentials are removed by command.
     let config = place.config.display().to_string();
     assert_eq!(succeeds(&["login", "house", "--forget", "--config", &config]).await.trim(), "house is forgotten");
     assert_eq!(kept(&place.data), Vec::<PathBuf>::new());
@@ -174,7 +174,7 @@ async fn ctrl_c_leaves_nothing_behind() {
     assert!(get(redirect).await.is_err(), "the port is closed");
     assert!(!place.data.join("credentials").exists());
 
-    // What was kept before stays as it was.
+    // Existing credentials remain unchanged.
     log_in(&accounts, &place.config).await;
     let file = place.data.join("credentials/house.json");
     let before = std::fs::read(&file).expect("read");
@@ -201,7 +201,7 @@ async fn a_gateway_talks_with_the_token_and_renews_it() {
     };
     let held = || std::fs::read_to_string(data.join("credentials/house.json")).expect("kept");
 
-    // While the gateway runs somebody logs in, with a token that is about to expire: it is renewed before it is used.
+    // A login while the gateway runs, with a token that is about to expire: it is renewed before use.
     accounts.next_lives(30);
     log_in(&accounts, &config).await;
     assert!(held().contains("planted-access-1"));
@@ -214,7 +214,7 @@ async fn a_gateway_talks_with_the_token_and_renews_it() {
     let last = accounts.forms().pop().expect("a form");
     assert_eq!((last.get("grant_type"), last.get("refresh_token")), ("refresh_token", "planted-refresh-1"));
 
-    // The provider has enough of it before its time: renewed once more, in the same turn.
+    // The provider rejects it before it expires: it is renewed once more, in the same turn.
     provider.then("one", Answer::Refuses(401)).then("one", Answer::Says("The capital of Italy is Rome.", 40, 8));
     text(&mut glasses, "and of Italy").await;
     let told = answered(&mut glasses).await;
@@ -249,7 +249,7 @@ async fn a_key_file_that_others_may_read_is_refused_before_anything_runs() {
     }
     set(0o600);
     assert!(succeeds(&["check", &file]).await.contains("is valid"));
-    // What is in it is looked at too.
+    // Its content is checked, too.
     std::fs::write(&key, "sk planted 0815\n").expect("written");
     let told = fails(&["check", &file]).await;
     assert!(told.contains("holds no usable key") && !told.contains("planted"), "{told}");

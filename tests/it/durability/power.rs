@@ -1,4 +1,4 @@
-//! Power loss: writes that were not yet on disk are undone after the gateway was killed.
+//! Power loss: writes that were not yet synced are undone after the gateway was killed.
 
 use std::{
     fs::{self, OpenOptions},
@@ -9,7 +9,7 @@ use std::{
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/durability/forgetful.c");
 
-/// Compiles the library that keeps the journal.
+/// Compiles the library that writes the journal.
 pub fn compile(folder: &Path) -> PathBuf {
     let library = folder.join("forgetful.so");
     let output = Command::new("cc")
@@ -22,7 +22,7 @@ pub fn compile(folder: &Path) -> PathBuf {
     library
 }
 
-/// A write that can be taken back.
+/// A write that can be undone.
 struct Undo {
     offset: u64,
     size: u64,
@@ -43,7 +43,7 @@ fn parse(mut journal: &[u8]) -> Vec<Undo> {
     undos
 }
 
-/// Takes everything back that was not synced; how many writes that were.
+/// Undoes everything that was not synced; returns the number of these writes.
 pub fn lose_power(journal: &Path, store: &Path) -> usize {
     let undos = parse(&fs::read(journal).expect("the journal"));
     let mut file = OpenOptions::new().write(true).open(store.join("data.mdb")).expect("the store");
@@ -58,7 +58,7 @@ pub fn lose_power(journal: &Path, store: &Path) -> usize {
     undos.len()
 }
 
-/// Writes journalled and syncs seen.
+/// Numbers of journalled writes and of syncs.
 pub fn counts(journal: &Path) -> (u64, u64) {
     let bytes = fs::read(journal.with_extension("journal.count")).expect("the counts");
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));

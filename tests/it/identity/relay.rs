@@ -1,5 +1,5 @@
-//! Somebody in the middle: ends TLS towards the glasses with a certificate of its own, opens TLS to the gateway, and
-//! passes every byte on.
+//! A man in the middle: terminates the TLS of the glasses with its own certificate, opens TLS to the gateway, and
+//! forwards every byte.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -13,7 +13,7 @@ use rustls::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// Starts a relay to this gateway; where it listens.
+/// Starts a relay to this gateway; returns its address.
 pub async fn start(gateway: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("its address");
@@ -26,7 +26,7 @@ pub async fn start(gateway: SocketAddr) -> SocketAddr {
                 let stream = TcpStream::connect(gateway).await.expect("the gateway");
                 let name = ServerName::try_from("localhost").expect("a name");
                 let mut gateway = connector.connect(name, stream).await.expect("TLS with the gateway");
-                // Either side may break off.
+                // Either side may close.
                 drop(tokio::io::copy_bidirectional(&mut glasses, &mut gateway).await);
             });
         }
@@ -50,7 +50,7 @@ fn connector() -> TlsConnector {
     TlsConnector::from(Arc::new(client()))
 }
 
-/// TLS with anybody.
+/// A TLS configuration that accepts any certificate.
 pub fn client() -> ClientConfig {
     let provider = Arc::new(ring::default_provider());
     ClientConfig::builder_with_provider(provider.clone())
@@ -61,7 +61,7 @@ pub fn client() -> ClientConfig {
         .with_no_client_auth()
 }
 
-/// It does not care whom it talks to.
+/// A certificate verifier that accepts everything.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! Starting and stopping mini-apps by their names, and what must not be taken for that.
+//! Starting and stopping mini-apps by name, and sentences that must not be mistaken for it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use chat_models::{
 use gateway_core::vocab::{AppLife, Scene, SceneApp};
 use serde_json::Value;
 
-use super::{house::request, tables, tools_once};
+use super::{fixture::request, tables, tools_once};
 
 const INSTALLED: [&str; 9] =
     ["Chess", "Todo", "Kitchen Clock", "Captions", "Moby Dick", "Weather", "Translate", "Merge Me", "Timer"];
@@ -51,7 +51,7 @@ fn where_no_app_has_the_name_nothing_is_started() {
     for sentence in ["Start chess.", "Play chess.", "Stop chess.", "Open to do."] {
         assert_eq!(decide(&engine, sentence, &none), None, "{sentence}");
     }
-    // Two that sound the same: the tool asks which one.
+    // Two names that sound alike: the tool asks which one is meant.
     let both = scene(&["Todo", "To Do"]);
     let expected = Some(("app.start".to_owned(), serde_json::json!({"app": "to do"})));
     assert_eq!(decide(&engine, "Open to do.", &both), expected);

@@ -1,10 +1,10 @@
-//! What a person dictates is kept word for word.
+//! Dictated text is kept verbatim.
 
 use chat_models::intents::Engine;
 
 use super::{decide, tables};
 
-/// The rules leave no room for a miss in either half.
+/// No miss is allowed in either half.
 #[test]
 fn dictated_texts_are_kept_word_for_word() {
     let rows = tables::rows(include_str!("../../data/intents/dictated.tsv"));

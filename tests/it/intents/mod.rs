@@ -1,8 +1,8 @@
-//! The offline engine against the tables of sentences, and its false fires.
+//! The offline engine on the tables of sentences, and its false positives.
 
 mod apps;
 mod dictated;
-mod house;
+mod fixture;
 mod questions;
 mod sides;
 mod tables;
@@ -18,14 +18,14 @@ use chat_models::{
     ChatModel, Request,
     intents::{self, Decision, Engine},
 };
+use fixture::{is_held_out, request, tool, tools};
 use gateway_core::vocab::{Message, ModelEvent, Part, Role, StopReason, ToolResult};
-use house::{is_held_out, request, tool, tools};
 use serde_json::{Value, json};
 use tables::Row;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Unrelated sentences that the false-fire rate is taken from.
+/// Number of unrelated sentences for the false positive rate.
 const UNRELATED: usize = 2_000;
 
 fn rows() -> Vec<Row> {
@@ -56,12 +56,11 @@ fn every_template_compiles() {
     }
 }
 
-/// Failures of the development half are printed; of the held-out half only their number is, so
-/// that nobody tunes to it.
+/// Failures of the development half are printed; of the held-out half only their number is, so that nobody tunes to it.
 #[test]
 fn sentences_lead_to_the_right_tool_with_the_right_arguments() {
     let engine = Engine::new();
-    // Per half: commands, right, wrong tool or arguments; others, fired.
+    // Per half: commands, right, wrong tool or arguments; others, false positives.
     let mut counts = [[0_u32; 5]; 2];
     for row in rows() {
         let half = usize::from(is_held_out(row.sentence));
@@ -98,13 +97,13 @@ fn sentences_lead_to_the_right_tool_with_the_right_arguments() {
     }
 }
 
-/// Letters and digits alone: "Wi-Fi" is as good as "wifi".
+/// Letters and digits only: "Wi-Fi" equals "wifi".
 fn plain(value: &Value) -> String {
     value.to_string().chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// What recognition wrote for the same sentences in three synthetic voices, where it did not write
-/// them word for word. No figure is due here, since many are beyond repair; a wrong call is worse.
+/// Transcripts of the same sentences in three synthetic voices, if they differ from the sentences. No success rate is
+/// required, since many cannot be understood; a wrong call is worse.
 #[test]
 fn misheard_sentences_are_mostly_understood() {
     let engine = Engine::new();
@@ -166,7 +165,7 @@ fn unrelated_sentences_call_nothing() {
     }
 }
 
-/// The sentences of the asterisk package where it was fetched, else none.
+/// The sentences of the asterisk package if it was fetched, else none.
 fn asterisk_prompts() -> Vec<String> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let root = std::env::var_os("LORGNETTE_SPEECH")
@@ -182,8 +181,8 @@ fn asterisk_prompts() -> Vec<String> {
     lines.filter_map(|line| Some(line.split_once(": ")?.1.trim().to_owned())).filter(|text| !text.is_empty()).collect()
 }
 
-/// Everyday talk from the patterns of `unrelated.txt`: every pattern in turns, each time with
-/// words that it has not had, until there are `count` different sentences.
+/// Everyday talk from the patterns of `unrelated.txt`: all patterns in rotation, each time with new words, until there
+/// are `count` different sentences.
 fn everyday(count: usize) -> Vec<String> {
     let text = include_str!("../../data/intents/unrelated.txt");
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
@@ -244,7 +243,7 @@ fn a_tool_registered_at_run_time_can_be_spoken_to() {
     let call = |arguments| vec![("garden.water".to_owned(), arguments)];
     assert_eq!(ask(sentence), call(json!({"bed": "tomatoes", "seconds": 150})));
     assert_eq!(ask("Gently water the herb garden."), call(json!({"bed": "herb_garden", "gently": true})));
-    // Out of the schema's bounds, an unknown bed, words behind the command.
+    // Beyond the schema's bounds, an unknown bed, words after the command.
     assert_eq!(ask("Water the tomatoes for two hours."), []);
     assert_eq!(ask("Water the roses."), []);
     assert_eq!(ask("Water the tomatoes like you did in spring."), []);
@@ -275,8 +274,8 @@ fn a_hostile_tool_costs_bounded_time_and_takes_nobodys_sentences() {
     assert_eq!(ask("do what you like"), "");
 }
 
-/// As long as an utterance may be, of what a template takes, skips or takes apart. On a thread
-/// with the stack of a runtime's worker.
+/// The longest utterance of words that a template takes, skips or splits at. On a thread with the stack size of a
+/// runtime's worker.
 #[test]
 fn long_utterances_neither_overflow_nor_hang() {
     let pieces = [
@@ -325,10 +324,10 @@ fn one_misheard_word_is_forgiven() {
         ("Set a timer for hour and a half.", Some("timer.set")),
         ("Which timers they're running?", Some("timer.list")),
         ("New timer, for minutes.", Some("timer.set")),
-        // Another word, or too little beside it.
+        // Another word, or too few other words.
         ("Dim the displays.", Some("display.brightness")),
         ("Dim the lights.", None),
-        // Two words off, or a free text beside: anything could have been said.
+        // Two wrong words, or one next to free text: anything could have been said.
         ("Sett a time for ten minutes.", None),
         ("Make a vote that Anna likes tulips.", None),
         ("Cancel the dinner.", None),
@@ -406,7 +405,7 @@ async fn stream(engine: &Engine, request: Request) -> Vec<ModelEvent> {
     events
 }
 
-/// Prints the microseconds of one decision among 60 tools; no assertion on a clock.
+/// Prints the microseconds of one decision among 60 tools; without an assertion on time.
 #[test]
 fn speed_among_sixty_tools() {
     let mut list = tools().to_vec();
@@ -424,7 +423,7 @@ fn speed_among_sixty_tools() {
         .iter()
         .map(|row| {
             let request = request(row.sentence, &tools);
-            // The best of some runs: what else the machine does is not what is measured.
+            // The best of some runs, to exclude other load of the machine.
             let run = || {
                 let start = Instant::now();
                 std::hint::black_box(engine.decide(&request));

@@ -1,4 +1,4 @@
-//! Commands that lack something, the answers to what is asked about them, and words that go on with a command.
+//! Commands with missing parts, the answers to questions about them, and utterances that continue a command.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use chat_models::{
 use gateway_core::vocab::{CommandMatch, Pending, ToolCall, ToolFlags, ToolSpec};
 use serde_json::{Value, json};
 
-use super::house::{request, tool, tools};
+use super::fixture::{request, tool, tools};
 
-/// The tools of the house, and of others: an MCP server's, a mini-app's, a pair of glasses'.
+/// The tools of the fixture, and others: of an MCP server, a mini-app and glasses.
 fn all() -> Arc<[Arc<ToolSpec>]> {
     let phrases = ["water the {plant}", "water {plant} (for|during) {seconds:duration}"];
     let water = json!({"plant": {"type": "string", "title": "Plant"}, "seconds": {"type": "integer"}});
@@ -29,7 +29,8 @@ fn with(text: &str, pending: Option<Pending>) -> Request {
     Request { pending, ..request(text, &all()) }
 }
 
-/// Says these one after the other, each in answer to what was asked; what was asked, and the call at the end.
+/// Says these one after the other, each as the answer to the last question; returns the questions, and the call at the
+/// end.
 fn dialogue(sentences: &[&str]) -> (Vec<String>, Option<(String, Value)>) {
     let engine = Engine::new();
     let (mut asked, mut pending) = (Vec::new(), None);
@@ -70,7 +71,7 @@ fn what_is_missing_is_asked_for_and_filled_in() {
             json!({"text": "call Ben", "in_seconds": 600}),
         ),
         (
-            // The time can be told first.
+            // The time can be said first.
             &["Remind me.", "In ten minutes.", "Call Ben."],
             &["What should I remind you of?", "What should I remind you of?"],
             "reminder.set",
@@ -145,7 +146,7 @@ fn answers_are_understood_as_such_before_they_are_taken() {
     assert_eq!(matched("To call Ben.", asked("Remind me.")), Some(CommandMatch::Incomplete));
 }
 
-/// What a request comes to that may go on with another one, of which this was done.
+/// The call for an utterance that may continue an earlier one, of which this was done.
 fn after(words: &str, done: &[(&str, Value)], text: &str) -> Option<(String, Value)> {
     let call = |(name, arguments): &(&str, Value)| ToolCall {
         id: "c".into(),
@@ -167,7 +168,7 @@ fn more_words_complete_a_command_and_nothing_is_done_twice() {
     for (words, done, text, expected) in [
         ("turn the volume up", vec![up()], "to sixty percent.", Some(("audio.volume", json!({"level": 60})))),
         ("Set a timer.", vec![], "For ten minutes.", Some(ten())),
-        // What has run and cannot be made good.
+        // A call that has run and cannot be corrected.
         ("Set a timer for ten minutes", vec![ten()], "and thirty seconds", None),
         ("Take a note: buy milk", vec![("note.add", json!({"text": "buy milk"}))], "and eggs", None),
         ("Turn the volume up", vec![up()], "a bit", None),

@@ -1,4 +1,4 @@
-//! Sentences that tools of several sides understand: who takes them, who is asked about, and what is kept.
+//! Sentences that tools of several sources match: which tool is called, when the wearer is asked, and what is stored.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use chat_models::{
 use gateway_core::vocab::{AppLife, CommandMatch, ModelEvent, Pending, Preference, Scene, SceneApp, Side, ToolSpec};
 use serde_json::{Value, json};
 
-use super::house::{request, tool, tools};
+use super::fixture::{request, tool, tools};
 
 fn built_in(group: &str) -> Side {
     Side::BuiltIn(group.into())
@@ -19,7 +19,7 @@ fn app(name: &str) -> Side {
     Side::App(format!("com.example.{name}"))
 }
 
-/// A kitchen clock that knows timers, two apps and a server that know lists, and an app for reminders.
+/// A kitchen clock with timers, an app and a server with lists, and an app for reminders.
 fn all() -> Arc<[Arc<ToolSpec>]> {
     let text = |name: &str| json!({name: {"type": "string"}});
     let of = |side: Side, spec: ToolSpec| Arc::new(ToolSpec { side, ..spec });
@@ -35,7 +35,7 @@ fn all() -> Arc<[Arc<ToolSpec>]> {
     list.into()
 }
 
-/// The apps that are there, with these lives.
+/// The installed apps, with these states.
 fn scene(lives: &[(&str, AppLife)]) -> Scene {
     let names = [("clock", "Kitchen Clock"), ("lists", "Lists"), ("todo", "Todo")];
     let apps = names.map(|(package, name)| SceneApp {
@@ -92,14 +92,14 @@ fn the_side_that_is_alive_takes_it() {
         (TIMER, busy(&[]), "timer.set"),
         (TIMER, busy(&[("clock", InFront)]), WHICH_TIMER),
         (TIMER, scene(&[]), WHICH_TIMER),
-        // What is alive of another thing says nothing of this one.
+        // The state of an unrelated app does not matter.
         (TIMER, scene(&[("todo", InFront)]), WHICH_TIMER),
         (ADD, busy(&[]), WHICH_LIST),
         (ADD, scene(&[("lists", Running), ("todo", InFront)]), "todo.add"),
         (ADD, scene(&[("lists", InFront), ("todo", Running)]), "lists.add"),
         (ADD, scene(&[("lists", Running), ("todo", Idle)]), "lists.add"),
         (ADD, scene(&[("lists", Running), ("todo", Running)]), WHICH_LIST),
-        // One understands it alone.
+        // Only one tool matches.
         ("Put milk on my list.", scene(&[("todo", InFront)]), "lists.add"),
         ("What time is it?", scene(&[("todo", InFront)]), "clock.time"),
     ] {
@@ -112,12 +112,12 @@ fn where_nothing_is_alive_more_words_of_its_own_count() {
     let idle = scene(&[]);
     assert_eq!(called("Add milk to my shopping list.", &idle), "files.add");
     assert_eq!(called("Remind me to call Ben at five.", &idle), "reminder.set");
-    // An app in front takes what it understands; one that only runs is no reason to lose the time of day unasked.
+    // A foreground app takes what it matches. If it only runs, the wearer is asked: otherwise the time is lost.
     let in_front = scene(&[("todo", AppLife::InFront)]);
     assert_eq!(called("Remind me to call Ben at five.", &in_front), "todo.remind");
     let runs = scene(&[("todo", AppLife::Running)]);
     assert_eq!(called("Remind me to call Ben at five.", &runs), "With Todo or with the built-in reminders?");
-    // The same without its time is no whole reminder, and no less about one.
+    // Without its time it is an incomplete reminder, and the source is still asked.
     assert_eq!(called("Remind me to call Ben.", &idle), "With Todo or with the built-in reminders?");
 }
 
@@ -140,7 +140,7 @@ fn the_wearer_can_say_with_what() {
         ),
         ("Remind me to call Ben with the built-in reminders.", Said::Asks("When should I remind you?".into())),
         ("Remind me to call Ben with Todo.", Said::Calls("todo.remind".into(), json!({"task": "call Ben"}))),
-        // Whom nobody can do that with is no side.
+        // A source that cannot be called is not offered.
         (
             "Remind me to play with Lists at five.",
             Said::Calls("reminder.set".into(), json!({"text": "play with Lists", "at": "2026-05-13T17:00"})),
@@ -148,7 +148,7 @@ fn the_wearer_can_say_with_what() {
     ] {
         assert_eq!(say(sentence, &idle, None).0, expected, "{sentence}");
     }
-    // What is alive elsewhere or was preferred does not count then.
+    // The states and preferences of other sources do not count then.
     let other = Scene {
         preferences: Arc::new([Preference { side: built_in("timers"), over: app("clock") }]),
         busy: vec![built_in("timers")],
@@ -180,7 +180,7 @@ fn doubt_is_asked_and_the_answer_chooses() {
     let (_, pending) = say(ADD, &idle, None);
     let again = Said::Asks(format!("I did not understand that. {WHICH_LIST}"));
     assert_eq!(say("Purple elephants.", &idle, pending).0, again);
-    // What is missing is asked for behind it.
+    // The missing part is asked for afterwards.
     let (_, pending) = say("Remind me to call Ben.", &idle, None);
     let (asked, pending) = say("The built-in one.", &idle, pending);
     assert_eq!(asked, Said::Asks("When should I remind you?".into()));
@@ -199,7 +199,7 @@ fn a_choice_is_told_to_be_kept() {
         assert_eq!(events[0], ModelEvent::Chosen(chosen));
         assert!(matches!(&events[1], ModelEvent::ToolCall(call) if call.name == "todo.add"), "{events:?}");
     }
-    // Behind a model's back or not, the question is whose, and the words are a command.
+    // With or without a model, the question is which source is meant, and the words are a command.
     let ask = with(ADD, &idle, None);
     let events = Engine::new().answer_command(&ask).expect("no model is asked");
     assert!(matches!(&events[0], ModelEvent::Question { text, .. } if text == WHICH_LIST), "{events:?}");
@@ -219,17 +219,17 @@ fn what_was_chosen_holds_for_all_that_both_understand() {
     }
     assert_eq!(called(ADD, &prefers(&for_todo, &[])), "todo.add");
     assert_eq!(called(ADD, &prefers(&for_todo, &[("lists", AppLife::Running)])), "todo.add");
-    // What the wearer has before the eyes is meant.
+    // The foreground app is meant.
     assert_eq!(called(ADD, &prefers(&for_todo, &[("lists", AppLife::InFront)])), "lists.add");
-    // Of reminders, not of timers.
+    // A preference for reminders does not apply to timers.
     assert_eq!(called(TIMER, &prefers(&[chosen(&reminders, &app("clock"))], &[])), WHICH_TIMER);
     assert_eq!(called(TIMER, &prefers(&[chosen(&built_in(""), &app("clock"))], &[])), "timer.set");
     let built = prefers(&[chosen(&reminders, &todo)], &[]);
     assert_eq!(called("Remind me to call Ben.", &built), "When should I remind you?");
 }
 
-/// An app's own sentence that is switched off, so that its tool is not offered. Another tool takes it only where all that
-/// the sentence says is that tool's own as well, and what is dictated is kept word for word.
+/// An app's own sentence that is switched off, so that its tool is not offered. Another tool takes it only if its own
+/// sentences cover everything that was said, and dictated text is kept verbatim.
 #[test]
 fn what_is_switched_off_is_not_guessed_at() {
     let said = |text: &str| say(text, &Scene::default(), None).0;

@@ -1,12 +1,12 @@
-//! Tables of sentences and the calls that they should lead to.
+//! Tables of sentences and the expected calls.
 
 use serde_json::Value;
 
-use super::house::is_held_out;
+use super::fixture::is_held_out;
 
 pub struct Row {
     pub sentence: &'static str,
-    /// Tool and arguments; none where no tool may be called.
+    /// Tool and arguments; `None`: no tool may be called.
     pub expected: Option<(&'static str, Value)>,
 }
 
@@ -27,8 +27,8 @@ pub fn rows(table: &'static str) -> Vec<Row> {
         .collect()
 }
 
-/// How many rows of the development and of the held-out half there are, and how many lead elsewhere. What went wrong
-/// is printed of the development half only, so that nobody tunes to the other one.
+/// For the development and the held-out half: the number of rows and of misses. Misses are printed of the development
+/// half only, so that nobody tunes to the other one.
 pub fn misses(rows: &[Row], decide: impl Fn(&str) -> Option<(String, Value)>) -> [(usize, usize); 2] {
     let mut halves = [(0, 0); 2];
     for row in rows {

@@ -1,5 +1,5 @@
-//! The official conformance suite against the gateway's client: the suite is the server, and this very
-//! test, started by it as a process of its own, drives the pool of downstream servers.
+//! The official conformance suite on the gateway's client: the suite is the server and starts this test as a process,
+//! which uses the pool of downstream servers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,7 +40,7 @@ const NOT_APPLICABLE: [(&str, &str); 1] = [(
 #[tokio::test(flavor = "multi_thread")]
 async fn every_applicable_scenario() {
     if std::env::var_os(SCENARIO).is_some() {
-        // The suite has started us; the server's address is the last argument.
+        // Started by the suite; the server's address is the last argument.
         let url = std::env::args().next_back().expect("an address");
         return drive(&url).await;
     }
@@ -83,7 +83,7 @@ async fn every_applicable_scenario() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Connects as the gateway does and calls what is offered.
+/// Connects as the gateway does and calls all offered tools.
 async fn drive(url: &str) {
     let registry = Arc::new(Registry::new());
     let file = json!({ "mcpServers": { "judge": { "url": url } } }).to_string();
@@ -93,7 +93,7 @@ async fn drive(url: &str) {
     let pool = Pool::start(config::check_file(&file, &|_| None).expect("a server"), None, &registry);
     let up = tokio::time::timeout(Duration::from_secs(20), changes.wait_for(|revision| *revision > 0)).await;
     println!("up: {} {:?}", up.is_ok(), pool.states());
-    // What it holds keeps the registry from announcing anything.
+    // A held reference would keep the registry from announcing changes.
     drop(up);
     let snapshot = registry.snapshot("", "");
     let context: Value =
@@ -131,7 +131,7 @@ async fn drive(url: &str) {
     pool.stop().await;
 }
 
-/// Arguments that fit; a property `schema` is given another tool's schema, as we received it.
+/// Arguments that match the schema; a property `schema` gets another tool's schema, as received.
 fn fill(schema: &Value, registry: &Registry) -> Value {
     let mut arguments = Map::new();
     for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -151,7 +151,7 @@ fn fill(schema: &Value, registry: &Registry) -> Value {
     Value::Object(arguments)
 }
 
-/// A client whose user accepts every form as it is.
+/// A client whose user accepts every form with its defaults.
 #[derive(Debug)]
 pub struct Willing;
 
@@ -195,7 +195,7 @@ impl Caller for Willing {
     fn keep(&self, _exact: Exact) {}
 }
 
-/// Ports to nothing: the tools of a server use none.
+/// Ports without any service: the tools of a server use none.
 struct Nothing;
 
 fn ports() -> Ports {
@@ -282,5 +282,5 @@ impl Clock for Nothing {
     }
 }
 
-/// Keeps the constant honest: a wait of the tests is longer than the driver's own.
+/// Checks the constant: the tests wait longer than the driver.
 const _: () = assert!(WAIT.as_secs() > 20);

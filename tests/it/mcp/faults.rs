@@ -1,5 +1,4 @@
-//! Servers that do what they should not: each fault has its code and a sentence that the wearer could
-//! hear, and touches nothing else.
+//! Faulty servers: each fault has an error code and a sentence for the wearer, and affects nothing else.
 
 use std::{path::Path, sync::Arc};
 
@@ -77,7 +76,7 @@ async fn a_flood_and_a_huge_answer_are_borne() {
     let huge = call(&world, "faulty.huge", None).await;
     assert!(!huge.is_error() && huge.content.len() <= tools::limits::CONTENT_BYTES_MAX, "{}", huge.content.len());
     assert_eq!(call(&world, "faulty.before", None).await.content, "did before");
-    // Two hundred announcements of changes, and nothing has changed.
+    // Two hundred change notifications without any change.
     assert_eq!(world.gateway().services().registry.revision(), before);
 }
 
@@ -124,7 +123,7 @@ async fn questions_reach_whoever_called_and_nothing_destructive_runs_without_a_y
     let world = world(&notes).await;
     let asked = call(&world, "faulty.confirm", Some(Arc::new(Willing))).await;
     assert_eq!(asked.content, "{\"action\": \"accept\", \"content\": {\"ok\": true}}");
-    // No glasses are connected: nobody can say yes.
+    // No glasses are connected, so that consent cannot be given.
     let unasked = call(&world, "faulty.confirm", None).await;
     assert!(!unasked.content.contains("accept"), "{unasked:?}");
     let erased = call(&world, "faulty.erase", None).await;
@@ -132,7 +131,7 @@ async fn questions_reach_whoever_called_and_nothing_destructive_runs_without_a_y
     assert_eq!(noted(&notes, "erased"), 0);
 }
 
-/// Bytes of a note that fills.
+/// Size of a note that fills the disk.
 const FILLER_BYTES: usize = 64 * 1024;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,7 +174,7 @@ async fn with_a_full_store_nothing_is_changed_and_the_wearer_is_told_why() {
     text(&mut glasses, "do the usual").await;
     let answer = answered(&mut glasses).await;
     assert!(answer.contains("the storage is full"), "{answer}");
-    // What only reads still works.
+    // Read-only tools still work.
     assert!(!call(&world, "clock.time", None).await.is_error());
     assert_eq!(noted(&notes, "did before"), 0);
 }
@@ -222,7 +221,7 @@ async fn a_call_cut_off_by_kill_9_is_told_as_unknown_and_not_repeated() {
     let Answer::Usage { users } = ask(&data, usage).await.expect("usage") else { panic!("no usage") };
     let [usage] = users[USER].as_slice() else { panic!("{users:?}") };
     assert_eq!((usage.tool.as_str(), usage.calls, usage.failed), ("faulty.stall", 1, 1));
-    // The server is there again, and was asked for nothing.
+    // The server has reconnected, and received no call.
     let again = async {
         while noted(&notes, "started") < 2 {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -231,7 +230,7 @@ async fn a_call_cut_off_by_kill_9_is_told_as_unknown_and_not_repeated() {
             let name = "faulty.before".to_owned();
             let call = Request::CallTool { user: USER.to_owned(), name, arguments: json!({}) };
             let Answer::ToolResult { result, .. } = ask(&data, call).await.expect("an answer") else { panic!() };
-            // On a busy machine it may take its time to come up.
+            // On a busy machine its start may take long.
             match result.error.map(|error| error.code) {
                 None => return,
                 Some(code) => assert_eq!(code, ErrorCode::AppNotAvailable),
@@ -243,7 +242,7 @@ async fn a_call_cut_off_by_kill_9_is_told_as_unknown_and_not_repeated() {
     let (_, log) = gateway.terminate().await;
     let told = log.iter().filter(|line| line.contains("outcome is unknown") && line.contains("faulty.stall"));
     assert_eq!(told.count(), 1, "{log:#?}");
-    // It is told once, not at every start.
+    // It is reported once, not at every start.
     let (_, log) = Process::start(&data, &settings, &[]).await.terminate().await;
     assert!(!log.iter().any(|line| line.contains("outcome is unknown")), "{log:#?}");
 }

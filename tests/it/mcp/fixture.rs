@@ -1,5 +1,5 @@
-//! A downstream server with exactly the tools, prompts and resources that the conformance suite
-//! asks for by name. It is reached through the gateway only.
+//! A downstream server with the tools, prompts and resources that the conformance suite expects by name. It is used
+//! through the gateway only.
 
 #![expect(deprecated, reason = "the suite of 2025-11-25 has sampling, roots and logging")]
 
@@ -40,10 +40,10 @@ use self::{
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 /// A WAV without samples.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA=";
-/// The steps of a slow tool.
+/// Interval of a slow tool's steps.
 const STEP: Duration = Duration::from_millis(50);
 
-/// What all sessions share.
+/// State shared by all sessions.
 struct Shared {
     tools: watch::Sender<u32>,
     prompts: watch::Sender<u32>,
@@ -54,7 +54,7 @@ struct Shared {
 #[derive(Clone)]
 pub struct Fixture(Arc<Shared>);
 
-/// Serves the fixture over HTTP; its address.
+/// Serves the fixture over HTTP; returns its address.
 pub async fn serve() -> SocketAddr {
     let shared = Shared {
         tools: watch::Sender::new(0),

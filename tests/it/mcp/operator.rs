@@ -1,5 +1,5 @@
-//! What an operator and the maker of a server see of it: its state, its last words, a start anew; and what a client is
-//! offered of tools that are switched off.
+//! Operation of MCP servers: state, last lines of output and restart; and which tools a client is offered if some are
+//! switched off.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -37,7 +37,7 @@ async fn servers(world: &World) -> Vec<McpServer> {
     }
 }
 
-/// Waits for a line among the last words of a server.
+/// Waits for a line among the last output of a server.
 async fn said(data: &Path, name: &str, wanted: &str) -> Vec<String> {
     let heard = async {
         loop {
@@ -75,7 +75,7 @@ async fn servers_are_listed_with_their_last_words_and_started_anew() {
     assert!(why.contains("faulty.complain") && why.contains("no pantry"), "{why}");
     assert!(listed[1].last_words.iter().any(|line| line.contains("ValueError")), "{listed:?}");
 
-    // Its process is another one afterwards, and its tools are there at once.
+    // It is a new process afterwards, and its tools are available at once.
     let file = configure(&world.data(), "").display().to_string();
     let process = || async { call(&world, "faulty.process", None).await.content };
     let before = process().await;
@@ -92,7 +92,7 @@ async fn servers_are_listed_with_their_last_words_and_started_anew() {
     assert!(list.contains("last failure") && list.contains("    | "), "{list}");
     let logs = succeeds(&["mcp", "logs", "faulty", "--config", &file]).await;
     assert!(logs.contains(" ago  ") && logs.contains("ValueError: no pantry"), "{logs}");
-    // The command that carries standard input still does.
+    // The command for standard input and output still works.
     let carried = lorgnette(&["mcp", "--config", &file]).await;
     assert!(carried.status.success() && carried.stdout.is_empty(), "{carried:?}");
     world.stop().await;
@@ -116,7 +116,7 @@ async fn a_failure_says_why_with_its_time_and_its_size() {
         assert_eq!(error.message.contains("Do not repeat it"), done, "{error:?}");
         assert_eq!(large.say.as_deref(), Some("faulty answered with more than I can take."));
     }
-    // The connection is none the worse.
+    // The connection is not affected.
     assert_eq!(call(&world, "faulty.before", None).await.content, "did before");
     world.stop().await;
 }
@@ -138,7 +138,7 @@ async fn the_log_has_what_a_server_said_of_its_failure() {
     };
     tokio::time::timeout(WAIT, offered).await.expect("the server answers");
     said(&data, "faulty", "ValueError").await;
-    // What it says as it goes down is told as well.
+    // Its last output before the end is recorded as well.
     let die = Request::CallTool { user: USER.into(), name: "faulty.die".into(), arguments: json!({}) };
     ask(&data, die).await.expect("a result");
     said(&data, "faulty", "dying").await;
@@ -162,12 +162,12 @@ async fn the_log_has_what_a_server_said_of_its_failure() {
     assert!(warned.contains("dying") && !warned.contains(PLANTED), "{warned}");
 }
 
-/// A client of the control socket that speaks MCP by hand.
+/// A client of the control socket that sends raw MCP messages.
 struct Client {
     read: tokio::io::Lines<BufReader<tokio::net::unix::OwnedReadHalf>>,
     write: OwnedWriteHalf,
     next: u64,
-    /// Methods of notifications that came.
+    /// Methods of received notifications.
     news: Vec<String>,
 }
 
@@ -233,7 +233,7 @@ async fn what_is_switched_off_is_not_offered_and_a_switch_is_told() {
         client.news("notifications/tools/list_changed").await;
         assert_eq!(client.tools().await.contains(&"note.delete".to_owned()), on, "{name}");
     }
-    // One who calls it all the same is told why not.
+    // A call of it is refused with the reason.
     let refused = client.ask("tools/call", json!({"name": "note.delete", "arguments": {}})).await;
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(refused.to_string().contains("switched this tool off"), "{refused}");

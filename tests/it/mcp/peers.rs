@@ -1,4 +1,4 @@
-//! Foreign clients in front of the gateway, foreign servers behind it.
+//! Foreign MCP clients and servers with the gateway between them.
 
 use serde_json::{Value, json};
 use tokio::process::Command;

@@ -1,5 +1,5 @@
-//! The official conformance suite against the gateway's server. What it looks for is behind the
-//! gateway, in the fixture.
+//! The official conformance suite on the gateway's server. The expected tools, prompts and resources are in the
+//! fixture, a server behind the gateway.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -9,8 +9,7 @@ use tokio::process::Command;
 use super::{fixture, up};
 use crate::{programs::Programs, world::World};
 
-/// Scenarios that do not apply, by revision, with the reason. Fixed before the code; docs/mcp.md says
-/// the same.
+/// Scenarios that do not apply, by revision, with the reason. Fixed before the code; docs/mcp.md lists the same.
 const NOT_APPLICABLE: [(&str, &str, &str); 1] = [(
     "2025-11-25",
     "server-sse-polling",
@@ -29,7 +28,7 @@ fn verdict(line: &str) -> Option<(String, (u32, u32))> {
     Some((name.to_owned(), (passed.parse().ok()?, failed.split(' ').next()?.parse().ok()?)))
 }
 
-/// Which checks failed, and why.
+/// The failed checks, with their reasons.
 fn failures(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for scenario in std::fs::read_dir(folder).into_iter().flatten().flatten() {

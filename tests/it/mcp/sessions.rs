@@ -1,5 +1,5 @@
-//! What foreign clients do in their sessions: consent by elicitation, resources of servers behind the gateway, and the
-//! tools of their class.
+//! Sessions of foreign clients: consent by elicitation, resources of servers behind the gateway, and the tools of each
+//! class.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::{
 
 const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/mcp_sessions.py");
 const FAULTY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/mcp_faulty.py");
-/// What the server behind the gateway is sent, and tells everybody.
+/// A secret that the server behind the gateway receives and repeats everywhere.
 const PLANTED: &str = "sk-planted-4711";
 const KEYS: [(&str, &str); 3] = [
     ("internal", "the inner key of sixteen"),
@@ -24,7 +24,7 @@ const KEYS: [(&str, &str); 3] = [
     ("external", "a key for outsiders"),
 ];
 
-/// A gateway with the faulty server, once for everybody and once for the inner class only.
+/// A gateway with the faulty server, once for all classes and once for the internal class only.
 async fn world(notes: &Path) -> World {
     let folder = notes.parent().expect("a folder");
     let mut keys = Vec::new();
@@ -48,7 +48,7 @@ async fn world(notes: &Path) -> World {
     world
 }
 
-/// What the client told, and what it complained of.
+/// The client's output, and its error output.
 async fn told(arguments: &[&str]) -> (Vec<Value>, String) {
     let mut command = Command::new(Programs::mcp().python());
     let output = command.arg(SESSIONS).args(arguments).kill_on_drop(true).output().await.expect("it runs");
@@ -71,7 +71,7 @@ async fn consent_is_asked_of_the_client_and_only_a_yes_runs() {
         assert_eq!(asked.len(), usize::from(answer != "cannot"), "{line}");
         assert!(asked.iter().all(|words| words.as_str().unwrap().contains("Erase with Faulty?")), "{line}");
         assert_eq!(line["error"] == false, answer == "accept", "{line}");
-        // Nobody wears glasses here, and no operator watches.
+        // No glasses are connected, and no operator watches.
         let why = match answer {
             "accept" => "did erase",
             "cancel" => "nothing was done",
@@ -81,7 +81,7 @@ async fn consent_is_asked_of_the_client_and_only_a_yes_runs() {
         assert!(line["said"].as_str().unwrap().contains(why), "{line}");
     }
     assert_eq!(erased(), 3);
-    // Older clients end their sessions, and are not told that this failed.
+    // Older clients terminate their sessions, without an error.
     assert!(!complaints.contains("termination failed"), "{complaints}");
     let request = Request::Decisions { user: Some(USER.to_owned()), since_wall_ms: i64::MIN };
     let Answer::Decisions { decisions } = world.ask(request).await.expect("decisions") else { panic!("none") };
@@ -127,7 +127,7 @@ async fn each_class_sees_its_tools_and_nobody_sees_a_key() {
         assert_eq!(told["leaked"]["structuredContent"]["key"], "[secret]");
         assert!(!told.to_string().contains(PLANTED), "{told}");
     }
-    // Nor does a model, nor is it on disk.
+    // It is neither sent to a model nor on disk.
     let services = world.gateway().services();
     let (_, specs) = services.executor.offered(USER, "", gateway_core::vocab::ClientClass::Internal);
     let specs = serde_json::to_string(&specs.iter().map(|spec| (**spec).clone()).collect::<Vec<_>>()).unwrap();

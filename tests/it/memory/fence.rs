@@ -1,5 +1,5 @@
-//! Before and after an erasure: nothing that began before it writes anything after it, and nothing that came after it
-//! is erased with it.
+//! Order of an erasure: nothing that began before it writes anything after it, and nothing that came after it is
+//! erased.
 
 use std::{fs, sync::Arc};
 
@@ -22,7 +22,7 @@ use tools::{
 use super::counts;
 use crate::world::{USER, WAIT, World, answered, text, until};
 
-/// A tool that says when it has begun and goes on when it is told.
+/// A tool that reports its start and continues when told to.
 struct Gated {
     begun: Semaphore,
     go_on: Semaphore,
@@ -33,7 +33,7 @@ impl Runner for Gated {
     async fn run(&self, context: RunContext, _: ToolCall) -> ToolResult {
         self.begun.add_permits(1);
         self.go_on.acquire().await.expect("open").forget();
-        // What a tool does at its end.
+        // A write at the end of a tool.
         drop(context.ports.notes.add(&context.user, "the quagga came late").await);
         ToolResult::said("the quagga is here")
     }
@@ -65,7 +65,7 @@ async fn a_call_that_runs_while_its_user_is_erased_leaves_nothing_behind() {
         flags: ToolFlags { persistent: true, ..ToolFlags::default() },
         ..ToolSpec::default()
     };
-    // As of a device: what apps offer is kept in the store.
+    // Registered for a device: tools of apps are kept in the store.
     let source = Source::Device("zoo".into());
     let registered = services.registry.register(source, Scope::Global, vec![spec], tool.clone());
     registered.expect("the tool");
@@ -76,7 +76,7 @@ async fn a_call_that_runs_while_its_user_is_erased_leaves_nothing_behind() {
     };
     let begun = || async { tool.begun.acquire().await.expect("open").forget() };
 
-    // What is to be seen is seen: a call that nobody disturbs writes its name and its result.
+    // Control: an undisturbed call writes its name and its result.
     let undisturbed = call("one");
     begun().await;
     tool.go_on.add_permits(1);
@@ -89,7 +89,7 @@ async fn a_call_that_runs_while_its_user_is_erased_leaves_nothing_behind() {
     let wish = || Wish::EraseUser { user: USER.into(), devices: false };
     world.ask(Request::Memory { wish: wish() }).await.expect("it does not wait for the tool");
     assert_eq!(counts(&world.data(), ["quagga"]), [0]);
-    // Now it may go on, if there is anything left of it.
+    // Now it may continue, if it still exists.
     tool.go_on.add_permits(9);
     let result = disturbed.await.expect("exactly one result");
     assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::Cancelled));
@@ -97,13 +97,13 @@ async fn a_call_that_runs_while_its_user_is_erased_leaves_nothing_behind() {
     assert_eq!(counts(&world.data(), ["quagga"]), [0], "nothing was written afterwards");
     assert!(world.notes().is_empty());
 
-    // The user begins anew.
+    // The user starts again.
     assert!(!call("three").await.expect("a result").is_error());
     assert_eq!(world.notes(), ["the quagga came late"]);
     world.stop().await;
 }
 
-/// An erasure as an operator asks for it.
+/// Requests an erasure as an operator does.
 async fn erase(world: &World) -> Result<(), String> {
     let wish = Wish::EraseUser { user: USER.into(), devices: false };
     world.ask(Request::Memory { wish }).await.map(drop)
@@ -116,7 +116,7 @@ async fn an_erasure_that_fails_takes_nothing_in_until_it_is_finished() {
     text(&mut glasses, "take a note the okapi is here").await;
     answered(&mut glasses).await;
     assert_eq!(world.notes(), ["the okapi is here"]);
-    // What cannot be removed: a file where the user's folder of photos would be.
+    // An obstacle to the removal: a file instead of the user's folder of photos.
     let obstacle = world.data().join("photos").join(USER);
     fs::create_dir_all(world.data().join("photos")).unwrap();
     fs::write(&obstacle, "").unwrap();
@@ -124,7 +124,7 @@ async fn an_erasure_that_fails_takes_nothing_in_until_it_is_finished() {
     assert!(refused.contains("not everything was erased; it is tried again"), "{refused}");
     until(&mut glasses, "a goodbye", |event| matches!(event.seen, Seen::Goodbye { .. })).await;
 
-    // Nothing may come now, since it would be erased with what was there.
+    // Nothing may be written now, since it would be erased as well.
     let late =
         || Write::AddNote { user: USER.into(), note: NoteRecord { text: "the late okapi".into(), created_wall_ms: 0 } };
     let store = world.gateway().services().store.clone();
@@ -138,7 +138,7 @@ async fn an_erasure_that_fails_takes_nothing_in_until_it_is_finished() {
     fs::remove_file(&obstacle).unwrap();
     world.gateway().admin().eraser.carry_on().await;
     assert_eq!(counts(&world.data(), ["okapi"]), [0]);
-    // From here on the user is taken in, and neither another try nor a restart erases that.
+    // From now on the user is accepted again, and neither a retry nor a restart erases that.
     let mut glasses = world.glasses("ws", "glasses").await;
     text(&mut glasses, "take a note the okapi is back").await;
     answered(&mut glasses).await;
@@ -153,7 +153,7 @@ async fn an_erasure_that_fails_takes_nothing_in_until_it_is_finished() {
 async fn glasses_that_missed_the_goodbye_begin_nothing_after_it() {
     let world = World::start().await;
     let mut glasses = world.glasses("ws", "glasses").await;
-    // All of an erasure that such glasses notice, without the goodbye.
+    // Everything that such glasses notice of an erasure, without the goodbye.
     let services = world.gateway().services();
     services.executor.in_flight().end(USER).await;
     services.executor.in_flight().admit(USER);

@@ -1,5 +1,5 @@
-//! What is kept of a wearer: remembered and forgotten by what is said, resumed on other glasses and after `kill -9`,
-//! and erased so that no byte is left.
+//! The stored data of a wearer: remembered and forgotten on request, available on other glasses and after `kill -9`,
+//! and erased completely.
 
 mod fence;
 mod server;
@@ -29,7 +29,7 @@ async fn glasses(gateway: &Process, data: &Path, name: &str) -> Glasses {
     world::connect(data, options(gateway, data, name)).await
 }
 
-/// Types a request and gives what was answered, in small letters.
+/// Types a request; returns the answer in lower case.
 async fn ask(glasses: &mut Glasses, request: &str) -> String {
     text(glasses, request).await;
     answered(glasses).await
@@ -96,7 +96,7 @@ async fn a_conversation_goes_on_on_other_glasses_and_the_model_is_told_what_matt
         ask(&mut one, command).await;
     }
     ask(&mut one, "Does the sea freeze?").await;
-    // A turn is kept when it is over, which is a moment after it was heard.
+    // A turn is stored when it is over, a moment after it was played.
     let kept = async {
         while !run(&data, &["conversations", "search", "sea freeze"]).await.contains("Does the sea freeze?") {}
     };
@@ -115,7 +115,7 @@ async fn a_conversation_goes_on_on_other_glasses_and_the_model_is_told_what_matt
     assert!(asked.contains("Does the sea freeze?"), "the conversation goes on: {asked}");
     assert!(!asked.contains("- I was born in Rome"), "what has nothing to do with it is not told: {asked}");
 
-    // A wish begins another one, of which the model knows nothing from before.
+    // On request a new conversation begins, without earlier messages for the model.
     ask(&mut two, "Start a new conversation").await;
     ask(&mut two, "How deep is a fjord?").await;
     let asked = server.last();
@@ -132,7 +132,7 @@ async fn a_conversation_goes_on_on_other_glasses_and_the_model_is_told_what_matt
     let exported = run(&data, &["conversations", "export", "--text"]).await;
     assert!(exported.contains("sea freeze") && exported.contains("fjord"), "{exported}");
 
-    // One is erased; the wearer goes on in the other.
+    // One is erased; the wearer continues the other.
     let words = run(&data, &["conversations", "erase", "1"]).await;
     assert!(words.contains("erased 1 conversation"), "{words}");
     assert_eq!(counts(&data, ["sea freeze"]), [0]);
@@ -144,7 +144,7 @@ async fn a_conversation_goes_on_on_other_glasses_and_the_model_is_told_what_matt
     gateway.kill().await;
 }
 
-/// How often each word stands in the files below a folder, whatever the case.
+/// How often each word occurs in the files below a folder, ignoring case.
 fn counts<const N: usize>(folder: &Path, words: [&str; N]) -> [usize; N] {
     let mut found = [0; N];
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -154,7 +154,7 @@ fn counts<const N: usize>(folder: &Path, words: [&str; N]) -> [usize; N] {
             counts(&path, words)
         } else if meta.is_file() {
             let bytes = fs::read(&path).expect("its bytes").to_ascii_lowercase();
-            // What is no text becomes a mark; the words are plain ASCII.
+            // Invalid UTF-8 is replaced; the words are plain ASCII.
             let text = String::from_utf8_lossy(&bytes);
             words.map(|word| text.matches(word).count())
         } else {
@@ -165,7 +165,7 @@ fn counts<const N: usize>(folder: &Path, words: [&str; N]) -> [usize; N] {
     found
 }
 
-/// Words that the wearer says and nobody else, one for each place.
+/// Words that only the wearer says, one for each kind of data.
 const PLANTED: [&str; 5] = ["quokka", "tapir", "axolotl", "narwhal", "pangolin"];
 
 async fn plant(glasses: &mut Glasses) {
@@ -174,7 +174,7 @@ async fn plant(glasses: &mut Glasses) {
         "remember that my tapir is in the orchard",
         "remind me in two hours to feed the axolotl",
         "always answer like a narwhal",
-        // Understood by nobody, and kept in the conversation.
+        // Not a command, and kept in the conversation.
         "pangolin pangolin pangolin",
     ] {
         ask(glasses, request).await;
@@ -208,14 +208,14 @@ async fn everything_of_a_user_is_exported_and_erased() {
     assert!(words.contains("everything of wearer is erased; the devices stay paired"), "{words}");
     until(&mut one, "a goodbye", |event| matches!(event.seen, Seen::Goodbye { .. })).await;
     assert_eq!(counts(&data, PLANTED), [0; PLANTED.len()]);
-    // The same glasses begin anew.
+    // The same glasses start again.
     let mut one = glasses(&gateway, &data, "one").await;
     let said = ask(&mut one, "What do you remember?").await;
     assert!(said.contains("nothing about you"), "{said}");
     let said = ask(&mut one, "read my notes").await;
     assert!(said.contains("no notes"), "{said}");
 
-    // With the pairing: they must show their code again.
+    // With the pairing: they must show a code again.
     run(&data, &["users", "erase", "wearer", "--devices", "--yes"]).await;
     let devices = run(&data, &["devices", "list"]).await;
     assert!(!devices.contains(one.fingerprint()), "{devices}");
@@ -232,7 +232,7 @@ async fn an_erasure_that_is_killed_in_the_middle_is_finished_at_the_next_start()
     plant(&mut one).await;
     one.goodbye().await;
     assert!(gateway.terminate().await.0.success());
-    // Another user has so much that the copy takes a while.
+    // Another user has so much data that the copy takes long.
     let store = Store::open(&data.join("store"), 1024).expect("the store opens");
     for _ in 0..200 {
         let note = NoteRecord { text: "x".repeat(256 * 1024), created_wall_ms: 0 };

@@ -1,4 +1,4 @@
-//! A model's server that answers "Aye." to everything and keeps what it was asked.
+//! A model server that answers "Aye." to every request and keeps the requests.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use tokio::{
 
 const ANSWER: &str = r#"{"id":"1","object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"Aye."}}]}"#;
 
-/// Serves until it is dropped with its runtime.
+/// Serves until its runtime ends.
 pub struct Server {
     port: u16,
     asked: Arc<Mutex<Vec<String>>>,
@@ -40,7 +40,7 @@ impl Server {
     }
 }
 
-/// One request, one answer, and the end: nothing that is tested needs more of HTTP.
+/// Handles one request and closes: the tests need no more of HTTP.
 async fn serve(mut stream: TcpStream, kept: &Mutex<Vec<String>>) {
     let mut bytes = Vec::new();
     let body = loop {

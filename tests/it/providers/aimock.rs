@@ -1,6 +1,6 @@
-//! `@copilotkit/aimock` as a process of its own.
+//! `@copilotkit/aimock` as a separate process.
 //!
-//! It is not the services. What it has otherwise, gateway/chat/tests/streams repeats as the providers document it:
+//! It differs from the real services. gateway/chat/tests/streams covers the documented behaviour where it does:
 //! - Responses: no `sequence_number`, and one `encrypted_content` from the beginning, which the service replaces.
 //! - Gemini: ends calls with a `finishReason` that does not exist (`FUNCTION_CALL`), gives calls neither ids nor
 //!   signatures, and errors without `details` and with a `status` of OpenAI's.
@@ -50,12 +50,12 @@ impl Mock {
             panic!("the mock does not listen");
         };
         let url = tokio::time::timeout(WAIT, listening).await.expect("the mock listens");
-        // It goes on writing, and must not be stopped by a full pipe.
+        // Its output must be read, or it would block on a full pipe.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Self { url, _child: child, _folder: folder }
     }
 
-    /// What it was asked, in its own reading, by requests with such an `x-test-id`.
+    /// The requests with this `x-test-id`, as parsed by the mock.
     pub async fn journal(&self, id: &str) -> Vec<Value> {
         let url = format!("{}/__aimock/journal?testId={id}", self.url);
         let answer = reqwest::get(url).await.expect("the journal").text().await.expect("its text");

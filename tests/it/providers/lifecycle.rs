@@ -1,4 +1,5 @@
-//! Text, calls of tools in every arrangement, errors at every stage, cuts, and chaos: each provider against aimock.
+//! Text, calls of tools in every arrangement, errors at every stage, truncation, and random faults: each provider
+//! against aimock.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{aimock::Mock, all, ask, model, request, user};
 
-/// Statuses, and what the agent makes of them. The second number: how often it is asked.
+/// Statuses, the resulting failure kinds, and the number of requests.
 const STATUSES: [(u16, FailureKind, usize); 8] = [
     (400, FailureKind::Bug, 1),
     (401, FailureKind::Auth, 1),
@@ -39,7 +40,7 @@ fn answers() -> Value {
         json!({"match": {"userMessage": "chained", "toolResultContains": "result 2"}, "response": {"content": "One after the other."}}),
         json!({"match": {"userMessage": "chained", "toolResultContains": "result 1"}, "response": {"toolCalls": [call(9)]}}),
         json!({"match": {"userMessage": "chained"}, "response": {"toolCalls": [call(5)]}}),
-        // A pause between chunks, so that something is on its way before the cut.
+        // A pause between chunks, so that some output arrives before the cut.
         json!({"match": {"userMessage": "cut text"}, "response": {"content": "This is cut in the middle of it."},
             "chunkSize": 4, "latency": 30, "truncateAfterChunks": 6}),
         json!({"match": {"userMessage": "cut call"}, "response": {"toolCalls": [
@@ -55,7 +56,7 @@ fn answers() -> Value {
     json!({"fixtures": all})
 }
 
-/// One provider against the mock, with a name in its journal.
+/// One provider with the mock, and its id in the journal.
 fn against(mock: &Mock, at: usize, id: &str, change: impl FnOnce(&mut Endpoint)) -> (String, Http) {
     let (name, path, provider): (_, _, Arc<dyn Provider>) = all()[at].clone();
     let id = format!("{name}-{}", id.replace(' ', "-"));
@@ -66,7 +67,7 @@ fn against(mock: &Mock, at: usize, id: &str, change: impl FnOnce(&mut Endpoint))
     (id, model)
 }
 
-/// What one request brought.
+/// The result of one request.
 #[derive(Debug, Default)]
 struct Step {
     text: String,
@@ -96,7 +97,7 @@ impl Step {
     }
 }
 
-/// Asks, runs the tools, and asks again, as an agent does.
+/// Asks, runs the tools, and asks again, as the agent does.
 async fn converse(model: &Http, text: &str) -> Vec<Step> {
     const STEPS_MAX: usize = 5;
     let mut messages = vec![user("before"), Message::text(Role::Assistant, "Yes?"), user(text)];
@@ -154,7 +155,7 @@ async fn text_and_tools_in_every_arrangement() {
         assert_eq!(steps[0].seconds(), [&json!(5), &json!(9)], "{id}");
         assert_ne!(steps[0].calls[0].id, steps[0].calls[1].id, "{id}");
         assert_eq!((steps[1].text.as_str(), steps.len()), ("Both are set.", 2), "{id}");
-        // What the mock has read out of the second request.
+        // The second request as parsed by the mock.
         let journal = mock.journal(&id).await;
         let messages = journal.last().expect("an entry")["body"]["messages"].as_array().expect("messages").clone();
         let of = |role: &str| messages.iter().filter(|message| message["role"] == role).collect::<Vec<_>>();
@@ -173,7 +174,7 @@ async fn text_and_tools_in_every_arrangement() {
         assert_eq!((steps[0].seconds(), steps[1].seconds()), (vec![&json!(5)], vec![&json!(9)]), "{id}");
         assert_eq!(steps[2].text, "One after the other.", "{id}");
 
-        // Thoughts are not read to the wearer; only those that can be given back are kept.
+        // Thinking is not spoken; only parts that can be sent back are kept.
         let steps = converse(&model, "think").await;
         assert_eq!(steps[0].text, "So.", "{id}");
         let gives_back = id.starts_with("anthropic") || id.starts_with("responses");
@@ -203,12 +204,12 @@ async fn errors_at_every_stage() {
         assert_eq!(steps[0].failure().0, FailureKind::Transient, "{id}");
         assert!("This is cut in the middle of it.".starts_with(&steps[0].text), "{id}: {steps:?}");
         assert!(!steps[0].text.is_empty(), "{id}: nothing arrived before the cut");
-        // What was begun is not asked for again.
+        // An answer that has begun is not requested again.
         assert_eq!(mock.journal(&id).await.len(), 1, "{id}");
         let (id, model) = against(&mock, at, "cut call", |_| {});
         let steps = converse(&model, "cut call").await;
         if !id.starts_with("gemini") {
-            // Gemini's calls come in one piece, behind which the mock cuts nothing.
+            // Gemini's calls come in one chunk, after which the mock cuts nothing.
             assert_eq!(steps[0].failure().0, FailureKind::Transient, "{id}");
             assert!(steps[0].calls.is_empty(), "{id}: half a call");
         }

@@ -1,5 +1,5 @@
-//! Requests of every kind, as the official SDKs' types have them: written as TypeScript with `satisfies`, checked by
-//! the compiler.
+//! Requests of every kind against the types of the official SDKs: written as TypeScript with `satisfies`, and checked
+//! by the compiler.
 
 use std::{path::Path, process::Command, sync::Arc};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{request, tool, user};
 use crate::programs::Programs;
 
-/// Every way to set up a provider that changes its requests: name, type of its requests, protocol.
+/// All settings of providers that change their requests: name, type of the requests, protocol.
 fn providers() -> Vec<(&'static str, &'static str, Arc<dyn Provider>)> {
     let chat = chat_completions::Options::new("m");
     let openai = chat_completions::Options {
@@ -93,7 +93,7 @@ fn requests() -> Vec<Request> {
         request([vec![user("a timer")], called.to_vec()].concat()),
         request([vec![looked], called.to_vec(), vec![user("and now?")]].concat()),
     ];
-    // Without anything, and with tools of all sorts.
+    // Without options, and with tools of all kinds.
     let bare = Request { tools: [].into(), max_tokens: None, system: String::new(), ..request(vec![user("hello")]) };
     let odd = |name: &str, schema: Value| Arc::new(ToolSpec { input_schema: schema, ..(*tool(name)).clone() });
     let tools = [
@@ -112,7 +112,7 @@ fn requests() -> Vec<Request> {
     all
 }
 
-/// The compiler's complaints about these files; empty for none.
+/// The compiler's errors about these files; empty for none.
 fn check(files: &[(String, String)]) -> String {
     let tools = Programs::providers();
     let folder = tempfile::tempdir_in(tools.folder()).expect("a folder");
@@ -165,10 +165,10 @@ fn the_sdks_types_take_every_request() {
     assert!(complaints.is_empty(), "{complaints}");
 }
 
-/// A change at a place of a body.
+/// A modification of a body.
 type Break = fn(&mut Value);
 
-/// What is broken on purpose is found, each by itself, so that the check above can fail.
+/// Each deliberate error is found by itself, so that the check above can fail.
 #[test]
 fn the_sdks_types_refuse_what_is_broken() {
     let broken: [(&str, Break); 12] = [

@@ -1,4 +1,4 @@
-//! Listens by transcribing: what came out of the glasses' speaker, as the project's own recognition hears it.
+//! Transcribes the output of the glasses' speaker with the project's own recogniser.
 
 use std::sync::OnceLock;
 
@@ -11,10 +11,10 @@ use firmware_sim::speaker::Heard;
 
 static ENGINE: OnceLock<Engine> = OnceLock::new();
 
-/// Most that Whisper hears at once.
+/// Maximum samples that Whisper takes at once.
 const PIECE: usize = 28 * RATE_HZ as usize;
 
-/// The words of a sound, in lower case.
+/// The words of an audio recording, in lower case.
 pub fn words(pcm: &[i16], rate_hz: u32) -> String {
     let engine = ENGINE.get_or_init(|| {
         let path = models::default_dir().join("whisper-tiny.en.bin");

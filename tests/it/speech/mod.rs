@@ -1,4 +1,4 @@
-//! Tests in which real speech is heard and made. The runner lets one of them run at a time.
+//! Tests with real speech recognition and synthesis. The test runner runs them one at a time.
 
 pub mod ear;
 mod privacy;

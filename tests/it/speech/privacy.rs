@@ -1,4 +1,4 @@
-//! What was said stays out of the log and off the disk.
+//! Transcripts stay out of the log and off the disk.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::{
     world::{self, answered, floor, say, text, understood},
 };
 
-/// Lines of the log that are above DEBUG, and how many there are below.
+/// Lines of the log above DEBUG, and the number of lines at or below it.
 fn split(lines: &[String]) -> (Vec<&str>, usize) {
     let mut above = Vec::new();
     for line in lines {

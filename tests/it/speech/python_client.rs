@@ -1,4 +1,4 @@
-//! A foreign client, written from PROTOCOL.md alone, speaks one turn with a real gateway.
+//! An independent client, written from PROTOCOL.md alone, performs one turn with a real gateway.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,7 +20,7 @@ use crate::world::{USER, WAIT, World, floor};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python");
 
-/// A Python of our own with the client's requirements.
+/// A Python environment with the client's requirements.
 fn interpreter() -> PathBuf {
     let cache = Cache::lock("python");
     let python = cache.folder().join("bin/python");
@@ -35,7 +35,7 @@ fn interpreter() -> PathBuf {
     python
 }
 
-/// Runs the client for one turn; its own summary, and what was heard.
+/// Runs the client for one turn; returns its summary, and the transcribed answer.
 async fn speak(world: &World, python: &Path, extra: &[&str]) -> (serde_json::Value, String) {
     let wav_file = world.folder().join("said.wav");
     let heard = world.folder().join("heard.wav");
@@ -85,7 +85,7 @@ async fn a_client_in_python_speaks_a_turn_in_both_forms() {
     let _floor = floor().await;
     let python = tokio::task::spawn_blocking(interpreter).await.expect("a Python");
     let world = World::start().await;
-    // The later runs know the gateway already: no pairing.
+    // The later runs are paired already.
     for extra in [&[][..], &["--json"]] {
         let (summary, sound) = speak(&world, &python, extra).await;
         assert_eq!(summary["ok"], true, "{summary}");
@@ -104,13 +104,13 @@ async fn glasses_that_let_the_talk_button_go_are_not_waited_for() {
     let keys = ["silence_ms", "silence_complete_ms", "silence_incomplete_ms"];
     let settings: String = keys.iter().map(|key| format!("{key} = {SILENCE_MS}\n")).collect();
     let world = World::with(&format!("[hearing]\n{settings}")).await;
-    // The sound ends with the words; `audio_end` follows them.
+    // The input ends with the words; `audio_end` follows them.
     let (summary, _) = speak(&world, &python, &["--silence-ms", "0"]).await;
     assert!(summary["transcripts"].to_string().to_lowercase().contains("timer"), "{summary}");
     let Answer::Turns { turns } = world.ask(Request::Turns { count: 1 }).await.expect("turns") else {
         panic!("no turns");
     };
-    // Without that message nobody is done before the silence is.
+    // Without that message the utterance does not end before the silence does.
     let at_us = |name: &str| turns[0][name].as_u64().expect("a time");
     assert!(at_us("end_decided_us") - at_us("last_voice_us") < SILENCE_MS * 1_000, "{turns:?}");
 }

@@ -1,4 +1,4 @@
-//! Whole turns: a spoken sentence in, the answer on the display and, heard again, in the ear.
+//! Complete turns: a spoken sentence as input; the answer on the display and, transcribed, as speech.
 
 use device_protocol::Codecs;
 use firmware_sim::{Glasses, Seen};
@@ -9,7 +9,7 @@ use crate::{
     world::{self, World, answered, floor, pause, say, text, understood, until},
 };
 
-/// Says a sentence and listens to the answer: what was understood, its caption, and its sound as transcribed.
+/// Says a sentence and records the answer: the transcript, its caption, and its transcribed audio.
 async fn turn(glasses: &mut Glasses, sentence: &str) -> (String, String, String) {
     let before = glasses.heard().len();
     say(glasses, sentence).await;
@@ -49,7 +49,7 @@ async fn a_spoken_timer_over_websocket() {
 async fn pauses_are_judged_by_sound_where_that_is_wanted() {
     let _floor = floor().await;
     for wanted in [true, false] {
-        // A busy machine takes its time over a score, and one that comes after the end is not awaited.
+        // A busy machine may compute a score late, and one that comes after the end is not awaited.
         let patient = "silence_ms = 1900\nsilence_complete_ms = 1900\nsilence_incomplete_ms = 1900\n";
         let world = World::with(&format!("[hearing]\nend_of_turn = {wanted}\n{patient}")).await;
         let mut glasses = world.glasses("wss", "glasses").await;
@@ -153,7 +153,7 @@ async fn the_wearer_interrupts() {
         |event| matches!(event.seen, Seen::SpeechHeard { speech: number, .. } if number == speech),
     );
     assert!(matches!(over.await, Seen::SpeechHeard { complete: false, .. }), "it was not stopped");
-    // The gateway is there for the next request.
+    // The gateway serves the next request.
     pause(&glasses).await;
     let (_, _, sound) = turn(&mut glasses, "Hey Mentra, set a timer for five minutes.").await;
     assert!(has(&sound, &["five minutes", "5 minutes"]), "{sound}");

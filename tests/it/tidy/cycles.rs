@@ -1,4 +1,4 @@
-//! The modules of a crate import in one direction: from any of them no way leads back to it.
+//! The modules of a crate import in one direction: the imports have no cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::rust_sources::parts_used;
 use super::tree::File;
 use super::{no_complaints, tree};
 
-/// By module, whom it imports.
+/// The imported modules of each module.
 pub(super) type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// The source folder of a file's crate, and its module below the crate's root. Roots and programs import everything.
@@ -23,7 +23,7 @@ pub(super) fn imports(files: &[File]) -> BTreeMap<String, Imports> {
     for file in files.iter().filter(|file| file.path.ends_with(".rs") && !file.is_test()) {
         let Some((folder, module)) = place(&file.path) else { continue };
         let code = file.code().iter().map(|(_, line)| *line).collect::<Vec<_>>().join("\n");
-        // What a macro names is imported where it is used.
+        // Names in a macro are imported where it is used.
         let used = parts_used(&code.replace("$crate::", "$"), "crate");
         let imports = crates.entry(folder.to_owned()).or_default().entry(module.to_owned()).or_default();
         imports.extend(used.into_iter().filter(|other| other != module));
@@ -35,7 +35,7 @@ pub(super) fn imports(files: &[File]) -> BTreeMap<String, Imports> {
     crates
 }
 
-/// Modules from which a way leads back to them.
+/// Modules that are part of a cycle.
 fn in_cycles(imports: &Imports) -> BTreeSet<&str> {
     let comes_back = |module: &&str| {
         let (mut seen, mut next) = (BTreeSet::new(), vec![*module]);

@@ -1,4 +1,4 @@
-//! The modules of the gateway stand in layers, and import from lower ones only. ARCHITECTURE.md draws them.
+//! The layers of the gateway's modules: each imports from lower ones only. ARCHITECTURE.md has a diagram of them.
 
 use super::cycles::{Imports, imports};
 use super::tree::File;
@@ -6,7 +6,7 @@ use super::{no_complaints, tree};
 
 const FOLDER: &str = "gateway/src/";
 
-/// Each layer imports from those in front of it.
+/// Each layer may import from the preceding ones.
 const LAYERS: [&[&str]; 15] = [
     &["clock", "mailbox", "problems", "runtime", "text"],
     &["limits", "store"],

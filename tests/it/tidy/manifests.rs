@@ -1,4 +1,4 @@
-//! Who imports whom, read from the manifests.
+//! The dependencies between crates, read from the manifests.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ),
 ];
 
-/// Crates whose work is plain calls: neither a runtime nor sockets, also not in their tests.
+/// Crates with synchronous code only: neither a runtime nor sockets, also not in their tests.
 const SYNCHRONOUS: [&str; 3] = ["device-protocol", "audio", "gateway-core"];
 const RUNTIME: [&str; 10] = [
     "tokio",
@@ -90,7 +90,7 @@ fn dependencies(manifest: &Table) -> Vec<String> {
     names
 }
 
-/// Bans of the root's clippy.toml that a nearer one forgot. Clippy reads only the nearest file.
+/// Bans of the root's clippy.toml that a nearer one lacks. Clippy reads only the nearest file.
 fn forgotten_bans(root: &str, nearer: &str) -> Vec<String> {
     let bans = |text: &str| -> Vec<String> {
         let table: Table = text.parse().expect("a clippy.toml is TOML");

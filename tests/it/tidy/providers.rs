@@ -1,15 +1,15 @@
-//! The names of model providers, and of their models, stand in `gateway/chat` only: whoever adds or changes a provider
-//! looks nowhere else.
+//! The names of model providers and of their models are used in `gateway/chat` only, so that a change of a provider
+//! affects no other place.
 
 use chat_models::kinds::Kind;
 
 use super::tree::File;
 use super::{no_complaints, tree};
 
-/// Providers whose names are words for other things too: everybody gives responses.
+/// Names of providers that have another meaning as well, such as "responses".
 const WORDS: [&str; 1] = ["responses"];
 
-/// Not "google", which is also what people do.
+/// Without "google", which is also a common verb.
 const NAMES: [&str; 17] = [
     "anthropic",
     "azure",
@@ -30,7 +30,7 @@ const NAMES: [&str; 17] = [
     "smollm",
 ];
 
-/// A file outside that may use some of them, and why.
+/// Files outside of `gateway/chat` that may use some of them, with the reason.
 const EXCEPTIONS: [(&str, &[&str], &str); 7] = [
     ("audio/src/models/convert.rs", &["gpt"], "the byte alphabet of Whisper's vocabulary has the name of GPT-2"),
     ("gateway/core/src/vocab/message.rs", &["openai"], "a source for a number"),
@@ -46,7 +46,7 @@ fn names_in(line: &str) -> impl Iterator<Item = &'static str> {
     NAMES.into_iter().filter(move |name| line.contains(name))
 }
 
-/// Names where they do not belong, and exceptions that nothing needs any more.
+/// Names in other places, and exceptions that are no longer needed.
 fn names_elsewhere(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut unused: Vec<(&str, &str)> =

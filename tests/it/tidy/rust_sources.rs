@@ -1,20 +1,20 @@
-//! What may not stand in a Rust file: length, missing module line, imports inside the house,
-//! clocks and sound in the core, loose tasks, panics, open ends.
+//! Rules for Rust files: length, module line, imports, clocks and audio in the core, spawned tasks, panics, and
+//! unfinished code.
 
 use super::tree::File;
 use super::{every_rust_file, no_complaints, tree};
 
-/// A file that grows past this wants to be two.
+/// A longer file should be split.
 const LINES_MAX: usize = 500;
-/// The same in the shell, which routes and does not decide.
+/// The shell, which routes and does not decide, has the same limit.
 const SHELL: &str = "gateway/src/";
 const SHELL_LINES_MAX: usize = 400;
 
-/// Crates that meet bytes from a network, a file or a model.
+/// Crates that process bytes from a network, a file or a model.
 const PRODUCT: [&str; 6] =
     ["device-protocol/src/", "audio/src/", "gateway/", "tools/src/", "tools/kit/src/", "firmware-sim/src/"];
 
-/// Libraries: what they have to say goes through `tracing`.
+/// Libraries: they report through `tracing` only.
 const LIBRARIES: [&str; 6] =
     ["device-protocol/src/", "audio/src/", "gateway/core/src/", "gateway/chat/src/", "tools/src/", "tools/kit/src/"];
 
@@ -53,7 +53,7 @@ fn forbidden_imports(file: &File) -> Vec<String> {
     if file.is_in(&["firmware-sim/"]) {
         forbid("audio", &|part| GATEWAYS_OWN_EARS.contains(&part));
     }
-    // Examples are programs of their own: one of them is an MCP server.
+    // Examples are separate programs: one of them is an MCP server.
     if !file.is_in(&["tools/src/mcp", "tools/examples", "tests/"]) {
         forbid("rmcp", &|_| true);
     }
@@ -70,7 +70,7 @@ pub(super) fn parts_used(code: &str, name: &str) -> Vec<String> {
     let path = format!("{name}::");
     let mut parts = Vec::new();
     for (at, _) in code.match_indices(&path) {
-        // `other::name::` and `my_name::` are somebody else's.
+        // `other::name::` and `my_name::` are other names.
         if code[..at].ends_with(|c: char| is_word(c) || c == ':') {
             continue;
         }
@@ -100,7 +100,7 @@ pub(super) fn parts_used(code: &str, name: &str) -> Vec<String> {
     parts
 }
 
-/// Words that may not stand in code, by where they may not stand.
+/// Forbidden words in code, by place.
 fn forbidden_words(file: &File) -> Vec<String> {
     let banned = [
         (concat!("todo", "!("), "finish it"),
@@ -151,7 +151,7 @@ fn forbidden_words(file: &File) -> Vec<String> {
     complaints
 }
 
-/// Allowing unsafe code takes a reason in the same attribute.
+/// Allowed unsafe code without a reason in the same attribute.
 fn unreasoned_unsafe(file: &File) -> Vec<String> {
     file.text
         .match_indices("unsafe_code")

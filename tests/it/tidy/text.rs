@@ -1,9 +1,9 @@
-//! What may stand in no file at all: names of package registries' hosts, paths of one machine.
+//! Text that no file may contain: names of package registries' hosts, paths of one machine.
 
 use super::tree::File;
 use super::{no_complaints, tree};
 
-/// Written in pieces, so that this file does not hold what it forbids.
+/// Written in parts, so that this file does not contain them.
 const HOSTS: [&str; 8] = [
     concat!("pypi", ".org"),
     concat!("python", "hosted.org"),

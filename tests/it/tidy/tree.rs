@@ -1,4 +1,4 @@
-//! The files that git knows or would add, and the part of a Rust file that is not test code.
+//! The files that git tracks or would add, and the part of a Rust file that is not test code.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 /// One file of the checkout.
 #[derive(Clone)]
 pub(super) struct File {
-    /// From the root, with forward slashes.
+    /// Relative to the root, with forward slashes.
     pub(super) path: String,
     /// Bytes that are not UTF-8 are replaced.
     pub(super) text: String,
@@ -21,7 +21,7 @@ impl File {
         folders.iter().any(|folder| self.path.starts_with(folder))
     }
 
-    /// Whether all of the file is test code: tests folders, benches, fuzz targets, `tests.rs`, `test_support.rs`.
+    /// Whether the whole file is test code: tests folders, benches, fuzz targets, `tests.rs`, `test_support.rs`.
     pub(super) fn is_test(&self) -> bool {
         let mut folders: Vec<&str> = self.path.split('/').collect();
         let name = folders.pop().unwrap_or_default();
@@ -32,9 +32,7 @@ impl File {
     }
 
     /// Numbered lines (from 1) outside `#[cfg(test)]` items.
-    ///
-    /// Relies on rustfmt: an item ends at the brace, or after the semicolon, in the column of its
-    /// attribute.
+    /// Relies on rustfmt: an item ends at the brace, or after the semicolon, in the column of its attribute.
     pub(super) fn production(&self) -> Vec<(usize, &str)> {
         let mut kept = Vec::new();
         let mut lines = self.text.lines().enumerate().map(|(index, line)| (index + 1, line));
@@ -80,7 +78,7 @@ pub(super) fn files() -> Vec<File> {
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
     String::from_utf8_lossy(&listed.stdout)
         .split_terminator('\0')
-        // A file that was deleted but not yet from the index cannot be read.
+        // A file that was deleted but is still in the index cannot be read.
         .filter_map(|path| Some((path, std::fs::read(root.join(path)).ok()?)))
         .map(|(path, bytes)| File::new(path, &String::from_utf8_lossy(&bytes)))
         .collect()

@@ -1,4 +1,4 @@
-//! A Chromium without a window, driven over its DevTools protocol.
+//! A headless Chromium, controlled over its DevTools protocol.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -14,9 +14,9 @@ use tokio::{
 };
 use tokio_tungstenite::{WebSocketStream, tungstenite::Message};
 
-/// Under these names distributions install it.
+/// Names under which distributions install it.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// Keys that do more than write a letter, and their numbers.
+/// Keys that do more than write a character, and their codes.
 const KEYS: [(&str, u32); 4] = [("Enter", 13), ("Escape", 27), (" ", 32), ("ArrowUp", 38)];
 /// Longest start, and longest wait for one answer: a loaded machine with two cores is slow.
 const WAIT: Duration = Duration::from_secs(120);
@@ -28,7 +28,7 @@ pub struct Browser {
     session: String,
     calls: u64,
     loads: u32,
-    /// What the page wrote to its console, and errors that nobody caught.
+    /// Output of the page to its console, and uncaught errors.
     pub console: Vec<String>,
     _profile: TempDir,
 }
@@ -49,7 +49,7 @@ impl Browser {
         })
         .await
         .expect("Chromium did not start");
-        // Somebody has to read on, or the browser blocks once the pipe is full.
+        // Its output must be read, or the browser would block on a full pipe.
         tokio::spawn(async move { while let Ok(Some(_)) = errors.next_line().await {} });
         let host = address.split('/').nth(2).unwrap();
         let stream = TcpStream::connect(host).await.unwrap();
@@ -66,7 +66,7 @@ impl Browser {
         browser
     }
 
-    /// Opens an address and waits until all of it is loaded.
+    /// Opens an address and waits until it is loaded completely.
     pub async fn open(&mut self, url: &str) {
         let before = self.loads;
         self.call("Page.navigate", json!({ "url": url })).await;
@@ -75,7 +75,7 @@ impl Browser {
         }
     }
 
-    /// Sets the size of the window, in CSS pixels, and the colours that the page may prefer.
+    /// Sets the size of the window, in CSS pixels, and the preferred colour scheme.
     pub async fn look(&mut self, width: u32, height: u32, scheme: &str) {
         self.call(
             "Emulation.setDeviceMetricsOverride",
@@ -94,7 +94,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Waits until a condition on the page's document holds; the page itself says when it changed.
+    /// Waits until a condition on the page's document holds; the page reports changes.
     pub async fn until(&mut self, condition: &str) {
         let expression = format!(
             "new Promise((done) => {{
@@ -110,13 +110,13 @@ impl Browser {
         }
     }
 
-    /// Presses a key, or lets it go: "down" or "up". A letter is typed with it.
+    /// Presses or releases a key: "down" or "up". A character is typed with it.
     pub async fn key(&mut self, edge: &str, key: &str) {
         let mut parameters = json!({"type": if edge == "down" { "keyDown" } else { "keyUp" }, "key": key});
         if edge == "down" && key.chars().count() == 1 {
             parameters["text"] = json!(key);
         }
-        // The number by which the browser knows keys that do something of their own.
+        // The code of a key with a special function.
         if let Some((_, number)) = KEYS.iter().find(|(name, _)| *name == key) {
             parameters["windowsVirtualKeyCode"] = json!(number);
             if key == "Enter" && edge == "down" {
@@ -134,7 +134,7 @@ impl Browser {
         }
     }
 
-    /// Clicks in the middle of the first element that a selector finds.
+    /// Clicks in the middle of the first element that matches a selector.
     pub async fn click(&mut self, selector: &str) {
         let middle = format!(
             "(() => {{ const box = document.querySelector({}).getBoundingClientRect();
@@ -148,7 +148,7 @@ impl Browser {
         }
     }
 
-    /// Keeps a picture for people to look at, where `LORGNETTE_SHOTS` names a folder.
+    /// Saves a screenshot if `LORGNETTE_SHOTS` names a folder.
     pub async fn shot(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("LORGNETTE_SHOTS") else {
             return;
@@ -158,7 +158,7 @@ impl Browser {
         std::fs::write(Path::new(&folder).join(format!("{name}.png")), bytes).unwrap();
     }
 
-    /// Ends it, its helper processes included.
+    /// Ends it, with its helper processes.
     pub async fn close(mut self) {
         self.session.clear();
         self.send("Browser.close", json!({})).await;

@@ -1,4 +1,4 @@
-//! `app.list`: which mini-apps there are, and which run.
+//! `app.list`: the installed mini-apps, and which ones run.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ToolFlags, ToolResult};

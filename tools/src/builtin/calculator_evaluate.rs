@@ -87,15 +87,15 @@ impl Tool for CalculatorEvaluate {
     }
 }
 
-/// Steps that are made where the call runs. People's sums take less than half as many, and less time than it takes to
-/// hand them to a thread; with the worst of numbers these take some three milliseconds.
+/// Steps that are evaluated in the call's own task. Usual calculations take less than half as many, and less time than
+/// a handover to a thread; the worst numbers take some three milliseconds for these steps.
 const STEPS_AT_ONCE: u64 = 400;
 
-/// Milliseconds that a sum may take on a thread of its own. Steps alone do not bound the time, since a step on huge
+/// Longest evaluation on a separate thread, in milliseconds. Steps alone do not bound the time, since a step on huge
 /// numbers is slow.
 const EVALUATE_MS_MAX: u64 = 500;
 
-/// Steps of the evaluator that a sum may take, whatever the clock says.
+/// Maximum steps of an evaluation, whatever its time.
 const STEPS_MAX: u64 = 2_000_000;
 
 struct Budget {
@@ -127,7 +127,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// On a thread that may take its time.
+/// Evaluates on a blocking thread.
 async fn evaluate_beside(expression: String) -> Result<String, String> {
     let budget = Arc::new(Budget::of(STEPS_MAX));
     // Dropped when this future ends, also at a deadline: then the thread stops as well.
@@ -140,14 +140,14 @@ async fn evaluate_beside(expression: String) -> Result<String, String> {
     }
 }
 
-/// No rates and no randomness are given to the context, so currencies and dice are errors.
+/// Evaluates without rates and randomness, so that currencies and dice are errors.
 fn evaluate(expression: &str, budget: &Budget) -> Result<String, String> {
     let mut context = fend_core::Context::new();
     let result = fend_core::evaluate_with_interrupt(expression, &mut context, budget)?;
     Ok(result.get_main_result().trim().to_owned())
 }
 
-/// From spoken words to the evaluator's language, or why not.
+/// Translates spoken words to the evaluator's language; refuses what is no calculation.
 fn expression(asked: &str) -> Result<String, Refusal> {
     // Short words keep their case: units differ by it (MB, Mb).
     let words = asked
@@ -160,8 +160,8 @@ fn expression(asked: &str) -> Result<String, Refusal> {
         text = text.replace(spoken, written);
     }
     let text = root(text.trim());
-    // What is left out keeps sums apart from programs: the evaluator has functions of functions,
-    // and one that calls itself would end the process.
+    // The excluded characters keep programs out: the evaluator has functions of functions, and a recursive one would
+    // end the process.
     let allowed = |c: char| c.is_ascii_alphanumeric() || " +-*/^!%().,°".contains(c);
     if text.is_empty() || !text.chars().all(allowed) || text.matches('(').count() > NESTED_MAX {
         return Err(refusal("not a calculation"));
@@ -176,10 +176,10 @@ fn expression(asked: &str) -> Result<String, Refusal> {
     Ok(text)
 }
 
-/// Letters of a unit's abbreviation.
+/// Characters of a unit's abbreviation.
 const SHORT_CHARS_MAX: usize = 3;
 
-/// Brackets in a sum: far more than anybody says, far less than the evaluator's stack holds.
+/// Nested brackets: far more than is ever said, far less than the evaluator's stack holds.
 const NESTED_MAX: usize = 20;
 
 /// Spoken operators, longer ones first.
@@ -220,7 +220,7 @@ const REPLACEMENTS: [(&str, &str); 34] = [
     (" fahrenheit ", " °F "),
 ];
 
-/// "square root of 16 + 9" is taken as the root of what follows directly.
+/// "square root of 16 + 9" is the root of the number that follows directly.
 fn root(text: &str) -> String {
     let mut out = text.to_owned();
     for (spoken, function) in [("square root of ", "sqrt"), ("cube root of ", "cbrt")] {
@@ -242,7 +242,7 @@ fn root(text: &str) -> String {
     out
 }
 
-/// At most four decimals of the leading number: more is of no use in speech.
+/// Rounds the leading number to at most four decimals: more is useless in speech.
 fn rounded(value: &str) -> String {
     let end = value.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(value.len());
     let (number, unit) = value.split_at(end);

@@ -1,4 +1,4 @@
-//! `clock.date`: what day it is.
+//! `clock.date`: the current date.
 
 use async_trait::async_trait;
 use gateway_core::vocab::ToolResult;

@@ -1,4 +1,4 @@
-//! `clock.time`: what time it is.
+//! `clock.time`: the current time.
 
 use async_trait::async_trait;
 use gateway_core::vocab::ToolResult;

@@ -1,4 +1,4 @@
-//! `conversation.search`: what was said in earlier conversations.
+//! `conversation.search`: searches earlier conversations.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};
@@ -14,9 +14,9 @@ use crate::{
     spoken,
 };
 
-/// Places that are found at once.
+/// Maximum number of results.
 const FOUND_MAX: usize = 10;
-/// Bytes of each for a model.
+/// Bytes of each result for a model.
 const EXCERPT_BYTES_MAX: usize = 400;
 
 const ASK: &str = "What should I look for?";

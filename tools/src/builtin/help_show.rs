@@ -1,4 +1,4 @@
-//! `help.show`: what can be said, from the tools that are offered at this moment.
+//! `help.show`: what can be said, from the currently offered tools.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ToolFlags, ToolResult};
@@ -19,10 +19,10 @@ struct HelpShow;
 
 inventory::submit! { BuiltIn(&HelpShow) }
 
-/// What is said first, where it is offered; the rest follows in the order of the catalogue.
+/// Tools whose examples are said first, if they are offered; the rest follows in the order of the catalogue.
 const FIRST: [&str; 4] = ["timer.set", "reminder.set", "note.add", "clock.time"];
 
-/// Examples that are spoken: nobody remembers more.
+/// Examples that are spoken: more are not remembered.
 const SPOKEN_EXAMPLES: usize = 4;
 
 #[async_trait]
@@ -71,7 +71,7 @@ impl Tool for HelpShow {
     }
 }
 
-/// One example per tool: the best known first, then what is not built in, then the others.
+/// One example per tool: first [`FIRST`], then tools that are not built in, then the others.
 fn examples(offered: &Snapshot) -> Vec<String> {
     let rank = |name: &str, source: &Source| {
         let first = FIRST.iter().position(|first| *first == name);
@@ -90,7 +90,7 @@ fn examples(offered: &Snapshot) -> Vec<String> {
             Some((rank(&tool.spec.name, &tool.source), text))
         })
         .collect();
-    // Stable: the catalogue's order stays within a rank.
+    // A stable sort keeps the catalogue's order within a rank.
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, text)| text).collect()
 }

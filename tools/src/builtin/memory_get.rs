@@ -1,4 +1,4 @@
-//! `memory.get`: one fact by its number.
+//! `memory.get`: reads one fact by its number.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};

@@ -1,4 +1,4 @@
-//! `memory.list`: what is remembered, newest first.
+//! `memory.list`: lists the facts, newest first.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};

@@ -1,4 +1,4 @@
-//! `memory.search`: what is known about something.
+//! `memory.search`: finds facts by words.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ToolResult};

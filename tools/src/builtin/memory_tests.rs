@@ -1,4 +1,4 @@
-//! Memory, instructions, conversations and skills through the executor, with everything in memory.
+//! Tests of memory, instructions, conversations and skills through the executor, with in-memory stores.
 
 use std::{
     collections::BTreeSet,
@@ -131,7 +131,7 @@ impl House {
         self.executor.call(context(), call(name, arguments)).await
     }
 
-    /// What is said; the call must succeed.
+    /// The spoken text; the call must succeed.
     async fn say(&self, name: &str, arguments: Value) -> String {
         let result = self.run(name, arguments.clone()).await;
         assert!(!result.is_error(), "{name} {arguments}: {result:?}");
@@ -178,7 +178,7 @@ async fn nothing_is_forgotten_that_was_not_meant() {
     let say = result.say.as_deref();
     assert_eq!(say, Some("Which one should I forget: Paul's car is blue or my car is red?"));
     assert!(result.content.starts_with("Nothing was changed"), "{}", result.content);
-    // "That" means nothing any more after a while.
+    // "That" expires after a while.
     house.world.pass(THAT_US_MAX / 1_000_000 + 1);
     assert_eq!(house.say("memory.delete", json!({})).await, "What should I forget?");
     house.say("memory.search", json!({"query": "Paul"})).await;
@@ -186,7 +186,7 @@ async fn nothing_is_forgotten_that_was_not_meant() {
     house.world.pass(THAT_US_MAX / 1_000_000 + 1);
     assert_eq!(house.say("memory.restore", json!({})).await, "There is nothing that I have just forgotten.");
     assert_eq!(house.kept.texts.lock().unwrap().len(), 1);
-    // Another user's are not touched.
+    // Another user's facts are not touched.
     let mut other = context();
     other.user = "bob".into();
     let result = house.executor.call(other, call("memory.delete", json!({"id": 1}))).await;

@@ -1,4 +1,4 @@
-//! `note.add`: keeps a note.
+//! `note.add`: stores a note.
 
 use async_trait::async_trait;
 use gateway_core::vocab::ToolResult;

@@ -49,7 +49,7 @@ impl Tool for NoteDelete {
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let query = arguments.text_required("query", QUERY_CHARS_MAX, ASK)?;
         let port = &context.ports.notes;
-        // All that a search may give: the one note with exactly these words may be an old one.
+        // Without a limit: the one note with exactly these words may be an old one.
         let found = port.search(&context.user, &query, usize::MAX).await?;
         let chosen = match matching::choose(found, &query, |note| note.text.as_str()) {
             Choice::One(note) => Some(note),

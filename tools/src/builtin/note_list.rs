@@ -1,4 +1,4 @@
-//! `note.list`: the latest notes.
+//! `note.list`: lists the latest notes.
 
 use async_trait::async_trait;
 use gateway_core::vocab::ToolResult;

@@ -1,4 +1,4 @@
-//! `personality.get`: how the assistant is to speak, also for clients that bring their own model.
+//! `personality.get`: how the assistant is to speak, also for clients with their own model.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};

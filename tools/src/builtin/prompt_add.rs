@@ -1,4 +1,4 @@
-//! `prompt.add`: keeps a standing instruction of the wearer's.
+//! `prompt.add`: stores a standing instruction of the wearer.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ErrorCode, ToolResult};

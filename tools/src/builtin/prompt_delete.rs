@@ -1,4 +1,4 @@
-//! `prompt.delete`: drops a standing instruction, or all.
+//! `prompt.delete`: deletes a standing instruction, or all of them.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};

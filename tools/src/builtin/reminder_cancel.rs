@@ -1,4 +1,4 @@
-//! `reminder.cancel`: drops one reminder.
+//! `reminder.cancel`: removes a reminder, or all of them.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{OpenEntry, ScheduleKind, ToolResult};

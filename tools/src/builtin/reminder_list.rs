@@ -1,4 +1,4 @@
-//! `reminder.list`: what the wearer will be reminded of.
+//! `reminder.list`: lists the pending reminders.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ScheduleKind, ToolResult};

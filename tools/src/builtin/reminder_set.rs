@@ -1,4 +1,4 @@
-//! `reminder.set`: tells the wearer something later.
+//! `reminder.set`: sets a reminder.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{Due, OpenEntry, ScheduleKind, ToolResult};
@@ -93,7 +93,7 @@ impl Tool for ReminderSet {
         let say = if moved {
             say
         } else {
-            // Without the detour the short form is nicer to hear.
+            // If the time was not moved, the short form is said.
             spoken::sentence(&format!("I'll remind you {when}: {text}"))
         };
         let shown = spoken::capitalised(&format!("{}\n{text}", bare(&due)));
@@ -102,7 +102,7 @@ impl Tool for ReminderSet {
     }
 }
 
-/// "at 5 PM" is "5 PM" and "on Friday at noon" is "Friday at noon" after "for".
+/// The time as it follows "for": "at 5 PM" becomes "5 PM", "on Friday at noon" becomes "Friday at noon".
 fn bare(when: &str) -> &str {
     when.strip_prefix("at ").or_else(|| when.strip_prefix("on ")).unwrap_or(when)
 }
@@ -120,9 +120,9 @@ fn check_ahead(seconds: i64) -> Result<u64, Refusal> {
     Ok(seconds.unsigned_abs())
 }
 
-/// The moment of a local date and time. A time of day that has passed today is meant for tomorrow
-/// (`true`); an earlier day is an error. In the hour that a clock change repeats, the first one
-/// that is still to come is meant; in one that it skips, the moment as far after the change.
+/// The instant of a local date and time. A time of day that has passed today means tomorrow (`true`); an earlier day is
+/// an error. In the hour that a clock change repeats, the first occurrence that is still to come is meant; in a skipped
+/// hour, the time moved forward by the gap.
 fn moment(at: &str, now: &Zoned, zone: &TimeZone) -> Result<(Zoned, bool), Refusal> {
     let misread = || {
         Refusal::arguments(

@@ -1,4 +1,4 @@
-//! `skill.list`: which skills there are.
+//! `skill.list`: lists the skills.
 
 use std::collections::BTreeSet;
 

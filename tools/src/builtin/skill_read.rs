@@ -1,4 +1,4 @@
-//! `skill.read`: the instructions of a skill, or a file that belongs to it.
+//! `skill.read`: reads the instructions of a skill, or a file of it.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ErrorCode, ToolResult};

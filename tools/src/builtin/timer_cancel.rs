@@ -97,7 +97,7 @@ async fn cancel_all(context: &RunContext, timers: &[OpenEntry]) -> Result<ToolRe
 
 fn which(context: &RunContext, timers: &[OpenEntry]) -> ToolResult {
     let names: Vec<String> = timers.iter().map(|timer| format!("the {}", schedule::timer_name(&timer.entry))).collect();
-    // Names that sound alike are told apart by what is left.
+    // Timers with the same name are distinguished by their remaining time.
     let alike = names.iter().enumerate().any(|(at, name)| names.iter().skip(at + 1).any(|other| other == name));
     let names: Vec<String> = if alike {
         timers

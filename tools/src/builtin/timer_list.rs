@@ -1,4 +1,4 @@
-//! `timer.list`: which timers run, and what is left of them.
+//! `timer.list`: lists the running timers with their remaining time.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ScheduleKind, ToolResult};

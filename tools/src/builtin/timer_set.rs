@@ -84,7 +84,7 @@ impl Tool for TimerSet {
     }
 }
 
-/// The name without the words around it: "my pasta timer" is "pasta".
+/// The name without an article and the word "timer": "my pasta timer" becomes "pasta".
 fn bare_name(name: &str) -> String {
     let mut words: Vec<&str> = name.split(' ').collect();
     while let [first, _, ..] = words.as_slice()

@@ -1,4 +1,4 @@
-//! Rules of the catalogue.
+//! Tests of the catalogue's rules.
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, Phrases, ToolCall, ToolFlags, ToolResult};
@@ -77,7 +77,7 @@ fn the_revision_grows_with_every_change_and_only_then() {
     assert_eq!(registry.unregister(&app("y"), &Scope::Global), None);
     assert_eq!(registry.unregister(&app("x"), &Scope::Global), Some(3));
     assert_eq!(*changes.borrow_and_update(), 3);
-    // A snapshot is of its moment.
+    // A snapshot does not change.
     assert!(kept.find("a").is_some());
     assert!(registry.snapshot("u", "d").specs.is_empty());
 }
@@ -92,7 +92,7 @@ fn a_name_belongs_to_the_widest_audience() {
         Err(RegisterError::NameTaken { tool: "timer.set".into(), by: Source::BuiltIn })
     );
     assert_eq!(names(&registry, "u", "d"), ["timer.set"]);
-    // What comes later for everybody covers what a device had before.
+    // A later global tool replaces the one that a device offered.
     offer(&registry, Source::Device("d".into()), device(), &["note.add"]).unwrap();
     offer(&registry, app("notes"), Scope::Global, &["note.add"]).unwrap();
     let snapshot = registry.snapshot("u", "d");
@@ -178,7 +178,7 @@ fn schemas_that_refer_to_themselves_come_to_an_end() {
         json!({"type": "object", "$dynamicAnchor": "x", "anyOf": [{"$dynamicRef": "#x"}]}),
         json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": false}),
     ] {
-        // Accepted or refused: either way the process lives, and every check ends.
+        // Accepted or rejected: neither may crash the process, and every check ends.
         if let Ok(schema) = Schema::compile(&schema) {
             let _ = schema.check(&json!({}));
             let _ = schema.check(&json!({"next": {"next": {"next": {}}}}));
@@ -208,7 +208,7 @@ fn there_is_an_end_to_it() {
     let mut more = many.clone();
     more.push(spec("one.more"));
     assert!(matches!(register("a", user("a"), more), Err(RegisterError::TooMany { .. })));
-    // In place of the old ones there is room.
+    // Replacing the old tools leaves room for the new ones.
     assert!(register("a", user("a"), many).is_ok());
     assert_eq!(registry.snapshot("a", "d").specs.len(), 10_000);
 }
@@ -223,7 +223,7 @@ fn equal_glasses_have_one_list() {
     }
     let list = |user: &str, device: &str| registry.snapshot(user, device).for_client(ClientClass::Internal);
     assert!(Arc::ptr_eq(&list("ann", "d1"), &list("bob", "d2")), "equal by content is one by address");
-    // Each has tools of its own behind it.
+    // The list is shared, but each device keeps its own tools.
     let source = |device: &str| registry.snapshot("ann", device).find("lamp.on").unwrap().source.clone();
     assert_ne!(source("d1"), source("d2"));
     let before = list("ann", "d1");

@@ -1,11 +1,11 @@
-//! Tests of the ranking by meaning, with a fake of the model; the model itself is judged in `tests/it`.
+//! Tests of the ranking by meaning, with a fake model; the real model is tested in `tests/it`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::router::{Query, Reason, Router};
 
-/// Three directions: water, fire, and everything else. Counts what it is asked.
+/// Embeddings with three directions: water, fire, and everything else. Counts its requests.
 #[derive(Default)]
 struct Fake {
     asked: AtomicUsize,
@@ -55,7 +55,7 @@ fn a_tool_is_learnt_once_and_forgotten_with_the_catalogue() {
     let house = house();
     let (fake, sentences) = learnt(&house);
     assert_eq!(fake.asked.load(Ordering::Relaxed), house.len());
-    // The same tools as other objects, under another revision.
+    // The same tools as new objects, under another revision.
     let again: Vec<_> = house.iter().map(|tool| Arc::new(ToolSpec::clone(tool))).collect();
     assert!(sentences.settle(&again).is_empty());
     let mut changed = again.clone();
@@ -81,7 +81,7 @@ fn a_weak_likeness_is_doubt_and_all_are_offered() {
     let said = Query { now: "Will I get wet?".into(), ..Query::default() };
     let choice = Router::default().choose_with(&house(), &said, &[(1, 0.2)], 128);
     assert_eq!((choice.tools.len(), choice.reason), (32, Reason::Doubt));
-    // What fits best is still first, where a provider takes few.
+    // The best match is still first if a provider takes few tools.
     let choice = Router::default().choose_with(&house(), &said, &[(1, 0.2)], 3);
     assert_eq!(names(&choice.tools), ["sky.now", "oven.start", "zoo.00"]);
 }
@@ -116,7 +116,7 @@ fn ten_thousand_tools_are_too_many_to_learn_and_words_choose() {
     assert!(sentences.settle(&many).is_empty());
     assert_eq!(sentences.points().len(), TOOLS_MAX);
     assert_eq!(sentences.rank(&many, "rain"), Ok(None));
-    // The maximum holds whatever is learnt.
+    // The maximum holds for every number of learnt texts.
     sentences.learn("one more").unwrap();
     assert_eq!(sentences.points().len(), TOOLS_MAX);
 }

@@ -1,4 +1,4 @@
-//! Tests of the choice; how good it is, is measured on tests/data/router.
+//! Tests of the choice of tools; its quality is measured on tests/data/router.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn names(choice: &Choice) -> Vec<&str> {
     choice.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
-/// A router that takes every word that fits: the least score is judged on the table.
+/// A router that takes every matching word: the minimum score is tested on the table.
 fn eager() -> Router {
     Router::new(Config { score_min: 0.1, ..Config::default() })
 }

@@ -1,4 +1,5 @@
-//! Requests to models: which one is asked, what it is told, what it took, and who is asked when it fails.
+//! Requests to models: which model is asked, with which messages, how its usage is counted, and which one follows after
+//! a failure.
 
 use alloc::{string::String, vec::Vec};
 
@@ -15,19 +16,20 @@ use crate::{
     },
 };
 
-/// Characters of a token, where nobody has counted: about what providers say of English.
+/// Characters per token for estimates: about the figure that providers give for English.
 const CHARS_PER_TOKEN: usize = 4;
 
 impl Agent {
-    /// The box answers in the model's place.
+    /// The local engine answers instead of the model.
     pub(crate) fn handle_on_box(&mut self, turn: Turn) {
         if let Some(active) = self.current(turn) {
             active.on_box = true;
         }
     }
 
-    /// The tools have changed and are to count at once: the turn begins anew, where nothing has come
-    /// of it yet. Otherwise they count in the next request. Returns whether it does begin anew.
+    /// Tools have changed and are to take effect at once: the turn restarts, unless it has made calls, any of its
+    /// answer was heard or the restarts are used up. Otherwise the tools apply from the next request on. Returns
+    /// whether it restarts.
     pub(crate) fn apply_tools(&mut self, cx: &mut Context, heard: bool) -> bool {
         match &mut self.active {
             Some(active)
@@ -54,13 +56,13 @@ impl Active {
         self.choice + 1 < self.route.candidates.len()
     }
 
-    /// Asks the model, with everything that is known by now.
+    /// Asks the model, with everything that is known so far.
     pub(super) fn ask(&mut self, cx: &mut Context) -> Vec<Event> {
         let Some(candidate) = self.candidate() else {
             return self.fail(cx, phrases::MONEY_USED_UP, ErrorCode::Cancelled);
         };
         let messages = self.messages(cx, if candidate.images { ImagePolicy::Attach } else { ImagePolicy::Unsupported });
-        // What comes of its calls goes on with nothing that was said.
+        // Requests after tool calls continue no earlier utterance.
         let pending = self.pending.clone().filter(|_| self.steps.is_empty());
         self.steps.push(Step::default());
         self.phase = Phase::Model { started: false };
@@ -80,13 +82,13 @@ impl Active {
         turn_context::with_context(cx, messages, turn)
     }
 
-    /// Whether nothing of this answer was given.
+    /// Whether this answer is still empty: no text and no calls.
     fn is_untold(&self) -> bool {
         self.steps.last().is_some_and(|step| step.text.trim().is_empty() && step.calls.is_empty())
     }
 
-    /// Asks the next model, where there is one and nothing of this answer was given. Late words of the
-    /// one before belong to an older revision.
+    /// Asks the next model, if there is one and the answer is still empty. Late output of the previous one belongs to
+    /// an older revision.
     pub(super) fn fall_back(&mut self, cx: &mut Context) -> bool {
         if !self.is_untold() || !self.has_another() {
             return false;
@@ -96,7 +98,7 @@ impl Active {
         true
     }
 
-    /// Asks the same model once more, with the tools of this moment; once in a turn.
+    /// Asks the same model once more, with the current tools; once in a turn.
     pub(super) fn ask_again(&mut self, cx: &mut Context) -> bool {
         if !self.is_untold() || self.asked_again {
             return false;
@@ -120,7 +122,7 @@ impl Active {
         self.ask(cx);
     }
 
-    /// What the wearer should know of the model that answers now, once.
+    /// What the wearer should be told about the model that answers now; once per service level.
     pub(super) fn news(&mut self, cx: &mut Context, event: &ModelEvent) -> Option<Event> {
         let level = self.candidate()?.level;
         if matches!(event, ModelEvent::Failed { .. }) || level <= self.route.told {
@@ -140,7 +142,7 @@ impl Active {
         Some(Event::Aside { text: String::from(text), shown: true })
     }
 
-    /// A request has come to its end. What the box has answered took nothing, and says nothing of the model.
+    /// Records the end of a request. Answers of the local engine use no tokens and do not affect the model's state.
     pub(super) fn model_used(&mut self, cx: &mut Context, usage: Usage, outcome: ModelOutcome) {
         let Some(candidate) = self.candidate().filter(|_| !self.on_box) else {
             return;
@@ -150,7 +152,7 @@ impl Active {
         cx.push(Output::ModelUsed { turn: self.turn, rank: candidate.rank, usage, outcome });
     }
 
-    /// The request is given up: what it took will never be told, and is estimated.
+    /// Cancels the request. Its usage will never be reported and is estimated.
     pub(super) fn model_dropped(&mut self, cx: &mut Context, outcome: ModelOutcome) {
         let usage = self.estimate(cx);
         cx.push(Output::CancelModel { turn: self.turn });
@@ -168,7 +170,7 @@ impl Active {
         Usage { input: tokens(asked), cached: 0, output: tokens(answer.text.len()) }
     }
 
-    /// Whether the turn has taken all the tokens that it may.
+    /// Whether the turn has used all the tokens that it may.
     pub(super) fn is_spent(&self, cx: &Context) -> bool {
         cx.config.turn_tokens_max.is_some_and(|most| self.tokens >= u64::from(most))
     }
@@ -183,7 +185,7 @@ fn chars(part: &Part) -> usize {
     }
 }
 
-/// What is said where a model has failed and no other one can be asked.
+/// The sentence for the wearer if a model has failed and no other one can be asked.
 pub(super) fn apology(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::Transient | FailureKind::BadCall | FailureKind::Bug => phrases::MODEL_FAILED,

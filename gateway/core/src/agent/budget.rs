@@ -1,5 +1,5 @@
-//! The time that a turn may take: until it is granted, until the model speaks, until a tool is
-//! done, and altogether. Every way out is one short sentence, never a hang.
+//! Deadlines of a turn: until it is granted, until the model responds, until a tool is done, and overall. Each ends in
+//! a short sentence to the wearer.
 
 use alloc::vec::Vec;
 
@@ -47,7 +47,7 @@ impl Agent {
         }
     }
 
-    /// The wearer is asked for consent: the deadlines stand still.
+    /// The wearer is asked for consent: the deadlines are suspended.
     pub(crate) fn pause(&mut self, cx: &mut Context) {
         if let Some(active) = &mut self.active
             && active.asking_since_us.is_none()
@@ -59,7 +59,7 @@ impl Agent {
         }
     }
 
-    /// The question is settled: the deadlines go on.
+    /// The question is settled: the deadlines are extended by the time that it took.
     pub(crate) fn resume(&mut self, cx: &mut Context) {
         if let Some(active) = &mut self.active
             && let Some(since_us) = active.asking_since_us.take()

@@ -6,10 +6,10 @@ use serde_json::json;
 use super::pictures::{self, ImagePolicy};
 use crate::vocab::{Attachment, ErrorCode, Message, Part, Role, ToolCall, ToolResult};
 
-/// Failures of the very same call after which it is not tried again, though that might help.
+/// Number of failures of an identical call after which it is not tried again, although the errors are retryable.
 const RETRIES_MAX: usize = 2;
 
-/// A call and what came of it.
+/// A call and its result.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     pub(super) call: ToolCall,
@@ -17,20 +17,20 @@ pub(super) struct Pending {
     pub(super) deadline_us: u64,
 }
 
-/// One request to the model: what it said and what it wanted done.
+/// One request to the model: its text and its calls.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Step {
     pub(super) text: String,
     pub(super) calls: Vec<Pending>,
-    /// In which order they came, with what the model thought before each.
+    /// The order of text and calls, with the thinking before each.
     order: Vec<Slot>,
 }
 
 #[derive(Clone, Debug)]
 enum Slot {
-    /// Opaque.
+    /// Opaque data of the provider.
     Thinking(Box<Part>),
-    /// All of the step's text.
+    /// The whole text of the step.
     Text,
     /// A call, by its index.
     Call(usize),
@@ -40,7 +40,7 @@ impl Step {
     pub(super) fn push_text(&mut self, text: &str) {
         self.text.push_str(text);
         if !self.order.iter().any(|slot| matches!(slot, Slot::Text)) {
-            // Providers want what is said before what is called.
+            // Providers want text before calls.
             let before = self.order.iter().position(|slot| matches!(slot, Slot::Call(_))).unwrap_or(self.order.len());
             self.order.insert(before, Slot::Text);
         }
@@ -51,7 +51,7 @@ impl Step {
         self.calls.push(pending);
     }
 
-    /// Keeps at most `most` thoughts.
+    /// Adds a part of the model's thinking; keeps at most `most` of them.
     pub(super) fn push_thinking(&mut self, part: Part, most: usize) {
         if self.order.iter().filter(|slot| matches!(slot, Slot::Thinking(_))).count() < most {
             self.order.push(Slot::Thinking(Box::new(part)));
@@ -63,12 +63,12 @@ impl Step {
         self.calls.iter().any(|pending| pending.result.is_none())
     }
 
-    /// The call that waits under this id.
+    /// The waiting call with this id.
     pub(super) fn waiting(&mut self, call_id: &str) -> Option<&mut Pending> {
         self.calls.iter_mut().find(|pending| pending.call.id == call_id && pending.result.is_none())
     }
 
-    /// Gives every call without a result one, so that no call is ever an orphan.
+    /// Gives every call without a result a failure: each call must have a result.
     pub(super) fn give_up(&mut self, code: ErrorCode, message: &str) {
         for pending in &mut self.calls {
             if pending.result.is_none() {
@@ -77,7 +77,7 @@ impl Step {
         }
     }
 
-    /// The messages of this step, with `text` for what was said in it, as this one sees them.
+    /// The messages of this step, with `text` as its text and images according to `images`.
     pub(super) fn messages(&self, text: &str, images: ImagePolicy) -> Vec<Message> {
         let mut parts = Vec::new();
         for slot in &self.order {
@@ -90,7 +90,7 @@ impl Step {
                 }
             }
         }
-        // Thinking alone is no message: it belongs to what follows from it.
+        // Thinking alone is no message: it belongs to what follows it.
         if parts.iter().all(|part| matches!(part, Part::Thinking { .. })) {
             parts.clear();
         }
@@ -108,7 +108,7 @@ impl Step {
     }
 }
 
-/// A result as it is kept and told: of pictures and sounds only that there were any.
+/// A result for the messages: images, sounds and resources are replaced by references.
 fn kept(result: &ToolResult, call_id: &str, images: ImagePolicy) -> ToolResult {
     let reference = |attachment: &Attachment| {
         let (mime, data) = match attachment {
@@ -134,7 +134,7 @@ fn kept(result: &ToolResult, call_id: &str, images: ImagePolicy) -> ToolResult {
     }
 }
 
-/// Why this call need not run: it has failed in this very form before.
+/// The failure for a call that need not run, since an identical one has failed before.
 pub(super) fn repeated_failure(steps: &[Step], call: &ToolCall) -> Option<ToolResult> {
     let before = steps.iter().flat_map(|step| &step.calls);
     let same = before.filter(|pending| pending.call.name == call.name && pending.call.arguments == call.arguments);

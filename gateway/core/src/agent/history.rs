@@ -1,4 +1,4 @@
-//! What is kept of a turn: what was asked, what was done, and what was *heard*.
+//! The messages of a turn that are kept: the request, the calls, and the text that was *heard*.
 
 use alloc::{string::String, vec, vec::Vec};
 
@@ -11,7 +11,7 @@ use crate::{
     vocab::{Message, Role},
 };
 
-/// Put behind what was heard of an answer that was cut.
+/// Appended to the heard part of an interrupted answer.
 pub(crate) const CUT_MARK: &str = "[interrupted]";
 
 /// How much of the answer reached the wearer.
@@ -19,11 +19,11 @@ pub(crate) const CUT_MARK: &str = "[interrupted]";
 pub(crate) enum Heard {
     /// All of it.
     All,
-    /// For each step of the turn what was heard of its text.
+    /// The text of each step as far as it was heard.
     Part(Vec<String>),
 }
 
-/// The messages of a turn as this one sees them. Every tool call in them has its result.
+/// The messages of a turn, with images according to `images`. Every tool call has its result.
 pub(super) fn messages(request: &str, steps: &[Step], heard: &Heard, images: ImagePolicy) -> Vec<Message> {
     let mut pictures_left = if images == ImagePolicy::Attach { IMAGES_PER_TURN_MAX } else { 0 };
     let mut messages = vec![Message::text(Role::User, request)];
@@ -41,7 +41,7 @@ pub(super) fn messages(request: &str, steps: &[Step], heard: &Heard, images: Ima
     messages
 }
 
-/// Says in the last thing that the assistant said, or instead of it, that more was to come.
+/// Appends [`CUT_MARK`] to the last text of the assistant, or adds it as a message.
 fn mark_as_cut(messages: &mut Vec<Message>) {
     use crate::vocab::Part;
     if let Some(last) = messages.last_mut()

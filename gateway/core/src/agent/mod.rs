@@ -1,4 +1,4 @@
-//! One turn: ask for it, ask the model, run its tool calls, ask again, until the answer is whole.
+//! One turn: request it, ask the model, run its tool calls and ask again, until the answer is complete.
 
 mod asking;
 mod budget;
@@ -20,26 +20,26 @@ use crate::{
     vocab::{Content, ErrorCode, Message, ModelOutcome, ModelRoute, Pending, ToolResult, Turn},
 };
 
-/// What the answer does.
+/// Events of the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Event {
-    /// More of the answer; `step` counts the requests to the model.
+    /// More text of the answer; `step`: index of the request to the model.
     Text { step: usize, text: String },
-    /// What was said so far stands alone: something else comes before the answer goes on.
+    /// The text so far is a unit of its own: something else comes before the answer continues.
     Pause,
-    /// A whole sentence of its own.
+    /// A complete sentence.
     Say { step: usize, text: String },
-    /// A sentence that is no part of the answer, on the display too where `shown`.
+    /// A sentence that is not part of the answer; `shown`: on the display as well.
     Aside { text: String, shown: bool },
-    /// What was said last asks about a request that is not whole.
+    /// The last text asks for what an incomplete request lacks.
     Asks(Pending),
-    /// A tool shows something.
+    /// Content that a tool shows.
     Show(Content),
-    /// Nothing more will be said.
+    /// The answer is complete.
     Complete,
 }
 
-/// When the words of a request were said and understood.
+/// Times of a spoken request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spoken {
     /// When it began, monotonic.
@@ -50,7 +50,7 @@ pub(crate) struct Spoken {
     pub(crate) decided_us: u64,
 }
 
-/// The turn under way: its request, its steps and what it waits for; and how earlier turns ended.
+/// The current turn: its request, its steps and what it waits for; and interrupted turns that are not settled yet.
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
     last_turn: u32,
@@ -58,48 +58,48 @@ pub(crate) struct Agent {
     settling: VecDeque<Settling>,
 }
 
-/// The turn that is under way.
+/// The current turn.
 #[derive(Debug)]
 struct Active {
     turn: Turn,
     request: String,
-    /// What the request may be the answer to, or go on with.
+    /// What the request may answer or continue.
     pending: Option<Pending>,
     history: Vec<Message>,
     route: ModelRoute,
-    /// Which of the models is asked.
+    /// Index of the asked model in the route.
     choice: usize,
-    /// Whether the box answers the request in the model's place.
+    /// Whether the local engine answers the request instead of the model.
     on_box: bool,
     steps: Vec<Step>,
     phase: Phase,
     answer_chars: usize,
     calls_made: usize,
-    /// Tokens that its requests took.
+    /// Tokens used by its requests.
     tokens: u64,
     restarts: u8,
-    /// Whether a model was asked once more.
+    /// Whether a model was asked a second time.
     asked_again: bool,
     failed: bool,
     shown: bool,
-    /// Whether something was said beside the answer.
+    /// Whether something was said that is not part of the answer.
     spoke: bool,
     follow_ups: Vec<String>,
     budget_us: u64,
-    /// Since when the wearer is being asked for consent: the deadlines stand still.
+    /// Since when the wearer is being asked for consent: the deadlines are suspended.
     asking_since_us: Option<u64>,
 }
 
 /// What the turn waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The user's machine.
+    /// The grant by the user's machine.
     Grant,
-    /// The model; whether it has said anything in this step.
+    /// The model; `started`: it has sent something in this step.
     Model { started: bool },
     /// Results of tools.
     Tools,
-    /// The wearer to hear the answer.
+    /// The end of the answer's playback.
     Answer,
 }
 
@@ -115,17 +115,16 @@ struct Settling {
 }
 
 impl Agent {
-    /// The turn that is under way.
     pub(crate) fn turn(&self) -> Option<Turn> {
         self.active.as_ref().map(|active| active.turn)
     }
 
-    /// Whether the answer is still being worked out, as opposed to being heard.
+    /// Whether the answer is still being produced, rather than only played.
     pub(crate) fn is_thinking(&self) -> bool {
         self.active.as_ref().is_some_and(|active| active.phase != Phase::Answer)
     }
 
-    /// Begins a turn. The one before it must have ended.
+    /// Begins a turn. The previous one must have ended.
     pub(crate) fn start(
         &mut self,
         cx: &mut Context,
@@ -168,7 +167,7 @@ impl Agent {
         });
     }
 
-    /// The one place where what belongs to another turn than the current one dies.
+    /// The current turn, if it is this one. The one place where events of other turns are dropped.
     fn current(&mut self, turn: Turn) -> Option<&mut Active> {
         self.active.as_mut().filter(|active| active.turn == turn)
     }
@@ -191,7 +190,7 @@ impl Agent {
         active.ask(cx)
     }
 
-    /// A result of a tool, of this turn or of an interrupted one.
+    /// Handles the result of a tool, of this turn or of an interrupted one.
     pub(crate) fn handle_tool(
         &mut self,
         cx: &mut Context,
@@ -221,7 +220,7 @@ impl Agent {
         Vec::new()
     }
 
-    /// The answer was given to its end; `heard` tells how much of it reached the wearer.
+    /// The answer has been given; `heard`: how much of it reached the wearer.
     pub(crate) fn complete(&mut self, cx: &mut Context, heard: &Heard) {
         let Some(active) = self.active.take() else {
             return;
@@ -235,7 +234,7 @@ impl Agent {
         });
     }
 
-    /// Ends the turn before its end. Calls that run are cancelled; their results still count.
+    /// Interrupts the turn. Running calls are cancelled; their results still count.
     pub(crate) fn interrupt(&mut self, cx: &mut Context, heard: Heard, outcome: TurnOutcome) {
         let Some(mut active) = self.active.take() else {
             return;
@@ -263,7 +262,7 @@ impl Agent {
         self.watch_settling(cx);
     }
 
-    /// Ends everything now; results that are still to come are reported as unknown.
+    /// Ends everything now; results that are still missing are reported as unknown.
     pub(crate) fn abandon(&mut self, cx: &mut Context, heard: Heard, outcome: TurnOutcome) {
         self.interrupt(cx, heard, outcome);
         while let Some(settling) = self.settling.pop_front() {
@@ -288,7 +287,7 @@ impl Agent {
 }
 
 impl Active {
-    /// Tells model and tools that nothing more is wanted.
+    /// Cancels the model's request and the running calls.
     fn cancel(&mut self, cx: &mut Context) {
         if matches!(self.phase, Phase::Model { .. }) {
             self.model_dropped(cx, ModelOutcome::Cancelled);
@@ -306,7 +305,7 @@ impl Active {
         }
     }
 
-    /// Ends the work with a sentence of the core's own.
+    /// Ends the work with a fixed sentence.
     fn fail(&mut self, cx: &mut Context, sentence: &str, code: ErrorCode) -> Vec<Event> {
         self.cancel(cx);
         for step in &mut self.steps {

@@ -1,38 +1,38 @@
-//! The few sentences that the core says of its own accord.
+//! The sentences that the core says by itself.
 
 /// An utterance could not be decoded.
 pub(crate) const NOT_UNDERSTOOD: &str = "Sorry, I did not catch that, please say it again.";
-/// The model failed for a passing reason.
+/// The model failed for a transient reason.
 pub(crate) const MODEL_FAILED: &str = "Sorry, I could not get an answer.";
 /// Too many requests, or no budget left.
 pub(crate) const MODEL_LIMITED: &str = "Sorry, I have reached my limit for now.";
-/// The model will not answer.
+/// The model refuses to answer.
 pub(crate) const MODEL_REFUSED: &str = "Sorry, I cannot help with that.";
 /// The model's key is missing or wrong.
 pub(crate) const MODEL_AUTH: &str = "Sorry, I may not use the model. Please check the settings.";
-/// The model said nothing in time.
+/// The model did not respond in time.
 pub(crate) const MODEL_SILENT: &str = "Sorry, the answer is taking too long.";
-/// The model is done and has said nothing.
+/// The model ended without any text.
 pub(crate) const NO_ANSWER: &str = "Sorry, I have no answer to that.";
 /// A tool did not answer in time.
 pub(crate) const TOOL_SILENT: &str = "Sorry, that took too long.";
-/// The model wants more and more steps.
+/// The model exceeds the limit of steps or calls.
 pub(crate) const TOO_MANY_STEPS: &str = "Sorry, that took too many steps.";
-/// The turn has taken all the tokens that one may.
+/// The turn has used all the tokens that a turn may.
 pub(crate) const TOO_MANY_TOKENS: &str = "Sorry, that is more than one answer may take.";
-/// No money is left for today, and no model is free.
+/// Today's budget is used up, and no model is free.
 pub(crate) const MONEY_USED_UP: &str = "Sorry, today's budget is used up.";
-/// The first model does not answer; another one does.
+/// The first model is unavailable; another one answers.
 pub(crate) const OTHER_MODEL: &str = "My usual model is away, so another one answers.";
-/// No model answers; the engine on the box does.
+/// No model is available; the local engine answers.
 pub(crate) const COMMANDS_ONLY: &str = "I am offline, so I can only do commands.";
-/// No money is left for today; a model that costs nothing answers.
+/// Today's budget is used up; a free model answers.
 pub(crate) const FREE_MODEL: &str = "Today's budget is used up, so a free model answers.";
-/// No money is left for today; the engine on the box answers.
+/// Today's budget is used up; the local engine answers.
 pub(crate) const COMMANDS_FREE: &str = "Today's budget is used up, so I can only do commands.";
-/// A tool takes its time, and nothing was said yet.
+/// A tool takes long, and nothing was said yet.
 pub(crate) const PREAMBLE: &str = "Let me check.";
-/// Before what the wearer may say next.
+/// Prefix of the suggested follow-ups.
 pub(crate) const YOU_CAN_SAY: &str = "You can say:";
 /// Another device of the user has the turn.
 pub(crate) const STILL_BUSY: &str = "Sorry, I am still busy. Please try again.";

@@ -1,5 +1,5 @@
-//! Pictures that tools give: shown to a model that sees, within the turn in which they were taken, and told of in one
-//! line everywhere else. They are never kept.
+//! Images from tools: attached for a model that takes images, within the turn in which they were taken; everywhere else
+//! replaced by a one-line note. They are never stored.
 
 use alloc::{string::String, vec, vec::Vec};
 
@@ -9,20 +9,20 @@ use crate::{
     vocab::{Attachment, Message, Part, Role, ToolResult},
 };
 
-/// What becomes of images in the messages of a turn.
+/// How images appear in the messages of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ImagePolicy {
     /// The model takes images: they are attached.
     Attach,
-    /// The model takes none: it is told so.
+    /// The model takes no images: a note says so.
     Unsupported,
     /// The messages are for the history: images are left out.
     Omit,
 }
 
-/// A picture by what its first bytes say, whatever its type says: providers refuse a whole request for a wrong one.
-/// JPEG: ITU-T T.81, B.1.1.3; PNG: RFC 2083, 3.1; WebP: RFC 9649, 2.4. In base64 three bytes are four letters, so that
-/// nothing need be decoded.
+/// An image, recognised by its first bytes whatever its declared type: providers reject a whole request for a wrong
+/// type. JPEG: ITU-T T.81, B.1.1.3; PNG: RFC 2083, 3.1; WebP: RFC 9649, 2.4. Base64 encodes three bytes in four
+/// characters, so that a prefix can be compared without decoding.
 fn picture(attachment: &Attachment) -> Option<(&'static str, &String)> {
     let Attachment::Image { data, .. } = attachment else { return None };
     let mime = match data.as_str() {
@@ -38,7 +38,7 @@ fn is_shown(attachment: &Attachment) -> bool {
     picture(attachment).is_some_and(|(_, data)| data.len() <= IMAGE_BYTES_MAX)
 }
 
-/// The pictures that the tools of a step gave; at most `left`.
+/// The images from the tools of a step, at most `left`.
 pub(super) fn message(step: &Step, left: &mut usize) -> Option<Message> {
     let results = step.calls.iter().filter_map(|pending| pending.result.as_ref());
     let shown = results.flat_map(|result| &result.attachments).filter(|attachment| is_shown(attachment));
@@ -56,7 +56,7 @@ pub(super) fn message(step: &Step, left: &mut usize) -> Option<Message> {
     Some(Message { role: Role::User, parts })
 }
 
-/// What a model is told of the pictures that came with a result and are not shown.
+/// The note for a model on the images of a result that are not attached.
 pub(super) fn note(result: &ToolResult, policy: ImagePolicy) -> Option<&'static str> {
     let images = result.attachments.iter().filter(|attachment| matches!(attachment, Attachment::Image { .. }));
     match policy {
@@ -87,7 +87,7 @@ mod tests {
             ("/9j/4AAQSkZJRgABAQAA", Some("image/jpeg")),
             ("iVBORw0KGgoAAAANSUhE", Some("image/png")),
             ("UklGRiQAAABXRUJQVlA4", Some("image/webp")),
-            // RIFF with sound in it, GIF, text, nothing.
+            // RIFF with audio, GIF, text, nothing.
             ("UklGRiQAAABXQVZFZm10", None),
             ("R0lGODlhAQABAIAAAAAA", None),
             ("aGVsbG8gd29ybGQhISEh", None),

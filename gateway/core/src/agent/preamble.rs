@@ -1,5 +1,5 @@
-//! What the assistant says beside its answer: the preamble while a tool takes its time, and follow-ups, which the wearer may
-//! say next.
+//! Speech in addition to the answer: the preamble while a tool takes long, and follow-ups, which suggest what the
+//! wearer may say next.
 
 use alloc::{string::String, vec::Vec};
 
@@ -10,7 +10,7 @@ use crate::{
     vocab::{ToolResult, Turn},
 };
 
-/// How long a tool may take before something is said.
+/// How long a tool may take before the preamble is said.
 const PREAMBLE_MS: u32 = 1_000;
 
 impl Agent {
@@ -24,32 +24,32 @@ impl Agent {
         }
     }
 
-    /// A tool of this turn takes long: the word comes before the wait.
+    /// A tool of this turn reports that it takes long: the preamble is said at once.
     pub(crate) fn handle_slow_tool(&mut self, cx: &mut Context, turn: Turn) -> Vec<Event> {
         if self.turn() == Some(turn) { self.handle_preamble_due(cx) } else { Vec::new() }
     }
 
-    /// What tools suggested that the wearer might say next.
+    /// Takes the follow-ups that tools suggested.
     pub(crate) fn take_follow_ups(&mut self) -> Vec<String> {
         self.active.as_mut().map(|active| core::mem::take(&mut active.follow_ups)).unwrap_or_default()
     }
 }
 
 impl Active {
-    /// A tool was started: says something unless it answers soon.
+    /// A tool was started: the preamble is said unless it answers soon.
     pub(super) fn arm_preamble(&self, cx: &mut Context) {
         if self.wants_preamble(cx) && !cx.armed(Timer::PreambleDue) {
             cx.arm(Timer::PreambleDue, PREAMBLE_MS);
         }
     }
 
-    /// Whether nothing was said yet, and nobody asks the wearer anything.
+    /// Whether there is a speaker, nothing was said yet, and no question to the wearer is open.
     fn wants_preamble(&self, cx: &Context) -> bool {
         let said = self.spoke || self.steps.iter().any(|step| !step.text.trim().is_empty());
         cx.speaker && !said && self.asking_since_us.is_none()
     }
 
-    /// Keeps what a result suggests.
+    /// Keeps the follow-ups of a result.
     pub(super) fn keep_follow_ups(&mut self, result: &ToolResult) {
         for sentence in &result.follow_ups {
             let sentence = sentence.trim();

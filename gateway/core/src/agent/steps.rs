@@ -1,4 +1,4 @@
-//! One step of a turn: what the model says, which tools it wants, what came of them.
+//! One step of a turn: the model's text, its tool calls and their results.
 
 use alloc::{format, string::String, vec, vec::Vec};
 use serde_json::Value;
@@ -90,7 +90,7 @@ impl Active {
 
     fn take_call(&mut self, cx: &mut Context, call: ToolCall) -> Vec<Event> {
         let known = self.steps.iter().flat_map(|step| &step.calls).any(|pending| pending.call.id == call.id);
-        // An id that was used already cannot be told apart from the call that has it.
+        // A second call with the same id could not be told apart from the first.
         if known {
             return Vec::new();
         }
@@ -98,7 +98,7 @@ impl Active {
         let result = calls::repeated_failure(&self.steps, &call);
         let mut pending = Pending { call: call.clone(), result, deadline_us };
         if self.calls_made >= CALLS_PER_TURN_MAX {
-            // Beyond twice the limit the model is only counting.
+            // At twice the limit the turn ends: the model ignores the failures.
             if self.calls_made >= 2 * CALLS_PER_TURN_MAX {
                 return self.fail(cx, phrases::TOO_MANY_STEPS, ErrorCode::Cancelled);
             }
@@ -161,7 +161,7 @@ impl Active {
     fn model_failed(&mut self, cx: &mut Context, kind: FailureKind) -> Vec<Event> {
         // The model has ended by itself: there is nothing to cancel.
         self.phase = Phase::Tools;
-        // Who refuses has answered: another model is not asked for what this one will not do.
+        // A refusal is an answer: no other model is asked.
         let refused = kind == FailureKind::Refused;
         let is_there = refused || kind == FailureKind::BadCall;
         let outcome = if is_there { ModelOutcome::Answered } else { ModelOutcome::Failed };
@@ -172,8 +172,8 @@ impl Active {
         self.fail_or_tell(cx, asking::apology(kind), ErrorCode::Cancelled)
     }
 
-    /// A model that fails after the tool has done its work need not spoil it: the tool's own
-    /// words are said instead of an apology.
+    /// Ends the turn after a failure of the model. If the current step is still empty, the sentences to say from the
+    /// tools of the previous step replace the apology.
     pub(super) fn fail_or_tell(&mut self, cx: &mut Context, sentence: &str, code: ErrorCode) -> Vec<Event> {
         let silent = self.steps.last().is_none_or(|step| step.text.trim().is_empty() && step.calls.is_empty());
         match self.tools_own_words().filter(|_| silent) {
@@ -185,7 +185,7 @@ impl Active {
         }
     }
 
-    /// What the tools of the step before want said.
+    /// The sentences to say from the tools of the previous step.
     fn tools_own_words(&self) -> Option<String> {
         let before = self.steps.iter().rev().nth(1)?;
         let mut words = String::new();
@@ -240,7 +240,7 @@ impl Active {
         events
     }
 
-    /// All results of a step are there: the model goes on from them.
+    /// All results of a step have arrived: the model is asked to continue.
     fn next_step(&mut self, cx: &mut Context) -> Vec<Event> {
         let handled = self.steps.last().is_some_and(|step| {
             step.calls

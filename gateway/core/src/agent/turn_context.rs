@@ -1,8 +1,8 @@
-//! The turn context: what a model is told of the moment, for one request: where the wearer is, what is before the wearer's eyes, how the
-//! glasses are. The time is part of every request already.
+//! The turn context: what a model is told about the current situation, for one request: where the wearer is, what is on
+//! the display, and the state of the glasses. The time is part of every request already.
 //!
-//! It stands right before the request of this turn, not at the very beginning: what comes before it is the same as
-//! in the last request, and a provider has it in its cache.
+//! It is placed right before the request of this turn, not at the beginning: everything before it is the same as in the
+//! last request, so that the provider's prompt cache applies.
 
 use alloc::{
     format,
@@ -16,12 +16,12 @@ use crate::{
     vocab::{Content, ContextView, DeviceFacts, Message, Role},
 };
 
-/// The messages of a request with what is told of the moment; `turn` is the place of this turn's first one.
+/// The messages of a request with the turn context; `turn`: index of this turn's first message.
 pub(super) fn with_context(cx: &Context, messages: Vec<Message>, turn: usize) -> Vec<Message> {
     let behind_instructions = usize::from(cx.config.instructions.is_some());
     let mut view = ContextView::new(messages);
     for block in &cx.briefing {
-        // A place beyond the end cannot be: the turn itself is there.
+        // The index is always valid: the messages of the turn follow.
         let _there = view.insert_before(behind_instructions, Message::text(Role::System, block.clone()));
     }
     if let Some(text) = moment(cx.config.place.as_deref(), cx.facts(), cx.seen()) {
@@ -49,7 +49,7 @@ fn moment(place: Option<&str>, facts: &DeviceFacts, seen: Option<&Content>) -> O
     let shown: Vec<&str> = shown.split_whitespace().collect();
     if !shown.is_empty() {
         let shown: String = shown.join(" ").chars().take(SHOWN_CHARS_MAX).collect();
-        // What an app draws is not the operator's word: it is quoted, and told as what it is.
+        // Content drawn by an app is not trusted: it is quoted and labelled as data.
         lines.push(format!("On the display now, as data: {:?}.", shown));
     }
     (!lines.is_empty()).then(|| lines.join(" "))

@@ -1,7 +1,7 @@
-//! The apps' layer of the main view: one of them is seen at a time, and which one is decided here.
+//! The apps' layer of the main view: one app is visible at a time, and which one is decided here.
 //!
-//! The app in front draws freely; a background app takes a lock by drawing and keeps others of its
-//! kind out. What may not be drawn yet waits, the latest of each app.
+//! The foreground app draws freely. A background app takes a lock by drawing, which keeps other background apps out. A
+//! drawing that may not be shown yet waits, the latest of each app.
 
 use alloc::{string::String, vec::Vec};
 
@@ -11,15 +11,15 @@ use crate::{
     vocab::AppKind,
 };
 
-/// The layer.
+/// The apps' layer.
 #[derive(Debug, Default)]
 pub(super) struct Apps {
-    /// In the order in which they were started.
+    /// In the order of their start.
     list: Vec<App>,
-    /// Whose drawing is seen, unless something of more weight is.
+    /// The app whose drawing is shown, unless something of higher priority is.
     current: Option<String>,
     lock: Option<Lock>,
-    /// When an app's drawing last went out.
+    /// When an app's drawing was last sent.
     sent_us: Option<u64>,
 }
 
@@ -32,19 +32,19 @@ struct App {
     drawing: Option<Drawing>,
     waiting: Option<Waiting>,
     line: String,
-    /// Whether it is given what is said.
+    /// Whether it receives transcripts.
     listens: bool,
 }
 
-/// A drawing whose time has not come.
+/// A drawing that may not be shown yet.
 #[derive(Debug)]
 struct Waiting {
     drawing: Drawing,
-    /// Since when the app waits; a later drawing takes the place of an earlier one in the queue.
+    /// Since when the app waits; a newer drawing keeps the place of the older one in the queue.
     since_us: u64,
 }
 
-/// A background app's hold on the display.
+/// A background app's lock on the display.
 #[derive(Debug)]
 struct Lock {
     package: String,
@@ -52,17 +52,17 @@ struct Lock {
     drew_us: u64,
 }
 
-/// The moment and the rules.
+/// The time and the settings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     pub(super) us: u64,
     pub(super) config: Config,
-    /// Whether nothing of more weight lies above the layer, and the glasses are there.
+    /// Whether nothing of higher priority covers the layer and the glasses are connected.
     pub(super) on_top: bool,
 }
 
 impl Apps {
-    /// An app starts. One that starts again begins anew; one too many is not heard of.
+    /// Starts an app. One that runs already restarts; beyond [`APPS_MAX`] the app is ignored.
     pub(super) fn start(&mut self, now: Now, package: String, name: &str, kind: AppKind, boots: bool) {
         self.stop(now, &package);
         if self.list.len() >= APPS_MAX {
@@ -75,7 +75,7 @@ impl Apps {
         self.list.push(App { package, name, kind, boots_until_us, drawing: None, waiting: None, line, listens: false });
     }
 
-    /// An app is gone, and all that it drew or wanted to.
+    /// An app has stopped: removes it with its drawings.
     pub(super) fn stop(&mut self, now: Now, package: &str) {
         let booted = self.is_booting();
         self.list.retain(|app| app.package != package);
@@ -88,14 +88,14 @@ impl Apps {
         }
     }
 
-    /// An app is given what is said, or not any more.
+    /// Sets whether an app receives transcripts.
     pub(super) fn set_listens(&mut self, package: &str, listens: bool) {
         if let Some(app) = self.list.iter_mut().find(|app| app.package == package) {
             app.listens = listens;
         }
     }
 
-    /// Whether the app in front listens.
+    /// Whether the foreground app receives transcripts.
     pub(super) fn front_listens(&self) -> bool {
         self.front().and_then(|front| self.list.get(front)).is_some_and(|app| app.listens)
     }
@@ -104,7 +104,7 @@ impl Apps {
         self.list.iter().find(|app| app.package == package).map(|app| app.kind)
     }
 
-    /// An app wants to be seen.
+    /// An app draws.
     pub(super) fn draw(&mut self, now: Now, package: &str, drawing: Drawing, force: bool) {
         let Some(index) = self.index(package) else {
             return;
@@ -121,7 +121,7 @@ impl Apps {
         self.put(now, index, drawing);
     }
 
-    /// An app takes its drawing away.
+    /// An app removes its drawing.
     pub(super) fn clear(&mut self, now: Now, package: &str) {
         if let Some(app) = self.list.iter_mut().find(|app| app.package == package) {
             app.drawing = None;
@@ -132,12 +132,12 @@ impl Apps {
         }
     }
 
-    /// Whether a boot screen stands.
+    /// Whether a boot screen is shown.
     pub(super) fn is_booting(&self) -> bool {
         self.list.iter().any(|app| app.boots_until_us.is_some())
     }
 
-    /// The names of what starts, and until when that is told.
+    /// The names of the starting apps, and until when they are shown.
     pub(super) fn boot(&self) -> Option<(String, u64)> {
         let booting = || self.list.iter().filter(|app| app.boots_until_us.is_some());
         let until_us = booting().filter_map(|app| app.boots_until_us).max()?;
@@ -145,21 +145,21 @@ impl Apps {
         Some((names.join(", "), until_us))
     }
 
-    /// What the layer shows, boot screens aside.
+    /// The drawing of the layer, boot screens aside.
     pub(super) fn standing(&mut self) -> Option<&mut Drawing> {
         let current = self.current.as_deref()?;
         self.list.iter_mut().find(|app| app.package == current)?.drawing.as_mut()
     }
 
-    /// A drawing that was seen is not seen any more: it goes unless it may come back. `by_app`: another app has taken its
-    /// place, as apps know it of one another; of anything else that is shown in between, the app in front knows nothing.
+    /// A drawing was covered: it is dropped unless it may come back. `by_app`: another app's drawing replaced it.
+    /// Covering by anything else is invisible to the foreground app: its drawing is kept.
     pub(super) fn covered(&mut self, now: Now, serial: u64, by_app: bool) {
         let front = self.front();
         for (index, app) in self.list.iter_mut().enumerate() {
             let Some(drawing) = app.drawing.as_mut().filter(|drawing| drawing.serial == serial) else {
                 continue;
             };
-            // Without an app in front, the app that is visible counts as that.
+            // Without a foreground app the visible app counts as one.
             let kept = !by_app && front.is_none_or(|front| front == index);
             if kept || drawing.comes_back(now.us, now.config.consumed_ms) {
                 drawing.cover();
@@ -173,7 +173,7 @@ impl Apps {
         }
     }
 
-    /// What time brings: ends of boots and of drawings, and the turn of what waits.
+    /// Applies what is due: ends of boot screens and of drawings, and waiting drawings.
     pub(super) fn handle_time(&mut self, now: Now) {
         let booted = self.is_booting();
         for app in &mut self.list {
@@ -190,13 +190,13 @@ impl Apps {
             }
             self.next(now);
         }
-        // Each round takes one of those that wait.
+        // Each iteration takes one waiting drawing.
         while self.due_us(now).is_some_and(|due_us| due_us <= now.us) {
             self.promote(now);
         }
     }
 
-    /// When time brings something.
+    /// When something is due next, monotonic.
     pub(super) fn poll_timeout(&self, now: Now) -> Option<u64> {
         let boots = self.list.iter().filter_map(|app| app.boots_until_us);
         let current = self.current.as_ref().and_then(|current| self.list.iter().find(|app| app.package == *current));
@@ -204,14 +204,14 @@ impl Apps {
         boots.chain(ends).chain(self.due_us(now)).min()
     }
 
-    /// The line of an app for the dashboard.
+    /// Sets an app's line for the dashboard.
     pub(super) fn set_line(&mut self, package: &str, line: String) {
         if let Some(app) = self.list.iter_mut().find(|app| app.package == package) {
             app.line = line;
         }
     }
 
-    /// All lines that there are, with their apps, in the order of starting.
+    /// All lines with their apps, in the order of their start.
     pub(super) fn lines(&self) -> impl Iterator<Item = (&str, &str)> {
         self.list.iter().filter(|app| !app.line.is_empty()).map(|app| (app.package.as_str(), app.line.as_str()))
     }
@@ -220,20 +220,20 @@ impl Apps {
         self.list.iter().position(|app| app.package == package)
     }
 
-    /// The app in front: of several the one that started last.
+    /// The foreground app; of several the one that started last.
     fn front(&self) -> Option<usize> {
         self.list.iter().rposition(|app| app.kind == AppKind::Foreground)
     }
 
-    /// Until when the app in front has to wait, because the holder of the lock is on screen.
+    /// Until when the foreground app has to wait because the holder of the lock is visible.
     fn blocked_until_us(&self, now: Now, index: usize) -> Option<u64> {
         let lock = self.lock.as_ref().filter(|lock| lock.ends_us(now.config) > now.us)?;
         let seen = now.on_top && !self.is_booting() && self.current.as_ref() == Some(&lock.package);
         (self.front() == Some(index) && seen).then(|| lock.ends_us(now.config))
     }
 
-    /// Whether an app may draw: the app in front may, and ends a background app's hold; a background
-    /// app may where it has the lock or can take it.
+    /// Whether an app may draw. The foreground app may, and ends a background app's lock; a background app may if it
+    /// has the lock or can take it.
     fn take_lock(&mut self, now: Now, index: usize) -> bool {
         if self.front() == Some(index) {
             self.lock = None;
@@ -250,7 +250,7 @@ impl Apps {
         lock.package == package
     }
 
-    /// From when on an app may draw again.
+    /// When an app may draw again.
     fn free_us(&self, config: Config) -> u64 {
         self.sent_us.map_or(0, |sent_us| after(sent_us, config.app_interval_ms))
     }
@@ -273,7 +273,7 @@ impl Apps {
         }
     }
 
-    /// The boot screen goes: the app in front comes first of those that wait.
+    /// The boot screens have ended: of the waiting drawings the foreground app's is the first.
     fn boot_ended(&mut self, now: Now) {
         let front = self.front();
         let waiting = front.and_then(|front| self.list.get_mut(front)).and_then(|app| app.waiting.take());
@@ -286,7 +286,7 @@ impl Apps {
         }
     }
 
-    /// Draws what waits longest, where that may still be drawn. False: it may not, or nothing waits.
+    /// Shows the drawing that waits longest, if it is due and its app may draw. Returns whether it was shown.
     fn promote(&mut self, now: Now) -> bool {
         let Some((_, index)) =
             self.waits(now).filter(|(due_us, _)| *due_us <= now.us).min_by_key(|(_, at)| self.since_us(*at))
@@ -303,7 +303,7 @@ impl Apps {
         allowed
     }
 
-    /// Apps that wait, by their place, each with the moment until which it is kept from drawing; 0: it is not.
+    /// The waiting apps by index, each with the time until which it is blocked; 0: it is not.
     fn waits(&self, now: Now) -> impl Iterator<Item = (u64, usize)> {
         let waiting = self.list.iter().enumerate().filter(|(_, app)| app.waiting.is_some());
         waiting.map(move |(index, _)| (self.blocked_until_us(now, index).unwrap_or(0), index))
@@ -313,7 +313,7 @@ impl Apps {
         self.list.get(index)?.waiting.as_ref().map(|waiting| waiting.since_us)
     }
 
-    /// When the next of those that wait may be drawn.
+    /// When the next waiting drawing may be shown.
     fn due_us(&self, now: Now) -> Option<u64> {
         if self.is_booting() {
             return None;
@@ -322,8 +322,8 @@ impl Apps {
         Some(due_us.max(self.free_us(now.config)))
     }
 
-    /// What was seen has ended: what waits longest is next, then the holder of the lock, then the
-    /// app in front.
+    /// The visible drawing has ended: the next is the one that waits longest, then that of the lock's holder, then the
+    /// foreground app's.
     fn next(&mut self, now: Now) {
         if self.is_booting() || self.promote(now) {
             return;
@@ -345,7 +345,7 @@ impl Apps {
 }
 
 impl Lock {
-    /// When it is free for others, unless its holder draws again.
+    /// When it expires, unless its holder draws again.
     fn ends_us(&self, config: Config) -> u64 {
         after(self.drew_us, config.lock_idle_ms).min(after(self.taken_us, config.lock_ms_max))
     }

@@ -1,25 +1,24 @@
-//! How apps share the display. The figures are those of the MentraOS cloud's display manager, so that published apps
+//! How apps share the display. The values are those of the MentraOS cloud's display manager, so that published apps
 //! behave as they do there.
 
 /// Settings of the display. Times are in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Least time between two drawings of apps. A display that an operator declares slower
-    /// (`display_interval_ms` of the conversation) is drawn that seldom.
+    /// Minimum time between two drawings of apps. If `display_interval_ms` of the conversation is longer, it applies.
     pub app_interval_ms: u32,
-    /// How long the boot screen of an app stands.
+    /// How long the boot screen of an app is shown.
     pub boot_ms: u32,
-    /// Longest time that a background app holds the display against other background apps.
+    /// Longest time that a background app keeps the lock against other background apps.
     pub lock_ms_max: u32,
-    /// Time without drawing after which it holds it no longer.
+    /// Time without drawing after which it loses the lock.
     pub lock_idle_ms: u32,
-    /// A drawing without a duration counts as read after so long, and does not come back.
+    /// A drawing without a duration counts as read after this time and does not come back.
     pub consumed_ms: u32,
-    /// Whether what is understood is drawn on the main view while nothing else of more weight is.
+    /// Whether transcripts are shown on the main view while nothing of higher priority is.
     pub captions: bool,
-    /// How long a caption stands.
+    /// How long a caption is shown.
     pub caption_ms: u32,
-    /// Whether the timer that is due next counts on the main view while nobody else wants it.
+    /// Whether the timer that is due next counts down on the main view while nothing else is shown.
     pub timers: bool,
 }
 

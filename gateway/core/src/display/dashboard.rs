@@ -1,5 +1,5 @@
-//! The view that is seen on looking up: the dashboard app's own drawing, or the time and one app's
-//! line; every look turns to the next line.
+//! The view that is shown when the wearer looks up: the dashboard app's own drawing, or the time and the line of one
+//! app. Each look shows the next line.
 
 use alloc::{format, string::String};
 
@@ -8,14 +8,14 @@ use crate::vocab::{Content, Timestamp};
 
 const MINUTES_PER_DAY: i64 = 24 * 60;
 
-/// The view.
+/// The dashboard view.
 #[derive(Debug, Default)]
 pub(super) struct Dashboard {
-    /// The dashboard app's own, with its package.
+    /// The dashboard app's own drawing, with its package.
     drawn: Option<(String, Drawing)>,
-    /// The app whose line is seen.
+    /// The app whose line is shown.
     turned_to: Option<String>,
-    /// The time of day as it is shown; it moves on only when the wearer looks.
+    /// The time of day as shown, in minutes; updated only when the wearer looks up.
     clock: Option<i64>,
 }
 
@@ -25,12 +25,12 @@ impl Dashboard {
         self.drawn = Some((package, drawing));
     }
 
-    /// Takes away what an app drew.
+    /// Removes the drawing of an app.
     pub(super) fn clear(&mut self, package: &str) {
         self.drawn.take_if(|(owner, _)| owner == package);
     }
 
-    /// The wearer looks up.
+    /// The wearer looks up: the next line is shown.
     pub(super) fn handle_look(&mut self, apps: &Apps) {
         self.clock = None;
         let after = |package: &str| apps.lines().skip_while(|(owner, _)| *owner != package).nth(1);
@@ -46,7 +46,7 @@ impl Dashboard {
         self.drawn.as_ref().and_then(|(_, drawing)| drawing.ends_us())
     }
 
-    /// What stands on the view, and until when.
+    /// The content of the view, and until when it is shown.
     pub(super) fn standing(&mut self, now: Timestamp, apps: &Apps) -> Option<(Content, Option<u64>)> {
         if let Some((_, drawing)) = &self.drawn {
             return Some((drawing.content.clone(), drawing.ends_us()));
@@ -62,7 +62,7 @@ impl Dashboard {
     }
 }
 
-/// Minutes since midnight, where the wearer is.
+/// Minutes since local midnight.
 fn minutes_of_day(now: Timestamp) -> i64 {
     (now.wall_ms / 60_000).saturating_add(i64::from(now.offset_s) / 60).rem_euclid(MINUTES_PER_DAY)
 }

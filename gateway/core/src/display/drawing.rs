@@ -1,22 +1,22 @@
-//! One thing that an app has drawn, and how long it counts.
+//! One drawing of an app, and how long it is valid.
 
 use alloc::string::String;
 
 use crate::{limits::APP_TEXT_CHARS_MAX, vocab::Content};
 
-/// Shortest time that a timed drawing stands: what is shorter cannot be seen, and would get round the least time between
+/// Shortest time that a timed drawing is shown: less is not perceptible, and would circumvent the minimum time between
 /// two drawings.
 const STANDS_MS_MIN: u32 = 100;
 
-/// What an app wants to be seen.
+/// A drawing of an app.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Drawing {
-    /// Told apart from every other drawing.
+    /// Unique number.
     pub(super) serial: u64,
     pub(super) content: Content,
     /// As in [`AppEvent::Draw`](crate::vocab::AppEvent::Draw).
     duration_ms: Option<u32>,
-    /// When it was first seen.
+    /// When it first became visible, monotonic.
     shown_us: Option<u64>,
 }
 
@@ -26,12 +26,12 @@ impl Drawing {
         Self { serial, content: bounded(content), duration_ms, shown_us: None }
     }
 
-    /// It is seen from now on, if it was not before.
+    /// It is visible from now on, unless it was already.
     pub(super) fn show(&mut self, now_us: u64) {
         self.shown_us.get_or_insert(now_us);
     }
 
-    /// When it goes away by itself; its time runs from when it is first seen.
+    /// When it expires, counted from when it first became visible.
     pub(super) fn ends_us(&self) -> Option<u64> {
         let duration_ms = self.duration_ms.filter(|ms| *ms > 0)?;
         Some(self.shown_us?.saturating_add(u64::from(duration_ms) * 1_000))
@@ -41,8 +41,8 @@ impl Drawing {
         self.ends_us().is_some_and(|ends_us| ends_us <= now_us)
     }
 
-    /// Whether it may be seen again after something else was: a timed one as long as its time
-    /// lasts, one that is drawn once never, any other unless the wearer has had time to read it.
+    /// Whether it may be shown again after it was covered: a timed drawing while its time lasts, one with duration 0
+    /// never, any other one unless the wearer has had time to read it.
     pub(super) fn comes_back(&self, now_us: u64, consumed_ms: u32) -> bool {
         let Some(shown_us) = self.shown_us else {
             return true;
@@ -54,7 +54,7 @@ impl Drawing {
         }
     }
 
-    /// It is covered and comes back: what has no time of its own is new then.
+    /// It was covered and comes back: without a duration, its time begins anew then.
     pub(super) fn cover(&mut self) {
         if self.duration_ms.is_none_or(|ms| ms == 0) {
             self.shown_us = None;
@@ -62,7 +62,7 @@ impl Drawing {
     }
 }
 
-/// Whether there is nothing to see in it.
+/// Whether it has no visible content.
 pub(super) fn is_empty(content: &Content) -> bool {
     let blank = content.texts().iter().all(|text| text.trim().is_empty());
     blank && !matches!(content, Content::Bitmap { .. })

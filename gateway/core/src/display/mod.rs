@@ -1,8 +1,8 @@
-//! What is on the glasses: the one place that decides it, for both views.
+//! What is on the display: the one place that decides it, for both views.
 //!
-//! Questions, notices, the assistant and captions each hold the main view as long as they want, the
-//! one of more weight above the others; below them lies the layer of the apps. A machine of its own:
-//! it is told what happens and asked for commands and for the moment of its next change.
+//! Questions, notices, the assistant and captions each claim the main view as long as they need it; the one of highest
+//! priority is shown. The apps' layer is below them. A machine of its own: it receives events and provides commands and
+//! the time of its next change.
 
 mod apps;
 mod config;
@@ -25,21 +25,20 @@ use crate::{
     vocab::{AppEvent, AppKind, Content, DeviceInfo, DisplayCommand, Priority, Timestamp, View},
 };
 
-/// Everybody who may hold the main view, apps aside: the later above the earlier.
+/// Everything that may claim the main view, apps aside, in ascending priority.
 const CLAIMANTS: usize = 4;
 
-/// What stands for a picture of which nobody said what is in it.
+/// Replacement for an image without a text.
 const NO_WORDS: &str = "[picture]";
 
-/// What stands on the display: views by priority, each with its owner and its end.
+/// What is on the display: views by priority, each with its owner and its end.
 #[derive(Debug, Default)]
 pub(crate) struct Display {
     config: Config,
-    /// Whether there is a display.
     present: bool,
-    /// Whether it can draw pictures.
+    /// Whether it can draw images.
     bitmaps: bool,
-    /// Whether there is a link to it.
+    /// Whether it is connected.
     linked: bool,
     looks_up: bool,
     claims: [Option<Claim>; CLAIMANTS],
@@ -53,7 +52,7 @@ pub(crate) struct Display {
     commands: VecDeque<DisplayCommand>,
 }
 
-/// What somebody other than an app wants to be seen.
+/// A claim to the main view, from anything but an app.
 #[derive(Debug)]
 struct Claim {
     serial: u64,
@@ -62,26 +61,26 @@ struct Claim {
     ends_us: Option<u64>,
 }
 
-/// What the glasses were last told of a view.
+/// What was last sent to the glasses for a view.
 #[derive(Debug, Default)]
 struct Sent {
     standing: Option<Standing>,
 }
 
-/// What stands on a view.
+/// The content of a view.
 #[derive(Clone, Debug)]
 struct Standing {
-    /// The drawing or claim, for the main view; 0 on the other, where contents are compared.
+    /// The number of the drawing or claim on the main view; 0 on the dashboard, where contents are compared.
     serial: u64,
     priority: Priority,
     content: Content,
-    /// Since when a countdown in it counts.
+    /// Since when a countdown in it runs.
     since_us: u64,
     ends_us: Option<u64>,
 }
 
 impl Standing {
-    /// Whether the glasses show the very same already, and for as long.
+    /// Whether the glasses show the same already, with the same end.
     fn looks_as(&self, other: &Self) -> bool {
         let counts = matches!(self.content, Content::Countdown { .. });
         !counts && (self.priority, self.ends_us, &self.content) == (other.priority, other.ends_us, &other.content)
@@ -89,13 +88,13 @@ impl Standing {
 }
 
 impl Display {
-    /// A display with these rules; `interval_ms`: least time between two drawings of a stream.
+    /// A display with these settings; `interval_ms`: minimum time between two drawings of a stream.
     pub(crate) fn new(mut config: Config, interval_ms: u32) -> Self {
         config.app_interval_ms = config.app_interval_ms.max(interval_ms);
         Self { config, ..Self::default() }
     }
 
-    /// Glasses are there. Fresh ones show nothing yet.
+    /// Glasses have connected. `fresh`: they show nothing yet.
     pub(crate) fn handle_connected(&mut self, now: Timestamp, device: &DeviceInfo, fresh: bool) {
         self.present = device.display.is_some();
         self.bitmaps = device.bitmaps;
@@ -108,13 +107,13 @@ impl Display {
         self.settle(now);
     }
 
-    /// They are gone. What stands is drawn when they come back.
+    /// The link is lost. The current content is sent when they reconnect.
     pub(crate) fn handle_lost(&mut self) {
         self.linked = false;
     }
 
-    /// Somebody wants the main view, in place of what he wanted before. Returns whether that is
-    /// what the wearer sees. Apps have their own way.
+    /// Claims the main view, in place of an earlier claim of the same priority. Returns whether the claim is visible.
+    /// Apps use [`Self::handle_app`].
     pub(crate) fn handle_claim(
         &mut self,
         now: Timestamp,
@@ -135,7 +134,7 @@ impl Display {
         self.main.standing.as_ref().is_some_and(|standing| standing.serial == serial)
     }
 
-    /// Somebody does not want it any more.
+    /// Releases a claim.
     pub(crate) fn handle_release(&mut self, now: Timestamp, priority: Priority) {
         if let Some(claim) = claimant(priority).and_then(|index| self.claims.get_mut(index)) {
             *claim = None;
@@ -143,14 +142,14 @@ impl Display {
         self.settle(now);
     }
 
-    /// The timers that run, in any order.
+    /// Sets the running timers, in any order.
     pub(crate) fn handle_timers(&mut self, now: Timestamp, running: Vec<RunningTimer>) {
         self.timers.set(if self.config.timers { running } else { Vec::new() });
         self.settle(now);
     }
 
-    /// What the wearer sees on the main view, but for the assistant's own words and the wearer's: those are in the
-    /// conversation.
+    /// What the wearer sees on the main view, without the assistant's words and the wearer's own, which are in the
+    /// conversation, and without timers.
     pub(crate) fn seen(&self) -> Option<&Content> {
         let standing = self.main.standing.as_ref()?;
         let words = matches!(standing.content, Content::Text { .. });
@@ -158,7 +157,7 @@ impl Display {
         (!said && standing.priority != Priority::Timer).then_some(&standing.content)
     }
 
-    /// An app does something.
+    /// Handles an event of an app.
     pub(crate) fn handle_app(&mut self, now: Timestamp, event: AppEvent) {
         let moment = self.moment(now);
         match event {
@@ -197,12 +196,12 @@ impl Display {
         self.settle(now);
     }
 
-    /// Whether the app in front listens.
+    /// Whether the foreground app receives transcripts.
     pub(crate) fn app_listens(&self) -> bool {
         self.apps.front_listens()
     }
 
-    /// The wearer raises the head, which turns the dashboard's page, or lowers it. Told twice counts once.
+    /// The wearer raises the head, which shows the dashboard's next line, or lowers it. A repetition has no effect.
     pub(crate) fn handle_look(&mut self, now: Timestamp, up: bool) {
         if up && !self.looks_up {
             self.dashboard.handle_look(&self.apps);
@@ -211,12 +210,11 @@ impl Display {
         self.settle(now);
     }
 
-    /// Time has passed.
     pub(crate) fn handle_timeout(&mut self, now: Timestamp) {
         self.settle(now);
     }
 
-    /// The next thing to draw.
+    /// The next command for the glasses.
     pub(crate) fn poll_command(&mut self) -> Option<DisplayCommand> {
         self.commands.pop_front()
     }
@@ -233,7 +231,7 @@ impl Display {
         Now { us: now.mono_us, config: self.config, on_top }
     }
 
-    /// Lets end what has ended and tells the glasses what stands now.
+    /// Drops what has expired and sends what is to be shown now.
     fn settle(&mut self, now: Timestamp) {
         for claim in &mut self.claims {
             claim.take_if(|claim| claim.ends_us.is_some_and(|ends_us| ends_us <= now.mono_us));
@@ -258,7 +256,7 @@ impl Display {
     }
 
     fn settle_main(&mut self, now: Timestamp) {
-        // What is covered now may be gone for good, and something else of the apps' be next.
+        // The covered drawing may be dropped for good, and another app's be the next.
         let mut standing = self.stands_on_main(now.mono_us);
         if let Some(before) = self.main.standing.as_ref().map(|standing| standing.serial)
             && standing.as_ref().map(|standing| standing.serial) != Some(before)
@@ -302,7 +300,7 @@ impl Display {
         })
     }
 
-    /// A boot screen is another one when it says something else.
+    /// A boot screen gets a new number when its content changes.
     fn boot_serial(&mut self, content: &Content) -> u64 {
         if let Some(sent) = &self.main.standing
             && sent.content == *content
@@ -313,7 +311,7 @@ impl Display {
         self.serial
     }
 
-    /// Says what stands on a view now.
+    /// Sends what is shown on a view now.
     fn tell(&mut self, now_us: u64, view: View, standing: Option<Standing>) {
         let sent = match view {
             View::Main => &mut self.main,
@@ -325,8 +323,8 @@ impl Display {
         {
             return;
         }
-        // What has a duration leaves the glasses by itself. What is of more weight than its
-        // successor must be taken away, or they would go on showing it.
+        // Content with a duration expires on the glasses by itself. Content of higher priority than its successor must
+        // be cleared, or the glasses would keep showing it.
         let lasts = before.filter(|before| before.ends_us.is_none_or(|ends_us| ends_us > now_us));
         if let Some(before) = lasts
             && standing.as_ref().is_none_or(|standing| standing.priority < before.priority)
@@ -349,7 +347,7 @@ impl Display {
     }
 }
 
-/// A countdown that was told so long ago, as it is told now.
+/// A countdown that was set this long ago, with the time that is left now.
 fn counted(content: Content, since_us: u64) -> Content {
     match content {
         Content::Countdown { title, left_ms } => {
@@ -370,7 +368,7 @@ fn claimant(priority: Priority) -> Option<usize> {
     }
 }
 
-/// What glasses without pixels are given in place of a picture.
+/// The text that glasses without image support get instead of an image.
 fn in_words(content: Content) -> Content {
     match content {
         Content::Bitmap { text, .. } if text.trim().is_empty() => Content::Text { text: String::from(NO_WORDS) },

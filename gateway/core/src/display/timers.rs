@@ -1,4 +1,4 @@
-//! Timers that run, for a display that nobody else wants: the one that is due next, with the time it has left.
+//! Running timers, for a display that nothing else uses: the one that is due next, with its remaining time.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -8,11 +8,10 @@ use crate::{
     vocab::{Content, Priority},
 };
 
-/// The timers of the wearer.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     running: Vec<RunningTimer>,
-    /// What stood last, and its number.
+    /// The last title and due time, and their number.
     stood: Option<(String, u64, u64)>,
 }
 
@@ -25,7 +24,7 @@ impl Timers {
         self.running.iter().filter(|timer| timer.due_us > now_us).min_by_key(|timer| timer.due_us)
     }
 
-    /// The countdown of the timer that is due next; `serial` grows where it is another one than before.
+    /// The countdown of the timer that is due next; `serial` is incremented if it differs from the last one.
     pub(super) fn standing(&mut self, now_us: u64, serial: &mut u64) -> Option<Standing> {
         let RunningTimer { name, due_us } = self.first(now_us)?;
         let more = self.running.iter().filter(|timer| timer.due_us > now_us).count() - 1;
@@ -49,7 +48,7 @@ impl Timers {
         })
     }
 
-    /// When another one is next.
+    /// When the next one is due, monotonic.
     pub(super) fn poll_timeout(&self, now_us: u64) -> Option<u64> {
         self.first(now_us).map(|timer| timer.due_us)
     }

@@ -1,14 +1,13 @@
-//! A clause: the piece in which speech is made, sent and acknowledged.
+//! A clause: the unit in which speech is synthesised, sent and acknowledged.
 
 use alloc::string::String;
 
-/// A piece of speech.
 #[derive(Clone, Debug)]
 pub(super) struct Clause {
     pub(super) step: usize,
     pub(super) text: String,
     pub(super) kind: Kind,
-    /// A piece of this sound, and which one, in place of the text.
+    /// Instead of text: a recorded sound and the index of its piece.
     pub(super) sound: Option<(u64, u16)>,
     pub(super) duration_us: Option<u64>,
     pub(super) state: State,
@@ -18,9 +17,9 @@ pub(super) struct Clause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Answer,
-    /// A question for consent, by its number: no part of the answer.
+    /// A question for consent, with its id: not part of the answer.
     Question(u64),
-    /// Said beside the answer, and no part of it either.
+    /// Speech in addition to the answer, not part of it either.
     Aside,
 }
 
@@ -28,10 +27,10 @@ pub(super) enum Kind {
 pub(super) enum State {
     /// Not handed out, or not acknowledged.
     Waiting,
-    /// So much of it was played and no more is coming, or it is going on.
+    /// This part of it was played, 0 to 1; playback may continue.
     Partly(f32),
     Played,
-    /// Cut off for good after so much of it.
+    /// Cut off for good after this part of it, 0 to 1.
     Cut(f32),
     Failed,
 }

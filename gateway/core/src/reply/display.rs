@@ -1,4 +1,4 @@
-//! What the assistant draws: text that fits, at a pace that can be read, with revisions that grow.
+//! The display of the answer: text that fits, at a readable pace, as growing revisions.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -9,11 +9,11 @@ use crate::{
     vocab::{Content, DisplaySize, Priority, Turn},
 };
 
-/// Reading time of a character: about 20 characters a second, a slow silent reader.
+/// Reading time of a character: about 20 characters a second, as of a slow silent reader.
 const READ_MS_PER_CHAR: u32 = 50;
-/// Least time that a page stands.
+/// Shortest time that a page is shown.
 const PAGE_MS_MIN: u32 = 2_500;
-/// Most time that anything stands after it is complete.
+/// Longest time that anything is shown after it is complete.
 const STANDS_MS_MAX: u32 = 30_000;
 
 /// The assistant's part of the display.
@@ -22,21 +22,21 @@ pub(crate) struct Board {
     answer: String,
     page: usize,
     turn: Option<Turn>,
-    /// Whether the wearer has seen any of it.
+    /// Whether any of the answer was visible.
     drawn: bool,
-    /// As what it was drawn.
+    /// The priority with which it is shown.
     holds: Option<Priority>,
     dirty: bool,
-    /// Whether the answer is whole: its last page goes away by itself.
+    /// Whether the answer is complete: its last page expires by itself.
     whole: bool,
-    /// A tool draws for itself: the answer is only spoken.
+    /// A tool shows something of its own: the answer is only spoken.
     taken: bool,
-    /// What the wearer may say next.
+    /// Suggestions of what the wearer may say next.
     follow_ups: Vec<String>,
 }
 
 impl Board {
-    /// A new answer begins.
+    /// Begins a new answer.
     pub(super) fn begin(&mut self, cx: &mut Context, turn: Option<Turn>) {
         self.answer.clear();
         self.page = 0;
@@ -51,17 +51,17 @@ impl Board {
         cx.disarm(Timer::PageDue);
     }
 
-    /// What is said next is not drawn.
+    /// What is said next is not shown.
     pub(super) fn say_only(&mut self) {
         self.taken = true;
     }
 
-    /// What the wearer may say next; drawn behind the answer's last page, where there is room.
+    /// Sets the follow-ups, which are shown after the answer's last page if there is room.
     pub(super) fn suggest(&mut self, follow_ups: Vec<String>) {
         self.follow_ups = follow_ups;
     }
 
-    /// More of the answer. Drawn at most every `display_interval_ms`.
+    /// Adds text of the answer. Drawn at most every `display_interval_ms`.
     pub(super) fn push(&mut self, cx: &mut Context, text: &str) {
         if cx.display.is_none() || self.taken {
             return;
@@ -74,7 +74,7 @@ impl Board {
         }
     }
 
-    /// What follows does not belong to the last word.
+    /// Separates the following text from the last word.
     pub(super) fn space(&mut self) {
         if !self.answer.is_empty() {
             self.answer.push(' ');
@@ -93,7 +93,7 @@ impl Board {
         self.draw(cx);
     }
 
-    /// The answer is whole: what is still missing is drawn, and will go away by itself.
+    /// The answer is complete: the rest is drawn and expires by itself.
     pub(super) fn complete(&mut self, cx: &mut Context) {
         cx.disarm(Timer::DisplayDue);
         if self.answer.trim().is_empty() || self.taken {
@@ -103,7 +103,7 @@ impl Board {
         self.draw(cx);
     }
 
-    /// Something of a tool's own, or a notice. `keeps`: the text that is said does not replace it.
+    /// Shows content of a tool, or a notice. `keeps`: spoken text does not replace it.
     pub(super) fn show(
         &mut self,
         cx: &mut Context,
@@ -120,7 +120,7 @@ impl Board {
         self.put(cx, fit(content, size), priority, duration_ms);
     }
 
-    /// Takes the answer away.
+    /// Removes the answer from the display.
     pub(super) fn clear(&mut self, cx: &mut Context) {
         cx.disarm(Timer::DisplayDue);
         cx.disarm(Timer::PageDue);
@@ -173,7 +173,7 @@ impl Board {
     }
 }
 
-/// As many of the sentences as fit into so many rows.
+/// As many of the sentences as fit into this many rows, with their number.
 fn offer(follow_ups: &[String], size: DisplaySize, rows: usize) -> Option<(String, u8)> {
     (1..=follow_ups.len()).rev().find_map(|count| {
         let sentences: Vec<String> = follow_ups.iter().take(count).map(|sentence| format!("\"{sentence}\"")).collect();
@@ -183,23 +183,23 @@ fn offer(follow_ups: &[String], size: DisplaySize, rows: usize) -> Option<(Strin
     })
 }
 
-/// How long a text of so many characters stands.
+/// How long a text of this many characters is shown, in milliseconds.
 pub(super) fn stands_ms(chars: u32) -> u32 {
     chars.saturating_mul(READ_MS_PER_CHAR).saturating_add(PAGE_MS_MIN).min(STANDS_MS_MAX)
 }
 
-/// Characters of a layout.
+/// Number of characters of a layout.
 pub(super) fn chars(content: &Content) -> u32 {
     let chars: usize = content.texts().iter().map(|text| text.chars().count()).sum();
     u32::try_from(chars).unwrap_or(u32::MAX)
 }
 
-/// How long a page takes to be read.
+/// Reading time of a page, in milliseconds.
 pub(crate) fn reading_ms(content: &Content) -> u32 {
     chars(content).saturating_mul(READ_MS_PER_CHAR).max(PAGE_MS_MIN)
 }
 
-/// A title and all of a text below it, on as many pages as the display takes; at least one.
+/// A title and the whole text below it, on as many pages as the display needs; at least one.
 pub(crate) fn cards(title: &str, text: &str, size: Option<DisplaySize>) -> Vec<Content> {
     let whole = || alloc::vec![Content::Card { title: String::from(title), text: String::from(text) }];
     let Some(size) = size.filter(|size| size.rows > 1 && size.columns > 0) else {
@@ -226,7 +226,7 @@ pub(crate) fn cards(title: &str, text: &str, size: Option<DisplaySize>) -> Vec<C
     if pages.is_empty() { alloc::vec![page((0, &none))] } else { pages.iter().enumerate().map(page).collect() }
 }
 
-/// Cuts a layout down to what fits.
+/// Cuts a layout to the size of the display.
 fn fit(content: Content, size: DisplaySize) -> Content {
     let rows = size.lines_max();
     match content {
@@ -257,7 +257,7 @@ fn join(lines: Option<&[String]>) -> String {
     lines.unwrap_or_default().join("\n")
 }
 
-/// Lines that fit the width, broken between words where possible; of glasses that do not tell it, the text's own.
+/// Lines that fit the width, broken between words if possible; without a known width, the lines of the text.
 fn wrap(text: &str, size: DisplaySize) -> Vec<String> {
     let columns = if size.columns == 0 { usize::MAX } else { usize::from(size.columns) };
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! Answers on their way to ear and eye: one thing is said at a time.
+//! Answers as speech and on the display: one thing is said at a time.
 
 mod clause;
 mod display;
@@ -22,17 +22,17 @@ use crate::{
     vocab::{Content, Priority, Turn},
 };
 
-/// What a tool or an announcement shows stands at least as long as the words that go with it take.
+/// Content of a tool or an announcement is shown at least as long as the words that accompany it may take.
 const SHOWN_MS_MIN: u32 = 10_000;
 
-/// Something came to its end.
+/// The end of something that was said.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ended {
-    /// What it was.
+    /// Why it was said.
     pub(crate) purpose: Purpose,
     /// How much of it was heard.
     pub(crate) heard: Heard,
-    /// The same as a part of its length, 0 to 1.
+    /// The heard part of its length, 0 to 1.
     pub(crate) part: f32,
     /// Whether it ends in a question.
     pub(crate) asks: bool,
@@ -47,14 +47,14 @@ pub(crate) struct Reply {
     markup: Markup,
     last_answer: String,
     last_spoken: String,
-    /// Sound began since this was last looked at.
+    /// Playback has begun since the last check.
     began: bool,
 }
 
 impl Reply {
-    /// Begins to say something. What was being said must have ended.
+    /// Begins to say something. Anything said before must have ended.
     pub(crate) fn begin(&mut self, cx: &mut Context, purpose: Purpose, turn: Option<Turn>) {
-        // Who asks for something has seen what was announced.
+        // A wearer who makes a request has seen the announcement.
         if purpose == Purpose::Answer {
             cx.release(Priority::Notice);
         }
@@ -75,17 +75,17 @@ impl Reply {
         self.job.as_ref().map(|job| &job.purpose)
     }
 
-    /// Whether sound has begun since the last call.
+    /// Whether playback has begun since the last call.
     pub(crate) fn take_began(&mut self) -> bool {
         core::mem::take(&mut self.began)
     }
 
-    /// The last answer, whole, for "repeat that".
+    /// The complete last answer, for "repeat that".
     pub(crate) fn last_answer(&self) -> &str {
         &self.last_answer
     }
 
-    /// What the wearer's microphone may have picked up of it.
+    /// The spoken text that the microphone may have picked up.
     pub(crate) fn spoken(&self) -> String {
         match &self.job {
             Some(job) => job.spoken(),
@@ -93,7 +93,7 @@ impl Reply {
         }
     }
 
-    /// More text of the answer's stream.
+    /// Adds text from the answer's stream.
     pub(crate) fn push(&mut self, cx: &mut Context, step: usize, text: &str) -> Option<Ended> {
         let pieces = self.markup.push(text);
         self.add(cx, step, pieces);
@@ -109,14 +109,14 @@ impl Reply {
         }
     }
 
-    /// What is left of a text that has ended.
+    /// Adds the rest of a text that has ended.
     fn end_text(&mut self, cx: &mut Context) {
         let pieces = self.markup.finish();
         let step = self.job.as_ref().map_or(0, Job::step);
         self.add(cx, step, pieces);
     }
 
-    /// What is there of the answer is said, though it may not look like a whole clause.
+    /// Says the text so far, even if it does not end a clause.
     pub(crate) fn flush(&mut self, cx: &mut Context) {
         self.end_text(cx);
         if let Some(job) = &mut self.job {
@@ -126,7 +126,7 @@ impl Reply {
         self.board.space();
     }
 
-    /// A sentence that stands alone.
+    /// Adds a complete sentence.
     pub(crate) fn push_sentence(&mut self, cx: &mut Context, step: usize, text: &str) -> Option<Ended> {
         self.end_text(cx);
         let (shown, said) = speech_text::clean(text);
@@ -136,7 +136,7 @@ impl Reply {
         self.go_on(cx)
     }
 
-    /// A sentence beside the answer: it is neither kept nor repeated.
+    /// Adds a sentence that is not part of the answer: it is neither kept nor repeated.
     pub(crate) fn push_aside(&mut self, cx: &mut Context, text: &str, shown: bool) -> Option<Ended> {
         self.end_text(cx);
         let (read, said) = speech_text::clean(text);
@@ -149,13 +149,12 @@ impl Reply {
         self.go_on(cx)
     }
 
-    /// Whether any of the answer was heard; where there is no speaker: whether any was given.
+    /// Whether any of the answer was heard; without a speaker: whether any was given.
     pub(crate) fn is_heard(&self) -> bool {
         self.job.as_ref().is_some_and(Job::is_heard)
     }
 
-    /// Drops what was said so far of the answer, none of which was heard. What was to be said beside it is
-    /// still said.
+    /// Drops the answer so far, none of which was heard. Sentences in addition to it are still said.
     pub(crate) fn begin_anew(&mut self, cx: &mut Context) {
         if let Some(mut job) = self.job.take() {
             job.hush(cx);
@@ -168,18 +167,18 @@ impl Reply {
         }
     }
 
-    /// What the wearer may say next, for the display, where there is room behind the answer.
+    /// Sets the follow-ups, which are shown after the answer if there is room.
     pub(crate) fn suggest(&mut self, follow_ups: Vec<String>) {
         self.board.suggest(follow_ups);
     }
 
-    /// A recorded sound, and nothing behind it.
+    /// Plays a recorded sound, which nothing follows.
     pub(crate) fn play(&mut self, cx: &mut Context, sound: u64, ms: u32) -> Option<Ended> {
         self.job.as_mut()?.push_sound(sound, ms);
         self.go_on(cx)
     }
 
-    /// A question for consent, said at its place in the answer.
+    /// Adds a question for consent, said at its place in the answer.
     pub(crate) fn push_question(&mut self, cx: &mut Context, id: u64, text: &str) {
         if let Some(job) = &mut self.job {
             job.push_question(&speech_text::clean(text).1, id);
@@ -197,20 +196,20 @@ impl Reply {
         self.go_on(cx)
     }
 
-    /// What was begun is for the ear alone.
+    /// What has begun is only spoken, not shown.
     pub(crate) fn say_only(&mut self) {
         self.board.say_only();
     }
 
-    /// Draws something of its own.
+    /// Shows separate content.
     pub(crate) fn show(&mut self, cx: &mut Context, content: Content, priority: Priority) {
         let stands_ms = display::stands_ms(display::chars(&content)).max(SHOWN_MS_MIN);
-        // Where there is no speaker, the answer has no other way to the wearer.
+        // Without a speaker the display is the only output for the answer.
         let keeps = cx.speaker || matches!(self.purpose(), Some(Purpose::Notice { .. }));
         self.board.show(cx, content, priority, Some(stands_ms), keeps);
     }
 
-    /// No more text will come.
+    /// No more text follows.
     pub(crate) fn finish(&mut self, cx: &mut Context) -> Option<Ended> {
         self.end_text(cx);
         self.job.as_mut()?.finish();
@@ -246,7 +245,7 @@ impl Reply {
         self.go_on(cx)
     }
 
-    /// Stops the sound only; what was not handed out yet is still said.
+    /// Stops the playback only; what was not handed out yet is still said.
     pub(crate) fn pause(&mut self, cx: &mut Context) {
         if let Some(job) = &mut self.job {
             self.last_spoken = job.spoken();
@@ -254,7 +253,7 @@ impl Reply {
         }
     }
 
-    /// Stops for good, and takes the answer off the display.
+    /// Stops for good and removes the answer from the display.
     pub(crate) fn stop(&mut self, cx: &mut Context) -> Option<Ended> {
         self.job.as_ref()?;
         self.board.clear(cx);
@@ -262,7 +261,7 @@ impl Reply {
         self.end()
     }
 
-    /// Waits for the device's acknowledgements again, or no longer.
+    /// Arms the timer for the device's acknowledgements, or disarms it without a link.
     pub(crate) fn watch(&self, cx: &mut Context, linked: bool) {
         match &self.job {
             Some(job) if linked => job.watch(cx),

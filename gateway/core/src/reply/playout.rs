@@ -1,4 +1,4 @@
-//! What is being said: clauses go out two ahead of what was played, and what was heard is known.
+//! Playout: at most [`CLAUSES_AHEAD_MAX`] clauses are handed out ahead of playback, and what was heard is tracked.
 
 use alloc::{string::String, vec::Vec};
 
@@ -15,27 +15,26 @@ use crate::{
 
 /// Time beyond the clauses' own length after which a device that acknowledges nothing has stalled.
 const STALL_SLACK_US: u64 = 8_000_000;
-/// Length of a clause that was not synthesised yet: a slow speaker needs 80 ms for a character.
+/// Length of a clause that is not synthesised yet: slow speech takes 80 ms per character.
 const US_PER_CHAR: u64 = 80_000;
 
-/// Why something is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The answer of the turn.
+    /// To give the answer of the turn.
     Answer,
-    /// An announcement.
+    /// To make an announcement.
     Notice {
         /// Which one.
         id: AnnouncementId,
     },
-    /// A question for consent to a call from outside, and nothing else until it is settled.
+    /// To ask for consent to a call from outside, and nothing else until it is settled.
     Question,
-    /// A repetition, or a word about a failure outside of any turn.
+    /// To repeat an answer, or to report a failure outside of any turn.
     Aside,
 }
 
-/// One thing that is said from its first clause to its last. It may take several speeches where
-/// it is hushed and goes on.
+/// Something that is said, from its first clause to its last. It takes several speeches if playback is stopped and
+/// continues.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) purpose: Purpose,
@@ -89,27 +88,25 @@ impl Job {
         self.add(clauses, Kind::Answer);
     }
 
-    /// Adds a sentence that stands alone.
+    /// Adds a complete sentence.
     pub(super) fn push_sentence(&mut self, step: usize, text: &str) {
         self.flush();
         self.step = step;
         self.add(whole(text), Kind::Answer);
     }
 
-    /// Adds a question for consent.
     pub(super) fn push_question(&mut self, text: &str, id: u64) {
         self.flush();
         self.add(whole(text), Kind::Question(id));
     }
 
-    /// Adds a sentence that is no part of the answer.
+    /// Adds a sentence that is not part of the answer.
     pub(super) fn push_aside(&mut self, text: &str) {
         self.flush();
         self.add(whole(text), Kind::Aside);
     }
 
-    /// What was said beside the answer and not heard to its end. Who has no speaker reads it, and the display
-    /// is cleared.
+    /// The additional sentences that were not heard to the end. Without a speaker all of them: the display is cleared.
     pub(super) fn asides_left(&self, cx: &Context) -> String {
         let left = |clause: &&Clause| clause.kind == Kind::Aside && (clause.state != State::Played || !cx.speaker);
         let texts: Vec<&str> = self.clauses.iter().filter(left).map(|clause| clause.text.as_str()).collect();
@@ -125,13 +122,13 @@ impl Job {
         })
     }
 
-    /// No more text will come.
+    /// No more text follows.
     pub(super) fn finish(&mut self) {
         self.flush();
         self.complete = true;
     }
 
-    /// Ends the clause that is being written.
+    /// Ends the unfinished clause.
     pub(super) fn flush(&mut self) {
         let clauses = self.splitter.finish();
         self.add(clauses, Kind::Answer);
@@ -149,7 +146,7 @@ impl Job {
         }));
     }
 
-    /// A recorded sound, which is all that is played.
+    /// Adds a recorded sound, in pieces; nothing follows it.
     pub(super) fn push_sound(&mut self, sound: u64, ms: u32) {
         let mut left_ms = ms.min(SOUND_MS_MAX);
         let mut piece = 0;
@@ -169,7 +166,7 @@ impl Job {
         self.complete = true;
     }
 
-    /// Whether sound of it is on its way or playing.
+    /// Whether any of it was handed out and is not settled.
     pub(super) fn is_speaking(&self) -> bool {
         self.settled() < self.released
     }
@@ -179,7 +176,7 @@ impl Job {
         self.complete && self.settled() >= self.clauses.len()
     }
 
-    /// Hands out as many clauses as may be ahead. Returns whether the sound begins with it.
+    /// Hands out as many clauses as may be ahead. Returns whether playback begins with them.
     pub(super) fn release(&mut self, cx: &mut Context, next_speech: &mut u32) -> bool {
         if !cx.speaker {
             for clause in &mut self.clauses {
@@ -231,7 +228,7 @@ impl Job {
         });
     }
 
-    /// Number of the clause that is handed out next, in its speech.
+    /// Number, within its speech, of the clause that is handed out next.
     fn next_clause(&self) -> u16 {
         u16::try_from(self.released - self.base).unwrap_or(u16::MAX)
     }
@@ -249,7 +246,7 @@ impl Job {
         };
         clause.state = match clause.state {
             State::Waiting => State::Failed,
-            // It may have been reported as next before it failed.
+            // A playback report may have named it as the next clause before it failed.
             State::Partly(part) if part > 0.0 => State::Cut(part),
             State::Partly(_) => State::Failed,
             State::Played | State::Cut(_) | State::Failed => return false,
@@ -257,7 +254,7 @@ impl Job {
         true
     }
 
-    /// Returns whether this was about the running speech.
+    /// Handles a playback report. Returns whether it was about the running speech.
     pub(super) fn handle_played(
         &mut self,
         cx: &mut Context,
@@ -294,8 +291,8 @@ impl Job {
         true
     }
 
-    /// Stops the sound. What was handed out and not played is lost; what was not handed out may
-    /// still be said, in a speech of its own.
+    /// Stops the playback. Clauses that were handed out and not played are lost; the others may still be said, in a new
+    /// speech.
     pub(super) fn hush(&mut self, cx: &mut Context) {
         if let Some(speech) = self.speech.take()
             && (self.settled() < self.released || !self.last_told)
@@ -314,7 +311,7 @@ impl Job {
         cx.disarm(Timer::SpeechStalled);
     }
 
-    /// Whether any of a question has been played, or can only be read.
+    /// Whether any of a question has been played, or whether it can only be read.
     pub(super) fn heard_question(&self, id: u64) -> bool {
         let mut own = self.clauses.iter().filter(|clause| clause.kind == Kind::Question(id));
         own.any(|clause| match clause.state {
@@ -325,8 +322,7 @@ impl Job {
         })
     }
 
-    /// A question is settled: what is left of it need not be said. What it kept waiting is said
-    /// again from its beginning.
+    /// Removes what is left of a settled question. Clauses handed out after it are said again from their beginning.
     pub(super) fn drop_question(&mut self, cx: &mut Context, id: u64) {
         let settled = self.settled();
         let mut index = settled;
@@ -388,11 +384,11 @@ impl Job {
         Heard::Part(steps)
     }
 
-    /// Part of the characters, or of a sound, that was heard, 0 to 1; 1 where there was nothing to hear.
+    /// The heard part of the characters or of a sound, 0 to 1; 1 if there was nothing to hear.
     pub(super) fn heard_part(&self) -> f32 {
         let (mut all, mut heard) = (0.0_f32, 0.0_f32);
         for clause in &self.clauses {
-            // Lengths are bounded far below what an f32 counts exactly.
+            // Lengths are far below the limit up to which an f32 counts exactly.
             let length = if clause.sound.is_some() { 1 } else { clause.text.len() };
             let chars = f32::from(u16::try_from(length).unwrap_or(u16::MAX));
             all += chars;
@@ -407,7 +403,7 @@ impl Job {
         if all > 0.0 { heard / all } else { 1.0 }
     }
 
-    /// Everything that it consists of so far.
+    /// The text of the answer so far.
     pub(super) fn text(&self) -> String {
         let texts: Vec<&str> = self
             .clauses
@@ -418,13 +414,13 @@ impl Job {
         texts.join(" ")
     }
 
-    /// What was handed out, questions included.
+    /// The text that was handed out, questions included.
     pub(super) fn spoken(&self) -> String {
         let texts: Vec<&str> = self.clauses.iter().take(self.released).map(|clause| clause.text.as_str()).collect();
         texts.join(" ")
     }
 
-    /// Gives the device time for what it was handed.
+    /// Arms the timer by which the device must have acknowledged what was handed out.
     pub(super) fn watch(&self, cx: &mut Context) {
         let settled = self.settled();
         if settled >= self.released {
@@ -453,7 +449,7 @@ impl Job {
         self.clauses.get_mut(index).filter(|_| index < self.released)
     }
 
-    /// Number of clauses from the start that need no more waiting.
+    /// Number of clauses, from the first, that need no more waiting.
     fn settled(&self) -> usize {
         self.clauses
             .iter()
@@ -462,7 +458,7 @@ impl Job {
     }
 }
 
-/// The clauses of a text that is whole.
+/// The clauses of a complete text.
 fn whole(text: &str) -> Vec<String> {
     let mut own = Splitter::default();
     let mut clauses = own.push(text);
@@ -470,7 +466,7 @@ fn whole(text: &str) -> Vec<String> {
     clauses
 }
 
-/// The words of `text` that were heard when `part` of it was played.
+/// The whole words of `text` that were heard when `part` of it was played.
 fn words_of(text: &str, part: f32) -> &str {
     let chars = f32::from(u16::try_from(text.chars().count()).unwrap_or(u16::MAX));
     let reached = chars * part;
@@ -511,7 +507,7 @@ mod tests {
         }
     }
 
-    /// An answer of these sentences, handed out as far as it goes.
+    /// A complete answer of these sentences, handed out as far as allowed.
     fn job(cx: &mut Context, sentences: &[&str]) -> Job {
         cx.speaker = true;
         let mut job = Job::new(cx, Purpose::Answer, Some(Turn { id: 1, revision: 0 }));
@@ -560,7 +556,7 @@ mod tests {
         for (part, expected) in [(0.5, "The capital of"), (0.0, "(all)")] {
             let mut cx = Context::new(crate::config::Config::default());
             let mut job = job(&mut cx, &["The capital of France is Paris."]);
-            // Who can read has all of what cannot be said.
+            // With a display, all of what cannot be said was read.
             job.readable = true;
             job.handle_played(&mut cx, 1, 0, part, false);
             assert!(job.handle_failed(1, 0));

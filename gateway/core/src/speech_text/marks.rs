@@ -1,15 +1,15 @@
-//! Which letters are marks: of emphasis, of links, of tags; and what nobody can say.
+//! Rules for markup characters: emphasis, links, tags; and characters that cannot be spoken.
 
-/// Characters that wait at most for the end of a link, a tag or a row; more is no mark.
+/// Limit of characters that wait for the end of a link, a tag or a row; beyond it the character is text.
 pub(super) const WAITING_CHARS_MAX: usize = 400;
-/// What a line may begin with before its first word.
+/// Characters that may precede the first word of a line.
 pub(super) const LINE_MARKS: &str = " \t#>-*+•=_~`|:[]xX";
-/// Tags that models write into markdown.
+/// Tags that models write in markdown.
 pub(super) const TAGS: &[&str] = &[
     "a", "b", "br", "code", "div", "em", "h1", "h2", "h3", "i", "li", "ol", "p", "pre", "s", "small", "span", "strong",
     "sub", "sup", "table", "td", "th", "tr", "u", "ul",
 ];
-/// Entities, and what they stand for.
+/// Entities and their characters.
 pub(super) const ENTITIES: &[(&str, char)] =
     &[("amp", '&'), ("lt", '<'), ("gt", '>'), ("quot", '"'), ("apos", '\''), ("#39", '\''), ("nbsp", ' ')];
 
@@ -23,7 +23,7 @@ pub(super) fn is_mark(letter: char, run: usize, before: char, next: char) -> boo
     !inside || (letter == '*' && run > 1)
 }
 
-/// Where what is opened by the first letter is closed. `None`: more must be known; `Some(None)`: nowhere.
+/// Index of the bracket that closes the first one. `None`: more text is needed; `Some(None)`: not closed.
 pub(super) fn closing(left: &[char], open: char, close: char, whole: bool) -> Option<Option<usize>> {
     let mut depth = 0_usize;
     for (at, letter) in left.iter().enumerate() {
@@ -41,8 +41,8 @@ pub(super) fn closing(left: &[char], open: char, close: char, whole: bool) -> Op
     whole.then_some(None)
 }
 
-/// Emoji, their joiners and selectors, other invisible characters and controls: nobody can say them, and no glasses
-/// have their pictures.
+/// Emoji, their joiners and selectors, other invisible characters and controls: they cannot be spoken, and the glasses
+/// have no glyphs for them.
 pub(super) fn is_silent(letter: char) -> bool {
     matches!(letter,
         '\u{0}'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}'

@@ -1,15 +1,15 @@
-//! Tests of marks that look like others: each row is what one rule would break if it was left out.
+//! Tests of characters that look like markup: each row fails without one of the rules.
 
 use alloc::{string::String, vec::Vec};
 
 use crate::speech_text::{clean, markup::Markup};
 
-/// What is written, and what is read and said of it.
+/// The written text, and the text as shown and spoken.
 const ROWS: &[(&str, &str)] = &[
-    // Two signs between spaces may be meant; three are a rule.
+    // Two asterisks between spaces may be text; three are a thematic break.
     ("2 ** 3 is 8", "2 ** 3 is 8"),
     ("one *** two", "one two"),
-    // Within a word two stars are a mark; one is not, and underscores never are.
+    // Within a word two asterisks are emphasis; a single one and underscores are not.
     ("un**believ**able", "unbelievable"),
     ("2*3*4 is 24", "2*3*4 is 24"),
     ("the name a__b__c", "the name a__b__c"),
@@ -20,28 +20,28 @@ const ROWS: &[(&str, &str)] = &[
     ("Title\n---\na | b", "Title\na | b"),
     ("a | b\n---\nc", "a | b\nc"),
     ("Name | Age\n---|---\nBo | 3", "Name, Age\nBo, 3"),
-    // What begins with a border is a row, whatever stands below.
+    // A line that begins with a border is a row, whatever follows.
     ("| a | b |", "a, b"),
-    // A table is over with the first line that is no row.
+    // A table ends with the first line that is no row.
     ("| a | b |\n|---|---|\n| 1 | 2 |\nDone.\nx | y", "a, b\n1, 2\nDone.\nx | y"),
-    // A box to tick stands in a list; elsewhere it is text, and in a list a link is a link.
+    // A checkbox is only in a list item; elsewhere it is text, and in a list a link is a link.
     ("- [x] Milk\n- [ ] Eggs", "Milk\nEggs"),
     ("> - [x] Milk", "Milk"),
     ("[x] is the unknown", "[x] is the unknown"),
     ("- [a site](http://x.de/y) here", "a site here"),
     ("#1 is first", "#1 is first"),
-    // At the very end nothing comes that could decide.
+    // At the very end no text follows that could decide.
     ("it costs 5 *", "it costs 5 *"),
     ("that is 5 $", "that is 5 $"),
     ("this is [x]", "this is [x]"),
     ("3 <", "3 <"),
     ("see <b", "see <b"),
     ("he works at AT&T", "he works at AT&T"),
-    // A heading may end with its sign; other lines and words do too.
+    // A heading may end with its sign; other lines and words may, too.
     ("# About C#", "About C#"),
     ("# Title #\nText", "Title\nText"),
     ("press #\nthen wait", "press #\nthen wait"),
-    // Nothing in code or in an address is a mark.
+    // Nothing in code or in an address is markup.
     ("write `*x*` or `[a](b)`", "write *x* or [a](b)"),
     ("see http://x.de/_a_/b", "see http://x.de/_a_/b"),
     ("see http://x.de/a_b and *this*", "see http://x.de/a_b and this"),

@@ -1,10 +1,10 @@
-//! Takes the marks off a model's text while it streams: markdown, tags, emoji. What is left is shown and said; code
-//! blocks are shown only. How figures, units and addresses are *said* is the voice's part.
+//! Removes markup from a model's text while it streams: markdown, tags, emoji. The rest is shown and spoken; code
+//! blocks are only shown. The pronunciation of numbers, units and addresses belongs to speech synthesis.
 //!
-//! Character by character with as little waiting as the marks allow: an emphasis waits for the next letter, a link
-//! for its end. What is given once is never taken back, so that speech may begin at once. The dialect is CommonMark
-//! (spec.commonmark.org, 0.31) with GitHub's tables, task lists and strikethrough, as far as models write it; pairs
-//! of emphasis are not matched, since an opening mark that is never closed is no less a mark.
+//! It works character by character and waits only as long as the markup requires: emphasis waits for the next
+//! character, a link for its end. Output is final, so that speech may begin at once. The dialect is CommonMark
+//! (spec.commonmark.org, 0.31) with GitHub's tables, task lists and strikethrough, as far as models write it. Pairs of
+//! emphasis are not matched: an opening mark that is never closed is removed as well.
 
 use alloc::{
     string::{String, ToString as _},
@@ -13,44 +13,44 @@ use alloc::{
 
 use super::marks::{ENTITIES, LINE_MARKS, TAGS, WAITING_CHARS_MAX, closing, is_mark, is_silent};
 
-/// A stretch of clean text.
+/// A stretch of text without markup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) text: String,
-    /// Code is for the eye alone.
+    /// Code is not spoken.
     pub(crate) spoken: bool,
 }
 
-/// Takes the markup out of text that comes in pieces. What may become a mark with the next piece is kept back.
+/// Removes markup from text that comes in pieces. Text that may become markup with the next piece is held back.
 #[derive(Debug)]
 pub(crate) struct Markup {
-    /// What was not decided yet.
+    /// Undecided text.
     rest: Vec<char>,
     line_begins: bool,
-    /// The mark that closes the code block.
+    /// The character of the fence that closes the code block.
     fence: Option<char>,
     heading: bool,
-    /// Length of the backticks that close the code in this line.
+    /// Number of backticks that close the code in this line; 0: none is open.
     code: usize,
-    /// Whether a formula is under way.
+    /// Whether a formula is open.
     math: bool,
-    /// Whether `|` parts cells in this line, and in those that follow.
+    /// Whether `|` separates cells in this line, and in the following ones.
     row: bool,
     table: bool,
-    /// Whether `|` is just a sign in this line.
+    /// Whether `|` is text in this line.
     plain_pipes: bool,
-    /// What comes before the next letter: a space, the border of a cell; and whether a picture was left out there.
+    /// What precedes the next character: a space, the border of a cell; and whether an emoji was removed there.
     space: bool,
     cell: bool,
     dropped: bool,
-    /// Whether the last letter may end a clause; whether the space behind it was given.
+    /// Whether the last character may end a clause; whether the space after it was emitted.
     ended: bool,
     spaced: bool,
     /// Whether the line has any text.
     wrote: bool,
-    /// The letter before, as it was written.
+    /// The previous character of the input.
     before: char,
-    /// Whether the word under way is an address: its marks are its own.
+    /// Whether the current word is an address: its characters are no markup.
     address: bool,
     word: String,
     pieces: Vec<Piece>,
@@ -83,13 +83,13 @@ impl Default for Markup {
 }
 
 impl Markup {
-    /// Adds text; returns what is clean now.
+    /// Adds text; returns what is decided now.
     pub(crate) fn push(&mut self, text: &str) -> Vec<Piece> {
         self.rest.extend(text.chars());
         self.go_on(false)
     }
 
-    /// The text has ended, or something else comes before it goes on.
+    /// The text has ended, or something else comes before it continues.
     pub(crate) fn finish(&mut self) -> Vec<Piece> {
         let pieces = self.go_on(true);
         *self = Self::default();
@@ -100,7 +100,7 @@ impl Markup {
         let mut rest = core::mem::take(&mut self.rest);
         let mut done = 0;
         while let Some(left) = rest.get(done..).filter(|left| !left.is_empty()) {
-            // Waiting indefinitely is worse than a mark that stays.
+            // Waiting indefinitely is worse than a mark that remains.
             let whole = whole || left.len() > WAITING_CHARS_MAX;
             let taken = if self.line_begins { self.line_start(left, whole) } else { self.letter(left, whole) };
             match taken {
@@ -109,7 +109,7 @@ impl Markup {
                     done += count.max(1);
                 }
                 Some(Taken::Instead { count, text }) => {
-                    // What stands inside a mark is read as if the mark was not there.
+                    // The text inside a mark is read as if the mark was absent.
                     let tail = rest.split_off((done + count).min(rest.len()));
                     rest.truncate(done);
                     rest.extend(text);
@@ -123,7 +123,7 @@ impl Markup {
         core::mem::take(&mut self.pieces)
     }
 
-    /// Marks at the beginning of a line; `None`: more must be known.
+    /// Marks at the beginning of a line; `None`: more text is needed.
     fn line_start(&mut self, left: &[char], whole: bool) -> Option<Taken> {
         let marks = left.iter().take_while(|letter| LINE_MARKS.contains(**letter)).count();
         let ends = match left.get(marks) {
@@ -153,7 +153,7 @@ impl Markup {
             return Some(Taken::Done(0).or_letter(self, left));
         }
         if ends {
-            // A rule, the line below a title, the line between the head and the rows of a table.
+            // A thematic break, the underline of a title, or the delimiter row of a table.
             self.table |= head.contains('|') && head.contains('-');
             return Some(Taken::Done(marks + usize::from(marks < left.len())));
         }
@@ -162,7 +162,7 @@ impl Markup {
         Some(if skipped == 0 { Taken::Done(0).or_letter(self, left) } else { Taken::Done(skipped) })
     }
 
-    /// Letters of list marks, quotes and headings; the line has text behind them.
+    /// Number of characters of list marks, quotes and headings; text follows them in the line.
     fn skip_marks(&mut self, left: &[char]) -> usize {
         let mut at = 0;
         let mut listed = false;
@@ -195,7 +195,7 @@ impl Markup {
         }
     }
 
-    /// The next letter or mark within a line; `None`: more must be known.
+    /// The next character or mark within a line; `None`: more text is needed.
     fn letter(&mut self, left: &[char], whole: bool) -> Option<Taken> {
         let letter = *left.first()?;
         if letter == '\n' {
@@ -207,7 +207,7 @@ impl Markup {
             return Some(Taken::Done(1));
         }
         let run = left.iter().take_while(|other| **other == letter).count();
-        // What comes after a run of the same mark decides.
+        // The character after a run of the same mark decides.
         let next = match left.get(run) {
             Some(next) => Some(*next),
             None if whole => Some('\n'),
@@ -224,7 +224,7 @@ impl Markup {
         }
         if letter.is_whitespace() {
             self.end_word();
-            // A clause is known to have ended by the space behind it: that one is not kept waiting.
+            // The space after a clause shows its end, so that it is emitted at once.
             if self.ended && !self.cell {
                 self.write(" ");
                 self.ended = false;
@@ -241,7 +241,7 @@ impl Markup {
         self.mark(left, (letter, run), next, whole)
     }
 
-    /// A letter outside of code that may be a mark: `run` of them stand here, and `next` behind them, where it is known.
+    /// A character outside of code that may be markup: `run` equal ones, followed by `next`, if known.
     fn mark(&mut self, left: &[char], (letter, run): (char, usize), next: Option<char>, whole: bool) -> Option<Taken> {
         match letter {
             '\\' => {
@@ -262,7 +262,7 @@ impl Markup {
             }
             '~' if next.is_none() => None,
             '~' if run > 1 => Some(Taken::Done(run)),
-            // A formula stands between two of them; money has a figure behind one.
+            // A formula is enclosed in two of them; an amount has a digit after one.
             '$' if next.is_none() => None,
             '$' if self.math
                 || (self.before.is_whitespace() && next.is_some_and(|next| next.is_alphabetic() || next == '\\')) =>
@@ -278,7 +278,7 @@ impl Markup {
             },
             '!' if left.len() == 1 && !whole => None,
             '[' if left.len() == 1 && !whole => None,
-            // `array[0](1)` is no link; a note `[^1]` stands right behind its word.
+            // `array[0](1)` is no link; a footnote `[^1]` follows its word directly.
             '[' if !self.before.is_alphanumeric() || left.get(1) == Some(&'^') => match self.link(left, whole)? {
                 Some((count, text)) => Some(Taken::Instead { count, text }),
                 None => Some(Taken::Done(1).or_letter(self, left)),
@@ -296,7 +296,7 @@ impl Markup {
         }
     }
 
-    /// The border of a cell, or just a sign: what a line means is known from the one below it.
+    /// The border of a cell, or text: the line below decides about a line.
     fn pipe(&mut self, left: &[char], whole: bool) -> Option<Taken> {
         if !self.row && !self.table && !self.plain_pipes {
             let line = left.iter().position(|letter| *letter == '\n');
@@ -327,7 +327,7 @@ impl Markup {
         Some(Taken::Done(1))
     }
 
-    /// The length of a link and its words; `Some(None)`: it is none.
+    /// The length of a link and its text; `Some(None)`: it is no link.
     fn link(&self, left: &[char], whole: bool) -> Option<Option<(usize, Vec<char>)>> {
         let Some(end) = closing(left, '[', ']', whole)? else {
             return Some(None);
@@ -419,7 +419,7 @@ impl Markup {
         self.ended = ".!?…。,;:–—\"”)".contains(letter);
     }
 
-    /// As it stands: code.
+    /// Emits a character of code unchanged.
     fn say_raw(&mut self, letter: char) {
         self.write(letter.encode_utf8(&mut [0; 4]));
         self.wrote = true;
@@ -462,23 +462,23 @@ impl Markup {
     }
 }
 
-/// What became of the letters.
+/// What was done with the first characters.
 enum Taken {
-    /// So many are dealt with.
+    /// This many are processed.
     Done(usize),
-    /// So many are read as if these stood in their place.
+    /// This many are replaced by `text`, which is read again.
     Instead { count: usize, text: Vec<char> },
 }
 
 impl Taken {
-    /// The first letter is no mark after all.
+    /// The first character is text after all.
     fn or_letter(self, markup: &mut Markup, left: &[char]) -> Self {
         match (self, left.first()) {
             (Self::Done(1), Some(letter)) => {
                 markup.say(*letter);
                 Self::Done(1)
             }
-            // Nothing is taken yet: the line goes on as text.
+            // Nothing is consumed: the line continues as text.
             _ => Self::Instead { count: 0, text: Vec::new() },
         }
     }

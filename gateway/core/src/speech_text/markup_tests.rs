@@ -1,4 +1,4 @@
-//! Tests of the marks: the table, and that the pieces of the stream do not matter.
+//! Tests of the markup: the table, and that the chunking of the stream does not matter.
 
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn unescape(text: &str) -> String {
     text.replace("\\\\", "\u{1}").replace("\\n", "\n").replace('\u{1}', "\\")
 }
 
-/// Rows of the table: held out or not, written, shown, said.
+/// Rows of the table: held out or not, written, shown, spoken.
 fn rows() -> impl Iterator<Item = (bool, String, String, String)> {
     TABLE.lines().filter(|line| line.starts_with("markup\t")).map(|line| {
         let mut columns = line.split('\t').skip(1);
@@ -57,7 +57,7 @@ fn marks_go_and_words_stay() {
     assert!(wrong[1].is_empty(), "held out: {:#?}", wrong[1]);
 }
 
-/// Rows of the held-out table whose marks are not taken off as they should; only their number is looked at.
+/// Rows of the held-out table whose markup is removed wrongly; only their number is looked at.
 const HELD_OUT_MISSED: usize = 0;
 
 #[test]

@@ -1,4 +1,5 @@
-//! From a model's text to what is shown and what is spoken: markup is taken off while the text streams, and clauses are cut.
+//! From a model's text to what is shown and what is spoken: markup is removed while the text streams, and clauses are
+//! split off.
 
 mod marks;
 pub(crate) mod markup;
@@ -8,7 +9,7 @@ use alloc::string::{String, ToString as _};
 
 use self::markup::Markup;
 
-/// All of a text at once: what is shown and what is said.
+/// A complete text: what is shown and what is spoken.
 pub(crate) fn clean(text: &str) -> (String, String) {
     let mut markup = Markup::default();
     let mut pieces = markup.push(text);

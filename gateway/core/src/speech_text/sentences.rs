@@ -1,7 +1,6 @@
-//! Cuts a stream of text into clauses that can be spoken one by one.
+//! Splits a stream of text into clauses that can be spoken one by one.
 //!
-//! The first clause is short, so that speech begins early; later ones are whole sentences, so
-//! that they sound well.
+//! The first clause is short, so that speech begins early; later ones are whole sentences, for a natural intonation.
 
 use alloc::{string::String, vec::Vec};
 
@@ -26,12 +25,11 @@ const ABBREVIATIONS: &[&str] = &[
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Splitter {
     buffer: String,
-    /// Whether a clause was cut off already.
     begun: bool,
 }
 
 impl Splitter {
-    /// Adds text; returns the clauses that are whole now.
+    /// Adds text; returns the clauses that are complete now.
     pub(crate) fn push(&mut self, text: &str) -> Vec<String> {
         self.buffer.push_str(text);
         let mut clauses = Vec::new();
@@ -43,7 +41,7 @@ impl Splitter {
         clauses
     }
 
-    /// The text has ended: what is left is the last clause.
+    /// The text has ended: returns the rest as the last clause.
     pub(crate) fn finish(&mut self) -> Vec<String> {
         let mut clauses = Vec::new();
         let rest = core::mem::take(&mut self.buffer);
@@ -59,8 +57,8 @@ impl Splitter {
         }
     }
 
-    /// Where, in bytes, the first clause of the buffer ends. A mark counts only once the next
-    /// character is known: "3.5" and "10:30" are one word.
+    /// Byte index at which the first clause of the buffer ends. Punctuation counts only once the next character is
+    /// known: "3.5" and "10:30" are one word.
     fn boundary(&self) -> Option<usize> {
         let mut last_space = None;
         let mut chars = 0;
@@ -71,7 +69,7 @@ impl Splitter {
             let after = at + letter.len_utf8();
             let next = self.buffer.get(after..)?.chars().next();
             if letter.is_whitespace() {
-                // "1 200 000 km" is cut in its middle only where there is no other space.
+                // "1 200 000 km" is cut inside the number only if there is no other space.
                 let figure = self.buffer.get(..at)?.ends_with(|before: char| before.is_ascii_digit());
                 if !figure || last_space.is_none() {
                     last_space = Some(after);
@@ -106,8 +104,7 @@ impl Splitter {
     }
 }
 
-/// Whether the word before a full stop is one that goes on: an abbreviation, an initial, or the
-/// number of a list.
+/// Whether the word before a full stop does not end a sentence: an abbreviation, an initial, or the number of a list.
 fn is_abbreviation(so_far: &str) -> bool {
     let word = so_far.rsplit(char::is_whitespace).next().unwrap_or_default();
     let word = word.trim_start_matches(|letter: char| !letter.is_alphanumeric());
@@ -118,7 +115,7 @@ fn is_abbreviation(so_far: &str) -> bool {
     initial || list_number || ABBREVIATIONS.contains(&word.to_lowercase().as_str())
 }
 
-/// The words on one line. Marks were taken off before.
+/// The words on one line. Markup was removed before.
 fn on_one_line(clause: &str) -> String {
     clause.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,5 @@
-//! Questions for consent to calls from outside: which device is asked, and what becomes of one while no
-//! device is there.
+//! Questions for consent to calls from outside: which device is asked, and what happens to a question while no device
+//! is connected.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::{
     vocab::{AnsweredBy, Approval, ApprovalOutcome, Settlement, Timestamp},
 };
 
-/// Questions that only an operator can answer, since no device is there.
+/// Questions that only an operator can answer, since no device is connected.
 #[derive(Debug, Default)]
 pub(super) struct PendingApprovals {
     open: Vec<Open>,
@@ -21,10 +21,10 @@ struct Open {
 }
 
 impl PendingApprovals {
-    /// Keeps a question until an operator answers, or a device comes.
+    /// Keeps a question until an operator answers or a device connects.
     ///
     /// # Errors
-    /// It is refused: one too many, or its number stands for another question.
+    /// The settlement of a refused question: [`QUESTIONS_MAX`] are open, or one with the same id is.
     pub(super) fn keep(&mut self, now: Timestamp, approval: Approval) -> Result<(), Settlement> {
         let known = self.open.iter().any(|open| open.approval.id == approval.id);
         if known || self.open.len() >= QUESTIONS_MAX {
@@ -35,23 +35,23 @@ impl PendingApprovals {
         Ok(())
     }
 
-    /// A question is answered, or nobody waits for it any more.
+    /// Settles a question: it was answered, or is no longer waited for.
     pub(super) fn settle(&mut self, id: u64, outcome: ApprovalOutcome, by: AnsweredBy) -> Option<Settlement> {
         let index = self.open.iter().position(|open| open.approval.id == id)?;
         Some(self.open.remove(index).approval.settled(outcome, by))
     }
 
-    /// A device is there: it is asked from now on.
+    /// A device has connected: it is asked from now on.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Approval> {
         self.open.drain(..).map(|open| open.approval)
     }
 
-    /// When the first of them expires.
+    /// Earliest expiry, monotonic.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.open.iter().map(|open| open.until_us).min()
     }
 
-    /// Those whose time is over.
+    /// Removes and settles the expired ones.
     pub(super) fn expire(&mut self, now_us: u64) -> Vec<Settlement> {
         let over = self.open.extract_if(.., |open| open.until_us <= now_us);
         over.map(|open| open.approval.settled(ApprovalOutcome::Expired, AnsweredBy::Nobody)).collect()

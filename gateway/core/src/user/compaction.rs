@@ -1,8 +1,8 @@
-//! A conversation that has grown beyond what a model should be given with every request: its old turns are summed up
-//! by the model, between two turns; until that is done, and where there is no model, it is trimmed.
+//! Bounds what a model is given of a long conversation. Old turns are summarised by the model, between two turns. Until
+//! then, and without a model, the history is trimmed.
 //!
-//! The messages themselves stay as they are, here and in the store. A summary stands in front of those that it does
-//! not cover.
+//! The messages themselves remain unchanged, here and in the store. A summary is placed before those that it does not
+//! cover.
 
 use alloc::{collections::VecDeque, format, string::String, vec::Vec};
 
@@ -11,41 +11,42 @@ use crate::{
     vocab::{Message, Role},
 };
 
-/// What a summary is told as.
+/// Prefix of a summary in a request to the model.
 const INTRODUCTION: &str = "What was said before, summed up:";
-/// Part of the budget that is left full behind a summary, as one in so many: the next one is not due at once.
+/// After a summary, messages of at most one in this many of the budget's tokens stay verbatim, so that the next summary
+/// is not due at once.
 const LEFT_SHARE: u32 = 2;
 
 /// Settings, times in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Tokens of history, about, that a model is given.
+    /// Approximate number of history tokens that a model is given.
     pub tokens_max: u32,
-    /// Whether a model sums up; else old turns are only left out.
+    /// Whether a model summarises old turns; otherwise they are only left out.
     pub summarise: bool,
-    /// A summary that is not there by then was lost.
+    /// A summary that has not arrived by then counts as failed.
     pub summary_ms_max: u32,
-    /// After one that failed, so long until the next is tried.
+    /// Time from a failed summary to the next attempt.
     pub again_ms: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        // Some 40 short turns; a request's cost and its first word grow with it.
+        // Some 40 short turns; a request's cost and the time to its first token grow with it.
         Self { tokens_max: 4_000, summarise: false, summary_ms_max: 30_000, again_ms: 60_000 }
     }
 }
 
-/// Messages with what they take, oldest first.
+/// Messages with their token counts, oldest first.
 pub(super) type Messages = VecDeque<(Message, u32)>;
 
-/// The summary of old turns, and the one that is being made.
+/// The summary of old turns, and the one that was requested.
 #[derive(Debug, Default)]
 pub(super) struct Compaction {
     summary: Option<Summary>,
     asked: Option<Asked>,
     last_request: u64,
-    /// Nothing is asked before this.
+    /// Nothing is requested before this time.
     again_us: u64,
 }
 
@@ -53,7 +54,7 @@ pub(super) struct Compaction {
 struct Summary {
     text: String,
     tokens: u32,
-    /// Messages from the front that it stands for.
+    /// Number of messages, counted from the oldest, that it covers.
     covers: usize,
 }
 
@@ -64,34 +65,34 @@ struct Asked {
     until_us: u64,
 }
 
-/// A summary that is to be kept.
+/// A summary to be stored.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Kept {
     pub(super) text: String,
-    /// The newest messages that it does not stand for.
+    /// Number of newest messages that it does not cover.
     pub(super) behind: usize,
 }
 
 impl Compaction {
-    /// What stands for everything before the messages that the store gave back.
+    /// Takes over the stored summary: it covers everything before the messages that the store returned.
     pub(super) fn restore(&mut self, text: Option<String>) {
         self.summary = text.map(|text| Summary { tokens: tokens_of(&text), text, covers: 0 });
     }
 
-    /// Messages went at the front, or all.
+    /// Reports that this many of the oldest messages were dropped.
     pub(super) fn dropped(&mut self, count: usize) {
         if let Some(summary) = &mut self.summary {
             summary.covers = summary.covers.saturating_sub(count);
         }
         match &mut self.asked {
-            // What is being summed up is gone: its end is not known any more.
+            // More was dropped than is being summarised: messages would be missing between summary and history.
             Some(asked) if asked.covers < count => self.asked = None,
             Some(asked) => asked.covers -= count,
             None => {}
         }
     }
 
-    /// The conversation is another one.
+    /// Another conversation begins.
     pub(super) fn clear(&mut self) {
         self.summary = None;
         self.asked = None;
@@ -101,9 +102,9 @@ impl Compaction {
         self.summary.as_ref().map_or(0, |summary| summary.covers)
     }
 
-    /// What a model is given: all that no summary stands for, where the budget holds it; else the newest turns that
-    /// fit, at most 20 messages. Turns are given whole or not at all, so that no tool call is parted from its result;
-    /// the newest one is given in any case.
+    /// The messages for a model: all that the summary does not cover, if the budget suffices; otherwise the newest
+    /// turns that fit, at most [`HISTORY_FOR_MODEL_MAX`] messages. Turns are given whole or not at all, so that no tool
+    /// call is separated from its result. The newest one is always given.
     pub(super) fn for_model(&self, config: &Config, messages: &Messages) -> Vec<Message> {
         let mut given = Vec::new();
         let mut left = config.tokens_max;
@@ -119,8 +120,8 @@ impl Compaction {
         given
     }
 
-    /// Whether old turns are to be summed up now: the number of the request and what to sum up, with the summary so
-    /// far in front.
+    /// Whether old turns are to be summarised now: the request's number and the messages, preceded by the current
+    /// summary.
     pub(super) fn consider(
         &mut self,
         now_us: u64,
@@ -154,7 +155,7 @@ impl Compaction {
         Some((self.last_request, before.chain(old).collect()))
     }
 
-    /// A summary is there, or could not be made. Answers what is to be kept.
+    /// Handles a summary; `None`: it could not be made. Returns what is to be stored.
     pub(super) fn handle_summarised(
         &mut self,
         now_us: u64,
@@ -184,7 +185,7 @@ fn tokens_of(summary: &str) -> u32 {
     Message::text(Role::System, summary).tokens()
 }
 
-/// Where the newest whole turns begin that take no more than these tokens and messages. The last turn counts as
+/// Index at which the newest whole turns begin that fit into these tokens and messages. The last turn always counts as
 /// fitting.
 fn newest(messages: &[&(Message, u32)], tokens_max: u32, messages_max: usize) -> usize {
     let (mut begin, mut tokens) = (messages.len(), 0_u32);

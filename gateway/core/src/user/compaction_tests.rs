@@ -10,7 +10,7 @@ use crate::vocab::{Part, ToolCall, ToolResult};
 
 const CONFIG: Config = Config { tokens_max: 200, summarise: true, summary_ms_max: 1_000, again_ms: 5_000 };
 
-/// A turn with so many calls; each message takes its share.
+/// A turn with this many calls.
 fn turn(number: usize, calls: usize) -> Vec<Message> {
     let mut messages = vec![Message::text(Role::User, format!("question {number}"))];
     for call in 0..calls {
@@ -130,7 +130,7 @@ fn beyond_the_budget_twenty_messages_are_given_at_most() {
 
 #[test]
 fn what_is_dropped_at_the_front_moves_what_a_summary_stands_for() {
-    // Dropped before the summary is there, or after.
+    // Dropped before the summary arrives, or after.
     for early in [true, false] {
         let mut compaction = Compaction::default();
         let mut messages = conversation(40, 0);
@@ -167,7 +167,7 @@ fn a_summary_of_less_than_what_is_gone_is_not_taken() {
 }
 
 proptest! {
-    /// Whatever is kept, dropped and summed up: turns are whole and in order, and the budget holds but for the
+    /// Whatever is added, dropped and summarised: turns are whole and in order, and within the budget except for the
     /// newest turn.
     #[test]
     fn turns_are_given_whole(

@@ -1,5 +1,5 @@
-//! Entries of the schedule on their way: stored before they are promised, announced on one device after another until
-//! one of them was heard.
+//! Processing of schedule entries: stored before they are confirmed, announced on one device after another until one of
+//! them was heard.
 
 use alloc::{
     string::{String, ToString},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl User {
-    /// Tells all devices which timers run, where that has changed.
+    /// Reports the running timers to all devices, if they have changed.
     pub(super) fn tell_timers(&mut self) {
         let running = self.schedule.running();
         if running == self.running {
@@ -53,7 +53,7 @@ impl User {
         self.persist(Record::EntryRemoved { id });
     }
 
-    /// The entry that waits for this ticket.
+    /// The entry whose operation has this ticket.
     fn waiting(&mut self, ticket: u64) -> Option<u64> {
         self.schedule
             .items
@@ -143,7 +143,7 @@ impl User {
         }
     }
 
-    /// Has every entry that rings told by a device that has not failed to yet.
+    /// Offers every ringing entry to a device that has not failed to announce it yet.
     pub(super) fn offer(&mut self) {
         let now = self.now;
         let until_us = self.after(self.config.offer_ms_max);
@@ -178,7 +178,7 @@ impl User {
         }
     }
 
-    /// Tries again to have dropped what the store could not drop.
+    /// Retries to remove heard entries that the store could not remove.
     pub(super) fn drop_heard(&mut self) {
         let now = self.now;
         let waiting: Vec<u64> =

@@ -8,16 +8,16 @@ use crate::{
     vocab::{Message, Part, Role},
 };
 
-/// The messages of the conversation that is under way, oldest first.
+/// The messages of the current conversation, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct History {
     messages: Messages,
     compaction: Compaction,
-    /// When something was last said, on the wall clock: a pause may span a restart.
+    /// Time of the last message, wall clock: a pause may span a restart.
     last_wall_ms: Option<i64>,
-    /// What is said next begins a conversation.
+    /// The next message begins a conversation.
     is_new: bool,
-    /// What is said after the turn that is under way does.
+    /// The first message after the current turn begins a conversation.
     ends: bool,
 }
 
@@ -29,7 +29,7 @@ impl History {
         self.last_wall_ms = last_wall_ms;
     }
 
-    /// A turn was over. Answers whether its messages begin a conversation.
+    /// Adds the messages of a finished turn. Returns whether they begin a conversation.
     pub(super) fn add(&mut self, messages: impl IntoIterator<Item = Message>, wall_ms: i64) -> bool {
         let began = core::mem::take(&mut self.is_new);
         self.push(messages);
@@ -51,19 +51,19 @@ impl History {
         self.compaction.dropped(beyond);
     }
 
-    /// What is said next begins a conversation.
+    /// The next message begins a conversation.
     pub(super) fn begin(&mut self) {
         self.clear();
         self.is_new = true;
         self.last_wall_ms = None;
     }
 
-    /// What is said after this turn begins a conversation.
+    /// The first message after this turn begins a conversation.
     pub(super) fn end(&mut self) {
         self.ends = true;
     }
 
-    /// After a pause of this length a conversation is over. A clock that went back makes no pause.
+    /// Ends the conversation after a pause of this length. A clock that went back does not count as a pause.
     pub(super) fn pause(&mut self, wall_ms: i64, pause_ms: u32) {
         if self.last_wall_ms.is_some_and(|last| wall_ms.saturating_sub(last) > i64::from(pause_ms)) {
             self.begin();
@@ -75,7 +75,7 @@ impl History {
         self.compaction.clear();
     }
 
-    /// What a model is given. What was thought in turns before the last one is left out: it matters within a turn only.
+    /// The messages for a model. Thinking is left out of turns before the last one: it matters only within its turn.
     pub(super) fn for_model(&self, config: &Config) -> Vec<Message> {
         let mut messages = self.compaction.for_model(config, &self.messages);
         let last = messages.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
@@ -85,12 +85,12 @@ impl History {
         messages
     }
 
-    /// Whether old turns are to be summed up now, and which.
+    /// Whether old turns are to be summarised now, and which.
     pub(super) fn consider(&mut self, now_us: u64, config: &Config) -> Option<(u64, Vec<Message>)> {
         self.compaction.consider(now_us, config, &self.messages)
     }
 
-    /// A summary is there, or could not be made. Answers what is to be kept.
+    /// Handles a summary; `None`: it could not be made. Returns what is to be stored.
     pub(super) fn handle_summarised(
         &mut self,
         now_us: u64,

@@ -1,4 +1,4 @@
-//! The wearer behind the glasses: what outlives a connection. History, timers and reminders, and whose device has the turn.
+//! The state of one wearer that outlives a connection: history, timers and reminders, and which device has the turn.
 
 mod approvals;
 mod compaction;
@@ -34,19 +34,20 @@ use crate::{
 /// Settings of a user. Times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// A device that has had the turn for so long has vanished. Above what an answer may take.
+    /// A device that has held the turn for this long counts as gone. Must exceed the longest answer.
     pub turn_ms_max: u32,
-    /// A device that was given an announcement and reports nothing for so long has vanished.
+    /// A device that was given an announcement and has reported nothing for this long counts as gone.
     pub offer_ms_max: u32,
-    /// When nobody heard an announcement, it is offered again after this time.
+    /// Time until an announcement that no device delivered is offered again.
     pub offer_again_ms: u32,
     /// How much of a long conversation a model is given.
     pub compaction: Compaction,
-    /// The models that may be asked, best first; at most 8 are used. None: one of which nothing is known.
+    /// The models that may be asked, best first; at most [`MODELS_MAX`](crate::limits::MODELS_MAX) are used. Empty: one
+    /// with default settings.
     pub models: Vec<Model>,
-    /// What they may cost on one day, in billionths; `None`: as much as it takes.
+    /// The budget of one day, in billionths of the currency unit; `None`: unlimited.
     pub nano_per_day: Option<u64>,
-    /// After so long without a word a new conversation begins.
+    /// A pause of this length ends the conversation.
     pub pause_ms: u32,
 }
 
@@ -64,14 +65,14 @@ impl Default for Config {
     }
 }
 
-/// Why a user's machine wants to be woken.
+/// The timers of a user's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// The device that has the turn may have vanished.
+    /// The device that has the turn may be gone.
     TurnHeld,
-    /// A timer or reminder is due, or is to be told or dropped again.
+    /// A timer or reminder is due, or is to be offered or removed again.
     Schedule,
-    /// No operator answered a question.
+    /// No operator answered a question in time.
     ApprovalExpired,
 }
 
@@ -91,12 +92,12 @@ pub struct User {
     approvals: PendingApprovals,
     /// Connected devices, the most recently active first.
     devices: Vec<String>,
-    /// The timers that they were told of.
+    /// The timers that were last reported to them.
     running: Vec<RunningTimer>,
 }
 
 impl User {
-    /// A user of whom nothing is known yet.
+    /// A user without history, entries or devices.
     pub fn new(config: Config) -> Self {
         Self {
             models: ModelRouter::new(&config.models, config.nano_per_day),
@@ -115,12 +116,12 @@ impl User {
         }
     }
 
-    /// Timers and reminders that wait or ring.
+    /// Timers and reminders that are pending or ringing.
     pub fn entries(&self, now: Timestamp) -> Vec<OpenEntry> {
         self.schedule.open(now)
     }
 
-    /// What follows from the moment and the state of things, after every input.
+    /// Everything that follows from the state and the time; runs after every input.
     fn go_on(&mut self) {
         for entry in self.schedule.corrected(self.now) {
             self.persist(Record::Entry(entry));
@@ -200,7 +201,7 @@ impl Machine for User {
                 self.history.clear();
                 self.persist(Record::HistoryCleared);
             }
-            // Within a turn it is the turn in which that was wished for, which still belongs to the old one.
+            // During a turn: the request was made in that turn, which still belongs to the old conversation.
             UserInput::NewConversation if self.turns.deadline().is_some() => self.history.end(),
             UserInput::NewConversation => self.history.begin(),
             UserInput::HistoryErased => self.history.clear(),
@@ -284,7 +285,7 @@ impl User {
             }
             self.persist(Record::Messages(messages));
         }
-        // Between two turns: nobody waits for it.
+        // Between two turns no device waits for it.
         if let Some(rank) = self.models.summariser(self.now)
             && let Some((request, messages)) = self.history.consider(self.now.mono_us, &self.config.compaction)
         {

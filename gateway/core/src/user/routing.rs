@@ -8,35 +8,35 @@ use crate::{
     vocab::{Candidate, FallbackReason, ModelOutcome, ModelRoute, ServiceLevel, Timestamp, Usage},
 };
 
-/// Wait before a model that failed is tried again; doubled with each further failure.
+/// Wait before a failed model is tried again; doubled with each further failure.
 const RETRY_MS_MIN: u64 = 30_000;
-/// Longest wait: a wearer should not be without the model for long once it is back.
+/// Longest wait: a recovered model should be used again soon.
 const RETRY_MS_MAX: u64 = 600_000;
 
-/// A model as the operator has set it up, best first.
+/// A model as configured by the operator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Model {
-    /// Whether it is the engine on the box: it never fails and costs nothing.
+    /// Whether it is the local engine: it never fails and costs nothing.
     pub on_box: bool,
-    /// Whether it takes pictures.
+    /// Whether it takes images.
     pub images: bool,
-    /// What it costs.
+    /// Its prices.
     pub price: Price,
 }
 
-/// Prices in millionths of the operator's money for a million tokens.
+/// Prices in millionths of the operator's currency unit per million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
-    /// Tokens of requests.
+    /// Input tokens that are not from the cache.
     pub input: u64,
-    /// Of these, tokens that came from the provider's cache.
+    /// Input tokens from the provider's cache.
     pub cached: u64,
-    /// Tokens of answers.
+    /// Output tokens.
     pub output: u64,
 }
 
 impl Price {
-    /// What this costs, in billionths.
+    /// The cost of this usage, in billionths of the currency unit, rounded up.
     pub fn nano(&self, usage: Usage) -> u64 {
         let cached = usage.cached.min(usage.input);
         [(usage.input - cached, self.input), (cached, self.cached), (usage.output, self.output)]
@@ -50,18 +50,18 @@ impl Price {
     }
 }
 
-/// A model that does not answer.
+/// An outage of a model.
 #[derive(Clone, Copy, Debug)]
 struct Outage {
     failures: u32,
     retry_us: u64,
 }
 
-/// Outages, spending and what the wearer was told of them.
+/// Outages, spending, and what the wearer was told of them.
 #[derive(Debug)]
 pub(super) struct ModelRouter {
     models: Vec<Model>,
-    /// Billionths a day; `None`: without end.
+    /// Daily budget in billionths of the currency unit; `None`: unlimited.
     nano_per_day: Option<u64>,
     outages: Vec<Option<Outage>>,
     spending: Spending,
@@ -112,7 +112,7 @@ impl ModelRouter {
             let waits = self.outages.get(index).copied().flatten().is_some_and(|outage| outage.retry_us > now.mono_us);
             if waits { down.push(candidate) } else { up.push(candidate) }
         }
-        // Where nobody else is left, a model that failed lately is better than none.
+        // Without a local engine, models that failed recently remain as the last candidates.
         let on_box =
             |candidate: &Candidate| self.models.get(usize::from(candidate.rank)).is_some_and(|model| model.on_box);
         if !up.iter().any(on_box) {
@@ -122,7 +122,7 @@ impl ModelRouter {
         ModelRoute { candidates: up, reason, told }
     }
 
-    /// A model has answered or failed. Returns what the day has taken by now, where that has grown.
+    /// Records that a model has answered or failed. Returns the day's spending, if it has grown.
     pub(super) fn used(&mut self, now: Timestamp, rank: u8, usage: Usage, outcome: ModelOutcome) -> Option<Spending> {
         let index = usize::from(rank);
         if let Some(outage) = self.outages.get_mut(index) {
@@ -145,14 +145,14 @@ impl ModelRouter {
         self.spent(now, rank, usage)
     }
 
-    /// The model that sums up: the best that answers, is paid for, and is no engine for commands.
+    /// The model that summarises: the best one that is available and within the budget, and not the local engine.
     pub(super) fn summariser(&mut self, now: Timestamp) -> Option<u8> {
         let ModelRoute { candidates, .. } = self.route(now);
         let ranks = candidates.iter().map(|candidate| candidate.rank);
         ranks.into_iter().find(|rank| self.models.get(usize::from(*rank)).is_some_and(|model| !model.on_box))
     }
 
-    /// A model has taken this. Returns what the day has taken by now, where that has grown.
+    /// Records the usage of a model. Returns the day's spending, if it has grown.
     pub(super) fn spent(&mut self, now: Timestamp, rank: u8, usage: Usage) -> Option<Spending> {
         let model = *self.models.get(usize::from(rank))?;
         if usage == Usage::default() {
@@ -172,7 +172,7 @@ impl ModelRouter {
         }
     }
 
-    /// A new day has new money. A clock that goes back a little does not give the same day's twice.
+    /// Starts a new day's budget at local midnight. A clock set back to the previous day does not.
     fn roll_day(&mut self, now: Timestamp) {
         let local_ms = now.wall_ms.saturating_add(i64::from(now.offset_s).saturating_mul(1_000));
         let day = local_ms.div_euclid(86_400_000);
@@ -218,12 +218,12 @@ mod tests {
             (usage(1_000_000, 400_000, 0), 2_000_000_000),
             (usage(0, 0, 1_000_000), 10_000_000_000),
             (usage(1, 0, 0), 2_500),
-            // More from the cache than there was.
+            // More cached tokens than input tokens.
             (usage(10, 20, 0), 12_500),
         ] {
             assert_eq!(PRICE.nano(tokens), nano, "{tokens:?}");
         }
-        // A price below a billionth for a token is not for nothing.
+        // Rounded up: a price below a billionth per token is not free.
         assert_eq!(Price { input: 1, ..Price::default() }.nano(usage(1, 0, 0)), 1);
         let most = Price { input: u64::MAX, cached: 0, output: u64::MAX };
         assert_eq!(most.nano(usage(u32::MAX, 0, u32::MAX)), u64::MAX.div_ceil(1_000));
@@ -271,15 +271,15 @@ mod tests {
         assert_eq!(route.candidates[0].level, ServiceLevel::Commands);
         models.told(FallbackReason::Budget, ServiceLevel::Commands);
         assert_eq!(models.route(at(14)).told, ServiceLevel::Commands);
-        // 1 800 000 000 s is eight in the morning.
+        // 1 800 000 000 s is 08:00 UTC.
         assert_eq!(ranks(&mut models, 16 * 3_600 - 1), [2]);
         assert_eq!(ranks(&mut models, 16 * 3_600), [0, 1, 2]);
         assert_eq!(models.route(at(16 * 3_600)).reason, FallbackReason::Outage);
         assert_eq!(spent(&mut models, 16 * 3_600 + 1).nano, 2_500_000_000);
-        // A clock that is set back over midnight.
+        // A clock that is set back across midnight.
         assert_eq!(spent(&mut models, 15 * 3_600).nano, 5_000_000_000);
         assert_eq!(models.route(at(15 * 3_600)).told, ServiceLevel::Full);
-        // A clock that was wrong by days is put right.
+        // A clock that was wrong by days is corrected.
         models.told(FallbackReason::Budget, ServiceLevel::Commands);
         let put_right = |wall_ms: i64| Timestamp { wall_ms: wall_ms - 2 * 86_400_000, ..at(15 * 3_600) };
         let route = models.route(put_right(at(15 * 3_600).wall_ms));

@@ -1,7 +1,7 @@
-//! Timers and reminders: kept before they are promised, told until they are heard, never twice.
+//! Timers and reminders: stored before they are confirmed, announced until they are heard, never twice.
 //!
-//! A timer counts on the monotonic clock, a reminder waits for the wall clock. Both may be
-//! overdue after a restart; then they are told at once, with how late they are.
+//! A timer runs on the monotonic clock, a reminder on the wall clock. Both may be overdue after a restart; then they
+//! are announced at once, with their lateness.
 
 use alloc::{string::String, vec::Vec};
 
@@ -11,69 +11,68 @@ use crate::{
     vocab::{Due, OpenEntry, ScheduleEntry, ScheduleKind, Timestamp},
 };
 
-/// Longest sleep while a reminder waits: a wall clock that jumps is noticed within this time.
+/// Longest wait while a reminder is pending: a jump of the wall clock is noticed within this time.
 const WALL_CHECK_MS: i64 = 30_000;
-/// Shift between the clocks from which on the wall clock has jumped rather than been trimmed.
+/// A shift between the clocks of at least this much is a jump of the wall clock; less is a slow correction.
 const JUMP_MS: i64 = 5_000;
-/// Between two tries to have a heard entry removed from the store.
+/// Time between two attempts to remove a heard entry from the store.
 const REMOVE_RETRY_US: u64 = 30_000_000;
-/// Tries to have a heard entry removed; after a restart it is told once more.
+/// Attempts to remove a heard entry from the store. If all fail, it is announced once more after a restart.
 const REMOVE_TRIES_MAX: u8 = 10;
 
-/// One entry and how far it is.
+/// An entry and its state.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) entry: ScheduleEntry,
-    /// When a timer is over, monotonic; `None` for reminders.
+    /// When a timer ends, monotonic; `None` for reminders.
     deadline_us: Option<u64>,
     pub(super) state: State,
 }
 
 #[derive(Debug)]
 pub(super) enum State {
-    /// The store has not kept it yet.
+    /// Not stored yet.
     Adding { request: u64, ticket: u64 },
-    /// It waits for its time.
+    /// Stored and not due yet.
     Armed,
-    /// It is due and was not heard yet.
+    /// Due and not heard yet.
     Ringing(Ringing),
-    /// The wearer wants it gone; the store has not dropped it yet. Falls back to what it was.
+    /// To be removed for the wearer; the store has not removed it yet. If that fails, it returns to its former state.
     Removing { request: u64, ticket: u64, ringing: Option<Ringing> },
-    /// It was heard; the store has not dropped it yet.
+    /// Heard; the store has not removed it yet.
     Heard { ticket: Option<u64>, retry_us: u64, tries: u8 },
 }
 
-/// An entry that is due.
+/// State of an entry that is due.
 #[derive(Clone, Debug)]
 pub(super) struct Ringing {
     since_us: u64,
     late_ms: u64,
-    /// The device that is telling it, and until when it is believed to.
+    /// The device that is announcing it, and until when that may take.
     pub(super) offered: Option<(String, u64)>,
-    /// Devices that could not.
+    /// Devices that could not announce it.
     pub(super) tried: Vec<String>,
-    /// When all of them are tried again.
+    /// When all devices are tried again.
     pub(super) again_us: Option<u64>,
 }
 
 impl Ringing {
-    /// How late it is by now.
+    /// How late it is now, in milliseconds.
     pub(super) fn late_ms(&self, now: Timestamp) -> u64 {
         self.late_ms.saturating_add(now.mono_us.saturating_sub(self.since_us) / 1_000)
     }
 }
 
-/// All entries of a user.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     pub(super) items: Vec<Item>,
-    /// Wall minus monotonic time, in milliseconds, when last looked at.
+    /// Wall minus monotonic time, in milliseconds, at the last check.
     shift_ms: Option<i64>,
 }
 
 impl Schedule {
-    /// Takes over what the store held. A timer's expected end counts, but never for longer than
-    /// the timer's length: the wall clock may have gone back meanwhile.
+    /// Takes over the stored entries. A timer's expected end counts, but its remaining time never exceeds its duration:
+    /// the wall clock may have gone back meanwhile.
     pub(super) fn restore(&mut self, now: Timestamp, entries: Vec<ScheduleEntry>) {
         for entry in entries.into_iter().take(SCHEDULE_ENTRIES_MAX) {
             let deadline_us = (entry.kind == ScheduleKind::Timer).then(|| {
@@ -85,7 +84,7 @@ impl Schedule {
         }
     }
 
-    /// A new entry, not kept yet. An error is a reason for the caller.
+    /// Adds an entry, which is not stored yet. The error is a reason for the caller.
     pub(super) fn add(
         &mut self,
         now: Timestamp,
@@ -117,7 +116,7 @@ impl Schedule {
         Ok(entry)
     }
 
-    /// Entries that wait or ring.
+    /// Entries that are pending or ringing.
     pub(super) fn open(&self, now: Timestamp) -> Vec<OpenEntry> {
         let open = |item: &&Item| matches!(item.state, State::Armed | State::Ringing(_));
         let left_ms = |at_us: u64| at_us.saturating_sub(now.mono_us) / 1_000;
@@ -125,7 +124,7 @@ impl Schedule {
         self.items.iter().filter(open).map(as_it_is).collect()
     }
 
-    /// The timers that run.
+    /// The running timers.
     pub(super) fn running(&self) -> Vec<RunningTimer> {
         let armed = self.items.iter().filter(|item| matches!(item.state, State::Armed));
         armed
@@ -142,7 +141,7 @@ impl Schedule {
         Some(self.items.remove(index).entry)
     }
 
-    /// Makes ring what is due.
+    /// Makes due entries ring.
     pub(super) fn ring(&mut self, now: Timestamp) {
         for item in &mut self.items {
             if matches!(item.state, State::Armed)
@@ -159,7 +158,7 @@ impl Schedule {
         }
     }
 
-    /// When to look again, monotonic.
+    /// The next deadline, monotonic.
     pub(super) fn deadline(&self, now: Timestamp) -> Option<u64> {
         self.items
             .iter()
@@ -178,8 +177,8 @@ impl Schedule {
             .min()
     }
 
-    /// Timers whose expected end on the wall clock is no longer true, corrected: it is what counts
-    /// after a restart.
+    /// Corrects the wall-clock ends of timers after a jump of the clock and returns these timers: after a restart the
+    /// wall clock decides.
     pub(super) fn corrected(&mut self, now: Timestamp) -> Vec<ScheduleEntry> {
         let mono_ms = i64::try_from(now.mono_us / 1_000).unwrap_or(i64::MAX);
         let shift_ms = now.wall_ms.saturating_sub(mono_ms);
@@ -202,19 +201,19 @@ impl Schedule {
 }
 
 impl Item {
-    /// How late it is; `None` where it is not due.
+    /// How late it is, in milliseconds; `None`: not due.
     fn late_ms(&self, now: Timestamp) -> Option<u64> {
         let by_wall_ms = now.wall_ms.saturating_sub(self.entry.due_wall_ms);
         match self.deadline_us {
             Some(deadline_us) if deadline_us > now.mono_us => None,
-            // A timer that ended while the gateway was off knows only the wall clock.
+            // A timer that ended while the gateway was off: only the wall clock gives its lateness.
             Some(deadline_us) if now.mono_us == deadline_us => Some(u64::try_from(by_wall_ms).unwrap_or(0)),
             Some(deadline_us) => Some((now.mono_us - deadline_us) / 1_000),
             None => u64::try_from(by_wall_ms).ok(),
         }
     }
 
-    /// The wearer knows; the store is asked, with this ticket, to drop it.
+    /// It was heard; the store is asked, with this ticket, to remove it.
     pub(super) fn heard(&mut self, ticket: u64) {
         let tries = match self.state {
             State::Heard { tries, .. } => tries.saturating_add(1),
@@ -223,7 +222,7 @@ impl Item {
         self.state = State::Heard { ticket: Some(ticket), retry_us: 0, tries };
     }
 
-    /// The store could not drop it.
+    /// The store could not remove it.
     pub(super) fn removal_failed(&mut self, now: Timestamp) {
         if let State::Heard { ticket, retry_us, .. } = &mut self.state {
             *ticket = None;
@@ -231,7 +230,7 @@ impl Item {
         }
     }
 
-    /// Whether another try to drop it is due.
+    /// Whether another attempt to remove it is due.
     pub(super) fn wants_removal(&self, now: Timestamp) -> bool {
         matches!(self.state, State::Heard { ticket: None, retry_us, tries }
             if retry_us <= now.mono_us && tries < REMOVE_TRIES_MAX)

@@ -1,10 +1,10 @@
-//! Turns of one user's devices, one at a time.
+//! The turns of one user's devices: one at a time.
 
 use alloc::{collections::VecDeque, string::String};
 
 use crate::{limits::DEVICES_MAX, vocab::Turn};
 
-/// Who has the turn and who waits for it. A device waits for at most one.
+/// The device that has the turn and those that wait for it, each with at most one turn.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     holder: Option<Holder>,
@@ -19,7 +19,7 @@ struct Holder {
 }
 
 impl Turns {
-    /// A device wants a turn. One that waits already now wants the newer one instead.
+    /// A device requests a turn. The request replaces an earlier one that waits.
     pub(super) fn request(&mut self, device: String, turn: Turn) {
         self.waiting.retain(|(waiting, _)| *waiting != device);
         if self.waiting.len() < DEVICES_MAX {
@@ -27,7 +27,7 @@ impl Turns {
         }
     }
 
-    /// A turn is over, granted or not, at whichever attempt.
+    /// Ends a turn, granted or not, whatever its revision.
     pub(super) fn done(&mut self, device: &str, turn: Turn) {
         self.waiting.retain(|(waiting, wanted)| waiting != device || wanted.id != turn.id);
         if self.holder.as_ref().is_some_and(|holder| holder.device == device && holder.turn.id == turn.id) {
@@ -35,7 +35,7 @@ impl Turns {
         }
     }
 
-    /// A device is gone, and with it what it wanted.
+    /// A device is gone: its requests and its turn end.
     pub(super) fn left(&mut self, device: &str) {
         self.waiting.retain(|(waiting, _)| waiting != device);
         if self.holder.as_ref().is_some_and(|holder| holder.device == device) {
@@ -43,7 +43,7 @@ impl Turns {
         }
     }
 
-    /// The next to be granted its turn, where nobody has it.
+    /// Grants the turn to the next device, if none has it.
     pub(super) fn grant(&mut self, until_us: u64) -> Option<(String, Turn)> {
         if self.holder.is_some() {
             return None;
@@ -53,7 +53,7 @@ impl Turns {
         Some((device, turn))
     }
 
-    /// When the holder is taken to have vanished.
+    /// When the holder counts as gone, monotonic.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.holder.as_ref().map(|holder| holder.until_us)
     }

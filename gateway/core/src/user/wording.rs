@@ -11,7 +11,7 @@ use crate::{
     vocab::{Content, ScheduleEntry, ScheduleKind},
 };
 
-/// Lateness from which on it is told.
+/// Lateness from which on the announcement mentions it.
 const LATE_MS: u64 = 60_000;
 
 /// The announcement of an entry that was due `late_ms` ago.
@@ -38,7 +38,7 @@ pub(super) fn announcement(entry: &ScheduleEntry, late_ms: u64) -> Announcement 
     Announcement { id: AnnouncementId::Schedule(entry.id), voice: AnnouncementVoice::Words(say), show: Some(show) }
 }
 
-/// "1 hour 30 minute", as it stands before "timer", or with `plural` "s" alone: "1 hour 30 minutes".
+/// "1 hour 30 minute", as used before "timer", or with `plural` "s": "1 hour 30 minutes".
 fn length(duration_ms: u64, plural: &str) -> String {
     let seconds = duration_ms.div_ceil(1_000);
     let parts: Vec<String> = [(seconds / 3_600, "hour"), (seconds / 60 % 60, "minute"), (seconds % 60, "second")]

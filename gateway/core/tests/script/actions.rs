@@ -1,4 +1,4 @@
-//! The lines of a scenario that make something happen.
+//! The lines of a scenario that cause events.
 
 use gateway_core::{
     input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Input, UserInput},
@@ -12,7 +12,7 @@ use gateway_core::{
 use super::{Run, given::given, seconds};
 use crate::world::{ModelEnd, ModelScript, Recogniser, ToolScript, World};
 
-/// A line cut into words; what stands in quotes is one word.
+/// A line split into words; quoted text is one word.
 pub(super) struct Words {
     pub(super) words: Vec<(String, bool)>,
 }
@@ -34,7 +34,7 @@ impl Words {
         self.words.iter().any(|(known, quoted)| !quoted && known == word)
     }
 
-    /// The word behind `word`.
+    /// The word after `word`.
     pub(super) fn after(&self, word: &str) -> Option<&str> {
         let index = self.words.iter().position(|(known, quoted)| !quoted && known == word)?;
         self.words.get(index + 1).map(|(next, _)| next.as_str())
@@ -193,14 +193,14 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             let id = announcement_id(&words)?;
             input(world, device, Input::Withdraw { id })
         }
-        // A voice fact out of turn.
+        // A single voice fact, outside of an utterance.
         "fact" => {
             let utterance = words.after("started").and_then(|word| word.parse().ok()).ok_or("which utterance?")?;
             let at_us = world.now_ms * 1_000;
             let fact = VoiceFact::SpeechStarted { utterance, at_us };
             input(world, device, Input::Voice(fact))
         }
-        // A turn of which the conversation knows nothing: nobody will ever end it.
+        // A turn that the conversation does not know, and which therefore never ends.
         "followed" => input(world, device, Input::Followed(words.has("yes"))),
         "orphan-turn" => {
             let turn = Turn { id: 77, revision: 0 };
@@ -253,13 +253,13 @@ fn wearer(world: &mut World, device: usize, words: &Words) -> Result<(), String>
             world.speak(device, &parts, score);
             Ok(())
         }
-        // A voice without words, or a noise.
+        // Voice without words, or a noise.
         "coughs" => {
             let length = words.number_after("for")?.unwrap_or(200);
             world.speak(device, &[(0, length, "")], score);
             Ok(())
         }
-        // So long that the listener ends it.
+        // So long that the listener ends the utterance.
         "rambles" => {
             let text = words.quoted().unwrap_or_default().to_string();
             world.speak(device, &[(0, 600_000, "")], None);
@@ -338,7 +338,7 @@ fn tool(world: &mut World, words: &Words) -> Result<(), String> {
     }
     if let Some(bytes) = words.after("sees") {
         let bytes: usize = bytes.parse().map_err(|_| "how many bytes?")?;
-        // Base64 of what JPEG files begin with.
+        // Base64 of the first bytes of JPEG files.
         let data = format!("/9j/{}", "A".repeat(bytes.saturating_sub(4)));
         result.attachments.push(Attachment::Image { mime: "image/jpeg".into(), data });
     }
@@ -444,7 +444,7 @@ fn app(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
     input(world, device, Input::App(event))
 }
 
-/// `5`: entry 5 of the schedule; `app-5`: number 5 of what apps say and play.
+/// `5`: entry 5 of the schedule; `app-5`: announcement 5 of the apps.
 fn announcement_id(words: &Words) -> Result<AnnouncementId, String> {
     let word = words.get(1);
     let id = match word.strip_prefix("app-") {
@@ -459,7 +459,7 @@ fn answer(words: &Words) -> Result<(ApprovalChoice, u64), String> {
     Ok((choice, words.get(2).parse().map_err(|_| "which question?")?))
 }
 
-/// The first text in quotes is said, the second one is shown; alone it is both. `|` parts lines.
+/// The first quoted text is spoken, the second one shown; a single one is both. `|` separates lines.
 fn question(words: &Words) -> Question {
     let texts: Vec<&String> = words.words.iter().filter(|(_, quoted)| *quoted).map(|(text, _)| text).collect();
     let said = texts.first().map(|text| (*text).clone()).unwrap_or_default();

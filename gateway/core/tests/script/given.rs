@@ -1,4 +1,4 @@
-//! The lines of a scenario that set the stage.
+//! The lines of a scenario that set the initial conditions.
 
 use gateway_core::{
     conversation::BargeIn,
@@ -9,7 +9,7 @@ use gateway_core::{
 use super::{Run, actions::Words};
 use crate::world::World;
 
-/// A setting, before anything else.
+/// Handles a setting, before anything else.
 pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
     match words.get(1) {
         "glasses" | "phone" => {
@@ -47,7 +47,7 @@ pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
             run.config.display_interval_ms =
                 words.number_after("every")?.and_then(|ms| ms.try_into().ok()).ok_or("how often?")?;
         }
-        // One word for each: `paid` costs 10 for a million tokens of an answer and 2.5 of a request.
+        // One word per model: `paid` costs 10 per million output tokens and 2.5 per million input tokens.
         "models" => {
             let price = Price { input: 2_500_000, cached: 0, output: 10_000_000 };
             run.user.models = words

@@ -29,7 +29,7 @@ pub fn scenarios(text: &str) -> Vec<Scenario> {
     scenarios
 }
 
-/// What a run keeps beside the world.
+/// The state of a run in addition to the world.
 pub(crate) struct Run {
     pub(crate) start: Start,
     pub(crate) world: Option<World>,
@@ -37,7 +37,7 @@ pub(crate) struct Run {
     pub(crate) user: gateway_core::user::Config,
     /// The first line of the log that no expectation has passed.
     cursor: usize,
-    /// Lines that must never, or so many times, be in the log.
+    /// Lines that must be in the log never, or this many times.
     counts: Vec<(usize, String)>,
 }
 
@@ -46,7 +46,7 @@ pub fn run(scenario: &Scenario) -> Result<(), String> {
     run_where(scenario, |user| Box::new(InPlace::new(user))).map(drop)
 }
 
-/// The same with machines that run where `start` has them; returns the log.
+/// As [`run`], with machines started by `start`; returns the log.
 pub fn run_where(scenario: &Scenario, start: Start) -> Result<Vec<Line>, String> {
     let (config, user) = Default::default();
     let mut run = Run { start, world: None, config, user, cursor: 0, counts: Vec::new() };
@@ -152,7 +152,7 @@ impl Run {
         }
     }
 
-    /// After the last line nobody says anything any more: everything must come to rest.
+    /// Nothing is said after the last line: everything must come to rest.
     fn finish(&mut self) -> Result<(), String> {
         let counts = self.counts.clone();
         let world = self.world()?;
@@ -168,7 +168,7 @@ impl Run {
     }
 }
 
-/// Whether a line of the log holds this text, from the beginning of a word to the end of one.
+/// Whether a line of the log contains this text, at word boundaries.
 fn holds(line: &str, wanted: &str) -> bool {
     let joins = |a: Option<char>, b: Option<char>| [a, b].iter().all(|c| c.is_some_and(char::is_alphanumeric));
     line.match_indices(wanted).any(|(at, _)| {
@@ -179,7 +179,7 @@ fn holds(line: &str, wanted: &str) -> bool {
     })
 }
 
-/// What must hold once a world has come to rest.
+/// Checks what must hold once a world has come to rest.
 pub fn rest(world: &World) -> Result<(), String> {
     let open = world.open_turns();
     if !open.is_empty() {
@@ -196,7 +196,7 @@ pub fn rest(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// `at`, `by` or `within`, and the moment or the span.
+/// `at`, `by` or `within`, and the time or the duration.
 type When = Option<(&'static str, Ms)>;
 
 /// `what at 1.5`, `what by 1.5` or `what within 1.5`.

@@ -1,4 +1,4 @@
-//! The core's outputs, as a line that a person can read and a scenario can expect.
+//! The core's outputs as readable lines, which a scenario can expect.
 
 use gateway_core::{
     input::{Announcement, AnnouncementId, AnnouncementVoice},
@@ -107,7 +107,7 @@ pub fn user_output(output: &UserOutput) -> Option<String> {
         UserOutput::ScheduleFailed { request, reason } => {
             format!("schedule-failed {request} {reason}")
         }
-        // What comes of it is seen on the display.
+        // Its effect is visible on the display.
         UserOutput::Timers { .. } => return None,
         UserOutput::Announce { device, announcement } => {
             let Announcement { id, voice: AnnouncementVoice::Words(say), .. } = announcement else {
@@ -155,7 +155,7 @@ pub fn messages_line(messages: &[Message]) -> String {
     parts.join(" | ")
 }
 
-/// What is gone on with: `answering "..."` where something was asked, `after "..."` where nothing was.
+/// What an utterance continues: `answering "..."` if a question was asked, `after "..."` otherwise.
 fn pending_line(pending: Option<&Pending>) -> String {
     match pending {
         None => String::new(),

@@ -9,10 +9,10 @@ use gateway_core::{
     vocab::Timestamp,
 };
 
-/// What a machine wants.
+/// An output of a machine.
 #[derive(Debug)]
 pub enum Wanted {
-    /// A device's, by its place.
+    /// Of a device, by its index.
     OfDevice(usize, Output),
     OfUser(UserOutput),
 }
@@ -24,28 +24,28 @@ pub enum Which {
     User,
 }
 
-/// One user's machine and those of the devices. What is told is handled when the next want is asked for.
+/// One user's machine and those of the devices. Inputs are handled when the next output is requested.
 pub trait Machines {
     fn add_device(&mut self, config: conversation::Config);
 
-    /// Begins all of them anew, with as many devices as before.
+    /// Restarts all of them, with as many devices as before.
     fn restart(&mut self, device: &conversation::Config, user: &user::Config);
 
     fn tell_device(&mut self, device: usize, input: Input);
 
     fn tell_user(&mut self, input: UserInput);
 
-    /// What one of them wants next; `None`: everything that they were told is handled.
+    /// The next output of one of them; `None`: all inputs are handled.
     fn next(&mut self, now: Timestamp) -> Option<Wanted>;
 
-    /// When it wants to be woken, in microseconds.
+    /// Its next timeout, in microseconds.
     fn timeout_us(&self, which: Which) -> Option<u64>;
 
-    /// The moment has come.
+    /// The timeout has come.
     fn wake(&mut self, which: Which, now: Timestamp);
 }
 
-/// In the world itself, one after the other.
+/// Machines in the world itself, one after the other.
 pub struct InPlace {
     user: Driver<User>,
     devices: Vec<Driver<Conversation>>,

@@ -1,5 +1,5 @@
-//! A scripted shell on a virtual clock: one user's machine, its devices' conversations, and fakes
-//! for recogniser, model, tools, speaker and store, each with a delay that can be set.
+//! A scripted shell on a virtual clock: one user's machine, its devices' conversations, and fakes for recogniser,
+//! model, tools, speaker and store, each with a configurable delay.
 #![allow(dead_code)]
 
 mod log;
@@ -26,7 +26,7 @@ pub type Start = fn(user::Config) -> Box<dyn Machines>;
 /// Milliseconds since the beginning of the scenario.
 pub type Ms = u64;
 
-/// What is to happen at some moment.
+/// A scheduled event.
 #[derive(Clone, Debug)]
 pub enum Event {
     To(usize, Input),
@@ -35,20 +35,20 @@ pub enum Event {
     Voice(usize, VoiceFact),
     /// The same, of sound that was kept while the link was lost.
     Replayed(usize, VoiceFact),
-    /// The pause of this utterance goes on.
+    /// The pause of this utterance continues.
     Silence(usize, u32, Ms),
     /// A decode that was not cancelled meanwhile.
     Decoded(usize, Transcript),
-    /// The model's next word, unless it was cancelled.
+    /// The model's next event, unless it was cancelled.
     Model(usize, Turn, u64, gateway_core::vocab::ModelEvent),
     /// A tool's result, unless it has one.
     Tool(usize, Turn, String, ToolResult),
-    /// The speaker's position moves on.
+    /// The playback position advances.
     Play(usize, u64),
 }
 
 impl Event {
-    /// Which part of a shell brings it, where that may be late; the device's own reports are not.
+    /// The part of a shell that delivers it, if it may be late; the device's own reports are not.
     fn source(&self) -> Option<(&'static str, usize)> {
         match self {
             Self::Decoded(device, _) => Some(("recogniser", *device)),
@@ -64,7 +64,7 @@ impl Event {
     }
 }
 
-/// How the fake recogniser behaves.
+/// The behaviour of the fake recogniser.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recogniser {
     Works,
@@ -72,24 +72,24 @@ pub enum Recogniser {
     Dead,
 }
 
-/// What a model does with one request.
+/// A model's reaction to one request.
 #[derive(Clone, Debug)]
 pub struct ModelScript {
     pub after: Ms,
     pub text: String,
     /// Tool name, call id.
     pub calls: Vec<(String, String)>,
-    /// What it says behind its calls.
+    /// Text after its calls.
     pub adds: String,
     pub end: ModelEnd,
     pub usage: Usage,
-    /// It thinks before each thing that it says or calls.
+    /// It thinks before each text and call.
     pub ponders: bool,
-    /// The box answers in its place.
+    /// The local engine answers instead.
     pub on_box: bool,
-    /// What it would say in place of its text to who was told already what can be said.
+    /// The text for a wearer who was already told what can be said.
     pub brief: Option<String>,
-    /// The app that it takes the wearer to have chosen, and over which one.
+    /// The app that it takes the wearer to have chosen, and the one that it was chosen over.
     pub chooses: Option<(String, String)>,
     /// The words about which its text asks.
     pub asks_about: Option<String>,
@@ -117,12 +117,12 @@ impl Default for ModelScript {
 pub enum ModelEnd {
     Done,
     Silent,
-    /// It is done, and what it would have said was withheld.
+    /// It is done, and its text was withheld.
     Filtered,
     Failed(FailureKind),
 }
 
-/// What a tool does with one call.
+/// A tool's reaction to one call.
 #[derive(Clone, Debug)]
 pub struct ToolScript {
     pub after: Ms,
@@ -130,11 +130,11 @@ pub struct ToolScript {
     pub result: Option<ToolResult>,
     /// Whether it stops when it is cancelled.
     pub cancellable: bool,
-    /// Whether it says of itself that it takes long.
+    /// Whether it reports that it takes long.
     pub slow: bool,
 }
 
-/// One pair of glasses and the wearer before it.
+/// One pair of glasses and its wearer.
 pub struct Device {
     pub name: String,
     pub info: DeviceInfo,
@@ -145,7 +145,7 @@ pub struct Device {
     replays_until_ms: Ms,
     pub answers_heartbeat: bool,
     pub next_utterance: u32,
-    /// Texts of utterances: start, spoken milliseconds and words of each part.
+    /// Texts of utterances: start, duration in milliseconds and words of each part.
     pub utterances: BTreeMap<u32, Utterance>,
     pub speech: Option<Speech>,
     pub plays: bool,
@@ -161,7 +161,7 @@ pub struct Device {
 
 #[derive(Clone, Debug)]
 pub struct Utterance {
-    /// When it was begun, how long it lasts, and the words.
+    /// Start, duration and words.
     pub parts: Vec<(Ms, Ms, String)>,
     pub closed: bool,
     pub score: Option<f32>,
@@ -186,30 +186,30 @@ pub struct World {
     pub wall_ms: i64,
     events: BTreeMap<(Ms, u64), Event>,
     sequence: u64,
-    /// Milliseconds by which answers are late, one after the other; empty: none is.
+    /// Delays of answers in milliseconds, used in rotation; empty: none.
     pub lags: Vec<Ms>,
     latest: BTreeMap<(&'static str, usize), Ms>,
     machines: Box<dyn Machines>,
     pub devices: Vec<Device>,
     pub log: Vec<Line>,
     pub models: VecDeque<ModelScript>,
-    /// What models make of old turns; empty: they fail.
+    /// The models' summaries of old turns; empty: they fail.
     pub summaries: VecDeque<String>,
-    /// The summary that the store has, and how many of its messages that stands for.
+    /// The stored summary, and the number of stored messages that it covers.
     pub stored_summary: Option<(String, usize)>,
     pub tools: BTreeMap<String, ToolScript>,
     pub recogniser: Recogniser,
     pub decode_ms: Ms,
-    /// The text of a second pass, and after how long; `None`: the same as the first.
+    /// The text of a second pass, with its delay; `None`: the same as the first.
     pub second_pass: Option<String>,
     /// The text of a third pass; `None`: that of the second.
     pub third_pass: Option<String>,
     pub second_pass_ms: Option<Ms>,
     pub second_pass_fails: bool,
     pub second_pass_sure: f32,
-    /// Texts that are no clear commands.
+    /// The command matches of particular texts.
     pub matched: BTreeMap<String, CommandMatch>,
-    /// What all other texts are.
+    /// The command match of all other texts.
     pub matched_else: CommandMatch,
     pub partials: bool,
     pub store_ms: Option<Ms>,
@@ -219,11 +219,11 @@ pub struct World {
     pub config: conversation::Config,
     pub user_config: user::Config,
     pub stored_spending: Spending,
-    /// What the store holds.
+    /// The content of the store.
     pub stored: BTreeMap<u64, ScheduleEntry>,
     pub stored_messages: Vec<Message>,
     pub results_given: BTreeSet<String>,
-    /// The devices that questions from outside were put to.
+    /// The devices on which questions from outside were asked.
     pub asked_on: BTreeMap<u64, usize>,
     /// Every result in a finished turn, by call.
     pub results_kept: BTreeMap<String, usize>,
@@ -231,7 +231,7 @@ pub struct World {
     pub sounds: BTreeMap<u64, Ms>,
 }
 
-/// Something that came out of the core.
+/// An output of the core.
 #[derive(Clone, Debug)]
 pub struct Line {
     pub at: Ms,
@@ -239,12 +239,12 @@ pub struct Line {
 }
 
 impl World {
-    /// A world whose machines run in it.
+    /// A world with machines in it.
     pub fn new(config: conversation::Config) -> Self {
         Self::with(config, user::Config::default(), |user| Box::new(InPlace::new(user)))
     }
 
-    /// A world whose machines run where `start` has them.
+    /// A world with machines started by `start`.
     pub fn with(config: conversation::Config, user_config: user::Config, start: Start) -> Self {
         Self {
             now_ms: 0,
@@ -286,7 +286,7 @@ impl World {
         }
     }
 
-    /// The moment, as the core is told. The monotonic clock of a box does not start at 0.
+    /// The current time for the core. As on a real machine, the monotonic clock does not start at 0.
     pub fn now(&self) -> Timestamp {
         Timestamp {
             mono_us: (self.now_ms + 1_000_000) * 1_000,
@@ -338,7 +338,7 @@ impl World {
         if let Some(lag) = self.lags.get(self.sequence as usize % self.lags.len().max(1))
             && let Some(source) = event.source()
         {
-            // Late, but in order: what comes from one source comes through one queue.
+            // Late, but in order: the results of one source come through one queue.
             let last = self.latest.entry(source).or_default();
             at = (at + lag).max(*last);
             *last = at;
@@ -364,7 +364,7 @@ impl World {
             spoken.push((self.now_ms + at, *length, (*words).to_string()));
             at += length;
             let end_us = (self.now_ms + at) * 1_000;
-            // The listener needs 100 ms of silence to call it a pause.
+            // The listener reports a pause after 100 ms of silence.
             self.after(
                 at + 100,
                 Event::Voice(device, VoiceFact::Paused { utterance: id, at_us: end_us, silence_us: 100_000 }),
@@ -381,13 +381,13 @@ impl World {
             .insert(id, Utterance { parts: spoken, closed: false, score, cancelled_below: 0 });
     }
 
-    /// Lets time pass up to `until`; everything that is due by then happens.
+    /// Advances the time to `until`; everything that is due by then happens.
     pub fn run_until(&mut self, until: Ms) {
         while self.step(until) {}
         self.now_ms = self.now_ms.max(until);
     }
 
-    /// Lets the next thing happen that is due by `until`.
+    /// Performs the next event that is due by `until`.
     pub fn step(&mut self, until: Ms) -> bool {
         self.drain();
         let event = self.events.keys().next().map(|key| key.0);
@@ -459,7 +459,7 @@ impl World {
         self.user_input(UserInput::DeviceLeft { device: id });
     }
 
-    /// The box goes down and comes up again after `down`: only what the store has is left.
+    /// The gateway stops and starts again after `down`: only stored data remains.
     pub fn restart(&mut self, down: Ms) {
         self.events.clear();
         self.now_ms += down;
@@ -478,7 +478,7 @@ impl World {
         }
     }
 
-    /// Turns that were begun and are not over.
+    /// Turns that have begun and are not over.
     pub fn open_turns(&self) -> Vec<Turn> {
         self.devices.iter().flat_map(|device| device.turns_open.iter().copied()).collect()
     }

@@ -1,4 +1,4 @@
-//! What the fakes do with the core's outputs.
+//! How the fakes handle the core's outputs.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{Event, Line, ModelEnd, Ms, Recogniser, Speech, ToolScript, World, lo
 
 /// Speaking time of a character, for the fake voice.
 const MS_PER_CHAR: u64 = 60;
-/// Between two reports of what was played.
+/// Interval between two playback reports.
 const PLAYED_EVERY_MS: Ms = 100;
 
 /// How much sound glasses keep while the link is lost.
@@ -83,7 +83,7 @@ impl World {
         if !self.devices[device].utterances[&utterance].closed {
             self.input(device, Input::Voice(fact));
         } else if let VoiceFact::Resumed { at_us, .. } = fact {
-            // The wearer went on after the end was decided: a new utterance.
+            // The wearer continued after the end was decided: a new utterance.
             self.goes_on(device, utterance, at_us);
         }
     }
@@ -129,7 +129,7 @@ impl World {
         self.speak(device, &[(0, length, &words)], said.score);
     }
 
-    /// Takes everything out of the machines, until they have nothing more to say.
+    /// Handles the outputs of the machines until there are none.
     pub(super) fn drain(&mut self) {
         while let Some(wanted) = self.machines.next(self.now()) {
             match wanted {
@@ -158,7 +158,7 @@ impl World {
             Output::Transcribe { utterance, revision, kind, .. } => self.decode(device, utterance, revision, kind),
             Output::MatchCommand { utterance, revision, text, .. } => {
                 let matched = self.matched.get(&text).copied().unwrap_or(self.matched_else);
-                // As the engine of commands does it: a command with free text is known already.
+                // Like the command engine: a command with free text is known already.
                 let known = matched == CommandMatch::FreeText;
                 let vocabulary = Some(if known { Arc::default() } else { Arc::new([text]) as Arc<_> });
                 let matched = Input::CommandMatched { utterance, revision, matched, vocabulary };
@@ -211,7 +211,7 @@ impl World {
             }
             Output::TurnDone { turn, messages, .. } => {
                 assert_light(&messages);
-                // It may have been begun anew meanwhile.
+                // The turn may have been restarted meanwhile.
                 let asked = Turn { revision: 0, ..turn };
                 assert!(self.devices[device].turns_open.remove(&asked), "{turn:?} ends twice");
                 self.devices[device].turns_done.insert(asked);
@@ -377,7 +377,7 @@ impl World {
             let pending = Pending { words, calls, asked: 1, ..Pending::default() };
             said.push((at, ModelEvent::Question { text, pending }));
         }
-        // What the box says is there at once.
+        // An answer of the local engine comes at once.
         let piece_end = |c| c == ' ' && !script.on_box;
         for word in script.text.split_inclusive(piece_end) {
             said.push((at, ModelEvent::Text(word.into())));
@@ -405,7 +405,7 @@ impl World {
             ModelEnd::Silent => {}
         }
         if script.on_box {
-            // What the box answers is whole at once.
+            // An answer of the local engine is complete at once.
             let events = said.into_iter().map(|(_, event)| event).collect();
             return self.after(script.after, Event::To(device, Input::AnsweredOnBox { turn, events }));
         }
@@ -440,7 +440,7 @@ impl World {
 
     fn say(&mut self, device: usize, speech: u32, clause: u16, length: Ms, last: bool) {
         let fails = self.devices[device].tts_fails.contains(&clause);
-        // A clause that fails holds the place until its failure was told.
+        // A failing clause keeps its place until its failure is reported.
         let (end_only, length) = (length == 0, if fails { 40 } else { length });
         let generation = self.sequence;
         let playing = self.devices[device].speech.get_or_insert_with(|| Speech {
@@ -470,7 +470,7 @@ impl World {
         }
     }
 
-    /// Moves the speaker on; reports what was played.
+    /// Advances the playback; reports what was played.
     fn play(&mut self, device: usize, generation: u64) {
         if !self.devices[device].plays || !self.devices[device].connected {
             return;
@@ -510,7 +510,7 @@ impl World {
         self.after(0, Event::To(device, Input::Played { speech, clauses_done, clause_part: part, finished }));
     }
 
-    /// The device is back: its speaker goes on.
+    /// The device is back: its playback continues.
     pub fn play_on(&mut self, device: usize) {
         if let Some(generation) = self.devices[device].speech.as_ref().map(|playing| playing.generation) {
             self.after(0, Event::Play(device, generation));
@@ -518,7 +518,7 @@ impl World {
     }
 }
 
-/// No result is kept or told with the bytes of a picture.
+/// Checks that no kept result contains the bytes of an image.
 fn assert_light(messages: &[Message]) {
     for part in messages.iter().flat_map(|message| &message.parts) {
         if let Part::ToolResult { result, .. } = part {

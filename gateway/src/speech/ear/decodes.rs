@@ -1,4 +1,4 @@
-//! What one device asks of recognition, and the sound that is kept for a second pass.
+//! The recognition jobs of one device, and the audio that is kept for a second pass.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use gateway_core::vocab::{Meant, TranscriptKind};
 
 use crate::mailbox::{DeviceMessage, Mailbox, Transcribed};
 
-/// How long the sound of a closed utterance is kept: as long as its text is waited for, and a little.
+/// How long the audio of a closed utterance is kept: slightly longer than its text is waited for.
 const KEPT_US: u64 = 12_000_000;
 
 /// The decodes of one device.
@@ -20,7 +20,7 @@ pub(super) struct Decodes {
     kept: Option<Kept>,
 }
 
-/// The sound of the utterance that was closed last: it may have to be decoded once more.
+/// The audio of the last closed utterance: it may have to be decoded once more.
 struct Kept {
     utterance: u32,
     pcm: Arc<[i16]>,
@@ -28,28 +28,28 @@ struct Kept {
 }
 
 impl Decodes {
-    /// Texts go to `mailbox`.
+    /// Texts are sent to `mailbox`.
     pub(super) fn new(scheduler: Arc<Scheduler>, wake_phrases: Arc<[String]>, mailbox: Mailbox) -> Self {
         let vocabulary = Arc::new([]);
         Self { scheduler, wake_phrases, mailbox, vocabulary, tickets: Vec::new(), kept: None }
     }
 
-    /// What a second pass is biased towards.
+    /// Sets the vocabulary towards which a second pass is biased.
     pub(super) fn set_vocabulary(&mut self, vocabulary: Arc<[String]>) {
         self.vocabulary = vocabulary;
     }
 
-    /// Keeps the sound of an utterance that is closed now.
+    /// Keeps the audio of an utterance that is being closed.
     pub(super) fn keep(&mut self, utterance: u32, pcm: &[i16], now_us: u64) {
         self.kept = Some(Kept { utterance, pcm: Arc::from(pcm), until_us: now_us.saturating_add(KEPT_US) });
     }
 
-    /// Nothing that was heard is decoded again.
+    /// Drops the kept audio: it is not decoded again.
     pub(super) fn forget(&mut self) {
         self.kept = None;
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub(super) fn tick(&mut self, now_us: u64) {
         self.kept.take_if(|kept| kept.until_us <= now_us);
     }
@@ -59,8 +59,8 @@ impl Decodes {
         self.kept.as_ref().map(|kept| kept.until_us)
     }
 
-    /// Sends an utterance to recognition: the sound of the open one as far as it goes, or what was kept of
-    /// the last; `false` when that is not possible.
+    /// Sends an utterance to recognition: the audio of the open one so far, or the kept audio of the last one; `false`:
+    /// neither can be sent.
     pub(super) fn ask(
         &mut self,
         (utterance, revision): (u32, u16),
@@ -154,7 +154,7 @@ mod tests {
 
     const SOUND: &[i16] = &[1, 2, 3];
 
-    /// Tells what it is given, and is done with it when it is told so.
+    /// Reports its input, and finishes when told to.
     struct Fake {
         begun: mpsc::SyncSender<(Vec<i16>, Options)>,
         go_on: Arc<Mutex<mpsc::Receiver<()>>>,
@@ -163,7 +163,7 @@ mod tests {
     impl Transcribe for Fake {
         fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, asr::Error> {
             self.begun.send((pcm.to_vec(), options.clone())).expect("the test listens");
-            // A test that has ended says no more.
+            // The sender is gone if the test has ended.
             let _ = self.go_on.lock().expect("one thread").recv();
             Ok(Transcription {
                 text: format!("{} samples", pcm.len()),
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// One device in front of one recognition thread with room for two jobs.
+    /// One device with one recognition thread and room for two jobs.
     struct Bench {
         go_on: mpsc::SyncSender<()>,
         decodes: Decodes,
@@ -316,7 +316,7 @@ mod tests {
         let abort = bench.begun().1.abort.expect("a decode can be stopped");
         assert!(bench.decodes.ask((7, 2), Final, Meant::Addressed, Some(SOUND)));
         let Bench { go_on, decodes, begun, mut messages } = bench;
-        // The scheduler is shared by all devices and stays.
+        // The scheduler is shared by all devices and remains.
         let scheduler = decodes.scheduler.clone();
         drop(decodes);
         assert!(abort.load(Relaxed));

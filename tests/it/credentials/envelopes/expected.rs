@@ -1,16 +1,17 @@
-//! Compares what was sent with what a fixture wants: every key that it names, and a few words for what is not known before.
+//! Compares requests with a fixture: every key that it names, with placeholders for values that are not known in
+//! advance.
 
 use serde_json::Value;
 
-/// Panics where a value is not what is wanted.
+/// Panics if a value does not match.
 pub fn judge(wanted: &Value, got: &Value, place: &str) {
     if let Some(difference) = differs(wanted, got, place) {
         panic!("{difference} of {got:#}");
     }
 }
 
-/// What differs first. `"$any"` is anything, `"$uuid"` an id, `"$absent"` nothing; `{"$some": x}` a list that holds it,
-/// `{"$within": [..]}` a list that holds these one behind the other; `"$keys"` all keys of an object.
+/// The first difference. `"$any"` is anything, `"$uuid"` an id, `"$absent"` nothing; `{"$some": x}` a list that
+/// contains it, `{"$within": [..]}` a list that contains these in this order; `"$keys"` all keys of an object.
 pub fn differs(wanted: &Value, got: &Value, place: &str) -> Option<String> {
     match wanted {
         Value::String(word) if word == "$any" => got.is_null().then(|| format!("{place} is missing")),

@@ -1,7 +1,7 @@
-//! The envelopes of coding assistants, as they travel between a running gateway and a server of our own: address, headers,
-//! a request, the call that answers it, and the request that carries its result.
+//! The envelopes of coding assistants, as sent between a running gateway and a local server: address, headers, a
+//! request, the call that answers it, and the request that carries its result.
 //!
-//! What is expected stands in a file for each, which says where every piece is from. None was recorded from a service.
+//! The expected values are in one file per envelope, which names the source of each. None was recorded from a service.
 
 mod expected;
 
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use super::{Accounts, Answer, Provider, log_in, settings};
 use crate::world::{World, answered, text};
 
-/// Asks twice by the envelope of this file, with a call between; judges both requests.
+/// Asks twice with the envelope of this file, with a call between; checks both requests.
 async fn judge(fixture: &str, stream: &str) {
     let fixture: Value = serde_json::from_str(fixture).expect("JSON");
     assert!(fixture["sources"].as_array().is_some_and(|sources| !sources.is_empty()));
     let text_of = |key: &str| fixture[key].as_str().unwrap_or_else(|| panic!("no {key}"));
     let (accounts, provider) = (Accounts::start().await, Provider::start().await);
-    // The address that is built in has its own test; here the rest of it counts.
+    // The built-in address has its own test; here the rest is checked.
     let base_url = provider.url(&format!("one{}", text_of("base_path")));
     let written = settings(&accounts, text_of("kind"), &base_url, text_of("settings"));
     let written = match fixture["model"].as_str() {
@@ -68,7 +68,7 @@ async fn cloud_code() {
     judge(include_str!("cloud_code.json"), include_str!("cloud_code.sse")).await;
 }
 
-/// A fixture that is not met must be noticed.
+/// A mismatch with a fixture must be reported.
 #[test]
 fn the_judge_can_say_no() {
     let body = json!({"a": [1, 2, 3], "b": {"c": "x"}, "id": "0b6a4c2e-0000-4000-a000-000000000000"});

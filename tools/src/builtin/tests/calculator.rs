@@ -1,4 +1,4 @@
-//! Sums, and what is none.
+//! Tests of calculations, and of what is none.
 
 use gateway_core::vocab::ErrorCode;
 use serde_json::json;
@@ -66,7 +66,7 @@ async fn sums_that_cannot_be() {
         assert_eq!(said, say, "{expression}");
         assert!(matches!(code, ErrorCode::InvalidArguments | ErrorCode::ExecutionError));
     }
-    // These are stopped by the budget or refused; that they come back at all is the test.
+    // These are stopped by the budget or refused; the test is that they end at all.
     for expression in ["9^9^9^9", "99999999!", "2^99999999", "10^10^10", "(((9!)!)!)!", "1e999999999", "3^(10^7) mod 7"]
     {
         let (code, said) = house.fail("calculator.evaluate", json!({"expression": expression})).await;

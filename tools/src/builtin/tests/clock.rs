@@ -1,4 +1,4 @@
-//! The time and the date, the wearer's.
+//! Tests of the time and the date in the wearer's zone.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ async fn the_time() {
         ("2026-11-21T00:07:00", "It's 12:07 AM.", "It's 0:07."),
         ("2026-11-21T12:00:00", "It's noon.", "It's 12:00."),
         ("2026-11-21T09:00:00", "It's 9 AM.", "It's 9:00."),
-        // Clocks go back at two in New York, and forward in March.
+        // In New York clocks go back at two in November, and forward in March.
         ("2026-11-01T03:00:00", "It's 3 AM.", "It's 3:00."),
         ("2026-03-08T03:30:00", "It's 3:30 AM.", "It's 3:30."),
     ] {
@@ -42,7 +42,7 @@ async fn the_date_is_the_wearers() {
     let house = House::usual();
     let say = "Today is Saturday, November 21, 2026.";
     assert_eq!(house.say("clock.date", json!({})).await, say);
-    // Twenty to one in the morning in Auckland is yesterday noon in UTC.
+    // 00:40 in Auckland is 11:40 of the previous day in UTC.
     let house = House::new(World::at("2027-01-01T00:40:00", "Pacific/Auckland"));
     let say = "Today is Friday, January 1, 2027.";
     assert_eq!(house.say("clock.date", json!({})).await, say);

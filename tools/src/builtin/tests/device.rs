@@ -1,4 +1,4 @@
-//! What the glasses tell of themselves.
+//! Tests of the state of the glasses.
 
 use gateway_core::vocab::ErrorCode;
 use serde_json::json;

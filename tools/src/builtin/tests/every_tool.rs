@@ -1,4 +1,4 @@
-//! What holds for all built-ins: they register, keep users apart, tell of a store that fails, take any arguments.
+//! Tests for all built-in tools: registration, separation of users, errors of a store, and any arguments.
 
 use gateway_core::vocab::{ErrorCode, ScheduleKind};
 use proptest::prelude::*;

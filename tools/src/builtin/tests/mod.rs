@@ -1,4 +1,4 @@
-//! Every built-in through the executor, in a world on a virtual clock.
+//! Tests of the built-in tools through the executor, on a virtual clock.
 
 mod calculator;
 mod clock;
@@ -37,7 +37,7 @@ impl House {
         self.executor.call(context(), call(name, arguments)).await
     }
 
-    /// What is said; the call must succeed.
+    /// The spoken text; the call must succeed.
     async fn say(&self, name: &str, arguments: Value) -> String {
         let result = self.run(name, arguments.clone()).await;
         assert!(!result.is_error(), "{name} {arguments}: {result:?}");
@@ -45,7 +45,7 @@ impl House {
         result.say.expect("words")
     }
 
-    /// Kind of failure and what is said; the call must fail.
+    /// The error code and the spoken text; the call must fail.
     async fn fail(&self, name: &str, arguments: Value) -> (ErrorCode, String) {
         let result = self.run(name, arguments.clone()).await;
         let error = result.error.unwrap_or_else(|| panic!("{name} {arguments} went well"));

@@ -1,4 +1,4 @@
-//! Notes, up to ten thousand of them.
+//! Tests of notes, up to ten thousand of them.
 
 use gateway_core::vocab::{ApprovalOutcome, ErrorCode};
 use serde_json::json;
@@ -23,7 +23,7 @@ async fn notes_are_added_read_found_and_deleted() {
     assert_eq!(result.say.as_deref(), Some("Which note: Buy oat milk. or buy milk?"));
     assert!(result.content.starts_with("Nothing was deleted"));
     assert_eq!(house.world.notes.lock().unwrap().len(), 3);
-    // Exactly these words are meant when they are said.
+    // A note with exactly the spoken words is preferred.
     assert_eq!(house.say("note.delete", json!({"query": "buy milk"})).await, "Deleted: buy milk.");
     assert_eq!(house.say("note.delete", json!({"query": "my last note"})).await, "Deleted: the door code is 1234.");
     assert_eq!(house.say("note.delete", json!({"query": "oat"})).await, "Deleted: Buy oat milk.");

@@ -1,4 +1,4 @@
-//! Reminders by length and by clock, also where the clock changes.
+//! Tests of reminders by duration and by time, also across clock changes.
 
 use gateway_core::vocab::{ErrorCode, ScheduleKind};
 use serde_json::json;
@@ -34,7 +34,7 @@ async fn reminders_by_length_and_by_clock() {
             "I'll remind you on February 29, 2028 at 9 AM: x.",
             "2028-02-29T09:00:00",
         ),
-        // A time that has passed today is meant for tomorrow, and that is said.
+        // A time that has passed today means tomorrow, and the answer says so.
         (
             json!({"text": "x", "at": "2026-11-21T07:00"}),
             "That time has passed today, so the reminder is set for tomorrow at 7 AM: x.",
@@ -71,7 +71,7 @@ async fn reminders_without_a_good_time_ask() {
             json!({"text": "x", "at": "2036-01-01T00:00"}),
             "That is too far away. I can remind you within the next five years.",
         ),
-        // In New York this minute lies beyond the end of the calendar in UTC.
+        // In New York this minute is beyond the end of the calendar in UTC.
         (json!({"text": "x", "at": "9999-12-31T23:59"}), "I didn't get the time. When should I remind you?"),
         (json!({"text": "x", "at": "2026-11-20T18:00"}), "That time has already passed. When should I remind you?"),
         (json!({"text": "x", "at": "1970-01-01T00:00"}), "That time has already passed. When should I remind you?"),
@@ -99,21 +99,21 @@ async fn reminders_across_clock_changes() {
         let utc = jiff::Timestamp::from_millisecond(entries[0].1.due_wall_ms).unwrap();
         (utc.to_string(), result.say.unwrap())
     };
-    // Spring: 02:30 does not exist on March 8; it is half past three instead, and said so.
+    // Spring: 02:30 does not exist on March 8; 03:30 is used instead, and the answer says so.
     let (utc, say) = set("2026-03-07T20:00:00", "2026-03-08T02:30").await;
     assert_eq!(utc, "2026-03-08T07:30:00Z");
     assert_eq!(say, "I'll remind you tomorrow at 3:30 AM: x.");
-    // Over the change the clock counts, not the hours.
+    // Across the change the local time counts, not the number of hours.
     let (utc, _) = set("2026-03-07T20:00:00", "2026-03-08T08:00").await;
     assert_eq!(utc, "2026-03-08T12:00:00Z");
     // Autumn: 01:30 happens twice on November 1; the first one is meant,
     let (utc, _) = set("2026-10-31T20:00:00", "2026-11-01T01:30").await;
     assert_eq!(utc, "2026-11-01T05:30:00Z");
-    // but at 01:45 of the first round, the second one is still to come.
+    // but at 01:45 of the first pass, the second one is still to come.
     let (utc, say) = set("2026-11-01T01:45:00", "2026-11-01T01:30").await;
     assert_eq!(utc, "2026-11-01T06:30:00Z");
     assert_eq!(say, "I'll remind you at 1:30 AM: x.");
-    // A moment before midnight, "tomorrow" is close.
+    // One second before midnight, "tomorrow" is near.
     let (utc, say) = set("2026-11-21T23:59:59", "2026-11-22T00:00").await;
     assert_eq!(utc, "2026-11-22T05:00:00Z");
     assert_eq!(say, "I'll remind you tomorrow at midnight: x.");

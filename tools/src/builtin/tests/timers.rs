@@ -1,4 +1,4 @@
-//! Timers, told apart by name and by length.
+//! Tests of timers, identified by name and by duration.
 
 use gateway_core::vocab::{Content, ErrorCode, ScheduleKind};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Who gets in: keys, classes, Host and Origin; and the command that carries standard input.
+//! Access to MCP: keys, classes, Host and Origin; and the command for standard input and output.
 
 use std::{net::SocketAddr, process::Stdio};
 
@@ -155,7 +155,7 @@ async fn standard_input_reaches_the_running_gateway() {
     let answered = async {
         loop {
             let line = lines.next_line().await.expect("a line").expect("an answer");
-            // Whatever stands on standard output is the protocol's.
+            // Standard output carries only the protocol.
             let message: Value = serde_json::from_str(&line).expect("JSON");
             if message["id"] == 2 {
                 return message;

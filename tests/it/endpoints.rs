@@ -12,7 +12,7 @@ use crate::{
 };
 
 async fn get(url: &str) -> (u16, String) {
-    // This gateway's certificate is its own.
+    // The certificate of this gateway is self-signed.
     let client = reqwest::Client::builder().danger_accept_invalid_certs(true).build().expect("a client");
     let reply = client.get(url).send().await.unwrap_or_else(|error| panic!("{url}: {error}"));
     (reply.status().as_u16(), reply.text().await.expect("its text"))
@@ -29,7 +29,7 @@ async fn a_listener_for_both_kinds_of_addresses_knows_its_own_machine() {
     let mut options = world.options("ws", "glasses");
     options.target = format!("ws://127.0.0.1:{port}/glasses").parse().expect("an address");
     connect(&world.data(), options).await.goodbye().await;
-    // From outside it is encrypted, or told why not.
+    // From other machines TLS is required, and a refusal says so.
     let Some(outside) = outside() else { return world.stop().await };
     for path in ["healthz", "try", "glasses"] {
         let (status, told) = get(&format!("http://{outside}:{port}/{path}")).await;
@@ -40,7 +40,7 @@ async fn a_listener_for_both_kinds_of_addresses_knows_its_own_machine() {
     world.stop().await;
 }
 
-/// Two connections, of which one may be on its way into a session.
+/// Two connections at most, one of which may be in its handshake.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgraded_connection_keeps_its_place() {
     let world = World::tuned("", |config| {
@@ -50,7 +50,7 @@ async fn an_upgraded_connection_keeps_its_place() {
     .await;
     let port = world.web().port();
     let mut glasses = world.connect(target(&world, "127.0.0.1")).await;
-    // One that says nothing has the only place of those that come, and the last one of all.
+    // A silent connection occupies the only place for handshakes, and the last one of all.
     let silent = Peer::connect_to(&format!("wss://127.0.0.1:{port}/glasses"), &world.folder().join("silent")).await;
     let mut crowded =
         Peer::connect_to(&format!("wss://127.0.0.1:{port}/glasses"), &world.folder().join("crowded")).await;
@@ -62,12 +62,12 @@ async fn an_upgraded_connection_keeps_its_place() {
         let refused = refused.get(format!("https://{outside}:{port}/healthz")).send().await;
         assert!(refused.is_err(), "{refused:?}");
     }
-    // This machine is still heard, and so are those in a session.
+    // Connections from this machine and those in a session are still served.
     assert_eq!(get(&format!("http://127.0.0.1:{port}/healthz")).await, (200, "ok\n".to_owned()));
     glasses.text("what is two plus two").await.expect("sent");
     until(&mut glasses, "an answer", |event| matches!(event.seen, firmware_sim::Seen::SpeechStart { .. })).await;
     drop(silent);
-    // Its place is free again, and so it goes on.
+    // Its place is free again, so that the next one is accepted.
     let again = async {
         loop {
             let mut other = Glasses::start(target(&world, "127.0.0.1")).expect("an identity");
@@ -86,7 +86,7 @@ fn target(world: &World, host: &str) -> firmware_sim::Options {
     options
 }
 
-/// What is answered to requests that are sent as they are, each over a connection of its own.
+/// The answers to raw requests, each over a connection of its own.
 async fn exchange(port: u16, request: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
     let head = format!("{request} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
@@ -97,7 +97,7 @@ async fn exchange(port: u16, request: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_door_has_its_paths_and_answers_every_method() {
+async fn each_endpoint_has_its_paths_and_answers_every_method() {
     const NOTHING: &str = "nothing here; people open /try on this machine, glasses connect to /glasses\n";
     const SOCKET: &str = "this path speaks WebSocket: /glasses as in PROTOCOL.md, /app-ws as in docs/apps-host.md\n";
     const NO_USER: &str = r#"{"error":"the path names no user","success":false}"#;

@@ -1,4 +1,4 @@
-//! The tools and the moment that the sentence tests speak to.
+//! The tools and the time that the sentence tests use.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub fn tool(name: &str, properties: Value, required: &[&str], templates: &[&str]
     }
 }
 
-/// The built-in tools and the ones that the simulated glasses offer, as the gateway has them.
+/// The built-in tools and those of the simulated glasses, as registered in the gateway.
 pub fn tools() -> Arc<[Arc<ToolSpec>]> {
     let (built_in, _) = tools::builtin::all();
     let offered = firmware_sim::tools::offers().into_iter().map(|offer| {
@@ -60,6 +60,6 @@ pub fn is_held_out(sentence: &str) -> bool {
     let hash = sentence
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    // The high bits are the well mixed ones.
+    // The high bits are better mixed.
     (hash >> 40) & 1 == 1
 }
