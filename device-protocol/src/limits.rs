@@ -88,8 +88,12 @@ pub const REPLAY_CONTROL_FRAMES_MAX: usize = 256;
 /// Bytes of those control frames. A device may keep less (see PROTOCOL.md, resume).
 pub const REPLAY_CONTROL_BYTES_MAX: usize = 256 * 1024;
 
-/// Microseconds of sound that a sender keeps for replay: a roaming Wi-Fi station is back within five seconds.
-pub const REPLAY_AUDIO_US_MAX: u64 = 5_000_000;
+/// Microseconds of sound that a device keeps for replay: a sentence, and the time in which a roaming Wi-Fi station is
+/// back. 40 kB in Opus.
+pub const REPLAY_AUDIO_US_MAX: u64 = 10_000_000;
+
+/// Most times real time at which a device replays kept sound.
+pub const REPLAY_SPEED_MAX: u64 = 4;
 
 /// Milliseconds for which the gateway keeps the session of a lost link: time to pass through a lift or a cellar.
 pub const RESUME_MS_MAX: u32 = 120_000;

@@ -5,12 +5,21 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use device_protocol::limits;
 
-/// A kept sound frame.
+/// A frame kept for a replay.
 #[derive(Clone, Debug)]
-struct KeptSound {
+struct Kept {
     sequence: u32,
     time_us: u64,
     bytes: Bytes,
+}
+
+/// A frame that is sent again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// The frame, unchanged.
+    pub bytes: Bytes,
+    /// Whether it is sound, which takes its time.
+    pub is_sound: bool,
 }
 
 /// Outcome of a received frame.
@@ -31,9 +40,9 @@ pub struct Sequences {
     audio_sent: u32,
     control_received: u32,
     audio_received: u32,
-    kept: VecDeque<(u32, Bytes)>,
+    kept: VecDeque<Kept>,
     kept_bytes: usize,
-    kept_sound: VecDeque<KeptSound>,
+    kept_sound: VecDeque<Kept>,
     overflowed: bool,
     unacknowledged_control: u32,
     unacknowledged_audio: u32,
@@ -60,21 +69,21 @@ impl Sequences {
     }
 
     /// Keeps a control frame until it is acknowledged.
-    pub fn keep(&mut self, sequence: u32, bytes: Bytes) {
+    pub fn keep(&mut self, sequence: u32, time_us: u64, bytes: Bytes) {
         self.kept_bytes += bytes.len();
-        self.kept.push_back((sequence, bytes));
+        self.kept.push_back(Kept { sequence, time_us, bytes });
         while self.kept.len() > limits::REPLAY_CONTROL_FRAMES_MAX || self.kept_bytes > limits::REPLAY_CONTROL_BYTES_MAX
         {
-            if let Some((_, dropped)) = self.kept.pop_front() {
-                self.kept_bytes -= dropped.len();
+            if let Some(dropped) = self.kept.pop_front() {
+                self.kept_bytes -= dropped.bytes.len();
                 self.overflowed = true;
             }
         }
     }
 
-    /// Keeps a sound frame captured at `time_us`, and drops those older than five seconds.
+    /// Keeps a sound frame captured at `time_us`, and drops those that are too old.
     pub fn keep_sound(&mut self, sequence: u32, time_us: u64, bytes: Bytes) {
-        self.kept_sound.push_back(KeptSound { sequence, time_us, bytes });
+        self.kept_sound.push_back(Kept { sequence, time_us, bytes });
         while self.kept_sound.front().is_some_and(|first| first.time_us + limits::REPLAY_AUDIO_US_MAX < time_us) {
             self.kept_sound.pop_front();
         }
@@ -82,9 +91,9 @@ impl Sequences {
 
     /// The gateway has received everything up to these.
     pub fn handle_ack(&mut self, control: u32, audio: u32) {
-        while self.kept.front().is_some_and(|(sequence, _)| *sequence <= control) {
-            if let Some((_, bytes)) = self.kept.pop_front() {
-                self.kept_bytes -= bytes.len();
+        while self.kept.front().is_some_and(|first| first.sequence <= control) {
+            if let Some(first) = self.kept.pop_front() {
+                self.kept_bytes -= first.bytes.len();
             }
         }
         while self.kept_sound.front().is_some_and(|first| first.sequence <= audio) {
@@ -138,11 +147,22 @@ impl Sequences {
         !self.overflowed
     }
 
-    /// Frames that the gateway lacks: control frames, then sound.
-    pub fn replay(&self, control: u32, audio: u32) -> (Vec<Bytes>, VecDeque<Bytes>) {
-        let frames = self.kept.iter().filter(|(sequence, _)| *sequence > control);
-        let sound = self.kept_sound.iter().filter(|kept| kept.sequence > audio);
-        (frames.map(|(_, bytes)| bytes.clone()).collect(), sound.map(|kept| kept.bytes.clone()).collect())
+    /// Frames that the gateway lacks, in the order of their times: it then sees what it would have seen.
+    pub fn replay(&self, control: u32, audio: u32) -> VecDeque<Replayed> {
+        let mut frames = self.kept.iter().filter(|kept| kept.sequence > control).peekable();
+        let mut sound = self.kept_sound.iter().filter(|kept| kept.sequence > audio).peekable();
+        let mut all = VecDeque::new();
+        loop {
+            let (first, next_sound) = (frames.peek(), sound.peek());
+            let is_sound = match (first, next_sound) {
+                (Some(frame), Some(packet)) => packet.time_us <= frame.time_us,
+                (None, Some(_)) => true,
+                (Some(_), None) => false,
+                (None, None) => return all,
+            };
+            let kept = if is_sound { sound.next() } else { frames.next() };
+            all.extend(kept.map(|kept| Replayed { bytes: kept.bytes.clone(), is_sound }));
+        }
     }
 }
 
@@ -184,16 +204,19 @@ mod tests {
         let mut sequences = Sequences::default();
         for _ in 0..4 {
             let sequence = sequences.next_control();
-            sequences.keep(sequence, Bytes::from(vec![sequence as u8]));
+            sequences.keep(sequence, u64::from(sequence) * 4_000_000 - 1, Bytes::from(vec![sequence as u8]));
             let sequence = sequences.next_audio();
-            sequences.keep_sound(sequence, u64::from(sequence) * 2_000_000, Bytes::from(vec![sequence as u8]));
+            sequences.keep_sound(sequence, u64::from(sequence) * 4_000_000, Bytes::from(vec![sequence as u8]));
         }
         sequences.handle_ack(1, 0);
-        let (control, sound) = sequences.replay(2, 3);
-        assert_eq!(control, [Bytes::from_static(&[3]), Bytes::from_static(&[4])]);
-        assert_eq!(sound, [Bytes::from_static(&[4])]);
-        // The first sound is six seconds older than the last: it was dropped.
-        assert_eq!(sequences.replay(0, 0).1.len(), 3);
+        let frame = |number: u8, is_sound| Replayed { bytes: Bytes::from(vec![number]), is_sound };
+        assert_eq!(sequences.replay(2, 3), [frame(3, false), frame(4, false), frame(4, true)]);
+        // The first sound is 12 s older than the last: it was dropped.
+        let all = sequences.replay(0, 0);
+        assert_eq!(
+            all,
+            [frame(2, false), frame(2, true), frame(3, false), frame(3, true), frame(4, false), frame(4, true)]
+        );
         assert!(sequences.can_resume());
     }
 
@@ -202,7 +225,7 @@ mod tests {
         let mut sequences = Sequences::default();
         for _ in 0..=limits::REPLAY_CONTROL_FRAMES_MAX {
             let sequence = sequences.next_control();
-            sequences.keep(sequence, Bytes::from_static(b"x"));
+            sequences.keep(sequence, 0, Bytes::from_static(b"x"));
         }
         assert!(!sequences.can_resume());
     }

@@ -23,6 +23,7 @@ mod peer;
 mod process;
 mod programs;
 mod providers;
+mod resume;
 mod router;
 mod speech;
 mod tidy;

@@ -35,7 +35,7 @@ const GAP_US_MIN: u64 = 40_000;
 /// Most sound kept for the tap: one second. It is taken after every packet.
 const TAPPED_SAMPLES_MAX: usize = RATE_HZ as usize;
 
-/// How long an ended stream waits for its last packet, in microseconds (PROTOCOL.md, section 8).
+/// How long an ended stream waits for its next packet, up to the last one, in microseconds (PROTOCOL.md, section 8).
 const LAST_PACKET_WAIT_US: u64 = 200_000;
 
 /// How long the replay of a device whose link is back may take to begin, in microseconds.
@@ -215,12 +215,15 @@ impl Listener {
         if self.jitter.push(seq, capture_us, packet.to_vec(), now_us) == Pushed::Accepted {
             self.last_arrival_us = Some(now_us);
             self.vanished_told_us = None;
+            if let Some(ending) = &mut self.ending {
+                ending.due_us = now_us.saturating_add(LAST_PACKET_WAIT_US);
+            }
         }
         self.drain(now_us, facts)
     }
 
     /// The device stopped its microphone after packet `last` (0: it sent none). The open utterance ends there, or after
-    /// 200 ms if that packet does not arrive.
+    /// 200 ms without any packet.
     pub fn end_stream(&mut self, last: u32, now_us: u64, facts: &mut Vec<Fact>) {
         let due_us = if last == 0 { now_us } else { now_us.saturating_add(LAST_PACKET_WAIT_US) };
         if self.ending.take().is_some() {

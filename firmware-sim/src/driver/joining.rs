@@ -103,11 +103,7 @@ impl Driver {
         self.link = Some(link);
         match resumed {
             Some((control, audio)) => {
-                let (frames, sound) = self.sequences.replay(control, audio);
-                for frame in frames {
-                    self.put(frame);
-                }
-                self.replay = sound;
+                self.replay = self.sequences.replay(control, audio);
                 self.replay_us = now_us;
             }
             None => self.introduce(),

@@ -26,16 +26,13 @@ use crate::microphone::Microphone;
 use crate::options::Options;
 use crate::random::Random;
 use crate::seen::{Log, Seen};
-use crate::session::Sequences;
+use crate::session::{Replayed, Sequences};
 use crate::speaker::{Heard, Report, Speaker};
 use crate::tools::{Answer, Controls};
 use crate::transport::{self, Inbound, Link};
 
 /// Delays before the next attempt to connect, in milliseconds; the last one repeats (PROTOCOL.md, section 7).
 const BACK_OFF_MS: [u64; 6] = [0, 500, 1_000, 2_000, 4_000, 8_000];
-
-/// Kept sound is replayed at most four times as fast as real time.
-const REPLAY_SPEED: u64 = 4;
 
 /// How long the gateway may take to close after a goodbye.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
@@ -91,7 +88,7 @@ pub(crate) struct Driver {
     microphone: Option<Microphone>,
     capture_us: u64,
     muted: bool,
-    replay: VecDeque<Bytes>,
+    replay: VecDeque<Replayed>,
     replay_us: u64,
     heartbeat_us: u64,
     last_received_us: u64,
@@ -361,9 +358,11 @@ impl Driver {
         while self.replay_us <= now_us
             && let Some(frame) = self.replay.pop_front()
         {
-            let frame_us = self.microphone.as_ref().map_or(0, Microphone::frame_us);
-            self.replay_us += frame_us / REPLAY_SPEED;
-            self.put(frame);
+            if frame.is_sound {
+                let frame_us = self.microphone.as_ref().map_or(0, Microphone::frame_us);
+                self.replay_us += frame_us / limits::REPLAY_SPEED_MAX;
+            }
+            self.put(frame.bytes);
         }
     }
 }

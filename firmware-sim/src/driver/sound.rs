@@ -103,13 +103,14 @@ impl Driver {
             }
         };
         match class {
-            Class::Control => self.sequences.keep(sequence, bytes.clone()),
+            Class::Control => self.sequences.keep(sequence, time_us, bytes.clone()),
             Class::Audio => self.sequences.keep_sound(sequence, time_us, bytes.clone()),
             Class::Link | Class::Reserved => {}
         }
-        // Older sound is sent first.
-        if class == Class::Audio && !self.replay.is_empty() && self.link.is_some() {
-            self.replay.push_back(bytes);
+        // What is older is sent first.
+        let is_sound = class == Class::Audio;
+        if class != Class::Link && !self.replay.is_empty() && self.link.is_some() {
+            self.replay.push_back(Replayed { bytes, is_sound });
         } else {
             self.put(bytes);
         }

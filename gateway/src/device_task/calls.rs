@@ -8,11 +8,7 @@ use gateway_core::{
 };
 
 use super::{photos::Called, session::Session};
-use crate::{
-    mailbox::CallDevice,
-    text::crop,
-    transport::LinkError,
-};
+use crate::{mailbox::CallDevice, text::crop, transport::LinkError};
 
 /// Calls whose numbers are kept at once: those of the current turn and of a few that were interrupted.
 const NUMBERS_MAX: usize = 128;
@@ -23,7 +19,8 @@ impl Session {
         turn: Turn,
         call_id: String,
         label: &str,
-        state: ToolActivityState) -> Result<(), LinkError> {
+        state: ToolActivityState,
+    ) -> Result<(), LinkError> {
         let call = self.number_of(&call_id);
         let state = match state {
             ToolActivityState::Started => ToolState::Started,

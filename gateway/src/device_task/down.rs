@@ -215,7 +215,8 @@ impl Session {
         speech: u32,
         clause: u16,
         text: String,
-        last: bool) -> Result<(), LinkError> {
+        last: bool,
+    ) -> Result<(), LinkError> {
         let Some(mouth) = &mut self.mouth else {
             self.input(Input::SpeechFailed { speech, clause });
             return Ok(());
@@ -231,11 +232,7 @@ impl Session {
         Ok(())
     }
 
-    fn start_speech(
-        &mut self,
-        speech: u32,
-        turn: Option<Turn>,
-        caption: &str) -> Result<(), LinkError> {
+    fn start_speech(&mut self, speech: u32, turn: Option<Turn>, caption: &str) -> Result<(), LinkError> {
         self.speech = Some(Speech { number: speech, turn });
         let (codec, rate_hz) = self.formats.down.unwrap_or((audio::codec::Codec::Pcm16, 0));
         let start = message::SpeechStart { speech, codec: super::formats::wire(codec), rate_hz, text: caption };
@@ -243,13 +240,7 @@ impl Session {
     }
 
     /// Plays a piece of an app's sound.
-    fn play(
-        &mut self,
-        speech: u32,
-        clause: u16,
-        sound: u64,
-        piece: u16,
-        last: bool) -> Result<(), LinkError> {
+    fn play(&mut self, speech: u32, clause: u16, sound: u64, piece: u16, last: bool) -> Result<(), LinkError> {
         let (Some(mouth), Some(sound)) = (&mut self.mouth, self.services.apps.sound(sound)) else {
             self.input(Input::SpeechFailed { speech, clause });
             return Ok(());

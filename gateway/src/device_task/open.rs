@@ -142,12 +142,7 @@ impl Session {
 }
 
 /// Registers the device in place of its older session.
-async fn enter(
-    services: &Services,
-    id: &str,
-    present: Present,
-    glasses: Glasses,
-) -> Result<(), (RejectCode, String)> {
+async fn enter(services: &Services, id: &str, present: Present, glasses: Glasses) -> Result<(), (RejectCode, String)> {
     let (number, user) = (present.session, present.user.clone());
     // Apps run on glasses only.
     let is_glasses = present.via.transport.is_glasses;

@@ -22,8 +22,8 @@ use crate::{
         admin::{Admin, Started},
     },
     device_task::{
-        resume::Resumable,
         prepare::Preparer,
+        resume::Resumable,
         services::{Admission, Engines, Services},
         settings::SessionSettings,
     },
