@@ -17,6 +17,8 @@ pub enum Input {
     Connected { device: DeviceInfo, resumed: bool },
     /// The link broke without a goodbye; the device may come back and resume.
     LinkLost,
+    /// The device is back, and a part of what it heard meanwhile is missing: it was too old to be kept.
+    SoundMissed,
     /// When something last arrived, in microseconds on the monotonic clock; reported before a timeout, not for each
     /// frame.
     Alive { at_us: u64 },

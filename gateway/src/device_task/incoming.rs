@@ -27,6 +27,8 @@ pub(super) struct Incoming {
     unacknowledged_audio: u32,
     /// When the oldest frame came that is not acknowledged.
     since_us: Option<u64>,
+    /// The last sound before a replay of which nothing has come yet.
+    resumed_at: Option<u32>,
 }
 
 impl Incoming {
@@ -53,6 +55,16 @@ impl Incoming {
             self.since_us.get_or_insert(now_us);
         }
         taken
+    }
+
+    /// The device replays the sound behind this one.
+    pub(super) fn resume(&mut self, audio: u32) {
+        self.resumed_at = Some(audio);
+    }
+
+    /// The last sound before the replay, once: for its first packet.
+    pub(super) fn take_resumed_at(&mut self) -> Option<u32> {
+        self.resumed_at.take()
     }
 
     /// The last control sequence without a gap.

@@ -141,6 +141,7 @@ impl Session {
         if let Some(ear) = &mut self.ear {
             ear.resume(link.transport.ordered, clock::mono_us());
         }
+        self.incoming.resume(self.audio_received());
         self.outgoing.attach(link.down.clone());
         self.welcome(true)?;
         self.outgoing.replay(resume.control_received, resume.audio_received)?;

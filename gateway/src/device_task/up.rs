@@ -24,6 +24,9 @@ use super::{
 };
 use crate::{clock, mailbox::DeviceMessage, runtime::compute::Urgency, text::crop};
 
+/// Packets that may overtake the first one of a replay.
+const REORDERED_MAX: u32 = 16;
+
 impl Session {
     /// Handles one envelope.
     pub(super) fn frame(&mut self, bytes: &[u8]) {
@@ -183,6 +186,10 @@ impl Session {
                 self.warn(WarningCode::SoundDropped, "", &text);
             }
             return;
+        }
+        let behind = self.incoming.take_resumed_at();
+        if behind.is_some_and(|received| stamp.sequence > received.saturating_add(REORDERED_MAX)) {
+            self.input(Input::SoundMissed);
         }
         if let Some(ear) = &mut self.ear
             && let Err(error) = ear.push(stamp.sequence, stamp.time_us, packet.payload, now_us)

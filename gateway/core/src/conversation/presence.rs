@@ -68,6 +68,12 @@ impl Conversation {
         }
     }
 
+    /// What was being said when the link broke is not whole: it is not acted upon.
+    pub(super) fn sound_missed(&mut self) {
+        let event = self.floor.handle_missed(&mut self.cx);
+        self.heard(event);
+    }
+
     pub(super) fn device_silent(&mut self) {
         self.cx.push(Output::Close { reason: CloseReason::Silent });
         self.link_lost();

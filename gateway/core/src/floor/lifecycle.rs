@@ -114,6 +114,19 @@ impl Floor {
         self.watch_words(cx, activity);
     }
 
+    /// Sound of the open utterance is missing: half a sentence could mean something else.
+    pub(crate) fn handle_missed(&mut self, cx: &mut Context) -> Option<Event> {
+        let open = self.open.take()?;
+        self.last_closed = Some(open.id);
+        for timer in OPEN_TIMERS {
+            cx.disarm(timer);
+        }
+        cancel_all(cx, open.id);
+        cx.push(Output::CloseUtterance { utterance: open.id });
+        caption(cx, (open.id, open.captions), false, "");
+        Some(lost(open.origin, open.interrupted || open.woken))
+    }
+
     pub(crate) fn handle_partial_due(&mut self, cx: &mut Context, activity: &Activity) {
         let Some(open) = self.open.as_mut().filter(|open| open.voiced) else {
             return;
@@ -258,7 +271,7 @@ impl Floor {
             let mut closed = self.closed.remove(index)?;
             if closed.final_asked {
                 self.watch_transcripts(cx);
-                return Some(lost(&closed));
+                return Some(lost(closed.origin, closed.interrupted || closed.woken));
             }
             // The speculative decode failed; the utterance is complete now, so that a final one is due.
             closed.awaited = closed.awaited.saturating_add(1);
@@ -288,7 +301,7 @@ impl Floor {
             let text = core::mem::take(&mut closed.text);
             return Some(self.said(cx, activity, closed, text));
         }
-        Some(lost(&closed))
+        Some(lost(closed.origin, closed.interrupted || closed.woken))
     }
 
     /// Decides whether the pause is the end.
@@ -506,9 +519,8 @@ fn watch_voice(cx: &mut Context, activity: &Activity) {
 }
 
 /// An utterance that was certainly addressed is reported as lost. Any other one may be talk among people.
-fn lost(closed: &Closed) -> Event {
-    let called = matches!(closed.origin.grounds, Grounds::Called | Grounds::Asked);
-    Event::Lost { addressed: called || closed.interrupted || closed.woken }
+fn lost(origin: Origin, named: bool) -> Event {
+    Event::Lost { addressed: named || matches!(origin.grounds, Grounds::Called | Grounds::Asked) }
 }
 
 /// The text without noises, cut to the length that a model may be given.

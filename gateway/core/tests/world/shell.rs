@@ -97,7 +97,6 @@ impl World {
             return true;
         }
         if !state.connected {
-            state.kept.retain(|(at_ms, _)| at_ms + KEPT_MS >= now_ms);
             state.kept.push((now_ms, fact));
             return true;
         }
@@ -113,6 +112,9 @@ impl World {
         let kept = std::mem::take(&mut self.devices[device].kept);
         let oldest_ms = self.now_ms.saturating_sub(KEPT_MS);
         let delay = |at_ms: Ms| (at_ms.max(oldest_ms) - oldest_ms) / REPLAY_SPEED;
+        if kept.first().is_some_and(|(at_ms, _)| *at_ms < oldest_ms) {
+            self.input(device, Input::SoundMissed);
+        }
         let start_ms = kept.first().map_or(0, |(at_ms, _)| delay(*at_ms));
         for (at_ms, fact) in kept.into_iter().filter(|(at_ms, _)| *at_ms >= oldest_ms) {
             let after_ms = delay(at_ms) - start_ms + ROUND_TRIP_MS;
