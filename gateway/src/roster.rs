@@ -41,6 +41,15 @@ pub struct Via {
     pub peer: SocketAddr,
     /// Since when, in microseconds of the gateway's clock.
     pub since_us: u64,
+    /// When it was lost, if it was; the session waits for the device to resume it.
+    pub lost_us: Option<u64>,
+}
+
+impl Via {
+    /// A connection that stands from now on.
+    pub fn now(transport: Transport, peer: SocketAddr) -> Self {
+        Self { transport, peer, since_us: clock::mono_us(), lost_us: None }
+    }
 }
 
 /// Devices whose last session is remembered: more than a box has.
@@ -91,6 +100,15 @@ impl Roster {
             }
             Ok(old)
         })
+    }
+
+    /// The connection of a session is lost.
+    pub fn lost(&self, id: &str, session: u32) {
+        self.with(|devices| {
+            if let Some(present) = devices.get_mut(id).filter(|present| present.session == session) {
+                present.via.lost_us = Some(clock::mono_us());
+            }
+        });
     }
 
     /// A session goes on over another connection.
@@ -153,7 +171,7 @@ mod tests {
 
     fn session(session: u32) -> (Present, mpsc::Receiver<DeviceMessage>) {
         let (mailbox, received) = mpsc::channel(1);
-        let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
+        let via = Via::now(Transport::WSS, ([127, 0, 0, 1], 1).into());
         let (user, language) = ("ann".to_owned(), "en".to_owned());
         (Present { session, user, language, mailbox, status: Arc::default(), via }, received)
     }

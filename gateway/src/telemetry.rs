@@ -225,6 +225,26 @@ impl Losses {
     }
 }
 
+/// Packets of sound from all devices, counted when their sessions end.
+#[derive(Default)]
+pub struct SoundPackets {
+    heard: AtomicU64,
+    lost: AtomicU64,
+}
+
+impl SoundPackets {
+    /// Adds those of a session: decoded, and given up as lost.
+    pub fn add(&self, heard: u64, lost: u64) {
+        self.heard.fetch_add(heard, Ordering::Relaxed);
+        self.lost.fetch_add(lost, Ordering::Relaxed);
+    }
+
+    /// Those that were decoded, and those that were given up as lost.
+    pub fn get(&self) -> (u64, u64) {
+        (self.heard.load(Ordering::Relaxed), self.lost.load(Ordering::Relaxed))
+    }
+}
+
 /// Lines of one kind that may be written at once.
 const LINES_AT_ONCE: u64 = 10;
 /// Microseconds for which one more may be written.

@@ -99,5 +99,6 @@ pub(super) fn session(session: &SessionOf) -> String {
         firmware => format!(", firmware {}", in_one_line(firmware)),
     };
     let battery = session.battery_percent.map_or_else(String::new, |percent| format!(", battery {percent} %"));
-    format!("{} from {} for {}{firmware}{battery}", session.transport, session.peer, ago(session.for_s))
+    let lost = session.lost_s.map_or_else(String::new, |s| format!(", link lost {} ago: it may resume", ago(s)));
+    format!("{} from {} for {}{firmware}{battery}{lost}", session.transport, session.peer, ago(session.for_s))
 }

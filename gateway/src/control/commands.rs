@@ -196,10 +196,15 @@ pub(super) fn session(present: &Present) -> SessionOf {
     SessionOf {
         transport: present.via.transport.label.to_owned(),
         peer: present.via.peer.to_string(),
-        for_s: clock::mono_us().saturating_sub(present.via.since_us) / 1_000_000,
+        for_s: seconds_since(present.via.since_us),
+        lost_s: present.via.lost_us.map(seconds_since),
         firmware: status.firmware.clone(),
         battery_percent: status.battery_percent,
     }
+}
+
+fn seconds_since(at_us: u64) -> u64 {
+    clock::mono_us().saturating_sub(at_us) / 1_000_000
 }
 
 pub(super) fn done(message: String) -> Answer {

@@ -174,6 +174,9 @@ pub struct SessionOf {
     pub peer: String,
     /// Seconds since it was opened.
     pub for_s: u64,
+    /// Seconds since its connection was lost, if it was: the session waits for the device.
+    #[serde(default)]
+    pub lost_s: Option<u64>,
     /// The firmware as reported by the device.
     pub firmware: String,
     /// If reported.

@@ -71,7 +71,7 @@ impl Session {
             language: language.clone(),
             mailbox: mailbox.clone(),
             status: status.clone(),
-            via: Via { transport: link.transport, peer: link.peer, since_us: clock::mono_us() },
+            via: Via::now(link.transport, link.peer),
         };
         let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, services.settings.conversation.heartbeat_ms);
         enter(&services, &id, present, tap::glasses(&hello, &formats)).await?;

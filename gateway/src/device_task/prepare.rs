@@ -267,7 +267,7 @@ mod tests {
         let (roster, mut messages) = (Arc::new(Roster::default()), Vec::new());
         for (device, user) in [("d1", "ann"), ("d2", "bob"), ("d3", "more")] {
             let (mailbox, received) = mpsc::channel(4);
-            let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
+            let via = Via::now(Transport::WSS, ([127, 0, 0, 1], 1).into());
             let status = Arc::new(Mutex::new(DeviceStatus::default()));
             let present = Present { session: 1, user: user.into(), language: "en".into(), mailbox, status, via };
             assert!(matches!(roster.enter(device, present, 9), Ok(None)));

@@ -136,8 +136,7 @@ impl Session {
     /// The new link is gone, or too slow.
     pub(super) fn resume(&mut self, link: &Link, resume: &ResumeOwned) -> Result<(), LinkError> {
         self.transport = link.transport;
-        let via = Via { transport: link.transport, peer: link.peer, since_us: clock::mono_us() };
-        self.services.roster.moved(&self.id, self.number, via);
+        self.services.roster.moved(&self.id, self.number, Via::now(link.transport, link.peer));
         if let Some(ear) = &mut self.ear {
             ear.resume(link.transport.ordered, clock::mono_us());
         }

@@ -55,6 +55,7 @@ impl Session {
     fn lost(&mut self) {
         if self.outgoing.detach() {
             tracing::info!(device = self.id, session = self.number, "link lost");
+            self.services.roster.lost(&self.id, self.number);
             self.input(Input::LinkLost);
             self.tell_user(UserInput::DeviceLeft { device: self.id.clone() });
             self.heard_us = None;

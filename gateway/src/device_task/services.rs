@@ -21,7 +21,7 @@ use crate::{
     runtime::compute::Compute,
     speech::ear::PauseJudge,
     store::Store,
-    telemetry::{Losses, Sparse, Turns},
+    telemetry::{Losses, SoundPackets, Sparse, Turns},
     users::Users,
 };
 
@@ -63,6 +63,8 @@ pub struct Services {
     pub turns: Arc<Turns>,
     /// Utterances that were not understood.
     pub losses: Arc<Losses>,
+    /// Packets of sound, heard and lost.
+    pub sound: SoundPackets,
 }
 
 /// From a connection to an admitted device.

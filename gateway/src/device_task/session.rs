@@ -176,7 +176,9 @@ impl Session {
 
     pub(super) async fn leave(&mut self) {
         if let Some(ear) = &self.ear {
-            tracing::debug!(device = self.id, counts = ?ear.stats(), "what the ear took in");
+            let counts = ear.stats();
+            self.services.sound.add(counts.packets, counts.lost);
+            tracing::debug!(device = self.id, ?counts, "what the ear took in");
         }
         self.services.resumable.leave(&self.id, self.number);
         tools::device::unregister(&self.services.registry, &self.id);

@@ -220,7 +220,7 @@ mod tests {
     fn house() -> (ConnectedDevices, mpsc::Receiver<DeviceMessage>) {
         let (mailbox, messages) = mpsc::channel(8);
         let roster = Arc::new(Roster::default());
-        let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
+        let via = Via::now(Transport::WSS, ([127, 0, 0, 1], 1).into());
         let present = Present {
             session: 1,
             user: "ada".to_owned(),

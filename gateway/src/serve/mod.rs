@@ -39,6 +39,7 @@ use crate::{
     },
     runtime::spawn,
     store::Store,
+    telemetry::SoundPackets,
 };
 
 /// How long sessions may take to say goodbye, in milliseconds.
@@ -123,6 +124,7 @@ fn services(
         .context("starting the thread that prepares")?;
     Ok(Arc::new(Services {
         resumable: Resumable::default(),
+        sound: SoundPackets::default(),
         settings: SessionSettings {
             gateway_name: config.name.clone(),
             language: config.language.clone(),
