@@ -157,9 +157,9 @@ impl Requests {
         (revision, request)
     }
 
-    /// The wearer is speaking to the assistant: the model may open a connection meanwhile.
-    pub(crate) fn expect_request(&self) {
-        if let Some(model) = self.models.first().cloned() {
+    /// The wearer is speaking to the assistant: the model of this rank may open a connection meanwhile.
+    pub(crate) fn expect_request(&self, rank: u8) {
+        if let Some(model) = self.models.get(usize::from(rank)).cloned() {
             spawn("ahead", async move {
                 if model.open_ahead().await {
                     tokio::time::sleep(AHEAD_MAX).await;
