@@ -21,6 +21,7 @@ use crate::{
     call::CallContext,
     executor::Executor,
     matching,
+    memory::Text,
     ports::{
         Clock, Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Note, Notes, PortError, Ports, Schedule,
         Style,
@@ -132,6 +133,12 @@ pub(crate) fn context() -> CallContext {
         caller: None,
         session_lease: None,
     }
+}
+
+/// Texts with these words and ids from 1 on.
+pub(crate) fn texts(all: &[&str]) -> Vec<Text> {
+    let text = |(id, text): (u64, &&str)| Text { id, text: (*text).to_owned(), created_wall_ms: 0, changed_wall_ms: 0 };
+    (1..).zip(all).map(text).collect()
 }
 
 pub(crate) fn call(name: &str, arguments: Value) -> ToolCall {
