@@ -52,7 +52,7 @@ struct Nobody;
 
 #[async_trait]
 impl Schedule for Nobody {
-    async fn add(&self, _: &str, _: Due, _: ScheduleKind, _: &str) -> Result<ScheduleEntry, PortError> {
+    async fn add(&self, _: &str, _: Due, _: ScheduleKind) -> Result<ScheduleEntry, PortError> {
         Err(PortError::Unavailable(String::new()))
     }
     async fn list(&self, _: &str) -> Result<Vec<OpenEntry>, PortError> {

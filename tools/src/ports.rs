@@ -55,7 +55,7 @@ pub enum Hours {
 #[async_trait]
 pub trait Schedule: Send + Sync {
     /// Adds an entry.
-    async fn add(&self, user: &str, due: Due, kind: ScheduleKind, text: &str) -> Result<ScheduleEntry, PortError>;
+    async fn add(&self, user: &str, due: Due, kind: ScheduleKind) -> Result<ScheduleEntry, PortError>;
     /// All pending entries, in any order.
     async fn list(&self, user: &str) -> Result<Vec<OpenEntry>, PortError>;
     /// Removes an entry; `None` if there was none.

@@ -68,7 +68,7 @@ impl World {
                 battery_percent: Some(80),
                 charging: Some(false),
                 connection: "Wi-Fi".into(),
-                display: Some(DisplaySize { columns: 40, rows: 5 }),
+                display: Some(DisplaySize::new(40, 5)),
                 muted: false,
             })),
             consent: Mutex::new(ApprovalOutcome::Approved),
@@ -147,14 +147,14 @@ pub(crate) fn call(name: &str, arguments: Value) -> ToolCall {
 
 #[async_trait]
 impl Schedule for World {
-    async fn add(&self, user: &str, due: Due, kind: ScheduleKind, text: &str) -> Result<ScheduleEntry, PortError> {
+    async fn add(&self, user: &str, due: Due, kind: ScheduleKind) -> Result<ScheduleEntry, PortError> {
         self.check()?;
         let now = self.wall_ms.load(Ordering::Relaxed);
         let (due_wall_ms, duration_ms) = match due {
             Due::In { duration_ms } => (now + i64::try_from(duration_ms).unwrap(), Some(duration_ms)),
             Due::At { wall_ms } => (wall_ms, None),
         };
-        let entry = ScheduleEntry { id: self.id(), kind, text: text.into(), due_wall_ms, duration_ms };
+        let entry = ScheduleEntry { id: self.id(), kind, due_wall_ms, duration_ms };
         let mut entries = self.entries.lock().unwrap();
         entries.push((user.into(), entry.clone()));
         Ok(entry)

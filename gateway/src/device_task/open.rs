@@ -171,7 +171,7 @@ async fn enter(
 
 fn display_of(capabilities: &Capabilities) -> Option<DisplaySize> {
     let screen = &capabilities.display;
-    (screen.kind != DisplayKind::None).then_some(DisplaySize { columns: screen.columns, rows: screen.rows })
+    (screen.kind != DisplayKind::None).then_some(DisplaySize::new(screen.columns, screen.rows))
 }
 
 /// What tools are told about the device.

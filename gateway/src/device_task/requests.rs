@@ -113,7 +113,8 @@ impl Requests {
         if asked.answer.is_some() {
             return asked;
         }
-        request.system = self.context.system(&self.user, &request.messages, model.name(), &request.tools);
+        let system = self.context.system(&self.user, &request.messages, model.name(), &request.tools);
+        request.system = Some(system);
         request.watch = self.watch(turn);
         let cancel = CancellationToken::new();
         self.last = Some(Last { turn, model: model.clone(), request: request.clone(), cancel: cancel.clone() });
@@ -144,7 +145,7 @@ impl Requests {
     fn request(&self, messages: Vec<Message>, pending: Option<Pending>, scene: Scene) -> (u64, Request) {
         let (revision, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
         let request = Request {
-            system: String::new(),
+            system: None,
             messages,
             tools,
             now: clock::now(),

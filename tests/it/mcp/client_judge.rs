@@ -218,7 +218,7 @@ fn none<T>() -> Result<T, PortError> {
 
 #[async_trait]
 impl Schedule for Nothing {
-    async fn add(&self, _: &str, _: Due, _: ScheduleKind, _: &str) -> Result<ScheduleEntry, PortError> {
+    async fn add(&self, _: &str, _: Due, _: ScheduleKind) -> Result<ScheduleEntry, PortError> {
         none()
     }
 

@@ -1,7 +1,7 @@
 //! `device.status`: battery and connection of the glasses.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ErrorCode, ToolResult};
+use gateway_core::vocab::{DisplaySize, ErrorCode, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, Definition, READ_ONLY, Tool, told};
@@ -62,8 +62,8 @@ impl Tool for StatusOfDevice {
             "battery_percent": status.battery_percent,
             "charging": status.charging,
             "connection": status.connection,
-            "display": status.display.filter(|size| size.columns > 0 && size.rows > 0)
-                .map(|size| json!({"columns": size.columns, "rows": size.rows})),
+            "display": status.display.and_then(DisplaySize::grid)
+                .map(|(columns, rows)| json!({"columns": columns, "rows": rows})),
             "muted": status.muted,
         });
         Ok(told(say(&status), "Glasses", show(&status), data))

@@ -1,6 +1,6 @@
 //! What holds for all built-ins: they register, keep users apart, tell of a store that fails, take any arguments.
 
-use gateway_core::vocab::{ErrorCode, ScheduleKind};
+use gateway_core::vocab::ErrorCode;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ async fn another_users_things_are_not_there() {
     }
     let all = call("timer.cancel", json!({"all": true}));
     house.executor.call(bob, all).await;
-    assert_eq!(house.entries(ScheduleKind::Timer), 1);
+    assert_eq!(house.timers(), 1);
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_store_that_fails_is_told_and_changes_nothing() {
             assert_eq!(house.fail(name, arguments).await, (code, say.into()), "{name}");
         }
     }
-    assert_eq!(house.entries(ScheduleKind::Timer), 1);
+    assert_eq!(house.timers(), 1);
 }
 
 #[tokio::test]
