@@ -124,7 +124,7 @@ impl World {
 pub(crate) fn context() -> CallContext {
     CallContext {
         user: "ada".into(),
-        device: "glasses".into(),
+        device: Some("glasses".into()),
         session: Some("s".into()),
         turn: Some(Turn { id: 7, revision: 0 }),
         cancel: CancellationToken::new(),

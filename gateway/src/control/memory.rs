@@ -105,7 +105,7 @@ pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, Strin
         Wish::EraseConversations { user, id } => return erase_conversations(admin, user, id).await,
         Wish::Skills => {
             admin.skills.refresh();
-            let (_, specs) = services.executor.offered("", "", Default::default());
+            let (_, specs) = services.executor.offered("", None, Default::default());
             let usable = admin.skills.usable(|tool| specs.iter().any(|spec| spec.name == tool));
             let usable = usable.iter().map(|skill| json!({"name": skill.name, "description": skill.description}));
             usable.chain(admin.skills.problems().into_iter().map(|problem| json!({"problem": problem}))).collect()

@@ -143,7 +143,7 @@ impl Requests {
 
     /// A request with the tools available now and without the wearer's context, and the revision of its tools.
     fn request(&self, messages: Vec<Message>, pending: Option<Pending>, scene: Scene) -> (u64, Request) {
-        let (revision, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
+        let (revision, tools) = self.executor.offered(&self.user, Some(&self.device), ClientClass::Internal);
         let request = Request {
             system: None,
             messages,
@@ -182,14 +182,14 @@ impl Requests {
 
     /// A tool's title for the wearer.
     pub(crate) fn title(&self, tool: &str) -> String {
-        let offered = self.executor.registry().snapshot(&self.user, &self.device);
+        let offered = self.executor.registry().snapshot(&self.user, Some(&self.device));
         offered.find(tool).map_or_else(|| tools::wording::words(tool), |tool| tool.headline())
     }
 
     /// Whether the last request would now be offered other tools. If that is not known yet, the question returns as a
     /// message.
     pub(crate) fn tools_have_changed(&self) -> bool {
-        let (_, now) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
+        let (_, now) = self.executor.offered(&self.user, Some(&self.device), ClientClass::Internal);
         let Some(last) = &self.last else {
             return false;
         };
@@ -252,7 +252,7 @@ impl Requests {
 
     /// Whether a tool declares itself slow, and requires no confirmation before it runs.
     pub(crate) fn is_slow(&self, name: &str) -> bool {
-        let tool = self.executor.registry().snapshot(&self.user, &self.device).find(name).cloned();
+        let tool = self.executor.registry().snapshot(&self.user, Some(&self.device)).find(name).cloned();
         tool.is_some_and(|tool| tool.spec.flags.slow && !tool.spec.flags.requires_approval)
     }
 
@@ -263,7 +263,7 @@ impl Requests {
         self.called.insert(call.id.clone(), cancel.clone());
         let context = CallContext {
             user: self.user.clone(),
-            device: self.device.clone(),
+            device: Some(self.device.clone()),
             session: Some(self.session.clone()),
             turn: Some(turn),
             cancel,
@@ -280,7 +280,7 @@ impl Requests {
             let (user, device) = (context.user.clone(), context.device.clone());
             let mut result = executor.call(context, call).await;
             if result.error.as_ref().is_some_and(|error| error.code == ErrorCode::ToolNotFound) {
-                let (_, offered) = executor.offered(&user, &device, ClientClass::Internal);
+                let (_, offered) = executor.offered(&user, device.as_deref(), ClientClass::Internal);
                 tools::alike::name_some(&mut result, &name, &offered);
             }
             tracing::info!(

@@ -47,7 +47,8 @@ impl Tool for StatusOfDevice {
     }
 
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let Some(status) = context.ports.device.status(&context.device) else {
+        let status = context.device.as_deref().and_then(|device| context.ports.device.status(device));
+        let Some(status) = status else {
             return Err(Refusal {
                 code: ErrorCode::AppNotAvailable,
                 message: "The glasses are not connected.".to_owned(),

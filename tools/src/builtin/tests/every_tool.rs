@@ -15,7 +15,7 @@ use crate::{
 #[test]
 fn each_has_an_example() {
     let registry = Registry::with_built_ins().expect("valid definitions");
-    for spec in registry.snapshot("u", "d").specs.iter() {
+    for spec in registry.snapshot("u", Some("d")).specs.iter() {
         let example = phrases::example(spec, "en").expect("an example");
         assert!(!example.contains(['{', '[', '(', '|']), "{example}");
         assert!(spec.phrases[0].templates.len() >= 3, "{}", spec.name);
@@ -102,7 +102,7 @@ proptest! {
         keep in prop::collection::vec(any::<bool>(), 3),
     ) {
         let house = House::usual();
-        let snapshot = house.executor.registry().snapshot("ada", "glasses");
+        let snapshot = house.executor.registry().snapshot("ada", Some("glasses"));
         let spec = at.get(&snapshot.specs);
         let properties = spec.input_schema["properties"].as_object().expect("properties");
         let arguments: serde_json::Map<_, _> = properties
