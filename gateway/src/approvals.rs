@@ -21,6 +21,7 @@ use serde_json::Value;
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use tools::{
+    absent,
     ports::{Consent, ConsentRequest, Decision},
     registry::Registry,
     source::Source,
@@ -52,8 +53,9 @@ pub struct Event {
     pub id: u64,
     /// Whose consent.
     pub user: String,
-    /// The glasses that are asked; empty: none are there, and only an operator can answer.
-    pub device: String,
+    /// The glasses that are asked; `None`: none are there, and only an operator can answer.
+    #[serde(with = "absent")]
+    pub device: Option<String>,
     /// Who provides the tool: `built_in`, `device`, `app` or `mcp`.
     pub source: String,
     /// The app, server or device of it; `lorgnette` for what is built in.
@@ -171,7 +173,7 @@ impl ApprovalBroker {
                 return;
             };
             open.device = device.map(ToOwned::to_owned);
-            open.event.device = device.unwrap_or_default().to_owned();
+            open.event.device.clone_from(&open.device);
             let told = device.is_none_or(|device| self.tell_device(device, Input::ApprovalAsked(approval)));
             if told {
                 let _ = self.events.send(open.event.clone());
@@ -260,7 +262,7 @@ impl ApprovalBroker {
     }
 
     fn describe(&self, id: u64, request: &ConsentRequest) -> Event {
-        let offered = self.registry.snapshot(&request.user, &request.device);
+        let offered = self.registry.snapshot(&request.user, request.device.as_deref());
         let (source, capability, function) = match offered.find(&request.tool) {
             Some(tool) => {
                 let (source, capability) = source_words(&tool.source);
@@ -301,7 +303,7 @@ impl Consent for ApprovalBroker {
                 return ApprovalOutcome::Denied.into();
             }
             // The glasses for a question from outside are chosen by the user's machine.
-            let device = (!from_outside).then(|| request.device.clone());
+            let device = request.device.clone().filter(|_| !from_outside);
             let (arguments_hash, event) = (request.arguments_hash, event.clone());
             open.insert(id, Open { arguments_hash, reference, device, event, reply });
         }
@@ -319,7 +321,7 @@ impl Consent for ApprovalBroker {
             self.tell_user(&request.user, UserInput::ApprovalAsked { approval, watched })
         } else {
             let _ = self.events.send(event);
-            self.tell_device(&request.device, Input::ApprovalAsked(approval))
+            request.device.as_deref().is_some_and(|device| self.tell_device(device, Input::ApprovalAsked(approval)))
         };
         if !told {
             tracing::info!(id, user = request.user, device = request.device, "approval: nobody is there to be asked");

@@ -35,23 +35,26 @@ impl House {
         messages
     }
 
-    fn ask(&self, device: &str) -> tokio::task::JoinHandle<ApprovalOutcome> {
+    fn ask<'a>(&self, device: impl Into<Option<&'a str>>) -> tokio::task::JoinHandle<ApprovalOutcome> {
         self.ask_until(device, CancellationToken::new())
     }
 
-    /// The core of `device` decides about exactly this question.
-    fn settle(&self, approval: &Approval, device: &str, outcome: ApprovalOutcome) {
-        self.approvals
-            .settle(Some(device).filter(|device| !device.is_empty()), approval.settled(outcome, AnsweredBy::Voice));
+    /// The core of `device` decides about exactly this question; `None`: the core of the user.
+    fn settle<'a>(&self, approval: &Approval, device: impl Into<Option<&'a str>>, outcome: ApprovalOutcome) {
+        self.approvals.settle(device.into(), approval.settled(outcome, AnsweredBy::Voice));
     }
 
     #[allow(clippy::disallowed_methods, reason = "a test stands in for the work of a turn")]
-    fn ask_until(&self, device: &str, cancel: CancellationToken) -> tokio::task::JoinHandle<ApprovalOutcome> {
+    fn ask_until<'a>(
+        &self,
+        device: impl Into<Option<&'a str>>,
+        cancel: CancellationToken,
+    ) -> tokio::task::JoinHandle<ApprovalOutcome> {
         let approvals = self.approvals.clone();
         let arguments = json!({"text": "shopping"});
         let request = ConsentRequest {
             user: "ann".into(),
-            device: device.into(),
+            device: device.into().map(str::to_owned),
             turn: Some(Turn { id: 3, revision: 0 }),
             call_id: "c1".into(),
             tool: "note.delete".into(),
@@ -80,12 +83,13 @@ async fn a_decision_counts_from_the_glasses_that_were_asked_and_for_the_same_arg
     let other = arguments_hash("note.delete", &json!({"text": "everything"}));
     let renamed = arguments_hash("note.remove", &json!({"text": "shopping"}));
     for (device, arguments_hash, another_call, expected) in [
-        ("glasses", hash, 0, ApprovalOutcome::Approved),
-        ("glasses", other, 0, ApprovalOutcome::Denied),
-        ("glasses", renamed, 0, ApprovalOutcome::Denied),
-        ("phone", hash, 0, ApprovalOutcome::Denied),
-        ("", hash, 0, ApprovalOutcome::Denied),
-        ("glasses", hash, 1, ApprovalOutcome::Denied),
+        (Some("glasses"), hash, 0, ApprovalOutcome::Approved),
+        (Some("glasses"), other, 0, ApprovalOutcome::Denied),
+        (Some("glasses"), renamed, 0, ApprovalOutcome::Denied),
+        (Some("phone"), hash, 0, ApprovalOutcome::Denied),
+        (Some(""), hash, 0, ApprovalOutcome::Denied),
+        (None, hash, 0, ApprovalOutcome::Denied),
+        (Some("glasses"), hash, 1, ApprovalOutcome::Denied),
     ] {
         let house = House::new();
         let mut messages = house.connect("glasses");
@@ -93,7 +97,7 @@ async fn a_decision_counts_from_the_glasses_that_were_asked_and_for_the_same_arg
         let asked = asked(&mut messages).await;
         let reference = asked.reference ^ another_call;
         house.settle(&Approval { arguments_hash, reference, ..asked }, device, ApprovalOutcome::Approved);
-        assert_eq!(outcome.await.unwrap(), expected, "{device} {arguments_hash} {another_call}");
+        assert_eq!(outcome.await.unwrap(), expected, "{device:?} {arguments_hash} {another_call}");
         assert!(house.approvals.list().is_empty());
     }
 }
@@ -139,6 +143,21 @@ async fn glasses_that_are_not_connected_are_not_waited_for() {
     let house = House::new();
     assert_eq!(house.ask("glasses").await.unwrap(), ApprovalOutcome::Unasked);
     assert!(house.approvals.list().is_empty());
+}
+
+/// On the control socket, "no glasses" is an empty string.
+#[tokio::test]
+async fn a_call_without_glasses_can_ask_nobody_and_says_so() {
+    let house = House::new();
+    let mut events = house.approvals.watch().unwrap();
+    assert_eq!(house.ask(None).await.unwrap(), ApprovalOutcome::Unasked);
+    for outcome in [None, Some("unasked")] {
+        let event = events.recv().await.unwrap();
+        assert_eq!((event.device.as_deref(), event.outcome.as_deref()), (None, outcome));
+        let sent = serde_json::to_value(&event).unwrap();
+        assert_eq!(sent["device"], "");
+        assert_eq!(serde_json::from_value::<Event>(sent).unwrap(), event);
+    }
 }
 
 #[tokio::test]

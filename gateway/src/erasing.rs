@@ -275,8 +275,8 @@ mod tests {
             paired_wall_ms: 0,
             revoked: false,
         };
-        let kind = ScheduleKind::Reminder;
-        let entry = ScheduleEntry { id: 1, kind, text: text("entry"), due_wall_ms: i64::MAX, duration_ms: None };
+        let kind = ScheduleKind::Reminder { text: text("entry") };
+        let entry = ScheduleEntry { id: 1, kind, due_wall_ms: i64::MAX, duration_ms: None };
         let mut writes = vec![
             Write::PutDevice { id: format!("id-of-{user}"), device },
             Write::BeginConversation { user: owner(), wall_ms: 1 },

@@ -94,8 +94,8 @@ fn step(world: &mut World, (what, pause, word): Step, number: usize) {
         }
         10 => world.input(device, Input::Text(WORDS[word].into())),
         _ => {
-            let (due, kind) = (Due::In { duration_ms: pause }, ScheduleKind::Timer);
-            let change = ScheduleChange::Add { due, kind, text: String::new() };
+            let (due, kind) = (Due::In { duration_ms: pause }, ScheduleKind::Timer { name: None });
+            let change = ScheduleChange::Add { due, kind };
             world.user_input(UserInput::Schedule { request: number as u64, change });
         }
     }
@@ -113,7 +113,7 @@ proptest! {
         let start: world::Start = |user| Box::new(InTasks::new(user));
         let mut world = World::with(conversation::Config::default(), user::Config::default(), start);
         world.lags = lags;
-        world.add_device("glasses", Some(DisplaySize { columns: 30, rows: 3 }), true, true);
+        world.add_device("glasses", Some(DisplaySize::new(30, 3)), true, true);
         world.add_device("phone", None, true, true);
         world.connect(0, false);
         world.connect(1, false);

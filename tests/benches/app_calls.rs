@@ -109,7 +109,7 @@ async fn direct(client: &reqwest::Client, url: &str, body: &str) -> Result<()> {
 async fn through(house: &House, tool: &str, round: usize) -> Result<()> {
     let context = CallContext {
         user: USER.to_owned(),
-        device: "bench".to_owned(),
+        device: Some("bench".to_owned()),
         session: Some("bench".to_owned()),
         turn: Some(Turn { id: u32::try_from(round + 1)?, revision: 0 }),
         cancel: CancellationToken::new(),

@@ -12,6 +12,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,7 +91,7 @@ async fn run() -> Result<()> {
     let (cuts, count, seed) = (number("--cuts", 1_000)?, number("--glasses", 12)?, number("--seed", 1)?);
     let delay_us = number("--delay", 0)? * 1_000;
     let house = Arc::new(House::start(&format!("[limits]\nresume_s = {RESUME_S}\n")).await?);
-    let clips: Vec<Clip> = SENTENCES.iter().map(|(text, _)| coded(text)).collect::<Result<_>>()?;
+    let clips: Vec<Clip> = SENTENCES.iter().map(|(text, _)| coded(text, house.folder.path())).collect::<Result<_>>()?;
     let silence = encode_all(&[0; CLIP_HZ as usize], Codec::Opus, CLIP_HZ, FRAME_US).map_err(anyhow::Error::msg)?;
     println!("{cuts} cuts, {count} glasses, seed {seed}, one-way delay {} ms", delay_us / 1_000);
     for (group, share, gap_ms) in Group::ALL {
@@ -125,8 +126,8 @@ async fn run() -> Result<()> {
     Ok(())
 }
 
-fn coded(text: &str) -> Result<Clip> {
-    let pcm = Speaker::HIBARI.say(text)?;
+fn coded(text: &str, folder: &Path) -> Result<Clip> {
+    let pcm = Speaker::HIBARI.say(text, folder)?;
     let sound = Sound::Packets(encode_all(&pcm, Codec::Opus, CLIP_HZ, FRAME_US).map_err(anyhow::Error::msg)?);
     Ok(Clip { label: text.to_owned(), voiced_us: voiced_end_us(&pcm), sound })
 }

@@ -52,7 +52,7 @@ struct Nobody;
 
 #[async_trait]
 impl Schedule for Nobody {
-    async fn add(&self, _: &str, _: Due, _: ScheduleKind, _: &str) -> Result<ScheduleEntry, PortError> {
+    async fn add(&self, _: &str, _: Due, _: ScheduleKind) -> Result<ScheduleEntry, PortError> {
         Err(PortError::Unavailable(String::new()))
     }
     async fn list(&self, _: &str) -> Result<Vec<OpenEntry>, PortError> {
@@ -163,7 +163,7 @@ fn spec(name: &str, flags: ToolFlags) -> ToolSpec {
 fn context(number: usize) -> CallContext {
     CallContext {
         user: "wearer".into(),
-        device: "glasses".into(),
+        device: Some("glasses".into()),
         session: Some("bench".into()),
         turn: Some(Turn { id: u32::try_from(number).unwrap_or(0), revision: 0 }),
         cancel: CancellationToken::new(),
@@ -212,15 +212,15 @@ fn registry() -> Result<()> {
     for round in 0..50 {
         offer(round % SOURCES)?;
         let began = Instant::now();
-        black_box(registry.snapshot("wearer", "glasses").for_client(ClientClass::Internal));
+        black_box(registry.snapshot("wearer", Some("glasses")).for_client(ClientClass::Internal));
         cold.push(began.elapsed());
         let began = Instant::now();
-        black_box(registry.snapshot("wearer", "glasses").for_client(ClientClass::Internal));
+        black_box(registry.snapshot("wearer", Some("glasses")).for_client(ClientClass::Internal));
         warm.push(began.elapsed());
     }
     row("list for one session, first after a change", cold);
     row("list for one session, nothing changed", warm);
-    let snapshot = registry.snapshot("wearer", "glasses");
+    let snapshot = registry.snapshot("wearer", Some("glasses"));
     let names: Vec<String> = snapshot.specs.iter().map(|spec| spec.name.clone()).collect();
     let began = Instant::now();
     black_box(snapshot.find("nothing"));
@@ -256,14 +256,14 @@ async fn executor() -> Result<()> {
     let kept = ToolFlags { persistent: true, ..ToolFlags::default() };
     let specs = vec![spec("bench.read", reading), spec("bench.change", ToolFlags::default()), spec("bench.kept", kept)];
     registry.register(Source::App("bench".into()), Scope::Global, specs, Arc::new(Echo))?;
-    let snapshot = registry.snapshot("wearer", "glasses");
+    let snapshot = registry.snapshot("wearer", Some("glasses"));
     let tool = snapshot.find("bench.read").context("the tool")?;
     let mut direct = Vec::with_capacity(CALLS);
     for _ in 0..CALLS {
         let run = RunContext {
             caller: None,
             user: "wearer".into(),
-            device: "glasses".into(),
+            device: Some("glasses".into()),
             turn: None,
             local_name: tool.local_name.clone(),
             flags: tool.spec.flags,

@@ -109,7 +109,7 @@ async fn every_flag_means_what_the_specification_says() {
         let (_, call) = until(&mut peer, "the call", called).await;
         let registry = &world.gateway().services().registry;
         let spec = registry
-            .snapshot(USER, &peer.identity.fingerprint())
+            .snapshot(USER, Some(&peer.identity.fingerprint()))
             .find("bench.run")
             .expect("it is offered")
             .spec

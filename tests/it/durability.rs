@@ -32,7 +32,7 @@ fn kept(data: &Path) -> (Vec<String>, Vec<String>) {
     let notes = store.disk().notes(USER, 100, |_| true).expect("notes");
     let entries = store.disk().entries(USER).expect("reminders");
     let texts = notes.into_iter().map(|(_, note)| note.text.to_lowercase());
-    (texts.collect(), entries.into_iter().map(|entry| entry.text.to_lowercase()).collect())
+    (texts.collect(), entries.into_iter().map(|entry| entry.kind.text().to_lowercase()).collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]

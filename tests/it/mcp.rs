@@ -53,7 +53,7 @@ async fn cancellable(
     let context = CallContext {
         session: None,
         user: USER.to_owned(),
-        device: String::new(),
+        device: None,
         turn: None,
         cancel,
         default_timeout: WAIT,

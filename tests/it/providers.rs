@@ -45,7 +45,7 @@ fn tool(name: &str) -> Arc<ToolSpec> {
 fn request(messages: Vec<Message>) -> Request {
     // The same for every provider, and different from the tool's own name.
     let tools: Tools = [tool("timer/set")].into();
-    Request { system: "Be brief.".into(), messages, tools, max_tokens: Some(500), ..Request::default() }
+    Request { system: Some("Be brief.".into()), messages, tools, max_tokens: Some(500), ..Request::default() }
 }
 
 fn user(text: &str) -> Message {

@@ -156,11 +156,11 @@ async fn a_gateway_offers_what_was_meant() {
     let file = fs::read(data().join("tools.json")).unwrap();
     let mut specs: Vec<ToolSpec> = serde_json::from_slice(&file).unwrap();
     let registry = &world.gateway().services().registry;
-    let own = registry.snapshot("wearer", "");
+    let own = registry.snapshot("wearer", None);
     specs.retain(|spec| own.find(&spec.name).is_none());
     assert!(specs.len() > 40);
     registry.register(Source::App("house".into()), Scope::Global, specs, Arc::new(Nothing)).unwrap();
-    let all = registry.snapshot("wearer", "").specs.len();
+    let all = registry.snapshot("wearer", None).specs.len();
     let mut glasses = world.glasses("wss", "glasses").await;
     // No tool contains these words: until all embeddings are computed, all tools are offered.
     let offered = async {

@@ -53,7 +53,7 @@ async fn an_operator_calls_tools_and_the_books_are_kept() {
     assert_eq!(error, Some(ErrorCode::PermissionDenied));
     let client = ClientClass::Internal;
     let offered = |user: &str| {
-        let (_, specs) = world.gateway().services().executor.offered(user, "", client);
+        let (_, specs) = world.gateway().services().executor.offered(user, None, client);
         specs.iter().any(|spec| spec.name == "note.add")
     };
     assert!(!offered(USER) && offered("somebody"));
@@ -173,7 +173,7 @@ async fn a_planted_secret_is_in_no_answer_no_store_and_no_prompt() {
         ];
         let request = chat_models::Request {
             messages,
-            tools: services.executor.offered(USER, "", ClientClass::Internal).1,
+            tools: services.executor.offered(USER, None, ClientClass::Internal).1,
             now: clock::now(),
             ..chat_models::Request::default()
         };

@@ -12,8 +12,8 @@ use crate::{caller::Caller, in_flight::SessionLease};
 pub struct CallContext {
     /// The user.
     pub user: String,
-    /// The device on which it was requested.
-    pub device: String,
+    /// The device on which it was requested, or whose display the question is put on; `None`: there is none.
+    pub device: Option<String>,
     /// Within a session, turn and call id identify a call: if the same call arrives again, it is not run again. `None`
     /// if there is no such guarantee; every call is then a new one.
     pub session: Option<String>,

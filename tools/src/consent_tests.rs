@@ -25,7 +25,7 @@ fn asked(source: Source, local_name: &str, spec: ToolSpec, arguments: &Value) ->
     let registry = Registry::new();
     let spec = ToolSpec { name: "x.y".into(), ..spec };
     registry.register_named(source, Scope::Global, vec![(spec, local_name.to_owned())], Arc::new(Never)).unwrap();
-    question(registry.snapshot("", "").find("x.y").unwrap(), arguments)
+    question(registry.snapshot("u", None).find("x.y").unwrap(), arguments)
 }
 
 fn of(required: &[&str], description: &str) -> ToolSpec {

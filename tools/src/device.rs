@@ -53,13 +53,11 @@ pub fn register(registry: &Registry, device: &str, offers: Vec<Offer>) -> Result
     let mut remarks = Vec::new();
     let mut specs = Vec::new();
     let mut names = BTreeSet::new();
-    // A device must not redefine a globally known name.
-    let taken = registry.snapshot("", "");
     for (at, offer) in offers.into_iter().enumerate() {
         let tool = cut(&offer.name, NAME_BYTES_MAX);
         let checked = if at >= TOOLS_PER_DEVICE_MAX {
             Err(format!("only {TOOLS_PER_DEVICE_MAX} tools are taken of one device"))
-        } else if taken.find(&offer.name).is_some() {
+        } else if registry.has_global(&offer.name) {
             Err("the name belongs to a tool that everybody is offered".to_owned())
         } else if !names.insert(offer.name.clone()) {
             Err("the name was offered twice".to_owned())

@@ -48,11 +48,11 @@ fn house() -> (Arc<World>, Executor) {
 async fn device_tools_come_are_called_and_go() {
     let (world, executor) = house();
     let registry = executor.registry();
-    let before = registry.snapshot("ada", "glasses").specs.len();
+    let before = registry.snapshot("ada", Some("glasses")).specs.len();
     let (revision, remarks) = register(registry, "glasses", vec![brightness(), photo()]).unwrap();
     assert_eq!((revision, remarks), (2, vec![]));
-    assert_eq!(registry.snapshot("ada", "glasses").specs.len(), before + 2);
-    assert_eq!(registry.snapshot("ada", "other").specs.len(), before);
+    assert_eq!(registry.snapshot("ada", Some("glasses")).specs.len(), before + 2);
+    assert_eq!(registry.snapshot("ada", Some("other")).specs.len(), before);
 
     let dim = || call("display.brightness", json!({"level": 30}));
     let result = executor.call(context(), dim()).await;
@@ -85,7 +85,7 @@ async fn device_tools_come_are_called_and_go() {
     assert_eq!(result.error.unwrap().code, ErrorCode::ToolNotFound);
     assert_eq!(unregister(registry, "glasses"), Some(4));
     assert_eq!(unregister(registry, "glasses"), None);
-    assert_eq!(registry.snapshot("ada", "glasses").specs.len(), before);
+    assert_eq!(registry.snapshot("ada", Some("glasses")).specs.len(), before);
     let help = executor.call(context(), call("help.show", json!({}))).await;
     assert!(!help.content.contains("photo"), "{}", help.content);
 }
@@ -109,7 +109,7 @@ fn two_devices_may_offer_the_same() {
         assert!(remarks.is_empty());
     }
     for device in ["d1", "d2"] {
-        let snapshot = registry.snapshot("ada", device);
+        let snapshot = registry.snapshot("ada", Some(device));
         let found = snapshot.find("camera.photo").unwrap();
         assert_eq!(found.source, Source::Device(device.into()));
     }
@@ -145,7 +145,7 @@ fn hostile_offers_are_left_out_and_the_others_stay() {
     for (offer, reason) in table {
         let (_, executor) = house();
         let registry = executor.registry();
-        let before = registry.snapshot("ada", "glasses").specs.len();
+        let before = registry.snapshot("ada", Some("glasses")).specs.len();
         let (_, remarks) = register(registry, "glasses", vec![photo(), offer]).unwrap();
         let [one] = remarks.as_slice() else {
             panic!("{reason}: {remarks:?}");
@@ -154,7 +154,7 @@ fn hostile_offers_are_left_out_and_the_others_stay() {
         assert!(one.reason.len() < 2_000);
         let source = Source::Device("glasses".into());
         assert!(matches!(registry.reports().as_slice(), [(of, notes)] if *of == source && notes.len() == 1));
-        assert_eq!(registry.snapshot("ada", "glasses").specs.len(), before + 1);
+        assert_eq!(registry.snapshot("ada", Some("glasses")).specs.len(), before + 1);
     }
 }
 
@@ -197,7 +197,7 @@ fn a_device_offers_only_so_many_and_decides_only_about_itself() {
     });
     let (_, remarks) = register(registry, "glasses", many.collect()).unwrap();
     assert_eq!(remarks.len(), 100 - TOOLS_PER_DEVICE_MAX);
-    let snapshot = registry.snapshot("ada", "glasses");
+    let snapshot = registry.snapshot("ada", Some("glasses"));
     let spec = &snapshot.find("tool0").unwrap().spec;
     assert!(spec.flags.always && !spec.flags.persistent);
     assert_eq!(spec.timeout_ms, Some(DEVICE_MS_MAX));

@@ -184,7 +184,7 @@ async fn tools_are_there_before_their_server_has_answered() {
     let registry = Arc::new(Registry::new());
     assert_eq!(registry.keep_in(shelf.clone(), |_| true), Ok(1));
     let executor = Executor::new(registry.clone(), World::usual().ports());
-    assert_eq!(executor.offered("ada", "d", ClientClass::Internal).1.len(), 1);
+    assert_eq!(executor.offered("ada", Some("d"), ClientClass::Internal).1.len(), 1);
     assert_eq!(code(&executor.call(context(), good()).await), Some(ErrorCode::AppNotAvailable));
 
     let real = runner();

@@ -238,7 +238,7 @@ async fn a_client_of_another_class_is_refused_and_does_not_see_it() {
     let only = ToolSpec { clients: Some(vec![ClientClass::Internal]), ..spec(READING) };
     let house = house_of(only, done(), Limits::default(), |ports| ports);
     for (client, seen) in [(ClientClass::Internal, 1), (ClientClass::Copilot, 0), (ClientClass::External, 0)] {
-        assert_eq!(house.executor.offered("ada", "d", client).1.len(), seen);
+        assert_eq!(house.executor.offered("ada", Some("d"), client).1.len(), seen);
         let result = house.executor.call(CallContext { client, ..context() }, good()).await;
         assert_eq!(code(&result), (seen == 0).then_some(ErrorCode::PermissionDenied));
     }
@@ -252,12 +252,12 @@ async fn what_a_user_switched_off_is_off_for_that_user() {
         [("com.test.tool", true), ("com.test.*", true), ("*", true), ("com.test", false), ("com.test.tools*", false)]
     {
         *house.panel.0.lock().unwrap() = vec![switch.to_owned()];
-        assert_eq!(house.executor.offered("ada", "d", ClientClass::Internal).1.is_empty(), off, "{switch}");
+        assert_eq!(house.executor.offered("ada", Some("d"), ClientClass::Internal).1.is_empty(), off, "{switch}");
         let result = house.executor.call(context(), good()).await;
         assert_eq!(code(&result), off.then_some(ErrorCode::PermissionDenied), "{switch}");
         let bob = CallContext { user: "bob".into(), ..context() };
         assert_eq!(code(&house.executor.call(bob, good()).await), None);
-        assert_eq!(house.executor.offered("bob", "d", ClientClass::Internal).1.len(), 1);
+        assert_eq!(house.executor.offered("bob", Some("d"), ClientClass::Internal).1.len(), 1);
     }
 }
 
@@ -454,7 +454,7 @@ async fn every_persistent_call_is_recorded_and_no_other() {
     assert_eq!(cut(ToolFlags { persistent: false, ..READING }, done()).await, []);
     let records = cut(CHANGING, done()).await;
     let [record] = records.as_slice() else { panic!("{records:?}") };
-    assert_eq!((record.user.as_str(), record.device.as_str(), record.turn), ("ada", "glasses", 7));
+    assert_eq!((record.user.as_str(), record.device.as_deref(), record.turn), ("ada", Some("glasses"), Some(7)));
     assert_eq!((record.tool.as_str(), record.source.as_str()), ("com.test.tool", "app:com.test"));
     assert_eq!((record.error, record.asked, record.bytes_in, record.bytes_out), (None, false, 7, 4));
     let failed = cut(ToolFlags { requires_approval: true, ..CHANGING }, Act::Panic).await;

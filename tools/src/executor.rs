@@ -123,7 +123,7 @@ impl Executor {
 
     /// The tools that a client of this user is offered on this device, and the registry's revision: the tools of the
     /// client's class that the user has not switched off.
-    pub fn offered(&self, user: &str, device: &str, client: ClientClass) -> (u64, Specs) {
+    pub fn offered(&self, user: &str, device: Option<&str>, client: ClientClass) -> (u64, Specs) {
         let snapshot = self.registry.snapshot(user, device);
         let specs = snapshot.for_client(client);
         let denied = self.switches.denied(user);
@@ -148,10 +148,10 @@ impl Executor {
         };
         let Some(lease) = lease else { return erased() };
         let began = self.ports.clock.now();
-        let offered = self.registry.snapshot(&context.user, &context.device);
+        let offered = self.registry.snapshot(&context.user, context.device.as_deref());
         let tool = offered.find(&call.name).cloned();
         let (user, device, client, turn) =
-            (context.user.clone(), context.device.clone(), context.client, context.turn.map_or(0, |turn| turn.id));
+            (context.user.clone(), context.device.clone(), context.client, context.turn.map(|turn| turn.id));
         let mut facts = Facts::default();
         let deciding = AssertUnwindSafe(self.decide(context, offered, tool.as_deref(), call, &mut facts));
         let Some(decided) = lease.within(deciding.catch_unwind()).await else { return erased() };
@@ -250,7 +250,7 @@ impl Executor {
             &number.to_be_bytes(),
             // Numbers restart with the process, wall time does not.
             &if session.is_none() { wall_ms } else { 0 }.to_be_bytes(),
-            context.device.as_bytes(),
+            context.device.as_deref().unwrap_or_default().as_bytes(),
             &context.turn.map_or(0, |turn| turn.id).to_be_bytes(),
             call.id.as_bytes(),
             &arguments_hash(&call.name, &call.arguments).to_be_bytes(),
@@ -276,8 +276,7 @@ impl Executor {
             let Decision { outcome, by, device } = self.ask(&context, tool, &call).await;
             let now = self.ports.clock.now();
             let took_ms = now.mono_us.saturating_sub(began_us) / 1_000;
-            let (wall_ms, device) = (now.wall_ms, device.unwrap_or_default());
-            facts.approval = Some(Approval { outcome, by, device, wall_ms, took_ms });
+            facts.approval = Some(Approval { outcome, by, device, wall_ms: now.wall_ms, took_ms });
             if let Some(refused) = consent::refusal(outcome) {
                 return refused;
             }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, ClientClass, ErrorCode};
 use serde::{Deserialize, Serialize};
 
+use crate::absent;
+
 /// One call of a persistent tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -12,12 +14,14 @@ pub struct Record {
     pub wall_ms: i64,
     /// The user.
     pub user: String,
-    /// The device on which it was requested.
-    pub device: String,
+    /// The device on which it was requested, if any.
+    #[serde(with = "absent")]
+    pub device: Option<String>,
     /// Class of the calling client.
     pub client: ClientClass,
-    /// Number of the turn.
-    pub turn: u32,
+    /// Number of the turn, if it belongs to one.
+    #[serde(with = "absent")]
+    pub turn: Option<u32>,
     /// Full name of the tool.
     pub tool: String,
     /// The tool's provider, in the written form of [`crate::source::Source`].
@@ -44,8 +48,9 @@ pub struct Approval {
     pub outcome: ApprovalOutcome,
     /// Who made the decision, and how.
     pub by: AnsweredBy,
-    /// The device that was asked; empty if none was.
-    pub device: String,
+    /// The device that was asked, if any.
+    #[serde(with = "absent")]
+    pub device: Option<String>,
     /// When it was made, in milliseconds since the Unix epoch.
     pub wall_ms: i64,
     /// How long the decision took, in milliseconds.
@@ -97,4 +102,43 @@ pub fn usage(records: impl IntoIterator<Item = Record>) -> Vec<Usage> {
         usage.last_wall_ms = usage.last_wall_ms.max(record.wall_ms);
     }
     tools.into_iter().map(|(tool, usage)| Usage { tool, ..usage }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn an_absent_device_or_turn_has_the_stored_form_that_it_always_had() {
+        let approval = |device: Option<&str>| Approval {
+            outcome: ApprovalOutcome::Approved,
+            by: AnsweredBy::Operator,
+            device: device.map(str::to_owned),
+            wall_ms: 5,
+            took_ms: 6,
+        };
+        let record = |device: Option<&str>, turn| Record {
+            wall_ms: 1,
+            user: "ann".into(),
+            device: device.map(str::to_owned),
+            client: ClientClass::Internal,
+            turn,
+            tool: "note.add".into(),
+            source: "built-in".into(),
+            took_ms: 2,
+            error: None,
+            asked: true,
+            approval: Some(approval(device)),
+            bytes_in: 3,
+            bytes_out: 4,
+        };
+        for (record, device, turn) in [(record(None, None), "", 0), (record(Some("glasses"), Some(7)), "glasses", 7)] {
+            let stored = to_value(&record).unwrap();
+            assert_eq!((&stored["device"], &stored["turn"]), (&json!(device), &json!(turn)));
+            assert_eq!(stored["approval"]["device"], json!(device));
+            assert_eq!(from_value::<Record>(stored).unwrap(), record);
+        }
+    }
 }

@@ -315,12 +315,7 @@ impl Personality for Nothing {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn texts(all: &[&str]) -> Vec<Text> {
-        let text =
-            |(id, text): (u64, &&str)| Text { id, text: (*text).to_owned(), created_wall_ms: 0, changed_wall_ms: 0 };
-        (1..).zip(all).map(text).collect()
-    }
+    use crate::test_support::texts;
 
     fn ids(all: &[&str], words: &str, limit: usize) -> Vec<u64> {
         relevant(texts(all), words, limit).into_iter().map(|text| text.id).collect()

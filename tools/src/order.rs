@@ -13,7 +13,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::call::CallContext;
 
 /// User, device and turn.
-type Of = (String, String, u32);
+type Of = (String, Option<String>, u32);
 
 /// Turns in which a change is running.
 #[derive(Clone, Default)]

@@ -55,7 +55,7 @@ pub enum Hours {
 #[async_trait]
 pub trait Schedule: Send + Sync {
     /// Adds an entry.
-    async fn add(&self, user: &str, due: Due, kind: ScheduleKind, text: &str) -> Result<ScheduleEntry, PortError>;
+    async fn add(&self, user: &str, due: Due, kind: ScheduleKind) -> Result<ScheduleEntry, PortError>;
     /// All pending entries, in any order.
     async fn list(&self, user: &str) -> Result<Vec<OpenEntry>, PortError>;
     /// Removes an entry; `None` if there was none.
@@ -132,8 +132,8 @@ pub trait DeviceCall: Send + Sync {
 pub struct ConsentRequest {
     /// The user whose consent is needed.
     pub user: String,
-    /// The device on which the call was requested; consent can only be given there.
-    pub device: String,
+    /// The device on which the call was requested; consent can only be given there. `None`: there is none.
+    pub device: Option<String>,
     /// The turn that the call belongs to; `None`: any device of the user may be asked.
     pub turn: Option<Turn>,
     /// Id of the call that waits for it.

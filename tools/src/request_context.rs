@@ -81,12 +81,7 @@ mod tests {
     use gateway_core::vocab::ToolSpec;
 
     use super::*;
-
-    fn texts(all: &[&str]) -> Vec<Text> {
-        let text =
-            |(id, text): (u64, &&str)| Text { id, text: (*text).to_owned(), created_wall_ms: 0, changed_wall_ms: 0 };
-        (1..).zip(all).map(text).collect()
-    }
+    use crate::test_support::texts;
 
     fn tools(names: &[&str]) -> Specs {
         names.iter().map(|name| Arc::new(ToolSpec { name: (*name).to_owned(), ..ToolSpec::default() })).collect()

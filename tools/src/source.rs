@@ -44,11 +44,11 @@ pub enum Scope {
 }
 
 impl Scope {
-    pub(crate) fn covers(&self, user: &str, device: &str) -> bool {
+    pub(crate) fn covers(&self, user: &str, device: Option<&str>) -> bool {
         match self {
             Self::Global => true,
             Self::User(name) => name == user,
-            Self::Device(id) => id == device,
+            Self::Device(id) => Some(id.as_str()) == device,
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::{
     call::CallContext,
     executor::Executor,
     matching,
+    memory::Text,
     ports::{
         Clock, Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Note, Notes, PortError, Ports, Schedule,
         Style,
@@ -67,7 +68,7 @@ impl World {
                 battery_percent: Some(80),
                 charging: Some(false),
                 connection: "Wi-Fi".into(),
-                display: Some(DisplaySize { columns: 40, rows: 5 }),
+                display: Some(DisplaySize::new(40, 5)),
                 muted: false,
             })),
             consent: Mutex::new(ApprovalOutcome::Approved),
@@ -123,7 +124,7 @@ impl World {
 pub(crate) fn context() -> CallContext {
     CallContext {
         user: "ada".into(),
-        device: "glasses".into(),
+        device: Some("glasses".into()),
         session: Some("s".into()),
         turn: Some(Turn { id: 7, revision: 0 }),
         cancel: CancellationToken::new(),
@@ -134,20 +135,26 @@ pub(crate) fn context() -> CallContext {
     }
 }
 
+/// Texts with these words and ids from 1 on.
+pub(crate) fn texts(all: &[&str]) -> Vec<Text> {
+    let text = |(id, text): (u64, &&str)| Text { id, text: (*text).to_owned(), created_wall_ms: 0, changed_wall_ms: 0 };
+    (1..).zip(all).map(text).collect()
+}
+
 pub(crate) fn call(name: &str, arguments: Value) -> ToolCall {
     ToolCall { id: "call-1".into(), name: name.into(), arguments }
 }
 
 #[async_trait]
 impl Schedule for World {
-    async fn add(&self, user: &str, due: Due, kind: ScheduleKind, text: &str) -> Result<ScheduleEntry, PortError> {
+    async fn add(&self, user: &str, due: Due, kind: ScheduleKind) -> Result<ScheduleEntry, PortError> {
         self.check()?;
         let now = self.wall_ms.load(Ordering::Relaxed);
         let (due_wall_ms, duration_ms) = match due {
             Due::In { duration_ms } => (now + i64::try_from(duration_ms).unwrap(), Some(duration_ms)),
             Due::At { wall_ms } => (wall_ms, None),
         };
-        let entry = ScheduleEntry { id: self.id(), kind, text: text.into(), due_wall_ms, duration_ms };
+        let entry = ScheduleEntry { id: self.id(), kind, due_wall_ms, duration_ms };
         let mut entries = self.entries.lock().unwrap();
         entries.push((user.into(), entry.clone()));
         Ok(entry)

@@ -6,7 +6,7 @@ use tools::registry::Registry;
 #[test]
 fn all_built_ins_are_linked_in() {
     let registry = Registry::with_built_ins().expect("valid definitions");
-    let snapshot = registry.snapshot("user", "device");
+    let snapshot = registry.snapshot("user", Some("device"));
     let names: Vec<_> = snapshot.specs.iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(
         names,

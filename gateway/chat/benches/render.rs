@@ -63,7 +63,7 @@ fn main() {
     println!("{profile} profile; a conversation of 21 messages; medians of {ROUNDS} in microseconds");
     for tools in [0, 20, 200, 1_000] {
         let request = Request {
-            system: "Answer briefly, for the ear.".into(),
+            system: Some("Answer briefly, for the ear.".into()),
             messages: conversation(),
             tools: (0..tools).map(tool).collect(),
             now: Timestamp::default(),

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     fn request(tools: Tools) -> Request {
-        let (system, messages, language) = (String::new(), Vec::new(), "en".to_owned());
+        let (system, messages, language) = (None, Vec::new(), "en".to_owned());
         Request { system, messages, tools, language, ..Request::default() }
     }
 

@@ -82,8 +82,8 @@ fn by_name(tools: &Tools) -> Vec<&ToolSpec> {
 /// One request to a model, with all its context.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// System instructions; empty for none.
-    pub system: String,
+    /// System instructions, if any.
+    pub system: Option<String>,
     /// The conversation, oldest first. The last message is the wearer's, or contains tool results.
     pub messages: Vec<Message>,
     /// The tools that may be called in this answer.
@@ -107,7 +107,7 @@ impl Default for Request {
     /// In English, without messages or tools.
     fn default() -> Self {
         Self {
-            system: String::new(),
+            system: None,
             messages: Vec::new(),
             tools: Arc::default(),
             now: Timestamp::default(),

@@ -288,7 +288,7 @@ pub fn instructions(request: &Request, offered: &[Arc<ToolSpec>]) -> String {
 pub fn standing(request: &Request, offered: &[Arc<ToolSpec>]) -> String {
     let guidance = offered.iter().filter_map(|tool| tool.guidance.as_deref());
     let parts: Vec<&str> =
-        std::iter::once(request.system.as_str()).chain(guidance).filter(|part| !is_blank(part)).collect();
+        request.system.as_deref().into_iter().chain(guidance).filter(|part| !is_blank(part)).collect();
     parts.join("\n\n")
 }
 

@@ -40,7 +40,7 @@ fn thought(provider: &str) -> Part {
 fn conversation() -> Request {
     let tools = [tool("timer.set", json!({"seconds": {"type": "integer"}}), &["seconds"], &[])];
     let mut request = request("Two timers", &tools.map(Arc::new).into());
-    request.system = "Be brief.".into();
+    request.system = Some("Be brief.".into());
     request.messages.extend([
         Message {
             role: Role::Assistant,

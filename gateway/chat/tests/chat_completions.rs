@@ -45,7 +45,7 @@ fn conversation() -> Request {
         tool("timer_set", json!({}), &[], &[]),
     ];
     let mut request = request("Set a timer", &tools.map(Arc::new).into());
-    request.system = "Be brief.".into();
+    request.system = Some("Be brief.".into());
     request.max_tokens = Some(50);
     let call = ToolCall { id: "c1".into(), name: "timer.set".into(), arguments: json!({"seconds": 5}) };
     let second = ToolCall { id: "c2".into(), ..call.clone() };

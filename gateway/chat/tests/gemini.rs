@@ -38,7 +38,7 @@ fn conversation() -> Request {
         tool("stop", json!({}), &[], &[]),
     ];
     let mut request = request("Two timers", &tools.map(Arc::new).into());
-    request.system = "Be brief.".into();
+    request.system = Some("Be brief.".into());
     let signed = |data: Value| Part::Thinking { provider: "gemini".into(), data };
     request.messages.extend([
         Message {

@@ -39,7 +39,7 @@ fn answered() -> chat_models::Request {
 fn a_request_is_rendered_as_the_api_has_it() {
     let mut request = answered();
     request.max_tokens = Some(5);
-    request.system = "Be brief.".into();
+    request.system = Some("Be brief.".into());
     request.messages.push(Message::text(Role::System, "The display is off."));
     let (body, _) = render(&request, &Options::new("m"));
     assert!(body["instructions"].as_str().expect("a text").starts_with("Be brief."));

@@ -130,8 +130,8 @@ pub enum AnnouncementVoice {
 /// A running timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningTimer {
-    /// Its name, or empty.
-    pub name: String,
+    /// Its name, if it has one.
+    pub name: Option<String>,
     /// When it expires, in microseconds on the monotonic clock.
     pub due_us: u64,
 }

@@ -39,8 +39,9 @@ pub enum Output {
     /// does and if that is known. `revision` increases by one within the utterance, from 1; after the `last` one
     /// nothing follows.
     Caption { turn: Option<Turn>, utterance: u32, revision: u16, last: bool, addressed: bool, text: String },
-    /// The current utterance is meant for the assistant, so that a model will be asked soon.
-    ExpectRequest,
+    /// The current utterance is meant for the assistant, so that a model will be asked soon: probably the one of this
+    /// rank.
+    ExpectRequest { rank: u8 },
     /// Ask the user's machine for the turn.
     RequestTurn { turn: Turn },
     /// Ask the model of this rank, with the current tools. Messages are in order, oldest first; `pending` is the

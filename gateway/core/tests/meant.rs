@@ -18,7 +18,7 @@ impl World {
         let device = DeviceInfo {
             id: "a".into(),
             user: "ann".into(),
-            display: Some(DisplaySize { columns: 40, rows: 5 }),
+            display: Some(DisplaySize::new(40, 5)),
             bitmaps: false,
             speaker: true,
             echo_cancelled: true,

@@ -133,7 +133,7 @@ fn device() -> impl Strategy<Value = DeviceInfo> {
         |(display, speaker, echo_cancelled, captions, columns, rows)| DeviceInfo {
             id: "glasses".into(),
             user: "wearer".into(),
-            display: display.then_some(DisplaySize { columns, rows }),
+            display: display.then_some(DisplaySize::new(columns, rows)),
             bitmaps: speaker,
             speaker,
             echo_cancelled,
@@ -209,7 +209,7 @@ fn app() -> impl Strategy<Value = AppEvent> {
                 0 => AppEvent::Starting { package, name, kind },
                 1 => AppEvent::Resumed { package, name, kind },
                 2 => AppEvent::Stopped { package },
-                3 => AppEvent::DashboardLine { package, text },
+                3 => AppEvent::DashboardLine { package, text: force.then_some(text) },
                 9 => AppEvent::Listens { package, listens: force },
                 4 => AppEvent::Draw { package, view: View::Main, content: None, duration_ms, force },
                 5 => {
@@ -323,7 +323,7 @@ proptest! {
     ) {
         let config = Config { always_listening, conversational, follow_up, second_model, ..Config::default() };
         let mut world = World::new(config);
-        world.add_device("glasses", Some(DisplaySize { columns: 30, rows: 3 }), speaker, echo_cancelled);
+        world.add_device("glasses", Some(DisplaySize::new(30, 3)), speaker, echo_cancelled);
         world.connect(0, false);
         world.matched_else = CommandMatch::None;
         for (index, text) in TALK.iter().enumerate() {
@@ -389,7 +389,7 @@ proptest! {
         speaker in any::<bool>(),
     ) {
         let mut world = World::new(Config::default());
-        let size = DisplaySize { columns: 30, rows: 3 };
+        let size = DisplaySize::new(30, 3);
         world.add_device("glasses", Some(size), speaker, echo_cancelled);
         world.add_device("phone", None, true, true);
         world.connect(0, false);
@@ -419,7 +419,10 @@ proptest! {
                 11 => world.input(device, Input::Text(WORDS[word].into())),
                 12 => {
                     entries += 1;
-                    let change = ScheduleChange::Add { due: Due::In { duration_ms: pause }, kind: ScheduleKind::Timer, text: String::new() };
+                    let change = ScheduleChange::Add {
+                        due: Due::In { duration_ms: pause },
+                        kind: ScheduleKind::Timer { name: None },
+                    };
                     world.user_input(UserInput::Schedule { request: entries, change });
                 }
                 _ => world.stale_models = true,
@@ -451,12 +454,12 @@ fn user_input() -> impl Strategy<Value = UserInput> {
                 true => Due::In { duration_ms: span % 100_000 },
                 false => Due::At { wall_ms: i64::try_from(span % 2_000_000).unwrap() },
             };
-            let kind = if timer { ScheduleKind::Timer } else { ScheduleKind::Reminder };
-            UserInput::Schedule { request, change: ScheduleChange::Add { due, kind, text } }
+            let kind = if timer { ScheduleKind::timer(text) } else { ScheduleKind::Reminder { text } };
+            UserInput::Schedule { request, change: ScheduleChange::Add { due, kind } }
         }),
         (any::<u64>(), any::<u64>(), any::<i64>()).prop_map(|(request, duration_ms, wall_ms)| {
             let due = if request % 2 == 0 { Due::In { duration_ms } } else { Due::At { wall_ms } };
-            let change = ScheduleChange::Add { due, kind: ScheduleKind::Timer, text: String::new() };
+            let change = ScheduleChange::Add { due, kind: ScheduleKind::Timer { name: None } };
             UserInput::Schedule { request, change }
         }),
         (any::<u64>(), 0_u64..20)

@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn offers(registry: &Registry, name: &str) -> bool {
-        registry.snapshot("ada", "glasses").find(name).is_some()
+        registry.snapshot("ada", Some("glasses")).find(name).is_some()
     }
 
     #[tokio::test]

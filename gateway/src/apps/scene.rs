@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway_core::vocab::{Scene, ScheduleKind};
+use gateway_core::vocab::Scene;
 use tools::sides;
 
 use super::host::Host;
@@ -24,8 +24,7 @@ impl Scenes {
 
     /// The running apps and timers, and the user's choices between them.
     pub fn of(&self, user: &str) -> Scene {
-        let timer_runs =
-            self.store.disk().entries(user).is_ok_and(|all| all.iter().any(|one| one.kind == ScheduleKind::Timer));
+        let timer_runs = self.store.disk().entries(user).is_ok_and(|all| all.iter().any(|one| one.kind.is_timer()));
         let busy = if timer_runs { vec![sides::timers()] } else { Vec::new() };
         Scene { apps: self.apps.scene(user), busy, preferences: self.preferences.of(user) }
     }

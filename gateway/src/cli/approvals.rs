@@ -97,7 +97,7 @@ fn history(answer: Answer, json: bool) -> Result<()> {
         }
         let time = jiff::Timestamp::from_millisecond(approval.wall_ms).unwrap_or_default();
         let (outcome, by) = (word(&approval.outcome), word(&approval.by));
-        let device = if approval.device.is_empty() { "none" } else { &approval.device };
+        let device = approval.device.as_deref().unwrap_or("none");
         let seconds = approval.took_ms as f64 / 1_000.0;
         println!("{time:.0}  {outcome} by {by} after {seconds:.1} s  {}", record.tool);
         println!("    user {}, glasses {device}, source {}", record.user, record.source);
@@ -130,7 +130,7 @@ fn line(event: &Event, json: bool) -> String {
         None => format!(
             "{id}  {time}  {}\n    {source} {capability}: {function}\n    user {user}, glasses {}",
             message.replace('\n', "\n    "),
-            if device.is_empty() { "none: only an operator can answer" } else { device }
+            device.as_deref().unwrap_or("none: only an operator can answer")
         ),
     }
 }

@@ -39,11 +39,11 @@ pub(super) async fn attempt(
     }
     // Glasses of this user's that are there can be drawn on, and asked.
     let services = &admin.services;
-    let device = device.map_or_else(|| super::tools::device_of(services, user), str::to_owned);
-    let request = request(services, text, user, &device);
+    let device = device.map(str::to_owned).or_else(|| super::tools::device_of(services, user));
+    let request = request(services, text, user, device.as_deref());
     let calls = match Engine::new().decide(&request) {
         Decision::Say(said) | Decision::Ask(said, _) => {
-            let all = services.registry.snapshot(user, &device).for_client(ClientClass::Internal);
+            let all = services.registry.snapshot(user, device.as_deref()).for_client(ClientClass::Internal);
             let off = match Engine::new().decide(&chat_models::Request { tools: all, ..request }) {
                 Decision::Say(_) | Decision::Ask(..) => Vec::new(),
                 Decision::Calls(calls) => calls.into_iter().map(|call| call.name).collect(),
@@ -55,14 +55,14 @@ pub(super) async fn attempt(
     let mut tried = Vec::new();
     for call in calls {
         let (tool, arguments) = (call.name.clone(), call.arguments.clone());
-        let result = if run { Some(execute(services, user, &device, call).await) } else { None };
+        let result = if run { Some(execute(services, user, device.clone(), call).await) } else { None };
         tried.push(TriedCall { tool, arguments, result });
     }
     Ok(Answer::Tried { tried: Tried::Calls(tried) })
 }
 
 /// A sentence of a user's as the engine gets it.
-fn request(services: &Services, text: &str, user: &str, device: &str) -> chat_models::Request {
+fn request(services: &Services, text: &str, user: &str, device: Option<&str>) -> chat_models::Request {
     chat_models::Request {
         messages: vec![Message::text(Role::User, text)],
         tools: services.executor.offered(user, device, ClientClass::Internal).1,
@@ -80,8 +80,8 @@ pub(super) fn explain(services: &Services, text: &str, user: &str) -> Result<Ans
         return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
     }
     let device = super::tools::device_of(services, user);
-    let all = services.registry.snapshot(user, &device).for_client(ClientClass::Internal);
-    let explanation = Engine::new().explain(&request(services, text, user, &device), &all);
+    let all = services.registry.snapshot(user, device.as_deref()).for_client(ClientClass::Internal);
+    let explanation = Engine::new().explain(&request(services, text, user, device.as_deref()), &all);
     Ok(Answer::Explained { explanation: Box::new(explanation) })
 }
 
@@ -111,11 +111,11 @@ fn words_of(template: &str) -> String {
     parts.fold(first, |text, part| text + part.split_once('}').map_or("", |(_, rest)| rest))
 }
 
-async fn execute(services: &Services, user: &str, device: &str, call: ToolCall) -> ToolResult {
+async fn execute(services: &Services, user: &str, device: Option<String>, call: ToolCall) -> ToolResult {
     let context = CallContext {
         session: None,
         user: user.to_owned(),
-        device: device.to_owned(),
+        device,
         turn: None,
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_millis(TRY_MS),

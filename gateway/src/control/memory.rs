@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gateway_core::{
     input::{Spending, UserInput},
-    vocab::{Role, ScheduleEntry, ScheduleKind},
+    vocab::{Role, ScheduleEntry},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, Strin
         Wish::EraseConversations { user, id } => return erase_conversations(admin, user, id).await,
         Wish::Skills => {
             admin.skills.refresh();
-            let (_, specs) = services.executor.offered("", "", Default::default());
+            let (_, specs) = services.executor.offered("", None, Default::default());
             let usable = admin.skills.usable(|tool| specs.iter().any(|spec| spec.name == tool));
             let usable = usable.iter().map(|skill| json!({"name": skill.name, "description": skill.description}));
             usable.chain(admin.skills.problems().into_iter().map(|problem| json!({"problem": problem}))).collect()
@@ -293,12 +293,9 @@ impl<'a> Export<'a> {
                 "paired_wall_ms": device.paired_wall_ms, "revoked": device.revoked,
             }));
         }
-        for ScheduleEntry { id, kind, text, due_wall_ms, .. } in disk.entries(user).map_err(words)? {
-            let kind = match kind {
-                ScheduleKind::Timer => "timer",
-                ScheduleKind::Reminder => "reminder",
-            };
-            out.push(json!({"kind": kind, "id": id, "text": text, "due_wall_ms": due_wall_ms}));
+        for ScheduleEntry { id, kind, due_wall_ms, .. } in disk.entries(user).map_err(words)? {
+            let word = if kind.is_timer() { "timer" } else { "reminder" };
+            out.push(json!({"kind": word, "id": id, "text": kind.text(), "due_wall_ms": due_wall_ms}));
         }
         for (id, note) in disk.notes(user, ROWS_MAX, |_| true).map_err(words)? {
             out.push(json!({"kind": "note", "id": id, "text": note.text, "created_wall_ms": note.created_wall_ms}));

@@ -24,15 +24,15 @@ const CALL_TIME: Duration = Duration::from_secs(30);
 /// Decisions in one answer, which must stay readable and bounded.
 const DECISIONS_MAX: usize = 500;
 
-/// The user's glasses, if connected: their tools, and their display for questions.
-pub(super) fn device_of(services: &Services, user: &str) -> String {
+/// The user's glasses, if any are connected: their tools, and their display for questions.
+pub(super) fn device_of(services: &Services, user: &str) -> Option<String> {
     let mut present = services.roster.all().into_iter().filter(|(_, present)| present.user == user);
-    present.next().map_or_else(String::new, |(id, _)| id)
+    present.next().map(|(id, _)| id)
 }
 
 pub(super) fn list(admin: &Admin, user: &str) -> Result<Answer, String> {
     check_name(user)?;
-    let snapshot = admin.services.registry.snapshot(user, &device_of(&admin.services, user));
+    let snapshot = admin.services.registry.snapshot(user, device_of(&admin.services, user).as_deref());
     let denied = admin.switches.denied(user);
     let offered = |tool: &std::sync::Arc<tools::registry::Registered>| Offered {
         source: tool.source.to_string(),
@@ -84,7 +84,7 @@ pub(super) async fn switch(admin: &Admin, user: &str, name: &str, on: bool) -> R
     let state = if on { "on" } else { "off" };
     let before = if changed { "now" } else { "already" };
     let beginning = name.strip_suffix('*');
-    let snapshot = admin.services.registry.snapshot(user, &device_of(&admin.services, user));
+    let snapshot = admin.services.registry.snapshot(user, device_of(&admin.services, user).as_deref());
     let known = match beginning {
         Some(beginning) => snapshot.tools().iter().any(|tool| tool.spec.name.starts_with(beginning)),
         None => snapshot.find(name).is_some(),

@@ -73,7 +73,7 @@ impl Session {
                 };
                 self.send(turn, Down::Transcript(transcript))?;
             }
-            Output::ExpectRequest => self.requests.expect_request(),
+            Output::ExpectRequest { rank } => self.requests.expect_request(rank),
             Output::RequestTurn { turn } => {
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });

@@ -76,7 +76,7 @@ pub(super) fn info(id: &str, user: &str, capabilities: &Capabilities, formats: &
 /// Size of the display in characters; `None`: no display.
 pub(super) fn display(capabilities: &Capabilities) -> Option<DisplaySize> {
     let screen = &capabilities.display;
-    (screen.kind != DisplayKind::None).then_some(DisplaySize { columns: screen.columns, rows: screen.rows })
+    (screen.kind != DisplayKind::None).then_some(DisplaySize::new(screen.columns, screen.rows))
 }
 
 impl Session {

@@ -44,10 +44,10 @@ pub struct Preparer {
     state: Arc<Mutex<State>>,
 }
 
-/// The tools that a user is offered on a device.
-type Offered = dyn Fn(&str, &str) -> Tools + Send + Sync;
-/// The owner of a tool list: user, device and language.
-type Whose = (String, String, String);
+/// The tools that a user is offered on a device, or without one.
+type Offered = dyn Fn(&str, Option<&str>) -> Tools + Send + Sync;
+/// The owner of a tool list: user, device if any, and language.
+type Whose = (String, Option<String>, String);
 
 #[derive(Default)]
 struct State {
@@ -71,7 +71,7 @@ impl Preparer {
         roster: Arc<Roster>,
         language: String,
     ) -> std::io::Result<Self> {
-        let offered = move |user: &str, device: &str| executor.offered(user, device, ClientClass::Internal).1;
+        let offered = move |user: &str, device: Option<&str>| executor.offered(user, device, ClientClass::Internal).1;
         Self::with(Arc::new(offered), models, roster, language)
     }
 
@@ -85,9 +85,10 @@ impl Preparer {
     /// Prepares again for all devices, since any user's tools may have changed. With `tell`, all glasses are notified
     /// as soon as possible that the new tools apply at once.
     pub fn prepare_all(&self, tell: bool) {
-        let present = self.roster.all().into_iter().map(|(device, present)| (present.user, device, present.language));
+        let present =
+            self.roster.all().into_iter().map(|(device, present)| (present.user, Some(device), present.language));
         // Also for users who connect next: built-in tools and those of servers are the same for all.
-        let nobody = (String::new(), String::new(), self.language.clone());
+        let nobody = (String::new(), None, self.language.clone());
         self.queue(present.chain([nobody]), tell);
     }
 
@@ -114,7 +115,7 @@ impl Preparer {
 
     /// Queues the tools that this device is offered at the time the job runs. Repeated calls until then queue it once.
     pub fn prepare(&self, user: &str, device: &str, language: &str) {
-        self.queue([(user.to_owned(), device.to_owned(), language.to_owned())], false);
+        self.queue([(user.to_owned(), Some(device.to_owned()), language.to_owned())], false);
     }
 
     fn queue(&self, whose: impl IntoIterator<Item = Whose>, tell: bool) {
@@ -135,7 +136,7 @@ impl Preparer {
             let next = this.state().waiting.pop_first();
             if let Some((user, device, language)) = next {
                 // Changes from now on are queued again.
-                this.prepare_list(&(this.offered)(&user, &device), language);
+                this.prepare_list(&(this.offered)(&user, device.as_deref()), language);
             }
             let tell = {
                 let mut state = this.state();
@@ -277,7 +278,8 @@ mod tests {
         let (go_on, told) = sync::sync_channel(16);
         let slow = Slow { begun: begun_in, go_on: Mutex::new(told), known: Mutex::default() };
         let (usual, more) = (tools(2), tools(3));
-        let offered = Arc::new(move |user: &str, _: &str| if user == "more" { more.clone() } else { usual.clone() });
+        let offered =
+            Arc::new(move |user: &str, _: Option<&str>| if user == "more" { more.clone() } else { usual.clone() });
         let models: ModelChain = [Arc::new(slow) as Arc<dyn ChatModel>].into();
         let preparer = Preparer::with(offered, models, roster, "en".into()).unwrap();
         House { preparer, begun, go_on, messages }

@@ -113,7 +113,8 @@ impl Requests {
         if asked.answer.is_some() {
             return asked;
         }
-        request.system = self.context.system(&self.user, &request.messages, model.name(), &request.tools);
+        let system = self.context.system(&self.user, &request.messages, model.name(), &request.tools);
+        request.system = Some(system);
         request.watch = self.watch(turn);
         let cancel = CancellationToken::new();
         self.last = Some(Last { turn, model: model.clone(), request: request.clone(), cancel: cancel.clone() });
@@ -142,9 +143,9 @@ impl Requests {
 
     /// A request with the tools available now and without the wearer's context, and the revision of its tools.
     fn request(&self, messages: Vec<Message>, pending: Option<Pending>, scene: Scene) -> (u64, Request) {
-        let (revision, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
+        let (revision, tools) = self.executor.offered(&self.user, Some(&self.device), ClientClass::Internal);
         let request = Request {
-            system: String::new(),
+            system: None,
             messages,
             tools,
             now: clock::now(),
@@ -157,9 +158,9 @@ impl Requests {
         (revision, request)
     }
 
-    /// The wearer is speaking to the assistant: the model may open a connection meanwhile.
-    pub(crate) fn expect_request(&self) {
-        if let Some(model) = self.models.first().cloned() {
+    /// The wearer is speaking to the assistant: the model of this rank may open a connection meanwhile.
+    pub(crate) fn expect_request(&self, rank: u8) {
+        if let Some(model) = self.models.get(usize::from(rank)).cloned() {
             spawn("ahead", async move {
                 if model.open_ahead().await {
                     tokio::time::sleep(AHEAD_MAX).await;
@@ -181,14 +182,14 @@ impl Requests {
 
     /// A tool's title for the wearer.
     pub(crate) fn title(&self, tool: &str) -> String {
-        let offered = self.executor.registry().snapshot(&self.user, &self.device);
+        let offered = self.executor.registry().snapshot(&self.user, Some(&self.device));
         offered.find(tool).map_or_else(|| tools::wording::words(tool), |tool| tool.headline())
     }
 
     /// Whether the last request would now be offered other tools. If that is not known yet, the question returns as a
     /// message.
     pub(crate) fn tools_have_changed(&self) -> bool {
-        let (_, now) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
+        let (_, now) = self.executor.offered(&self.user, Some(&self.device), ClientClass::Internal);
         let Some(last) = &self.last else {
             return false;
         };
@@ -251,7 +252,7 @@ impl Requests {
 
     /// Whether a tool declares itself slow, and requires no confirmation before it runs.
     pub(crate) fn is_slow(&self, name: &str) -> bool {
-        let tool = self.executor.registry().snapshot(&self.user, &self.device).find(name).cloned();
+        let tool = self.executor.registry().snapshot(&self.user, Some(&self.device)).find(name).cloned();
         tool.is_some_and(|tool| tool.spec.flags.slow && !tool.spec.flags.requires_approval)
     }
 
@@ -262,7 +263,7 @@ impl Requests {
         self.called.insert(call.id.clone(), cancel.clone());
         let context = CallContext {
             user: self.user.clone(),
-            device: self.device.clone(),
+            device: Some(self.device.clone()),
             session: Some(self.session.clone()),
             turn: Some(turn),
             cancel,
@@ -279,7 +280,7 @@ impl Requests {
             let (user, device) = (context.user.clone(), context.device.clone());
             let mut result = executor.call(context, call).await;
             if result.error.as_ref().is_some_and(|error| error.code == ErrorCode::ToolNotFound) {
-                let (_, offered) = executor.offered(&user, &device, ClientClass::Internal);
+                let (_, offered) = executor.offered(&user, device.as_deref(), ClientClass::Internal);
                 tools::alike::name_some(&mut result, &name, &offered);
             }
             tracing::info!(

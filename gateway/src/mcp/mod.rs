@@ -141,7 +141,7 @@ impl Mcp {
         let pool = Pool::start(servers, settings.flatten.clone(), executor.registry());
         let device_of = move |user: &str| {
             let all = roster.all();
-            all.into_iter().find(|(_, present)| present.user == user).map_or_else(String::new, |(id, _)| id)
+            all.into_iter().find(|(_, present)| present.user == user).map(|(id, _)| id)
         };
         let hub = Hub::new(executor.clone(), pool, device_of, clock::wall_ms());
         let http = settings.http.then(|| {

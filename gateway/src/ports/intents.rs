@@ -79,9 +79,9 @@ impl StoredIntents {
                 ledger.record(Record {
                     wall_ms: row.wall_ms,
                     user: user.clone(),
-                    device: String::new(),
+                    device: None,
                     client: Default::default(),
-                    turn: 0,
+                    turn: None,
                     tool: row.tool.clone(),
                     source: "unknown".to_owned(),
                     took_ms: 0,

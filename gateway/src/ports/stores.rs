@@ -69,8 +69,8 @@ impl UserSchedule {
 
 #[async_trait]
 impl Schedule for UserSchedule {
-    async fn add(&self, user: &str, due: Due, kind: ScheduleKind, text: &str) -> Result<ScheduleEntry, PortError> {
-        let added = self.change(user, ScheduleChange::Add { due, kind, text: text.to_owned() }).await?;
+    async fn add(&self, user: &str, due: Due, kind: ScheduleKind) -> Result<ScheduleEntry, PortError> {
+        let added = self.change(user, ScheduleChange::Add { due, kind }).await?;
         added.ok_or_else(|| PortError::Failed("nothing was added".to_owned()))
     }
 

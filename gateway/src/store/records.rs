@@ -33,6 +33,7 @@ pub struct MessageRecord {
 #[derive(Archive, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub(super) struct EntryRecord {
     reminder: bool,
+    /// Empty: a timer without a name.
     text: String,
     due_wall_ms: i64,
     /// 0: none.
@@ -42,8 +43,8 @@ pub(super) struct EntryRecord {
 impl From<&ScheduleEntry> for EntryRecord {
     fn from(entry: &ScheduleEntry) -> Self {
         Self {
-            reminder: entry.kind == ScheduleKind::Reminder,
-            text: entry.text.clone(),
+            reminder: !entry.kind.is_timer(),
+            text: entry.kind.text().to_owned(),
             due_wall_ms: entry.due_wall_ms,
             duration_ms: entry.duration_ms.unwrap_or(0),
         }
@@ -54,8 +55,8 @@ impl EntryRecord {
     /// The entry that was kept under this id.
     pub(super) fn into_entry(self, id: u64) -> ScheduleEntry {
         let Self { reminder, text, due_wall_ms, duration_ms } = self;
-        let kind = if reminder { ScheduleKind::Reminder } else { ScheduleKind::Timer };
-        ScheduleEntry { id, kind, text, due_wall_ms, duration_ms: (duration_ms > 0).then_some(duration_ms) }
+        let kind = if reminder { ScheduleKind::Reminder { text } } else { ScheduleKind::timer(text) };
+        ScheduleEntry { id, kind, due_wall_ms, duration_ms: (duration_ms > 0).then_some(duration_ms) }
     }
 }
 
@@ -76,14 +77,12 @@ mod tests {
     fn entries_of_the_schedule_are_kept_as_they_ever_were() {
         let reminder = ScheduleEntry {
             id: 7,
-            kind: ScheduleKind::Reminder,
-            text: "oven".into(),
+            kind: ScheduleKind::Reminder { text: "oven".into() },
             due_wall_ms: -2,
             duration_ms: None,
         };
         let timer = ScheduleEntry {
-            kind: ScheduleKind::Timer,
-            text: String::new(),
+            kind: ScheduleKind::Timer { name: None },
             due_wall_ms: 600_000,
             duration_ms: Some(600_000),
             ..reminder.clone()

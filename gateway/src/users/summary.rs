@@ -41,7 +41,7 @@ async fn within(wait: Duration, model: Arc<dyn ChatModel>, language: String, mes
     let transcript = transcript(&messages);
     let asked = tokens_of(INSTRUCTIONS).saturating_add(tokens_of(&transcript));
     let request = Request {
-        system: INSTRUCTIONS.to_owned(),
+        system: Some(INSTRUCTIONS.to_owned()),
         messages: vec![Message::text(Role::User, transcript)],
         now: clock::now(),
         language,
@@ -127,7 +127,7 @@ mod tests {
     async fn the_model_is_given_one_text() {
         let usage = Usage { input: 90, cached: 0, output: 8 };
         let echoes = Scripted::by(move |request, _| {
-            assert!(request.tools.is_empty() && !request.system.is_empty());
+            assert!(request.tools.is_empty() && request.system.is_some());
             Answer::text(request.messages[0].plain_text()).then(Step::Took(usage))
         });
         let summed = summarise(Arc::new(echoes), "en".into(), conversation()).await;

@@ -34,7 +34,7 @@ fn context() -> CallContext {
     CallContext {
         session: None,
         user: USER.to_owned(),
-        device: "glasses".to_owned(),
+        device: Some("glasses".to_owned()),
         turn: Some(Turn { id: 1, revision: 0 }),
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(20),

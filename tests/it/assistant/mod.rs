@@ -189,7 +189,7 @@ async fn tools_of_a_server_come_and_go_between_two_requests() {
         // The server reports it asynchronously.
         let told = tokio::time::timeout(WAIT, async {
             let registry = &world.gateway().services().registry;
-            while registry.snapshot("wearer", "").find(&format!("fixture.{come}")).is_none() {
+            while registry.snapshot("wearer", None).find(&format!("fixture.{come}")).is_none() {
                 changes.changed().await.expect("a registry");
             }
         });

@@ -95,7 +95,7 @@ async fn drive(url: &str) {
     println!("up: {} {:?}", up.is_ok(), pool.states());
     // A held reference would keep the registry from announcing changes.
     drop(up);
-    let snapshot = registry.snapshot("", "");
+    let snapshot = registry.snapshot("u", None);
     let context: Value =
         std::env::var(CONTEXT).ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let wanted: Option<BTreeMap<String, Value>> = context.get("toolCalls").and_then(Value::as_array).map(|calls| {
@@ -114,7 +114,7 @@ async fn drive(url: &str) {
         let call = ToolCall { id: "1".into(), name: tool.spec.name.clone(), arguments };
         let context = RunContext {
             user: "wearer".into(),
-            device: String::new(),
+            device: None,
             turn: None,
             deadline: Duration::from_secs(20),
             cancel: CancellationToken::new(),
@@ -137,7 +137,7 @@ fn fill(schema: &Value, registry: &Registry) -> Value {
     for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         let value = match property.get("type").and_then(Value::as_str) {
             _ if name == "schema" => {
-                let snapshot = registry.snapshot("", "");
+                let snapshot = registry.snapshot("u", None);
                 let focal = snapshot.tools().iter().find(|tool| tool.spec.input_schema.get("$defs").is_some());
                 focal.map(|tool| tool.spec.input_schema.clone()).unwrap_or_default()
             }
@@ -218,7 +218,7 @@ fn none<T>() -> Result<T, PortError> {
 
 #[async_trait]
 impl Schedule for Nothing {
-    async fn add(&self, _: &str, _: Due, _: ScheduleKind, _: &str) -> Result<ScheduleEntry, PortError> {
+    async fn add(&self, _: &str, _: Due, _: ScheduleKind) -> Result<ScheduleEntry, PortError> {
         none()
     }
 

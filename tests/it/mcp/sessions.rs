@@ -129,7 +129,7 @@ async fn each_class_sees_its_tools_and_nobody_sees_a_key() {
     }
     // It is neither sent to a model nor on disk.
     let services = world.gateway().services();
-    let (_, specs) = services.executor.offered(USER, "", gateway_core::vocab::ClientClass::Internal);
+    let (_, specs) = services.executor.offered(USER, None, gateway_core::vocab::ClientClass::Internal);
     let specs = serde_json::to_string(&specs.iter().map(|spec| (**spec).clone()).collect::<Vec<_>>()).unwrap();
     assert!(specs.contains("Uses the key [secret].") && !specs.contains(PLANTED));
     assert!(specs.contains("Leak of [secret]"), "{specs}");

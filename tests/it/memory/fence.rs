@@ -42,7 +42,7 @@ impl Runner for Gated {
 fn context(session: &str) -> CallContext {
     CallContext {
         user: USER.into(),
-        device: String::new(),
+        device: None,
         session: Some(session.into()),
         turn: Some(Turn { id: 1, revision: 0 }),
         cancel: CancellationToken::new(),

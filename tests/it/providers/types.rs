@@ -94,7 +94,7 @@ fn requests() -> Vec<Request> {
         request([vec![looked], called.to_vec(), vec![user("and now?")]].concat()),
     ];
     // Without options, and with tools of all kinds.
-    let bare = Request { tools: [].into(), max_tokens: None, system: String::new(), ..request(vec![user("hello")]) };
+    let bare = Request { tools: [].into(), max_tokens: None, system: None, ..request(vec![user("hello")]) };
     let odd = |name: &str, schema: Value| Arc::new(ToolSpec { input_schema: schema, ..(*tool(name)).clone() });
     let tools = [
         tool("timer/set"),

@@ -173,7 +173,7 @@ impl Bench {
             flags: self.flags,
             activated: self.activated,
             ports: World::usual().ports(),
-            offered: Registry::new().snapshot("", ""),
+            offered: Registry::new().snapshot("u", None),
             caller: None,
         };
         self.runner.run(context, call("com.example.todo.list.add", arguments)).await

@@ -1,7 +1,7 @@
 //! `device.status`: battery and connection of the glasses.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ErrorCode, ToolResult};
+use gateway_core::vocab::{DisplaySize, ErrorCode, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, Definition, READ_ONLY, Tool, told};
@@ -47,7 +47,8 @@ impl Tool for StatusOfDevice {
     }
 
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let Some(status) = context.ports.device.status(&context.device) else {
+        let status = context.device.as_deref().and_then(|device| context.ports.device.status(device));
+        let Some(status) = status else {
             return Err(Refusal {
                 code: ErrorCode::AppNotAvailable,
                 message: "The glasses are not connected.".to_owned(),
@@ -62,8 +63,8 @@ impl Tool for StatusOfDevice {
             "battery_percent": status.battery_percent,
             "charging": status.charging,
             "connection": status.connection,
-            "display": status.display.filter(|size| size.columns > 0 && size.rows > 0)
-                .map(|size| json!({"columns": size.columns, "rows": size.rows})),
+            "display": status.display.and_then(DisplaySize::grid)
+                .map(|(columns, rows)| json!({"columns": columns, "rows": rows})),
             "muted": status.muted,
         });
         Ok(told(say(&status), "Glasses", show(&status), data))

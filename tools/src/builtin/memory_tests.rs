@@ -205,7 +205,7 @@ async fn instructions_and_conversations_are_the_wearers_alone() {
         (ClientClass::Copilot, "personality.get", true),
         (ClientClass::External, "skill.read", false),
     ] {
-        let (_, offered) = house.executor.offered("ada", "glasses", client);
+        let (_, offered) = house.executor.offered("ada", Some("glasses"), client);
         assert_eq!(offered.iter().any(|spec| spec.name == name), allowed, "{client:?} {name}");
         let mut from = context();
         from.client = client;

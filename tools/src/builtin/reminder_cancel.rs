@@ -1,7 +1,7 @@
 //! `reminder.cancel`: removes a reminder, or all of them.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{OpenEntry, ScheduleKind, ToolResult};
+use gateway_core::vocab::{OpenEntry, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
@@ -46,7 +46,7 @@ impl Tool for ReminderCancel {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let reminders = schedule::entries(context, ScheduleKind::Reminder).await?;
+        let reminders = schedule::reminders(context).await?;
         if reminders.is_empty() {
             let data = json!({"cancelled": null});
             return Ok(told("You have no reminders.", "Reminders", "None", data));
@@ -55,7 +55,7 @@ impl Tool for ReminderCancel {
             return cancel_all(context, &reminders).await;
         }
         let chosen = match arguments.text_optional("text", QUERY_CHARS_MAX)? {
-            Some(text) => match matching::choose(reminders, &text, |reminder| reminder.entry.text.as_str()) {
+            Some(text) => match matching::choose(reminders, &text, |reminder| reminder.entry.kind.text()) {
                 Choice::None => {
                     let text = cut(&text, ITEM_CHARS_MAX);
                     let say = format!("I don't find a reminder about {text}.");
@@ -75,7 +75,7 @@ impl Tool for ReminderCancel {
             let say = "That reminder is already over.";
             return Ok(told(say, "Reminder", "Over", data));
         }
-        let text = cut(&chosen.entry.text, ITEM_CHARS_MAX);
+        let text = cut(chosen.entry.kind.text(), ITEM_CHARS_MAX);
         let say = spoken::sentence(&format!("Reminder cancelled: {text}"));
         let data = json!({"cancelled": schedule::describe(context, &chosen)});
         Ok(told(say, "Reminder cancelled", text, data))
@@ -98,7 +98,7 @@ fn which(context: &RunContext, reminders: &[OpenEntry]) -> ToolResult {
     let names: Vec<String> = reminders
         .iter()
         .map(|reminder| {
-            let text = cut(&reminder.entry.text, ITEM_CHARS_MAX);
+            let text = cut(reminder.entry.kind.text(), ITEM_CHARS_MAX);
             format!("{text} {}", schedule::due(context, &reminder.entry))
         })
         .collect();

@@ -1,7 +1,7 @@
 //! `reminder.list`: lists the pending reminders.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ScheduleKind, ToolResult};
+use gateway_core::vocab::ToolResult;
 use serde_json::json;
 
 use super::{BuiltIn, Definition, READ_ONLY, Tool, schedule, told};
@@ -44,7 +44,7 @@ impl Tool for ReminderList {
     }
 
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let reminders = schedule::entries(context, ScheduleKind::Reminder).await?;
+        let reminders = schedule::reminders(context).await?;
         let all: Vec<_> = reminders.iter().map(|reminder| schedule::describe(context, reminder)).collect();
         let data = json!({"reminders": all});
         if reminders.is_empty() {
@@ -53,7 +53,7 @@ impl Tool for ReminderList {
         let mut say = format!("You have {}.", spoken::count(reminders.len(), "reminder"));
         let mut lines = Vec::new();
         for reminder in reminders.iter().take(SPOKEN_ITEMS_MAX) {
-            let text = cut(&reminder.entry.text, ITEM_CHARS_MAX);
+            let text = cut(reminder.entry.kind.text(), ITEM_CHARS_MAX);
             let due = spoken::capitalised(&schedule::due(context, &reminder.entry));
             let line = format!("{due}: {text}");
             say.push(' ');

@@ -85,7 +85,8 @@ impl Tool for ReminderSet {
             }
         };
         schedule::check_room(context).await?;
-        let entry = context.ports.schedule.add(&context.user, due, ScheduleKind::Reminder, &text).await?;
+        let kind = ScheduleKind::Reminder { text: text.clone() };
+        let entry = context.ports.schedule.add(&context.user, due, kind).await?;
         let due = schedule::due(context, &entry);
         let when = when.unwrap_or_else(|| due.clone());
         let why = if moved { "That time has passed today, so the" } else { "The" };

@@ -13,10 +13,19 @@ use crate::{
     spoken,
 };
 
-/// The user's entries of a kind, the next one first.
-pub(super) async fn entries(context: &RunContext, kind: ScheduleKind) -> Result<Vec<OpenEntry>, Refusal> {
+/// The user's timers, the next one first.
+pub(super) async fn timers(context: &RunContext) -> Result<Vec<OpenEntry>, Refusal> {
+    entries(context, true).await
+}
+
+/// The user's reminders, the next one first.
+pub(super) async fn reminders(context: &RunContext) -> Result<Vec<OpenEntry>, Refusal> {
+    entries(context, false).await
+}
+
+async fn entries(context: &RunContext, timers: bool) -> Result<Vec<OpenEntry>, Refusal> {
     let mut entries = context.ports.schedule.list(&context.user).await?;
-    entries.retain(|open| open.entry.kind == kind);
+    entries.retain(|open| open.entry.kind.is_timer() == timers);
     entries.sort_by_key(|open| (remaining_ms(context, open), open.entry.id));
     Ok(entries)
 }
@@ -49,8 +58,8 @@ pub(super) fn remaining_seconds(context: &RunContext, open: &OpenEntry) -> u64 {
 
 /// "pasta timer", "ten minute timer", "timer": as it follows "the".
 pub(super) fn timer_name(entry: &ScheduleEntry) -> String {
-    if !entry.text.is_empty() {
-        format!("{} timer", entry.text)
+    if let ScheduleKind::Timer { name: Some(name) } = &entry.kind {
+        format!("{name} timer")
     } else if let Some(duration_ms) = entry.duration_ms {
         let length = spoken::duration_adjective(duration_ms / 1_000);
         format!("{length} timer")
@@ -72,10 +81,10 @@ pub(super) fn describe(context: &RunContext, open: &OpenEntry) -> Value {
     let at = spoken::local(entry.due_wall_ms, context.ports.clock.zone());
     let mut value = json!({
         "id": entry.id,
-        "text": entry.text,
+        "text": entry.kind.text(),
         "due": at.strftime("%Y-%m-%dT%H:%M:%S").to_string(),
     });
-    if let (ScheduleKind::Timer, Some(fields)) = (entry.kind, value.as_object_mut()) {
+    if let (true, Some(fields)) = (entry.kind.is_timer(), value.as_object_mut()) {
         let left = remaining_seconds(context, open);
         fields.insert("seconds_left".into(), json!(left));
         fields.insert("seconds".into(), json!(entry.duration_ms.unwrap_or(0) / 1_000));

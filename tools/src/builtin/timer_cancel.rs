@@ -47,7 +47,7 @@ impl Tool for TimerCancel {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let timers = schedule::entries(context, ScheduleKind::Timer).await?;
+        let timers = schedule::timers(context).await?;
         if timers.is_empty() {
             let data = json!({"cancelled": []});
             return Ok(told("No timers are running.", "Timers", "None", data));
@@ -70,7 +70,7 @@ impl Tool for TimerCancel {
             let data = json!({"cancelled": []});
             return Ok(told("That timer is already over.", "Timer", "Over", data));
         }
-        let say = if chosen.entry.text.is_empty() {
+        let say = if chosen.entry.kind == (ScheduleKind::Timer { name: None }) {
             "Timer cancelled.".to_owned()
         } else {
             spoken::capitalised(&format!("{} cancelled.", schedule::timer_name(&chosen.entry)))

@@ -50,7 +50,7 @@ impl Tool for TimerList {
     }
 
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let timers = schedule::entries(context, ScheduleKind::Timer).await?;
+        let timers = schedule::timers(context).await?;
         let all: Vec<_> = timers.iter().map(|timer| schedule::describe(context, timer)).collect();
         let data = json!({"timers": all});
         let left = |timer| {
@@ -59,7 +59,7 @@ impl Tool for TimerList {
         };
         let say = match timers.as_slice() {
             [] => "No timers are running.".to_owned(),
-            [only] if only.entry.text.is_empty() => format!("Your timer {}.", left(only)),
+            [only] if only.entry.kind == (ScheduleKind::Timer { name: None }) => format!("Your timer {}.", left(only)),
             [only] => format!("The {} {}.", schedule::timer_name(&only.entry), left(only)),
             several => {
                 let parts: Vec<_> = several
@@ -77,7 +77,7 @@ impl Tool for TimerList {
             .take(SPOKEN_ITEMS_MAX)
             .map(|timer| {
                 let left = spoken::countdown(schedule::remaining_seconds(context, timer));
-                format!("{left} {}", timer.entry.text).trim_end().to_owned()
+                format!("{left} {}", timer.entry.kind.text()).trim_end().to_owned()
             })
             .collect();
         let shown = if lines.is_empty() { "None".to_owned() } else { lines.join("\n") };

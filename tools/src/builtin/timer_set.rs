@@ -67,14 +67,14 @@ impl Tool for TimerSet {
                 "A timer can run for up to 24 hours. For more, ask me for a reminder.",
             ));
         }
-        let name =
-            arguments.text_optional("name", TIMER_NAME_CHARS_MAX)?.map(|name| bare_name(&name)).unwrap_or_default();
+        let name = arguments.text_optional("name", TIMER_NAME_CHARS_MAX)?.map(|name| bare_name(&name));
+        let name = name.filter(|name| !name.is_empty());
         schedule::check_room(context).await?;
         let seconds = seconds.unsigned_abs();
         let due = Due::In { duration_ms: seconds * 1_000 };
-        let entry = context.ports.schedule.add(&context.user, due, ScheduleKind::Timer, &name).await?;
+        let entry = context.ports.schedule.add(&context.user, due, ScheduleKind::Timer { name: name.clone() }).await?;
         let open = OpenEntry { entry, left_ms: None };
-        let title = if name.is_empty() { "Timer".to_owned() } else { spoken::capitalised(&format!("{name} timer")) };
+        let title = name.map_or_else(|| "Timer".to_owned(), |name| spoken::capitalised(&format!("{name} timer")));
         let say = format!("{title} set for {}.", spoken::duration(seconds));
         let data = schedule::describe(context, &open);
         let mut result = told(say, &title, "", data);

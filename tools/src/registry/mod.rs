@@ -67,6 +67,9 @@ pub enum RegisterError {
 
 type Sets = BTreeMap<(Scope, Source), Vec<Arc<Registered>>>;
 
+/// By user and device.
+type Snapshots = BTreeMap<(String, Option<String>), Arc<Snapshot>>;
+
 struct Catalogue {
     revision: u64,
     sets: Sets,
@@ -76,7 +79,7 @@ struct Catalogue {
 pub struct Registry {
     catalogue: RwLock<Arc<Catalogue>>,
     writer: Mutex<()>,
-    snapshots: Mutex<BTreeMap<(String, String), Arc<Snapshot>>>,
+    snapshots: Mutex<Snapshots>,
     changes: watch::Sender<u64>,
     store: OnceLock<Arc<dyn CatalogueStore>>,
     secrets: Secrets,
@@ -235,10 +238,11 @@ impl Registry {
         Some(self.publish(old.revision, sets))
     }
 
-    /// The tools currently offered to this device of this user, in a deterministic order.
-    pub fn snapshot(&self, user: &str, device: &str) -> Arc<Snapshot> {
+    /// The tools currently offered to this device of this user, in a deterministic order. Without a device, those of
+    /// devices are missing.
+    pub fn snapshot(&self, user: &str, device: Option<&str>) -> Arc<Snapshot> {
         let catalogue = self.catalogue();
-        let key = (user.to_owned(), device.to_owned());
+        let key = (user.to_owned(), device.map(str::to_owned));
         if let Some(kept) = lock(&self.snapshots).get(&key)
             && kept.revision == catalogue.revision
         {
@@ -259,6 +263,13 @@ impl Registry {
         }
         snapshots.insert(key, Arc::clone(&snapshot));
         snapshot
+    }
+
+    /// Whether all users are offered a tool of this name.
+    pub(crate) fn has_global(&self, name: &str) -> bool {
+        let catalogue = self.catalogue();
+        let mut global = catalogue.sets.iter().filter(|((scope, _), _)| *scope == Scope::Global);
+        global.any(|(_, set)| set.iter().any(|tool| tool.spec.name == name))
     }
 
     /// The shared list of exactly these tools, or this one if there is none yet.

@@ -14,8 +14,8 @@ use crate::{caller::Caller, ports::Ports};
 pub struct RunContext {
     /// The user.
     pub user: String,
-    /// The device on which it was requested.
-    pub device: String,
+    /// The device of the [call](crate::call::CallContext::device).
+    pub device: Option<String>,
     /// The turn that makes the call; `None` if it belongs to no turn.
     pub turn: Option<Turn>,
     /// The source's own name for the tool; the call carries the full name.

@@ -35,8 +35,8 @@ fn offer(registry: &Registry, source: Source, scope: Scope, names: &[&str]) -> R
     registry.register(source, scope, specs, Arc::new(Nothing))
 }
 
-fn names(registry: &Registry, user: &str, device: &str) -> Vec<String> {
-    let snapshot = registry.snapshot(user, device);
+fn names<'a>(registry: &Registry, user: &str, device: impl Into<Option<&'a str>>) -> Vec<String> {
+    let snapshot = registry.snapshot(user, device.into());
     let names: Vec<_> = snapshot.specs.iter().map(|spec| spec.name.clone()).collect();
     for (spec, tool) in snapshot.specs.iter().zip(snapshot.tools()) {
         assert_eq!(*spec, tool.spec);
@@ -60,7 +60,11 @@ fn everybody_sees_their_own_in_a_fixed_order() {
     assert_eq!(names(&registry, "ada", "d1"), ["B", "a", "a.z", "c", "k", "m.z"]);
     assert_eq!(names(&registry, "ada", "d2"), ["B", "a", "c", "k"]);
     assert_eq!(names(&registry, "bob", "d3"), ["a", "c"]);
-    assert!(registry.snapshot("bob", "d3").find("k").is_none());
+    assert!(registry.snapshot("bob", Some("d3")).find("k").is_none());
+    // No device is not a device without a name, neither where tools are chosen nor where lists are kept.
+    offer(&registry, app("e"), Scope::Device(String::new()), &["e"]).unwrap();
+    assert_eq!(names(&registry, "bob", ""), ["a", "c", "e"]);
+    assert_eq!(names(&registry, "bob", None), ["a", "c"]);
 }
 
 #[test]
@@ -69,8 +73,8 @@ fn the_revision_grows_with_every_change_and_only_then() {
     let mut changes = registry.changes();
     assert_eq!(registry.revision(), 0);
     assert_eq!(offer(&registry, app("x"), Scope::Global, &["a"]), Ok(1));
-    let kept = registry.snapshot("u", "d");
-    assert!(Arc::ptr_eq(&kept, &registry.snapshot("u", "d")));
+    let kept = registry.snapshot("u", Some("d"));
+    assert!(Arc::ptr_eq(&kept, &registry.snapshot("u", Some("d"))));
     assert!(offer(&registry, app("y"), Scope::Global, &["a"]).is_err());
     assert_eq!(registry.revision(), 1);
     assert_eq!(offer(&registry, app("x"), Scope::Global, &["b"]), Ok(2));
@@ -79,7 +83,7 @@ fn the_revision_grows_with_every_change_and_only_then() {
     assert_eq!(*changes.borrow_and_update(), 3);
     // A snapshot does not change.
     assert!(kept.find("a").is_some());
-    assert!(registry.snapshot("u", "d").specs.is_empty());
+    assert!(registry.snapshot("u", Some("d")).specs.is_empty());
 }
 
 #[test]
@@ -95,7 +99,7 @@ fn a_name_belongs_to_the_widest_audience() {
     // A later global tool replaces the one that a device offered.
     offer(&registry, Source::Device("d".into()), device(), &["note.add"]).unwrap();
     offer(&registry, app("notes"), Scope::Global, &["note.add"]).unwrap();
-    let snapshot = registry.snapshot("u", "d");
+    let snapshot = registry.snapshot("u", Some("d"));
     assert_eq!(snapshot.find("note.add").unwrap().source, app("notes"));
     assert_eq!(
         offer(&registry, app("twice"), Scope::Global, &["a", "a"]),
@@ -210,7 +214,7 @@ fn there_is_an_end_to_it() {
     assert!(matches!(register("a", user("a"), more), Err(RegisterError::TooMany { .. })));
     // Replacing the old tools leaves room for the new ones.
     assert!(register("a", user("a"), many).is_ok());
-    assert_eq!(registry.snapshot("a", "d").specs.len(), 10_000);
+    assert_eq!(registry.snapshot("a", Some("d")).specs.len(), 10_000);
 }
 
 #[test]
@@ -221,10 +225,10 @@ fn equal_glasses_have_one_list() {
         offer(&registry, Source::Device(device.into()), Scope::Device(device.into()), &["lamp.on", "lamp.off"])
             .unwrap();
     }
-    let list = |user: &str, device: &str| registry.snapshot(user, device).for_client(ClientClass::Internal);
+    let list = |user: &str, device: &str| registry.snapshot(user, Some(device)).for_client(ClientClass::Internal);
     assert!(Arc::ptr_eq(&list("ann", "d1"), &list("bob", "d2")), "equal by content is one by address");
     // The list is shared, but each device keeps its own tools.
-    let source = |device: &str| registry.snapshot("ann", device).find("lamp.on").unwrap().source.clone();
+    let source = |device: &str| registry.snapshot("ann", Some(device)).find("lamp.on").unwrap().source.clone();
     assert_ne!(source("d1"), source("d2"));
     let before = list("ann", "d1");
     offer(&registry, app("other"), Scope::User("cid".into()), &["x"]).unwrap();

@@ -279,7 +279,7 @@ mod tests {
         let tools: Tools = Arc::new([list, tool("note.add", text, "take a note [{text}]")]);
         let match_command = |text: &str| {
             let messages = vec![Message::text(Role::User, text)];
-            let (system, language) = (String::new(), "en".to_owned());
+            let (system, language) = (None, "en".to_owned());
             Engine::new().match_command(&Request {
                 system,
                 messages,

@@ -186,15 +186,14 @@ pub fn any_messages() -> impl Strategy<Value = Vec<Message>> {
 
 /// A request with these messages and some tools, some of them duplicated.
 pub fn any_request(messages: impl Strategy<Value = Vec<Message>>) -> impl Strategy<Value = Request> {
-    (messages, prop::collection::vec(name(), 0..9), prop_oneof![Just(""), Just("Be brief.")]).prop_map(
-        |(messages, tools, system)| Request {
-            system: system.to_owned(),
+    (messages, prop::collection::vec(name(), 0..9), prop_oneof![Just(None), Just(Some("")), Just(Some("Be brief."))])
+        .prop_map(|(messages, tools, system)| Request {
+            system: system.map(str::to_owned),
             messages,
             tools: tools.iter().map(|name| tool(name)).collect(),
             max_tokens: Some(100),
             ..Request::default()
-        },
-    )
+        })
 }
 
 pub fn any_answer() -> impl Strategy<Value = Said> {

@@ -31,7 +31,7 @@ struct App {
     boots_until_us: Option<u64>,
     drawing: Option<Drawing>,
     waiting: Option<Waiting>,
-    line: String,
+    line: Option<String>,
     /// Whether it receives transcripts.
     listens: bool,
 }
@@ -71,8 +71,8 @@ impl Apps {
         let boots_until_us = (boots && kind != AppKind::Dashboard).then(|| after(now.us, now.config.boot_ms));
         let name = if name.trim().is_empty() { &package } else { name };
         let name = name.chars().filter(|letter| !letter.is_control()).take(APP_NAME_CHARS_MAX).collect();
-        let line = String::new();
-        self.list.push(App { package, name, kind, boots_until_us, drawing: None, waiting: None, line, listens: false });
+        let (drawing, waiting, line) = (None, None, None);
+        self.list.push(App { package, name, kind, boots_until_us, drawing, waiting, line, listens: false });
     }
 
     /// An app has stopped: removes it with its drawings.
@@ -205,7 +205,7 @@ impl Apps {
     }
 
     /// Sets an app's line for the dashboard.
-    pub(super) fn set_line(&mut self, package: &str, line: String) {
+    pub(super) fn set_line(&mut self, package: &str, line: Option<String>) {
         if let Some(app) = self.list.iter_mut().find(|app| app.package == package) {
             app.line = line;
         }
@@ -213,7 +213,7 @@ impl Apps {
 
     /// All lines with their apps, in the order of their start.
     pub(super) fn lines(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.list.iter().filter(|app| !app.line.is_empty()).map(|app| (app.package.as_str(), app.line.as_str()))
+        self.list.iter().filter_map(|app| Some((app.package.as_str(), app.line.as_deref()?)))
     }
 
     fn index(&self, package: &str) -> Option<usize> {

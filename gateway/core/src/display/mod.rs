@@ -189,8 +189,9 @@ impl Display {
                 }
             }
             AppEvent::DashboardLine { package, text } => {
-                let line = text.lines().next().unwrap_or_default().trim();
-                self.apps.set_line(&package, line.chars().take(DASHBOARD_LINE_CHARS_MAX).collect());
+                let line = text.as_deref().and_then(|text| text.lines().next()).map(str::trim);
+                let line = line.filter(|line| !line.is_empty());
+                self.apps.set_line(&package, line.map(|line| line.chars().take(DASHBOARD_LINE_CHARS_MAX).collect()));
             }
         }
         self.settle(now);
@@ -399,7 +400,7 @@ mod tests {
                 let device = DeviceInfo {
                     id: String::new(),
                     user: String::new(),
-                    display: Some(DisplaySize { columns: 9, rows: 9 }),
+                    display: Some(DisplaySize::new(9, 9)),
                     bitmaps: false,
                     speaker: false,
                     echo_cancelled: false,

@@ -28,7 +28,7 @@ impl Timers {
     pub(super) fn standing(&mut self, now_us: u64, serial: &mut u64) -> Option<Standing> {
         let RunningTimer { name, due_us } = self.first(now_us)?;
         let more = self.running.iter().filter(|timer| timer.due_us > now_us).count() - 1;
-        let (title, due_us) = (title(name, more), *due_us);
+        let (title, due_us) = (title(name.as_deref(), more), *due_us);
         let known = self.stood.as_ref().filter(|(stood, due, _)| *stood == title && *due == due_us);
         let number = match known {
             Some((.., number)) => *number,
@@ -55,8 +55,8 @@ impl Timers {
 }
 
 /// "Timer", "Pasta timer", "Pasta timer +2".
-fn title(name: &str, more: usize) -> String {
-    let mut letters = name.trim().chars();
+fn title(name: Option<&str>, more: usize) -> String {
+    let mut letters = name.unwrap_or_default().trim().chars();
     let mut title = match letters.next() {
         None => String::from("Timer"),
         Some(first) => format!("{}{} timer", first.to_uppercase(), letters.as_str()),

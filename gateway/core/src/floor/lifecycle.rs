@@ -15,7 +15,7 @@ use crate::{
     context::{Context, Timer},
     limits::{UTTERANCE_CHARS_MAX, UTTERANCES_PENDING_MAX},
     output::Output,
-    vocab::{CommandMatch, Meant, Transcript, TranscriptKind, VoiceFact},
+    vocab::{CommandMatch, Meant, RANK_FIRST, Transcript, TranscriptKind, VoiceFact},
 };
 
 /// How late facts about a pause may be before its end is decided without them.
@@ -82,7 +82,7 @@ impl Floor {
         };
         self.open = Some(Open::new(utterance, cx.now_us(), at_us, origin));
         if origin.grounds != Grounds::None && !addressing::is_doubtful(cx, origin.grounds, None) {
-            cx.push(Output::ExpectRequest);
+            cx.push(Output::ExpectRequest { rank: RANK_FIRST });
         }
         self.watch_words(cx, activity);
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
@@ -229,7 +229,7 @@ impl Floor {
         let addressed = open.woken
             || (open.origin.grounds != Grounds::None && !addressing::is_doubtful(cx, open.origin.grounds, None));
         if addressed {
-            cx.push(Output::ExpectRequest);
+            cx.push(Output::ExpectRequest { rank: RANK_FIRST });
         }
         if !text.is_empty() {
             open.captions = open.captions.saturating_add(1);

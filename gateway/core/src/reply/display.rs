@@ -1,6 +1,7 @@
 //! The display of the answer: text that fits, at a readable pace, as growing revisions.
 
 use alloc::{format, string::String, vec::Vec};
+use core::num::NonZeroU16;
 
 use crate::{
     agent::phrases::YOU_CAN_SAY,
@@ -202,18 +203,19 @@ pub(crate) fn reading_ms(content: &Content) -> u32 {
 /// A title and the whole text below it, on as many pages as the display needs; at least one.
 pub(crate) fn cards(title: &str, text: &str, size: Option<DisplaySize>) -> Vec<Content> {
     let whole = || alloc::vec![Content::Card { title: String::from(title), text: String::from(text) }];
-    let Some(size) = size.filter(|size| size.rows > 1 && size.columns > 0) else {
+    let grid = size.and_then(|size| size.grid().filter(|(_, rows)| *rows > 1).map(|grid| (size, grid)));
+    let Some((size, (columns, rows))) = grid else {
         return whole();
     };
     let lines = wrap(text, size);
-    let pages: Vec<&[String]> = lines.chunks(usize::from(size.rows) - 1).collect();
-    if pages.len() < 2 && title.chars().count() <= usize::from(size.columns) {
+    let pages: Vec<&[String]> = lines.chunks(usize::from(rows) - 1).collect();
+    if pages.len() < 2 && title.chars().count() <= usize::from(columns) {
         return whole();
     }
     let count = pages.len().max(1);
     let page = |(at, lines): (usize, &&[String])| {
         let number = if count > 1 { format!(" {}/{count}", at + 1) } else { String::new() };
-        let room = usize::from(size.columns).saturating_sub(number.chars().count());
+        let room = usize::from(columns).saturating_sub(number.chars().count());
         let mut title: String = if title.chars().count() > room {
             title.chars().take(room.saturating_sub(1)).chain(['…']).collect()
         } else {
@@ -241,7 +243,8 @@ fn fit(content: Content, size: DisplaySize) -> Content {
             bottom: first_lines(&bottom, size, rows / 2),
         },
         Content::Dashboard { left, right } => {
-            let half = DisplaySize { columns: size.columns.div_ceil(2), ..size };
+            let columns = size.columns.and_then(|columns| NonZeroU16::new(columns.get().div_ceil(2)));
+            let half = DisplaySize { columns, ..size };
             Content::Dashboard { left: first_lines(&left, half, rows), right: first_lines(&right, half, rows) }
         }
         Content::Bitmap { bitmap, text } => Content::Bitmap { bitmap, text: first_lines(&text, size, rows) },
@@ -259,7 +262,7 @@ fn join(lines: Option<&[String]>) -> String {
 
 /// Lines that fit the width, broken between words if possible; without a known width, the lines of the text.
 fn wrap(text: &str, size: DisplaySize) -> Vec<String> {
-    let columns = if size.columns == 0 { usize::MAX } else { usize::from(size.columns) };
+    let columns = size.columns.map_or(usize::MAX, |columns| usize::from(columns.get()));
     let mut lines = Vec::new();
     for paragraph in text.lines() {
         let mut line = String::new();
@@ -297,7 +300,7 @@ mod tests {
 
     #[test]
     fn lines_break_between_words_and_never_exceed_the_width() {
-        let wrap = |text: &str, columns: u16| wrap(text, DisplaySize { columns, rows: 1 });
+        let wrap = |text: &str, columns: u16| wrap(text, DisplaySize::new(columns, 1));
         assert_eq!(wrap("one two  three\n\nfour", 0), ["one two three", "four"]);
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("one two three", 8), ["one two", "three"]);
@@ -312,7 +315,7 @@ mod tests {
 
     #[test]
     fn layouts_are_cut_to_the_size() {
-        let size = DisplaySize { columns: 5, rows: 3 };
+        let size = DisplaySize::new(5, 3);
         let long = "a b c d e f g h i j k l m n o p".to_string();
         assert_eq!(
             fit(Content::Card { title: long.clone(), text: long.clone() }, size),
@@ -333,7 +336,7 @@ mod tests {
     fn what_has_no_known_size_is_not_cut() {
         let long = "a b c d e f g h i j k l m n o p\nq".to_string();
         for (columns, rows) in [(0, 0), (0, 3)] {
-            let size = DisplaySize { columns, rows };
+            let size = DisplaySize::new(columns, rows);
             for content in [
                 Content::Text { text: long.clone() },
                 Content::Double { top: long.clone(), bottom: long.clone() },
@@ -342,7 +345,7 @@ mod tests {
                 assert_eq!(fit(content.clone(), size), content, "{columns} {rows}");
             }
         }
-        let Content::Text { text } = fit(Content::Text { text: long }, DisplaySize { columns: 5, rows: 0 }) else {
+        let Content::Text { text } = fit(Content::Text { text: long }, DisplaySize::new(5, 0)) else {
             panic!("the layout stays");
         };
         assert_eq!(text.lines().count(), 7, "broken, and all of it");
@@ -352,7 +355,7 @@ mod tests {
     fn two_blocks_share_the_rows() {
         let long = "a b c d e f g h i j k l m n o p".to_string();
         for (rows, top, bottom) in [(4, 2, 2), (5, 3, 2), (1, 1, 0)] {
-            let size = DisplaySize { columns: 5, rows };
+            let size = DisplaySize::new(5, rows);
             let content = Content::Double { top: long.clone(), bottom: long.clone() };
             let Content::Double { top: above, bottom: below } = fit(content, size) else {
                 panic!("the layout stays");

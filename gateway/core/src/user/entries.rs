@@ -25,10 +25,10 @@ impl User {
         self.running = running;
     }
 
-    pub(super) fn schedule_add(&mut self, request: u64, due: Due, kind: ScheduleKind, text: &str) {
+    pub(super) fn schedule_add(&mut self, request: u64, due: Due, kind: ScheduleKind) {
         let id = self.next_id;
         let ticket = self.last_ticket.saturating_add(1);
-        match self.schedule.add(self.now, id, due, kind, text, (request, ticket)) {
+        match self.schedule.add(self.now, id, due, kind, (request, ticket)) {
             Ok(entry) => {
                 self.next_id = self.next_id.saturating_add(1);
                 self.persist(Record::Entry(entry));

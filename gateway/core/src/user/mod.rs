@@ -177,8 +177,8 @@ impl Machine for User {
                 self.turns.request(device, turn);
             }
             UserInput::TurnDone { device, turn, messages } => self.turn_done(&device, turn, messages),
-            UserInput::Schedule { request, change: ScheduleChange::Add { due, kind, text } } => {
-                self.schedule_add(request, due, kind, &text);
+            UserInput::Schedule { request, change: ScheduleChange::Add { due, kind } } => {
+                self.schedule_add(request, due, kind);
             }
             UserInput::Schedule { request, change: ScheduleChange::Remove { id } } => self.schedule_remove(request, id),
             UserInput::Persisted { ticket } => self.persisted(ticket),

@@ -75,7 +75,7 @@ impl Schedule {
     /// the wall clock may have gone back meanwhile.
     pub(super) fn restore(&mut self, now: Timestamp, entries: Vec<ScheduleEntry>) {
         for entry in entries.into_iter().take(SCHEDULE_ENTRIES_MAX) {
-            let deadline_us = (entry.kind == ScheduleKind::Timer).then(|| {
+            let deadline_us = entry.kind.is_timer().then(|| {
                 let left_ms = entry.due_wall_ms.saturating_sub(now.wall_ms).max(0);
                 let left_ms = u64::try_from(left_ms).unwrap_or(0).min(entry.duration_ms.unwrap_or(u64::MAX));
                 after(now, left_ms)
@@ -91,7 +91,6 @@ impl Schedule {
         id: u64,
         due: Due,
         kind: ScheduleKind,
-        text: &str,
         (request, ticket): (u64, u64),
     ) -> Result<ScheduleEntry, &'static str> {
         if self.items.len() >= SCHEDULE_ENTRIES_MAX {
@@ -105,13 +104,12 @@ impl Schedule {
             ),
             Due::At { wall_ms } => (wall_ms, None, None),
         };
-        let entry = ScheduleEntry {
-            id,
-            kind,
-            text: text.chars().take(SCHEDULE_TEXT_CHARS_MAX).collect(),
-            due_wall_ms,
-            duration_ms,
+        let cut = |text: String| text.chars().take(SCHEDULE_TEXT_CHARS_MAX).collect::<String>();
+        let kind = match kind {
+            ScheduleKind::Timer { name } => ScheduleKind::Timer { name: name.map(cut) },
+            ScheduleKind::Reminder { text } => ScheduleKind::Reminder { text: cut(text) },
         };
+        let entry = ScheduleEntry { id, kind, due_wall_ms, duration_ms };
         self.items.push(Item { entry: entry.clone(), deadline_us, state: State::Adding { request, ticket } });
         Ok(entry)
     }
@@ -127,9 +125,14 @@ impl Schedule {
     /// The running timers.
     pub(super) fn running(&self) -> Vec<RunningTimer> {
         let armed = self.items.iter().filter(|item| matches!(item.state, State::Armed));
-        armed
-            .filter_map(|item| Some(RunningTimer { name: item.entry.text.clone(), due_us: item.deadline_us? }))
-            .collect()
+        let running = |item: &Item| {
+            let name = match &item.entry.kind {
+                ScheduleKind::Timer { name } => name.clone(),
+                ScheduleKind::Reminder { text } => Some(text.clone()),
+            };
+            Some(RunningTimer { name, due_us: item.deadline_us? })
+        };
+        armed.filter_map(running).collect()
     }
 
     pub(super) fn get(&mut self, id: u64) -> Option<&mut Item> {

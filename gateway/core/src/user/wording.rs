@@ -16,15 +16,15 @@ const LATE_MS: u64 = 60_000;
 
 /// The announcement of an entry that was due `late_ms` ago.
 pub(super) fn announcement(entry: &ScheduleEntry, late_ms: u64) -> Announcement {
-    let text = entry.text.trim();
+    let text = entry.kind.text().trim();
     let (title, mut say, mut shown) = match entry.kind {
-        ScheduleKind::Timer if text.is_empty() => {
+        ScheduleKind::Timer { name: None } => {
             let duration_ms = entry.duration_ms.unwrap_or(0);
             let say = format!("Your {} timer is done.", length(duration_ms, ""));
             ("Timer", say, length(duration_ms, "s"))
         }
-        ScheduleKind::Timer => ("Timer", format!("Your {text} timer is done."), text.to_string()),
-        ScheduleKind::Reminder => ("Reminder", format!("Reminder: {text}."), text.to_string()),
+        ScheduleKind::Timer { name: Some(_) } => ("Timer", format!("Your {text} timer is done."), text.to_string()),
+        ScheduleKind::Reminder { .. } => ("Reminder", format!("Reminder: {text}."), text.to_string()),
     };
     if say.ends_with("..") || say.ends_with("!.") || say.ends_with("?.") {
         say.pop();
@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn the_display_has_the_length_in_full() {
         for (duration_ms, expected) in [(600_000, "10 minutes"), (3_660_000, "1 hour 1 minute"), (2_000, "2 seconds")] {
-            let (kind, text) = (ScheduleKind::Timer, String::new());
-            let entry = ScheduleEntry { id: 7, kind, text, due_wall_ms: 0, duration_ms: Some(duration_ms) };
+            let kind = ScheduleKind::Timer { name: None };
+            let entry = ScheduleEntry { id: 7, kind, due_wall_ms: 0, duration_ms: Some(duration_ms) };
             let show = Content::Card { title: "Timer".into(), text: expected.into() };
             assert_eq!(announcement(&entry, 0).show, Some(show));
         }
@@ -77,19 +77,20 @@ mod tests {
 
     #[test]
     fn entries_are_announced_in_words() {
-        use ScheduleKind::{Reminder, Timer};
-        for (kind, text, duration_ms, late_ms, expected) in [
-            (Timer, "", Some(600_000), 0, "Your 10 minute timer is done."),
-            (Timer, "", Some(5_400_000), 0, "Your 1 hour 30 minute timer is done."),
-            (Timer, "", Some(61_000), 59_999, "Your 1 minute 1 second timer is done."),
-            (Timer, "pasta", Some(60_000), 0, "Your pasta timer is done."),
-            (Timer, "pasta", Some(60_000), 60_000, "Your pasta timer is done. It was due 1 minute ago."),
-            (Reminder, "check the oven", None, 0, "Reminder: check the oven."),
-            (Reminder, "Really?", None, 0, "Reminder: Really?"),
-            (Reminder, "call", None, 7_200_000, "Reminder: call. It was due 2 hours ago."),
-            (Reminder, "call", None, 172_800_000, "Reminder: call. It was due 2 days ago."),
+        let timer = |name: &str| ScheduleKind::timer(name.into());
+        let reminder = |text: &str| ScheduleKind::Reminder { text: text.into() };
+        for (kind, duration_ms, late_ms, expected) in [
+            (timer(""), Some(600_000), 0, "Your 10 minute timer is done."),
+            (timer(""), Some(5_400_000), 0, "Your 1 hour 30 minute timer is done."),
+            (timer(""), Some(61_000), 59_999, "Your 1 minute 1 second timer is done."),
+            (timer("pasta"), Some(60_000), 0, "Your pasta timer is done."),
+            (timer("pasta"), Some(60_000), 60_000, "Your pasta timer is done. It was due 1 minute ago."),
+            (reminder("check the oven"), None, 0, "Reminder: check the oven."),
+            (reminder("Really?"), None, 0, "Reminder: Really?"),
+            (reminder("call"), None, 7_200_000, "Reminder: call. It was due 2 hours ago."),
+            (reminder("call"), None, 172_800_000, "Reminder: call. It was due 2 days ago."),
         ] {
-            let entry = ScheduleEntry { id: 7, kind, text: text.into(), due_wall_ms: 0, duration_ms };
+            let entry = ScheduleEntry { id: 7, kind, due_wall_ms: 0, duration_ms };
             assert_eq!(announcement(&entry, late_ms).voice, AnnouncementVoice::Words(expected.into()));
         }
     }

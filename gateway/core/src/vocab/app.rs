@@ -73,8 +73,8 @@ pub enum AppEvent {
     DashboardLine {
         /// Its package.
         package: String,
-        /// The line; empty: none.
-        text: String,
+        /// The line, if any.
+        text: Option<String>,
     },
 }
 

@@ -1,6 +1,7 @@
 //! Properties of a pair of glasses known to the core.
 
 use alloc::string::String;
+use core::num::NonZeroU16;
 
 /// Facts from the device's hello, after authentication.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,16 +38,26 @@ pub struct DeviceFacts {
 /// Characters that fit on the display. Not specified by glasses that lay out text themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DisplaySize {
-    /// Characters in a line; 0: not known.
-    pub columns: u16,
-    /// Lines; 0: not known.
-    pub rows: u16,
+    /// Characters in a line, if known.
+    pub columns: Option<NonZeroU16>,
+    /// Lines, if known.
+    pub rows: Option<NonZeroU16>,
 }
 
 impl DisplaySize {
+    /// A size in the form in which glasses send it: 0 stands for a number that is not known.
+    pub fn new(columns: u16, rows: u16) -> Self {
+        Self { columns: NonZeroU16::new(columns), rows: NonZeroU16::new(rows) }
+    }
+
+    /// Characters in a line and lines, if both are known.
+    pub fn grid(self) -> Option<(u16, u16)> {
+        Some((self.columns?.get(), self.rows?.get()))
+    }
+
     /// Lines that a text may be broken into. Unlimited if the size is not known.
     pub(crate) fn lines_max(self) -> usize {
-        if self.columns == 0 || self.rows == 0 { usize::MAX } else { usize::from(self.rows) }
+        self.grid().map_or(usize::MAX, |(_, rows)| usize::from(rows))
     }
 }
 

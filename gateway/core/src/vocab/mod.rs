@@ -27,7 +27,7 @@ pub use display::{Bitmap, Content, DisplayCommand, Priority, View, countdown};
 pub use message::{Message, Part, Role};
 pub use model::{FailureKind, ModelEvent, PromptHint, StopReason, Usage};
 pub use pending::{Pending, PendingCall};
-pub use routing::{Candidate, FallbackReason, ModelOutcome, ModelRoute, ServiceLevel};
+pub use routing::{Candidate, FallbackReason, ModelOutcome, ModelRoute, RANK_FIRST, ServiceLevel};
 pub use scene::{AppLife, Scene, SceneApp};
 pub use schedule::{Due, OpenEntry, ScheduleChange, ScheduleEntry, ScheduleKind};
 pub use side::{Preference, Side};

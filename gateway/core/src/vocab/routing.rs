@@ -24,10 +24,14 @@ pub enum FallbackReason {
     Budget,
 }
 
+/// Rank of the operator's first choice among the models. A turn asks it first, unless it is out of order or too
+/// expensive for the day.
+pub const RANK_FIRST: u8 = 0;
+
 /// A model that may be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its place in the configuration, from 0 on.
+    /// Its place in the configuration, from [`RANK_FIRST`] on.
     pub rank: u8,
     /// Its level of service.
     pub level: ServiceLevel,

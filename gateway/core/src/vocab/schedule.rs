@@ -12,13 +12,39 @@ pub enum Due {
     At { wall_ms: i64 },
 }
 
-/// Kinds of entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an entry is.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduleKind {
     /// A countdown.
-    Timer,
-    /// A reminder text.
-    Reminder,
+    Timer {
+        /// Its name, if it has one.
+        name: Option<String>,
+    },
+    /// A reminder.
+    Reminder {
+        /// What the wearer is reminded of.
+        text: String,
+    },
+}
+
+impl ScheduleKind {
+    /// A timer; a blank name counts as none.
+    pub fn timer(name: String) -> Self {
+        Self::Timer { name: (!name.trim().is_empty()).then_some(name) }
+    }
+
+    /// Whether it is a timer.
+    pub fn is_timer(&self) -> bool {
+        matches!(self, Self::Timer { .. })
+    }
+
+    /// A timer's name or a reminder's text, in the form in which they are stored and sent: empty if a timer has no name.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Timer { name } => name.as_deref().unwrap_or_default(),
+            Self::Reminder { text } => text,
+        }
+    }
 }
 
 /// An entry of a user's schedule.
@@ -28,8 +54,6 @@ pub struct ScheduleEntry {
     pub id: u64,
     /// Timer or reminder.
     pub kind: ScheduleKind,
-    /// Timer: its name, or empty. Reminder: its text.
-    pub text: String,
     /// Wall time when it is due, in milliseconds since the Unix epoch; for a timer the time expected when it was set,
     /// which is used only after a restart.
     pub due_wall_ms: i64,
@@ -52,7 +76,7 @@ pub struct OpenEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduleChange {
     /// Add an entry.
-    Add { due: Due, kind: ScheduleKind, text: String },
+    Add { due: Due, kind: ScheduleKind },
     /// Remove the entry with this id.
     Remove { id: u64 },
 }

@@ -396,10 +396,10 @@ fn schedule(world: &mut World, words: &Words) -> Result<(), String> {
     let text = words.quoted().unwrap_or_default().to_string();
     let span = words.number_after("in")?.unwrap_or(0);
     let change = match words.get(0) {
-        "timer" => ScheduleChange::Add { due: Due::In { duration_ms: span }, kind: ScheduleKind::Timer, text },
+        "timer" => ScheduleChange::Add { due: Due::In { duration_ms: span }, kind: ScheduleKind::timer(text) },
         "reminder" => {
             let wall_ms = world.now().wall_ms + i64::try_from(span).unwrap_or(0);
-            ScheduleChange::Add { due: Due::At { wall_ms }, kind: ScheduleKind::Reminder, text }
+            ScheduleChange::Add { due: Due::At { wall_ms }, kind: ScheduleKind::Reminder { text } }
         }
         _ => ScheduleChange::Remove { id: words.get(1).parse().map_err(|_| "which entry?")? },
     };
@@ -438,7 +438,7 @@ fn app(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
         }
         "draws" => draw(text.map(|text| Content::Text { text }))?,
         "clears" => draw(None)?,
-        "line" => AppEvent::DashboardLine { package, text: text.unwrap_or_default() },
+        "line" => AppEvent::DashboardLine { package, text },
         _ => return Err("what does the app do?".into()),
     };
     input(world, device, Input::App(event))

@@ -15,10 +15,8 @@ pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
         "glasses" | "phone" => {
             let name = words.get(1).to_string();
             let (columns, rows) = (words.number_after("columns")?, words.number_after("rows")?);
-            let size = DisplaySize {
-                columns: (columns.unwrap_or(40_000) / 1_000) as u16,
-                rows: (rows.unwrap_or(4_000) / 1_000) as u16,
-            };
+            let whole = |number: Option<u64>, usual: u16| number.map_or(usual, |number| (number / 1_000) as u16);
+            let size = DisplaySize::new(whole(columns, 40), whole(rows, 4));
             let display = (!words.has("blind")).then_some(size);
             let (config, user, start) = (run.config.clone(), run.user.clone(), run.start);
             let world = run.world.get_or_insert_with(|| World::with(config.clone(), user, start));

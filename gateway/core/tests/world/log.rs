@@ -29,7 +29,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
             if *addressed { "addressed" } else { "overheard" },
             turn.map_or(0, |turn| turn.id),
         ),
-        Output::ExpectRequest => "expect-request".into(),
+        Output::ExpectRequest { rank } => format!("expect-request {rank}"),
         Output::RequestTurn { turn } => format!("request-turn {}", turn.id),
         Output::AskModel { turn, rank, messages, pending } => {
             let of_rank = if *rank == 0 { String::new() } else { format!(" of rank {rank}") };

@@ -65,7 +65,8 @@ impl Session {
             return vec![wire::error("DASHBOARD_MODE_NOT_AVAILABLE", why, clock::wall_ms())];
         }
         let text = content.as_str().unwrap_or_default();
-        let text = text.chars().filter(|c| !c.is_control()).take(LINE_CHARS_MAX).collect();
+        let text: String = text.chars().filter(|c| !c.is_control()).take(LINE_CHARS_MAX).collect();
+        let text = (!text.is_empty()).then_some(text);
         self.draw(AppEvent::DashboardLine { package: self.app.package.clone(), text }).await;
         Vec::new()
     }

@@ -71,7 +71,7 @@ impl ByModel {
         }
         question.push_str(&format!("The user says: {:?}", said.now));
         let request = Request {
-            system: INSTRUCTIONS.to_owned(),
+            system: Some(INSTRUCTIONS.to_owned()),
             messages: vec![Message::text(Role::User, question)],
             now: clock::now(),
             max_tokens: Some(TOKENS_MAX),

@@ -1,6 +1,6 @@
 //! Tests for all built-in tools: registration, separation of users, errors of a store, and any arguments.
 
-use gateway_core::vocab::{ErrorCode, ScheduleKind};
+use gateway_core::vocab::ErrorCode;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::{
 #[test]
 fn each_has_an_example() {
     let registry = Registry::with_built_ins().expect("valid definitions");
-    for spec in registry.snapshot("u", "d").specs.iter() {
+    for spec in registry.snapshot("u", Some("d")).specs.iter() {
         let example = phrases::example(spec, "en").expect("an example");
         assert!(!example.contains(['{', '[', '(', '|']), "{example}");
         assert!(spec.phrases[0].templates.len() >= 3, "{}", spec.name);
@@ -35,7 +35,7 @@ async fn another_users_things_are_not_there() {
     }
     let all = call("timer.cancel", json!({"all": true}));
     house.executor.call(bob, all).await;
-    assert_eq!(house.entries(ScheduleKind::Timer), 1);
+    assert_eq!(house.timers(), 1);
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_store_that_fails_is_told_and_changes_nothing() {
             assert_eq!(house.fail(name, arguments).await, (code, say.into()), "{name}");
         }
     }
-    assert_eq!(house.entries(ScheduleKind::Timer), 1);
+    assert_eq!(house.timers(), 1);
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ proptest! {
         keep in prop::collection::vec(any::<bool>(), 3),
     ) {
         let house = House::usual();
-        let snapshot = house.executor.registry().snapshot("ada", "glasses");
+        let snapshot = house.executor.registry().snapshot("ada", Some("glasses"));
         let spec = at.get(&snapshot.specs);
         let properties = spec.input_schema["properties"].as_object().expect("properties");
         let arguments: serde_json::Map<_, _> = properties

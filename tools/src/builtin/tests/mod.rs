@@ -10,7 +10,7 @@ mod timers;
 
 use std::sync::Arc;
 
-use gateway_core::vocab::{Content, ErrorCode, ScheduleKind, ToolResult};
+use gateway_core::vocab::{Content, ErrorCode, ToolResult};
 use serde_json::Value;
 
 use crate::{
@@ -52,9 +52,14 @@ impl House {
         (error.code, result.say.expect("words"))
     }
 
-    fn entries(&self, kind: ScheduleKind) -> usize {
+    fn timers(&self) -> usize {
         let entries = self.world.entries.lock().unwrap();
-        entries.iter().filter(|(_, entry)| entry.kind == kind).count()
+        entries.iter().filter(|(_, entry)| entry.kind.is_timer()).count()
+    }
+
+    fn reminders(&self) -> usize {
+        let entries = self.world.entries.lock().unwrap();
+        entries.iter().filter(|(_, entry)| !entry.kind.is_timer()).count()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of reminders by duration and by time, also across clock changes.
 
-use gateway_core::vocab::{ErrorCode, ScheduleKind};
+use gateway_core::vocab::ErrorCode;
 use serde_json::json;
 
 use super::House;
@@ -50,7 +50,7 @@ async fn reminders_by_length_and_by_clock() {
         let result = house.run("reminder.set", arguments).await;
         assert_eq!(result.say.as_deref(), Some(say));
         assert_eq!(result.data.unwrap()["due"], due);
-        assert_eq!(house.entries(ScheduleKind::Reminder), 1);
+        assert_eq!(house.reminders(), 1);
     }
 }
 
@@ -86,7 +86,7 @@ async fn reminders_without_a_good_time_ask() {
         let failed = house.fail("reminder.set", arguments.clone()).await;
         assert_eq!(failed, (ErrorCode::InvalidArguments, say.into()), "{arguments}");
     }
-    assert_eq!(house.entries(ScheduleKind::Reminder), 0);
+    assert_eq!(house.reminders(), 0);
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn reminders_are_listed_and_cancelled() {
     assert_eq!(say, "I don't find a reminder about dentist.");
     let say = house.say("reminder.cancel", json!({"text": "the oven"})).await;
     assert_eq!(say, "Reminder cancelled: check the oven.");
-    assert_eq!(house.entries(ScheduleKind::Timer), 1);
+    assert_eq!(house.timers(), 1);
     let say = house.say("reminder.cancel", json!({})).await;
     assert_eq!(say, "Reminder cancelled: call mom.");
     for n in 0..8 {
@@ -145,5 +145,5 @@ async fn reminders_are_listed_and_cancelled() {
     assert!(say.starts_with("You have 8 reminders.") && say.ends_with("thing 4. The others come later."), "{say}");
     house.say("timer.set", json!({"seconds": 60})).await;
     assert_eq!(house.say("reminder.cancel", json!({"all": true})).await, "8 reminders cancelled.");
-    assert_eq!((house.entries(ScheduleKind::Reminder), house.entries(ScheduleKind::Timer)), (0, 2));
+    assert_eq!((house.reminders(), house.timers()), (0, 2));
 }

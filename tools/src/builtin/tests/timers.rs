@@ -1,6 +1,6 @@
 //! Tests of timers, identified by name and by duration.
 
-use gateway_core::vocab::{Content, ErrorCode, ScheduleKind};
+use gateway_core::vocab::{Content, ErrorCode};
 use serde_json::json;
 
 use super::House;
@@ -25,14 +25,14 @@ async fn timers_are_set_listed_and_cancelled() {
     let wanted = "Which one: the Pasta timer or the ten minute timer?";
     assert_eq!(result.say.as_deref(), Some(wanted));
     assert!(result.content.starts_with("Nothing was cancelled"));
-    assert_eq!(house.entries(ScheduleKind::Timer), 2);
+    assert_eq!(house.timers(), 2);
     let say = house.say("timer.cancel", json!({"name": "egg"})).await;
     assert_eq!(say, "I don't find the egg timer. You have the Pasta timer and the ten minute timer.");
     let say = house.say("timer.cancel", json!({"name": "pasta"})).await;
     assert_eq!(say, "Pasta timer cancelled.");
     assert_eq!(house.say("timer.list", json!({})).await, "Your timer has 9 minutes and 50 seconds left.");
     assert_eq!(house.say("timer.cancel", json!({})).await, "Timer cancelled.");
-    assert_eq!(house.entries(ScheduleKind::Timer), 0);
+    assert_eq!(house.timers(), 0);
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn timers_are_told_apart_by_length() {
         "Which one: the ten minute timer with nine minutes left or the ten minute timer with ten minutes left?"
     );
     assert_eq!(house.say("timer.cancel", json!({"all": true})).await, "2 timers cancelled.");
-    assert_eq!(house.entries(ScheduleKind::Timer), 0);
+    assert_eq!(house.timers(), 0);
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn timers_of_no_or_endless_length_are_refused() {
     }
     let (code, _) = house.fail("timer.set", json!({"seconds": 1, "name": "x".repeat(100)})).await;
     assert_eq!(code, ErrorCode::InvalidArguments);
-    assert_eq!(house.entries(ScheduleKind::Timer), 0);
+    assert_eq!(house.timers(), 0);
     for _ in 0..100 {
         house.say("timer.set", json!({"seconds": 86_400})).await;
     }

@@ -21,7 +21,7 @@ const CURSOR: &str = "after:";
 impl Endpoint {
     /// Tools by the names that the client sees, sorted.
     pub(super) fn tools(&self) -> BTreeMap<String, Arc<Registered>> {
-        let snapshot = self.hub.executor.registry().snapshot(&self.who.user, &self.device());
+        let snapshot = self.hub.executor.registry().snapshot(&self.who.user, self.device().as_deref());
         let flatten = self.hub.pool.prefixes().flatten();
         let mut seen = BTreeMap::new();
         let mut flat = BTreeMap::new();
@@ -45,7 +45,7 @@ impl Endpoint {
 
     /// The tool with this client-visible name.
     pub(super) fn tool(&self, name: &str) -> Option<Arc<Registered>> {
-        let snapshot = self.hub.executor.registry().snapshot(&self.who.user, &self.device());
+        let snapshot = self.hub.executor.registry().snapshot(&self.who.user, self.device().as_deref());
         let flat = self.hub.pool.prefixes().flatten();
         let found = flat.and_then(|server| {
             let tool = snapshot.find(&format!("{server}.{name}"))?;

@@ -41,11 +41,14 @@ pub struct Who {
     pub class: ClientClass,
 }
 
+/// The device of a user on which questions may be asked and device tools run; `None`: none is connected.
+type DeviceOf = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// What all clients share.
 pub struct Hub {
     executor: Executor,
     pool: Arc<Pool>,
-    device_of: Box<dyn Fn(&str) -> String + Send + Sync>,
+    device_of: Box<DeviceOf>,
     stop: CancellationToken,
     tracker: TaskTracker,
     calls: AtomicU64,
@@ -54,12 +57,12 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// `device_of` returns the device of a user on which questions may be asked and device tools run; empty: none is
+    /// `device_of` returns the device of a user on which questions may be asked and device tools run; `None`: none is
     /// connected.
     pub fn new(
         executor: Executor,
         pool: Arc<Pool>,
-        device_of: impl Fn(&str) -> String + Send + Sync + 'static,
+        device_of: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
         epoch: i64,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -129,7 +132,7 @@ impl Endpoint {
         Session::new(self.clone())
     }
 
-    fn device(&self) -> String {
+    fn device(&self) -> Option<String> {
         (self.hub.device_of)(&self.who.user)
     }
 }
