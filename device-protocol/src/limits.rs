@@ -155,7 +155,7 @@ pub const ACK_EVERY_MS_MAX: u32 = 1_000;
 pub const ACK_CONTROL_FRAMES_MAX: u32 = 16;
 
 /// Audio packets until received frames are acknowledged: one second of 20 ms packets.
-pub const ACK_AUDIO_PACKETS_MAX: u32 = 50;
+pub const ACK_AUDIO_PACKETS_MAX: u32 = 20;
 
 // Invariants between the limits, checked at compile time.
 const _: () = assert!(ARGUMENTS_BYTES_MAX + 1024 <= BODY_BYTES_MAX);

@@ -16,6 +16,8 @@ pub(crate) enum Command {
     Approve(u32, Choice),
     Battery(u8),
     Cut,
+    /// Use another local address, as a device that roams does.
+    Rebind,
     Reconnect(Option<Target>),
     Goodbye,
 }

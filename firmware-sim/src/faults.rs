@@ -96,7 +96,15 @@ pub fn spoil(link: Link, options: FaultOptions) -> Link {
     tokio::spawn(carry(link.down, down_queue, down_faults, opened, cut, move |inbound: &Inbound| {
         may_lose && matches!(inbound, Inbound::Frame(frame) if is_sound(frame))
     }));
-    Link { up, down, binding: link.binding, certificate: link.certificate, name: link.name, loses_sound: may_lose }
+    Link {
+        up,
+        down,
+        binding: link.binding,
+        certificate: link.certificate,
+        name: link.name,
+        loses_sound: may_lose,
+        endpoint: link.endpoint,
+    }
 }
 
 fn is_sound(frame: &Bytes) -> bool {
@@ -225,7 +233,9 @@ mod tests {
     fn pair() -> (Link, mpsc::Receiver<Bytes>, mpsc::Sender<Inbound>) {
         let (up, far_up) = mpsc::channel(16);
         let (far_down, down) = mpsc::channel(16);
-        (Link { up, down, binding: [0; 32], certificate: [0; 32], name: "test", loses_sound: false }, far_up, far_down)
+        let link =
+            Link { up, down, binding: [0; 32], certificate: [0; 32], name: "test", loses_sound: false, endpoint: None };
+        (link, far_up, far_down)
     }
 
     #[tokio::test(start_paused = true)]

@@ -194,6 +194,14 @@ impl Glasses {
         self.send(Command::Cut).await
     }
 
+    /// Moves to another local port, as a device does whose address changes. QUIC goes on; other links know no such thing.
+    ///
+    /// # Errors
+    /// The session is over.
+    pub async fn rebind(&self) -> Result<(), Error> {
+        self.send(Command::Rebind).await
+    }
+
     /// Connects again, to `target` if given, perhaps over another transport.
     ///
     /// # Errors

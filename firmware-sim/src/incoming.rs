@@ -51,6 +51,10 @@ impl Driver {
             }
             Down::Heartbeat(_) => self.echo = Some((stamp.time_us, now_us)),
             Down::Ack(ack) => self.sequences.handle_ack(ack.control, ack.audio),
+            // The new connection has the session already.
+            Down::Goodbye(goodbye) if goodbye.reason == GoodbyeReason::Replaced && self.is_connecting() => {
+                self.lose("replaced by the next one");
+            }
             Down::Goodbye(goodbye) => {
                 self.see(Seen::Goodbye { reason: named(goodbye.reason.name()), message: goodbye.message.to_owned() });
                 self.finish();

@@ -15,6 +15,8 @@ use crate::transport::Target;
 pub struct Options {
     /// The gateway.
     pub target: Target,
+    /// Another way to it, which is tried while the first one is silent or gone, and left again when that is back.
+    pub other: Option<Target>,
     /// Folder of the identity.
     pub state: PathBuf,
     /// The kind of glasses.
@@ -38,6 +40,7 @@ impl Options {
     pub fn new(target: Target, state: &Path) -> Self {
         Self {
             target,
+            other: None,
             state: state.to_path_buf(),
             profile: Profile::default(),
             faults: FaultOptions::default(),

@@ -142,6 +142,11 @@ impl Sequences {
         self.since_us = None;
     }
 
+    /// Capture time of the oldest sound that is not acknowledged.
+    pub fn unacknowledged_sound_us(&self) -> Option<u64> {
+        self.kept_sound.front().map(|first| first.time_us)
+    }
+
     /// False if a frame that a resume might need was dropped.
     pub fn can_resume(&self) -> bool {
         !self.overflowed

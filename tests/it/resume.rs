@@ -1,7 +1,16 @@
 //! Links that break: the session goes on over the next one, and nothing is lost or done twice.
 
-use firmware_sim::{Event, Glasses, Seen};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use firmware_sim::{Event, Glasses, Seen, transport::Target};
 use gateway::config::Config;
+use tokio::net::UdpSocket;
 
 use crate::world::{World, answered, floor, text, understood, until};
 
@@ -44,54 +53,25 @@ fn heard(glasses: &Glasses) -> Vec<(String, bool)> {
 }
 
 /// A sentence is cut near its beginning, and its link comes back over the other transport when it has ended.
-async fn a_sentence_over_a_cut(from: &str, to: &str) {
+async fn a_sentence_over_a_cut(from: &'static str, to: &'static str) {
     let _floor = floor().await;
     let world = World::start().await;
     let mut glasses = world.glasses(from, "glasses").await;
-    let pcm = firmware_sim::voice::speak("Hey Mentra, set a timer for twenty five minutes.").await.expect("a voice");
-    let said = glasses.say_pcm("a timer", &pcm, None);
-    let breaking = async {
-        glasses
-            .log()
-            .find(0, |event| matches!(&event.seen, Seen::Listening { state, .. } if state == "listening"))
-            .await;
+    let back = world.address(to).parse::<Target>().expect("an address");
+    let breaking = async |glasses: &Glasses| {
         glasses.cut().await.expect("cut");
-        glasses.log().find(0, |event| matches!(event.seen, Seen::LinkLost { .. })).await;
         // The rest of the sentence is only kept.
         glasses.log().find(0, |event| matches!(event.seen, Seen::Said { .. })).await;
-        let target = world.address(to).parse().expect("an address");
-        glasses.reconnect(Some(target)).await.expect("it tries");
+        glasses.reconnect(Some(back.clone())).await.expect("it tries");
     };
-    let (said, ()) = tokio::join!(said, breaking);
-    said.expect("said");
-    let transcript = understood(&mut glasses).await;
-    assert!(transcript.contains("timer") && transcript.contains("25") || transcript.contains("twenty"), "{transcript}");
-    answered(&mut glasses).await;
-    assert_eq!(understood_so_far(&glasses).len(), 1, "one sentence, and not two halves");
-    let welcomes: Vec<_> = glasses
-        .log()
-        .since(0)
-        .into_iter()
-        .filter_map(|event| match event.seen {
-            Seen::Welcome { session, resumed, transport, .. } => Some((session, resumed, transport)),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(welcomes.len(), 2, "{welcomes:?}");
-    assert_eq!(welcomes[0].0, welcomes[1].0, "the same session");
-    assert!(!welcomes[0].1 && welcomes[1].1, "{welcomes:?}");
-    assert_eq!((welcomes[0].2, welcomes[1].2), (name(from), name(to)));
-    let violations =
-        glasses.goodbye().await.since(0).into_iter().filter(|event| matches!(event.seen, Seen::Violation { .. }));
-    assert_eq!(violations.count(), 0);
-}
-
-fn name(scheme: &str) -> &'static str {
-    match scheme {
-        "ws" => "ws",
-        "wss" => "wss",
-        _ => "quic",
-    }
+    let transcript = a_sentence_while(&mut glasses, breaking).await;
+    assert!(is_the_timer(&transcript), "{transcript}");
+    let welcomes = welcomes(&glasses);
+    let [(first, false, over), (second, true, over_then)] = welcomes.as_slice() else { panic!("{welcomes:?}") };
+    assert_eq!((first, *over), (second, from), "the same session");
+    assert_eq!(*over_then, to);
+    let log = glasses.goodbye().await.since(0);
+    assert_eq!(log.iter().filter(|event| matches!(event.seen, Seen::Violation { .. })).count(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,6 +83,92 @@ async fn a_sentence_is_heard_over_a_cut() {
 async fn a_sentence_is_heard_over_a_change_of_transport() {
     a_sentence_over_a_cut("quic", "ws").await;
     a_sentence_over_a_cut("ws", "quic").await;
+}
+
+/// Passes datagrams between one client and the gateway, until it is blocked.
+async fn datagram_relay(gateway: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
+    let front = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+    let back = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+    back.connect(gateway).await.expect("the gateway");
+    let address = front.local_addr().expect("its address");
+    let blocked = Arc::new(AtomicBool::new(false));
+    let is_blocked = blocked.clone();
+    tokio::spawn(async move {
+        let (mut up, mut down) = ([0; 2_048], [0; 2_048]);
+        let mut client = None;
+        loop {
+            tokio::select! {
+                Ok((length, peer)) = front.recv_from(&mut up) => {
+                    client = Some(peer);
+                    if !is_blocked.load(Ordering::Relaxed) {
+                        drop(back.send(&up[..length]).await);
+                    }
+                }
+                Ok(length) = back.recv(&mut down) => {
+                    if let Some(client) = client.filter(|_| !is_blocked.load(Ordering::Relaxed)) {
+                        drop(front.send_to(&down[..length], client).await);
+                    }
+                }
+            }
+        }
+    });
+    (address, blocked)
+}
+
+/// Says a sentence, and does something with the network as soon as the gateway listens; the transcript.
+async fn a_sentence_while(glasses: &mut Glasses, disturb: impl AsyncFn(&Glasses)) -> String {
+    let pcm = firmware_sim::voice::speak("Hey Mentra, set a timer for twenty five minutes.").await.expect("a voice");
+    let disturbing = async {
+        let is_listening = |event: &Event| matches!(&event.seen, Seen::Listening { state, .. } if state == "listening");
+        glasses.log().find(0, is_listening).await;
+        disturb(glasses).await;
+    };
+    let (said, ()) = tokio::join!(glasses.say_pcm("a timer", &pcm, None), disturbing);
+    said.expect("said");
+    let transcript = understood(glasses).await;
+    answered(glasses).await;
+    assert_eq!(understood_so_far(glasses).len(), 1, "one sentence, and not two halves");
+    transcript
+}
+
+fn is_the_timer(transcript: &str) -> bool {
+    transcript.contains("timer") && (transcript.contains("25") || transcript.contains("twenty"))
+}
+
+/// Sessions, whether they were resumed, and their transports.
+fn welcomes(glasses: &Glasses) -> Vec<(u32, bool, &'static str)> {
+    let welcomes = glasses.log().since(0).into_iter().filter_map(|event| match event.seen {
+        Seen::Welcome { session, resumed, transport, .. } => Some((session, resumed, transport)),
+        _ => None,
+    });
+    welcomes.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_address_does_not_interrupt_quic() {
+    let _floor = floor().await;
+    let world = World::start().await;
+    let mut glasses = world.glasses("quic", "glasses").await;
+    let transcript =
+        a_sentence_while(&mut glasses, async |glasses| glasses.rebind().await.expect("another port")).await;
+    assert!(is_the_timer(&transcript), "{transcript}");
+    assert_eq!(welcomes(&glasses).len(), 1, "no new handshake");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_datagrams_vanish_the_session_goes_on_over_websocket() {
+    let _floor = floor().await;
+    let world = World::start().await;
+    let (relay, blocked) = datagram_relay(world.gateway().quic.expect("QUIC is on")).await;
+    let mut options = world.options("quic", "glasses");
+    options.target = format!("quic://{relay}").parse().expect("an address");
+    options.other = Some(world.address("wss").parse().expect("an address"));
+    let mut glasses = world.connect(options).await;
+    let transcript = a_sentence_while(&mut glasses, async |_| blocked.store(true, Ordering::Relaxed)).await;
+    assert!(is_the_timer(&transcript), "{transcript}");
+    let welcomes = welcomes(&glasses);
+    let [(first, false, "quic"), (second, true, "wss")] = welcomes.as_slice() else { panic!("{welcomes:?}") };
+    assert_eq!(first, second);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,17 +3,21 @@
 use super::*;
 
 impl Driver {
-    pub(super) fn connect(&mut self) {
+    /// Connects; `other`: over the other way, if there is one. A link that stands is kept until the new one has the
+    /// session.
+    pub(super) fn connect(&mut self, other: bool) {
+        self.retry_us = None;
+        // Else an attempt is under way, whose outcome decides.
         let Some(identity) = self.identity.take() else {
             return;
         };
         let (clock, log) = (self.clock, self.log.clone());
-        let (target, profile, faults) =
-            (self.options.target.clone(), self.options.profile.clone(), self.options.faults);
+        let (profile, faults) = (self.options.profile.clone(), self.options.faults);
+        self.trying_other = other && self.options.other.is_some();
+        let target = self.options.other.as_ref().filter(|_| other).unwrap_or(&self.options.target).clone();
         let resume = self.welcome.as_ref().filter(|welcome| !welcome.token.is_empty() && self.sequences.can_resume());
         let (control, audio) = self.sequences.received();
         let resume = resume.map(|welcome| Resume { token: welcome.token.clone(), control, audio });
-        self.retry_us = None;
         self.attempts += 1;
         self.connecting = Some(Box::pin(async move {
             let result = async {
@@ -27,11 +31,13 @@ impl Driver {
     }
 
     pub(super) fn handle_connected(&mut self, result: Result<(Link, Welcome), Error>) {
+        self.probe_us = self.clock.now_us() + PROBE_EVERY_US;
         let error = match result {
             Ok((link, welcome)) => match self.open_session(link, welcome) {
                 Ok(()) => return self.settle(Ok(())),
                 Err(error) => error,
             },
+            Err(_) if self.link.is_some() => return,
             Err(error) => error,
         };
         if let Error::Handshake(handshake::Error::Rejected { code, message, .. }) = &error {
@@ -46,6 +52,11 @@ impl Driver {
             return;
         }
         self.retry_later();
+    }
+
+    /// Whether a connection is being opened.
+    pub(crate) fn is_connecting(&self) -> bool {
+        self.connecting.is_some()
     }
 
     pub(super) fn settle(&mut self, outcome: Result<(), Error>) {
@@ -99,6 +110,8 @@ impl Driver {
         self.last_received_us = now_us;
         self.echo = None;
         self.attempts = 0;
+        self.on_other = self.trying_other;
+        self.last_opened_us = now_us;
         self.welcome = Some(welcome);
         self.link = Some(link);
         match resumed {

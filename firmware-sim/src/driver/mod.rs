@@ -34,6 +34,15 @@ use crate::transport::{self, Inbound, Link};
 /// Delays before the next attempt to connect, in milliseconds; the last one repeats (PROTOCOL.md, section 7).
 const BACK_OFF_MS: [u64; 6] = [0, 500, 1_000, 2_000, 4_000, 8_000];
 
+/// Silence of the gateway, while sound is unacknowledged, after which another way is tried.
+const SILENT_US_MAX: u64 = 700_000;
+
+/// Between two tries of the other way while the link stands.
+const PROBE_EVERY_US: u64 = 2_000_000;
+
+/// How long the second choice is used before the first one is tried again.
+const PREFERRED_EVERY_US: u64 = 30_000_000;
+
 /// How long the gateway may take to close after a goodbye.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
 
@@ -82,6 +91,11 @@ pub(crate) struct Driver {
     link: Option<Link>,
     connecting: Option<BoxFuture<'static, Connected>>,
     retry_us: Option<u64>,
+    /// When another way is tried next, while the link stands.
+    probe_us: u64,
+    /// Whether the link, or the next one, is the other way to the gateway.
+    on_other: bool,
+    trying_other: bool,
     attempts: usize,
     random: Random,
     welcome: Option<Welcome>,
@@ -92,6 +106,7 @@ pub(crate) struct Driver {
     replay_us: u64,
     heartbeat_us: u64,
     last_received_us: u64,
+    last_opened_us: u64,
     buffer: Vec<u8>,
     over: bool,
 }
@@ -131,6 +146,9 @@ impl Driver {
             link: None,
             connecting: None,
             retry_us: None,
+            probe_us: 0,
+            on_other: false,
+            trying_other: false,
             attempts: 0,
             welcome: None,
             microphone: None,
@@ -140,6 +158,7 @@ impl Driver {
             replay_us: 0,
             heartbeat_us: 0,
             last_received_us: 0,
+            last_opened_us: 0,
             buffer: vec![0; limits::FRAME_BYTES_MAX],
             over: false,
         }
@@ -147,7 +166,7 @@ impl Driver {
 
     /// Runs until the session has ended permanently or the glasses are dropped.
     pub(crate) async fn run(mut self) {
-        self.connect();
+        self.connect(false);
         while !self.over {
             self.run_due();
             let due = self.next_due().map(|at| self.clock.instant(at));
@@ -217,6 +236,11 @@ impl Driver {
             Command::Battery(percent) => {
                 self.control(up::Battery { percent, charging: false });
             }
+            Command::Rebind => {
+                if let Some(Err(error)) = self.link.as_ref().map(Link::rebind) {
+                    self.see(Seen::Violation { what: format!("no other port: {error}") });
+                }
+            }
             Command::Cut => {
                 self.options.reconnect = false;
                 self.lose("cut by the wearer's script");
@@ -230,7 +254,7 @@ impl Driver {
                 }
                 self.options.reconnect = true;
                 if self.connecting.is_none() {
-                    self.connect();
+                    self.connect(false);
                 }
             }
             Command::Goodbye => self.say_goodbye(GoodbyeReason::PowerOff, "switched off"),
@@ -285,6 +309,7 @@ impl Driver {
         let silent = welcome.map(|welcome| self.last_received_us + self.patience_us(welcome));
         [
             self.retry_us,
+            self.probe_due().filter(|_| online),
             welcome.map(|_| self.heartbeat_us),
             silent,
             self.sequences.ack_due().filter(|_| online),
@@ -299,6 +324,19 @@ impl Driver {
         .min()
     }
 
+    /// When the other way is tried while the link stands: the link is silent though sound is unacknowledged, or it is the
+    /// second choice.
+    fn probe_due(&self) -> Option<u64> {
+        if self.options.other.is_none() || self.link.is_none() || self.connecting.is_some() {
+            return None;
+        }
+        let silent_us =
+            self.sequences.unacknowledged_sound_us().map(|at| at.max(self.last_received_us) + SILENT_US_MAX);
+        let back_us = self.on_other.then_some(self.last_opened_us + PREFERRED_EVERY_US);
+        let due_us = silent_us.into_iter().chain(back_us).min()?;
+        Some(due_us.max(self.probe_us))
+    }
+
     fn patience_us(&self, welcome: &Welcome) -> u64 {
         micros(welcome.heartbeat) * u64::from(limits::HEARTBEATS_MISSED_MAX)
     }
@@ -306,7 +344,11 @@ impl Driver {
     fn run_due(&mut self) {
         let now_us = self.clock.now_us();
         if self.retry_us.is_some_and(|at| at <= now_us) {
-            self.connect();
+            // One way after the other.
+            self.connect(!self.on_other);
+        }
+        if self.probe_due().is_some_and(|at| at <= now_us) {
+            self.connect(!self.on_other);
         }
         self.run_link(now_us);
         self.run_microphone(now_us);

@@ -151,6 +151,21 @@ pub struct Link {
     pub name: &'static str,
     /// True if sound may be lost or reordered.
     pub loses_sound: bool,
+    /// The local end of QUIC, which can move to another port.
+    pub endpoint: Option<quinn::Endpoint>,
+}
+
+impl Link {
+    /// Moves to another local port, where the transport can.
+    ///
+    /// # Errors
+    /// No other port is free.
+    pub fn rebind(&self) -> std::io::Result<()> {
+        let Some(endpoint) = &self.endpoint else { return Ok(()) };
+        let mut address = endpoint.local_addr()?;
+        address.set_port(0);
+        endpoint.rebind(std::net::UdpSocket::bind(address)?)
+    }
 }
 
 /// Opens a connection.

@@ -50,6 +50,7 @@ pub(super) async fn open(target: &Target) -> Result<Link, Error> {
     let (control_up, control_down) = connection.open_bi().await.map_err(|error| unreachable(error.to_string()))?;
     let (up, up_queue) = mpsc::channel(QUEUE_FRAMES_MAX);
     let (down_queue, down) = mpsc::channel(QUEUE_FRAMES_MAX);
+    let local_end = endpoint.clone();
     tokio::spawn(async move {
         tokio::select! {
             () = write(&connection, control_up, up_queue) => {}
@@ -60,7 +61,7 @@ pub(super) async fn open(target: &Target) -> Result<Link, Error> {
         // The endpoint sends the close, so it must outlive the connection.
         drop(timeout(FLUSH_MAX, endpoint.wait_idle()).await);
     });
-    Ok(Link { up, down, binding, certificate, name: Scheme::Quic.name(), loses_sound: true })
+    Ok(Link { up, down, binding, certificate, name: Scheme::Quic.name(), loses_sound: true, endpoint: Some(local_end) })
 }
 
 fn config() -> Result<quinn::ClientConfig, String> {

@@ -17,6 +17,8 @@ pub enum Input {
     Connected { device: DeviceInfo, resumed: bool },
     /// The link broke without a goodbye; the device may come back and resume.
     LinkLost,
+    /// The device is back, and has begun a new session: this one is not resumed.
+    NotResumed,
     /// The device is back, and a part of what it heard meanwhile is missing: it was too old to be kept.
     SoundMissed,
     /// When something last arrived, in microseconds on the monotonic clock; reported before a timeout, not for each
@@ -159,6 +161,8 @@ pub enum UserInput {
     DeviceJoined { device: String },
     /// It disconnected.
     DeviceLeft { device: String },
+    /// An answer was not heard to its end, and the device on which it was given did not come back.
+    Undelivered { text: String },
     /// A device requests a turn; turns of one user are serialised.
     TurnRequested { device: String, turn: Turn },
     /// The turn is over; `messages` hold what was said and what was *heard*, oldest first. Also sent, with the messages

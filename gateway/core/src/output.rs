@@ -83,6 +83,8 @@ pub enum Output {
     ApprovalSettled(Settlement),
     /// The turn is over; `messages` hold what was said and what was heard.
     TurnDone { turn: Turn, messages: Vec<Message>, outcome: TurnOutcome },
+    /// The glasses did not come back, and this answer was not heard to its end: for the user's machine.
+    Undelivered { text: String },
     /// A stage of the turn's latency record, in microseconds on the monotonic clock; capture time for `LastVoice`.
     Mark { turn: Turn, stage: Stage, at_us: u64 },
     /// The announcement was played to its end (`heard`) or could not be: for its owner.

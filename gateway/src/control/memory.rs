@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gateway_core::{
     input::{Spending, UserInput},
-    vocab::{Role, ScheduleEntry},
+    vocab::{Role, ScheduleEntry, ScheduleKind},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -294,7 +294,11 @@ impl<'a> Export<'a> {
             }));
         }
         for ScheduleEntry { id, kind, due_wall_ms, .. } in disk.entries(user).map_err(words)? {
-            let word = if kind.is_timer() { "timer" } else { "reminder" };
+            let word = match kind {
+                ScheduleKind::Timer { .. } => "timer",
+                ScheduleKind::Reminder { .. } => "reminder",
+                ScheduleKind::Answer { .. } => "answer",
+            };
             out.push(json!({"kind": word, "id": id, "text": kind.text(), "due_wall_ms": due_wall_ms}));
         }
         for (id, note) in disk.notes(user, ROWS_MAX, |_| true).map_err(words)? {

@@ -186,6 +186,7 @@ impl Session {
                 };
                 self.record(turn.id).mark(stage, at_us);
             }
+            Output::Undelivered { text } => self.tell_user(UserInput::Undelivered { text }),
             Output::Announced { id: AnnouncementId::App(id), heard } => self.services.apps.spoken(id, heard),
             Output::Announced { id: AnnouncementId::Schedule(id), heard } => {
                 let device = self.id.clone();

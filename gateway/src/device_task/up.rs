@@ -345,8 +345,10 @@ impl Session {
             DeviceMessage::ApplyTools if self.requests.tools_have_changed() => self.input(Input::ApplyTools),
             DeviceMessage::ApplyTools => {}
             DeviceMessage::Close(reason, text) => {
-                if reason == GoodbyeReason::ShuttingDown {
-                    self.input(Input::Shutdown);
+                match reason {
+                    GoodbyeReason::ShuttingDown => self.input(Input::Shutdown),
+                    GoodbyeReason::Replaced => self.input(Input::NotResumed),
+                    _ => {}
                 }
                 self.close(reason, text.to_owned());
             }

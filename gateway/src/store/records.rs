@@ -32,7 +32,8 @@ pub struct MessageRecord {
 /// A [`ScheduleEntry`] on disk, whose id is in the key. All other modules use the entry itself.
 #[derive(Archive, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub(super) struct EntryRecord {
-    reminder: bool,
+    /// 0: a timer, 1: a reminder, 2: an answer.
+    kind: u8,
     /// Empty: a timer without a name.
     text: String,
     due_wall_ms: i64,
@@ -43,7 +44,11 @@ pub(super) struct EntryRecord {
 impl From<&ScheduleEntry> for EntryRecord {
     fn from(entry: &ScheduleEntry) -> Self {
         Self {
-            reminder: !entry.kind.is_timer(),
+            kind: match entry.kind {
+                ScheduleKind::Timer { .. } => 0,
+                ScheduleKind::Reminder { .. } => 1,
+                ScheduleKind::Answer { .. } => 2,
+            },
             text: entry.kind.text().to_owned(),
             due_wall_ms: entry.due_wall_ms,
             duration_ms: entry.duration_ms.unwrap_or(0),
@@ -54,8 +59,12 @@ impl From<&ScheduleEntry> for EntryRecord {
 impl EntryRecord {
     /// The entry that was kept under this id.
     pub(super) fn into_entry(self, id: u64) -> ScheduleEntry {
-        let Self { reminder, text, due_wall_ms, duration_ms } = self;
-        let kind = if reminder { ScheduleKind::Reminder { text } } else { ScheduleKind::timer(text) };
+        let Self { kind, text, due_wall_ms, duration_ms } = self;
+        let kind = match kind {
+            0 => ScheduleKind::timer(text),
+            2 => ScheduleKind::Answer { text },
+            _ => ScheduleKind::Reminder { text },
+        };
         ScheduleEntry { id, kind, due_wall_ms, duration_ms: (duration_ms > 0).then_some(duration_ms) }
     }
 }

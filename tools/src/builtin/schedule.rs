@@ -15,17 +15,17 @@ use crate::{
 
 /// The user's timers, the next one first.
 pub(super) async fn timers(context: &RunContext) -> Result<Vec<OpenEntry>, Refusal> {
-    entries(context, true).await
+    entries(context, ScheduleKind::is_timer).await
 }
 
 /// The user's reminders, the next one first.
 pub(super) async fn reminders(context: &RunContext) -> Result<Vec<OpenEntry>, Refusal> {
-    entries(context, false).await
+    entries(context, ScheduleKind::is_reminder).await
 }
 
-async fn entries(context: &RunContext, timers: bool) -> Result<Vec<OpenEntry>, Refusal> {
+async fn entries(context: &RunContext, wanted: fn(&ScheduleKind) -> bool) -> Result<Vec<OpenEntry>, Refusal> {
     let mut entries = context.ports.schedule.list(&context.user).await?;
-    entries.retain(|open| open.entry.kind.is_timer() == timers);
+    entries.retain(|open| wanted(&open.entry.kind));
     entries.sort_by_key(|open| (remaining_ms(context, open), open.entry.id));
     Ok(entries)
 }

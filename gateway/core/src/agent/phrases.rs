@@ -2,6 +2,8 @@
 
 /// An utterance could not be decoded.
 pub(crate) const NOT_UNDERSTOOD: &str = "Sorry, I did not catch that, please say it again.";
+/// The glasses were gone before the answer was complete.
+pub(crate) const CUT_OFF: &str = "The connection was lost before I was done.";
 /// The model failed for a transient reason.
 pub(crate) const MODEL_FAILED: &str = "Sorry, I could not get an answer.";
 /// Too many requests, or no budget left.

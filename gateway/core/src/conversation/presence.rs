@@ -1,10 +1,14 @@
 //! The device's coming and going, and the end of everything.
 
-use alloc::vec::Vec;
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 
 use super::Conversation;
 use crate::{
-    agent::history::Heard,
+    agent::{history::Heard, phrases},
     approval,
     input::Input,
     link::Link,
@@ -80,6 +84,9 @@ impl Conversation {
     }
 
     pub(super) fn resume_expired(&mut self) {
+        if !matches!(self.link, Link::Lost { .. }) {
+            return;
+        }
         self.reset();
         self.link.expire(&mut self.cx);
         self.cx.disarm_all();
@@ -102,8 +109,24 @@ impl Conversation {
         }
     }
 
+    /// The answer that the wearer has not heard to its end, if there is one.
+    fn unheard(&self) -> Option<String> {
+        let answer = self.reply.unheard_answer()?;
+        match (answer.is_empty(), self.agent.is_thinking()) {
+            (true, true) => Some(phrases::CUT_OFF.to_string()),
+            (true, false) => None,
+            (false, true) => Some(format!("{answer} {}", phrases::CUT_OFF)),
+            (false, false) => Some(answer),
+        }
+    }
+
     /// Ends everything that belongs to the session.
     fn reset(&mut self) {
+        if matches!(self.link, Link::Lost { .. })
+            && let Some(text) = self.unheard()
+        {
+            self.cx.push(Output::Undelivered { text });
+        }
         self.approvals.give_up(&mut self.cx);
         self.notices.give_back(&mut self.cx);
         self.settle_notice(false);

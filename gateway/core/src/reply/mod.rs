@@ -85,6 +85,12 @@ impl Reply {
         &self.last_answer
     }
 
+    /// The answer that is being given, if it was not heard to its end.
+    pub(crate) fn unheard_answer(&self) -> Option<String> {
+        let job = self.job.as_ref().filter(|job| job.purpose == Purpose::Answer)?;
+        (job.heard() != Heard::All).then(|| job.text())
+    }
+
     /// The spoken text that the microphone may have picked up.
     pub(crate) fn spoken(&self) -> String {
         match &self.job {

@@ -28,12 +28,23 @@ impl User {
     pub(super) fn schedule_add(&mut self, request: u64, due: Due, kind: ScheduleKind) {
         let id = self.next_id;
         let ticket = self.last_ticket.saturating_add(1);
-        match self.schedule.add(self.now, id, due, kind, (request, ticket)) {
+        match self.schedule.add(self.now, id, due, kind, (Some(request), ticket)) {
             Ok(entry) => {
                 self.next_id = self.next_id.saturating_add(1);
                 self.persist(Record::Entry(entry));
             }
             Err(reason) => self.out.push_back(UserOutput::ScheduleFailed { request, reason: reason.to_string() }),
+        }
+    }
+
+    /// An answer was not heard, and its glasses do not come back: it is told on the next device.
+    pub(super) fn undelivered(&mut self, text: String) {
+        let kind = ScheduleKind::Answer { text };
+        let (due, ticket) = (Due::At { wall_ms: self.now.wall_ms }, self.last_ticket.saturating_add(1));
+        // Where there are too many entries, the wearer hears more than enough.
+        if let Ok(entry) = self.schedule.add(self.now, self.next_id, due, kind, (None, ticket)) {
+            self.next_id = self.next_id.saturating_add(1);
+            self.persist(Record::Entry(entry));
         }
     }
 
@@ -77,7 +88,7 @@ impl User {
             State::Adding { request, .. } => {
                 item.state = State::Armed;
                 let entry = item.entry.clone();
-                self.out.push_back(UserOutput::Scheduled { request, entry });
+                self.out.extend(request.map(|request| UserOutput::Scheduled { request, entry }));
             }
             State::Removing { request, .. } => {
                 let entry = self.schedule.remove(id);
@@ -109,14 +120,14 @@ impl User {
                     Some(ringing) => State::Ringing(ringing),
                     None => State::Armed,
                 };
-                request
+                Some(request)
             }
             _ => {
                 item.removal_failed(now);
                 return;
             }
         };
-        self.out.push_back(UserOutput::ScheduleFailed { request, reason });
+        self.out.extend(request.map(|request| UserOutput::ScheduleFailed { request, reason }));
     }
 
     pub(super) fn announced(&mut self, device: &str, id: u64, heard: bool) {
@@ -178,11 +189,11 @@ impl User {
         }
     }
 
-    /// Retries to remove heard entries that the store could not remove.
+    /// Removes answers that are too old to be told, and retries to remove heard entries that the store could not remove.
     pub(super) fn drop_heard(&mut self) {
         let now = self.now;
-        let waiting: Vec<u64> =
-            self.schedule.items.iter().filter(|item| item.wants_removal(now)).map(|item| item.entry.id).collect();
+        let unwanted = self.schedule.items.iter().filter(|item| item.wants_removal(now) || item.is_stale(now));
+        let waiting: Vec<u64> = unwanted.map(|item| item.entry.id).collect();
         for id in waiting {
             let ticket = self.persist(Record::EntryRemoved { id });
             if let Some(item) = self.schedule.get(id) {

@@ -137,8 +137,8 @@ impl User {
         }
         self.schedule.ring(self.now);
         self.tell_timers();
-        self.offer();
         self.drop_heard();
+        self.offer();
     }
 
     fn persist(&mut self, record: Record) -> u64 {
@@ -172,6 +172,7 @@ impl Machine for User {
             UserInput::Restored { .. } => {}
             UserInput::DeviceJoined { device } => self.device_joined(device),
             UserInput::DeviceLeft { device } => self.device_left(&device),
+            UserInput::Undelivered { text } => self.undelivered(text),
             UserInput::TurnRequested { device, turn } => {
                 self.active(&device);
                 self.turns.request(device, turn);

@@ -17,6 +17,8 @@ const WALL_CHECK_MS: i64 = 30_000;
 const JUMP_MS: i64 = 5_000;
 /// Time between two attempts to remove a heard entry from the store.
 const REMOVE_RETRY_US: u64 = 30_000_000;
+/// Age at which an answer that nobody heard is no longer told.
+const ANSWER_STALE_MS: u64 = 3_600_000;
 /// Attempts to remove a heard entry from the store. If all fail, it is announced once more after a restart.
 const REMOVE_TRIES_MAX: u8 = 10;
 
@@ -32,7 +34,11 @@ pub(super) struct Item {
 #[derive(Debug)]
 pub(super) enum State {
     /// Not stored yet.
-    Adding { request: u64, ticket: u64 },
+    Adding {
+        /// Who waits for that, if anybody does.
+        request: Option<u64>,
+        ticket: u64,
+    },
     /// Stored and not due yet.
     Armed,
     /// Due and not heard yet.
@@ -91,7 +97,7 @@ impl Schedule {
         id: u64,
         due: Due,
         kind: ScheduleKind,
-        (request, ticket): (u64, u64),
+        (request, ticket): (Option<u64>, u64),
     ) -> Result<ScheduleEntry, &'static str> {
         if self.items.len() >= SCHEDULE_ENTRIES_MAX {
             return Err("there are too many timers and reminders; remove some first");
@@ -108,6 +114,7 @@ impl Schedule {
         let kind = match kind {
             ScheduleKind::Timer { name } => ScheduleKind::Timer { name: name.map(cut) },
             ScheduleKind::Reminder { text } => ScheduleKind::Reminder { text: cut(text) },
+            ScheduleKind::Answer { text } => ScheduleKind::Answer { text: cut(text) },
         };
         let entry = ScheduleEntry { id, kind, due_wall_ms, duration_ms };
         self.items.push(Item { entry: entry.clone(), deadline_us, state: State::Adding { request, ticket } });
@@ -125,12 +132,9 @@ impl Schedule {
     /// The running timers.
     pub(super) fn running(&self) -> Vec<RunningTimer> {
         let armed = self.items.iter().filter(|item| matches!(item.state, State::Armed));
-        let running = |item: &Item| {
-            let name = match &item.entry.kind {
-                ScheduleKind::Timer { name } => name.clone(),
-                ScheduleKind::Reminder { text } => Some(text.clone()),
-            };
-            Some(RunningTimer { name, due_us: item.deadline_us? })
+        let running = |item: &Item| match &item.entry.kind {
+            ScheduleKind::Timer { name } => Some(RunningTimer { name: name.clone(), due_us: item.deadline_us? }),
+            ScheduleKind::Reminder { .. } | ScheduleKind::Answer { .. } => None,
         };
         armed.filter_map(running).collect()
     }
@@ -214,6 +218,12 @@ impl Item {
             Some(deadline_us) => Some((now.mono_us - deadline_us) / 1_000),
             None => u64::try_from(by_wall_ms).ok(),
         }
+    }
+
+    /// Whether it is an answer that is too old to be told, and that no device is telling.
+    pub(super) fn is_stale(&self, now: Timestamp) -> bool {
+        matches!((&self.entry.kind, &self.state), (ScheduleKind::Answer { .. }, State::Ringing(ringing))
+            if ringing.offered.is_none() && ringing.late_ms(now) >= ANSWER_STALE_MS)
     }
 
     /// It was heard; the store is asked, with this ticket, to remove it.

@@ -25,6 +25,11 @@ pub enum ScheduleKind {
         /// What the wearer is reminded of.
         text: String,
     },
+    /// An answer that did not reach the wearer: the glasses were gone.
+    Answer {
+        /// The answer.
+        text: String,
+    },
 }
 
 impl ScheduleKind {
@@ -38,11 +43,16 @@ impl ScheduleKind {
         matches!(self, Self::Timer { .. })
     }
 
-    /// A timer's name or a reminder's text, in the form in which they are stored and sent: empty if a timer has no name.
+    /// Whether it is a reminder.
+    pub fn is_reminder(&self) -> bool {
+        matches!(self, Self::Reminder { .. })
+    }
+
+    /// A timer's name, or the text of another entry, in the form in which they are stored and sent: empty if a timer has no name.
     pub fn text(&self) -> &str {
         match self {
             Self::Timer { name } => name.as_deref().unwrap_or_default(),
-            Self::Reminder { text } => text,
+            Self::Reminder { text } | Self::Answer { text } => text,
         }
     }
 }
@@ -52,7 +62,7 @@ impl ScheduleKind {
 pub struct ScheduleEntry {
     /// Unique within the user.
     pub id: u64,
-    /// Timer or reminder.
+    /// Timer, reminder or answer.
     pub kind: ScheduleKind,
     /// Wall time when it is due, in milliseconds since the Unix epoch; for a timer the time expected when it was set,
     /// which is used only after a restart.

@@ -73,6 +73,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::Announced { id, heard } => {
             format!("announced {} {}", announcement_id(*id), if *heard { "heard" } else { "unheard" })
         }
+        Output::Undelivered { text } => format!("undelivered \"{text}\""),
         Output::Heartbeat | Output::UtteranceLost { .. } => return None,
         Output::Close { reason } => format!("bye {}", lower(reason)),
     };

@@ -228,6 +228,7 @@ impl World {
                 let last = self.devices[device].revisions.insert(view == View::Main, revision);
                 assert!(last < Some(revision), "revision {revision} after {last:?}");
             }
+            Output::Undelivered { text } => self.after(0, Event::ToUser(UserInput::Undelivered { text })),
             Output::Announced { id: AnnouncementId::App(_), .. } => {}
             Output::Announced { id: AnnouncementId::Schedule(entry), heard } => {
                 self.after(0, Event::ToUser(UserInput::Announced { device: id, id: entry, heard }));
