@@ -9,8 +9,10 @@ use firmware_sim::{
 use gateway::{
     control::{Answer, Paired, Request, memory::Wish},
     store::{DeviceRecord, Write},
-    users,
+    users::{self, UserMessage},
 };
+use gateway_core::vocab::{Due, ScheduleChange, ScheduleEntry, ScheduleKind};
+use tokio::sync::oneshot;
 
 use crate::{
     peer::{Peer, Said},
@@ -338,8 +340,18 @@ async fn no_two_devices_have_one_name() {
     world.stop().await;
 }
 
+/// Waits until a user has a task, which may need another one to come to rest first.
+async fn has_task(world: &World, user: &str) {
+    let running = async {
+        while world.gateway().services().users.mailbox(user).is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT, running).await.expect("a place");
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
+async fn one_user_too_many_is_refused_at_pairing_and_the_gateway_starts() {
     let user = |number: usize| format!("user{number:02}");
     let record = |number: usize| DeviceRecord {
         key: [7; 32],
@@ -349,14 +361,31 @@ async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
         paired_wall_ms: 0,
         revoked: false,
     };
+    let reminder = |user: String| {
+        let (kind, text) = (ScheduleKind::Reminder, "oven".to_owned());
+        Write::PutEntry { user, entry: ScheduleEntry { id: 1, kind, text, due_wall_ms: i64::MAX, duration_ms: None } }
+    };
     let world = World::start().await;
     let users_max = world.gateway().services().settings.limits.users_max;
-    // As an older gateway has left them: more than it serves, and each with a device.
-    for number in 0..users_max + 2 {
-        let write = Write::PutDevice { id: format!("{number:032x}"), device: record(number) };
-        world.gateway().services().store.write(write).await.unwrap();
+    // As an older gateway has left them: one more than it serves, and some that were revoked.
+    for number in 0..users_max + 4 {
+        let revoked = number > users_max;
+        let device = record(number);
+        let id = format!("{number:032x}");
+        let store = &world.gateway().services().store;
+        store.write(Write::PutDevice { id: id.clone(), device: device.clone() }).await.unwrap();
+        store.write(Write::PutDevice { id, device: DeviceRecord { revoked, ..device } }).await.unwrap();
+    }
+    for number in [3, users_max, users_max + 1] {
+        world.gateway().services().store.write(reminder(user(number))).await.unwrap();
     }
     let world = world.again().await;
+    // Only those are started who have something to be told and a device for it.
+    assert_eq!(world.gateway().services().users.count(), 2);
+    for number in 0..=users_max {
+        has_task(&world, &user(number)).await;
+    }
+    assert_eq!(world.gateway().services().users.count(), users_max);
     let mut glasses = Glasses::start(world.options("wss", "late")).unwrap();
     let code = waiting(&mut glasses).await.expect("a code");
     let pair = || Request::PairCode { code: code.clone(), user: "one-more".to_owned(), name: String::new() };
@@ -365,14 +394,65 @@ async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
     // The code is still good, and there is a way out, by either command.
     let request = Request::Memory { wish: Wish::EraseUser { user: user(0), devices: true } };
     world.ask(request).await.unwrap();
+    assert!(world.ask(pair()).await.is_err(), "as many as may");
+    world.ask(Request::Revoke { device: format!("{:032x}", 1) }).await.unwrap();
     world.ask(pair()).await.expect("there is room");
     glasses.welcomed().await.unwrap();
     glasses.goodbye().await;
-    // Two are left without a place: one who is refused is told why, and has it when another one goes.
-    let left_out = user(users_max + 1);
-    let mailbox = || world.gateway().services().users.mailbox(&left_out);
-    assert!(matches!(mailbox(), Err(users::Error::Crowded(64))));
-    world.ask(Request::Revoke { device: format!("{:032x}", 1) }).await.unwrap();
-    assert!(mailbox().is_ok(), "whoever has no device makes room");
+    world.stop().await;
+}
+
+/// What is asked for users without devices takes no place from those who have some.
+#[tokio::test(flavor = "multi_thread")]
+async fn users_that_were_addressed_once_lock_nobody_out() {
+    let world = World::with("[limits]\nusers = 2\n").await;
+    let services = world.gateway().services();
+    for user in ["a", "b", "c", "d", "e"] {
+        // Even one that has something to wait for, but no device.
+        let (reply, added) = oneshot::channel();
+        let change = ScheduleChange::Add {
+            due: Due::In { duration_ms: 3_600_000 },
+            kind: ScheduleKind::Timer,
+            text: user.to_owned(),
+        };
+        has_task(&world, user).await;
+        let mailbox = services.users.mailbox(user).expect("it has a task");
+        assert!(mailbox.send(UserMessage::Schedule { change, reply }).await.is_ok());
+        drop(mailbox);
+        added.await.expect("an answer").expect("added");
+    }
+    has_task(&world, USER).await;
+    let glasses = world.glasses("wss", "glasses").await;
+    assert!(services.users.count() <= 2);
+    // What was stored of the first is there when it is addressed again, and its task is one of two.
+    has_task(&world, "a").await;
+    let (reply, listed) = oneshot::channel();
+    let mailbox = services.users.mailbox("a").expect("it has a task");
+    assert!(mailbox.send(UserMessage::List { reply }).await.is_ok());
+    assert_eq!(listed.await.expect("an answer")[0].entry.text, "a");
+    // With glasses connected and a sender held, nobody gives way.
+    let other = services.users.mailbox("b");
+    assert!(matches!(other, Err(users::Error::Crowded(2))));
+    drop(mailbox);
+    has_task(&world, "b").await;
+    glasses.goodbye().await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_without_anything_to_do_has_no_task_until_the_next_use() {
+    let world = World::tuned("", |config| config.limits.user_idle_ms = 1).await;
+    let users = &world.gateway().services().users;
+    world.glasses("wss", "glasses").await.goodbye().await;
+    drop(users.mailbox("ann").unwrap());
+    let ended = async {
+        while users.count() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT, ended).await.expect("they end");
+    let (reply, listed) = oneshot::channel();
+    assert!(users.mailbox("ann").unwrap().send(UserMessage::List { reply }).await.is_ok());
+    assert!(listed.await.expect("it is started again").is_empty());
     world.stop().await;
 }
