@@ -8,10 +8,13 @@ use firmware_sim::{
 };
 use gateway::{
     control::{Answer, Paired, Request, memory::Wish},
-    store::{DeviceRecord, Write},
+    store::{DeviceRecord, NoteRecord, Write},
     users::{self, UserMessage},
 };
-use gateway_core::vocab::{Due, ScheduleChange, ScheduleEntry, ScheduleKind};
+use gateway_core::{
+    input::UserInput,
+    vocab::{Due, ScheduleChange, ScheduleEntry, ScheduleKind},
+};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -454,5 +457,46 @@ async fn a_user_without_anything_to_do_has_no_task_until_the_next_use() {
     let (reply, listed) = oneshot::channel();
     assert!(users.mailbox("ann").unwrap().send(UserMessage::List { reply }).await.is_ok());
     assert!(listed.await.expect("it is started again").is_empty());
+    world.stop().await;
+}
+
+/// On one thread, so that nobody empties the mailbox meanwhile.
+#[tokio::test]
+async fn a_user_who_is_barred_has_no_task_left_however_full_its_mailbox_is() {
+    let world = World::start().await;
+    let users = &world.gateway().services().users;
+    let mailbox = users.mailbox("ann").unwrap();
+    while mailbox.try_send(UserMessage::Input(UserInput::NewConversation)).is_ok() {}
+    users.bar("ann");
+    tokio::time::timeout(WAIT, mailbox.closed()).await.expect("it ends");
+    world.stop().await;
+}
+
+/// Likewise: a user's task that takes nothing does not keep the store from others.
+#[tokio::test]
+async fn a_users_task_that_hangs_stops_no_write() {
+    let world = World::start().await;
+    let services = world.gateway().services();
+    let note = || {
+        let note = NoteRecord { text: "x".to_owned(), created_wall_ms: 0 };
+        Write::AddNote { user: "bob".to_owned(), note }
+    };
+    // The store's thread waits while the user's task hands it something.
+    let (go_on, released) = std::sync::mpsc::sync_channel::<()>(1);
+    services.store.submit(note(), move |_| drop(released.recv())).unwrap();
+    let mailbox = services.users.mailbox("ann").unwrap();
+    let (reply, _added) = oneshot::channel();
+    let due = Due::In { duration_ms: 3_600_000 };
+    let change = ScheduleChange::Add { due, kind: ScheduleKind::Timer, text: "tea".to_owned() };
+    assert!(mailbox.send(UserMessage::Schedule { change, reply }).await.is_ok());
+    while mailbox.capacity() < mailbox.max_capacity() {
+        tokio::task::yield_now().await;
+    }
+    // From here on no task runs on this thread, which is the only one.
+    while mailbox.try_send(UserMessage::Input(UserInput::NewConversation)).is_ok() {}
+    let (written, is_written) = std::sync::mpsc::sync_channel(1);
+    services.store.submit(note(), move |result| drop(written.send(result.is_ok()))).unwrap();
+    go_on.send(()).unwrap();
+    assert_eq!(is_written.recv_timeout(WAIT), Ok(true));
     world.stop().await;
 }

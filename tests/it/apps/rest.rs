@@ -81,7 +81,7 @@ async fn what_an_app_stores_at_once_is_there_whole_or_not_at_all_after_kill_9() 
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let library = power::compile(folder.path()).display().to_string();
-    let journal = folder.path().join("journal");
+    let journal = folder.path().join("data.journal");
     let shown = journal.display().to_string();
     let gateway = Process::start(&data, "", &[("LD_PRELOAD", &library), ("JOURNAL", &shown)]).await;
     drop(connect(&data, gateway.options()).await);
