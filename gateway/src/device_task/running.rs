@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     clock, erasing,
-    mailbox::DeviceMessage,
+    mailbox::{DeviceMessage, Farewell},
     runtime::drive::{Shell, drive, settle},
     speech::{ear::Ear, mouth::Mouth},
     transport::{Link, LinkError, Receiver},
@@ -126,6 +126,8 @@ enum Event {
     Frame(Result<Option<Bytes>, LinkError>),
     /// The device has come back on another connection.
     Claimed(Claim),
+    /// The gateway or its operator ends it.
+    Dismissed(Farewell),
     /// All data of the user is being erased.
     Erasing,
 }
@@ -146,6 +148,7 @@ impl Shell for Running<'_> {
     async fn next_event(&mut self) -> Event {
         tokio::select! {
             biased;
+            farewell = self.session.ending.asked() => Event::Dismissed(farewell),
             message = self.session.messages.recv() => Event::Message(message),
             // A session that was too busy for the goodbye ends here.
             () = self.session.lease.ended() => Event::Erasing,
@@ -159,6 +162,7 @@ impl Shell for Running<'_> {
         match event {
             Event::Message(Some(message)) => session.handle_message(message),
             Event::Message(None) => {}
+            Event::Dismissed(farewell) => session.dismissed(farewell),
             Event::Erasing => session.close(GoodbyeReason::ShuttingDown, erasing::GOODBYE.to_owned()),
             Event::Claimed(claim) if session.grants(&claim) => session.end(End::Claimed(claim)),
             // The claimant opens a new session, which replaces this one.
@@ -187,13 +191,15 @@ impl Shell for Running<'_> {
         let mouth = session.mouth.as_ref().and_then(Mouth::next_wake_us);
         // While the link is lost no sound is missing: it comes with the replay.
         let ear = session.ear.as_ref().filter(|_| self.up.is_some()).and_then(Ear::next_wake_us);
-        ear.into_iter().chain(mouth).chain(session.ack_due_us()).min()
+        let own = session.ack_due_us().into_iter().chain(session.photos.next_wake_us());
+        ear.into_iter().chain(mouth).chain(own).min()
     }
 
     fn tick(&mut self) {
         if let Some(ear) = self.session.ear.as_mut().filter(|_| self.up.is_some()) {
             ear.tick(clock::mono_us());
         }
+        self.session.photos.tick(clock::mono_us());
         self.session.take_facts();
         if let Some(at_us) = self.session.heard_us.take() {
             self.session.input(Input::Alive { at_us });

@@ -22,7 +22,11 @@ use super::{
     photos::Photo,
     session::{End, Session},
 };
-use crate::{clock, mailbox::DeviceMessage, runtime::compute::Urgency, text::crop};
+use crate::{
+    clock,
+    mailbox::{DeviceMessage, Farewell},
+    text::crop,
+};
 
 /// Packets that may overtake the first one of a replay.
 const REORDERED_MAX: u32 = 16;
@@ -50,6 +54,16 @@ impl Session {
 
     pub(super) fn close(&mut self, reason: GoodbyeReason, text: String) {
         self.end(End::Over(Some((reason, text))));
+    }
+
+    /// Ends the session at the wish of the gateway or its operator.
+    pub(super) fn dismissed(&mut self, (reason, text): Farewell) {
+        match reason {
+            GoodbyeReason::ShuttingDown => self.input(Input::Shutdown),
+            GoodbyeReason::Replaced => self.input(Input::NotResumed),
+            _ => {}
+        }
+        self.close(reason, text.to_owned());
     }
 
     /// Control frames must arrive once each and in order; a repeated one is dropped.
@@ -270,7 +284,7 @@ impl Session {
     }
 
     fn photo_piece(&mut self, chunk: &up::PhotoChunk<'_>) {
-        match self.photos.push(chunk) {
+        match self.photos.push(chunk, clock::mono_us()) {
             Ok(None) => {}
             Ok(Some(photo)) => self.photo(photo),
             Err(error) => tracing::warn!(device = self.id, error, "a photo was dropped"),
@@ -283,18 +297,11 @@ impl Session {
         let wanted_by_app = self.services.apps.photos.offer(&self.id, &photo.mime, &photo.bytes);
         // No data of a user who is being erased is written.
         let Some(lease) = self.lease.enter().filter(|_| wanted_by_call && wanted_by_app) else { return };
-        let services = self.services.clone();
-        let user = self.user_name.clone();
-        let job = move || {
-            if lease.is_ended() {
-                return;
-            }
-            if let Err(error) = crate::photos::keep(&services.settings.data_dir, &user, &photo.mime, &photo.bytes) {
-                tracing::warn!(%error, "a photo could not be kept");
-            }
-        };
-        if self.services.engines.compute.submit(Urgency::Soon, job).is_err() {
-            tracing::warn!(device = self.id, "a photo was dropped: too much work is waiting");
+        let gallery = &self.services.gallery;
+        if !gallery.admit(&self.id) {
+            tracing::warn!(device = self.id, "a photo was not kept: there were too many within a minute");
+        } else if gallery.keep(lease, self.user_name.clone(), photo.mime, photo.bytes).is_err() {
+            tracing::warn!(device = self.id, "a photo was not kept: too many wait for the disk");
         }
     }
 
@@ -344,14 +351,6 @@ impl Session {
             }
             DeviceMessage::ApplyTools if self.requests.tools_have_changed() => self.input(Input::ApplyTools),
             DeviceMessage::ApplyTools => {}
-            DeviceMessage::Close(reason, text) => {
-                match reason {
-                    GoodbyeReason::ShuttingDown => self.input(Input::Shutdown),
-                    GoodbyeReason::Replaced => self.input(Input::NotResumed),
-                    _ => {}
-                }
-                self.close(reason, text.to_owned());
-            }
         }
     }
 }

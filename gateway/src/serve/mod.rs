@@ -37,6 +37,8 @@ use crate::{
         settings::Models,
         tool_selection::BySentences,
     },
+    photos::Gallery,
+    private::FolderLock,
     runtime::spawn,
     store::Store,
     telemetry::SoundPackets,
@@ -56,6 +58,7 @@ pub struct Running {
     admin: Arc<Admin>,
     stop: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
+    lock: FolderLock,
 }
 
 /// Sets up the configured models, with their keys.
@@ -75,7 +78,7 @@ pub async fn start(config: Config) -> Result<Running> {
     // One TLS provider for the process; only the first call counts.
     drop(rustls::crypto::ring::default_provider().install_default());
     let stop = CancellationToken::new();
-    let Data { control_socket, key, tls, store } = Data::open(&config.data_dir, config.store).await?;
+    let Data { lock, control_socket, key, tls, store } = Data::open(&config.data_dir, config.store).await?;
     let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
     let mcp = mcp.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
     let bound = Bound::bind(&config.listen, tls).await?;
@@ -87,7 +90,7 @@ pub async fn start(config: Config) -> Result<Running> {
     let of_tools = ToolServices::new(&config, &store, &of_users, &mcp)?;
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
-    let admission = Admission::new(key, config.limits.connections_max, stop.clone());
+    let admission = Admission::new(key, config.limits.connections_max, stop.clone())?;
     let services = services(&config, store, admission, engines, models, (&of_users, &of_tools))?;
     let health = Arc::<Health>::default();
     let doors = doors(&config, &services, &mcp, &health);
@@ -107,7 +110,7 @@ pub async fn start(config: Config) -> Result<Running> {
     tasks.push(spawn("listen", bound.serve(doors, stop.clone())));
     let registry = admin.services.registry.clone();
     tasks.extend(sentences.map(|sentences| spawn("sentences", sentences.keep_up(registry, stop.clone()))));
-    Ok(Running { web, quic, public_key, admin, stop, tasks })
+    Ok(Running { web, quic, public_key, admin, stop, tasks, lock })
 }
 
 /// What the sessions of devices share.
@@ -134,6 +137,7 @@ fn services(
             conversation: config.conversation.clone(),
         },
         scenes: Scenes::new(store.clone(), of_users.apps.clone(), of_tools.preferences.clone()),
+        gallery: Gallery::start(config.data_dir.clone()).context("starting the thread for photos")?,
         store,
         admission,
         engines,
@@ -230,5 +234,6 @@ impl Running {
         if let Err(error) = services.store.close().await {
             tracing::warn!(%error, "the store was not closed in order");
         }
+        drop(self.lock);
     }
 }
