@@ -70,6 +70,11 @@ impl History {
         }
     }
 
+    /// Whether a new conversation was wished for that has not begun: the store does not know of it.
+    pub(super) fn has_wish(&self) -> bool {
+        self.is_new || self.ends
+    }
+
     pub(super) fn clear(&mut self) {
         self.messages.clear();
         self.compaction.clear();

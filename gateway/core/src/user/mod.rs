@@ -75,6 +75,15 @@ pub enum Timer {
     ApprovalExpired,
 }
 
+/// What a user's machine waits for while no device is connected and nothing is in progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// For nothing. A new machine that is restored from the store takes its place at any time.
+    Idle,
+    /// For a timer or reminder that is stored, or for the first words of a new conversation.
+    Pending,
+}
+
 /// The machine of one user, to be driven by a [`Driver`](crate::driver::Driver).
 #[derive(Debug)]
 pub struct User {
@@ -118,6 +127,18 @@ impl User {
     /// Timers and reminders that wait or ring.
     pub fn entries(&self, now: Timestamp) -> Vec<OpenEntry> {
         self.schedule.open(now)
+    }
+
+    /// Whether it is at rest; `None`: a device is connected, or something is in progress that is not stored.
+    pub fn rest(&self) -> Option<Rest> {
+        let at_rest = self.restored
+            && self.out.is_empty()
+            && self.devices.is_empty()
+            && self.turns.is_empty()
+            && self.approvals.deadline().is_none()
+            && self.schedule.is_stored();
+        let pending = !self.schedule.items.is_empty() || self.history.has_wish();
+        at_rest.then_some(if pending { Rest::Pending } else { Rest::Idle })
     }
 
     /// What follows from the moment and the state of things, after every input.
@@ -314,5 +335,52 @@ impl User {
             };
             self.out.push_back(asked);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        driver::Driver,
+        vocab::{Due, ScheduleKind},
+    };
+
+    /// Handles an input; the ticket of the last record that was to be stored.
+    fn handle(driver: &mut Driver<User>, input: UserInput) -> u64 {
+        let (now, mut last) = (Timestamp { mono_us: 1, ..Timestamp::default() }, 0);
+        driver.push(input);
+        while let Some(output) = driver.poll_output(now) {
+            if let UserOutput::Persist { ticket, .. } = output {
+                last = ticket;
+            }
+        }
+        last
+    }
+
+    #[test]
+    fn a_user_is_at_rest_when_nobody_is_connected_and_everything_is_stored() {
+        let mut driver = Driver::new(User::new(Config::default()));
+        assert_eq!(driver.machine().rest(), None, "not restored yet");
+        let (summary, history, spending) = (None, Vec::new(), Spending::default());
+        let (last_wall_ms, schedule, next_id) = (None, Vec::new(), 1);
+        handle(&mut driver, UserInput::Restored { summary, history, last_wall_ms, schedule, next_id, spending });
+        assert_eq!(driver.machine().rest(), Some(Rest::Idle));
+        handle(&mut driver, UserInput::DeviceJoined { device: "glasses".into() });
+        assert_eq!(driver.machine().rest(), None);
+        handle(&mut driver, UserInput::DeviceLeft { device: "glasses".into() });
+        assert_eq!(driver.machine().rest(), Some(Rest::Idle));
+        let (due, kind, text) = (Due::At { wall_ms: 1_000 }, ScheduleKind::Reminder, "oven".into());
+        let ticket =
+            handle(&mut driver, UserInput::Schedule { request: 1, change: ScheduleChange::Add { due, kind, text } });
+        assert_eq!(driver.machine().rest(), None, "promised to nobody yet");
+        handle(&mut driver, UserInput::Persisted { ticket });
+        assert_eq!(driver.machine().rest(), Some(Rest::Pending));
+        let ticket = handle(&mut driver, UserInput::Schedule { request: 2, change: ScheduleChange::Remove { id: 1 } });
+        assert_eq!(driver.machine().rest(), None);
+        handle(&mut driver, UserInput::Persisted { ticket });
+        assert_eq!(driver.machine().rest(), Some(Rest::Idle));
+        handle(&mut driver, UserInput::NewConversation);
+        assert_eq!(driver.machine().rest(), Some(Rest::Pending), "the store does not know of the wish");
     }
 }

@@ -125,6 +125,15 @@ impl Schedule {
         self.items.iter().filter(open).map(as_it_is).collect()
     }
 
+    /// Whether all entries are as the store has them, and no device is telling one.
+    pub(super) fn is_stored(&self) -> bool {
+        self.items.iter().all(|item| match &item.state {
+            State::Armed => true,
+            State::Ringing(ringing) => ringing.offered.is_none(),
+            State::Adding { .. } | State::Removing { .. } | State::Heard { .. } => false,
+        })
+    }
+
     /// The timers that run.
     pub(super) fn running(&self) -> Vec<RunningTimer> {
         let armed = self.items.iter().filter(|item| matches!(item.state, State::Armed));

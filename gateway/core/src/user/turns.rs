@@ -53,6 +53,11 @@ impl Turns {
         Some((device, turn))
     }
 
+    /// Whether nobody has or wants a turn.
+    pub(super) fn is_empty(&self) -> bool {
+        self.holder.is_none() && self.waiting.is_empty()
+    }
+
     /// When the holder is taken to have vanished.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.holder.as_ref().map(|holder| holder.until_us)
