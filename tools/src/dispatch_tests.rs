@@ -228,7 +228,7 @@ impl House {
 
     /// The same house after a restart: only what was stored is left.
     fn restarted(&self) -> Executor {
-        let records = CallRecords { journal: Some(self.journal.clone()), ..CallRecords::default() };
+        let records = CallRecords { journal: Some(self.journal.clone()), boot: [1; 16], ..CallRecords::default() };
         Executor::with_records(self.registry.clone(), self.world.ports(), records)
     }
 }
@@ -328,6 +328,16 @@ async fn the_same_call_is_run_once_and_answered_twice() {
         house.executor.call(CallContext { session: None, ..context() }, good()).await;
         assert_eq!(house.started(), before + 1);
     }
+}
+
+/// A box whose clock has no battery begins at the same time again, and so do the numbers of calls.
+#[tokio::test]
+async fn a_call_without_a_session_is_not_taken_for_one_of_another_run() {
+    let house = house(CHANGING, done());
+    let outside = || CallContext { session: None, ..context() };
+    house.executor.call(outside(), good()).await;
+    house.restarted().call(outside(), good()).await;
+    assert_eq!(house.started(), 2);
 }
 
 #[tokio::test]

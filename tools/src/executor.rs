@@ -53,6 +53,8 @@ pub struct CallRecords {
     pub limits: Limits,
     /// Work in progress by user, including work other than calls.
     pub in_flight: InFlight,
+    /// Random bytes of this run of the program: no call of it is taken for one of another run.
+    pub boot: [u8; 16],
 }
 
 /// Runs calls.
@@ -68,6 +70,8 @@ pub struct Executor {
     in_flight: InFlight,
     running: Running,
     order: Order,
+    /// Random bytes of this run, part of the keys of calls without a session.
+    boot: [u8; 16],
     /// Number of the next call that has no session to identify it.
     next: Arc<AtomicU64>,
 }
@@ -102,6 +106,7 @@ impl Executor {
             in_flight: records.in_flight,
             running: Running::default(),
             order: Order::default(),
+            boot: records.boot,
             next: Arc::default(),
         }
     }
@@ -248,8 +253,8 @@ impl Executor {
         let key = intents::key(&[
             session.unwrap_or_default().as_bytes(),
             &number.to_be_bytes(),
-            // Numbers restart with the process, wall time does not.
-            &if session.is_none() { wall_ms } else { 0 }.to_be_bytes(),
+            // Numbers restart with the process, and so may the wall time of a box whose clock has no battery.
+            if session.is_none() { &self.boot } else { &[] },
             context.device.as_bytes(),
             &context.turn.map_or(0, |turn| turn.id).to_be_bytes(),
             call.id.as_bytes(),

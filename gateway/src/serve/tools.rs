@@ -13,6 +13,7 @@ use tools::{
 use super::users::UserServices;
 use crate::{
     config::Config,
+    identity::keys::random,
     mcp::Prepared,
     ports::{
         context::{ContextBuilder, Personalities},
@@ -125,5 +126,6 @@ fn records(
         switches: Some(switches.clone()),
         limits: config.limits.tool_calls,
         in_flight: of_users.in_flight.clone(),
+        boot: random()?,
     })
 }
