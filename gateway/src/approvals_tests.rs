@@ -30,7 +30,15 @@ impl House {
         let (mailbox, messages): (Mailbox, _) = mpsc::channel(4);
         let status = Arc::new(Mutex::new(DeviceStatus::default()));
         let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
-        let present = Present { session: 1, user: "ann".into(), language: "en".into(), mailbox, status, via };
+        let present = Present {
+            session: 1,
+            user: "ann".into(),
+            language: "en".into(),
+            mailbox,
+            ending: Default::default(),
+            status,
+            via,
+        };
         assert!(matches!(self.roster.enter(device, present, 9), Ok(None)));
         messages
     }

@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    io::{ErrorKind, Write as _},
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -21,6 +21,7 @@ use crate::{
     apps::host::Host,
     photos,
     ports::{context::ContextBuilder, preferences::Preferences, records::StoredSwitches},
+    private::write_private,
     roster::Roster,
     store::{Scope, Store},
     telemetry::Turns,
@@ -73,14 +74,12 @@ fn put(data_dir: &Path, erasures: &[Erasure]) -> Result<()> {
             _ => sync(data_dir),
         };
     }
-    let new = path.with_extension("new");
-    let mut file = fs::File::create(&new).with_context(|| format!("writing {}", new.display()))?;
+    let mut lines = String::new();
     for erasure in erasures {
-        writeln!(file, "{}", serde_json::to_string(erasure)?)?;
+        lines.push_str(&serde_json::to_string(erasure)?);
+        lines.push('\n');
     }
-    file.sync_all()?;
-    fs::rename(&new, &path)?;
-    sync(data_dir)
+    write_private(&path, lines.as_bytes())
 }
 
 /// Records an erasure; what is recorded of the same user already is carried on with it.

@@ -20,6 +20,7 @@ mod mcp;
 pub mod models;
 mod photos;
 pub mod ports;
+pub(crate) mod private;
 mod problems;
 mod roster;
 pub mod runtime;

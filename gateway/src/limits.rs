@@ -6,6 +6,9 @@ use toml::Spanned;
 
 use crate::problems::{Problems, unwritten};
 
+/// A user's task that has had nothing to do for so long ends, in milliseconds: longer than a walk out of reach.
+const USER_IDLE_MS: u64 = 600_000;
+
 /// As it is written.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -41,8 +44,10 @@ pub struct Limits {
     pub connections_max: usize,
     /// Devices in a session.
     pub sessions_max: usize,
-    /// Users with a task of their own.
+    /// Users with paired devices, and users with a task of their own.
     pub users_max: usize,
+    /// When a user's task ends that has nothing to do, in milliseconds.
+    pub user_idle_ms: u64,
     /// What one device may send.
     pub traffic: Traffic,
     /// How often tools may be called.
@@ -67,6 +72,7 @@ impl RawLimits {
             connections_max: problems.between(&self.connections, "limits.connections", 1..=100_000),
             sessions_max: problems.between(&self.sessions, "limits.sessions", 1..=10_000),
             users_max: problems.between(&self.users, "limits.users", 1..=1_024),
+            user_idle_ms: USER_IDLE_MS,
             traffic: Traffic {
                 frames_per_s_max: problems.between(&self.frames_per_s, "limits.frames_per_s", 60..=10_000),
                 bytes_per_s_max: problems.between(&self.bytes_per_s, "limits.bytes_per_s", 40_000..=10_000_000),

@@ -8,7 +8,7 @@ use gateway_core::{
     input::Input,
     vocab::{ToolCall, ToolResult, Turn},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Messages that may wait for one device. A model streams at most some hundred events a second, and
@@ -36,8 +36,36 @@ pub enum DeviceMessage {
     CancelCalls,
     /// Tools may have changed, and are to count at once.
     ApplyTools,
-    /// The session ends.
-    Close(GoodbyeReason, &'static str),
+}
+
+/// Why a session is ended from outside, with a text for people.
+pub(crate) type Farewell = (GoodbyeReason, &'static str);
+
+/// Ends a session from outside, also one whose mailbox is full.
+#[derive(Clone, Default)]
+pub(crate) struct Ending(watch::Sender<Option<Farewell>>);
+
+impl Ending {
+    /// Asks the session to end. The first reason counts.
+    pub(crate) fn ask(&self, reason: GoodbyeReason, message: &'static str) {
+        self.0.send_if_modified(|asked| {
+            let is_first = asked.is_none();
+            asked.get_or_insert((reason, message));
+            is_first
+        });
+    }
+
+    /// Waits until the session is asked to end. Cancel safe.
+    pub(crate) async fn asked(&self) -> Farewell {
+        let mut changes = self.0.subscribe();
+        loop {
+            if let Some(asked) = *changes.borrow_and_update() {
+                return asked;
+            }
+            // The sender is `self`, so this never fails.
+            drop(changes.changed().await);
+        }
+    }
 }
 
 /// A decode ended.

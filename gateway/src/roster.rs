@@ -11,7 +11,7 @@ use tools::ports::DeviceStatus;
 
 use crate::{
     clock,
-    mailbox::{DeviceMessage, Mailbox},
+    mailbox::{DeviceMessage, Ending, Mailbox},
     transport::Transport,
 };
 
@@ -26,6 +26,8 @@ pub struct Present {
     pub language: String,
     /// Its task. Closed once the session has ended.
     pub mailbox: Mailbox,
+    /// Ends its session.
+    pub(crate) ending: Ending,
     /// What it last said of itself.
     pub status: Arc<Mutex<DeviceStatus>>,
     /// How it is connected.
@@ -87,7 +89,7 @@ impl Roster {
             }
             let old = devices.insert(id.to_owned(), present);
             if let Some(old) = &old {
-                tell(old, GoodbyeReason::Replaced, "this device connected again");
+                old.ending.ask(GoodbyeReason::Replaced, "this device connected again");
             }
             Ok(old)
         })
@@ -120,19 +122,11 @@ impl Roster {
         self.with(|devices| devices.iter().map(|(id, present)| (id.clone(), present.clone())).collect())
     }
 
-    /// Ends a device's session; answers whether there was one.
-    pub fn dismiss(&self, id: &str, reason: GoodbyeReason, message: &'static str) -> bool {
-        self.get(id).is_some_and(|present| {
-            tell(&present, reason, message);
-            true
-        })
-    }
-}
-
-fn tell(present: &Present, reason: GoodbyeReason, message: &'static str) {
-    if present.mailbox.try_send(DeviceMessage::Close(reason, message)).is_err() {
-        // A task whose box is full is stuck or gone: its link watches over it.
-        tracing::warn!(session = present.session, "could not tell a session to close");
+    /// Asks a device's session to end; the session, if there is one. Its mailbox is closed once it has ended.
+    pub fn dismiss(&self, id: &str, reason: GoodbyeReason, message: &'static str) -> Option<Present> {
+        let present = self.get(id)?;
+        present.ending.ask(reason, message);
+        Some(present)
     }
 }
 
@@ -141,24 +135,36 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::mailbox::Farewell;
+
+    fn asked(ending: &Ending) -> Option<Farewell> {
+        futures_util::FutureExt::now_or_never(ending.asked())
+    }
 
     fn session(session: u32) -> (Present, mpsc::Receiver<DeviceMessage>) {
         let (mailbox, received) = mpsc::channel(1);
         let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
         let (user, language) = ("ann".to_owned(), "en".to_owned());
-        (Present { session, user, language, mailbox, status: Arc::default(), via }, received)
+        (Present { session, user, language, mailbox, ending: Ending::default(), status: Arc::default(), via }, received)
     }
 
     #[test]
     fn the_older_session_is_told_to_leave_and_handed_back_until_it_has_ended() {
         let roster = Roster::default();
-        let ((old, mut told), (new, _kept)) = (session(1), session(2));
+        let ((old, received), (new, _kept)) = (session(1), session(2));
+        // However full its mailbox is.
+        old.mailbox.try_send(DeviceMessage::CancelCalls).unwrap();
+        assert!(old.mailbox.try_send(DeviceMessage::CancelCalls).is_err());
+        let ending = old.ending.clone();
+        assert!(asked(&ending).is_none());
         assert!(matches!(roster.enter("glasses", old, 1), Ok(None)));
         assert!(matches!(roster.enter("others", session(3).0, 1), Err(Full)));
         let replaced = roster.enter("glasses", new, 1).unwrap().expect("the older session");
-        assert!(matches!(told.try_recv(), Ok(DeviceMessage::Close(GoodbyeReason::Replaced, _))));
+        assert_eq!(asked(&ending).map(|(reason, _)| reason), Some(GoodbyeReason::Replaced));
+        replaced.ending.ask(GoodbyeReason::Revoked, "too late");
+        assert_eq!(asked(&ending).map(|(reason, _)| reason), Some(GoodbyeReason::Replaced), "the first reason");
         assert!(!replaced.mailbox.is_closed());
-        drop(told);
+        drop(received);
         assert!(replaced.mailbox.is_closed());
     }
 

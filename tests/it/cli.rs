@@ -146,6 +146,25 @@ async fn the_status_tells_what_there_is() {
     assert!(with("turned away", "device", &device), "{log:#?}");
 }
 
+/// The lock of a folder is its process's, not that of a socket that anybody can remove.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_gateways_on_one_folder_are_impossible() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    fs::remove_file(data.join("control.sock")).unwrap();
+    let error = refuses(&data, "").await;
+    assert!(error.contains("another gateway already runs on") && error.contains("data_dir"), "{error}");
+    let config = shown(&data.with_extension("toml"));
+    let error = fails(&["check", "--store", "--config", &config]).await;
+    assert!(error.contains("stop the gateway"), "{error}");
+    // One that was killed has left none.
+    gateway.kill().await;
+    let again = Process::start(&data, "", &[]).await;
+    assert!(again.terminate().await.0.success());
+    assert!(succeeds(&["check", "--store", "--config", &config]).await.contains("no record of the store is damaged"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_gateway_for_one_port_and_one_folder() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,18 +1,19 @@
 //! What the wearer was told is kept, is kept: after kill -9, after a power loss, and when the disk is full.
 
-mod power;
+pub mod power;
 
 use std::path::Path;
 
 use firmware_sim::{Glasses, Seen, identity::Identity};
 use gateway::{
-    control::Request,
+    control::{Answer, Request},
     erasing::Erasure,
-    store::{DeviceRecord, Error, NoteRecord, Store, Write},
+    store::{DeviceRecord, Error, KINDS, Kind, MessageRecord, NoteRecord, Store, Write},
 };
+use gateway_core::vocab::{ScheduleEntry, ScheduleKind};
 
 use crate::{
-    process::Process,
+    process::{Process, configure, fails, succeeds},
     world::{self, USER, WAIT, World, answered, pairing_code, text, until},
 };
 
@@ -141,6 +142,136 @@ async fn a_pairing_on_a_full_store_says_so() {
     assert!(error.contains("store.size_max_mib"), "{error}");
     let devices = world.gateway().services().store.disk().devices().unwrap();
     assert!(devices.iter().all(|(_, device)| device.user == "filler"), "{devices:?}");
+}
+
+/// Lost glasses are kept out at once, and after a restart, also where the store takes nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn glasses_are_revoked_on_a_full_store() {
+    let world = World::with("[store]\nsize_max_mib = 4\n").await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    fill(&world).await;
+    let device = glasses.fingerprint().to_owned();
+    let Ok(Answer::Done { message }) = world.ask(Request::Revoke { device: device.clone() }).await else {
+        panic!("it is revoked");
+    };
+    assert!(message.contains("its session was ended"), "{message}");
+    until(
+        &mut glasses,
+        "the goodbye",
+        |event| matches!(&event.seen, Seen::Goodbye { reason, .. } if reason == "revoked"),
+    )
+    .await;
+    let (folder, _) = world.halted().await;
+    let world = World::on(folder).await;
+    let mut back = Glasses::start(world.options("wss", "glasses")).unwrap();
+    let error = back.welcomed().await.expect_err("it is kept out").to_string();
+    assert!(error.contains("revoked"), "{error}");
+    world.stop().await;
+}
+
+/// A store that takes and gives nothing keeps no lost glasses in.
+#[tokio::test(flavor = "multi_thread")]
+async fn glasses_are_cut_off_also_where_that_cannot_be_stored() {
+    let world = World::start().await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    let device = glasses.fingerprint().to_owned();
+    let services = world.gateway().services();
+    services.store.close().await.unwrap();
+    let error = world.ask(Request::Revoke { device: device.clone() }).await.unwrap_err();
+    for words in ["its session was ended", "until the next start", "could not be stored", "the store is closed"] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    until(
+        &mut glasses,
+        "the goodbye",
+        |event| matches!(&event.seen, Seen::Goodbye { reason, .. } if reason == "revoked"),
+    )
+    .await;
+    assert!(services.admission.pairings.is_revoked(&device));
+    assert!(Glasses::start(world.options("wss", "glasses")).unwrap().welcomed().await.is_err());
+    world.stop().await;
+}
+
+/// Changes one byte of each place where a word stands in a file; how many there were.
+fn flip(file: &Path, word: &str) -> usize {
+    let mut bytes = std::fs::read(file).unwrap();
+    let places: Vec<usize> =
+        (0..bytes.len().saturating_sub(word.len())).filter(|at| bytes[*at..].starts_with(word.as_bytes())).collect();
+    for at in &places {
+        bytes[*at] ^= 1;
+    }
+    std::fs::write(file, bytes).unwrap();
+    places.len()
+}
+
+/// A byte of a record of each table changes on the disk: the gateway starts, and everything else is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_with_a_damaged_record_in_each_table_starts_and_serves() {
+    const WORD: &str = "zq-rotten-qz";
+    let world = World::start().await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    told(&mut glasses, "take a note buy oat milk", "milk").await;
+    glasses.goodbye().await;
+    let (user, word) = (|| USER.to_owned(), || WORD.to_owned());
+    let device = |name: &str| DeviceRecord {
+        key: [7; 32],
+        name: name.to_owned(),
+        user: user(),
+        model: "G1".to_owned(),
+        paired_wall_ms: 0,
+        revoked: false,
+    };
+    let (kind, due_wall_ms) = (ScheduleKind::Reminder, i64::MAX);
+    let mut writes = vec![
+        Write::PutDevice { id: "aa".repeat(16), device: device(WORD) },
+        Write::PutDevice { id: "bb".repeat(16), device: device("whole") },
+        Write::AddNote { user: user(), note: NoteRecord { text: word(), created_wall_ms: 0 } },
+        Write::PutEntry {
+            user: user(),
+            entry: ScheduleEntry { id: 99, kind, text: word(), due_wall_ms, duration_ms: None },
+        },
+        Write::BeginConversation { user: user(), wall_ms: 0 },
+        Write::AppendMessages {
+            user: user(),
+            messages: vec![MessageRecord { wall_ms: 0, json: word() }],
+            title: word(),
+        },
+    ];
+    for (kind, _) in KINDS.into_iter().filter(|(kind, _)| *kind != Kind::Conversations) {
+        let owner = if kind.is_of_user() { user() } else { "box".to_owned() };
+        writes.push(Write::PutRow { kind, owner, key: b"key".to_vec(), value: word().into_bytes() });
+    }
+    for write in writes {
+        world.gateway().services().store.write(write).await.unwrap();
+    }
+    let file = world.data().join("store/data.mdb");
+    let (folder, data) = world.halted().await;
+    assert!(flip(&file, WORD) >= 4 + KINDS.len(), "each table has one");
+    let config = configure(&data, "").display().to_string();
+    let error = fails(&["check", "--store", "--config", &config]).await;
+    assert!(error.contains(&format!("{} damaged", 4 + KINDS.len())), "{error}");
+
+    let world = World::on(folder).await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    text(&mut glasses, "read my notes").await;
+    assert!(answered(&mut glasses).await.contains("milk"));
+    told(&mut glasses, "take a note buy bread", "bread").await;
+    let Ok(Answer::Devices { paired, .. }) = world.ask(Request::Devices).await else { panic!("devices are listed") };
+    assert!(paired.len() == 2 && paired.iter().any(|device| device.name == "whole"), "{paired:?}");
+    world.ask(Request::Revoke { device: "whole".to_owned() }).await.expect("it is revoked");
+    let Ok(Answer::Status { status }) = world.ask(Request::Status).await else { panic!("a status") };
+    assert!(status.damaged > 0);
+    glasses.goodbye().await;
+    let everything = Erasure { user: user(), devices: true };
+    world.gateway().admin().eraser.everything(&everything).await.expect("it is erased");
+    let (folder, data) = world.halted().await;
+    // What is left can be set aside.
+    let aside = folder.path().join("aside.jsonl");
+    let shown = aside.display().to_string();
+    succeeds(&["check", "--store", "--set-aside", &shown, "--config", &config]).await;
+    assert!(std::fs::read_to_string(&aside).unwrap().lines().count() >= 1);
+    assert!(succeeds(&["check", "--store", "--config", &config]).await.contains("no record of the store is damaged"));
+    drop(data);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,9 +8,14 @@ use firmware_sim::{
 };
 use gateway::{
     control::{Answer, Paired, Request, memory::Wish},
-    store::{DeviceRecord, Write},
-    users,
+    store::{DeviceRecord, NoteRecord, Write},
+    users::{self, UserMessage},
 };
+use gateway_core::{
+    input::UserInput,
+    vocab::{Due, ScheduleChange, ScheduleEntry, ScheduleKind},
+};
+use tokio::sync::oneshot;
 
 use crate::{
     peer::{Peer, Said},
@@ -338,8 +343,18 @@ async fn no_two_devices_have_one_name() {
     world.stop().await;
 }
 
+/// Waits until a user has a task, which may need another one to come to rest first.
+async fn has_task(world: &World, user: &str) {
+    let running = async {
+        while world.gateway().services().users.mailbox(user).is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT, running).await.expect("a place");
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
+async fn one_user_too_many_is_refused_at_pairing_and_the_gateway_starts() {
     let user = |number: usize| format!("user{number:02}");
     let record = |number: usize| DeviceRecord {
         key: [7; 32],
@@ -349,14 +364,31 @@ async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
         paired_wall_ms: 0,
         revoked: false,
     };
+    let reminder = |user: String| {
+        let (kind, text) = (ScheduleKind::Reminder, "oven".to_owned());
+        Write::PutEntry { user, entry: ScheduleEntry { id: 1, kind, text, due_wall_ms: i64::MAX, duration_ms: None } }
+    };
     let world = World::start().await;
     let users_max = world.gateway().services().settings.limits.users_max;
-    // As an older gateway has left them: more than it serves, and each with a device.
-    for number in 0..users_max + 2 {
-        let write = Write::PutDevice { id: format!("{number:032x}"), device: record(number) };
-        world.gateway().services().store.write(write).await.unwrap();
+    // As an older gateway has left them: one more than it serves, and some that were revoked.
+    for number in 0..users_max + 4 {
+        let revoked = number > users_max;
+        let device = record(number);
+        let id = format!("{number:032x}");
+        let store = &world.gateway().services().store;
+        store.write(Write::PutDevice { id: id.clone(), device: device.clone() }).await.unwrap();
+        store.write(Write::PutDevice { id, device: DeviceRecord { revoked, ..device } }).await.unwrap();
+    }
+    for number in [3, users_max, users_max + 1] {
+        world.gateway().services().store.write(reminder(user(number))).await.unwrap();
     }
     let world = world.again().await;
+    // Only those are started who have something to be told and a device for it.
+    assert_eq!(world.gateway().services().users.count(), 2);
+    for number in 0..=users_max {
+        has_task(&world, &user(number)).await;
+    }
+    assert_eq!(world.gateway().services().users.count(), users_max);
     let mut glasses = Glasses::start(world.options("wss", "late")).unwrap();
     let code = waiting(&mut glasses).await.expect("a code");
     let pair = || Request::PairCode { code: code.clone(), user: "one-more".to_owned(), name: String::new() };
@@ -365,14 +397,106 @@ async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
     // The code is still good, and there is a way out, by either command.
     let request = Request::Memory { wish: Wish::EraseUser { user: user(0), devices: true } };
     world.ask(request).await.unwrap();
+    assert!(world.ask(pair()).await.is_err(), "as many as may");
+    world.ask(Request::Revoke { device: format!("{:032x}", 1) }).await.unwrap();
     world.ask(pair()).await.expect("there is room");
     glasses.welcomed().await.unwrap();
     glasses.goodbye().await;
-    // Two are left without a place: one who is refused is told why, and has it when another one goes.
-    let left_out = user(users_max + 1);
-    let mailbox = || world.gateway().services().users.mailbox(&left_out);
-    assert!(matches!(mailbox(), Err(users::Error::Crowded(64))));
-    world.ask(Request::Revoke { device: format!("{:032x}", 1) }).await.unwrap();
-    assert!(mailbox().is_ok(), "whoever has no device makes room");
+    world.stop().await;
+}
+
+/// What is asked for users without devices takes no place from those who have some.
+#[tokio::test(flavor = "multi_thread")]
+async fn users_that_were_addressed_once_lock_nobody_out() {
+    let world = World::with("[limits]\nusers = 2\n").await;
+    let services = world.gateway().services();
+    for user in ["a", "b", "c", "d", "e"] {
+        // Even one that has something to wait for, but no device.
+        let (reply, added) = oneshot::channel();
+        let change = ScheduleChange::Add {
+            due: Due::In { duration_ms: 3_600_000 },
+            kind: ScheduleKind::Timer,
+            text: user.to_owned(),
+        };
+        has_task(&world, user).await;
+        let mailbox = services.users.mailbox(user).expect("it has a task");
+        assert!(mailbox.send(UserMessage::Schedule { change, reply }).await.is_ok());
+        drop(mailbox);
+        added.await.expect("an answer").expect("added");
+    }
+    has_task(&world, USER).await;
+    let glasses = world.glasses("wss", "glasses").await;
+    assert!(services.users.count() <= 2);
+    // What was stored of the first is there when it is addressed again, and its task is one of two.
+    has_task(&world, "a").await;
+    let (reply, listed) = oneshot::channel();
+    let mailbox = services.users.mailbox("a").expect("it has a task");
+    assert!(mailbox.send(UserMessage::List { reply }).await.is_ok());
+    assert_eq!(listed.await.expect("an answer")[0].entry.text, "a");
+    // With glasses connected and a sender held, nobody gives way.
+    let other = services.users.mailbox("b");
+    assert!(matches!(other, Err(users::Error::Crowded(2))));
+    drop(mailbox);
+    has_task(&world, "b").await;
+    glasses.goodbye().await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_without_anything_to_do_has_no_task_until_the_next_use() {
+    let world = World::tuned("", |config| config.limits.user_idle_ms = 1).await;
+    let users = &world.gateway().services().users;
+    world.glasses("wss", "glasses").await.goodbye().await;
+    drop(users.mailbox("ann").unwrap());
+    let ended = async {
+        while users.count() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT, ended).await.expect("they end");
+    let (reply, listed) = oneshot::channel();
+    assert!(users.mailbox("ann").unwrap().send(UserMessage::List { reply }).await.is_ok());
+    assert!(listed.await.expect("it is started again").is_empty());
+    world.stop().await;
+}
+
+/// On one thread, so that nobody empties the mailbox meanwhile.
+#[tokio::test]
+async fn a_user_who_is_barred_has_no_task_left_however_full_its_mailbox_is() {
+    let world = World::start().await;
+    let users = &world.gateway().services().users;
+    let mailbox = users.mailbox("ann").unwrap();
+    while mailbox.try_send(UserMessage::Input(UserInput::NewConversation)).is_ok() {}
+    users.bar("ann");
+    tokio::time::timeout(WAIT, mailbox.closed()).await.expect("it ends");
+    world.stop().await;
+}
+
+/// Likewise: a user's task that takes nothing does not keep the store from others.
+#[tokio::test]
+async fn a_users_task_that_hangs_stops_no_write() {
+    let world = World::start().await;
+    let services = world.gateway().services();
+    let note = || {
+        let note = NoteRecord { text: "x".to_owned(), created_wall_ms: 0 };
+        Write::AddNote { user: "bob".to_owned(), note }
+    };
+    // The store's thread waits while the user's task hands it something.
+    let (go_on, released) = std::sync::mpsc::sync_channel::<()>(1);
+    services.store.submit(note(), move |_| released.recv().unwrap_or_default()).unwrap();
+    let mailbox = services.users.mailbox("ann").unwrap();
+    let (reply, _added) = oneshot::channel();
+    let due = Due::In { duration_ms: 3_600_000 };
+    let change = ScheduleChange::Add { due, kind: ScheduleKind::Timer, text: "tea".to_owned() };
+    assert!(mailbox.send(UserMessage::Schedule { change, reply }).await.is_ok());
+    while mailbox.capacity() < mailbox.max_capacity() {
+        tokio::task::yield_now().await;
+    }
+    // From here on no task runs on this thread, which is the only one.
+    while mailbox.try_send(UserMessage::Input(UserInput::NewConversation)).is_ok() {}
+    let (written, is_written) = std::sync::mpsc::sync_channel(1);
+    services.store.submit(note(), move |result| written.send(result.is_ok()).expect("it is waited for")).unwrap();
+    go_on.send(()).unwrap();
+    assert_eq!(is_written.recv_timeout(WAIT), Ok(true));
     world.stop().await;
 }

@@ -59,6 +59,19 @@ impl World {
         self.running.stop().await;
     }
 
+    /// Stops it as an operator does; its folder, and that of its data.
+    pub async fn halted(self) -> (TempDir, std::path::PathBuf) {
+        let data = self.data();
+        self.running.stop().await;
+        (self.folder, data)
+    }
+
+    /// A gateway on the data of one that was halted.
+    pub async fn on(folder: TempDir) -> Self {
+        let running = run(&basics(&folder.path().join("data"))).await;
+        Self { folder, running }
+    }
+
     /// Stops it as an operator does, and starts another one on the same data in this process.
     pub async fn again(self) -> Self {
         self.again_with("").await

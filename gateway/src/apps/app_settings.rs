@@ -1,6 +1,12 @@
 //! Settings of apps: their declarations, and the user's values.
 
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
 use serde_json::{Map, Value, json};
+use tokio::sync::OwnedMutexGuard;
 use tools::apps::manifest::App;
 
 use super::{host::Host, socket::zone, tasks::message::AppsMessage};
@@ -109,7 +115,7 @@ impl Host {
 
     async fn set_and_tell(&self, user: &str, package: &str, key: &str, value: Value) -> Result<(), String> {
         let app = self.installed.get(package).ok_or_else(|| format!("no mini-app {package} is installed"))?;
-        let _alone = self.storage.lock().await;
+        let _alone = self.settings_locks.lock(user, package).await;
         let mut own = self.set_by(user, package);
         set(&app.settings, &mut own, key, value)?;
         let row = Write::PutRow {
@@ -122,6 +128,28 @@ impl Host {
         let (settings, system) = (filled(&app.settings, &own), of_the_house(&zone(), &app.permissions));
         self.tasks.tell(user, AppsMessage::SettingsSet { package: package.to_owned(), settings, system }).await;
         Ok(())
+    }
+}
+
+/// Locks of settings by user and package, as long as somebody holds one or waits for it.
+#[derive(Default)]
+pub(super) struct SettingsLocks(Mutex<BTreeMap<(String, String), Weak<Lock>>>);
+
+type Lock = tokio::sync::Mutex<()>;
+
+impl SettingsLocks {
+    async fn lock(&self, user: &str, package: &str) -> OwnedMutexGuard<()> {
+        let own = {
+            let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            locks.retain(|_, lock| lock.strong_count() > 0);
+            let place = locks.entry((user.to_owned(), package.to_owned())).or_default();
+            place.upgrade().unwrap_or_else(|| {
+                let made = Arc::default();
+                *place = Arc::downgrade(&made);
+                made
+            })
+        };
+        own.lock_owned().await
     }
 }
 

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tools::in_flight::InFlight;
 
 use super::{
+    app_settings::SettingsLocks,
     feed::Feeds,
     glasses::Glasses,
     installed::Installed,
@@ -55,8 +56,8 @@ pub struct Host {
     pub(super) speeches: Arc<Speeches>,
     /// Photos that apps wait for.
     pub photos: Photos,
-    /// Serialises changes of an app's storage.
-    pub(super) storage: tokio::sync::Mutex<()>,
+    /// Serialises changes of a user's settings of an app.
+    pub(super) settings_locks: SettingsLocks,
     /// Sockets that have not sent their first frame.
     pub(super) newcomers: Semaphore,
     /// Set when the gateway stops.
@@ -96,7 +97,7 @@ impl Host {
             language,
             speeches,
             photos: Photos::default(),
-            storage: tokio::sync::Mutex::default(),
+            settings_locks: SettingsLocks::default(),
             newcomers: Semaphore::new(NEWCOMERS_MAX),
             stop,
             next_connection: AtomicU64::new(1),

@@ -60,7 +60,12 @@ impl Installed {
     pub fn load(store: Store, registry: Arc<Registry>, client: Arc<Client>) -> Result<Self, store::Error> {
         let mut apps = BTreeMap::new();
         for package in store.disk().owners(Kind::Apps)? {
-            let Some(bytes) = store.disk().row(Kind::Apps, &package, KEY)? else { continue };
+            let bytes = match store.disk().row(Kind::Apps, &package, KEY) {
+                Ok(Some(bytes)) => bytes,
+                // The store has logged which one is damaged.
+                Ok(None) | Err(store::Error::Damaged { .. }) => continue,
+                Err(error) => return Err(error),
+            };
             match serde_json::from_slice::<App>(&bytes) {
                 Ok(app) => {
                     apps.insert(package, Arc::new(app));

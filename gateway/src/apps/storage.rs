@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::host::Host;
-use crate::store::{self, Kind, Write};
+use crate::store::{self, Kind, RowsWithin, Write};
 
 /// Bytes of one value as JSON, as MentraOS documents it.
 const VALUE_BYTES_MAX: usize = 100_000;
@@ -27,7 +27,10 @@ pub enum Refusal {
 
 impl From<store::Error> for Refusal {
     fn from(error: store::Error) -> Self {
-        Self::Store(error.to_string())
+        match error {
+            store::Error::TooMuch { .. } => Self::Total,
+            error => Self::Store(error.to_string()),
+        }
     }
 }
 
@@ -59,26 +62,30 @@ impl Host {
     /// # Errors
     /// A key or a value is not acceptable, the total is exceeded, or the store fails.
     pub async fn put(&self, user: &str, package: &str, values: Map<String, Value>) -> Result<(), Refusal> {
-        for (key, value) in &values {
+        let mut rows = Vec::with_capacity(values.len());
+        for (key, value) in values {
             if key.is_empty() || key.len() > KEY_BYTES_MAX || key.contains('\0') {
                 return Err(Refusal::Value(format!("a key has 1 to {KEY_BYTES_MAX} bytes")));
             }
-            if value.to_string().len() > VALUE_BYTES_MAX {
+            let value = value.to_string();
+            if value.len() > VALUE_BYTES_MAX {
                 return Err(Refusal::Value(format!("the value of `{key}` has more than {VALUE_BYTES_MAX} bytes")));
             }
+            rows.push((key.into_bytes(), value.into_bytes()));
         }
-        let _alone = self.storage.lock().await;
-        let mut all = self.stored(user, package)?;
-        all.extend(values.clone());
-        let total: usize = all.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();
-        if total > TOTAL_BYTES_MAX || all.len() > KEYS_MAX {
+        // More of them than may be stored at all need not wait for the store.
+        if rows.len() > KEYS_MAX {
             return Err(Refusal::Total);
         }
-        for (key, value) in values {
-            let (key, value) = (full_key(package, &key), value.to_string().into_bytes());
-            let write = Write::PutRow { kind: Kind::AppStorage, owner: user.to_owned(), key, value };
-            self.store.write(write).await?;
-        }
+        let rows = RowsWithin {
+            kind: Kind::AppStorage,
+            owner: user.to_owned(),
+            prefix: prefix(package),
+            rows,
+            rows_max: KEYS_MAX,
+            bytes_max: TOTAL_BYTES_MAX,
+        };
+        self.store.write(Write::PutRows(rows)).await?;
         Ok(())
     }
 
@@ -87,7 +94,6 @@ impl Host {
     /// # Errors
     /// The store fails.
     pub async fn drop_stored(&self, user: &str, package: &str, key: Option<&str>) -> Result<(), Refusal> {
-        let _alone = self.storage.lock().await;
         let (kind, owner) = (Kind::AppStorage, user.to_owned());
         let write = match key {
             Some(key) if key.len() > KEY_BYTES_MAX => return Ok(()),

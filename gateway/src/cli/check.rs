@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use audio::{
     asr,
     models::{self as weights, Status},
@@ -18,6 +18,8 @@ use crate::{
     http::cannot_listen,
     mcp::Prepared,
     models::{self, settings::RouterBy},
+    private::FolderLock,
+    store::{self, Store},
 };
 
 /// Check a configuration.
@@ -28,6 +30,12 @@ pub(super) struct Arguments {
     /// Print an example that explains the keys and says their defaults.
     #[arg(long)]
     example: bool,
+    /// Look for damaged records in the store of a gateway that does not run, and list them without their contents.
+    #[arg(long)]
+    store: bool,
+    /// Move the damaged records from the store to this new file.
+    #[arg(long, requires = "store", value_name = "FILE")]
+    set_aside: Option<PathBuf>,
 }
 
 pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
@@ -37,6 +45,9 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     }
     let path = arguments.file.clone().or(file);
     let config = super::load(path.clone())?;
+    if arguments.store {
+        return check_store(&config, arguments.set_aside.as_deref());
+    }
     let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
     if let Err(problems) = &mcp {
         for problem in problems {
@@ -90,6 +101,31 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     }
     if let Ok(mcp) = mcp {
         println!("  mcp     {mcp}");
+    }
+    Ok(())
+}
+
+/// Lists damaged records, and moves them to a file if there is one.
+fn check_store(config: &Config, aside: Option<&Path>) -> Result<()> {
+    let (data, folder) = (&config.data_dir, config.data_dir.join("store"));
+    if Store::is_empty(&folder) {
+        println!("there is no store in {}", data.display());
+        return Ok(());
+    }
+    let _lock = FolderLock::take(data).context("stop the gateway before its store is checked")?;
+    let damaged = store::check(&folder, config.store.size_max_mib, aside)?;
+    for row in &damaged {
+        let why = if row.bytes_changed { "its bytes have changed on the disk" } else { "its form is wrong" };
+        println!("{}  {}  {why}", row.table, row.id);
+    }
+    match (damaged.len(), aside) {
+        (0, _) => println!("no record of the store is damaged"),
+        (count, Some(file)) => {
+            println!("{count} damaged record(s) are in {} now, and no longer in the store", file.display())
+        }
+        (count, None) => bail!(
+            "{count} damaged record(s); the gateway leaves them out. Restore a backup, or move them to a file with `--set-aside FILE`"
+        ),
     }
     Ok(())
 }

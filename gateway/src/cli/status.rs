@@ -84,6 +84,9 @@ fn show(status: &Status) {
     if let Some((used, most)) = status.store {
         println!("store       {} of {}", bytes(used), bytes(most));
     }
+    if status.damaged > 0 {
+        println!("damaged     {} records; stop the gateway and run `lorgnette check --store`", status.damaged);
+    }
     if let Some((free, all)) = status.disk {
         println!("disk        {} free of {}", bytes(free), bytes(all));
     }

@@ -11,7 +11,7 @@ use crate::{
     clock,
     control::admin::Admin,
     device_task::services::Services,
-    identity::pairing::{Grant, Outcome},
+    identity::pairing::{Grant, Outcome, REVOKED},
     roster::Present,
     store::{
         DeviceRecord, Error, Write,
@@ -22,6 +22,8 @@ use crate::{
 
 /// How long storing a device after a granted pairing may take, in milliseconds.
 const PAIRED_MS_MAX: u64 = 8_000;
+/// How long a session may take to end: one round of its loop.
+const ENDED_MAX: Duration = Duration::from_secs(2);
 
 /// The request's name for the log, without its arguments.
 pub(super) fn name(request: &Request) -> &'static str {
@@ -116,13 +118,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
             put(services, &id, record).await?;
             Ok(done(format!("{id} is now called {name}")))
         }
-        Request::Revoke { device } => {
-            let (id, record) = find(services, &device)?;
-            put(services, &id, DeviceRecord { revoked: true, ..record }).await?;
-            tracing::info!(device = id, "revoked");
-            let cut = services.roster.dismiss(&id, GoodbyeReason::Revoked, "this device was revoked by the operator");
-            Ok(done(format!("revoked {id}{}", if cut { "; its session was ended" } else { "" })))
-        }
+        Request::Revoke { device } => revoke(services, &device).await,
         Request::Apps { wish } => apps::carry_out(admin, wish).await,
         Request::Memory { wish } => memory::carry_out(admin, wish).await,
         // The socket's server writes the records after this answer.
@@ -228,8 +224,7 @@ fn can_be_paired(services: &Services, id: &str, grant: &Grant) -> Result<(), Str
     if names::is_taken(&devices, id, &grant.name) {
         return Err(Error::NameTaken(grant.name.clone()).to_string());
     }
-    // The device's session needs the user's task.
-    services.users.mailbox(&grant.user).map(drop).map_err(|error| error.to_string())
+    services.users.check_room(&grant.user).map_err(|error| error.to_string())
 }
 
 /// The result of a granted pairing: success is reported only once the device is stored.
@@ -260,6 +255,35 @@ fn find(services: &Services, wanted: &str) -> Result<(String, DeviceRecord), Str
         1 => Ok(fitting.remove(0)),
         0 => Err(format!("no device is called `{wanted}`; `lorgnette devices list` shows them")),
         count => Err(format!("{count} devices fit `{wanted}`; give more of the fingerprint")),
+    }
+}
+
+/// Keeps a device out: first in memory, which always works, then in the store. Where that cannot be read, the device has to be
+/// named by its whole fingerprint.
+async fn revoke(services: &Services, wanted: &str) -> Result<Answer, String> {
+    let found = find(services, wanted);
+    let id = match &found {
+        Ok((id, _)) => id.clone(),
+        Err(_) if services.roster.get(wanted).is_some() => wanted.to_owned(),
+        Err(error) => return Err(error.clone()),
+    };
+    services.admission.pairings.revoke(clock::mono_us(), &id);
+    let cut = match services.roster.dismiss(&id, GoodbyeReason::Revoked, REVOKED) {
+        None => "",
+        Some(session) if timeout(ENDED_MAX, session.mailbox.closed()).await.is_ok() => "; its session was ended",
+        Some(_) => "; its session was told to end and has not ended yet, see `lorgnette devices list`",
+    };
+    let stored = match found {
+        Ok((_, record)) => put(services, &id, DeviceRecord { revoked: true, ..record }).await,
+        Err(error) => Err(error),
+    };
+    tracing::info!(device = id, cut, stored = stored.is_ok(), "revoked");
+    match stored {
+        Ok(()) => Ok(done(format!("revoked {id}{cut}"))),
+        Err(error) => Err(format!(
+            "{id} is kept out until the next start{cut}; but that it is revoked could not be stored: {error}. Revoke it again \
+             when that is solved"
+        )),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fs, io::ErrorKind, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{UnixListener, UnixStream, unix::OwnedWriteHalf},
@@ -21,22 +21,17 @@ const CLIENTS_MAX: usize = 32;
 /// How long a client may take to send its request, in milliseconds.
 const REQUEST_MS_MAX: u64 = 5_000;
 
-/// Binds the socket of a data folder. It also prevents a second gateway on the folder.
+/// Binds the socket of a data folder, on which no other gateway runs: the caller has its lock.
 ///
 /// # Errors
-/// A gateway already runs on this folder, or the socket cannot be created.
+/// The socket cannot be created.
 pub(crate) fn bind(data_dir: &Path) -> Result<UnixListener> {
     let path = socket_path(data_dir);
-    match std::os::unix::net::UnixStream::connect(&path) {
-        Ok(_) => bail!(
-            "another gateway already runs on {}; stop it, or give this one its own `data_dir`",
-            data_dir.display()
-        ),
-        // Left by a gateway that was killed.
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
-        }
-        Err(_) => {}
+    match fs::remove_file(&path) {
+        // Left by a gateway that was killed, or there was none.
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| format!("removing {}", path.display())),
     }
     let listener = UnixListener::bind(&path).with_context(|| format!("making {}", path.display()))?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;

@@ -48,6 +48,9 @@ pub struct Status {
     pub apps_running: usize,
     /// Bytes used by the store, and their maximum.
     pub store: Option<(u64, u64)>,
+    /// Damaged records that were found since the start.
+    #[serde(default)]
+    pub damaged: usize,
     /// Bytes free for the data folder, and the size of its disk.
     pub disk: Option<(u64, u64)>,
 }
@@ -122,6 +125,7 @@ pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
         apps: admin.installed.list().len(),
         apps_running,
         store: services.store.used().ok(),
+        damaged: services.store.disk().damaged(),
         disk: health::space(data_dir),
     };
     Ok(Answer::Status { status: Box::new(status) })

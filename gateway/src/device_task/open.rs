@@ -32,8 +32,8 @@ use super::{
 };
 use crate::{
     clock,
-    identity::Admitted,
-    mailbox::{self, Mailbox},
+    identity::{Admitted, pairing},
+    mailbox::{self, Ending, Mailbox},
     roster::{Full, Present, Via},
     speech::{
         ear::{self, Ear},
@@ -60,11 +60,11 @@ impl Session {
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
         let ear = ear_of(&services, &formats, link.transport.ordered, &mailbox).map_err(internal)?;
         let mouth = mouth_of(&services, &formats).map_err(internal)?;
-        let status = Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport)));
+        let (ending, status) =
+            (Ending::default(), Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport))));
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
-        let lease =
-            services.executor.in_flight().session(&record.user).ok_or_else(|| refused(store::Error::Erasing.into()))?;
+        let lease = services.executor.in_flight().session(&record.user).ok_or_else(erasing)?;
         let language =
             if hello.language.is_empty() { services.settings.language.clone() } else { hello.language.clone() };
         let present = Present {
@@ -72,6 +72,7 @@ impl Session {
             user: record.user.clone(),
             language: language.clone(),
             mailbox: mailbox.clone(),
+            ending: ending.clone(),
             status: status.clone(),
             via: Via { transport: link.transport, peer: link.peer, since_us: clock::mono_us() },
         };
@@ -85,8 +86,7 @@ impl Session {
             requests: Requests::new(
                 record.user.clone(),
                 id.clone(),
-                // Session numbers restart with the process.
-                format!("{:x}.{number}", clock::wall_ms()),
+                services.admission.name_of(number),
                 language,
                 (services.models.clone(), services.preparer.clone()),
                 services.executor.clone(),
@@ -106,6 +106,7 @@ impl Session {
             mouth,
             formats,
             mailbox,
+            ending,
             status,
             calls: BTreeMap::new(),
             numbers: BTreeMap::new(),
@@ -157,6 +158,11 @@ async fn enter(
     {
         part(services, (id, number), &user, is_glasses).await;
         return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
+    }
+    // It was revoked after it was admitted, and before its session could be ended.
+    if services.admission.pairings.is_revoked(id) {
+        part(services, (id, number), &user, is_glasses).await;
+        return Err((RejectCode::Revoked, pairing::REVOKED.to_owned()));
     }
     // Before the welcome: once the glasses are known, apps may be started on them.
     if is_glasses {
@@ -210,6 +216,10 @@ fn conversation_of(services: &Services, heartbeat_ms: u32) -> conversation::Conf
 
 fn internal(error: impl ToString) -> (RejectCode, String) {
     (RejectCode::Internal, error.to_string())
+}
+
+fn erasing() -> (RejectCode, String) {
+    refused(store::Error::Erasing.into())
 }
 
 fn refused(error: users::Error) -> (RejectCode, String) {

@@ -14,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Photos that may be in transfer at once.
 const OPEN_MAX: usize = 2;
+/// A photo whose next piece does not come for so long is dropped, in microseconds: it takes up to 8 MiB of memory.
+const PIECE_US_MAX: u64 = 30_000_000;
 
 /// A complete photo.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,34 +84,56 @@ impl Called {
 
 /// Photos in transfer.
 #[derive(Default)]
-pub(super) struct Photos(BTreeMap<u32, (u16, Vec<u8>)>);
+pub(super) struct Photos(BTreeMap<u32, Half>);
+
+/// A part of a photo.
+struct Half {
+    next: u16,
+    bytes: Vec<u8>,
+    /// When its last piece came, in microseconds.
+    at_us: u64,
+}
 
 impl Photos {
     /// Takes a chunk; returns the photo after the last one.
     ///
     /// # Errors
     /// A piece is missing, or the photo is too large; it is dropped.
-    pub(super) fn push(&mut self, chunk: &PhotoChunk<'_>) -> Result<Option<Photo>, String> {
+    pub(super) fn push(&mut self, chunk: &PhotoChunk<'_>, now_us: u64) -> Result<Option<Photo>, String> {
+        self.tick(now_us);
         if chunk.index == 0 {
             if self.0.len() >= OPEN_MAX {
                 self.0.pop_first();
             }
-            self.0.insert(chunk.photo, (0, Vec::new()));
+            self.0.insert(chunk.photo, Half { next: 0, bytes: Vec::new(), at_us: now_us });
         }
-        let Some((next, bytes)) = self.0.get_mut(&chunk.photo) else {
+        let Some(half) = self.0.get_mut(&chunk.photo) else {
             return Err(format!("photo {} has no beginning", chunk.photo));
         };
-        if chunk.index != *next || bytes.len() + chunk.payload.len() > limits::PHOTO_BYTES_MAX {
+        if chunk.index != half.next || half.bytes.len() + chunk.payload.len() > limits::PHOTO_BYTES_MAX {
             self.0.remove(&chunk.photo);
             return Err(format!("photo {} lacks a piece or is too large", chunk.photo));
         }
-        bytes.extend_from_slice(chunk.payload);
-        *next = next.saturating_add(1);
+        half.bytes.extend_from_slice(chunk.payload);
+        half.next = half.next.saturating_add(1);
+        half.at_us = now_us;
         if !chunk.last {
             return Ok(None);
         }
-        let (_, bytes) = self.0.remove(&chunk.photo).unwrap_or_default();
+        let bytes = self.0.remove(&chunk.photo).map(|half| half.bytes).unwrap_or_default();
         Ok(Some(Photo { call: chunk.call, bytes, mime: chunk.mime.to_owned() }))
+    }
+}
+
+impl Photos {
+    /// Drops the parts of photos that do not go on.
+    pub(super) fn tick(&mut self, now_us: u64) {
+        self.0.retain(|_, half| now_us.saturating_sub(half.at_us) < PIECE_US_MAX);
+    }
+
+    /// When the next part is to be dropped, in microseconds.
+    pub(super) fn next_wake_us(&self) -> Option<u64> {
+        self.0.values().map(|half| half.at_us.saturating_add(PIECE_US_MAX)).min()
     }
 }
 
@@ -126,13 +150,28 @@ mod tests {
     #[test]
     fn pieces_in_order_make_a_photo_and_a_gap_drops_it() {
         let mut photos = Photos::default();
-        assert_eq!(photos.push(&chunk(1, 0, false, b"ab")), Ok(None));
-        let photo = photos.push(&chunk(1, 1, true, b"c")).unwrap().unwrap();
+        assert_eq!(photos.push(&chunk(1, 0, false, b"ab"), 0), Ok(None));
+        let photo = photos.push(&chunk(1, 1, true, b"c"), 0).unwrap().unwrap();
         assert_eq!((photo.call, photo.bytes.as_slice()), (7, b"abc".as_slice()));
-        assert_eq!(photos.push(&chunk(2, 0, false, b"ab")), Ok(None));
-        assert!(photos.push(&chunk(2, 2, true, b"c")).is_err());
-        assert!(photos.push(&chunk(2, 1, true, b"c")).is_err());
-        assert!(photos.push(&chunk(3, 1, true, b"c")).is_err());
+        assert_eq!(photos.push(&chunk(2, 0, false, b"ab"), 0), Ok(None));
+        assert!(photos.push(&chunk(2, 2, true, b"c"), 0).is_err());
+        assert!(photos.push(&chunk(2, 1, true, b"c"), 0).is_err());
+        assert!(photos.push(&chunk(3, 1, true, b"c"), 0).is_err());
+    }
+
+    #[test]
+    fn half_a_photo_is_dropped_when_nothing_more_comes() {
+        let mut photos = Photos::default();
+        assert_eq!(photos.push(&chunk(1, 0, false, b"ab"), 0), Ok(None));
+        assert_eq!(photos.push(&chunk(2, 0, false, b"ab"), 5), Ok(None));
+        // Each piece gives it more time.
+        assert_eq!(photos.push(&chunk(1, 1, false, b"c"), 10), Ok(None));
+        assert_eq!(photos.next_wake_us(), Some(PIECE_US_MAX + 5));
+        photos.tick(PIECE_US_MAX + 5);
+        assert_eq!((photos.0.len(), photos.next_wake_us()), (1, Some(PIECE_US_MAX + 10)));
+        assert!(photos.push(&chunk(2, 1, true, b"c"), PIECE_US_MAX + 6).is_err());
+        let photo = photos.push(&chunk(1, 2, true, b"d"), PIECE_US_MAX + 9).unwrap().unwrap();
+        assert_eq!((photo.bytes.as_slice(), photos.next_wake_us()), (&b"abcd"[..], None));
     }
 
     #[test]

@@ -269,7 +269,15 @@ mod tests {
             let (mailbox, received) = mpsc::channel(4);
             let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
             let status = Arc::new(Mutex::new(DeviceStatus::default()));
-            let present = Present { session: 1, user: user.into(), language: "en".into(), mailbox, status, via };
+            let present = Present {
+                session: 1,
+                user: user.into(),
+                language: "en".into(),
+                mailbox,
+                ending: Default::default(),
+                status,
+                via,
+            };
             assert!(matches!(roster.enter(device, present, 9), Ok(None)));
             messages.push(received);
         }

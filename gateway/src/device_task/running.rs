@@ -7,7 +7,7 @@ use gateway_core::{conversation::Conversation, driver::Driver, input::Input, out
 use super::session::{End, Session, end_of};
 use crate::{
     clock, erasing,
-    mailbox::DeviceMessage,
+    mailbox::{DeviceMessage, Farewell},
     runtime::drive::{Shell, drive, settle},
     speech::{ear::Ear, mouth::Mouth},
     transport::{Link, LinkError},
@@ -38,6 +38,8 @@ struct Running<'a> {
 enum Event {
     Message(Option<DeviceMessage>),
     Frame(Result<Option<Bytes>, LinkError>),
+    /// The gateway or its operator ends it.
+    Dismissed(Farewell),
     /// All data of the user is being erased.
     Erasing,
 }
@@ -58,6 +60,7 @@ impl Shell for Running<'_> {
     async fn next_event(&mut self) -> Event {
         tokio::select! {
             biased;
+            farewell = self.session.ending.asked() => Event::Dismissed(farewell),
             message = self.session.messages.recv() => Event::Message(message),
             // A session that was too busy for the goodbye ends here.
             () = self.session.lease.ended() => Event::Erasing,
@@ -70,6 +73,7 @@ impl Shell for Running<'_> {
         match event {
             Event::Message(Some(message)) => session.handle_message(message, down),
             Event::Message(None) => {}
+            Event::Dismissed(farewell) => session.dismissed(farewell),
             Event::Erasing => session.end = Some(Some((GoodbyeReason::ShuttingDown, erasing::GOODBYE.to_owned()))),
             Event::Frame(Ok(Some(bytes))) => session.frame(&bytes, down),
             Event::Frame(Ok(None)) => session.end = Some(None),
@@ -93,13 +97,14 @@ impl Shell for Running<'_> {
     fn next_tick_us(&self) -> Option<u64> {
         let ear = self.session.ear.as_ref().and_then(Ear::next_wake_us);
         let mouth = self.session.mouth.as_ref().and_then(Mouth::next_wake_us);
-        ear.into_iter().chain(mouth).min()
+        ear.into_iter().chain(mouth).chain(self.session.photos.next_wake_us()).min()
     }
 
     fn tick(&mut self) {
         if let Some(ear) = &mut self.session.ear {
             ear.tick(clock::mono_us());
         }
+        self.session.photos.tick(clock::mono_us());
         self.session.take_facts();
         if let Some(at_us) = self.session.heard_us.take() {
             self.session.input(Input::Alive { at_us });

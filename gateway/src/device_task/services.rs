@@ -14,8 +14,9 @@ use super::{prepare::Preparer, settings::SessionSettings};
 use crate::{
     approvals::ApprovalBroker,
     apps::{host::Host, scene::Scenes},
-    identity::{GatewayKey, Pairings},
+    identity::{GatewayKey, Pairings, keys::random},
     models::chain::ModelChain,
+    photos::Gallery,
     ports::{context::ContextBuilder, preferences::Preferences},
     roster::Roster,
     runtime::compute::Compute,
@@ -33,6 +34,8 @@ pub struct Services {
     pub store: Store,
     /// Admission of connections.
     pub admission: Admission,
+    /// Photos that wearers took.
+    pub gallery: Gallery,
     /// Recognition and synthesis.
     pub engines: Engines,
     /// Connected devices.
@@ -78,12 +81,18 @@ pub struct Admission {
     /// Limits log lines about rejected connections.
     pub turned_away: Sparse,
     sessions: AtomicU32,
+    /// Random digits of this run.
+    boot: String,
 }
 
 impl Admission {
     /// Initial state. Half of all connections may be in admission at once.
-    pub fn new(key: GatewayKey, connections_max: usize, stop: CancellationToken) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// The system gives no random bytes.
+    pub fn new(key: GatewayKey, connections_max: usize, stop: CancellationToken) -> anyhow::Result<Self> {
+        let boot = random::<16>()?.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self {
             key,
             pairings: Arc::default(),
             joining: Semaphore::new((connections_max / 2).max(1)),
@@ -91,7 +100,13 @@ impl Admission {
             stop,
             turned_away: Sparse::default(),
             sessions: AtomicU32::new(1),
-        }
+            boot,
+        })
+    }
+
+    /// What the calls of a session are recorded under: no session of another run has the name, whatever the clock says.
+    pub fn name_of(&self, session: u32) -> String {
+        format!("{}.{session}", self.boot)
     }
 
     /// The number of a new session, unique in the process.
@@ -113,4 +128,21 @@ pub struct Engines {
     pub voice: Arc<Voice>,
     /// Threads for synthesis.
     pub compute: Compute,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_two_runs_never_share_a_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = || {
+            let key = GatewayKey::load_or_make(folder.path()).unwrap();
+            let admission = Admission::new(key, 1, CancellationToken::new()).unwrap();
+            admission.name_of(admission.next_session())
+        };
+        let (one, other) = (run(), run());
+        assert!(one.ends_with(".1") && other.ends_with(".1") && one != other, "{one} {other}");
+    }
 }

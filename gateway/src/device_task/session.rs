@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     clock,
-    mailbox::{DeviceMessage, Mailbox},
+    mailbox::{DeviceMessage, Ending, Mailbox},
     speech::{ear::Ear, mouth::Mouth},
     telemetry::TurnRecord,
     transport::{LinkError, Sender, ToolFailure, Transport},
@@ -70,6 +70,8 @@ pub(super) struct Session {
     pub(super) formats: formats::Agreed,
     pub(super) requests: Requests,
     pub(super) mailbox: Mailbox,
+    /// Fires when the gateway or its operator ends the session.
+    pub(super) ending: Ending,
     pub(super) status: Arc<Mutex<DeviceStatus>>,
     /// Calls that the glasses have not answered, by number.
     pub(super) calls: BTreeMap<u32, Called>,

@@ -21,7 +21,12 @@ use super::{
     photos::Photo,
     session::{Session, end_of},
 };
-use crate::{clock, mailbox::DeviceMessage, runtime::compute::Urgency, text::crop, transport::Sender};
+use crate::{
+    clock,
+    mailbox::{DeviceMessage, Farewell},
+    text::crop,
+    transport::Sender,
+};
 
 impl Session {
     /// Handles one envelope.
@@ -47,6 +52,14 @@ impl Session {
 
     pub(super) fn close(&mut self, reason: GoodbyeReason, text: String) {
         self.end.get_or_insert(Some((reason, text)));
+    }
+
+    /// Ends the session at the wish of the gateway or its operator.
+    pub(super) fn dismissed(&mut self, (reason, text): Farewell) {
+        if reason == GoodbyeReason::ShuttingDown {
+            self.input(Input::Shutdown);
+        }
+        self.close(reason, text.to_owned());
     }
 
     /// Control frames must arrive once each and in order; a repeated one is dropped.
@@ -267,7 +280,7 @@ impl Session {
     }
 
     fn photo_piece(&mut self, chunk: &up::PhotoChunk<'_>) {
-        match self.photos.push(chunk) {
+        match self.photos.push(chunk, clock::mono_us()) {
             Ok(None) => {}
             Ok(Some(photo)) => self.photo(photo),
             Err(error) => tracing::warn!(device = self.id, error, "a photo was dropped"),
@@ -280,18 +293,11 @@ impl Session {
         let wanted_by_app = self.services.apps.photos.offer(&self.id, &photo.mime, &photo.bytes);
         // No data of a user who is being erased is written.
         let Some(lease) = self.lease.enter().filter(|_| wanted_by_call && wanted_by_app) else { return };
-        let services = self.services.clone();
-        let user = self.user_name.clone();
-        let job = move || {
-            if lease.is_ended() {
-                return;
-            }
-            if let Err(error) = crate::photos::keep(&services.settings.data_dir, &user, &photo.mime, &photo.bytes) {
-                tracing::warn!(%error, "a photo could not be kept");
-            }
-        };
-        if self.services.engines.compute.submit(Urgency::Soon, job).is_err() {
-            tracing::warn!(device = self.id, "a photo was dropped: too much work is waiting");
+        let gallery = &self.services.gallery;
+        if !gallery.admit(&self.id) {
+            tracing::warn!(device = self.id, "a photo was not kept: there were too many within a minute");
+        } else if gallery.keep(lease, self.user_name.clone(), photo.mime, photo.bytes).is_err() {
+            tracing::warn!(device = self.id, "a photo was not kept: too many wait for the disk");
         }
     }
 
@@ -341,12 +347,6 @@ impl Session {
             }
             DeviceMessage::ApplyTools if self.requests.tools_have_changed() => self.input(Input::ApplyTools),
             DeviceMessage::ApplyTools => {}
-            DeviceMessage::Close(reason, text) => {
-                if reason == GoodbyeReason::ShuttingDown {
-                    self.input(Input::Shutdown);
-                }
-                self.close(reason, text.to_owned());
-            }
         }
     }
 }

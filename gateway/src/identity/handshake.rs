@@ -132,10 +132,10 @@ async fn known_or_paired(
     proven: Proven<'_>,
 ) -> Result<DeviceRecord, Refusal> {
     match store.device_or_refuse(proven.id)? {
-        Some(record) if !record.revoked => Ok(record),
+        Some(record) if !record.revoked && !pairings.is_revoked(proven.id) => Ok(record),
         // A revocation can be undone by naming this very key.
         Some(_) if !pairings.is_open_for(clock::mono_us(), proven.id) => {
-            Err(refuse(RejectCode::Revoked, "this device was revoked by the operator"))
+            Err(refuse(RejectCode::Revoked, pairing::REVOKED))
         }
         _ => pair(link, store, pairings, proven).await,
     }
@@ -234,11 +234,22 @@ async fn pair(
         Ok(Err(refusal)) => return Err(refusal),
         Err(_) => return Err(refuse(RejectCode::NotPaired, "nobody confirmed the pairing in time")),
     };
-    let stored = put(store, id, hello, granted.grant()).await;
+    let mut stored = put(store, id, hello, granted.grant()).await;
+    // Revoked meanwhile: the record may have been written over the revocation.
+    if let Ok(record) = &stored
+        && pairings.is_revoked(id)
+    {
+        let device = DeviceRecord { revoked: true, ..record.clone() };
+        if let Err(error) = store.write(Write::PutDevice { id: id.to_owned(), device }).await {
+            tracing::error!(device = id, %error, "a revocation could not be stored; it holds until the next start");
+        }
+        stored = Err(store::Error::Revoked);
+    }
     // The operator is informed of the result: a device is paired only once it is on disk.
     granted.settle(stored.as_ref().map(|record| record.name.clone()).map_err(ToString::to_string));
     let record = stored.map_err(|error| match error {
         store::Error::Erasing => refuse(RejectCode::Busy, error.to_string()),
+        store::Error::Revoked => refuse(RejectCode::Revoked, pairing::REVOKED),
         _ => refuse(RejectCode::Internal, error.to_string()),
     })?;
     tracing::info!(device = id, user = record.user, "paired");

@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use ed25519_dalek::{Signer as _, SigningKey};
 use sha2::{Digest as _, Sha256};
 
-use crate::transport::tls::write_private;
+use crate::private::{read_private, write_private};
 
 /// The Ed25519 key that devices pin at pairing.
 pub struct GatewayKey(SigningKey);
 
 /// Its file in the data folder.
 const FILE: &str = "gateway.key";
+/// Bytes of it that are read: more than a key has, so that a longer file is told apart.
+const KEY_BYTES_MAX: usize = 4096;
 
 impl GatewayKey {
     /// Whether a gateway was started on this data folder before.
@@ -29,7 +31,7 @@ impl GatewayKey {
         if !path.exists() {
             write_private(&path, &random::<32>()?)?;
         }
-        let bytes = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        let bytes = read_private(&path, KEY_BYTES_MAX)?;
         let Ok(seed) = <[u8; 32]>::try_from(bytes) else {
             bail!(
                 "{} must hold exactly 32 bytes; devices are paired with this key, so restore it from a backup, \

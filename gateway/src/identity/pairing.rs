@@ -1,7 +1,7 @@
 //! Devices that wait for pairing, and windows that the operator opened.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, PoisonError},
 };
 
@@ -13,6 +13,9 @@ pub const OPEN_US: u64 = 120_000_000;
 pub const TRIES_MAX: u8 = 5;
 /// Devices that may wait at once: a household pairs one at a time.
 const WAITING_MAX: usize = 16;
+
+/// What a revoked device is told.
+pub(crate) const REVOKED: &str = "this device was revoked by the operator";
 
 /// What the operator decided for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +79,9 @@ struct State {
     waiting: BTreeMap<String, Candidate>,
     windows: BTreeMap<String, (Grant, u64)>,
     locked_until_us: u64,
+    /// Keys that were revoked since the start and not granted again: they stay out also where the store could not take
+    /// that down. An operator has revoked each of them.
+    revoked: BTreeSet<String>,
 }
 
 impl State {
@@ -149,6 +155,7 @@ impl Pairings {
             }
             let (answer, granted) = oneshot::channel();
             if let Some((grant, _)) = state.windows.remove(fingerprint) {
+                state.revoked.remove(fingerprint);
                 drop(answer.send(Granted::new(grant).0));
             } else {
                 let candidate = Candidate { model: model.to_owned(), code, until_us: now_us + OPEN_US, answer };
@@ -179,6 +186,7 @@ impl Pairings {
                 && let Some(candidate) = state.waiting.remove(&fingerprint)
             {
                 self.tries.send_replace(TRIES_MAX);
+                state.revoked.remove(&fingerprint);
                 let (granted, outcome) = Granted::new(grant);
                 // If the device has just disconnected, it drops this, and with it the outcome.
                 drop(candidate.answer.send(granted));
@@ -200,6 +208,7 @@ impl Pairings {
     pub fn by_fingerprint(&self, now_us: u64, fingerprint: &str, grant: Grant) -> Option<oneshot::Receiver<Outcome>> {
         self.with(now_us, |state| match state.waiting.remove(fingerprint) {
             Some(candidate) => {
+                state.revoked.remove(fingerprint);
                 let (granted, outcome) = Granted::new(grant);
                 drop(candidate.answer.send(granted));
                 Some(outcome)
@@ -223,6 +232,20 @@ impl Pairings {
     /// Whether the operator has opened a window for this key.
     pub fn is_open_for(&self, now_us: u64, fingerprint: &str) -> bool {
         self.with(now_us, |state| state.windows.contains_key(fingerprint))
+    }
+
+    /// Keeps a device out from now on, also one that waits or has a window, until the operator grants it again.
+    pub fn revoke(&self, now_us: u64, fingerprint: &str) {
+        self.with(now_us, |state| {
+            state.waiting.remove(fingerprint);
+            state.windows.remove(fingerprint);
+            state.revoked.insert(fingerprint.to_owned());
+        });
+    }
+
+    /// Whether a device was revoked since the start, and not granted again.
+    pub fn is_revoked(&self, fingerprint: &str) -> bool {
+        self.with(0, |state| state.revoked.contains(fingerprint))
     }
 
     /// Devices that wait.
@@ -302,6 +325,25 @@ mod tests {
         assert!(pairings.by_fingerprint(0, "bb", grant("ann")).is_none());
         let mut late = pairings.wait(OPEN_US + 1, "bb", "m", None).unwrap().granted;
         assert!(late.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_revoked_device_stays_out_until_it_is_granted_again() {
+        let pairings = Pairings::default();
+        let mut device = pairings.wait(0, "aa", "m", Some("111111".to_owned())).unwrap().granted;
+        assert!(pairings.by_fingerprint(0, "bb", grant("ann")).is_none());
+        for fingerprint in ["aa", "bb"] {
+            pairings.revoke(1, fingerprint);
+            assert!(pairings.is_revoked(fingerprint) && !pairings.is_open_for(1, fingerprint));
+        }
+        assert!(device.try_recv().is_err(), "it waits no more");
+        // By a window, and by one while it waits.
+        assert!(pairings.by_fingerprint(2, "aa", grant("ann")).is_none());
+        assert!(pairings.is_revoked("aa"), "not before it comes");
+        let mut device = pairings.wait(3, "aa", "m", None).unwrap().granted;
+        assert_eq!((granted(&mut device), pairings.is_revoked("aa")), (grant("ann"), false));
+        let _waits = pairings.wait(3, "bb", "m", None).unwrap();
+        assert!(pairings.by_fingerprint(4, "bb", grant("ann")).is_some() && !pairings.is_revoked("bb"));
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! Bearer keys, stored as hashes only.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use gateway_core::vocab::ClientClass;
 use sha2::{Digest as _, Sha256};
 
 use super::settings::KeyEntry;
+use crate::private::read_private;
 
 /// Shortest key: below this it can be guessed.
 const KEY_BYTES_MIN: usize = 16;
 /// Largest file of a key.
-const FILE_BYTES_MAX: u64 = 4096;
+const FILE_BYTES_MAX: usize = 4096;
 
 /// The keys by hash.
 #[derive(Default)]
@@ -52,12 +53,8 @@ fn secret(key: &KeyEntry, folder: Option<&Path>) -> Result<String, String> {
         }
         (None, Some(file)) => {
             let path = folder.unwrap_or(Path::new("")).join(file);
-            let shown = path.display();
-            let size = fs::metadata(&path).map_err(|error| format!("{shown}: {error}"))?.len();
-            if size > FILE_BYTES_MAX {
-                return Err(format!("{shown}: {size} bytes are no key"));
-            }
-            fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}"))?
+            let bytes = read_private(&path, FILE_BYTES_MAX).map_err(|error| format!("{error:#}"))?;
+            String::from_utf8(bytes).map_err(|_| format!("{} holds no text", path.display()))?
         }
         _ => return Err("needs either `env` or `file`, where the key is kept".to_owned()),
     };
@@ -71,6 +68,7 @@ fn secret(key: &KeyEntry, folder: Option<&Path>) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private::write_private;
 
     fn key(file: &Path) -> KeyEntry {
         KeyEntry { user: "ada".into(), class: ClientClass::External, env: None, file: Some(file.into()) }
@@ -79,7 +77,7 @@ mod tests {
     #[test]
     fn a_key_is_found_by_its_text_only() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("key"), "correct horse battery\n").unwrap();
+        write_private(&folder.path().join("key"), b"correct horse battery\n").unwrap();
         let mut problems = Vec::new();
         let keys = Keys::load(&[key(Path::new("key"))], Some(folder.path()), &mut problems);
         assert!(problems.is_empty(), "{problems:?}");
@@ -92,9 +90,15 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_key_is_told_without_the_key() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("short"), "hunter2").unwrap();
+        write_private(&folder.path().join("short"), b"hunter2").unwrap();
+        std::fs::write(folder.path().join("open"), "hunter2 with a friend").unwrap();
         let nowhere = KeyEntry { user: "ada".into(), class: ClientClass::External, env: None, file: None };
-        let table = [(key(Path::new("short")), "at least 16"), (key(Path::new("none")), "none"), (nowhere, "either")];
+        let table = [
+            (key(Path::new("short")), "at least 16"),
+            (key(Path::new("open")), "chmod 600"),
+            (key(Path::new("none")), "none"),
+            (nowhere, "either"),
+        ];
         for (key, wanted) in table {
             let mut problems = Vec::new();
             Keys::load(&[key], Some(folder.path()), &mut problems);

@@ -27,13 +27,13 @@ pub fn last(store: &Store, user: &str) -> Result<Spending, store::Error> {
 /// The store cannot be read.
 pub fn days(store: &Store, user: &str, count: usize) -> Result<Vec<Spending>, store::Error> {
     let rows = store.disk().rows_backwards(Kind::Spending, user, b"", count)?;
-    let damaged = || store::Error::Damaged { database: "spending" };
+    // A day that cannot be read is left out.
     let day = |(key, value): store::Row| {
-        let day = key.try_into().map(u64::from_be_bytes).ok().and_then(|day| i64::try_from(day).ok());
-        let Day { nano, input, output } = serde_json::from_slice(&value).map_err(|_| damaged())?;
-        Ok(Spending { day: day.ok_or_else(damaged)?, nano, input, output })
+        let day = i64::try_from(u64::from_be_bytes(key.try_into().ok()?)).ok()?;
+        let Day { nano, input, output } = serde_json::from_slice(&value).ok()?;
+        Some(Spending { day, nano, input, output })
     };
-    rows.into_iter().map(day).collect()
+    Ok(rows.into_iter().filter_map(day).collect())
 }
 
 /// Longest period of [`of`]: ten years.

@@ -115,7 +115,10 @@ impl Journal for StoredIntents {
         if let Some(result) = self.ended().get(&(intent.user.clone(), intent.key)) {
             return Ok(Some(Past::Done(Box::new(result.clone()))));
         }
-        let row = self.store.disk().row(Kind::Intents, &intent.user, &intent.key).map_err(port)?;
+        let row = match self.store.disk().row(Kind::Intents, &intent.user, &intent.key) {
+            Err(store::Error::Damaged { .. }) => return Ok(Some(Past::Unknown)),
+            row => row.map_err(port)?,
+        };
         Ok(row.map(|value| match serde_json::from_slice::<Row>(&value) {
             Ok(Row { result: Some(result), .. }) => Past::Done(Box::new(result)),
             // A row that cannot be read was started as well.
@@ -166,17 +169,22 @@ fn short(result: &ToolResult) -> ToolResult {
     ToolResult { content, data: None, show: None, follow_ups: Vec::new(), ..kept }
 }
 
-/// Drops intents that are too old, and the oldest beyond the maximum number.
+/// Drops intents that are too old, and the oldest beyond the maximum number. One without an outcome is never too old: a
+/// wall clock may jump, and what must not be repeated would be.
 fn prune(store: &Store, user: &str) -> Result<(), store::Error> {
     let rows = store.disk().rows(Kind::Intents, user, b"", ROWS_MAX * 8)?;
-    let mut by_age: Vec<(i64, Vec<u8>)> = rows
+    let mut by_age: Vec<(bool, i64, Vec<u8>)> = rows
         .into_iter()
-        .map(|(key, value)| (serde_json::from_slice::<Row>(&value).map_or(0, |row| row.wall_ms), key))
+        .map(|(key, value)| match serde_json::from_slice::<Row>(&value) {
+            Ok(row) => (row.result.is_none(), row.wall_ms, key),
+            Err(_) => (false, 0, key),
+        })
         .collect();
+    // Those with an outcome come first.
     by_age.sort();
     let (too_many, oldest) = (by_age.len().saturating_sub(ROWS_MAX), clock::wall_ms() - KEEP_MS);
-    for (at, (wall_ms, key)) in by_age.into_iter().enumerate() {
-        if at < too_many || wall_ms < oldest {
+    for (at, (is_open, wall_ms, key)) in by_age.into_iter().enumerate() {
+        if at < too_many || (!is_open && wall_ms < oldest) {
             store.submit(Write::RemoveRow { kind: Kind::Intents, owner: user.to_owned(), key }, |_| {})?;
         }
     }
@@ -228,10 +236,15 @@ mod tests {
         let journal = StoredIntents::new(store.clone());
         let old = Intent { wall_ms: clock::wall_ms() - KEEP_MS - 1, ..intent(1) };
         journal.begin(&old).await.unwrap();
+        journal.finish(&old, &ToolResult::said("done"));
+        // As after a jump of the clock: nobody knows its outcome yet.
+        let open = Intent { key: [4; 16], ..old.clone() };
+        journal.begin(&open).await.unwrap();
         journal.begin(&intent(2)).await.unwrap();
         prune(&store, "ann").unwrap();
         journal.begin(&intent(3)).await.unwrap();
         assert_eq!(journal.recall(&old), Ok(None));
+        assert_eq!(journal.recall(&open), Ok(Some(Past::Unknown)));
         assert_eq!(journal.recall(&intent(2)), Ok(Some(Past::Unknown)));
     }
 

@@ -109,8 +109,9 @@ impl StoredSwitches {
 }
 
 fn read_switches(store: &Store, user: &str) -> Result<Arc<[String]>, store::Error> {
-    let rows = store.disk().rows(Kind::Switches, user, b"", SWITCHES_MAX)?;
-    Ok(rows.into_iter().filter_map(|(key, _)| String::from_utf8(key).ok()).collect())
+    // A damaged row still says what is switched off.
+    let keys = store.disk().keys(Kind::Switches, user, SWITCHES_MAX)?;
+    Ok(keys.into_iter().filter_map(|key| String::from_utf8(key).ok()).collect())
 }
 
 impl Switches for StoredSwitches {

@@ -226,6 +226,7 @@ mod tests {
             user: "ada".to_owned(),
             language: String::new(),
             mailbox,
+            ending: Default::default(),
             status: Arc::default(),
             via,
         };

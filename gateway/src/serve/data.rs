@@ -1,6 +1,6 @@
 //! Opens what a gateway keeps in its data folder.
 
-use std::{fs, os::unix::fs::DirBuilderExt as _, path::Path};
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use tokio::net::UnixListener;
@@ -8,6 +8,7 @@ use tokio::net::UnixListener;
 use crate::{
     control, erasing,
     identity::GatewayKey,
+    private::{FolderLock, make_folder, repair},
     store::{Store, settings::StoreSettings},
     transport::tls::{self, Tls},
 };
@@ -17,7 +18,9 @@ const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "lorgnette.local"];
 
 /// Everything read from the folder.
 pub(super) struct Data {
-    /// Also prevents a second gateway on the folder.
+    /// Keeps a second gateway off the folder.
+    pub(super) lock: FolderLock,
+    /// For an operator's commands.
     pub(super) control_socket: UnixListener,
     /// The gateway's identity.
     pub(super) key: GatewayKey,
@@ -30,14 +33,16 @@ pub(super) struct Data {
 impl Data {
     /// Opens the folder, creating it if missing, and resumes an interrupted erasure.
     pub(super) async fn open(folder: &Path, settings: StoreSettings) -> Result<Self> {
-        make_private_dir(folder)?;
+        make_folder(folder).with_context(|| format!("making the data folder {}; set `data_dir`", folder.display()))?;
+        let lock = FolderLock::take(folder)?;
+        repair(folder);
         let control_socket = control::server::bind(folder)?;
         let is_known = GatewayKey::is_in(folder);
         let key = GatewayKey::load_or_make(folder)?;
         let tls = tls::load_or_make(folder, NAMES.map(str::to_owned).to_vec())?;
         let store = open_store(&folder.join("store"), settings, is_known)?;
         erasing::resume(folder, &store).await.context("carrying on the erasure of the last run")?;
-        Ok(Self { control_socket, key, tls, store })
+        Ok(Self { lock, control_socket, key, tls, store })
     }
 }
 
@@ -57,16 +62,4 @@ fn open_store(folder: &Path, settings: StoreSettings, is_known: bool) -> Result<
             folder.display()
         )
     })
-}
-
-/// Creates a folder that only its owner may enter.
-fn make_private_dir(path: &Path) -> Result<()> {
-    if !path.exists() {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .with_context(|| format!("making the data folder {}; set `data_dir`", path.display()))?;
-    }
-    Ok(())
 }

@@ -36,6 +36,8 @@ use crate::{
         settings::Models,
         tool_selection::BySentences,
     },
+    photos::Gallery,
+    private::FolderLock,
     runtime::spawn,
     store::Store,
 };
@@ -54,6 +56,7 @@ pub struct Running {
     admin: Arc<Admin>,
     stop: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
+    lock: FolderLock,
 }
 
 /// Sets up the configured models, with their keys.
@@ -73,7 +76,7 @@ pub async fn start(config: Config) -> Result<Running> {
     // One TLS provider for the process; only the first call counts.
     drop(rustls::crypto::ring::default_provider().install_default());
     let stop = CancellationToken::new();
-    let Data { control_socket, key, tls, store } = Data::open(&config.data_dir, config.store).await?;
+    let Data { lock, control_socket, key, tls, store } = Data::open(&config.data_dir, config.store).await?;
     let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
     let mcp = mcp.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
     let bound = Bound::bind(&config.listen, tls).await?;
@@ -85,7 +88,7 @@ pub async fn start(config: Config) -> Result<Running> {
     let of_tools = ToolServices::new(&config, &store, &of_users, &mcp)?;
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
-    let admission = Admission::new(key, config.limits.connections_max, stop.clone());
+    let admission = Admission::new(key, config.limits.connections_max, stop.clone())?;
     let services = services(&config, store, admission, engines, models, (&of_users, &of_tools))?;
     let health = Arc::<Health>::default();
     let doors = doors(&config, &services, &mcp, &health);
@@ -105,7 +108,7 @@ pub async fn start(config: Config) -> Result<Running> {
     tasks.push(spawn("listen", bound.serve(doors, stop.clone())));
     let registry = admin.services.registry.clone();
     tasks.extend(sentences.map(|sentences| spawn("sentences", sentences.keep_up(registry, stop.clone()))));
-    Ok(Running { web, quic, public_key, admin, stop, tasks })
+    Ok(Running { web, quic, public_key, admin, stop, tasks, lock })
 }
 
 /// What the sessions of devices share.
@@ -130,6 +133,7 @@ fn services(
             conversation: config.conversation.clone(),
         },
         scenes: Scenes::new(store.clone(), of_users.apps.clone(), of_tools.preferences.clone()),
+        gallery: Gallery::start(config.data_dir.clone()).context("starting the thread for photos")?,
         store,
         admission,
         engines,
@@ -226,5 +230,6 @@ impl Running {
         if let Err(error) = services.store.close().await {
             tracing::warn!(%error, "the store was not closed in order");
         }
+        drop(self.lock);
     }
 }

@@ -68,7 +68,7 @@ impl UserServices {
             store.clone(),
             roster.clone(),
             approvals.clone(),
-            (config.user.clone(), config.limits.users_max),
+            (config.user.clone(), &config.limits),
             Summariser { models: models.clone(), language: config.language.clone() },
         );
         Ok(Self { roster, registry, in_flight, installed, apps, approvals, users })

@@ -4,6 +4,8 @@
 //! A row is JSON. A field that may be missing needs no new version of the store: a gateway that does not know it drops it
 //! with the next message, and a summary is made again.
 
+use std::ops::Range;
+
 use heed::RwTxn;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +13,7 @@ use super::{
     Disk, Error,
     disk::{Opened, user_key},
     records::MessageRecord,
-    rows::Kind,
+    rows::{COUNTER, Kind, owner_of},
 };
 
 /// Conversations of one user that are kept, the oldest goes first: three a day for a year.
@@ -40,6 +42,13 @@ pub struct Conversation {
     pub summary: Option<Summary>,
 }
 
+impl Conversation {
+    /// Ids of its messages.
+    pub fn ids(&self) -> Range<u64> {
+        self.first_message..self.first_message.saturating_add(self.messages)
+    }
+}
+
 /// A summary of the beginning of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
@@ -49,10 +58,15 @@ pub struct Summary {
     pub covers: u64,
 }
 
-fn of(row: &[u8], id: u64) -> Result<Conversation, Error> {
-    let conversation: Conversation =
-        serde_json::from_slice(row).map_err(|_| Error::Damaged { database: "conversations" })?;
-    Ok(Conversation { id, ..conversation })
+fn of(row: &[u8], id: u64) -> Option<Conversation> {
+    let conversation: Conversation = serde_json::from_slice(row).ok()?;
+    Some(Conversation { id, ..conversation })
+}
+
+/// Whether a value of this table has its form: that of a conversation, or of the counter of their numbers.
+pub(super) fn is_row(key: &[u8], value: &[u8]) -> bool {
+    let is_counter = owner_of(key).is_some_and(|owner| key.len() == 1 + owner.len() + COUNTER.len());
+    if is_counter { value.len() == size_of::<u64>() } else { of(value, 0).is_some() }
 }
 
 fn row(conversation: &Conversation) -> Result<Vec<u8>, Error> {
@@ -62,12 +76,12 @@ fn row(conversation: &Conversation) -> Result<Vec<u8>, Error> {
 /// Begins one; its number. The oldest of too many is dropped.
 pub(super) fn begin(disk: &Opened, txn: &mut RwTxn<'_>, user: &str, wall_ms: i64) -> Result<u64, Error> {
     let (count, first) = disk.rows.first(txn, Kind::Conversations, user)?;
-    if let Some((key, value)) = first.filter(|_| count >= CONVERSATIONS_MAX) {
-        let oldest = of(&value, 0)?;
-        for id in oldest.first_message..oldest.first_message.saturating_add(oldest.messages) {
+    if let Some((id, value)) = first.filter(|_| count >= CONVERSATIONS_MAX) {
+        let oldest = value.and_then(|value| of(&value, id)).unwrap_or_default();
+        for id in oldest.ids() {
             disk.messages.delete(txn, &user_key(user, id)?)?;
         }
-        disk.rows.remove(txn, Kind::Conversations, user, &key)?;
+        disk.rows.remove(txn, Kind::Conversations, user, &id.to_be_bytes())?;
     }
     let new = Conversation { began_wall_ms: wall_ms, last_wall_ms: wall_ms, ..Conversation::default() };
     disk.rows.add(txn, Kind::Conversations, user, &row(&new)?)
@@ -85,7 +99,8 @@ pub(super) fn append(
     let Some(newest) = messages.last() else { return Ok(()) };
     let count = u64::try_from(messages.len()).unwrap_or(u64::MAX);
     let last = disk.rows.last(txn, Kind::Conversations, user)?;
-    let last = last.map(|(id, value)| of(&value, id)).transpose()?;
+    // Behind one that is damaged another one begins: messages of one conversation have numbers without a gap.
+    let last = last.and_then(|(id, value)| of(&value?, id));
     let fits = |last: &Conversation| last.messages.saturating_add(count) <= MESSAGES_MAX;
     let mut conversation = match last.filter(fits) {
         Some(last) => last,
@@ -114,13 +129,13 @@ pub(super) fn summarise(
     text: &str,
     behind: usize,
 ) -> Result<u64, Error> {
-    let Some((id, value)) = disk.rows.last(txn, Kind::Conversations, user)? else { return Ok(0) };
-    let mut conversation = of(&value, id)?;
+    let last = disk.rows.last(txn, Kind::Conversations, user)?;
+    let Some(mut conversation) = last.and_then(|(id, value)| of(&value?, id)) else { return Ok(0) };
     let behind = u64::try_from(behind).unwrap_or(u64::MAX);
     // A long talk goes on in a new conversation, of which the summary then covers nothing.
     let covers = conversation.messages.saturating_sub(behind);
     conversation.summary = Some(Summary { text: text.to_owned(), covers });
-    disk.rows.put(txn, Kind::Conversations, user, &id.to_be_bytes(), &row(&conversation)?)?;
+    disk.rows.put(txn, Kind::Conversations, user, &conversation.id.to_be_bytes(), &row(&conversation)?)?;
     Ok(1)
 }
 
@@ -131,7 +146,7 @@ impl Disk {
     /// The store cannot be read.
     pub fn conversations(&self, user: &str) -> Result<Vec<Conversation>, Error> {
         let rows = self.numbered(Kind::Conversations, user, CONVERSATIONS_MAX)?;
-        rows.into_iter().map(|(id, value)| of(&value, id)).collect()
+        Ok(rows.into_iter().filter_map(|(id, value)| of(&value, id)).collect())
     }
 
     /// One of them.
@@ -139,7 +154,11 @@ impl Disk {
     /// # Errors
     /// The store cannot be read.
     pub fn conversation(&self, user: &str, id: u64) -> Result<Option<Conversation>, Error> {
-        self.row(Kind::Conversations, user, &id.to_be_bytes())?.map(|value| of(&value, id)).transpose()
+        match self.row(Kind::Conversations, user, &id.to_be_bytes()) {
+            Ok(value) => Ok(value.and_then(|value| of(&value, id))),
+            Err(Error::Damaged { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The messages of a conversation, oldest first.
@@ -147,9 +166,7 @@ impl Disk {
     /// # Errors
     /// The store cannot be read.
     pub fn messages_of(&self, user: &str, conversation: &Conversation) -> Result<Vec<MessageRecord>, Error> {
-        let count = usize::try_from(conversation.messages).unwrap_or(usize::MAX);
-        let messages = self.messages_from(user, conversation.first_message, count)?;
-        Ok(messages.into_iter().map(|(_, message)| message).collect())
+        self.messages_between(user, conversation.ids())
     }
 }
 

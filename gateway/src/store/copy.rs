@@ -5,14 +5,16 @@
 
 use std::{fs, io::ErrorKind, path::Path};
 
-use heed::{Database, RwTxn, types::Bytes};
+use heed::RwTxn;
 use tools::{catalogue::StoredSet, source};
 
 use super::{
     Disk, Error,
-    disk::{Opened, id_of, read, user_prefix},
+    disk::{Opened, id_of, user_prefix},
     records::DeviceRecord,
     rows::{KINDS, Kind, owner_of},
+    schema,
+    table::{self, Damage, Table as Rows},
 };
 
 /// Bytes that are written in one transaction: keeps the list of changed pages short.
@@ -54,9 +56,15 @@ impl Scope {
             Self::User { user, devices } => {
                 let owned = || -> Result<bool, Error> { Ok(key.starts_with(&user_prefix(user)?)) };
                 match table {
-                    Table::Devices => Ok(*devices && read::<DeviceRecord>("devices", value)?.user == *user),
+                    // One that cannot be read may be of this user, and has to be paired again in any case.
+                    Table::Devices => {
+                        let device = table::unseal(key, value).and_then(table::decode::<DeviceRecord>);
+                        Ok(*devices && device.is_none_or(|device| device.user == *user))
+                    }
                     Table::Messages | Table::Entries | Table::Notes => owned(),
                     Table::Rows(Kind::Catalogue) => {
+                        // One that is damaged may be of this user, and is only a copy of what a server offers.
+                        let Some(value) = table::unseal(key, value) else { return Ok(true) };
                         let set = serde_json::from_slice::<StoredSet>(value);
                         Ok(set.is_ok_and(|set| set.scope == source::Scope::User(user.clone())))
                     }
@@ -82,35 +90,45 @@ impl Scope {
 /// Copies all but `scope` and exchanges the files. The number of rows that are no longer there.
 pub(super) fn without(disk: &Disk, scope: &Scope) -> Result<u64, Error> {
     let folder = disk.folder();
-    let beside = folder.with_extension("new");
-    let failed = |path: &Path| {
-        let path = path.display().to_string();
-        move |source| Error::Folder { path, source }
-    };
-    remove(&beside).map_err(failed(&beside))?;
-    let new = Opened::open(&beside, disk.size_max_mib())?;
-    let copied = disk.with(|old| copy(old, &new, scope));
-    new.close();
-    let erased = match copied {
-        Ok(erased) => erased,
-        Err(error) => {
-            remove(&beside).map_err(failed(&beside))?;
-            return Err(error);
-        }
-    };
-    disk.exchange(|| {
-        fs::rename(beside.join("data.mdb"), folder.join("data.mdb")).map_err(failed(folder))?;
-        // The new name is on the disk before anybody is told.
-        fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder))
-    })?;
-    remove(&beside).map_err(failed(&beside))?;
+    let erased = disk.with(|old| beside(folder, disk.size_max_mib(), |new| copy(old, new, scope)))?;
+    disk.exchange(|| exchange(folder))?;
+    clean(folder)?;
     Ok(erased)
 }
 
-/// Removes what an erasure that was killed has left.
+fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Error + use<> {
+    let path = path.display().to_string();
+    move |source| Error::Folder { path, source }
+}
+
+/// Makes another store beside that of `folder`, and fills it. Nothing is left of it where that fails.
+pub(super) fn beside<R>(
+    folder: &Path,
+    size_max_mib: usize,
+    fill: impl FnOnce(&Opened) -> Result<R, Error>,
+) -> Result<R, Error> {
+    clean(folder)?;
+    let new = Opened::open(&folder.with_extension("new"), size_max_mib, &Damage::default())?;
+    let filled = schema::mark(&new).and_then(|()| fill(&new));
+    new.close();
+    if filled.is_err() {
+        clean(folder)?;
+    }
+    filled
+}
+
+/// Puts the store that is beside `folder` in the place of the old one. Both are closed.
+pub(super) fn exchange(folder: &Path) -> Result<(), Error> {
+    let beside = folder.with_extension("new");
+    fs::rename(beside.join("data.mdb"), folder.join("data.mdb")).map_err(failed(folder))?;
+    // The new name is on the disk before anybody is told.
+    fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder))
+}
+
+/// Removes what an erasure or a migration that was killed has left.
 pub(super) fn clean(folder: &Path) -> Result<(), Error> {
     let beside = folder.with_extension("new");
-    remove(&beside).map_err(|source| Error::Folder { path: beside.display().to_string(), source })
+    remove(&beside).map_err(failed(&beside))
 }
 
 fn remove(folder: &Path) -> std::io::Result<()> {
@@ -121,38 +139,33 @@ fn remove(folder: &Path) -> std::io::Result<()> {
 }
 
 fn copy(old: &Opened, new: &Opened, scope: &Scope) -> Result<u64, Error> {
-    let mut tables = vec![
-        (Table::Devices, old.devices.remap_key_type::<Bytes>(), new.devices.remap_key_type::<Bytes>()),
-        (Table::Messages, old.messages, new.messages),
-        (Table::Entries, old.entries, new.entries),
-        (Table::Notes, old.notes, new.notes),
-    ];
-    for ((kind, _), (from, to)) in KINDS.iter().zip(old.rows.0.iter().zip(&new.rows.0)) {
-        tables.push((Table::Rows(*kind), *from, *to));
-    }
+    let kinds = KINDS.iter().map(|(kind, _)| Table::Rows(*kind));
+    let tables = [Table::Devices, Table::Messages, Table::Entries, Table::Notes].into_iter().chain(kinds);
     let mut erased = 0;
-    for (table, from, to) in tables {
-        erased += copy_table(old, new, (&from, &to), |key, value| scope.has(table, key, value))?;
+    for (table, (from, to)) in tables.zip(old.tables().zip(new.tables())) {
+        // Damaged rows too, as they are: whoever repairs them finds them.
+        copy_table((old, from), (new, to), |key, value| {
+            let has = scope.has(table, key, value)?;
+            erased += u64::from(has);
+            Ok((!has).then(|| value.to_vec()))
+        })?;
     }
     Ok(erased)
 }
 
-fn copy_table(
-    old: &Opened,
-    new: &Opened,
-    (from, to): (&Database<'static, Bytes, Bytes>, &Database<'static, Bytes, Bytes>),
-    is_erased: impl Fn(&[u8], &[u8]) -> Result<bool, Error>,
-) -> Result<u64, Error> {
+/// Copies the rows of a table, each with the stored value that `change` makes of its own, if any.
+pub(super) fn copy_table(
+    (old, from): (&Opened, &Rows),
+    (new, to): (&Opened, &Rows),
+    mut change: impl FnMut(&[u8], &[u8]) -> Result<Option<Vec<u8>>, Error>,
+) -> Result<(), Error> {
     let reading = old.env.read_txn()?;
     let mut writing: RwTxn<'_> = new.env.write_txn()?;
-    let (mut erased, mut bytes) = (0, 0);
-    for row in from.iter(&reading)? {
+    let mut bytes = 0;
+    for row in from.raw.iter(&reading)? {
         let (key, value) = row?;
-        if is_erased(key, value)? {
-            erased += 1;
-            continue;
-        }
-        to.put(&mut writing, key, value)?;
+        let Some(value) = change(key, value)? else { continue };
+        to.raw.put(&mut writing, key, &value)?;
         bytes += key.len() + value.len();
         if bytes >= BATCH_BYTES_MAX {
             writing.commit()?;
@@ -161,5 +174,5 @@ fn copy_table(
         }
     }
     writing.commit()?;
-    Ok(erased)
+    Ok(())
 }

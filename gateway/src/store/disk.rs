@@ -1,14 +1,16 @@
 //! The LMDB environment, its keys, and every read.
 
 use std::{
-    ops::Bound::Included,
+    ops::Range,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
+    thread,
+    time::Duration,
 };
 
 use gateway_core::vocab::ScheduleEntry;
 use heed::{
-    CommitOrAbort, Database, Env, EnvOpenOptions, WithoutTls,
+    CommitOrAbort, Database, Env, EnvOpenOptions, RoTxn, WithoutTls,
     types::{Bytes, Str},
 };
 use rkyv::{
@@ -21,21 +23,29 @@ use rkyv::{
 use super::{
     Error, copy,
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
-    rows::{self, Tables},
+    rows::{self, KINDS, Tables},
+    schema,
+    table::{Damage, Table},
 };
 
-/// Version of the layout below.
-const SCHEMA: u32 = 1;
 /// Longest user or device name, in bytes: it is part of every key.
 const NAME_BYTES_MAX: usize = 64;
+
+/// Tries to open the store again after it was closed for an exchange, and the time between two: five seconds in all,
+/// during which nothing is read or written.
+const REOPEN_TRIES_MAX: usize = 20;
+const REOPEN_EVERY: Duration = Duration::from_millis(250);
+/// What revocations may use beyond the store's size: thousands of them.
+const RESERVE_MIB: usize = 1;
 
 /// The environment while it is open.
 pub(super) struct Opened {
     pub(super) env: Env<WithoutTls>,
-    pub(super) devices: Database<'static, Str, Bytes>,
-    pub(super) messages: Database<'static, Bytes, Bytes>,
-    pub(super) entries: Database<'static, Bytes, Bytes>,
-    pub(super) notes: Database<'static, Bytes, Bytes>,
+    pub(super) meta: Database<'static, Str, Bytes>,
+    pub(super) devices: Table,
+    pub(super) messages: Table,
+    pub(super) entries: Table,
+    pub(super) notes: Table,
     pub(super) rows: Tables,
 }
 
@@ -49,13 +59,20 @@ struct Place {
     /// Every read holds this for reading; an erase takes it for the moment in which the file is swapped. Absent when
     /// the store was closed, and when the file could not be opened again.
     opened: RwLock<Option<Opened>>,
+    damage: Damage,
 }
 
 impl Disk {
     pub(super) fn open(folder: &Path, size_max_mib: usize) -> Result<Self, Error> {
         copy::clean(folder)?;
-        let opened = RwLock::new(Some(Opened::open(folder, size_max_mib)?));
-        Ok(Self(Arc::new(Place { folder: folder.to_path_buf(), size_max_mib, opened })))
+        let damage = Damage::default();
+        let opened = RwLock::new(Some(schema::open(folder, size_max_mib, &damage)?));
+        Ok(Self(Arc::new(Place { folder: folder.to_path_buf(), size_max_mib, opened, damage })))
+    }
+
+    /// Damaged rows that were found since the store was opened.
+    pub fn damaged(&self) -> usize {
+        self.0.damage.count()
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -89,8 +106,24 @@ impl Disk {
         }
         // The old file is opened again where it could not be exchanged.
         let exchanged = exchange();
-        *opened = Some(Opened::open(&self.0.folder, self.0.size_max_mib)?);
+        *opened = Some(reopened(REOPEN_EVERY, || Opened::open(&self.0.folder, self.0.size_max_mib, &self.0.damage))?);
         exchanged
+    }
+
+    /// Does something while the store may be larger by the reserve.
+    pub(super) fn with_reserve<R>(&self, act: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+        self.resize(self.0.size_max_mib + RESERVE_MIB)?;
+        let result = act();
+        self.resize(self.0.size_max_mib)?;
+        result
+    }
+
+    /// Opens the environment again with another size. What it has in use already stays in use.
+    fn resize(&self, size_max_mib: usize) -> Result<(), Error> {
+        let mut opened = self.0.opened.write().unwrap_or_else(PoisonError::into_inner);
+        opened.take().ok_or(Error::Closed)?.close();
+        *opened = Some(reopened(REOPEN_EVERY, || Opened::open(&self.0.folder, size_max_mib, &self.0.damage))?);
+        Ok(())
     }
 
     /// All paired devices by fingerprint, revoked ones included.
@@ -100,12 +133,7 @@ impl Disk {
     pub fn devices(&self) -> Result<Vec<(String, DeviceRecord)>, Error> {
         self.with(|opened| {
             let txn = opened.env.read_txn()?;
-            let mut out = Vec::new();
-            for row in opened.devices.iter(&txn)? {
-                let (id, bytes) = row?;
-                out.push((id.to_owned(), read::<DeviceRecord>("devices", bytes)?));
-            }
-            Ok(out)
+            opened.devices_in(&txn)
         })
     }
 
@@ -116,7 +144,7 @@ impl Disk {
     pub fn device(&self, id: &str) -> Result<Option<DeviceRecord>, Error> {
         self.with(|opened| {
             let txn = opened.env.read_txn()?;
-            opened.devices.get(&txn, id)?.map(|bytes| read("devices", bytes)).transpose()
+            opened.devices.get_record(&txn, id.as_bytes())
         })
     }
 
@@ -126,7 +154,7 @@ impl Disk {
     /// The store cannot be read.
     pub fn messages(&self, user: &str, limit: usize) -> Result<Vec<MessageRecord>, Error> {
         let mut out: Vec<MessageRecord> = self.with(|opened| {
-            let newest = opened.newest(&opened.messages, "messages", user, limit)?;
+            let newest = opened.newest(&opened.messages, user, limit)?;
             Ok(newest.into_iter().map(|(_, message)| message).collect())
         })?;
         out.reverse();
@@ -142,10 +170,27 @@ impl Disk {
             let txn = opened.env.read_txn()?;
             let (from, last) = (user_key(user, first)?, user_key(user, u64::MAX)?);
             let mut out = Vec::new();
-            for row in opened.messages.range(&txn, &(Included(from.as_slice()), Included(last.as_slice())))?.take(limit)
-            {
-                let (key, bytes) = row?;
-                out.push((id_of(key), read("messages", bytes)?));
+            for row in opened.messages.range(&txn, (&from, &last))? {
+                let (key, value) = row?;
+                out.extend(opened.messages.record(key, value).map(|message| (id_of(key), message)));
+                if out.len() >= limit {
+                    break;
+                }
+            }
+            Ok(out)
+        })
+    }
+
+    /// A user's messages with these ids.
+    pub(super) fn messages_between(&self, user: &str, ids: Range<u64>) -> Result<Vec<MessageRecord>, Error> {
+        let Some(last) = ids.end.checked_sub(1).filter(|last| *last >= ids.start) else { return Ok(Vec::new()) };
+        self.with(|opened| {
+            let txn = opened.env.read_txn()?;
+            let (from, last) = (user_key(user, ids.start)?, user_key(user, last)?);
+            let mut out = Vec::new();
+            for row in opened.messages.range(&txn, (&from, &last))? {
+                let (key, value) = row?;
+                out.extend(opened.messages.record(key, value));
             }
             Ok(out)
         })
@@ -156,9 +201,19 @@ impl Disk {
     /// # Errors
     /// The store cannot be read.
     pub fn entries(&self, user: &str) -> Result<Vec<ScheduleEntry>, Error> {
-        let newest: Vec<(u64, EntryRecord)> =
-            self.with(|opened| opened.newest(&opened.entries, "entries", user, usize::MAX))?;
+        let newest: Vec<(u64, EntryRecord)> = self.with(|opened| opened.newest(&opened.entries, user, usize::MAX))?;
         Ok(newest.into_iter().rev().map(|(id, record)| record.into_entry(id)).collect())
+    }
+
+    /// Users that have timers or reminders.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn scheduled(&self) -> Result<Vec<String>, Error> {
+        self.with(|opened| {
+            let txn = opened.env.read_txn()?;
+            opened.entries.owners(&txn)
+        })
     }
 
     /// The newest notes of a user, newest first, that `keep` accepts.
@@ -175,10 +230,11 @@ impl Disk {
             let txn = opened.env.read_txn()?;
             let prefix = user_prefix(user)?;
             let mut out = Vec::new();
-            for row in opened.notes.rev_prefix_iter(&txn, &prefix)? {
-                let (key, bytes) = row?;
-                let note = read::<NoteRecord>("notes", bytes)?;
-                if keep(&note) {
+            for row in opened.notes.prefix_backwards(&txn, &prefix)? {
+                let (key, value) = row?;
+                if let Some(note) = opened.notes.record::<NoteRecord>(key, value)
+                    && keep(&note)
+                {
                     out.push((id_of(key), note));
                     if out.len() >= limit {
                         break;
@@ -196,41 +252,52 @@ impl Disk {
     pub fn note(&self, user: &str, id: u64) -> Result<Option<NoteRecord>, Error> {
         self.with(|opened| {
             let txn = opened.env.read_txn()?;
-            opened.notes.get(&txn, &user_key(user, id)?)?.map(|bytes| read("notes", bytes)).transpose()
+            opened.notes.get_record(&txn, &user_key(user, id)?)
         })
     }
 }
 
 impl Opened {
-    pub(super) fn open(folder: &Path, size_max_mib: usize) -> Result<Self, Error> {
+    /// Opens the environment, making its tables where they are missing, without a look at its version.
+    pub(super) fn open(folder: &Path, size_max_mib: usize, damage: &Damage) -> Result<Self, Error> {
         let folder_error = |source| Error::Folder { path: folder.display().to_string(), source };
         std::fs::create_dir_all(folder).map_err(folder_error)?;
         let env = open_environment(folder, size_max_mib)?;
         let txn = env.write_txn()?;
         let committed = env.create_databases_and_commit(txn, |opener, txn| -> Result<_, Error> {
             let meta = opener.create_database::<Str, Bytes>(txn, Some("meta"))?;
-            let devices = opener.create_database::<Str, Bytes>(txn, Some("devices"))?;
-            let messages = opener.create_database::<Bytes, Bytes>(txn, Some("messages"))?;
-            let entries = opener.create_database::<Bytes, Bytes>(txn, Some("entries"))?;
-            let notes = opener.create_database::<Bytes, Bytes>(txn, Some("notes"))?;
-            let rows = rows::open(|name| Ok(opener.create_database::<Bytes, Bytes>(txn, Some(name))?))?;
+            let devices = opener.create_database(txn, Some("devices"))?;
+            let messages = opener.create_database(txn, Some("messages"))?;
+            let entries = opener.create_database(txn, Some("entries"))?;
+            let notes = opener.create_database(txn, Some("notes"))?;
+            let rows = rows::open(|name| Ok(opener.create_database(txn, Some(name))?))?;
             Ok(CommitOrAbort::<_, ()>::Commit((meta, devices, messages, entries, notes, rows)))
         })?;
         let CommitOrAbort::Commit((meta, devices, messages, entries, notes, rows)) = committed else {
             return Err(Error::Closed);
         };
-        let mut txn = env.write_txn()?;
-        match meta.get(&txn, "schema")? {
-            None => meta.put(&mut txn, "schema", &SCHEMA.to_le_bytes())?,
-            Some(bytes) => {
-                let found = bytes.try_into().map(u32::from_le_bytes).unwrap_or(0);
-                if found != SCHEMA {
-                    return Err(Error::Schema { found, expected: SCHEMA });
-                }
-            }
+        let table = |raw, name| Table::new(raw, name, damage);
+        let (devices, messages) = (table(devices, "devices"), table(messages, "messages"));
+        let (entries, notes) = (table(entries, "entries"), table(notes, "notes"));
+        let mut names = KINDS.iter().map(|(_, name)| *name);
+        let rows = Tables(rows.map(|raw| table(raw, names.next().unwrap_or_default())));
+        Ok(Self { env, meta, devices, messages, entries, notes, rows })
+    }
+
+    /// All tables.
+    pub(super) fn tables(&self) -> impl Iterator<Item = &Table> {
+        [&self.devices, &self.messages, &self.entries, &self.notes].into_iter().chain(&self.rows.0)
+    }
+
+    /// All devices that can be read.
+    pub(super) fn devices_in(&self, txn: &RoTxn<'_>) -> Result<Vec<(String, DeviceRecord)>, Error> {
+        let mut out = Vec::new();
+        for row in self.devices.iter(txn)? {
+            let (key, value) = row?;
+            let id = String::from_utf8_lossy(key).into_owned();
+            out.extend(self.devices.record(key, value).map(|device| (id, device)));
         }
-        txn.commit()?;
-        Ok(Self { env, devices, messages, entries, notes, rows: Tables(rows) })
+        Ok(out)
     }
 
     /// Waits until the file is unmapped.
@@ -238,26 +305,40 @@ impl Opened {
         self.env.prepare_for_closing().wait();
     }
 
-    fn newest<T>(
-        &self,
-        database: &Database<Bytes, Bytes>,
-        name: &'static str,
-        user: &str,
-        limit: usize,
-    ) -> Result<Vec<(u64, T)>, Error>
+    /// The newest records of a user with their ids, newest first.
+    fn newest<T>(&self, table: &Table, user: &str, limit: usize) -> Result<Vec<(u64, T)>, Error>
     where
         T: Archive,
         T::Archived:
             for<'a> CheckBytes<HighValidator<'a, rancor::Error>> + Deserialize<T, HighDeserializer<rancor::Error>>,
     {
         let txn = self.env.read_txn()?;
-        let prefix = user_prefix(user)?;
         let mut out = Vec::new();
-        for row in database.rev_prefix_iter(&txn, &prefix)?.take(limit) {
-            let (key, bytes) = row?;
-            out.push((id_of(key), read(name, bytes)?));
+        for row in table.prefix_backwards(&txn, &user_prefix(user)?)? {
+            if out.len() >= limit {
+                break;
+            }
+            let (key, value) = row?;
+            out.extend(table.record(key, value).map(|record| (id_of(key), record)));
         }
         Ok(out)
+    }
+}
+
+/// Opens what was closed a moment ago, with some patience: a lack of descriptors or memory passes.
+fn reopened(every: Duration, mut open: impl FnMut() -> Result<Opened, Error>) -> Result<Opened, Error> {
+    let mut tries = 0;
+    loop {
+        match open() {
+            Ok(opened) => return Ok(opened),
+            Err(error) if tries >= REOPEN_TRIES_MAX => {
+                tracing::error!(%error, "the store cannot be opened again");
+                return Err(Error::Lost(error.to_string()));
+            }
+            Err(error) => tracing::warn!(%error, "the store could not be opened again; trying once more"),
+        }
+        tries += 1;
+        thread::park_timeout(every);
     }
 }
 
@@ -267,8 +348,8 @@ fn open_environment(folder: &Path, size_max_mib: usize) -> Result<Env<WithoutTls
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.max_dbs(32).map_size(size_max_mib.saturating_mul(1024 * 1024));
     // SAFETY: the map is undefined when another program changes the file under it. The folder is
-    // the gateway's own (0700), LMDB's lock file keeps writers apart, and the control socket's
-    // lock keeps a second gateway out of the folder.
+    // the gateway's own (0700), LMDB's lock file keeps writers apart, and the lock of the data
+    // folder keeps a second gateway out of it.
     Ok(unsafe { options.open(folder)? })
 }
 
@@ -296,10 +377,25 @@ pub(super) fn id_of(key: &[u8]) -> u64 {
     key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-pub(super) fn read<T>(database: &'static str, bytes: &[u8]) -> Result<T, Error>
-where
-    T: Archive,
-    T::Archived: for<'a> CheckBytes<HighValidator<'a, rancor::Error>> + Deserialize<T, HighDeserializer<rancor::Error>>,
-{
-    rkyv::from_bytes::<T, rancor::Error>(bytes).map_err(|_| Error::Damaged { database })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_cannot_be_opened_again_at_once_is_tried_again_and_lost_at_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let busy = || Error::Folder { path: String::new(), source: std::io::Error::from_raw_os_error(24) };
+        let mut tries = 0;
+        let opened = reopened(Duration::ZERO, || {
+            tries += 1;
+            if tries < 3 { Err(busy()) } else { Opened::open(folder.path(), 16, &Damage::default()) }
+        });
+        opened.unwrap().close();
+        assert_eq!(tries, 3);
+        let lost = reopened(Duration::ZERO, || {
+            tries += 1;
+            Err(busy())
+        });
+        assert!(matches!(lost, Err(Error::Lost(_))) && tries == 3 + 1 + REOPEN_TRIES_MAX);
+    }
 }

@@ -1,24 +1,28 @@
 //! What outlives the process: LMDB with rkyv values. Reads happen in the caller's thread and never
 //! wait for writes; writes go through one thread that commits them in groups.
 
+mod check;
 mod conversations;
 mod copy;
 mod disk;
 pub(crate) mod names;
 mod records;
 mod rows;
+mod schema;
 pub(crate) mod settings;
+mod table;
 mod writer;
 
 use std::path::Path;
 
 use tokio::sync::oneshot;
 
+pub use check::{DamagedRow, check};
 pub use conversations::{CONVERSATIONS_MAX, Conversation, MESSAGES_MAX as CONVERSATION_MESSAGES_MAX};
 pub use copy::Scope;
 pub use disk::Disk;
 pub use records::{DeviceRecord, MessageRecord, NoteRecord};
-pub use rows::{KINDS, Kind, Row};
+pub use rows::{KINDS, Kind, Row, RowsWithin};
 pub use writer::Write;
 
 use writer::Writer;
@@ -39,7 +43,7 @@ pub enum Error {
         database: &'static str,
     },
     /// The folder belongs to another version of the gateway.
-    #[error("the store has schema version {found}, this gateway reads {expected}; use the gateway that wrote it")]
+    #[error("the store has schema version {found}, this gateway reads up to {expected}; use the gateway that wrote it")]
     Schema {
         /// What the folder says.
         found: u32,
@@ -59,12 +63,24 @@ pub enum Error {
         /// How many there may be.
         max: usize,
     },
+    /// Rows would be more, or larger together, than they may be.
+    #[error("the records of `{database}` would be too many, or too large together")]
+    TooMuch {
+        /// Name of the database within the store.
+        database: &'static str,
+    },
+    /// The file was closed for an exchange and cannot be opened again.
+    #[error("the store cannot be opened again: {0}; restart the gateway")]
+    Lost(String),
     /// No two devices have one name.
     #[error("another device is called `{0}`; `lorgnette devices list` shows them")]
     NameTaken(String),
     /// Too many writes wait.
     #[error("the store is busy: too many writes are waiting")]
     Busy,
+    /// It was revoked while it was being paired.
+    #[error("this device was revoked meanwhile")]
+    Revoked,
     /// Everything of the user is being erased.
     #[error("everything of this user is being erased; try again in a minute")]
     Erasing,
@@ -201,6 +217,9 @@ impl Store {
         &self.disk
     }
 }
+
+#[cfg(test)]
+mod damage_tests;
 
 #[cfg(test)]
 mod tests {

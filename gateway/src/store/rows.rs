@@ -2,11 +2,12 @@
 //!
 //! The owner of a kind gives the bytes their form; the store only keeps them in order.
 
-use heed::{Database, RwTxn, types::Bytes};
+use heed::RwTxn;
 
 use super::{
     Disk, Error,
     disk::{id_of, user_prefix},
+    table::Table,
 };
 
 /// Longest key of a row: LMDB's keys have at most 511 bytes, and the owner's name comes first.
@@ -15,7 +16,7 @@ pub(super) const KEY_BYTES_MAX: usize = 440;
 pub(super) const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Key of the last number that was given, behind all numbers of one owner.
-const COUNTER: &[u8] = b"\xff";
+pub(super) const COUNTER: &[u8] = b"\xff";
 
 /// Rows that are looked at for dropping with each new one.
 const TRIM_MAX: usize = 8;
@@ -94,7 +95,7 @@ pub const KINDS: [(Kind, &str); 14] = [
 
 /// One database for each kind.
 #[derive(Clone)]
-pub(super) struct Tables(pub(super) [Database<'static, Bytes, Bytes>; KINDS.len()]);
+pub(super) struct Tables(pub(super) [Table; KINDS.len()]);
 
 /// The databases of all kinds, each made by `open` from its name.
 pub(super) fn open<T>(mut open: impl FnMut(&'static str) -> Result<T, Error>) -> Result<[T; KINDS.len()], Error> {
@@ -105,10 +106,30 @@ pub(super) fn open<T>(mut open: impl FnMut(&'static str) -> Result<T, Error>) ->
 /// A row: its key without the owner, and its value.
 pub type Row = (Vec<u8>, Vec<u8>);
 
+/// A row's number and its value, without the latter if it is damaged.
+pub(super) type NumberedRow = (u64, Option<Vec<u8>>);
+
+/// Rows that are added or replaced together, all or none.
+#[derive(Clone, Debug)]
+pub struct RowsWithin {
+    /// What they are.
+    pub kind: Kind,
+    /// Whose they are.
+    pub owner: String,
+    /// What their keys begin with.
+    pub prefix: Vec<u8>,
+    /// Keys without the prefix, and values.
+    pub rows: Vec<Row>,
+    /// How many rows with this prefix there may be afterwards.
+    pub rows_max: usize,
+    /// Bytes of these, keys without the prefix and values together.
+    pub bytes_max: usize,
+}
+
 impl Tables {
-    fn of(&self, kind: Kind) -> (&Database<'static, Bytes, Bytes>, &'static str) {
+    pub(super) fn of(&self, kind: Kind) -> &Table {
         let at = KINDS.iter().position(|(other, _)| *other == kind).unwrap_or_default();
-        (&self.0[at], KINDS[at].1)
+        &self.0[at]
     }
 
     pub(super) fn put(
@@ -119,67 +140,85 @@ impl Tables {
         key: &[u8],
         value: &[u8],
     ) -> Result<(), Error> {
-        let (table, database) = self.of(kind);
+        let table = self.of(kind);
         if value.len() > VALUE_BYTES_MAX {
-            return Err(Error::TooLarge { database, bytes: value.len(), max: VALUE_BYTES_MAX });
+            return Err(Error::TooLarge { database: table.name, bytes: value.len(), max: VALUE_BYTES_MAX });
         }
-        Ok(table.put(txn, &full_key(database, owner, key)?, value)?)
+        table.put(txn, &full_key(table.name, owner, key)?, value)
+    }
+
+    /// Puts several rows, where all that begin with the prefix stay within a limit together.
+    pub(super) fn put_within(&self, txn: &mut RwTxn<'_>, rows: &RowsWithin) -> Result<(), Error> {
+        let RowsWithin { kind, owner, prefix, rows, rows_max, bytes_max } = rows;
+        let table = self.of(*kind);
+        for (key, value) in rows {
+            self.put(txn, *kind, owner, &[prefix.as_slice(), key].concat(), value)?;
+        }
+        let prefix = full_key(table.name, owner, prefix)?;
+        let (mut count, mut bytes) = (0, 0);
+        for row in table.prefix(txn, &prefix)? {
+            let (key, value) = row?;
+            count += 1;
+            bytes += key.len() - prefix.len() + value.len();
+        }
+        if count > *rows_max || bytes > *bytes_max {
+            return Err(Error::TooMuch { database: table.name });
+        }
+        Ok(())
     }
 
     /// The number under which the row was put: one more than the owner's last.
     pub(super) fn append(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, value: &[u8]) -> Result<u64, Error> {
-        let prefix = user_prefix(owner)?;
-        let last = self.of(kind).0.rev_prefix_iter(txn, &prefix)?.next().transpose()?;
-        let id = last.map_or(1, |(key, _)| id_of(key) + 1);
+        let last = self.of(kind).last_key(txn, &user_prefix(owner)?)?.map(id_of);
+        let id = last.map_or(1, |last| last.saturating_add(1));
         self.put(txn, kind, owner, &id.to_be_bytes(), value)?;
         Ok(id)
     }
 
     /// Puts a row under the owner's next number, which is never given twice, not even when the last row is gone.
     pub(super) fn add(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, value: &[u8]) -> Result<u64, Error> {
-        let (table, database) = self.of(kind);
-        let counter = full_key(database, owner, COUNTER)?;
-        let last = table.get(txn, &counter)?.map_or(0, id_of);
-        let id = last + 1;
+        let table = self.of(kind);
+        let counter = full_key(table.name, owner, COUNTER)?;
+        let last = match table.get(txn, &counter) {
+            Ok(last) => last.map_or(0, id_of),
+            // The numbers that are in use are still there.
+            Err(Error::Damaged { .. }) => self.last(txn, kind, owner)?.map_or(0, |(id, _)| id),
+            Err(error) => return Err(error),
+        };
+        let id = last.saturating_add(1);
         self.put(txn, kind, owner, &id.to_be_bytes(), value)?;
         table.put(txn, &counter, &id.to_be_bytes())?;
         Ok(id)
     }
 
-    /// An owner's row with the highest number, of those that were added.
-    pub(super) fn last(&self, txn: &RwTxn<'_>, kind: Kind, owner: &str) -> Result<Option<(u64, Vec<u8>)>, Error> {
-        let prefix = user_prefix(owner)?;
-        for row in self.of(kind).0.rev_prefix_iter(txn, &prefix)? {
-            let (key, value) = row?;
-            if key.len() == prefix.len() + size_of::<u64>() {
-                return Ok(Some((id_of(key), value.to_vec())));
-            }
-        }
-        Ok(None)
+    /// An owner's row with the highest number, of those that were added; without its value if it is damaged.
+    pub(super) fn last(&self, txn: &RwTxn<'_>, kind: Kind, owner: &str) -> Result<Option<NumberedRow>, Error> {
+        let (table, prefix) = (self.of(kind), user_prefix(owner)?);
+        let keys = table.keys(txn, &prefix)?;
+        let last = keys.iter().rev().find(|key| key.len() == prefix.len() + size_of::<u64>());
+        last.map(|key| Ok((id_of(key), value_or_none(table.get(txn, key))?))).transpose()
     }
 
-    /// An owner's row with the lowest number, and how many there are.
-    pub(super) fn first(&self, txn: &RwTxn<'_>, kind: Kind, owner: &str) -> Result<(usize, Option<Row>), Error> {
-        let prefix = user_prefix(owner)?;
-        let mut count = 0;
-        let mut first = None;
-        for row in self.of(kind).0.prefix_iter(txn, &prefix)? {
-            let (key, value) = row?;
-            if key.len() == prefix.len() + size_of::<u64>() {
-                count += 1;
-                first.get_or_insert_with(|| (key.get(prefix.len()..).unwrap_or_default().to_vec(), value.to_vec()));
-            }
-        }
-        Ok((count, first))
+    /// An owner's row with the lowest number, likewise, and how many there are.
+    pub(super) fn first(
+        &self,
+        txn: &RwTxn<'_>,
+        kind: Kind,
+        owner: &str,
+    ) -> Result<(usize, Option<NumberedRow>), Error> {
+        let (table, prefix) = (self.of(kind), user_prefix(owner)?);
+        let mut keys = table.keys(txn, &prefix)?;
+        keys.retain(|key| key.len() == prefix.len() + size_of::<u64>());
+        let first = keys.first().map(|key| Ok::<_, Error>((id_of(key), value_or_none(table.get(txn, key))?)));
+        Ok((keys.len(), first.transpose()?))
     }
 
     /// Drops an owner's numbered rows up to this number.
     pub(super) fn trim(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, last: u64) -> Result<(), Error> {
-        let table = self.of(kind).0;
-        let prefix = user_prefix(owner)?;
+        let table = self.of(kind);
         // Mostly there is one, since rows come one by one.
         let old: Vec<Vec<u8>> = {
-            let rows = table.prefix_iter(txn, &prefix)?.take(TRIM_MAX);
+            let rows = table.raw.prefix_iter(txn, &user_prefix(owner)?)?.take(TRIM_MAX);
             let keys = rows.map(|row| row.map(|(key, _)| key.to_vec())).collect::<Result<Vec<_>, _>>()?;
             keys.into_iter().filter(|key| id_of(key) <= last).collect()
         };
@@ -190,22 +229,23 @@ impl Tables {
     }
 
     pub(super) fn remove(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, key: &[u8]) -> Result<bool, Error> {
-        let (table, database) = self.of(kind);
-        Ok(table.delete(txn, &full_key(database, owner, key)?)?)
+        let table = self.of(kind);
+        table.delete(txn, &full_key(table.name, owner, key)?)
     }
 
     /// How many were removed.
     pub(super) fn clear(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, prefix: &[u8]) -> Result<u64, Error> {
-        let (table, database) = self.of(kind);
-        let prefix = full_key(database, owner, prefix)?;
-        let mut keys = Vec::new();
-        for row in table.prefix_iter(txn, &prefix)? {
-            keys.push(row?.0.to_vec());
-        }
-        for key in &keys {
-            table.delete(txn, key)?;
-        }
-        Ok(keys.len() as u64)
+        let table = self.of(kind);
+        table.clear(txn, &full_key(table.name, owner, prefix)?)
+    }
+}
+
+/// A value, or that it is damaged.
+fn value_or_none(value: Result<Option<&[u8]>, Error>) -> Result<Option<Vec<u8>>, Error> {
+    match value {
+        Ok(value) => Ok(value.map(<[u8]>::to_vec)),
+        Err(Error::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -213,12 +253,12 @@ impl Disk {
     /// One row's value.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// The row is damaged, or the store cannot be read.
     pub fn row(&self, kind: Kind, owner: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.with(|opened| {
-            let (table, database) = opened.rows.of(kind);
+            let table = opened.rows.of(kind);
             let txn = opened.env.read_txn()?;
-            Ok(table.get(&txn, &full_key(database, owner, key)?)?.map(<[u8]>::to_vec))
+            Ok(table.get(&txn, &full_key(table.name, owner, key)?)?.map(<[u8]>::to_vec))
         })
     }
 
@@ -228,12 +268,12 @@ impl Disk {
     /// The store cannot be read.
     pub fn rows(&self, kind: Kind, owner: &str, prefix: &[u8], limit: usize) -> Result<Vec<Row>, Error> {
         self.with(|opened| {
-            let (table, database) = opened.rows.of(kind);
+            let table = opened.rows.of(kind);
             let txn = opened.env.read_txn()?;
             let skip = owner.len() + 1;
-            let prefix = full_key(database, owner, prefix)?;
+            let prefix = full_key(table.name, owner, prefix)?;
             let mut out = Vec::new();
-            for row in table.prefix_iter(&txn, &prefix)?.take(limit) {
+            for row in table.prefix(&txn, &prefix)?.take(limit) {
                 let (key, value) = row?;
                 out.push((key.get(skip..).unwrap_or_default().to_vec(), value.to_vec()));
             }
@@ -247,12 +287,12 @@ impl Disk {
     /// The store cannot be read.
     pub fn rows_backwards(&self, kind: Kind, owner: &str, prefix: &[u8], limit: usize) -> Result<Vec<Row>, Error> {
         self.with(|opened| {
-            let (table, database) = opened.rows.of(kind);
+            let table = opened.rows.of(kind);
             let txn = opened.env.read_txn()?;
             let skip = owner.len() + 1;
-            let prefix = full_key(database, owner, prefix)?;
+            let prefix = full_key(table.name, owner, prefix)?;
             let mut out = Vec::new();
-            for row in table.rev_prefix_iter(&txn, &prefix)?.take(limit) {
+            for row in table.prefix_backwards(&txn, &prefix)?.take(limit) {
                 let (key, value) = row?;
                 out.push((key.get(skip..).unwrap_or_default().to_vec(), value.to_vec()));
             }
@@ -260,22 +300,27 @@ impl Disk {
         })
     }
 
-    /// Everybody who owns rows of a kind.
+    /// Keys of an owner's rows, at most `limit`, also of damaged ones: where a row says something by being there.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn keys(&self, kind: Kind, owner: &str, limit: usize) -> Result<Vec<Vec<u8>>, Error> {
+        self.with(|opened| {
+            let txn = opened.env.read_txn()?;
+            let prefix = user_prefix(owner)?;
+            let keys = opened.rows.of(kind).keys(&txn, &prefix)?;
+            Ok(keys.into_iter().take(limit).map(|key| key.get(prefix.len()..).unwrap_or_default().to_vec()).collect())
+        })
+    }
+
+    /// Everybody who owns rows of a kind, damaged ones included.
     ///
     /// # Errors
     /// The store cannot be read.
     pub fn owners(&self, kind: Kind) -> Result<Vec<String>, Error> {
         self.with(|opened| {
-            let (table, database) = opened.rows.of(kind);
             let txn = opened.env.read_txn()?;
-            let mut out: Vec<String> = Vec::new();
-            for row in table.iter(&txn)? {
-                let owner = owner_of(row?.0).ok_or(Error::Damaged { database })?;
-                if out.last().is_none_or(|last| last != owner) {
-                    out.push(owner.to_owned());
-                }
-            }
-            Ok(out)
+            opened.rows.of(kind).owners(&txn)
         })
     }
 

@@ -10,16 +10,16 @@ use std::{
 };
 
 use gateway_core::vocab::ScheduleEntry;
-use heed::{RwTxn, types::Bytes};
-use rkyv::rancor;
+use heed::RwTxn;
 
 use super::{
     Disk, Error, conversations,
     copy::{self, Scope},
-    disk::{Opened, id_of, read, user_key, user_prefix},
+    disk::{Opened, id_of, user_key, user_prefix},
     names,
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
-    rows::Kind,
+    rows::{Kind, RowsWithin},
+    table::Table,
 };
 
 /// Writes that may wait: at a commit of 20 ms (an SD card) this is one second of a busy gateway.
@@ -53,6 +53,8 @@ pub enum Write {
     ClearNotes { user: String },
     /// Add or replace a row.
     PutRow { kind: Kind, owner: String, key: Vec<u8>, value: Vec<u8> },
+    /// Add or replace rows, all or none, if their number and size stay within limits.
+    PutRows(RowsWithin),
     /// Add a row under a number that the owner never had; answered with it.
     AddRow { kind: Kind, owner: String, value: Vec<u8> },
     /// Add a row under the owner's next number; answered with it.
@@ -85,7 +87,8 @@ impl Write {
             | Self::AppendRow { kind, owner, .. }
             | Self::AppendRowWithin { kind, owner, .. }
             | Self::RemoveRow { kind, owner, .. }
-            | Self::ClearRows { kind, owner, .. } => kind.is_of_user().then_some(owner),
+            | Self::ClearRows { kind, owner, .. }
+            | Self::PutRows(RowsWithin { kind, owner, .. }) => kind.is_of_user().then_some(owner),
         }
     }
 }
@@ -176,7 +179,7 @@ fn run(disk: &Disk, jobs: &Receiver<Job>) {
     while let Some(first) = next.take().or_else(|| jobs.recv().ok()) {
         match first {
             Job::TryRoom(bytes, reply) => reply(try_room(disk, bytes)),
-            Job::Erase(scope, reply) => reply(copy::without(disk, &scope)),
+            Job::Erase(scope, reply) => answer(reply, copy::without(disk, &scope)),
             Job::Close(reply) => {
                 disk.close();
                 // What was submitted after it is not written.
@@ -206,6 +209,15 @@ fn run(disk: &Disk, jobs: &Receiver<Job>) {
     }
 }
 
+/// Answers; a store that is lost ends the process, so that whoever supervises it starts another one.
+fn answer(reply: Reply, result: Result<u64, Error>) {
+    let is_lost = matches!(result, Err(Error::Lost(_)));
+    reply(result);
+    if is_lost {
+        std::process::exit(1);
+    }
+}
+
 fn commit_group(disk: &Disk, mut group: Vec<(Write, Reply)>) {
     match commit(disk, group.iter().map(|(write, _)| write)) {
         Ok(ids) => {
@@ -217,14 +229,30 @@ fn commit_group(disk: &Disk, mut group: Vec<(Write, Reply)>) {
         Err(error) if group.len() > 1 => {
             tracing::debug!(%error, writes = group.len(), "a group commit failed; trying one by one");
             for (write, reply) in group {
-                reply(commit(disk, std::iter::once(&write)).map(|ids| ids.first().copied().unwrap_or(0)));
+                let tried = commit_one(disk, &write);
+                answer(reply, or_with_reserve(disk, &write, tried));
             }
         }
         Err(error) => {
-            if let Some((_, reply)) = group.pop() {
-                reply(Err(error));
+            if let Some((write, reply)) = group.pop() {
+                answer(reply, or_with_reserve(disk, &write, Err(error)));
             }
         }
+    }
+}
+
+fn commit_one(disk: &Disk, write: &Write) -> Result<u64, Error> {
+    commit(disk, std::iter::once(write)).map(|ids| ids.first().copied().unwrap_or(0))
+}
+
+/// What was tried with a write. A revocation that found no room may use the reserve: a full store must not keep lost glasses
+/// paired.
+fn or_with_reserve(disk: &Disk, write: &Write, tried: Result<u64, Error>) -> Result<u64, Error> {
+    match (tried, write) {
+        (Err(Error::Full(_)), Write::PutDevice { device, .. }) if device.revoked => {
+            disk.with_reserve(|| commit_one(disk, write))
+        }
+        (tried, _) => tried,
     }
 }
 
@@ -254,18 +282,20 @@ fn commit<'a>(disk: &Disk, writes: impl Iterator<Item = &'a Write>) -> Result<Ve
 fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error> {
     match write {
         // Revoked while it was erased: there is nothing to revoke any more, and nothing of it comes back.
-        Write::PutDevice { id, device } if device.revoked && disk.devices.get(txn, id)?.is_none() => Ok(0),
+        Write::PutDevice { id, device } if device.revoked && disk.devices.raw.get(txn, id.as_bytes())?.is_none() => {
+            Ok(0)
+        }
         Write::PutDevice { id, device } => {
             check_name(disk, txn, id, device)?;
-            disk.devices.put(txn, id, &bytes_of::<DeviceRecord>("devices", device)?)?;
+            disk.devices.put_record::<DeviceRecord>(txn, id.as_bytes(), device)?;
             Ok(0)
         }
         Write::AppendMessages { user, messages, title } => {
             let first = next_id(&disk.messages, txn, user)?;
             let mut id = first;
             for message in messages {
-                disk.messages.put(txn, &user_key(user, id)?, &bytes_of::<MessageRecord>("messages", message)?)?;
-                id += 1;
+                disk.messages.put_record::<MessageRecord>(txn, &user_key(user, id)?, message)?;
+                id = id.saturating_add(1);
             }
             conversations::append(disk, txn, user, first, messages, title)?;
             Ok(id)
@@ -274,22 +304,23 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
         Write::PutSummary { user, text, behind } => conversations::summarise(disk, txn, user, text, *behind),
         Write::ClearMessages { user } => {
             disk.rows.clear(txn, Kind::Conversations, user, b"")?;
-            clear(&disk.messages, txn, user)
+            disk.messages.clear(txn, &user_prefix(user)?)
         }
         Write::PutEntry { user, entry } => {
             let record = EntryRecord::from(entry);
-            disk.entries.put(txn, &user_key(user, entry.id)?, &bytes_of("entries", &record)?)?;
+            disk.entries.put_record(txn, &user_key(user, entry.id)?, &record)?;
             Ok(entry.id)
         }
         Write::RemoveEntry { user, id } => Ok(u64::from(disk.entries.delete(txn, &user_key(user, *id)?)?)),
         Write::AddNote { user, note } => {
             let id = next_id(&disk.notes, txn, user)?;
-            disk.notes.put(txn, &user_key(user, id)?, &bytes_of::<NoteRecord>("notes", note)?)?;
+            disk.notes.put_record::<NoteRecord>(txn, &user_key(user, id)?, note)?;
             Ok(id)
         }
         Write::RemoveNote { user, id } => Ok(u64::from(disk.notes.delete(txn, &user_key(user, *id)?)?)),
-        Write::ClearNotes { user } => clear(&disk.notes, txn, user),
+        Write::ClearNotes { user } => disk.notes.clear(txn, &user_prefix(user)?),
         Write::PutRow { kind, owner, key, value } => disk.rows.put(txn, *kind, owner, key, value).map(|()| 0),
+        Write::PutRows(rows) => disk.rows.put_within(txn, rows).map(|()| 0),
         Write::AddRow { kind, owner, value } => disk.rows.add(txn, *kind, owner, value),
         Write::AppendRow { kind, owner, value } => disk.rows.append(txn, *kind, owner, value),
         Write::AppendRowWithin { kind, owner, value, rows_max } => {
@@ -304,15 +335,11 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
 
 /// A name that is new to a device is no other's. One that both have from before stays with both until one is renamed.
 fn check_name(disk: &Opened, txn: &RwTxn<'_>, id: &str, device: &DeviceRecord) -> Result<(), Error> {
-    let mut others = Vec::new();
-    for row in disk.devices.iter(txn)? {
-        let (other, bytes) = row?;
-        // A damaged one has no name that anybody could read.
-        let Ok(record) = read::<DeviceRecord>("devices", bytes) else { continue };
-        if other == id && record.name == device.name && !record.revoked {
-            return Ok(());
-        }
-        others.push((other.to_owned(), record));
+    let others = disk.devices_in(txn)?;
+    let is_old =
+        |(other, record): &(String, DeviceRecord)| other == id && record.name == device.name && !record.revoked;
+    if others.iter().any(is_old) {
+        return Ok(());
     }
     if !device.revoked && names::is_taken(&others, id, &device.name) {
         return Err(Error::NameTaken(device.name.clone()));
@@ -320,33 +347,6 @@ fn check_name(disk: &Opened, txn: &RwTxn<'_>, id: &str, device: &DeviceRecord) -
     Ok(())
 }
 
-fn next_id(database: &heed::Database<Bytes, Bytes>, txn: &RwTxn<'_>, user: &str) -> Result<u64, Error> {
-    let prefix = user_prefix(user)?;
-    let last = database.rev_prefix_iter(txn, &prefix)?.next().transpose()?;
-    Ok(last.map_or(1, |(key, _)| id_of(key) + 1))
-}
-
-/// Drops everything of a user; how much that was.
-fn clear(database: &heed::Database<Bytes, Bytes>, txn: &mut RwTxn<'_>, user: &str) -> Result<u64, Error> {
-    let mut keys = Vec::new();
-    for row in database.prefix_iter(txn, &user_prefix(user)?)? {
-        keys.push(row?.0.to_vec());
-    }
-    for key in &keys {
-        database.delete(txn, key)?;
-    }
-    Ok(keys.len() as u64)
-}
-
-fn bytes_of<T>(database: &'static str, value: &T) -> Result<rkyv::util::AlignedVec, Error>
-where
-    T: for<'a> rkyv::Serialize<
-            rkyv::api::high::HighSerializer<
-                rkyv::util::AlignedVec,
-                rkyv::ser::allocator::ArenaHandle<'a>,
-                rancor::Error,
-            >,
-        >,
-{
-    rkyv::to_bytes::<rancor::Error>(value).map_err(|_| Error::Damaged { database })
+fn next_id(table: &Table, txn: &RwTxn<'_>, user: &str) -> Result<u64, Error> {
+    Ok(table.last_key(txn, &user_prefix(user)?)?.map_or(1, |key| id_of(key).saturating_add(1)))
 }

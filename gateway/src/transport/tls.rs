@@ -1,6 +1,6 @@
 //! The certificate created on first start, and TLS 1.3 for both transports.
 
-use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, ensure};
 use device_protocol::ALPN;
@@ -10,6 +10,11 @@ use rustls::{
     version::TLS13,
 };
 use sha2::{Digest as _, Sha256};
+
+use crate::private::{finish, read_private, write_files};
+
+/// Largest file of a key, with what an authority puts around it.
+const KEY_BYTES_MAX: usize = 64 * 1024;
 
 /// Server configurations for WebSocket and QUIC.
 pub struct Tls {
@@ -30,10 +35,11 @@ pub struct Tls {
 /// The files cannot be read, written or parsed.
 pub fn load_or_make(folder: &Path, names: Vec<String>) -> Result<Tls> {
     let (cert_path, key_path) = (folder.join("tls-cert.pem"), folder.join("tls-key.pem"));
+    finish(&[&key_path, &cert_path])?;
     if !cert_path.exists() && !key_path.exists() {
         let made = rcgen::generate_simple_self_signed(names).context("making a TLS certificate")?;
-        write_private(&key_path, made.signing_key.serialize_pem().as_bytes())?;
-        std::fs::write(&cert_path, made.cert.pem()).with_context(|| format!("writing {}", cert_path.display()))?;
+        let (key, cert) = (made.signing_key.serialize_pem(), made.cert.pem());
+        write_files(&[(&key_path, key.as_bytes()), (&cert_path, cert.as_bytes())])?;
         tracing::info!(path = %cert_path.display(), "made a TLS certificate");
     }
     let fits = || {
@@ -47,7 +53,8 @@ pub fn load_or_make(folder: &Path, names: Vec<String>) -> Result<Tls> {
     let chain = CertificateDer::pem_file_iter(&cert_path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .with_context(fits)?;
-    let key = PrivateKeyDer::from_pem_file(&key_path).with_context(fits)?;
+    let key = read_private(&key_path, KEY_BYTES_MAX).with_context(fits)?;
+    let key = PrivateKeyDer::from_pem_slice(&key).with_context(fits)?;
     ensure!(!chain.is_empty(), "{}: there is no certificate in it", fits());
     let fingerprint = Sha256::digest(chain.first().map_or(&[][..], |own| own.as_ref())).into();
     let web = config(chain.clone(), key.clone_key(), &[b"http/1.1"]).with_context(fits)?;
@@ -71,20 +78,6 @@ fn config(
     Ok(Arc::new(config))
 }
 
-/// Writes a new file that only its owner may read.
-///
-/// # Errors
-/// The file exists or cannot be written.
-pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .with_context(|| format!("making {}", path.display()))?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).with_context(|| format!("writing {}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +98,15 @@ mod tests {
             std::fs::write(&path, whole).unwrap();
         }
         load_or_make(folder.path(), Vec::new()).unwrap();
+    }
+
+    #[test]
+    fn a_power_cut_between_the_two_files_is_made_good() {
+        let folder = tempfile::tempdir().unwrap();
+        load_or_make(folder.path(), vec!["localhost".to_owned()]).unwrap();
+        let (there, cut) = (folder.path().join("tls-cert.pem"), folder.path().join("tls-cert.pem.new"));
+        std::fs::rename(&there, &cut).unwrap();
+        load_or_make(folder.path(), Vec::new()).unwrap();
+        assert!(there.exists() && !cut.exists());
     }
 }

@@ -6,21 +6,22 @@ mod title;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use gateway_core::{
-    driver::Driver,
     input::UserInput,
     limits::HISTORY_MESSAGES_MAX,
-    user::{self, User},
+    user::{self, Rest},
     vocab::{Message, OpenEntry, Role, ScheduleChange, ScheduleEntry},
 };
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use self::task::Task;
 use crate::{
     approvals::ApprovalBroker,
+    limits::Limits,
     models::{chain::ModelChain, spending},
     roster::Roster,
     runtime::{drive::drive, spawn},
@@ -32,7 +33,7 @@ const WAITING_MAX: usize = 256;
 /// Users that one log line names.
 const LEFT_OUT_NAMED_MAX: usize = 8;
 
-/// Why a user has no task.
+/// Why a user has no task, or may have no device.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The maximum number of users have one.
@@ -63,8 +64,6 @@ pub enum UserMessage {
     Input(UserInput),
     /// Change the schedule; answered when the change is stored.
     Schedule { change: ScheduleChange, reply: oneshot::Sender<ScheduleReply> },
-    /// All data of the user is being erased: the task ends.
-    End,
     /// All entries that are not done.
     List { reply: oneshot::Sender<Vec<OpenEntry>> },
 }
@@ -72,21 +71,38 @@ pub enum UserMessage {
 /// The entry that a change created or removed, if any. An error: why nothing was changed, as text.
 pub type ScheduleReply = Result<Option<ScheduleEntry>, String>;
 
-/// All users' tasks, started on first use.
+/// All users' tasks, started on first use. One that has nothing to do ends, and is started again on the next use.
 pub struct Users {
+    this: Weak<Self>,
     store: Store,
     roster: Arc<Roster>,
     approvals: Arc<ApprovalBroker>,
     config: user::Config,
-    /// Users that may have a task at once.
+    /// Users that may have a task at once, and that may have devices.
     users_max: usize,
+    /// When a task that has nothing to do ends, in microseconds.
+    idle_us: u64,
     summariser: Summariser,
     tasks: Mutex<Tasks>,
 }
 
+/// A task that runs.
+struct Running {
+    /// The only lasting sender besides those of the user's sessions: without it the task ends.
+    mailbox: mpsc::Sender<UserMessage>,
+    /// Ends the task at once, whatever waits for it.
+    end: CancellationToken,
+    /// Number of the task: a user's next task has another one.
+    number: u64,
+    /// Set by the task while its mailbox is empty and nobody else has a sender.
+    rest: Option<Rest>,
+}
+
 #[derive(Default)]
 struct Tasks {
-    running: BTreeMap<String, mpsc::Sender<UserMessage>>,
+    running: BTreeMap<String, Running>,
+    /// The last number that was given.
+    numbered: u64,
     /// Users whose data is being erased: they have no task.
     barred: BTreeSet<String>,
 }
@@ -97,12 +113,20 @@ impl Users {
         store: Store,
         roster: Arc<Roster>,
         approvals: Arc<ApprovalBroker>,
-        (config, users_max): (user::Config, usize),
+        (config, limits): (user::Config, &Limits),
         summariser: Summariser,
     ) -> Arc<Self> {
-        let tasks = Mutex::default();
-        let users =
-            Arc::new(Self { store, roster, approvals: approvals.clone(), config, users_max, summariser, tasks });
+        let users = Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            store,
+            roster,
+            approvals: approvals.clone(),
+            config,
+            users_max: limits.users_max,
+            idle_us: limits.user_idle_ms.saturating_mul(1_000),
+            summariser,
+            tasks: Mutex::default(),
+        });
         // Weak: users' tasks hold the questions.
         let weak = Arc::downgrade(&users);
         approvals.set_users(Box::new(move |user, input| {
@@ -121,9 +145,8 @@ impl Users {
     pub fn bar(&self, user: &str) {
         let mut tasks = self.tasks();
         tasks.barred.insert(user.to_owned());
-        if let Some(mailbox) = tasks.running.remove(user) {
-            // With a full mailbox, the task notices that it is closed: this was the only lasting sender.
-            drop(mailbox.try_send(UserMessage::End));
+        if let Some(running) = tasks.running.remove(user) {
+            running.end.cancel();
         }
     }
 
@@ -134,9 +157,9 @@ impl Users {
 
     /// Sends an input to a user's task, if it runs.
     pub fn tell(&self, user: &str, input: UserInput) {
-        let mailbox = self.tasks().running.get(user).cloned();
-        if let Some(mailbox) = mailbox
-            && mailbox.try_send(UserMessage::Input(input)).is_err()
+        // Under the lock, so that the task does not end as idle meanwhile.
+        if let Some(running) = self.tasks().running.get_mut(user)
+            && running.mailbox().try_send(UserMessage::Input(input)).is_err()
         {
             tracing::warn!("a user's task does not take its messages");
         }
@@ -146,10 +169,10 @@ impl Users {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the tasks of all users that have a device, so that due entries are announced after a restart. Failures
-    /// are logged, one line per reason, and do not affect other users.
+    /// Starts the tasks of all users that have a timer or reminder and a device to announce it on. Failures are logged,
+    /// one line per reason, and do not affect other users.
     pub fn wake_all(&self) {
-        match self.with_devices() {
+        match self.with_schedule() {
             Ok(users) => {
                 let mut left_out = BTreeMap::<String, Vec<String>>::new();
                 for user in users {
@@ -159,7 +182,7 @@ impl Users {
                 }
                 for (error, users) in left_out {
                     let (count, some) = (users.len(), &users[..users.len().min(LEFT_OUT_NAMED_MAX)]);
-                    tracing::error!(count, users = ?some, error, "users are left out: what is due is not told, glasses are refused");
+                    tracing::error!(count, users = ?some, error, "users are left out: what is due is not told");
                 }
             }
             Err(error) => tracing::error!(%error, "no user could be woken: what is due is not told"),
@@ -172,18 +195,56 @@ impl Users {
         Ok(devices.into_iter().filter(|(_, device)| !device.revoked).map(|(_, device)| device.user).collect())
     }
 
-    /// Ends the task of a user without devices or connections; returns whether there was one.
-    fn retire(&self, tasks: &mut Tasks) -> Result<bool, store::Error> {
-        let mut needed = self.with_devices()?;
-        needed.extend(self.roster.all().into_iter().map(|(_, present)| present.user));
-        let Some(user) = tasks.running.keys().find(|user| !needed.contains(*user)).cloned() else {
-            return Ok(false);
-        };
-        if let Some(mailbox) = tasks.running.remove(&user) {
-            // All of its state is on disk, and is loaded when it is needed again.
-            drop(mailbox.try_send(UserMessage::End));
+    /// Those of them that have timers or reminders.
+    fn with_schedule(&self) -> Result<BTreeSet<String>, store::Error> {
+        let mut users = self.with_devices()?;
+        let scheduled: BTreeSet<String> = self.store.disk().scheduled()?.into_iter().collect();
+        users.retain(|user| scheduled.contains(user));
+        Ok(users)
+    }
+
+    /// Whether a device may be paired for this user.
+    ///
+    /// # Errors
+    /// As many other users have devices as may, this one is being erased, or the store cannot be read.
+    pub fn check_room(&self, user: &str) -> Result<(), Error> {
+        if self.tasks().barred.contains(user) {
+            return Err(store::Error::Erasing.into());
         }
-        Ok(true)
+        let users = self.with_devices()?;
+        if users.len() >= self.users_max && !users.contains(user) {
+            return Err(Error::Crowded(self.users_max));
+        }
+        Ok(())
+    }
+
+    /// Ends a task that is at rest: an idle one, else one that waits for what no device could announce. Returns whether
+    /// there was one. Its state is in the store, and is loaded when it is needed again.
+    fn retire(&self, tasks: &mut Tasks) -> Result<bool, store::Error> {
+        let at_rest = |rest| tasks.running.iter().filter(move |(_, running)| running.rest == Some(rest));
+        let mut found = at_rest(Rest::Idle).map(|(user, _)| user.clone()).next();
+        if found.is_none() {
+            let needed = self.with_devices()?;
+            found = at_rest(Rest::Pending).map(|(user, _)| user.clone()).find(|user| !needed.contains(user));
+        }
+        // Without a sender the task ends.
+        Ok(found.is_some_and(|user| tasks.running.remove(&user).is_some()))
+    }
+
+    /// A task has nothing to do at the moment: `rest`. Where nobody has a sender to it, it may be ended from now on, and is
+    /// if `leaves`. Returns whether it may.
+    fn rests(&self, user: &str, number: u64, rest: Rest, leaves: bool) -> bool {
+        let mut tasks = self.tasks();
+        let Some(running) = tasks.running.get_mut(user).filter(|running| running.number == number) else {
+            return true;
+        };
+        // Senders are handed out under this lock only.
+        let alone = running.mailbox.strong_count() == 1 && running.mailbox.capacity() == WAITING_MAX;
+        running.rest = alone.then_some(rest);
+        if alone && leaves {
+            tasks.running.remove(user);
+        }
+        alone
     }
 
     /// Number of running tasks.
@@ -200,31 +261,31 @@ impl Users {
         if tasks.barred.contains(user) {
             return Err(store::Error::Erasing.into());
         }
-        if let Some(mailbox) = tasks.running.get(user).filter(|mailbox| !mailbox.is_closed()) {
-            return Ok(mailbox.clone());
+        if let Some(running) = tasks.running.get_mut(user).filter(|running| !running.mailbox.is_closed()) {
+            return Ok(running.mailbox());
         }
+        tasks.running.remove(user);
         if tasks.running.len() >= self.users_max && !self.retire(&mut tasks)? {
             return Err(Error::Crowded(self.users_max));
         }
         let restored = restore(&self.store, user)?;
         let (mailbox, messages) = mpsc::channel(WAITING_MAX);
-        let mut task = Task {
-            name: user.to_owned(),
-            driver: Driver::new(User::new(self.config.clone())),
-            store: self.store.clone(),
-            roster: self.roster.clone(),
-            approvals: self.approvals.clone(),
-            summariser: self.summariser.clone(),
-            mailbox: mailbox.clone(),
-            schedule_replies: BTreeMap::new(),
-            next_request: 1,
-            messages,
-            ended: false,
-        };
+        let end = CancellationToken::new();
+        tasks.numbered += 1;
+        let number = tasks.numbered;
+        let mut task = Task::new(self, (user, number), messages, end.clone());
         task.driver.push(restored);
         spawn("user", async move { drive(&mut task).await });
-        tasks.running.insert(user.to_owned(), mailbox.clone());
+        tasks.running.insert(user.to_owned(), Running { mailbox: mailbox.clone(), end, number, rest: None });
         Ok(mailbox)
+    }
+}
+
+impl Running {
+    /// A sender, which keeps the task from ending.
+    fn mailbox(&mut self) -> mpsc::Sender<UserMessage> {
+        self.rest = None;
+        self.mailbox.clone()
     }
 }
 

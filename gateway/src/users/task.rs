@@ -1,18 +1,25 @@
 //! The task of one user: its machine, and the outputs that it carries out.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+};
 
 use gateway_core::{
     driver::Driver,
     input::{Input, UserInput},
     output::{Record, UserOutput},
-    user::User,
+    user::{Rest, User},
     vocab::{Message, Timestamp},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{
+    mpsc::{self, OwnedPermit},
+    oneshot,
+};
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    ScheduleReply, Summariser, UserMessage,
+    ScheduleReply, Summariser, UserMessage, Users,
     summary::{self, Summed},
     title,
 };
@@ -26,25 +33,49 @@ use crate::{
     store::{self, MessageRecord, Store, Write},
 };
 
+/// Writes and summaries of one user that may be in progress; the store takes four times as many of all users.
+const IN_PROGRESS_MAX: usize = 256;
+/// Until it is looked again whether somebody still has a sender of a task that has nothing to do, in microseconds.
+const LOOK_US: u64 = 1_000_000;
+
 /// A user's task.
 pub(super) struct Task {
-    pub(super) name: String,
+    users: Weak<Users>,
+    name: String,
+    number: u64,
     pub(super) driver: Driver<User>,
-    pub(super) store: Store,
-    pub(super) roster: Arc<Roster>,
-    pub(super) approvals: Arc<ApprovalBroker>,
-    pub(super) summariser: Summariser,
-    pub(super) mailbox: mpsc::Sender<UserMessage>,
+    store: Store,
+    roster: Arc<Roster>,
+    approvals: Arc<ApprovalBroker>,
+    summariser: Summariser,
     /// Callers waiting for a change of the schedule, by request number.
-    pub(super) schedule_replies: BTreeMap<u64, oneshot::Sender<ScheduleReply>>,
-    pub(super) next_request: u64,
-    pub(super) messages: mpsc::Receiver<UserMessage>,
-    pub(super) ended: bool,
+    schedule_replies: BTreeMap<u64, oneshot::Sender<ScheduleReply>>,
+    next_request: u64,
+    messages: mpsc::Receiver<UserMessage>,
+    /// What was in progress, with a place for each result: whoever has one never waits.
+    results: mpsc::Receiver<UserInput>,
+    results_sender: mpsc::Sender<UserInput>,
+    end: CancellationToken,
+    ended: bool,
+    /// When it ends without anything to do, in microseconds.
+    idle_us: u64,
+    /// Since when there has been nothing to do, in microseconds.
+    quiet_us: Option<u64>,
+    /// When to look again whether it may end.
+    look_us: Option<u64>,
+}
+
+/// What happens to a user's task.
+pub(super) enum Event {
+    Message(Option<UserMessage>),
+    Result(UserInput),
+    /// All data of the user is being erased.
+    End,
 }
 
 impl Shell for Task {
     type Machine = User;
-    type Event = Option<UserMessage>;
+    type Event = Event;
     type End = ();
 
     fn driver(&mut self) -> &mut Driver<User> {
@@ -55,21 +86,28 @@ impl Shell for Task {
         clock::now()
     }
 
-    async fn next_event(&mut self) -> Option<UserMessage> {
-        self.messages.recv().await
+    async fn next_event(&mut self) -> Event {
+        tokio::select! {
+            biased;
+            () = self.end.cancelled() => Event::End,
+            Some(result) = self.results.recv() => Event::Result(result),
+            message = self.messages.recv() => Event::Message(message),
+        }
     }
 
-    fn handle_event(&mut self, message: Option<UserMessage>) {
-        match message {
-            Some(UserMessage::Input(input)) => self.driver.push(input),
-            Some(UserMessage::End) | None => self.ended = true,
-            Some(UserMessage::Schedule { change, reply }) => {
+    fn handle_event(&mut self, event: Event) {
+        (self.quiet_us, self.look_us) = (None, None);
+        match event {
+            Event::Result(input) | Event::Message(Some(UserMessage::Input(input))) => self.driver.push(input),
+            // Nobody has a sender any more: it was ended as idle, or the gateway stops.
+            Event::End | Event::Message(None) => self.ended = true,
+            Event::Message(Some(UserMessage::Schedule { change, reply })) => {
                 let request = self.next_request;
                 self.next_request += 1;
                 self.schedule_replies.insert(request, reply);
                 self.driver.push(UserInput::Schedule { request, change });
             }
-            Some(UserMessage::List { reply }) => {
+            Event::Message(Some(UserMessage::List { reply })) => {
                 drop(reply.send(self.driver.machine().entries(clock::now())));
             }
         }
@@ -92,12 +130,89 @@ impl Shell for Task {
         }
     }
 
+    fn settled(&mut self) {
+        if !self.driver.is_idle() {
+            return;
+        }
+        match self.rest() {
+            Some(rest) if self.quiet_us.is_none() => self.look(rest),
+            Some(_) => {}
+            None => (self.quiet_us, self.look_us) = (None, None),
+        }
+    }
+
+    fn next_tick_us(&self) -> Option<u64> {
+        self.look_us
+    }
+
+    fn tick(&mut self) {
+        if self.look_us.is_some_and(|at_us| at_us <= clock::mono_us())
+            && let Some(rest) = self.rest()
+        {
+            self.look(rest);
+        }
+    }
+
     fn end(&mut self) -> Option<()> {
         self.ended.then_some(())
     }
 }
 
 impl Task {
+    /// The task of this user, with this number.
+    pub(super) fn new(
+        users: &Users,
+        (name, number): (&str, u64),
+        messages: mpsc::Receiver<UserMessage>,
+        end: CancellationToken,
+    ) -> Self {
+        let (results_sender, results) = mpsc::channel(IN_PROGRESS_MAX);
+        Self {
+            users: users.this.clone(),
+            name: name.to_owned(),
+            number,
+            driver: Driver::new(User::new(users.config.clone())),
+            store: users.store.clone(),
+            roster: users.roster.clone(),
+            approvals: users.approvals.clone(),
+            summariser: users.summariser.clone(),
+            schedule_replies: BTreeMap::new(),
+            next_request: 1,
+            messages,
+            results,
+            results_sender,
+            end,
+            ended: false,
+            idle_us: users.idle_us,
+            quiet_us: None,
+            look_us: None,
+        }
+    }
+
+    /// Whether there is nothing to do.
+    fn rest(&self) -> Option<Rest> {
+        let in_progress = self.results_sender.capacity() < IN_PROGRESS_MAX;
+        self.driver.machine().rest().filter(|_| !in_progress)
+    }
+
+    /// Reports that there is nothing to do; after a while of that the task is ended.
+    fn look(&mut self, rest: Rest) {
+        let now_us = clock::mono_us();
+        let over_us = self.quiet_us.get_or_insert(now_us).saturating_add(self.idle_us);
+        let leaves = rest == Rest::Idle && over_us <= now_us;
+        let alone = self.users.upgrade().is_none_or(|users| users.rests(&self.name, self.number, rest, leaves));
+        self.look_us = match (alone, rest) {
+            (false, _) => Some(now_us.saturating_add(LOOK_US)),
+            (true, Rest::Idle) => Some(over_us.max(now_us.saturating_add(LOOK_US))),
+            (true, Rest::Pending) => None,
+        };
+    }
+
+    /// A place for one result; `None`: too much is in progress.
+    fn reserve(&self) -> Option<OwnedPermit<UserInput>> {
+        self.results_sender.clone().try_reserve_owned().ok()
+    }
+
     fn schedule_changed(&mut self, request: u64, result: ScheduleReply) {
         if let Some(reply) = self.schedule_replies.remove(&request) {
             drop(reply.send(result));
@@ -106,16 +221,17 @@ impl Task {
 
     fn summarise(&self, request: u64, rank: u8, messages: Vec<Message>) {
         let Summariser { models, language } = self.summariser.clone();
-        let mailbox = self.mailbox.clone();
+        // Without a place it is asked for again, as when the model fails.
+        let (Some(reply), end) = (self.reserve(), self.end.clone()) else { return };
         spawn("summary", async move {
             let Some(model) = models.get(usize::from(rank)).cloned() else { return };
             let summing = summary::summarise(model, language, messages);
             let Summed { text, usage } = tokio::select! {
                 summed = summing => summed,
                 // The user is being erased: stop reading.
-                () = mailbox.closed() => return,
+                () = end.cancelled() => return,
             };
-            drop(mailbox.send(UserMessage::Input(UserInput::Summarised { request, text, rank, usage })).await);
+            reply.send(UserInput::Summarised { request, text, rank, usage });
         });
     }
 
@@ -129,20 +245,17 @@ impl Task {
         }
     }
 
-    fn persist(&self, ticket: u64, record: Record) {
-        let write = write_of(&self.name, record);
-        let mailbox = self.mailbox.clone();
-        let reply = move |result: Result<u64, store::Error>| {
-            let input = match result {
-                Ok(_) => UserInput::Persisted { ticket },
-                Err(error) => UserInput::PersistFailed { ticket, reason: error.to_string() },
-            };
-            // Runs on the store's thread, which may block: the user's task never waits for it.
-            drop(mailbox.blocking_send(UserMessage::Input(input)));
+    fn persist(&mut self, ticket: u64, record: Record) {
+        let failed = move |error: store::Error| UserInput::PersistFailed { ticket, reason: error.to_string() };
+        let submitted = match self.reserve() {
+            // Runs on the store's thread, which must not wait for any user's task.
+            Some(place) => self.store.submit(write_of(&self.name, record), move |result| {
+                place.send(result.map_or_else(failed, |_| UserInput::Persisted { ticket }));
+            }),
+            None => Err(store::Error::Busy),
         };
-        if let Err(error) = self.store.submit(write, reply) {
-            let input = UserInput::PersistFailed { ticket, reason: error.to_string() };
-            drop(self.mailbox.try_send(UserMessage::Input(input)));
+        if let Err(error) = submitted {
+            self.driver.push(failed(error));
         }
     }
 }

@@ -3,7 +3,7 @@
 use firmware_sim::Seen;
 use gateway::{
     control::{Request, apps::Wish, memory},
-    store::Kind,
+    store::{Kind, Store},
 };
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
@@ -14,7 +14,11 @@ use tokio::{
 use tools::apps::manifest::App;
 
 use super::fake::{KEY, PACKAGE, Stage};
-use crate::world::{USER, until};
+use crate::{
+    durability::power,
+    process::Process,
+    world::{USER, connect, until},
+};
 
 async fn json_of(response: reqwest::Response) -> Value {
     serde_json::from_slice(&response.bytes().await.unwrap()).unwrap_or(Value::Null)
@@ -65,6 +69,45 @@ async fn rule_19_simple_storage_and_what_else_apps_ask() {
     let permissions = client.get(format!("{}/api/public/permissions/{PACKAGE}", stage.base())).send().await.unwrap();
     let wanted = json!({"packageName": PACKAGE, "permissions": [{"type": "MICROPHONE"}]});
     assert_eq!(json_of(permissions).await, wanted);
+}
+
+/// Keys of the `PUT` that is killed.
+const KEYS: usize = 500;
+
+/// The gateway is killed when the first commit of a `PUT` of many keys is on the disk: all of them are there then.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_app_stores_at_once_is_there_whole_or_not_at_all_after_kill_9() {
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let library = power::compile(folder.path()).display().to_string();
+    let journal = folder.path().join("data.journal");
+    let shown = journal.display().to_string();
+    let gateway = Process::start(&data, "", &[("LD_PRELOAD", &library), ("JOURNAL", &shown)]).await;
+    drop(connect(&data, gateway.options()).await);
+    let manifest = json!({"packageName": PACKAGE, "name": "List", "description": "Lists.", "version": "1",
+        "publicUrl": "http://127.0.0.1:1", "settings": [], "permissions": []});
+    super::install(&data, manifest.to_string(), "http://127.0.0.1:1".to_owned(), KEY).await;
+    let url = format!("http://{}/api/sdk/simple-storage/{USER}", gateway.web);
+    let put = |generation: u32| {
+        let values: serde_json::Map<String, Value> =
+            (0..KEYS).map(|at| (format!("k{at}"), json!(generation))).collect();
+        let request = Client::new().put(&url).bearer_auth(format!("{PACKAGE}:{KEY}"));
+        request.json(&json!({ "data": values })).send()
+    };
+    assert_eq!(put(1).await.unwrap().status(), StatusCode::OK);
+    let synced = || power::counts(&journal).1;
+    let before = synced();
+    let second = tokio::spawn(put(2));
+    while synced() == before && !second.is_finished() {
+        tokio::task::yield_now().await;
+    }
+    gateway.kill().await;
+    second.abort();
+    let store = Store::open(&data.join("store"), 64).unwrap();
+    let rows = store.disk().rows(Kind::AppStorage, USER, b"", KEYS + 1).unwrap();
+    let changed = rows.iter().filter(|(_, value)| value == b"2").count();
+    assert!(rows.len() == KEYS && (changed == 0 || changed == KEYS), "{changed} of {}", rows.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]

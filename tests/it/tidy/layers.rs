@@ -8,7 +8,7 @@ const FOLDER: &str = "gateway/src/";
 
 /// Each layer imports from those in front of it.
 const LAYERS: [&[&str]; 15] = [
-    &["clock", "mailbox", "problems", "runtime", "text"],
+    &["clock", "mailbox", "private", "problems", "runtime", "text"],
     &["limits", "store"],
     &["health", "models", "photos", "skills", "speech", "telemetry"],
     &["transport"],

@@ -1,0 +1,256 @@
+//! Files that nobody but their owner may read: the data folder and everything in it, and keys anywhere.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, Permissions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, bail};
+use rustix::fs::{FlockOperation, flock};
+
+/// Mode of folders.
+const FOLDER_MODE: u32 = 0o700;
+/// Mode of files.
+const FILE_MODE: u32 = 0o600;
+/// What others may not do with them.
+const OTHERS: u32 = 0o077;
+/// Folders below each other that are looked into: the data folder has three.
+const DEPTH_MAX: usize = 16;
+/// The file in the data folder that a running gateway has locked.
+const LOCK: &str = "lock";
+
+/// Makes a folder, and those above it, which only their owner may enter. One that is there stays as it is.
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
+}
+
+/// Takes the rights of others from a folder and everything in it. Symbolic links are not followed. What cannot be changed is
+/// logged: it may be another user's, such as models that several gateways use.
+pub(crate) fn repair(folder: &Path) {
+    let (mut repaired, mut failed) = (Vec::new(), Vec::new());
+    repair_below(folder, 0, &mut |path, changed| match changed {
+        Ok(()) => repaired.push(path.to_path_buf()),
+        Err(error) => failed.push((path.to_path_buf(), error)),
+    });
+    if let Some(first) = repaired.first() {
+        let (count, first) = (repaired.len(), first.display());
+        tracing::warn!(count, %first, "others had rights to files of the data folder; now they have none");
+    }
+    if let Some((first, error)) = failed.first() {
+        let (count, first) = (failed.len(), first.display());
+        tracing::error!(count, %first, %error, "others may have rights to files of the data folder, which could not be changed");
+    }
+}
+
+/// Tells `done` of each file that others had rights to, and of those that could not be looked at.
+fn repair_below(path: &Path, depth: usize, done: &mut dyn FnMut(&Path, io::Result<()>)) {
+    let meta = match fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        // Removed meanwhile, such as a file of the store's last exchange.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+        Err(error) => return done(path, Err(error)),
+    };
+    let mode = match meta.file_type() {
+        kind if kind.is_dir() => FOLDER_MODE,
+        kind if kind.is_file() => FILE_MODE,
+        _ => return,
+    };
+    if meta.permissions().mode() & OTHERS != 0 {
+        done(path, fs::set_permissions(path, Permissions::from_mode(mode)));
+    }
+    if meta.is_dir() && depth < DEPTH_MAX {
+        match fs::read_dir(path) {
+            Ok(entries) => {
+                for entry in entries.filter_map(Result::ok) {
+                    repair_below(&entry.path(), depth + 1, done);
+                }
+            }
+            Err(error) => done(path, Err(error)),
+        }
+    }
+}
+
+/// Reads a file that is a secret, of at most so many bytes.
+///
+/// # Errors
+/// It cannot be read, is longer, or others may read it. The error has none of its content.
+pub(crate) fn read_private(path: &Path, bytes_max: usize) -> Result<Vec<u8>> {
+    let shown = path.display();
+    let file = File::open(path).with_context(|| format!("reading {shown}"))?;
+    // The mode of the open file, so that it cannot be replaced between check and reading.
+    let mode = file.metadata().with_context(|| format!("reading {shown}"))?.permissions().mode() & 0o7777;
+    if mode & OTHERS != 0 {
+        bail!(
+            "{shown} has mode {mode:04o}: others may read the key in it; run `chmod 600 {shown}`, and think of a new key"
+        );
+    }
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    file.take(limit).read_to_end(&mut bytes).with_context(|| format!("reading {shown}"))?;
+    if bytes.len() > bytes_max {
+        bail!("{shown} has more than {bytes_max} bytes: it is no key");
+    }
+    Ok(bytes)
+}
+
+/// Writes a file that only its owner may read: whole and on the disk, or not at all.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_files(&[(path, bytes)])
+}
+
+/// As [`write_private`], several files of one folder. What a power cut leaves of them, [`finish`] completes, or they are as
+/// before.
+///
+/// # Errors
+/// They cannot be written.
+pub(crate) fn write_files(files: &[(&Path, &[u8])]) -> Result<()> {
+    for (path, bytes) in files {
+        let new = new_of(path);
+        let mut open = OpenOptions::new();
+        let file = open.write(true).create(true).truncate(true).mode(FILE_MODE).open(&new);
+        let written = file.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+        written.with_context(|| format!("writing {}", new.display()))?;
+    }
+    // Their names are on the disk before the first is exchanged.
+    for (path, _) in files {
+        sync_folder_of(path)?;
+    }
+    for (path, _) in files {
+        fs::rename(new_of(path), path).with_context(|| format!("writing {}", path.display()))?;
+        sync_folder_of(path)?;
+    }
+    Ok(())
+}
+
+/// Completes what a power cut interrupted: some of these files, written together, are in place, and the others are not.
+///
+/// # Errors
+/// A file cannot be renamed.
+pub(crate) fn finish(files: &[&Path]) -> Result<()> {
+    if files.iter().any(|path| path.exists()) {
+        for path in files.iter().filter(|path| !path.exists() && new_of(path).exists()) {
+            fs::rename(new_of(path), path).with_context(|| format!("writing {}", path.display()))?;
+            sync_folder_of(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn new_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+fn sync_folder_of(path: &Path) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).with_context(|| format!("syncing {}", folder.display()))
+}
+
+/// That nobody else uses a data folder, for as long as this lives. The system releases it when the process ends, however it
+/// ends.
+pub(crate) struct FolderLock(#[expect(dead_code, reason = "open, and so locked")] File);
+
+impl FolderLock {
+    /// Takes the lock of a data folder.
+    ///
+    /// # Errors
+    /// Another process has it, or there cannot be one.
+    pub(crate) fn take(folder: &Path) -> Result<Self> {
+        let path = folder.join(LOCK);
+        let mut open = OpenOptions::new();
+        let file = open.write(true).create(true).truncate(false).mode(FILE_MODE).open(&path);
+        let file = file.with_context(|| format!("making {}", path.display()))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) => bail!(
+                "another gateway already runs on {}; stop it, or give this one its own `data_dir`",
+                folder.display()
+            ),
+            Err(error) => Err(error).with_context(|| format!("locking {}", path.display())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn what_others_could_read_they_cannot_after_a_repair() {
+        let folder = tempfile::tempdir().unwrap();
+        let (outside, inside) = (folder.path().join("outside"), folder.path().join("data"));
+        let deep = inside.join("photos/ann");
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(&outside, "x").unwrap();
+        for file in ["gateway.key", "photos/ann/1.jpg", "photos/ann/2.jpg"] {
+            fs::write(inside.join(file), "x").unwrap();
+        }
+        for path in [&outside, &inside, &deep, &inside.join("gateway.key")] {
+            fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+        }
+        std::os::unix::fs::symlink(&outside, inside.join("link")).unwrap();
+        repair(&inside);
+        for folder in [&inside, &inside.join("photos"), &deep] {
+            assert_eq!(mode(folder), 0o700, "{}", folder.display());
+        }
+        for file in ["gateway.key", "photos/ann/1.jpg", "photos/ann/2.jpg"] {
+            assert_eq!(mode(&inside.join(file)), 0o600, "{file}");
+        }
+        assert_eq!(mode(&outside), 0o755, "it is not of the folder");
+    }
+
+    #[test]
+    fn a_secret_that_others_may_read_is_refused_without_quoting_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        write_private(&path, b"hunter2").unwrap();
+        assert_eq!((mode(&path), read_private(&path, 7).unwrap()), (0o600, b"hunter2".to_vec()));
+        let long = format!("{:#}", read_private(&path, 6).unwrap_err());
+        assert!(long.contains("more than 6 bytes") && !long.contains("hunter"), "{long}");
+        for open in [0o640, 0o604, 0o644] {
+            fs::set_permissions(&path, Permissions::from_mode(open)).unwrap();
+            let error = format!("{:#}", read_private(&path, 7).unwrap_err());
+            assert!(error.contains("chmod 600") && !error.contains("hunter2"), "{error}");
+        }
+        assert!(read_private(&folder.path().join("none"), 7).is_err());
+    }
+
+    #[test]
+    fn files_that_a_power_cut_interrupted_are_completed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        // Cut while the new ones were written: they may be half, and nothing is completed.
+        fs::write(new_of(&one), "ha").unwrap();
+        finish(&[&one, &other]).unwrap();
+        assert!(!one.exists() && !other.exists());
+        write_files(&[(&one, b"1"), (&other, b"2")]).unwrap();
+        // Cut between the two renames: both new ones were whole before the first.
+        fs::rename(&other, new_of(&other)).unwrap();
+        finish(&[&one, &other]).unwrap();
+        assert_eq!((fs::read(&one).unwrap(), fs::read(&other).unwrap()), (b"1".to_vec(), b"2".to_vec()));
+        assert!(!new_of(&one).exists() && !new_of(&other).exists());
+    }
+
+    #[test]
+    fn a_folder_has_one_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = FolderLock::take(folder.path()).unwrap();
+        let error = FolderLock::take(folder.path()).err().unwrap().to_string();
+        assert!(error.contains("another gateway already runs on"), "{error}");
+        drop(lock);
+        FolderLock::take(folder.path()).unwrap();
+    }
+}
