@@ -66,6 +66,14 @@ impl Session {
         self.close(reason, text.to_owned());
     }
 
+    /// Ends the session at the wish of the gateway or its operator.
+    pub(super) fn dismissed(&mut self, (reason, text): Farewell) {
+        if reason == GoodbyeReason::ShuttingDown {
+            self.input(Input::Shutdown);
+        }
+        self.close(reason, text.to_owned());
+    }
+
     /// Control frames must arrive once each and in order; a repeated one is dropped.
     fn in_sequence(&mut self, stamp: &Stamp, class: Class, now_us: u64) -> bool {
         if class != Class::Control {
