@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use tools::mcp::server::Who;
+use tools::mcp::server::{Approver, Who};
 
 use super::{Answer, LINE_BYTES_MAX, Request, app_log, ask, commands, memory, socket_path};
 use crate::{approvals::WATCHERS_MAX, control::admin::Admin, device_task::services::Services, runtime::spawn};
@@ -94,7 +94,7 @@ async fn converse(stream: UnixStream, admin: &Arc<Admin>) -> Result<()> {
     let answer = match request {
         Ok(request) => {
             if let Request::Mcp { user, class } = &request {
-                mcp = Some(Who { user: user.clone(), class: *class });
+                mcp = Some(Who { user: user.clone(), class: *class, approves: Approver::of(*class) });
             }
             if let Request::Export { user } = &request {
                 export = Some(user.clone());

@@ -11,7 +11,6 @@ use axum::{
     routing::any,
 };
 use gateway_core::vocab::ClientClass;
-use tools::mcp::server::Who;
 
 use super::{peer::Peer, reply::Text};
 use crate::mcp::{Mcp, NotAdmitted};
@@ -31,7 +30,7 @@ async fn answer(mcp: &Arc<Mcp>, class: ClientClass, peer: Peer, request: Request
     };
     let authorization = request.headers().get(header::AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
     match mcp.admit(class, authorization, peer.is_here()) {
-        Ok(user) => http.answer(Who { user, class }, request).await.map(Body::new),
+        Ok(who) => http.answer(who, request).await.map(Body::new),
         Err(why) => refused(why),
     }
 }
