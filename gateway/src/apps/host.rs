@@ -13,10 +13,7 @@ use gateway_core::{
     app_life,
     vocab::{AppConnection, AppState, AppStopReason},
 };
-use tokio::{
-    sync::{Semaphore, oneshot},
-    time::timeout,
-};
+use tokio::{sync::oneshot, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tools::in_flight::InFlight;
 
@@ -31,9 +28,6 @@ use super::{
     tasks::{Common, Tasks, message::AppsMessage},
 };
 use crate::{roster::Roster, store::Store};
-
-/// Sockets that may be open before their first frame, for which each has 5 s.
-const NEWCOMERS_MAX: usize = 64;
 
 /// All users' apps, and their shared services. One per process.
 pub struct Host {
@@ -57,8 +51,6 @@ pub struct Host {
     pub photos: Photos,
     /// Serialises changes of an app's storage.
     pub(super) storage: tokio::sync::Mutex<()>,
-    /// Sockets that have not sent their first frame.
-    pub(super) newcomers: Semaphore,
     /// Set when the gateway stops.
     pub(super) stop: CancellationToken,
     next_connection: AtomicU64,
@@ -97,7 +89,6 @@ impl Host {
             speeches,
             photos: Photos::default(),
             storage: tokio::sync::Mutex::default(),
-            newcomers: Semaphore::new(NEWCOMERS_MAX),
             stop,
             next_connection: AtomicU64::new(1),
         })

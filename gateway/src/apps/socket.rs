@@ -21,7 +21,6 @@ use tools::apps::{log::Latest, manifest::App};
 pub(crate) use super::admission::Headers;
 use super::{
     admission::{self, Refusal},
-    app_settings,
     feed::{Event, Listener},
     glasses,
     host::Host,
@@ -31,7 +30,14 @@ use super::{
     tasks::message::{AppsMessage, ToApp, WAITING_MAX},
     wire::{self, FromApp},
 };
-use crate::{clock, runtime::sleep_until, transport::websocket};
+use crate::{
+    clock,
+    runtime::sleep_until,
+    transport::{
+        places::{Place, WRONG_KEY_WAIT},
+        websocket,
+    },
+};
 
 /// The close code for an app that has already run its stop handler, from the private range.
 const STOP_WAS_HEARD: u16 = 4001;
@@ -108,18 +114,19 @@ enum End {
 }
 
 /// Serves an upgraded connection to its end.
-pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers) {
+pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers, place: &Place) {
     let mut ws = websocket::server_socket(upgraded, wire::FRAME_BYTES_MAX).await;
     let (out, messages) = mpsc::channel(WAITING_MAX);
-    let Ok(newcomer) = host.newcomers.try_acquire() else {
-        return tracing::warn!("too many sockets wait to say who they are; one was dropped");
-    };
-    let admitted = admission::admit(&host, &mut ws, out, headers).await;
-    drop(newcomer);
-    match admitted {
-        Ok(session) => session.run(ws, messages).await,
+    match admission::admit(&host, &mut ws, out, headers).await {
+        Ok(session) => {
+            place.admit();
+            session.run(ws, messages).await;
+        }
         Err(Refusal { code, message, again }) => {
             tracing::info!(code, message, "an app's socket was refused");
+            if code == admission::WRONG_KEY {
+                tokio::time::sleep(WRONG_KEY_WAIT).await;
+            }
             // Answered before closing: an SDK without an answer would wait indefinitely.
             let now = clock::wall_ms();
             let told = if again { wire::reconnect_rejected(&message, now) } else { wire::error(code, &message, now) };
@@ -130,27 +137,6 @@ pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers)
 }
 
 impl Session {
-    pub(super) fn greeting(&self, again: bool) -> (Value, Value) {
-        let settings = self.host.settings_of(&self.user, &self.app);
-        let system = app_settings::of_the_house(&zone(), &self.app.permissions);
-        let apps = self.host.tasks.snapshot(&self.user);
-        let glasses = apps.glasses.values().next();
-        let capabilities = glasses.map_or_else(glasses::none, glasses::Glasses::capabilities);
-        let model = glasses.map(|glasses| glasses.model.clone());
-        let battery = self.host.battery_of(&self.user);
-        let mut state = json!({"connected": model.is_some(), "modelName": model});
-        if let (Some(fields), Some((percent, charging))) = (state.as_object_mut(), battery) {
-            fields.insert("batteryLevel".to_owned(), percent.into());
-            fields.insert("charging".to_owned(), charging.into());
-        }
-        let now = clock::wall_ms();
-        let mut ack = wire::connection_ack(&self.name, &settings, &system, &capabilities, now);
-        if let (true, Some(fields)) = (again, ack.as_object_mut()) {
-            fields.insert("type".to_owned(), "reconnect_ack".into());
-        }
-        (ack, glasses::state_update(state, true, wire::time(now)))
-    }
-
     async fn run(mut self, mut ws: Ws, mut messages: mpsc::Receiver<ToApp>) {
         tracing::info!(user = self.user, package = self.app.package, "an app's socket is open");
         let package = self.app.package.clone();
@@ -331,17 +317,6 @@ impl Session {
             send(ws, &frame).await?;
         }
         Ok(())
-    }
-}
-
-impl Host {
-    fn battery_of(&self, user: &str) -> Option<(u8, bool)> {
-        let glasses = self.roster.all().into_iter().filter(|(_, present)| present.user == user);
-        let mut batteries = glasses.filter_map(|(_, present)| {
-            let status = present.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            Some((status.battery_percent?, status.charging.unwrap_or(false)))
-        });
-        batteries.next()
     }
 }
 

@@ -94,6 +94,7 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
     let config = arguments.narrow(config);
     telemetry::start(arguments.log_json);
     let began_us = clock::mono_us();
+    runtime::descriptors::allow(config.limits.connections_max);
     let runtime = runtime::build().context("starting the runtime")?;
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;

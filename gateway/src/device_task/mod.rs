@@ -26,31 +26,27 @@ use crate::{
     clock,
     identity::{self, Admitted, retry_ms},
     text::crop,
-    transport::Link,
+    transport::{Link, places::Place},
 };
 
 use services::Services;
 use session::Session;
 
 /// Admits a connection and runs its session to the end.
-pub(crate) async fn serve(services: &Arc<Services>, mut link: Link) {
+pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Place) {
     // Stopping the gateway waits for this token.
     let _open = services.admission.open.token();
-    let admitted = match services.admission.joining.try_acquire() {
-        Ok(_joining) => tokio::select! {
-            admitted = identity::admit(&mut link, &services.admission.key, &services.store, &services.admission.pairings) => admitted,
-            () = services.admission.stop.cancelled() => Err(identity::turn_away(
-                &mut link,
-                RejectCode::ShuttingDown,
-                "the gateway is stopping",
-            )),
-        },
-        Err(_crowded) => {
-            Err(identity::turn_away(&mut link, RejectCode::Busy, "too many others connect at this moment"))
-        }
+    let admitted = tokio::select! {
+        admitted = identity::admit(&mut link, &services.admission.key, &services.store, &services.admission.pairings) => admitted,
+        () = services.admission.stop.cancelled() => Err(identity::turn_away(
+            &mut link,
+            RejectCode::ShuttingDown,
+            "the gateway is stopping",
+        )),
     };
     match admitted {
         Ok(admitted) => {
+            place.admit();
             let session = services.admission.next_session();
             run(services.clone(), &mut link, admitted, session).await;
         }

@@ -6,7 +6,6 @@ use std::sync::{
 };
 
 use audio::{asr::Scheduler, tts::Voice, vad::silero};
-use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{executor::Executor, registry::Registry};
 
@@ -69,8 +68,6 @@ pub struct Admission {
     pub key: GatewayKey,
     /// Pairings under way.
     pub pairings: Arc<Pairings>,
-    /// Connections that may be in admission at once.
-    pub joining: Semaphore,
     /// Open connections; stopping the gateway waits for them.
     pub open: TaskTracker,
     /// Set when the gateway stops.
@@ -81,12 +78,11 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Initial state. Half of all connections may be in admission at once.
-    pub fn new(key: GatewayKey, connections_max: usize, stop: CancellationToken) -> Self {
+    /// Initial state.
+    pub fn new(key: GatewayKey, stop: CancellationToken) -> Self {
         Self {
             key,
             pairings: Arc::default(),
-            joining: Semaphore::new((connections_max / 2).max(1)),
             open: TaskTracker::new(),
             stop,
             turned_away: Sparse::default(),

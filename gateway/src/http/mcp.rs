@@ -12,7 +12,10 @@ use axum::{
 };
 use gateway_core::vocab::ClientClass;
 
-use super::{peer::Peer, reply::Text};
+use super::{
+    peer::Peer,
+    reply::{Text, to_wrong_key},
+};
 use crate::mcp::{Mcp, NotAdmitted};
 
 pub(super) fn routes(mcp: Arc<Mcp>) -> Router {
@@ -30,8 +33,12 @@ async fn answer(mcp: &Arc<Mcp>, class: ClientClass, peer: Peer, request: Request
     };
     let authorization = request.headers().get(header::AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
     match mcp.admit(class, authorization, peer.is_here()) {
-        Ok(who) => http.answer(who, request).await.map(Body::new),
-        Err(why) => refused(why),
+        Ok(who) => {
+            peer.place.admit();
+            http.answer(who, request).await.map(Body::new)
+        }
+        Err(NotAdmitted::NoKey) => refused(NotAdmitted::NoKey),
+        Err(why) => to_wrong_key(refused(why)).await,
     }
 }
 

@@ -85,7 +85,7 @@ pub async fn start(config: Config) -> Result<Running> {
     let of_tools = ToolServices::new(&config, &store, &of_users, &mcp)?;
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
-    let admission = Admission::new(key, config.limits.connections_max, stop.clone());
+    let admission = Admission::new(key, stop.clone());
     let services = services(&config, store, admission, engines, models, (&of_users, &of_tools))?;
     let health = Arc::<Health>::default();
     let doors = doors(&config, &services, &mcp, &health);
