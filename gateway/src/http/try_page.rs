@@ -219,7 +219,9 @@ async fn pair(State(page): State<Page>, request: Request) -> Response {
     };
     let fingerprint = fingerprint(&key);
     let grant = Grant { user: USER.to_owned(), name: NAME.to_owned() };
-    page.pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
+    if let Err(error) = page.pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant) {
+        return (StatusCode::CONFLICT, format!("{error}\n")).into_response();
+    }
     tracing::info!(device = fingerprint, "the page on this machine asks to be paired");
     (StatusCode::OK, "the window is open\n").into_response()
 }
