@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_tungstenite::tungstenite::{
-    Message,
+    self, Message,
     protocol::{CloseFrame, frame::coding::CloseCode},
 };
 use tokio_util::sync::CancellationToken;
@@ -32,8 +32,10 @@ use super::{
 };
 use crate::{
     clock,
+    limits::Traffic,
     runtime::sleep_until,
     transport::{
+        meter::Meter,
         places::{Place, WRONG_KEY_WAIT},
         websocket,
     },
@@ -54,6 +56,8 @@ const SILENT_MS_MAX: u64 = 25_000;
 const EMPTY_IGNORED_MS: u64 = 8_000;
 /// Text frames handled per second: several times an animation of 30 drawings a second.
 const FRAMES_PER_S_MAX: u32 = 200;
+/// Bytes per second, of text and binary frames alike: the largest frame, and several times 30 bitmaps a second.
+const TRAFFIC: Traffic = Traffic { frames_per_s_max: u32::MAX, bytes_per_s_max: 2 * 1024 * 1024 };
 /// Refusals remembered per connection: more than there are kinds of requests.
 const TOLD_MAX: usize = 128;
 
@@ -107,6 +111,8 @@ enum End {
     Lost,
     /// After notifying the app that it is stopped. `heard`: its stop handler has already run.
     Stopped { heard: bool },
+    /// It sends too much.
+    Flooding,
     /// Without a message.
     Dropped,
     /// With a code on which SDKs reconnect.
@@ -115,11 +121,13 @@ enum End {
 
 /// Serves an upgraded connection to its end.
 pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers, place: &Place) {
-    let mut ws = websocket::server_socket(upgraded, wire::FRAME_BYTES_MAX).await;
+    let meter = Meter::newcomer();
+    let mut ws = websocket::server_socket(upgraded, wire::FRAME_BYTES_MAX, meter.clone()).await;
     let (out, messages) = mpsc::channel(WAITING_MAX);
     match admission::admit(&host, &mut ws, out, headers).await {
         Ok(session) => {
             place.admit();
+            meter.allow(TRAFFIC);
             session.run(ws, messages).await;
         }
         Err(Refusal { code, message, again }) => {
@@ -161,6 +169,7 @@ impl Session {
                 close(&mut ws, code, "App stopped").await;
             }
             End::Restarting => close(&mut ws, CloseCode::Restart, "the gateway restarts").await,
+            End::Flooding => close(&mut ws, CloseCode::Policy, "too many bytes a second").await,
             End::Lost | End::Dropped => {}
         }
     }
@@ -187,7 +196,8 @@ impl Session {
                             Ok(())
                         }
                         Some(Ok(Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Ok(()),
-                        Some(Ok(Message::Close(_)) | Err(_)) | None => return End::Lost,
+                        Some(Ok(Message::Close(_))) | None => return End::Lost,
+                        Some(Err(error)) => return self.broken(error),
                     }
                 },
                 event = next(&mut self.listener) => self.event(ws, event).await,
@@ -208,6 +218,18 @@ impl Session {
                 return End::Lost;
             }
         }
+    }
+
+    /// How the socket ends after an error.
+    fn broken(&mut self, error: tungstenite::Error) -> End {
+        if websocket::flooding(error).is_err() {
+            return End::Lost;
+        }
+        let bytes_max = TRAFFIC.bytes_per_s_max;
+        tracing::warn!(package = self.app.package, bytes_max, "an app sends too many bytes a second; closed");
+        let why = format!("more than {bytes_max} bytes in a second; the connection was closed");
+        self.log_once("socket", ErrorCode::RateLimited, why, String::new());
+        End::Flooding
     }
 
     /// Whether another frame may be handled in this second.

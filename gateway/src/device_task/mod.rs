@@ -4,7 +4,6 @@ mod calls;
 mod down;
 mod drawing;
 mod formats;
-mod meter;
 mod open;
 mod photos;
 pub(crate) mod prepare;
@@ -47,6 +46,7 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Plac
     match admitted {
         Ok(admitted) => {
             place.admit();
+            link.up.allow(services.settings.limits.traffic);
             let session = services.admission.next_session();
             run(services.clone(), &mut link, admitted, session).await;
         }

@@ -21,7 +21,6 @@ use tools::ports::DeviceStatus;
 
 use super::{
     formats::{self, Agreed},
-    meter::Meter,
     photos::Photos,
     requests::Requests,
     room::Room,
@@ -94,7 +93,6 @@ impl Session {
                 services.context.clone(),
                 mailbox.clone(),
             ),
-            meter: Meter::new(services.settings.limits.traffic, clock::mono_us()),
             transport: link.transport,
             user_name: record.user,
             services,

@@ -17,7 +17,6 @@ use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
     formats,
-    meter::Meter,
     open::part,
     photos::{Called, Photos},
     requests::Requests,
@@ -99,7 +98,6 @@ pub(super) struct Session {
     pub(super) room: Room,
     /// The device's last heartbeat: its clock and the gateway's.
     pub(super) heartbeat: Option<(u64, u64)>,
-    pub(super) meter: Meter,
     pub(super) end: Option<End>,
     pub(super) messages: mpsc::Receiver<DeviceMessage>,
 }

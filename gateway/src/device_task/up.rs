@@ -27,10 +27,6 @@ impl Session {
     /// Handles one envelope.
     pub(super) fn frame(&mut self, bytes: &[u8], down: &mut Sender) {
         let now_us = clock::mono_us();
-        if let Err(error) = self.meter.count(bytes.len(), now_us) {
-            self.end.get_or_insert_with(|| end_of(&error));
-            return;
-        }
         match decode_up(bytes) {
             Ok(Decoded::Frame(Frame { stamp, message })) => {
                 if self.in_sequence(&stamp, Class::of_kind(device_protocol::Message::kind(&message))) {

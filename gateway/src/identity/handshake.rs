@@ -73,6 +73,7 @@ fn refuse(code: RejectCode, message: impl Into<String>) -> Refusal {
 fn broken(error: &LinkError) -> Refusal {
     match error {
         LinkError::Malformed(reason) => refuse(RejectCode::Malformed, reason.clone()),
+        LinkError::Flooding(_) => refuse(RejectCode::RateLimited, error.to_string()),
         other => refuse(RejectCode::Unspecified, other.to_string()),
     }
 }
