@@ -15,6 +15,7 @@ mod peer;
 mod reply;
 mod router;
 pub(crate) mod settings;
+mod try_link;
 mod try_page;
 mod upgrade;
 
@@ -30,7 +31,10 @@ use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::settings::Listen;
-pub(crate) use self::try_page::About;
+pub(crate) use self::{
+    try_link::TryLink,
+    try_page::{About, TryPage},
+};
 use crate::{
     device_task::services::Services,
     health::Health,
@@ -52,8 +56,8 @@ pub(crate) struct Doors {
     pub health: Arc<Health>,
     /// Whether glasses may connect over WebSocket.
     pub websocket: bool,
-    /// What the browser page reports about the gateway; `None`: no such page.
-    pub try_page: Option<About>,
+    /// The browser page; `None`: no such page.
+    pub try_page: Option<TryPage>,
 }
 
 /// Bound sockets, ready to serve.
@@ -66,9 +70,6 @@ pub(crate) struct Bound {
 
 impl Bound {
     /// Binds the ports.
-    ///
-    /// # Errors
-    /// A port is in use or the address is not this machine's.
     ///
     /// # Errors
     /// A port is in use or the address is not this machine's.

@@ -11,7 +11,7 @@ pub(super) fn router(doors: &Doors) -> Router {
     let admission = &services.admission;
     let mut router = Router::new()
         .merge(health::routes(health.clone(), services.settings.data_dir.clone(), services.store.clone()))
-        .merge(try_page::routes(try_page.clone(), admission.pairings.clone()))
+        .merge(try_page::routes(try_page.clone(), admission.pairings.clone(), services.store.clone()))
         .merge(mcp::routes(mcp.clone()))
         .merge(app_requests::routes(&services.apps))
         .merge(app_socket::routes(services.apps.clone(), admission.open.clone()));

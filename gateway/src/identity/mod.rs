@@ -5,5 +5,6 @@ pub(crate) mod keys;
 pub mod pairing;
 
 pub use handshake::{Admitted, admit, retry_ms, turn_away};
+pub(crate) use keys::random;
 pub use keys::{GatewayKey, fingerprint};
 pub use pairing::Pairings;

@@ -28,7 +28,7 @@ use crate::{
     },
     erasing::{Eraser, Forgets},
     health::Health,
-    http::{About, Bound, Doors},
+    http::{About, Bound, Doors, TryLink, TryPage},
     mcp::{Mcp, Prepared},
     models::{
         ToolSelection,
@@ -51,6 +51,8 @@ pub struct Running {
     pub quic: Option<std::net::SocketAddr>,
     /// The gateway's public key, which devices pin.
     pub public_key: [u8; 32],
+    /// What pairs one browser with the try page: its address is `/try#` and this; `None`: no such page.
+    pub try_token: Option<String>,
     admin: Arc<Admin>,
     stop: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
@@ -88,7 +90,8 @@ pub async fn start(config: Config) -> Result<Running> {
     let admission = Admission::new(key, stop.clone());
     let services = services(&config, store, admission, engines, models, (&of_users, &of_tools))?;
     let health = Arc::<Health>::default();
-    let doors = doors(&config, &services, &mcp, &health);
+    let (try_page, try_token) = try_page(&config)?.unzip();
+    let doors = doors(&config, try_page, &services, &mcp, &health);
     let admin = Arc::new(Admin {
         eraser: eraser(&services, &of_tools),
         services,
@@ -105,7 +108,7 @@ pub async fn start(config: Config) -> Result<Running> {
     tasks.push(spawn("listen", bound.serve(doors, stop.clone())));
     let registry = admin.services.registry.clone();
     tasks.extend(sentences.map(|sentences| spawn("sentences", sentences.keep_up(registry, stop.clone()))));
-    Ok(Running { web, quic, public_key, admin, stop, tasks })
+    Ok(Running { web, quic, public_key, try_token, admin, stop, tasks })
 }
 
 /// What the sessions of devices share.
@@ -148,15 +151,30 @@ fn services(
     }))
 }
 
+/// The page to talk from a browser, with its token; `None`: switched off.
+fn try_page(config: &Config) -> Result<Option<(TryPage, String)>> {
+    if !config.listen.try_page {
+        return Ok(None);
+    }
+    let (link, token) = TryLink::new()?;
+    let about = About::new(&config.conversation, &config.models.chain);
+    Ok(Some((TryPage { about, link: Arc::new(link) }, token)))
+}
+
 /// What the endpoints work with.
-fn doors(config: &Config, services: &Arc<Services>, mcp: &Arc<Mcp>, health: &Arc<Health>) -> Doors {
-    let about = || About::new(&config.conversation, &config.models.chain);
+fn doors(
+    config: &Config,
+    try_page: Option<TryPage>,
+    services: &Arc<Services>,
+    mcp: &Arc<Mcp>,
+    health: &Arc<Health>,
+) -> Doors {
     Doors {
         services: services.clone(),
         mcp: mcp.clone(),
         health: health.clone(),
         websocket: config.listen.websocket,
-        try_page: config.listen.try_page.then(about),
+        try_page,
     }
 }
 
