@@ -122,6 +122,46 @@ async fn after_a_wrong_key_the_connection_is_closed() {
     world.stop().await;
 }
 
+/// Status of a request from this machine under this name of it.
+async fn named(world: &World, path: &str, host: &str) -> u16 {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let answer = pipelined(world, &request, 1).await;
+    answer.split(' ').nth(1).expect("a status").parse().expect("a number")
+}
+
+/// A page of another site could let its own name resolve to this machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_are_answered_under_a_name_of_this_machine_only() {
+    const PERMISSIONS: &str = "/api/public/permissions/com.example.app";
+    let world = World::with("[mcp]\nhosts = [\"box.lan\"]\n").await;
+    for (path, found) in [("/healthz", 200), (PERMISSIONS, 404), ("/app-ws", 426)] {
+        for host in ["127.0.0.1:8460", "localhost", "192.0.2.7", "lorgnette.local", "Box.lan:8460"] {
+            assert_eq!(named(&world, path, host).await, found, "{path} {host}");
+        }
+        for host in ["evil.example", "box.lan.evil.example", ""] {
+            assert_eq!(named(&world, path, host).await, 421, "{path} {host:?}");
+        }
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mini_apps_connect_from_this_machine_unless_they_run_elsewhere() {
+    let Some(outside) = outside() else { return };
+    let paths = [("/app-ws", 426), ("/tpa-ws", 426), ("/api/public/permissions/a", 404), ("/appsettings/user/a", 401)];
+    for (settings, elsewhere) in [("", false), ("[apps]\nurl = \"wss://box.lan:8460/app-ws\"\n", true)] {
+        let world = World::tuned(settings, |config| config.listen.web = "0.0.0.0:0".parse().expect("an address")).await;
+        let port = world.web().port();
+        for (path, found) in paths {
+            assert_eq!(named(&world, path, "127.0.0.1").await, found, "{path}");
+            let (status, told) = get(&format!("https://{outside}:{port}{path}")).await;
+            assert_eq!(status, if elsewhere { found } else { 403 }, "{path}: {told}");
+            assert_eq!(told.contains("apps.url"), !elsewhere, "{path}: {told}");
+        }
+        world.stop().await;
+    }
+}
+
 fn target(world: &World, host: &str) -> firmware_sim::Options {
     let mut options = world.options("wss", "glasses");
     options.target = format!("wss://{host}:{}/glasses", world.web().port()).parse().expect("an address");

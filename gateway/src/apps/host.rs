@@ -27,7 +27,10 @@ use super::{
     speech::Speeches,
     tasks::{Common, Tasks, message::AppsMessage},
 };
-use crate::{roster::Roster, store::Store};
+use crate::{
+    roster::Roster,
+    store::{Kind, Store},
+};
 
 /// All users' apps, and their shared services. One per process.
 pub struct Host {
@@ -139,10 +142,10 @@ impl Host {
         answer.ok().and_then(Result::ok).unwrap_or(true)
     }
 
-    /// Whether the gateway has this user.
-    pub fn knows(&self, user: &str) -> bool {
-        let paired = self.store.disk().devices().unwrap_or_default();
-        self.tasks.knows(user) || paired.iter().any(|(_, device)| device.user == user)
+    /// Whether an app runs for this user, or has run: then it has a session name.
+    pub fn has_run_for(&self, package: &str, user: &str) -> bool {
+        let named = || self.store.disk().row(Kind::AppSessionNames, user, package.as_bytes());
+        self.tasks.snapshot(user).state(package).is_some() || named().is_ok_and(|name| name.is_some())
     }
 
     /// The users for whom an app runs or is starting.

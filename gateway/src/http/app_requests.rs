@@ -87,8 +87,9 @@ async fn storage(State(apps): State<Arc<Host>>, peer: Peer, request: Request) ->
         return Ok(unauthorized(given, "the key does not fit the app").await);
     }
     peer.place.admit();
-    if !apps.knows(&user) {
-        return Err(failure(StatusCode::NOT_FOUND, "there is no such user"));
+    // The same for a user whom the gateway does not have: an app must not find out who else uses it.
+    if !apps.has_run_for(package, &user) {
+        return Err(failure(StatusCode::NOT_FOUND, "the app has not run for such a user"));
     }
     let erasing = || failure(StatusCode::SERVICE_UNAVAILABLE, "everything of this user is being erased");
     // Entered before the body is read: what an app requested before an erasure of the user is not done after it.

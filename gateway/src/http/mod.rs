@@ -2,9 +2,11 @@
 //!
 //! `accept` takes connections; `router` has all paths of the TCP port. An endpoint is a group of paths in its own file,
 //! with a function `routes`: `health`, `try_page`, `mcp`, `app_requests`, `app_socket`, `glasses`. They share `peer`
-//! (the other end of the connection), `origin` (the page that sends a request), `upgrade` (to a WebSocket) and `reply`.
+//! (the other end of the connection), `origin` (the page that sends a request), `access` (who may send one), `upgrade`
+//! (to a WebSocket) and `reply`.
 
 mod accept;
+mod access;
 mod app_requests;
 mod app_socket;
 mod glasses;
@@ -58,6 +60,10 @@ pub(crate) struct Doors {
     pub websocket: bool,
     /// The browser page; `None`: no such page.
     pub try_page: Option<TryPage>,
+    /// Names of this machine in Host headers, in addition to its addresses and `localhost`.
+    pub names: Vec<String>,
+    /// Whether mini-apps connect from other machines too.
+    pub apps_elsewhere: bool,
 }
 
 /// Bound sockets, ready to serve.

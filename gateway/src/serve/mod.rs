@@ -8,6 +8,7 @@ mod users;
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
+use axum::http::Uri;
 use device_protocol::GoodbyeReason;
 use tokio::{net::UnixListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -169,12 +170,16 @@ fn doors(
     mcp: &Arc<Mcp>,
     health: &Arc<Health>,
 ) -> Doors {
+    let apps_host = config.apps.url.as_deref().and_then(|url| url.parse::<Uri>().ok()?.host().map(str::to_owned));
+    let own = data::NAMES.map(str::to_owned).into_iter();
     Doors {
         services: services.clone(),
         mcp: mcp.clone(),
         health: health.clone(),
         websocket: config.listen.websocket,
         try_page,
+        names: own.chain(config.mcp.hosts.iter().cloned()).chain(apps_host).collect(),
+        apps_elsewhere: config.apps.url.is_some(),
     }
 }
 

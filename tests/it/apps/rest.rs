@@ -1,6 +1,6 @@
 //! What apps ask by HTTP, photos, and settings.
 
-use firmware_sim::Seen;
+use firmware_sim::{Seen, identity::Identity};
 use gateway::{
     control::{Request, apps::Wish, memory},
     store::Kind,
@@ -55,8 +55,22 @@ async fn rule_19_simple_storage_and_what_else_apps_ask() {
     for nonsense in ["", "[]", "{\"data\": 3}", "{"] {
         assert_eq!(put(nonsense.into()).await.unwrap().status(), StatusCode::BAD_REQUEST, "{nonsense}");
     }
-    let nobody = client.get(format!("{}/api/sdk/simple-storage/nobody", stage.base())).bearer_auth(&bearer);
-    assert_eq!(nobody.send().await.unwrap().status(), StatusCode::NOT_FOUND);
+    // Whether there is such a user, for whom the app has not run, cannot be told.
+    let mut ring = stage.world.options("ws", "ring");
+    ring.profile.display = None;
+    let fingerprint = Identity::load_or_make(&ring.state).unwrap().fingerprint();
+    let request = Request::PairFingerprint { fingerprint, user: "somebody".into(), name: String::new() };
+    stage.world.ask(request).await.unwrap();
+    let _ring = stage.world.connect(ring).await;
+    let mut told = Vec::new();
+    for user in ["somebody", "nobody"] {
+        let url = format!("{}/api/sdk/simple-storage/{user}", stage.base());
+        let read = client.get(&url).bearer_auth(&bearer).send().await.unwrap();
+        let put = client.put(&url).bearer_auth(&bearer).body(r#"{"data": {"k": 1}}"#).send().await.unwrap();
+        assert_eq!((read.status(), put.status()), (StatusCode::NOT_FOUND, StatusCode::NOT_FOUND), "{user}");
+        told.push((json_of(read).await, json_of(put).await));
+    }
+    assert_eq!(told[0], told[1]);
 
     let settings = format!("{}/appsettings/user/{PACKAGE}", stage.base());
     let answer = client.get(&settings).bearer_auth(&socket.session).send().await.unwrap();
@@ -70,10 +84,11 @@ async fn rule_19_simple_storage_and_what_else_apps_ask() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_app_began_to_store_before_an_erasure_is_not_stored_after_it() {
     let stage = Stage::new().await;
+    let _socket = stage.run().await;
     let body = json!({"value": "of the time before"}).to_string();
     let mut stream = TcpStream::connect(stage.world.web()).await.unwrap();
     let head = format!(
-        "PUT /api/sdk/simple-storage/{USER}/k HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {PACKAGE}:{KEY}\r\n\
+        "PUT /api/sdk/simple-storage/{USER}/k HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {PACKAGE}:{KEY}\r\n\
          content-length: {}\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n",
         body.len()
     );
