@@ -21,7 +21,6 @@ use super::{
     feed::Feeds,
     glasses::Glasses,
     installed::Installed,
-    photo::Photos,
     settings::Location,
     sound::Sounds,
     speech::Speeches,
@@ -50,8 +49,6 @@ pub struct Host {
     /// Base tag of the language that the recogniser understands.
     pub(super) language: String,
     pub(super) speeches: Arc<Speeches>,
-    /// Photos that apps wait for.
-    pub photos: Photos,
     /// Serialises changes of an app's storage.
     pub(super) storage: tokio::sync::Mutex<()>,
     /// Set when the gateway stops.
@@ -90,7 +87,6 @@ impl Host {
             feeds: Feeds::default(),
             language,
             speeches,
-            photos: Photos::default(),
             storage: tokio::sync::Mutex::default(),
             stop,
             next_connection: AtomicU64::new(1),

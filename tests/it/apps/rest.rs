@@ -1,5 +1,6 @@
 //! What apps ask by HTTP, photos, and settings.
 
+use device_protocol::{Decoded, Down, Frame, Sensors, Up, decode_down, up};
 use firmware_sim::{Seen, identity::Identity};
 use gateway::{
     control::{Request, apps::Wish, memory},
@@ -14,7 +15,10 @@ use tokio::{
 use tools::apps::manifest::App;
 
 use super::fake::{KEY, PACKAGE, Stage};
-use crate::world::{USER, until};
+use crate::{
+    peer::Peer,
+    world::{USER, until},
+};
 
 async fn json_of(response: reqwest::Response) -> Value {
     serde_json::from_slice(&response.bytes().await.unwrap()).unwrap_or(Value::Null)
@@ -159,6 +163,45 @@ async fn a_photo_is_taken_by_the_glasses_and_delivered_to_the_app() {
     elsewhere["customWebhookUrl"] = json!("http://127.0.0.1:9/steal");
     socket.send(elsewhere).await;
     assert_eq!(socket.of_type("tpa_connection_error").await["code"], "PERMISSION_DENIED");
+}
+
+/// The wearer presses the button while the glasses take a picture for an app.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_photo_goes_to_the_app_whose_call_it_belongs_to() {
+    let stage = Stage::with(|app| App { permissions: vec!["CAMERA".into()], ..app }).await;
+    let mut glasses = Peer::connect(&stage.world, "ws", "glasses").await;
+    glasses.capabilities.sensors = Sensors::CAMERA;
+    glasses.shake().await;
+    let mut socket = stage.run().await;
+    socket.send(json!({"type": "photo_request", "requestId": "photo_1", "saveToGallery": false})).await;
+    let call = loop {
+        let bytes = glasses.receive().await.expect("a call");
+        if let Ok(Decoded::Frame(Frame { message: Down::ToolCall(call), .. })) = decode_down(&bytes) {
+            assert_eq!(call.name, "camera.photo");
+            break call.call;
+        }
+    };
+    for (photo, call, payload) in [(1, 0, b"of the button"), (2, call, b"for that call")] {
+        let mime = "image/jpeg";
+        let chunk = up::PhotoChunk { photo, call, index: 0, last: true, mime, payload };
+        glasses.control(Up::PhotoChunk(chunk)).await;
+    }
+    let result = up::ToolResult { call, ok: true, content: "", data: r#"{"photo": 2}"#, error: "" };
+    glasses.control(Up::ToolResult(result)).await;
+    let upload = stage.app.got("/photo-upload", 0).await;
+    let contains = |wanted: &[u8]| upload.body.windows(wanted.len()).any(|part| part == wanted);
+    assert!(contains(b"for that call") && !contains(b"of the button"), "{}", String::from_utf8_lossy(&upload.body));
+    // The wearer's own one is in the gallery, and no other.
+    let gallery = stage.world.data().join("photos").join(USER);
+    let files = loop {
+        let files: Vec<_> = std::fs::read_dir(&gallery).into_iter().flatten().flatten().collect();
+        let stored = files.iter().filter_map(|file| std::fs::read(file.path()).ok()).collect::<Vec<_>>();
+        if stored.iter().any(|bytes| bytes == b"of the button") {
+            break stored;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(files.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
