@@ -371,6 +371,6 @@ async fn put(ws: &mut Ws, message: Message) -> Result<(), Gone> {
 async fn close(ws: &mut Ws, code: CloseCode, reason: &'static str) {
     let frame = CloseFrame { code, reason: reason.into() };
     if put(ws, Message::Close(Some(frame))).await.is_ok() {
-        websocket::drain(ws.get_mut()).await;
+        websocket::drain(ws.get_mut().unmetered()).await;
     }
 }
