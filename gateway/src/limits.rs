@@ -42,8 +42,8 @@ impl Default for RawLimits {
 /// Checked.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Open connections, handshakes and sessions included. Half of them at most may be on their way into a session, so
-    /// that those who are in one keep theirs.
+    /// Open connections, handshakes and sessions included. Half of them at most may be of peers that have not proven yet
+    /// who they are, and an eighth of one source address.
     pub connections_max: usize,
     /// Devices in a session.
     pub sessions_max: usize,

@@ -173,6 +173,55 @@ async fn who_floods_is_told_and_closed() {
     still_serves(&world).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_floods_before_being_known_is_told_and_closed() {
+    let world = World::start().await;
+    for scheme in ["ws", "wss", "quic"] {
+        // A device that waits for its pairing may send heartbeats for two minutes: a few at a time.
+        let mut peer = Peer::connect(&world, scheme, "stranger").await;
+        let handshake = peer.hello().await;
+        peer.prove(&handshake).await;
+        let up = peer.link.up.clone();
+        let flood = tokio::spawn(async move {
+            let bytes: bytes::Bytes = frame(0, heartbeat()).into();
+            while up.send(bytes.clone()).await.is_ok() {}
+        });
+        let said = peer.end().await;
+        assert!(matches!(&said, Said::Reject(code, _) if code == "rate_limited"), "{scheme}: {said:?}");
+        drop(peer);
+        flood.await.unwrap();
+    }
+    still_serves(&world).await;
+}
+
+/// What the gateway still says on a WebSocket at which, after the first ones, these bytes are sent again and again.
+async fn told_after(world: &World, first: &[u8], again: &[u8]) -> String {
+    let (mut read, mut write) = TcpStream::connect(world.web()).await.expect("a connection").into_split();
+    let request = upgrade(world, "", "Sec-WebSocket-Protocol: lorgnette.v1\r\n");
+    write.write_all(request.as_bytes()).await.expect("sent");
+    write.write_all(first).await.expect("sent");
+    let many = again.repeat(1_000);
+    let sending = tokio::spawn(async move { while write.write_all(&many).await.is_ok() {} });
+    let mut told = Vec::new();
+    drop(tokio::time::timeout(WAIT, read.read_to_end(&mut told)).await.expect("the connection ends"));
+    sending.abort();
+    String::from_utf8_lossy(&told).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pings_and_fragments_count_as_well() {
+    let world = World::start().await;
+    const PING: [u8; 6] = [0x89, 0x80, 1, 2, 3, 4];
+    // The beginning of a message, and more of it, each without a byte.
+    const BEGIN: [u8; 6] = [0x02, 0x80, 1, 2, 3, 4];
+    const MORE: [u8; 6] = [0x00, 0x80, 1, 2, 3, 4];
+    for (what, first, again) in [("pings", PING, PING), ("fragments", BEGIN, MORE)] {
+        let told = told_after(&world, &first, &again).await;
+        assert!(told.contains("sends too much"), "{what}: {told}");
+    }
+    still_serves(&world).await;
+}
+
 /// A relay that forwards the uplink and, after the challenge and the welcome, nothing of the downlink, like glasses
 /// whose program hangs. Its buffers are small, so that it is full soon.
 async fn dam(gateway: SocketAddr, open: CancellationToken) -> SocketAddr {

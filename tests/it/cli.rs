@@ -1,14 +1,18 @@
 //! The command line of a real gateway: clear errors, and a clean start and end.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Stdio};
 
 use audio::models;
 use firmware_sim::{Glasses, Seen};
 use gateway::models::spending;
 use gateway_core::input::Spending;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
+    process::Command,
+};
 
 use crate::{
-    process::{Process, configure, fails, succeeds},
+    process::{Process, binary, configure, fails, succeeds},
     world::{self, WAIT, World, until},
 };
 
@@ -340,4 +344,32 @@ async fn spending_tells_what_the_models_took_today() {
     assert_eq!((&lines[1]["money"], &lines[0]["budget"]), (&7e-9.into(), &serde_json::Value::Null));
     assert_eq!(succeeds(&["spending", "--user", "ben", "--config", &config]).await.trim(), "the models took nothing");
     world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_may_open_as_many_files_as_its_connections_need_or_says_that_it_may_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = configure(&folder.path().join("data"), "[limits]\nconnections = 300\n");
+    // A soft limit that may be raised; a hard one that may not.
+    for (limit, wanted, told) in [("-Sn 256", "812", false), ("-n 700", "700", true)] {
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("ulimit {limit} && exec \"$@\""), "sh"])
+            .arg(binary())
+            .args(["serve", "--config", &shown(&file)])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let ready = tokio::time::timeout(WAIT, lines.next_line()).await.unwrap().unwrap();
+        assert!(ready.is_some_and(|line| line.starts_with("ready")));
+        let limits = fs::read_to_string(format!("/proc/{}/limits", child.id().unwrap())).unwrap();
+        let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+        assert_eq!(files.split_whitespace().next(), Some(wanted), "{limit}: {limits}");
+        child.kill().await.unwrap();
+        let mut log = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut log).await.unwrap();
+        assert_eq!(log.contains("limits.connections"), told, "{limit}: {log}");
+    }
 }

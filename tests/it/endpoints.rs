@@ -1,15 +1,12 @@
 //! Network endpoints: which connections are accepted, in which form, and how many.
 
-use firmware_sim::Glasses;
+use firmware_sim::{Glasses, transport};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 
-use crate::{
-    peer::{Peer, Said},
-    world::{WAIT, World, connect, outside, until},
-};
+use crate::world::{WAIT, World, answered, connect, outside, text};
 
 async fn get(url: &str) -> (u16, String) {
     // The certificate of this gateway is self-signed.
@@ -40,37 +37,35 @@ async fn a_listener_for_both_kinds_of_addresses_knows_its_own_machine() {
     world.stop().await;
 }
 
-/// Two connections at most, one of which may be in its handshake.
+/// Connections of peers that have not said who they are, in the share of one address with eight connections, and in
+/// the places reserved for this machine.
+const SILENT_MAX: usize = 1 + 16;
+
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upgraded_connection_keeps_its_place() {
-    let world = World::tuned("", |config| {
-        config.listen.web = "0.0.0.0:0".parse().expect("an address");
-        config.limits.connections_max = 2;
-    })
-    .await;
-    let port = world.web().port();
-    let mut glasses = world.connect(target(&world, "127.0.0.1")).await;
-    // A silent connection occupies the only place for handshakes, and the last one of all.
-    let silent = Peer::connect_to(&format!("wss://127.0.0.1:{port}/glasses"), &world.folder().join("silent")).await;
-    let mut crowded =
-        Peer::connect_to(&format!("wss://127.0.0.1:{port}/glasses"), &world.folder().join("crowded")).await;
-    let said = crowded.next().await;
-    assert!(matches!(&said, Said::Reject(code, _) if code == "busy"), "{said:?}");
-    assert_eq!(crowded.next().await, Said::Closed);
-    if let Some(outside) = outside() {
-        let refused = reqwest::Client::builder().danger_accept_invalid_certs(true).build().expect("a client");
-        let refused = refused.get(format!("https://{outside}:{port}/healthz")).send().await;
-        assert!(refused.is_err(), "{refused:?}");
+async fn who_does_not_say_who_he_is_takes_no_place_of_those_that_are_known() {
+    let world = World::tuned("", |config| config.limits.connections_max = 8).await;
+    // Two are known before, and hold their places.
+    let mut glasses = world.glasses("wss", "glasses").await;
+    let mut ring = world.glasses("quic", "ring").await;
+    let open = async |scheme: &str| transport::open(&world.address(scheme).parse().expect("an address")).await;
+    // WebSockets that are upgraded and say nothing.
+    let mut silent = Vec::new();
+    while let Ok(link) = open("wss").await {
+        silent.push(link);
+        assert!(silent.len() <= SILENT_MAX, "no end of silent connections");
     }
-    // Connections from this machine and those in a session are still served.
-    assert_eq!(get(&format!("http://127.0.0.1:{port}/healthz")).await, (200, "ok\n".to_owned()));
-    glasses.text("what is two plus two").await.expect("sent");
-    until(&mut glasses, "an answer", |event| matches!(event.seen, firmware_sim::Seen::SpeechStart { .. })).await;
+    assert_eq!(silent.len(), SILENT_MAX);
+    // It is one quota for both transports.
+    assert!(open("quic").await.is_err() && open("ws").await.is_err());
+    for known in [&mut glasses, &mut ring] {
+        text(known, "what is two plus two").await;
+        answered(known).await;
+    }
+    // Their places are free again, and so others get in.
     drop(silent);
-    // Its place is free again, so that the next one is accepted.
     let again = async {
         loop {
-            let mut other = Glasses::start(target(&world, "127.0.0.1")).expect("an identity");
+            let mut other = Glasses::start(world.options("wss", "glasses")).expect("an identity");
             if other.welcomed().await.is_ok() {
                 return;
             }
@@ -78,6 +73,93 @@ async fn an_upgraded_connection_keeps_its_place() {
     };
     tokio::time::timeout(WAIT, again).await.expect("a place");
     world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_address_has_a_share_of_what_is_for_newcomers() {
+    let world = World::tuned("", |config| {
+        config.listen.web = "0.0.0.0:0".parse().expect("an address");
+        config.limits.connections_max = 8;
+    })
+    .await;
+    let Some(outside) = outside() else { return world.stop().await };
+    let address = format!("wss://{outside}:{}/glasses", world.web().port()).parse().expect("an address");
+    let silent = transport::open(&address).await.expect("the first one of a stranger");
+    assert!(transport::open(&address).await.is_err(), "no second one");
+    // Another address has its own share.
+    world.connect(target(&world, "127.0.0.1")).await.goodbye().await;
+    drop(silent);
+    world.stop().await;
+}
+
+/// All answers to requests over one connection, which are sent without waiting for any.
+async fn pipelined(world: &World, request: &str, count: usize) -> String {
+    let mut stream = TcpStream::connect(world.web()).await.expect("a connection");
+    drop(stream.write_all(request.repeat(count).as_bytes()).await);
+    let mut answers = Vec::new();
+    // A connection that is closed with unread requests is reset.
+    drop(tokio::time::timeout(WAIT, stream.read_to_end(&mut answers)).await.expect("an end"));
+    String::from_utf8(answers).expect("text")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newcomer_has_some_requests_over_one_connection() {
+    let world = World::start().await;
+    let answers = pipelined(&world, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 40).await;
+    assert_eq!(answers.matches("HTTP/1.1 200").count(), 32, "{answers}");
+    assert_eq!(answers.matches("connection: close").count(), 1, "{answers}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_wrong_key_the_connection_is_closed() {
+    let world = World::start().await;
+    for path in ["/mcp", "/api/sdk/simple-storage/wearer", "/appsettings/user/com.example.app"] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer a:guess\r\n\r\n");
+        let answers = pipelined(&world, &request, 3).await;
+        assert_eq!(answers.matches("HTTP/1.1 401").count(), 1, "{path}: {answers}");
+    }
+    world.stop().await;
+}
+
+/// Status of a request from this machine under this name of it.
+async fn named(world: &World, path: &str, host: &str) -> u16 {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let answer = pipelined(world, &request, 1).await;
+    answer.split(' ').nth(1).expect("a status").parse().expect("a number")
+}
+
+/// A page of another site could let its own name resolve to this machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_are_answered_under_a_name_of_this_machine_only() {
+    const PERMISSIONS: &str = "/api/public/permissions/com.example.app";
+    let world = World::with("[mcp]\nhosts = [\"box.lan\"]\n").await;
+    for (path, found) in [("/healthz", 200), (PERMISSIONS, 404), ("/app-ws", 426)] {
+        for host in ["127.0.0.1:8460", "localhost", "192.0.2.7", "lorgnette.local", "Box.lan:8460"] {
+            assert_eq!(named(&world, path, host).await, found, "{path} {host}");
+        }
+        for host in ["evil.example", "box.lan.evil.example", ""] {
+            assert_eq!(named(&world, path, host).await, 421, "{path} {host:?}");
+        }
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mini_apps_connect_from_this_machine_unless_they_run_elsewhere() {
+    let Some(outside) = outside() else { return };
+    let paths = [("/app-ws", 426), ("/tpa-ws", 426), ("/api/public/permissions/a", 404), ("/appsettings/user/a", 401)];
+    for (settings, elsewhere) in [("", false), ("[apps]\nurl = \"wss://box.lan:8460/app-ws\"\n", true)] {
+        let world = World::tuned(settings, |config| config.listen.web = "0.0.0.0:0".parse().expect("an address")).await;
+        let port = world.web().port();
+        for (path, found) in paths {
+            assert_eq!(named(&world, path, "127.0.0.1").await, found, "{path}");
+            let (status, told) = get(&format!("https://{outside}:{port}{path}")).await;
+            assert_eq!(status, if elsewhere { found } else { 403 }, "{path}: {told}");
+            assert_eq!(told.contains("apps.url"), !elsewhere, "{path}: {told}");
+        }
+        world.stop().await;
+    }
 }
 
 fn target(world: &World, host: &str) -> firmware_sim::Options {

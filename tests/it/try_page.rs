@@ -8,13 +8,24 @@ use std::path::Path;
 
 use audio::tts::Voice;
 use browser::Browser;
-use gateway::serve::{self, Running};
+use firmware_sim::identity::Identity;
+use gateway::{
+    control::Request,
+    serve::{self, Running},
+    store::{DeviceRecord, Write},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
+
+use crate::{
+    peer::{Peer, Said},
+    world::ask,
+};
+
 /// Sample rate that Chromium's fake microphone plays without resampling.
 const MICROPHONE_HZ: u32 = 48_000;
 /// Seconds until the page is ready; the microphone is silent meanwhile.
@@ -26,12 +37,27 @@ const KEY_DIGITS: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a
 struct House {
     running: Running,
     port: u16,
-    _data: TempDir,
+    folder: TempDir,
 }
 
 impl House {
+    /// The link that the operator gets.
     fn page(&self) -> String {
-        format!("http://127.0.0.1:{}/try", self.port)
+        self.link("")
+    }
+
+    fn link(&self, query: &str) -> String {
+        format!("http://127.0.0.1:{}/try{query}#{}", self.port, self.token())
+    }
+
+    fn token(&self) -> &str {
+        self.running.try_token.as_deref().unwrap()
+    }
+
+    /// The users with browsers.
+    fn browsers(&self) -> Vec<String> {
+        let devices = self.running.services().store.disk().devices().unwrap();
+        devices.into_iter().map(|(_, device)| format!("{} of {}", device.name, device.user)).collect()
     }
 }
 
@@ -41,7 +67,7 @@ async fn house(more: &str) -> House {
         format!("data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"\"\n{more}\n", data.path().join("gateway"));
     let config = gateway::config::check(&config, "test").unwrap();
     let running = serve::start(config).await.unwrap();
-    House { port: running.web.port(), running, _data: data }
+    House { port: running.web.port(), running, folder: data }
 }
 
 /// Sends one raw request; returns status line, headers and body.
@@ -87,7 +113,7 @@ const LENS: &str = "[...document.querySelectorAll('#rows text')].map((row) => ro
 const ANSWER: &str = "([...document.querySelectorAll('#transcript .assistant .bubble')].at(-1)?.textContent ?? '')";
 
 async fn open(browser: &mut Browser, house: &House) {
-    browser.open(&format!("{}?auto=1", house.page())).await;
+    browser.open(&house.link("?auto=1")).await;
     browser.until("document.querySelector('#status')?.dataset.state === 'open'").await;
 }
 
@@ -425,7 +451,8 @@ async fn the_endpoints_of_the_page() {
     }
 
     let own = format!("Origin: http://{host}\r\n");
-    let script = "X-Lorgnette-Try: 1\r\n";
+    let script = &format!("X-Lorgnette-Try: {}\r\n", house.token());
+    let guessed = format!("{own}X-Lorgnette-Try: 1\r\n");
     let elsewhere = format!("Origin: http://evil.example\r\n{script}");
     let other_port = format!("Origin: http://127.0.0.1:1\r\n{script}");
     let sealed = format!("Origin: null\r\n{script}");
@@ -437,16 +464,92 @@ async fn the_endpoints_of_the_page() {
         ("sealed frame", &host, &sealed, KEY_DIGITS, 403),
         ("no origin", &host, script, KEY_DIGITS, 403),
         ("no header of the script", &host, &own, KEY_DIGITS, 403),
+        ("another token", &host, &guessed, KEY_DIGITS, 403),
         ("through a proxy", &host, &proxied, KEY_DIGITS, 403),
         ("foreign host", "evil.example", &good, KEY_DIGITS, 403),
         ("no key", &host, &good, "", 400),
         ("no hexadecimal", &host, &good, &"zz".repeat(32), 400),
         ("too long", &host, &good, &"00".repeat(4096), 400),
         ("our page", &host, &good, KEY_DIGITS, 200),
+        ("our page once more", &host, &good, KEY_DIGITS, 403),
     ] {
         let answer = pair(port, host, headers, body).await;
         assert_eq!(status(&answer), expected, "{why}: {answer}");
     }
+    house.running.stop().await;
+}
+
+/// A program on this machine that has the operator's link, and keys of others.
+#[tokio::test]
+async fn the_link_pairs_no_key_that_is_revoked_or_waits() {
+    let house = house("").await;
+    let host = format!("127.0.0.1:{}", house.port);
+    let headers = format!("Origin: http://{host}\r\nX-Lorgnette-Try: {}\r\n", house.token());
+    let digits = |identity: &Identity| identity.public_key().map(|byte| format!("{byte:02x}")).concat();
+    let address = format!("ws://{host}/glasses");
+
+    // Somebody's glasses wait for the operator.
+    let mut waiting = Peer::connect_to(&address, &house.folder.path().join("waiting")).await;
+    let handshake = waiting.hello().await;
+    waiting.prove(&handshake).await;
+    assert_eq!(waiting.next().await, Said::Other("pairing_code"));
+    let answer = pair(house.port, &host, &headers, &digits(&waiting.identity)).await;
+    assert!(status(&answer) == 409 && answer.contains("waits for pairing"), "{answer}");
+
+    // A browser that was shut out.
+    let revoked = Identity::load_or_make(&house.folder.path().join("revoked")).unwrap();
+    let device = DeviceRecord {
+        key: revoked.public_key(),
+        name: "Browser".to_owned(),
+        user: "wearer".to_owned(),
+        model: "Lorgnette page".to_owned(),
+        paired_wall_ms: 0,
+        revoked: false,
+    };
+    for device in [device.clone(), DeviceRecord { revoked: true, ..device }] {
+        let write = Write::PutDevice { id: revoked.fingerprint(), device };
+        house.running.services().store.write(write).await.unwrap();
+    }
+    let answer = pair(house.port, &host, &headers, &digits(&revoked)).await;
+    assert!(status(&answer) == 409 && answer.contains("revoked"), "{answer}");
+    let mut peer = Peer::connect_to(&address, &house.folder.path().join("revoked")).await;
+    let handshake = peer.hello().await;
+    peer.prove(&handshake).await;
+    let said = peer.next().await;
+    assert!(matches!(&said, Said::Reject(code, _) if code == "revoked"), "{said:?}");
+
+    // Neither has used up the link.
+    let answer = pair(house.port, &host, &headers, KEY_DIGITS).await;
+    assert_eq!(status(&answer), 200, "{answer}");
+    house.running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_link_the_page_shows_its_code() {
+    let house = house("").await;
+    let mut browser = Browser::start(None).await;
+    browser.look(1100, 860, "light").await;
+    browser.open(&format!("http://127.0.0.1:{}/try?auto=1", house.port)).await;
+    let text = "document.querySelector('#problem-text').textContent";
+    browser.until(&format!("/devices pair [0-9]{{6}}/.test({text})")).await;
+    browser.shot("12-code").await;
+    assert_eq!(house.browsers(), Vec::<String>::new());
+    let told = browser.value(text).await;
+    let code = told.as_str().unwrap().rsplit(' ').next().unwrap().to_owned();
+    let request = Request::PairCode { code, user: "wearer".to_owned(), name: String::new() };
+    ask(&house.folder.path().join("gateway"), request).await.unwrap();
+    browser.until("document.querySelector('#status').dataset.state === 'open'").await;
+    assert_eq!(browser.value("document.querySelector('#problem').hidden").await, true);
+    assert_eq!(house.browsers(), ["Lorgnette page of wearer"]);
+    assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
+
+    // With the link, another browser is paired by itself, and the address keeps nothing of it.
+    let mut other = Browser::start(None).await;
+    open(&mut other, &house).await;
+    assert_eq!(house.browsers().len(), 2);
+    assert_eq!(other.value("location.hash").await, "");
+    other.close().await;
+    browser.close().await;
     house.running.stop().await;
 }
 

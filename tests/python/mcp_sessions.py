@@ -3,6 +3,7 @@
 `approvals URL` calls a tool that needs approval, with clients that accept, decline and cannot be asked.
 `resources URL` lists, reads and watches a resource of a server behind the gateway.
 `classes URL KEY` lists the tools of one class of clients.
+`hostile URL KEY` calls a tool that needs approval, with clients that would approve everything themselves.
 """
 
 import asyncio
@@ -99,5 +100,20 @@ async def classes(url, key):
             tell(tools=[tool.model_dump(mode="json", by_alias=True) for tool in tools], leaked=result)
 
 
+async def hostile(url, key):
+    for mode in ("legacy", "auto"):
+        asked = []
+
+        async def callback(_context, params):
+            asked.append(params.message)
+            return mcp_types.ElicitResult(action="accept", content={"approve": True})
+
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as http:
+            transport = streamable_http_client(url, http_client=http)
+            async with mcp.Client(transport, mode=mode, elicitation_callback=callback) as client:
+                result = (await client.call_tool("faulty.erase", {})).model_dump(mode="json", by_alias=True)
+        tell(asked=asked, error=bool(result["isError"]), said=words(result))
+
+
 logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-asyncio.run({"approvals": approvals, "resources": resources, "classes": classes}[sys.argv[1]](*sys.argv[2:]))
+asyncio.run({"approvals": approvals, "resources": resources, "classes": classes, "hostile": hostile}[sys.argv[1]](*sys.argv[2:]))

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use futures_util::StreamExt as _;
 use gateway_core::{input::AppInput, vocab::ErrorCode};
 use hyper::HeaderMap;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::{
     sync::{Semaphore, mpsc},
@@ -14,14 +15,14 @@ use tokio_tungstenite::tungstenite::Message;
 use tools::apps::manifest::App;
 
 use super::{
-    PATH_OLD,
+    PATH_OLD, app_settings, glasses,
     host::Host,
     refusals,
     relay::Relay,
-    socket::{SdkVersion, Session, Ws, send},
+    socket::{SdkVersion, Session, Ws, send, zone},
     streams::Subscriptions,
     tasks::message::{AppsMessage, ToApp},
-    wire::FromApp,
+    wire::{self, FromApp},
 };
 use crate::clock;
 
@@ -29,6 +30,8 @@ use crate::clock;
 const INIT_MS_MAX: u64 = 5_000;
 /// Longest reason in bytes: it contains the name that an unknown client sent.
 const WHY_BYTES_MAX: usize = 300;
+/// The code of a refusal for its key.
+pub(super) const WRONG_KEY: &str = "INVALID_API_KEY";
 /// Concurrent requests of one app.
 const REQUESTS_MAX: usize = 8;
 
@@ -174,7 +177,7 @@ async fn judge(host: &Arc<Host>, claim: &Claim, frame: &str) -> Result<(Arc<App>
             Some(("APP_NOT_STARTED", tools::reply::cut(&why, WHY_BYTES_MAX)))
         }
         (_, Some(app)) if !key_fits(app, &claim.key) => {
-            Some(("INVALID_API_KEY", "its API key is not the one that it was installed with".to_owned()))
+            Some((WRONG_KEY, "its API key is not the one that it was installed with".to_owned()))
         }
         _ => None,
     };
@@ -201,7 +204,40 @@ async fn judge(host: &Arc<Host>, claim: &Claim, frame: &str) -> Result<(Arc<App>
     Ok((app, user))
 }
 
+impl Session {
+    /// The answer to its first frame, and the state of the glasses.
+    fn greeting(&self, again: bool) -> (Value, Value) {
+        let settings = self.host.settings_of(&self.user, &self.app);
+        let system = app_settings::of_the_house(&zone(), &self.app.permissions);
+        let apps = self.host.tasks.snapshot(&self.user);
+        let glasses = apps.glasses.values().next();
+        let capabilities = glasses.map_or_else(glasses::none, glasses::Glasses::capabilities);
+        let model = glasses.map(|glasses| glasses.model.clone());
+        let battery = self.host.battery_of(&self.user);
+        let mut state = json!({"connected": model.is_some(), "modelName": model});
+        if let (Some(fields), Some((percent, charging))) = (state.as_object_mut(), battery) {
+            fields.insert("batteryLevel".to_owned(), percent.into());
+            fields.insert("charging".to_owned(), charging.into());
+        }
+        let now = clock::wall_ms();
+        let mut ack = wire::connection_ack(&self.name, &settings, &system, &capabilities, now);
+        if let (true, Some(fields)) = (again, ack.as_object_mut()) {
+            fields.insert("type".to_owned(), "reconnect_ack".into());
+        }
+        (ack, glasses::state_update(state, true, wire::time(now)))
+    }
+}
+
 impl Host {
+    fn battery_of(&self, user: &str) -> Option<(u8, bool)> {
+        let glasses = self.roster.all().into_iter().filter(|(_, present)| present.user == user);
+        let mut batteries = glasses.filter_map(|(_, present)| {
+            let status = present.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            Some((status.battery_percent?, status.charging.unwrap_or(false)))
+        });
+        batteries.next()
+    }
+
     /// Whether a key is the one that an app was installed with.
     pub fn is_key_of(&self, package: &str, key: &str) -> bool {
         self.installed.get(package).is_some_and(|app| key_fits(&app, key))

@@ -13,10 +13,7 @@ use gateway_core::{
     app_life,
     vocab::{AppConnection, AppState, AppStopReason},
 };
-use tokio::{
-    sync::{Semaphore, oneshot},
-    time::timeout,
-};
+use tokio::{sync::oneshot, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tools::in_flight::InFlight;
 
@@ -25,16 +22,15 @@ use super::{
     feed::Feeds,
     glasses::Glasses,
     installed::Installed,
-    photo::Photos,
     settings::Location,
     sound::Sounds,
     speech::Speeches,
     tasks::{Common, Tasks, message::AppsMessage},
 };
-use crate::{roster::Roster, store::Store};
-
-/// Sockets that may be open before their first frame, for which each has 5 s.
-const NEWCOMERS_MAX: usize = 64;
+use crate::{
+    roster::Roster,
+    store::{Kind, Store},
+};
 
 /// All users' apps, and their shared services. One per process.
 pub struct Host {
@@ -54,12 +50,8 @@ pub struct Host {
     /// Base tag of the language that the recogniser understands.
     pub(super) language: String,
     pub(super) speeches: Arc<Speeches>,
-    /// Photos that apps wait for.
-    pub photos: Photos,
     /// Serialises changes of a user's settings of an app.
     pub(super) settings_locks: SettingsLocks,
-    /// Sockets that have not sent their first frame.
-    pub(super) newcomers: Semaphore,
     /// Set when the gateway stops.
     pub(super) stop: CancellationToken,
     next_connection: AtomicU64,
@@ -96,9 +88,7 @@ impl Host {
             feeds: Feeds::default(),
             language,
             speeches,
-            photos: Photos::default(),
             settings_locks: SettingsLocks::default(),
-            newcomers: Semaphore::new(NEWCOMERS_MAX),
             stop,
             next_connection: AtomicU64::new(1),
         })
@@ -149,10 +139,10 @@ impl Host {
         answer.ok().and_then(Result::ok).unwrap_or(true)
     }
 
-    /// Whether the gateway has this user.
-    pub fn knows(&self, user: &str) -> bool {
-        let paired = self.store.disk().devices().unwrap_or_default();
-        self.tasks.knows(user) || paired.iter().any(|(_, device)| device.user == user)
+    /// Whether an app runs for this user, or has run: then it has a session name.
+    pub fn has_run_for(&self, package: &str, user: &str) -> bool {
+        let named = || self.store.disk().row(Kind::AppSessionNames, user, package.as_bytes());
+        self.tasks.snapshot(user).state(package).is_some() || named().is_ok_and(|name| name.is_some())
     }
 
     /// The users for whom an app runs or is starting.

@@ -1,17 +1,13 @@
 //! Photos for apps: taken by the glasses' own tool, delivered to the app's server.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use gateway_core::vocab::{ErrorCode, ToolCall};
+use gateway_core::vocab::{Attachment, ErrorCode, ToolCall};
 use reqwest::{StatusCode, Url, multipart};
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::{
     apps::manifest::App,
@@ -41,44 +37,20 @@ pub(super) struct Photo {
 }
 
 impl Photo {
+    /// The first picture of a call.
+    fn of(attachments: Vec<Attachment>) -> Option<Self> {
+        attachments.into_iter().find_map(|attachment| match attachment {
+            Attachment::Image { mime, data } => Some(Self { mime, bytes: STANDARD.decode(data).ok()?.into() }),
+            _ => None,
+        })
+    }
+
     /// The picture as a data URL; empty if it is too large for a message.
     fn address(&self) -> String {
         if self.bytes.len() > ADDRESS_BYTES_MAX {
             return String::new();
         }
         format!("data:{};base64,{}", self.mime, STANDARD.encode(&self.bytes))
-    }
-}
-
-struct Waiting {
-    keep: bool,
-    photo: oneshot::Sender<Photo>,
-}
-
-/// Pending photos, by device.
-#[derive(Default)]
-pub struct Photos(Mutex<BTreeMap<String, Waiting>>);
-
-impl Photos {
-    /// Delivers a photo from the glasses. Returns whether it is also to be kept for the wearer.
-    pub fn offer(&self, device: &str, mime: &str, bytes: &[u8]) -> bool {
-        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(device);
-        let Some(Waiting { keep, photo }) = waiting else {
-            return true;
-        };
-        let taken = Photo { mime: mime.to_owned(), bytes: Bytes::copy_from_slice(bytes) };
-        photo.send(taken).is_err() || keep
-    }
-
-    fn wait(&self, device: &str, keep: bool) -> Option<oneshot::Receiver<Photo>> {
-        let (photo, arrived) = oneshot::channel();
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.retain(|_, waiting| !waiting.photo.is_closed());
-        if waiting.contains_key(device) {
-            return None;
-        }
-        waiting.insert(device.to_owned(), Waiting { keep, photo });
-        Some(arrived)
     }
 }
 
@@ -186,52 +158,15 @@ impl Host {
         };
         let device =
             device.ok_or_else(|| PortError::Unavailable("no glasses with a camera are connected".to_owned()))?;
-        let arrived = self
-            .photos
-            .wait(&device, wish.keep)
-            .ok_or_else(|| PortError::Unavailable("another photo is being taken".to_owned()))?;
         let limit = Duration::from_millis(TAKE_MS_MAX);
         let glasses = ConnectedDevices(self.roster.clone());
-        let call = ToolCall { id: String::new(), name: CAMERA.to_owned(), arguments: json!({}) };
+        let arguments = if wish.keep { json!({}) } else { json!({"keep": false}) };
+        let call = ToolCall { id: String::new(), name: CAMERA.to_owned(), arguments };
         let result = glasses.call(&device, None, call, limit, CancellationToken::new()).await;
         if let Some(error) = result.error {
             return Err(PortError::Failed(error.message));
         }
-        // The picture arrives before the tool's answer; one that is not here by now is lost.
-        let waited = tokio::time::timeout(Duration::from_secs(1), arrived).await;
-        waited.ok().and_then(Result::ok).ok_or_else(|| PortError::Failed("the glasses sent no picture".to_owned()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn photos_go_to_the_app_itself() {
-        let app = App { public_url: "http://127.0.0.1:7010/".into(), ..App::default() };
-        let to = |url: Option<&str>| {
-            let wish = Wish { request: "r".into(), keep: false, url: url.map(Into::into), token: None };
-            destination(&app, &wish).map(|url| url.to_string())
-        };
-        assert_eq!(to(None).unwrap(), "http://127.0.0.1:7010/photo-upload");
-        assert_eq!(to(Some("")).unwrap(), "http://127.0.0.1:7010/photo-upload");
-        assert_eq!(to(Some("http://127.0.0.1:7010/mine")).unwrap(), "http://127.0.0.1:7010/mine");
-        for elsewhere in ["http://127.0.0.1:7011/mine", "https://evil.example/", "file:///etc/passwd", "nonsense"] {
-            assert!(to(Some(elsewhere)).is_err(), "{elsewhere}");
-        }
-    }
-
-    #[test]
-    fn a_photo_goes_to_who_waits_and_to_the_gallery_only_if_wanted() {
-        let photos = Photos::default();
-        assert!(photos.offer("glasses", "image/png", b"x"));
-        let mut arrived = photos.wait("glasses", false).unwrap();
-        assert!(photos.wait("glasses", false).is_none());
-        assert!(photos.offer("others", "image/png", b"x"));
-        assert!(!photos.offer("glasses", "image/png", b"abc"));
-        assert_eq!(arrived.try_recv().unwrap().bytes.as_ref(), b"abc");
-        drop(photos.wait("glasses", true).unwrap());
-        assert!(photos.offer("glasses", "image/png", b"x"));
+        // The photos of a call are part of its result; one of the button, or of another call, is not.
+        Photo::of(result.attachments).ok_or_else(|| PortError::Failed("the glasses sent no picture".to_owned()))
     }
 }

@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_tungstenite::tungstenite::{
-    Message,
+    self, Message,
     protocol::{CloseFrame, frame::coding::CloseCode},
 };
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,6 @@ use tools::apps::{log::Latest, manifest::App};
 pub(crate) use super::admission::Headers;
 use super::{
     admission::{self, Refusal},
-    app_settings,
     feed::{Event, Listener},
     glasses,
     host::Host,
@@ -31,7 +30,16 @@ use super::{
     tasks::message::{AppsMessage, ToApp, WAITING_MAX},
     wire::{self, FromApp},
 };
-use crate::{clock, runtime::sleep_until, transport::websocket};
+use crate::{
+    clock,
+    limits::Traffic,
+    runtime::sleep_until,
+    transport::{
+        meter::Meter,
+        places::{Place, WRONG_KEY_WAIT},
+        websocket,
+    },
+};
 
 /// The close code for an app that has already run its stop handler, from the private range.
 const STOP_WAS_HEARD: u16 = 4001;
@@ -48,6 +56,8 @@ const SILENT_MS_MAX: u64 = 25_000;
 const EMPTY_IGNORED_MS: u64 = 8_000;
 /// Text frames handled per second: several times an animation of 30 drawings a second.
 const FRAMES_PER_S_MAX: u32 = 200;
+/// Bytes per second, of text and binary frames alike: the largest frame, and several times 30 bitmaps a second.
+const TRAFFIC: Traffic = Traffic { frames_per_s_max: u32::MAX, bytes_per_s_max: 2 * 1024 * 1024 };
 /// Refusals remembered per connection: more than there are kinds of requests.
 const TOLD_MAX: usize = 128;
 
@@ -101,6 +111,8 @@ enum End {
     Lost,
     /// After notifying the app that it is stopped. `heard`: its stop handler has already run.
     Stopped { heard: bool },
+    /// It sends too much.
+    Flooding,
     /// Without a message.
     Dropped,
     /// With a code on which SDKs reconnect.
@@ -108,18 +120,21 @@ enum End {
 }
 
 /// Serves an upgraded connection to its end.
-pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers) {
-    let mut ws = websocket::server_socket(upgraded, wire::FRAME_BYTES_MAX).await;
+pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers, place: &Place) {
+    let meter = Meter::newcomer();
+    let mut ws = websocket::server_socket(upgraded, wire::FRAME_BYTES_MAX, meter.clone()).await;
     let (out, messages) = mpsc::channel(WAITING_MAX);
-    let Ok(newcomer) = host.newcomers.try_acquire() else {
-        return tracing::warn!("too many sockets wait to say who they are; one was dropped");
-    };
-    let admitted = admission::admit(&host, &mut ws, out, headers).await;
-    drop(newcomer);
-    match admitted {
-        Ok(session) => session.run(ws, messages).await,
+    match admission::admit(&host, &mut ws, out, headers).await {
+        Ok(session) => {
+            place.admit();
+            meter.allow(TRAFFIC);
+            session.run(ws, messages).await;
+        }
         Err(Refusal { code, message, again }) => {
             tracing::info!(code, message, "an app's socket was refused");
+            if code == admission::WRONG_KEY {
+                tokio::time::sleep(WRONG_KEY_WAIT).await;
+            }
             // Answered before closing: an SDK without an answer would wait indefinitely.
             let now = clock::wall_ms();
             let told = if again { wire::reconnect_rejected(&message, now) } else { wire::error(code, &message, now) };
@@ -130,27 +145,6 @@ pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers)
 }
 
 impl Session {
-    pub(super) fn greeting(&self, again: bool) -> (Value, Value) {
-        let settings = self.host.settings_of(&self.user, &self.app);
-        let system = app_settings::of_the_house(&zone(), &self.app.permissions);
-        let apps = self.host.tasks.snapshot(&self.user);
-        let glasses = apps.glasses.values().next();
-        let capabilities = glasses.map_or_else(glasses::none, glasses::Glasses::capabilities);
-        let model = glasses.map(|glasses| glasses.model.clone());
-        let battery = self.host.battery_of(&self.user);
-        let mut state = json!({"connected": model.is_some(), "modelName": model});
-        if let (Some(fields), Some((percent, charging))) = (state.as_object_mut(), battery) {
-            fields.insert("batteryLevel".to_owned(), percent.into());
-            fields.insert("charging".to_owned(), charging.into());
-        }
-        let now = clock::wall_ms();
-        let mut ack = wire::connection_ack(&self.name, &settings, &system, &capabilities, now);
-        if let (true, Some(fields)) = (again, ack.as_object_mut()) {
-            fields.insert("type".to_owned(), "reconnect_ack".into());
-        }
-        (ack, glasses::state_update(state, true, wire::time(now)))
-    }
-
     async fn run(mut self, mut ws: Ws, mut messages: mpsc::Receiver<ToApp>) {
         tracing::info!(user = self.user, package = self.app.package, "an app's socket is open");
         let package = self.app.package.clone();
@@ -175,6 +169,7 @@ impl Session {
                 close(&mut ws, code, "App stopped").await;
             }
             End::Restarting => close(&mut ws, CloseCode::Restart, "the gateway restarts").await,
+            End::Flooding => close(&mut ws, CloseCode::Policy, "too many bytes a second").await,
             End::Lost | End::Dropped => {}
         }
     }
@@ -201,7 +196,8 @@ impl Session {
                             Ok(())
                         }
                         Some(Ok(Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Ok(()),
-                        Some(Ok(Message::Close(_)) | Err(_)) | None => return End::Lost,
+                        Some(Ok(Message::Close(_))) | None => return End::Lost,
+                        Some(Err(error)) => return self.broken(error),
                     }
                 },
                 event = next(&mut self.listener) => self.event(ws, event).await,
@@ -222,6 +218,18 @@ impl Session {
                 return End::Lost;
             }
         }
+    }
+
+    /// How the socket ends after an error.
+    fn broken(&mut self, error: tungstenite::Error) -> End {
+        if websocket::flooding(error).is_err() {
+            return End::Lost;
+        }
+        let bytes_max = TRAFFIC.bytes_per_s_max;
+        tracing::warn!(package = self.app.package, bytes_max, "an app sends too many bytes a second; closed");
+        let why = format!("more than {bytes_max} bytes in a second; the connection was closed");
+        self.log_once("socket", ErrorCode::RateLimited, why, String::new());
+        End::Flooding
     }
 
     /// Whether another frame may be handled in this second.
@@ -334,17 +342,6 @@ impl Session {
     }
 }
 
-impl Host {
-    fn battery_of(&self, user: &str) -> Option<(u8, bool)> {
-        let glasses = self.roster.all().into_iter().filter(|(_, present)| present.user == user);
-        let mut batteries = glasses.filter_map(|(_, present)| {
-            let status = present.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            Some((status.battery_percent?, status.charging.unwrap_or(false)))
-        });
-        batteries.next()
-    }
-}
-
 /// The name of the time zone, in the apps' format.
 pub(super) fn zone() -> String {
     clock::zone().iana_name().unwrap_or("UTC").to_owned()
@@ -374,6 +371,6 @@ async fn put(ws: &mut Ws, message: Message) -> Result<(), Gone> {
 async fn close(ws: &mut Ws, code: CloseCode, reason: &'static str) {
     let frame = CloseFrame { code, reason: reason.into() };
     if put(ws, Message::Close(Some(frame))).await.is_ok() {
-        websocket::drain(ws.get_mut()).await;
+        websocket::drain(ws.get_mut().unmetered()).await;
     }
 }

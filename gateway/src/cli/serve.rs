@@ -58,8 +58,8 @@ fn places(running: &serve::Running, listen: &Listen, mcp: &McpSettings) -> Vec<(
         ip => ip.is_loopback().then_some(web),
     };
     let mut places = Vec::new();
-    if let Some(local) = local.filter(|_| listen.try_page) {
-        places.push(("talk", format!("http://{local}/try")));
+    if let (Some(local), Some(token)) = (local, &running.try_token) {
+        places.push(("talk", format!("http://{local}/try#{token} (pairs one browser)")));
     }
     let socket = listen.websocket.then(|| format!("wss://{}/glasses", from_outside(web)));
     let glasses: Vec<String> =
@@ -94,6 +94,7 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
     let config = arguments.narrow(config);
     telemetry::start(arguments.log_json);
     let began_us = clock::mono_us();
+    runtime::descriptors::allow(config.limits.connections_max);
     let runtime = runtime::build().context("starting the runtime")?;
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;

@@ -106,7 +106,8 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
                 return Err("a fingerprint has 32 hexadecimal digits; the glasses' log or box shows it".to_owned());
             }
             can_be_paired(services, &fingerprint, &grant)?;
-            match services.admission.pairings.by_fingerprint(now_us, &fingerprint, grant) {
+            let opened = services.admission.pairings.by_fingerprint(now_us, &fingerprint, grant);
+            match opened.map_err(|error| error.to_string())? {
                 Some(outcome) => paired(&fingerprint, outcome).await,
                 None => Ok(done(format!("for two minutes {fingerprint} will be admitted: switch the glasses on now"))),
             }

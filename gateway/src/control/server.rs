@@ -6,18 +6,23 @@ use anyhow::{Context as _, Result};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{UnixListener, UnixStream, unix::OwnedWriteHalf},
-    sync::{Semaphore, broadcast::error::RecvError},
+    sync::{OwnedSemaphorePermit, Semaphore, broadcast::error::RecvError},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
-use tools::mcp::server::Who;
+use tools::mcp::server::{Approver, Who};
 
 use super::{Answer, LINE_BYTES_MAX, Request, app_log, ask, commands, memory, socket_path};
 use crate::{approvals::WATCHERS_MAX, control::admin::Admin, device_task::services::Services, runtime::spawn};
 
-/// Clients at once; one that speaks MCP stays for hours.
-const CLIENTS_MAX: usize = 32;
+/// Commands at once, from the connection to the answer. Clients that stay have places of their own, so that these are
+/// always an operator's.
+const COMMANDS_MAX: usize = 16;
+/// Clients at once that stay: those that speak MCP stay for hours.
+const STAYING_MAX: usize = 32;
+/// How long to wait after a connection could not be accepted, in milliseconds: most likely no file descriptor is left.
+const ACCEPT_PAUSE_MS: u64 = 50;
 /// How long a client may take to send its request, in milliseconds.
 const REQUEST_MS_MAX: u64 = 5_000;
 
@@ -40,39 +45,56 @@ pub(crate) fn bind(data_dir: &Path) -> Result<UnixListener> {
 
 /// Answers until `stop`, then removes the socket.
 pub(crate) async fn serve(listener: UnixListener, admin: Arc<Admin>, stop: CancellationToken) {
-    let clients = Arc::new(Semaphore::new(CLIENTS_MAX));
+    let (commands, staying) = (Arc::new(Semaphore::new(COMMANDS_MAX)), Arc::new(Semaphore::new(STAYING_MAX)));
+    let accept = async || {
+        // Where all places are taken, the next client waits for one.
+        let place = commands.clone().acquire_owned().await.map_err(std::io::Error::other)?;
+        Ok::<_, std::io::Error>((listener.accept().await?.0, place))
+    };
     loop {
-        let stream = tokio::select! {
+        let accepted = tokio::select! {
             () = stop.cancelled() => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    tracing::warn!(%error, "accepting on the control socket failed");
-                    continue;
-                }
-            },
+            accepted = accept() => accepted,
         };
-        let Ok(permit) = clients.clone().try_acquire_owned() else {
-            continue;
+        let (stream, place) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "accepting on the control socket failed");
+                tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
+                continue;
+            }
         };
-        let admin = admin.clone();
+        let (admin, staying) = (admin.clone(), staying.clone());
         spawn("control", async move {
-            if let Err(error) = converse(stream, &admin).await {
+            if let Err(error) = converse(stream, &admin, place, staying).await {
                 tracing::debug!(%error, "a control client went away");
             }
-            drop(permit);
         });
     }
     drop(fs::remove_file(socket_path(&admin.services.settings.data_dir)));
 }
 
-async fn converse(stream: UnixStream, admin: &Arc<Admin>) -> Result<()> {
+async fn converse(
+    stream: UnixStream,
+    admin: &Arc<Admin>,
+    place: OwnedSemaphorePermit,
+    staying: Arc<Semaphore>,
+) -> Result<()> {
     let peer = stream.peer_cred().context("the peer's credentials")?;
     let (read, mut write) = stream.into_split();
     let mut line = Vec::new();
     let mut reader = BufReader::new(read).take(LINE_BYTES_MAX as u64);
     timeout(Duration::from_millis(REQUEST_MS_MAX), reader.read_until(b'\n', &mut line)).await??;
     let request = serde_json::from_slice::<Request>(&line);
+    let _place = if !request.as_ref().is_ok_and(stays) {
+        place
+    } else if let Ok(stay) = staying.try_acquire_owned() {
+        drop(place);
+        stay
+    } else {
+        let message = format!("{STAYING_MAX} clients of the control socket stay already, and more may not");
+        return say(&mut write, &Answer::Error { message }).await;
+    };
     if matches!(request, Ok(Request::WatchApprovals)) {
         return watch_approvals(reader.into_inner(), write, &admin.services).await;
     }
@@ -89,7 +111,7 @@ async fn converse(stream: UnixStream, admin: &Arc<Admin>) -> Result<()> {
     let answer = match request {
         Ok(request) => {
             if let Request::Mcp { user, class } = &request {
-                mcp = Some(Who { user: user.clone(), class: *class });
+                mcp = Some(Who { user: user.clone(), class: *class, approves: Approver::of(*class) });
             }
             if let Request::Export { user } = &request {
                 export = Some(user.clone());
@@ -110,6 +132,11 @@ async fn converse(stream: UnixStream, admin: &Arc<Admin>) -> Result<()> {
         admin.mcp.serve_stream(who, tokio::io::join(read, write)).await?;
     }
     Ok(())
+}
+
+/// Whether a client stays after its request's first answer.
+fn stays(request: &Request) -> bool {
+    matches!(request, Request::Mcp { .. } | Request::WatchApprovals | Request::FollowApp { .. } | Request::Ask { .. })
 }
 
 /// All data of a user, in pieces; `Done` marks the end.

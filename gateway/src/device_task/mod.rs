@@ -5,7 +5,6 @@ mod down;
 mod drawing;
 mod formats;
 mod incoming;
-mod meter;
 mod open;
 mod outgoing;
 mod photos;
@@ -29,31 +28,30 @@ use crate::{
     clock,
     identity::{self, Admitted, retry_ms},
     text::crop,
-    transport::Link,
+    transport::{Link, places::Place},
 };
 
 use services::Services;
 use session::Session;
 
 /// Admits a connection and runs its session to the end.
-pub(crate) async fn serve(services: &Arc<Services>, mut link: Link) {
+pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Place) {
     // Stopping the gateway waits for this token.
     let _open = services.admission.open.token();
-    let admitted = match services.admission.joining.try_acquire() {
-        Ok(_joining) => tokio::select! {
-            admitted = identity::admit(&mut link, &services.admission.key, &services.store, &services.admission.pairings) => admitted,
-            () = services.admission.stop.cancelled() => Err(identity::turn_away(
-                &mut link,
-                RejectCode::ShuttingDown,
-                "the gateway is stopping",
-            )),
-        },
-        Err(_crowded) => {
-            Err(identity::turn_away(&mut link, RejectCode::Busy, "too many others connect at this moment"))
-        }
+    let admitted = tokio::select! {
+        admitted = identity::admit(&mut link, &services.admission.key, &services.store, &services.admission.pairings) => admitted,
+        () = services.admission.stop.cancelled() => Err(identity::turn_away(
+            &mut link,
+            RejectCode::ShuttingDown,
+            "the gateway is stopping",
+        )),
     };
     match admitted {
-        Ok(admitted) => return run(services.clone(), link, admitted).await,
+        Ok(admitted) => {
+            place.admit();
+            link.up.allow(services.settings.limits.traffic);
+            return run(services.clone(), link, admitted).await;
+        }
         Err(refusal) if refusal.code == RejectCode::Unspecified => {
             tracing::debug!(peer = %link.peer, %refusal, "a connection ended before its session");
         }

@@ -18,7 +18,6 @@ use tools::ports::DeviceStatus;
 use super::{
     formats::{self, Agreed},
     incoming::Incoming,
-    meter::Meter,
     outgoing::Outgoing,
     photos::Photos,
     requests::Requests,
@@ -29,7 +28,6 @@ use super::{
 };
 use crate::{
     apps::glasses::Glasses,
-    clock,
     identity::{Admitted, pairing},
     mailbox::{self, Ending, Mailbox},
     roster::{Full, Present, Via},
@@ -98,7 +96,6 @@ impl Session {
                 services.context.clone(),
                 mailbox.clone(),
             ),
-            meter: Meter::new(services.settings.limits.traffic, clock::mono_us()),
             transport: link.transport,
             user_name: record.user,
             services,

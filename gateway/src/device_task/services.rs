@@ -6,7 +6,6 @@ use std::sync::{
 };
 
 use audio::{asr::Scheduler, tts::Voice, vad::silero};
-use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{executor::Executor, registry::Registry};
 
@@ -76,8 +75,6 @@ pub struct Admission {
     pub key: GatewayKey,
     /// Pairings under way.
     pub pairings: Arc<Pairings>,
-    /// Connections that may be in admission at once.
-    pub joining: Semaphore,
     /// Open connections; stopping the gateway waits for them.
     pub open: TaskTracker,
     /// Set when the gateway stops.
@@ -90,16 +87,15 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Initial state. Half of all connections may be in admission at once.
+    /// Initial state.
     ///
     /// # Errors
     /// The system gives no random bytes.
-    pub fn new(key: GatewayKey, connections_max: usize, stop: CancellationToken) -> anyhow::Result<Self> {
+    pub fn new(key: GatewayKey, stop: CancellationToken) -> anyhow::Result<Self> {
         let boot = random::<16>()?.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self {
             key,
             pairings: Arc::default(),
-            joining: Semaphore::new((connections_max / 2).max(1)),
             open: TaskTracker::new(),
             stop,
             turned_away: Sparse::default(),
@@ -143,7 +139,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let run = || {
             let key = GatewayKey::load_or_make(folder.path()).unwrap();
-            let admission = Admission::new(key, 1, CancellationToken::new()).unwrap();
+            let admission = Admission::new(key, CancellationToken::new()).unwrap();
             admission.name_of(admission.next_session())
         };
         let (one, other) = (run(), run());

@@ -18,7 +18,6 @@ use tools::{in_flight::SessionLease, ports::DeviceStatus};
 use super::{
     formats,
     incoming::Incoming,
-    meter::Meter,
     open::part,
     outgoing::Outgoing,
     photos::{Called, Photos},
@@ -115,7 +114,6 @@ pub(super) struct Session {
     pub(super) room: Room,
     /// The device's last heartbeat: its clock and the gateway's.
     pub(super) heartbeat: Option<(u64, u64)>,
-    pub(super) meter: Meter,
     pub(super) end: Option<End>,
     pub(super) messages: mpsc::Receiver<DeviceMessage>,
 }

@@ -35,9 +35,6 @@ impl Session {
     /// Handles one envelope.
     pub(super) fn frame(&mut self, bytes: &[u8]) {
         let now_us = clock::mono_us();
-        if let Err(error) = self.meter.count(bytes.len(), now_us) {
-            return self.failed(&error);
-        }
         match decode_up(bytes) {
             Ok(Decoded::Frame(Frame { stamp, message })) => {
                 if self.in_sequence(&stamp, Class::of_kind(device_protocol::Message::kind(&message)), now_us) {
@@ -62,14 +59,6 @@ impl Session {
             GoodbyeReason::ShuttingDown => self.input(Input::Shutdown),
             GoodbyeReason::Replaced => self.input(Input::NotResumed),
             _ => {}
-        }
-        self.close(reason, text.to_owned());
-    }
-
-    /// Ends the session at the wish of the gateway or its operator.
-    pub(super) fn dismissed(&mut self, (reason, text): Farewell) {
-        if reason == GoodbyeReason::ShuttingDown {
-            self.input(Input::Shutdown);
         }
         self.close(reason, text.to_owned());
     }
@@ -302,9 +291,8 @@ impl Session {
     fn photo(&mut self, photo: Photo) {
         tracing::info!(device = self.id, bytes = photo.bytes.len(), "photo received");
         let wanted_by_call = self.calls.get_mut(&photo.call).is_none_or(|called| called.push(&photo));
-        let wanted_by_app = self.services.apps.photos.offer(&self.id, &photo.mime, &photo.bytes);
         // No data of a user who is being erased is written.
-        let Some(lease) = self.lease.enter().filter(|_| wanted_by_call && wanted_by_app) else { return };
+        let Some(lease) = self.lease.enter().filter(|_| wanted_by_call) else { return };
         let gallery = &self.services.gallery;
         if !gallery.admit(&self.id) {
             tracing::warn!(device = self.id, "a photo was not kept: there were too many within a minute");

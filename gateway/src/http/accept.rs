@@ -1,13 +1,13 @@
 //! Accepts connections, distinguishes them by their first byte, and serves them with hyper.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use axum::{
     Router,
     http::{
         StatusCode,
-        header::{self, HeaderName},
+        header::{self, HeaderName, HeaderValue},
     },
 };
 use device_protocol::auth;
@@ -59,7 +59,7 @@ impl Web {
         Self { acceptor, certificate: tls.fingerprint, plain_everywhere, places, router, refusal }
     }
 
-    async fn serve(self, stream: TcpStream, address: SocketAddr, place: Place) -> Result<()> {
+    async fn serve(self, stream: TcpStream, address: SocketAddr, place: Arc<Place>) -> Result<()> {
         if first_byte(&stream).await? == TLS_HANDSHAKE {
             return self.serve_tls(stream, address, place).await;
         }
@@ -71,7 +71,7 @@ impl Web {
         serve_http(stream, peer, self.refusal).await
     }
 
-    async fn serve_tls(self, stream: TcpStream, address: SocketAddr, place: Place) -> Result<()> {
+    async fn serve_tls(self, stream: TcpStream, address: SocketAddr, place: Arc<Place>) -> Result<()> {
         let wait = Duration::from_millis(HANDSHAKE_MS_MAX);
         let stream = timeout(wait, self.acceptor.accept(stream)).await.context("the TLS handshake took too long")??;
         let tls = stream.get_ref().1;
@@ -129,8 +129,17 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |mut request: Request<Incoming>| {
+        let place = peer.place.clone();
+        place.count_request();
         request.extensions_mut().insert(peer.clone());
-        router.clone().call(request)
+        let answered = router.clone().call(request);
+        async move {
+            let mut answer = answered.await?;
+            if place.is_used_up() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+                answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(answer)
+        }
     });
     hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -158,23 +167,22 @@ pub(super) async fn quic(
                 None => break,
             },
         };
-        // An address that is not validated gets a retry first: no amplification.
-        if !incoming.remote_address_validated()
-            && endpoint.open_connections() > services.settings.limits.connections_max / 2
-        {
+        let peer = canonical(incoming.remote_address());
+        // A peer that may have forged its address gets a retry first: it takes nobody's share, and there is no
+        // amplification.
+        if !incoming.remote_address_validated() && places.is_busy_for(&peer) {
             drop(incoming.retry());
             continue;
         }
-        let Some(place) = places.take(&canonical(incoming.remote_address())) else {
+        let Some(place) = places.take(&peer) else {
             incoming.refuse();
             continue;
         };
         let services = services.clone();
         spawn("quic-connection", async move {
-            let _place = place;
             let opened = async { quic::open(incoming.await?, certificate).await.map_err(anyhow::Error::from) };
             match opened.await {
-                Ok(link) => device_task::serve(&services, link).await,
+                Ok(link) => device_task::serve(&services, link, &place).await,
                 Err(error) => tracing::debug!(%error, "a QUIC connection came to nothing"),
             }
         });

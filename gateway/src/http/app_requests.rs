@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::reply;
+use super::{peer::Peer, reply};
 use crate::apps::{self, APP_SOCKET_PATH, host::Host, storage::Refusal};
 
 /// Longest request body in bytes: all that an app may store, and its JSON.
@@ -57,14 +57,23 @@ async fn permissions(State(apps): State<Arc<Host>>, uri: Uri) -> Result<Response
 }
 
 /// Settings of the app whose session the bearer names.
-async fn settings(State(apps): State<Arc<Host>>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
+async fn settings(State(apps): State<Arc<Host>>, peer: Peer, uri: Uri, headers: HeaderMap) -> Response {
     let package = uri.path().strip_prefix(SETTINGS).unwrap_or_default();
-    let settings = apps.settings_in(bearer(&headers), package);
-    let settings = settings.ok_or(failure(StatusCode::UNAUTHORIZED, "no such session runs"))?;
-    Ok(done(&json!({"success": true, "settings": settings})))
+    let session = bearer(&headers);
+    let Some(settings) = apps.settings_in(session, package) else {
+        return unauthorized(session, "no such session runs").await;
+    };
+    peer.place.admit();
+    done(&json!({"success": true, "settings": settings}))
 }
 
-async fn storage(State(apps): State<Arc<Host>>, request: Request) -> Result<Response, Failure> {
+/// The answer to a wrong key or session, or to none.
+async fn unauthorized(given: &str, why: &'static str) -> Response {
+    let answer = failure(StatusCode::UNAUTHORIZED, why);
+    if given.is_empty() { answer.into_response() } else { reply::to_wrong_key(answer).await }
+}
+
+async fn storage(State(apps): State<Arc<Host>>, peer: Peer, request: Request) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let (user, key) = parts
         .uri
@@ -72,12 +81,15 @@ async fn storage(State(apps): State<Arc<Host>>, request: Request) -> Result<Resp
         .strip_prefix(STORAGE)
         .and_then(user_and_key)
         .ok_or(failure(StatusCode::BAD_REQUEST, "the path names no user"))?;
-    let (package, api_key) = bearer(&parts.headers).split_once(':').unwrap_or_default();
+    let given = bearer(&parts.headers);
+    let (package, api_key) = given.split_once(':').unwrap_or_default();
     if !apps.is_key_of(package, api_key) {
-        return Err(failure(StatusCode::UNAUTHORIZED, "the key does not fit the app"));
+        return Ok(unauthorized(given, "the key does not fit the app").await);
     }
-    if !apps.knows(&user) {
-        return Err(failure(StatusCode::NOT_FOUND, "there is no such user"));
+    peer.place.admit();
+    // The same for a user whom the gateway does not have: an app must not find out who else uses it.
+    if !apps.has_run_for(package, &user) {
+        return Err(failure(StatusCode::NOT_FOUND, "the app has not run for such a user"));
     }
     let erasing = || failure(StatusCode::SERVICE_UNAVAILABLE, "everything of this user is being erased");
     // Entered before the body is read: what an app requested before an erasure of the user is not done after it.

@@ -31,9 +31,9 @@ pub(super) fn routes(apps: Arc<Host>, open: TaskTracker) -> Router {
 async fn answer(State(sockets): State<Sockets>, peer: Peer, request: Request) -> Result<Response, Text> {
     let upgrade = Upgrade::of(&request)?;
     let headers = Headers::of(request.headers(), request.uri().path());
-    Ok(upgrade.accept("app", request, peer, None, async move |upgraded, _peer| {
+    Ok(upgrade.accept("app", request, peer, None, async move |upgraded, peer| {
         // Apps are told to reconnect when the gateway stops.
         let _open = sockets.open.token();
-        apps::socket::serve(sockets.apps, upgraded, headers).await;
+        apps::socket::serve(sockets.apps, upgraded, headers, &peer.place).await;
     }))
 }

@@ -46,6 +46,6 @@ async fn answer(State(services): State<Arc<Services>>, peer: Peer, request: Requ
             down,
             failures: None,
         };
-        device_task::serve(&services, link).await;
+        device_task::serve(&services, link, &peer.place).await;
     }))
 }

@@ -6,12 +6,16 @@ use axum::{
     Router,
     extract::State,
     http::StatusCode,
+    middleware::from_fn_with_state,
     response::{IntoResponse as _, Response},
     routing::any,
 };
 use serde_json::json;
 
-use super::reply;
+use super::{
+    access::{self, Names},
+    reply,
+};
 use crate::{health::Health, store::Store};
 
 /// The checked health.
@@ -22,8 +26,12 @@ struct Tried {
     store: Store,
 }
 
-pub(super) fn routes(health: Arc<Health>, data_dir: PathBuf, store: Store) -> Router {
-    Router::new().route("/healthz", any(answer)).with_state(Tried { health, data_dir, store })
+pub(super) fn routes(health: Arc<Health>, data_dir: PathBuf, store: Store, names: Names) -> Router {
+    Router::new().route("/healthz", any(answer)).layer(from_fn_with_state(names, access::by_name)).with_state(Tried {
+        health,
+        data_dir,
+        store,
+    })
 }
 
 /// `ok` in one line, or what does not work. Supervisors look at the status only.

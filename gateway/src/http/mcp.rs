@@ -11,9 +11,11 @@ use axum::{
     routing::any,
 };
 use gateway_core::vocab::ClientClass;
-use tools::mcp::server::Who;
 
-use super::{peer::Peer, reply::Text};
+use super::{
+    peer::Peer,
+    reply::{Text, to_wrong_key},
+};
 use crate::mcp::{Mcp, NotAdmitted};
 
 pub(super) fn routes(mcp: Arc<Mcp>) -> Router {
@@ -31,8 +33,12 @@ async fn answer(mcp: &Arc<Mcp>, class: ClientClass, peer: Peer, request: Request
     };
     let authorization = request.headers().get(header::AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
     match mcp.admit(class, authorization, peer.is_here()) {
-        Ok(user) => http.answer(Who { user, class }, request).await.map(Body::new),
-        Err(why) => refused(why),
+        Ok(who) => {
+            peer.place.admit();
+            http.answer(who, request).await.map(Body::new)
+        }
+        Err(NotAdmitted::NoKey) => refused(NotAdmitted::NoKey),
+        Err(why) => to_wrong_key(refused(why)).await,
     }
 }
 

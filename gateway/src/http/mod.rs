@@ -2,9 +2,11 @@
 //!
 //! `accept` takes connections; `router` has all paths of the TCP port. An endpoint is a group of paths in its own file,
 //! with a function `routes`: `health`, `try_page`, `mcp`, `app_requests`, `app_socket`, `glasses`. They share `peer`
-//! (the other end of the connection), `origin` (the page that sends a request), `upgrade` (to a WebSocket) and `reply`.
+//! (the other end of the connection), `origin` (the page that sends a request), `access` (who may send one), `upgrade`
+//! (to a WebSocket) and `reply`.
 
 mod accept;
+mod access;
 mod app_requests;
 mod app_socket;
 mod glasses;
@@ -15,6 +17,7 @@ mod peer;
 mod reply;
 mod router;
 pub(crate) mod settings;
+mod try_link;
 mod try_page;
 mod upgrade;
 
@@ -30,7 +33,10 @@ use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::settings::Listen;
-pub(crate) use self::try_page::About;
+pub(crate) use self::{
+    try_link::TryLink,
+    try_page::{About, TryPage},
+};
 use crate::{
     device_task::services::Services,
     health::Health,
@@ -52,8 +58,12 @@ pub(crate) struct Doors {
     pub health: Arc<Health>,
     /// Whether glasses may connect over WebSocket.
     pub websocket: bool,
-    /// What the browser page reports about the gateway; `None`: no such page.
-    pub try_page: Option<About>,
+    /// The browser page; `None`: no such page.
+    pub try_page: Option<TryPage>,
+    /// Names of this machine in Host headers, in addition to its addresses and `localhost`.
+    pub names: Vec<String>,
+    /// Whether mini-apps connect from other machines too.
+    pub apps_elsewhere: bool,
 }
 
 /// Bound sockets, ready to serve.
@@ -66,9 +76,6 @@ pub(crate) struct Bound {
 
 impl Bound {
     /// Binds the ports.
-    ///
-    /// # Errors
-    /// A port is in use or the address is not this machine's.
     ///
     /// # Errors
     /// A port is in use or the address is not this machine's.

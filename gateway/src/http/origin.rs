@@ -1,5 +1,7 @@
 //! The page that sends a request, and the name under which it addresses this machine.
 
+use std::net::IpAddr;
+
 use axum::http::{HeaderMap, header, uri::Authority};
 
 /// Whether the request comes from no page at all (glasses, tools) or from one of the gateway's own pages. A page of
@@ -22,6 +24,17 @@ pub(super) fn host_is_loopback(host: &str) -> bool {
         && host
             .parse::<Authority>()
             .is_ok_and(|authority| matches!(authority.host(), "localhost" | "127.0.0.1" | "[::1]"))
+}
+
+/// Whether a Host header has an address, `localhost`, or one of these names, in lower case: no other site's page can be
+/// loaded under an address, nor under a name that is not its own.
+pub(super) fn host_is_known(host: &str, names: &[String]) -> bool {
+    let Some(authority) = host.parse::<Authority>().ok().filter(|_| !host.contains('@')) else {
+        return false;
+    };
+    let name = authority.host().to_ascii_lowercase();
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(&name);
+    name == "localhost" || address.parse::<IpAddr>().is_ok() || names.contains(&name)
 }
 
 /// The Host header.
@@ -50,6 +63,19 @@ mod tests {
             "192.168.1.2:8460",
         ] {
             assert!(!host_is_loopback(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn other_names_than_those_of_this_machine_are_foreign() {
+        let names = ["box.lan".to_owned()];
+        for host in ["localhost:8460", "192.168.1.2:8460", "127.0.0.1", "[fd00::2]:8460", "box.lan:8460", "BOX.lan"] {
+            assert!(host_is_known(host, &names), "{host}");
+        }
+        for host in
+            ["", "evil.example", "box.lan.evil.example", "evil@box.lan", "192.168.1.2.evil.example", "[::1", "1"]
+        {
+            assert!(!host_is_known(host, &names), "{host}");
         }
     }
 

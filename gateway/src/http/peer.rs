@@ -1,6 +1,6 @@
 //! The other end of a connection.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
     extract::FromRequestParts,
@@ -20,7 +20,7 @@ pub(super) struct Peer {
     /// The transport for glasses on this connection.
     pub(super) transport: Transport,
     /// Lives as long as the connection: an upgraded connection keeps it until its end.
-    pub(super) place: Place,
+    pub(super) place: Arc<Place>,
 }
 
 impl Peer {

@@ -1,20 +1,37 @@
 //! All paths of the port. Each endpoint is a file in this folder, whose `routes` takes what it works with; it checks
 //! the caller itself.
 
-use axum::Router;
+use axum::{
+    Router,
+    middleware::{from_fn, from_fn_with_state},
+};
 
-use super::{Doors, app_requests, app_socket, glasses, health, mcp, reply::NOTHING_HERE, try_page};
+use super::{
+    Doors,
+    access::{self, Names},
+    app_requests, app_socket, glasses, health, mcp,
+    reply::NOTHING_HERE,
+    try_page,
+};
 
 /// The router of all requests.
 pub(super) fn router(doors: &Doors) -> Router {
-    let Doors { services, mcp, health, websocket, try_page } = doors;
+    let Doors { services, mcp, health, websocket, try_page, names, apps_elsewhere } = doors;
     let admission = &services.admission;
-    let mut router = Router::new()
-        .merge(health::routes(health.clone(), services.settings.data_dir.clone(), services.store.clone()))
-        .merge(try_page::routes(try_page.clone(), admission.pairings.clone()))
-        .merge(mcp::routes(mcp.clone()))
+    let names = Names::new(names.iter().cloned());
+    let mut apps = Router::new()
         .merge(app_requests::routes(&services.apps))
-        .merge(app_socket::routes(services.apps.clone(), admission.open.clone()));
+        .merge(app_socket::routes(services.apps.clone(), admission.open.clone()))
+        .layer(from_fn_with_state(names.clone(), access::by_name));
+    if !apps_elsewhere {
+        apps = apps.layer(from_fn(access::from_here));
+    }
+    let health = health::routes(health.clone(), services.settings.data_dir.clone(), services.store.clone(), names);
+    let mut router = Router::new()
+        .merge(health)
+        .merge(try_page::routes(try_page.clone(), admission.pairings.clone(), services.store.clone()))
+        .merge(mcp::routes(mcp.clone()))
+        .merge(apps);
     if *websocket {
         router = router.merge(glasses::routes(services.clone()));
     }

@@ -1,7 +1,7 @@
 //! `/try`: a page with simulated glasses, to talk to the gateway from a browser.
 //!
-//! The page is a device like any other: it has its own key and uses the JSON form of the protocol on `/glasses`. Only
-//! its pairing is shorter, see [`pair`].
+//! The page is a device like any other: it has its own key and uses the JSON form of the protocol on `/glasses`. It is
+//! paired by its code, or, with the link that the operator got, by itself: see [`pair`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,12 +24,14 @@ use tokio::time::timeout;
 use super::{
     origin::{host, host_is_loopback},
     peer::Peer,
-    reply::{self, NOTHING_HERE, Text},
+    reply::{self, NOTHING_HERE, Text, to_wrong_key},
+    try_link::TryLink,
 };
 use crate::{
     clock,
     identity::{Pairings, fingerprint, pairing::Grant},
     models::settings::Model,
+    store::Store,
 };
 
 /// The page itself.
@@ -40,8 +42,8 @@ const FOLDER: &str = "/try/";
 const PAIR: &str = "/try/pair";
 /// What the page shows about the gateway before it connects.
 const ABOUT: &str = "/try/about.json";
-/// A header that only a script of the same origin can set: for others a browser sends a preflight request, which is not
-/// answered here.
+/// Carries the token of the link. Only a script of the same origin can set it: for others a browser sends a preflight
+/// request, which is not answered here.
 const PAIR_HEADER: &str = "x-lorgnette-try";
 /// A public key in hexadecimal digits.
 const KEY_DIGITS: usize = 64;
@@ -123,23 +125,33 @@ impl About {
     }
 }
 
+/// The page, as a gateway serves it.
+#[derive(Clone)]
+pub(crate) struct TryPage {
+    /// What it shows about the gateway.
+    pub(crate) about: About,
+    /// Pairs one browser.
+    pub(crate) link: Arc<TryLink>,
+}
+
 /// State of the page's routes.
 #[derive(Clone)]
 struct Page {
     /// `None`: there is no page.
-    about: Option<About>,
+    page: Option<TryPage>,
     pairings: Arc<Pairings>,
+    store: Store,
 }
 
 impl Page {
     /// Whether the page exists for this peer.
     fn is_for(&self, peer: &Peer) -> bool {
-        self.about.is_some() && peer.is_here()
+        self.page.is_some() && peer.is_here()
     }
 }
 
-pub(super) fn routes(try_page: Option<About>, pairings: Arc<Pairings>) -> Router {
-    let page = Page { about: try_page, pairings };
+pub(super) fn routes(page: Option<TryPage>, pairings: Arc<Pairings>, store: Store) -> Router {
+    let page = Page { page, pairings, store };
     Router::new()
         .route(PATH, any(file))
         .route(FOLDER, any(file))
@@ -194,7 +206,10 @@ async fn about(State(page): State<Page>, method: Method) -> Response {
         return only("GET");
     }
     // The guard has found that the page exists.
-    page.about.map_or_else(|| NOTHING_HERE.into_response(), |about| reply::json(StatusCode::OK, about.0.to_string()))
+    match page.page {
+        Some(page) => reply::json(StatusCode::OK, page.about.0.to_string()),
+        None => NOTHING_HERE.into_response(),
+    }
 }
 
 fn only(method: &'static str) -> Response {
@@ -203,37 +218,63 @@ fn only(method: &'static str) -> Response {
 
 /// Opens the pairing window for exactly the key that the page sends, as the operator would with `lorgnette devices`.
 ///
-/// This is safe because a peer that loads pages from loopback is the operator of this machine: a client that connects
-/// from here, under a loopback name, with a script of this origin, controls this machine's browser. A page of another
-/// site fails by its Origin, by the header that it may not set, and by the Host if its own name resolves to 127.0.0.1.
-/// Another machine fails by its address. A proxy on this machine, which would lend its address to strangers, fails by
-/// the headers it adds. The window admits one device that proves this key, once. On a machine shared with people who
-/// must not talk to the gateway, set `listen.try_page = false`.
+/// The operator agrees by opening the link that `lorgnette serve` printed: its token, which the page sends, works once.
+/// An address of this machine proves nothing, since every program of every user here has it. A page of another site
+/// fails by its Origin, by the header that it may not set, and by the Host if its own name resolves to 127.0.0.1;
+/// another machine fails by its address, a proxy by the headers it adds. A key that is paired, revoked or waiting
+/// already is for the operator to decide about.
 async fn pair(State(page): State<Page>, request: Request) -> Response {
     if request.method() != Method::POST {
         return only("POST");
     }
-    let key = match key_in(request).await {
-        Ok(key) => key,
+    // The guard has found that the page exists.
+    let Some(TryPage { link, .. }) = &page.page else { return NOTHING_HERE.into_response() };
+    let (token, key) = match token_and_key_in(request).await {
+        Ok(sent) => sent,
         Err(refusal) => return refusal.into_response(),
     };
     let fingerprint = fingerprint(&key);
-    let grant = Grant { user: USER.to_owned(), name: NAME.to_owned() };
-    page.pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
-    tracing::info!(device = fingerprint, "the page on this machine asks to be paired");
-    (StatusCode::OK, "the window is open\n").into_response()
+    match link.redeem(&token, || page.open_window(&fingerprint)) {
+        Some(Ok(())) => {
+            tracing::info!(device = fingerprint, "the page on this machine is paired by the operator's link");
+            (StatusCode::OK, "the window is open\n").into_response()
+        }
+        Some(Err(refusal)) => refusal.into_response(),
+        None => {
+            let told = "this is not, or no longer, the link that the gateway printed: pair by the code\n";
+            to_wrong_key((StatusCode::FORBIDDEN, told)).await
+        }
+    }
 }
 
-/// The device key that the page sends.
-async fn key_in(request: Request) -> Result<[u8; 32], Text> {
-    if !is_from_our_page(request.headers()) {
-        return Err((StatusCode::FORBIDDEN, "only the page of this gateway may ask for this\n"));
+impl Page {
+    fn open_window(&self, fingerprint: &str) -> Result<(), (StatusCode, String)> {
+        let known = self.store.disk().device(fingerprint);
+        let known = known.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")))?;
+        if known.is_some() {
+            let told = "this key is paired already, or was revoked: see `lorgnette devices list`\n";
+            return Err((StatusCode::CONFLICT, told.to_owned()));
+        }
+        let grant = Grant { user: USER.to_owned(), name: NAME.to_owned() };
+        let opened = self.pairings.open_window(clock::mono_us(), fingerprint, grant);
+        opened.map_err(|error| (StatusCode::CONFLICT, format!("{error}\n")))
     }
+}
+
+/// The link's token and the device key that the page sends.
+async fn token_and_key_in(request: Request) -> Result<(String, [u8; 32]), Text> {
+    const FOREIGN: Text = (StatusCode::FORBIDDEN, "only the page of this gateway may ask for this\n");
+    if !is_from_our_page(request.headers()) {
+        return Err(FOREIGN);
+    }
+    let token = request.headers().get(PAIR_HEADER).and_then(|token| token.to_str().ok()).ok_or(FOREIGN)?.to_owned();
     let body = timeout(Duration::from_millis(BODY_MS_MAX), to_bytes(request.into_body(), KEY_DIGITS)).await;
     let Ok(Ok(body)) = body else {
         return Err((StatusCode::BAD_REQUEST, "send the device key only\n"));
     };
-    key_of(&body).ok_or((StatusCode::BAD_REQUEST, "the public key of the device has 64 hexadecimal digits\n"))
+    let key =
+        key_of(&body).ok_or((StatusCode::BAD_REQUEST, "the public key of the device has 64 hexadecimal digits\n"))?;
+    Ok((token, key))
 }
 
 /// Stricter than for a WebSocket: the Origin must be present, and the request must not be forwarded.
@@ -243,7 +284,7 @@ fn is_from_our_page(headers: &HeaderMap) -> bool {
         .and_then(|origin| origin.to_str().ok())
         .and_then(|origin| origin.strip_prefix("http://"));
     let forwarded = ["forwarded", "x-forwarded-for", "x-real-ip", "via"].iter().any(|name| headers.contains_key(*name));
-    origin.is_some() && origin == host(headers) && headers.contains_key(PAIR_HEADER) && !forwarded
+    origin.is_some() && origin == host(headers) && !forwarded
 }
 
 fn key_of(digits: &[u8]) -> Option<[u8; 32]> {

@@ -28,6 +28,8 @@ use crate::{
 
 /// Milliseconds until a device retries if too many wait for pairing: one of them is done by then.
 const CROWDED_MS: u32 = 30_000;
+/// What a device is told that nobody has paired.
+const LATE: &str = "nobody confirmed the pairing in time";
 /// Frames of unknown kinds that are skipped while one is awaited.
 const UNKNOWN_MAX: usize = 8;
 
@@ -71,6 +73,7 @@ fn refuse(code: RejectCode, message: impl Into<String>) -> Refusal {
 fn broken(error: &LinkError) -> Refusal {
     match error {
         LinkError::Malformed(reason) => refuse(RejectCode::Malformed, reason.clone()),
+        LinkError::Flooding(_) => refuse(RejectCode::RateLimited, error.to_string()),
         other => refuse(RejectCode::Unspecified, other.to_string()),
     }
 }
@@ -212,27 +215,17 @@ async fn pair(
     let digest: [u8; 32] = Sha256::digest(handshake.pairing_transcript(device_nonce)).into();
     let shows_code = has_display(&hello.capabilities);
     let code = shows_code.then(|| pairing_code(&digest).iter().map(|digit| char::from(*digit)).collect::<String>());
-    let wait = pairings.wait(clock::mono_us(), id, &hello.model, code).map_err(|error| {
-        let retry_after_ms = match error {
-            PairError::Locked { wait_s } => u32::try_from(wait_s.saturating_mul(1_000)).unwrap_or(u32::MAX),
-            _ => CROWDED_MS,
-        };
-        Refusal { retry_after_ms, ..refuse(RejectCode::RateLimited, error.to_string()) }
-    })?;
+    let wait =
+        pairings.wait(clock::mono_us(), id, &hello.model, code, link.peer.ip()).map_err(|error| not_now(&error))?;
     let method = if shows_code { PairingMethod::Code } else { PairingMethod::Fingerprint };
     let until_us = clock::mono_us() + pairing::OPEN_US;
     tracing::info!(device = id, model = hello.model, "a new device waits for pairing");
     let decided = await_operator(link, wait, method, until_us);
     let decided = timeout_at(clock::instant_at(until_us), decided).await;
     let granted = match decided {
-        Ok(Ok(Some(granted))) => granted,
-        Ok(Ok(None)) => {
-            let retry_after_ms = pairings.locked_ms(clock::mono_us());
-            let refusal = refuse(RejectCode::PairingFailed, "pairing was closed: too many wrong codes");
-            return Err(Refusal { retry_after_ms, ..refusal });
-        }
+        Ok(Ok(granted)) => granted,
         Ok(Err(refusal)) => return Err(refusal),
-        Err(_) => return Err(refuse(RejectCode::NotPaired, "nobody confirmed the pairing in time")),
+        Err(_) => return Err(refuse(RejectCode::NotPaired, LATE)),
     };
     let mut stored = put(store, id, hello, granted.grant()).await;
     // Revoked meanwhile: the record may have been written over the revocation.
@@ -254,6 +247,28 @@ async fn pair(
     })?;
     tracing::info!(device = id, user = record.user, "paired");
     Ok(record)
+}
+
+/// A device cannot wait for pairing now.
+fn not_now(error: &PairError) -> Refusal {
+    let retry_after_ms = match error {
+        PairError::Locked { wait_s } => u32::try_from(wait_s.saturating_mul(1_000)).unwrap_or(u32::MAX),
+        // It shows another code next time.
+        PairError::Ambiguous => 0,
+        _ => CROWDED_MS,
+    };
+    Refusal { retry_after_ms, ..refuse(RejectCode::RateLimited, error.to_string()) }
+}
+
+/// Why a device waits no longer.
+fn waits_no_longer(error: &PairError) -> Refusal {
+    match error {
+        PairError::Locked { .. } => {
+            let refusal = refuse(RejectCode::PairingFailed, "pairing was closed: too many wrong codes");
+            Refusal { retry_after_ms: not_now(error).retry_after_ms, ..refusal }
+        }
+        _ => not_now(error),
+    }
 }
 
 /// Stores the device under a unique name.
@@ -278,13 +293,13 @@ async fn put(store: &Store, id: &str, hello: &HelloOwned, grant: &Grant) -> Resu
     }
 }
 
-/// Waits for the operator, and keeps the device informed meanwhile; `None`: pairing was closed.
+/// Waits for the operator, and keeps the device informed meanwhile.
 async fn await_operator(
     link: &mut Link,
     Wait { mut granted, mut tries }: Wait,
     method: PairingMethod,
     until_us: u64,
-) -> Result<Option<Granted>, Refusal> {
+) -> Result<Granted, Refusal> {
     let mut beats = interval(Duration::from_millis(limits::HEARTBEAT_MS_DEFAULT.into()));
     beats.reset();
     tries.mark_changed();
@@ -300,7 +315,10 @@ async fn await_operator(
                 let notice = down::PairingCode { method, expires_s, tries_left };
                 link.down.send(clock::mono_us(), Down::PairingCode(notice)).map_err(|error| broken(&error))?;
             }
-            grant = &mut granted => return Ok(grant.ok()),
+            grant = &mut granted => return match grant {
+                Ok(grant) => grant.map_err(|error| waits_no_longer(&error)),
+                Err(_expired) => Err(refuse(RejectCode::NotPaired, LATE)),
+            },
             _ = beats.tick() => {
                 let now_us = clock::mono_us();
                 let beat = transport::heartbeat(heard, now_us);

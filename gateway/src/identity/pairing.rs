@@ -2,10 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
     sync::{Mutex, PoisonError},
 };
 
 use tokio::sync::{oneshot, watch};
+
+use crate::transport::places::source;
 
 /// How long a pairing stays open, in microseconds.
 pub const OPEN_US: u64 = 120_000_000;
@@ -13,6 +16,8 @@ pub const OPEN_US: u64 = 120_000_000;
 pub const TRIES_MAX: u8 = 5;
 /// Devices that may wait at once: a household pairs one at a time.
 const WAITING_MAX: usize = 16;
+/// Windows that may be open at once, for the same reason.
+const WINDOWS_MAX: usize = 16;
 
 /// What a revoked device is told.
 pub(crate) const REVOKED: &str = "this device was revoked by the operator";
@@ -70,8 +75,10 @@ impl Granted {
 struct Candidate {
     model: String,
     code: Option<String>,
+    /// Its address, as far as it counts as one source.
+    source: IpAddr,
     until_us: u64,
-    answer: oneshot::Sender<Granted>,
+    answer: oneshot::Sender<Result<Granted, PairError>>,
 }
 
 #[derive(Default)]
@@ -91,6 +98,34 @@ impl State {
             left_us => Err(PairError::Locked { wait_s: left_us.div_ceil(1_000_000) }),
         }
     }
+
+    /// Where as many wait as may, the oldest one of the busiest source gives way: whoever brings many devices pushes out
+    /// its own.
+    fn make_room(&mut self) {
+        if self.waiting.len() < WAITING_MAX {
+            return;
+        }
+        let of = |source| self.waiting.values().filter(|candidate| candidate.source == source).count();
+        let rank = |candidate: &Candidate| (usize::MAX - of(candidate.source), candidate.until_us);
+        let first = self.waiting.iter().min_by_key(|(_, candidate)| rank(candidate));
+        if let Some(fingerprint) = first.map(|(fingerprint, _)| fingerprint.clone()) {
+            self.turn_away(&fingerprint, PairError::Crowded);
+        }
+    }
+
+    fn turn_away(&mut self, fingerprint: &str, why: PairError) {
+        if let Some(candidate) = self.waiting.remove(fingerprint) {
+            drop(candidate.answer.send(Err(why)));
+        }
+    }
+
+    fn open_window(&mut self, fingerprint: &str, grant: Grant, until_us: u64) -> Result<(), PairError> {
+        if self.windows.len() >= WINDOWS_MAX && !self.windows.contains_key(fingerprint) {
+            return Err(PairError::TooManyWindows);
+        }
+        self.windows.insert(fingerprint.to_owned(), (grant, until_us));
+        Ok(())
+    }
 }
 
 /// All pending pairings.
@@ -108,8 +143,8 @@ impl Default for Pairings {
 
 /// A device's wait for the operator.
 pub struct Wait {
-    /// The operator's decision; closed when pairing is closed.
-    pub granted: oneshot::Receiver<Granted>,
+    /// The operator's decision, or why the device waits no longer.
+    pub granted: oneshot::Receiver<Result<Granted, PairError>>,
     /// Remaining tries.
     pub tries: watch::Receiver<u8>,
 }
@@ -132,6 +167,17 @@ pub enum PairError {
     /// Too many devices wait.
     #[error("too many devices wait for pairing")]
     Crowded,
+    /// Several waiting devices show this code.
+    #[error(
+        "several waiting devices show this code, and nobody can tell which one is meant: connect the glasses again"
+    )]
+    Ambiguous,
+    /// As many windows are open as may be.
+    #[error("{WINDOWS_MAX} keys may be paired at this moment, and more may not: wait for two minutes")]
+    TooManyWindows,
+    /// A device with this key waits already: only the operator decides about it.
+    #[error("a device with this key waits for pairing already")]
+    Waiting,
 }
 
 impl Pairings {
@@ -142,23 +188,31 @@ impl Pairings {
         act(&mut state)
     }
 
-    /// A device with a proven key starts to wait; `code`: the code that it shows, if any. Answered at once if the
-    /// operator has already opened a window for it.
+    /// A device at this address with a proven key starts to wait; `code`: the code that it shows, if any. Answered at
+    /// once if the operator has already opened a window for it.
     ///
     /// # Errors
-    /// Pairing is locked, or too many devices wait.
-    pub fn wait(&self, now_us: u64, fingerprint: &str, model: &str, code: Option<String>) -> Result<Wait, PairError> {
+    /// Pairing is locked.
+    pub fn wait(
+        &self,
+        now_us: u64,
+        fingerprint: &str,
+        model: &str,
+        code: Option<String>,
+        address: IpAddr,
+    ) -> Result<Wait, PairError> {
         self.with(now_us, |state| {
             state.check_open(now_us)?;
-            if state.waiting.len() >= WAITING_MAX {
-                return Err(PairError::Crowded);
-            }
             let (answer, granted) = oneshot::channel();
             if let Some((grant, _)) = state.windows.remove(fingerprint) {
                 state.revoked.remove(fingerprint);
-                drop(answer.send(Granted::new(grant).0));
+                drop(answer.send(Ok(Granted::new(grant).0)));
             } else {
-                let candidate = Candidate { model: model.to_owned(), code, until_us: now_us + OPEN_US, answer };
+                // The same device may have connected anew.
+                state.turn_away(fingerprint, PairError::Crowded);
+                state.make_room();
+                let (model, source) = (model.to_owned(), source(address));
+                let candidate = Candidate { model, code, source, until_us: now_us + OPEN_US, answer };
                 state.waiting.insert(fingerprint.to_owned(), candidate);
             }
             Ok(Wait { granted, tries: self.tries.subscribe() })
@@ -168,7 +222,8 @@ impl Pairings {
     /// The operator typed a code: returns the device that shows it, and a channel for the result.
     ///
     /// # Errors
-    /// No device shows it, or there were too many tries.
+    /// No device shows it, several do (they have to connect again, which gives each another code), or there were too many
+    /// tries.
     pub fn by_code(
         &self,
         now_us: u64,
@@ -177,27 +232,31 @@ impl Pairings {
     ) -> Result<(String, oneshot::Receiver<Outcome>), PairError> {
         self.with(now_us, |state| {
             state.check_open(now_us)?;
-            let found = state
-                .waiting
-                .iter()
-                .find(|(_, candidate)| candidate.code.as_deref() == Some(code))
-                .map(|(fingerprint, _)| fingerprint.clone());
-            if let Some(fingerprint) = found
+            let showing = state.waiting.iter().filter(|(_, candidate)| candidate.code.as_deref() == Some(code));
+            let mut found: Vec<String> = showing.map(|(fingerprint, _)| fingerprint.clone()).collect();
+            if found.len() > 1 {
+                found.iter().for_each(|fingerprint| state.turn_away(fingerprint, PairError::Ambiguous));
+                return Err(PairError::Ambiguous);
+            }
+            if let Some(fingerprint) = found.pop()
                 && let Some(candidate) = state.waiting.remove(&fingerprint)
             {
                 self.tries.send_replace(TRIES_MAX);
                 state.revoked.remove(&fingerprint);
                 let (granted, outcome) = Granted::new(grant);
                 // If the device has just disconnected, it drops this, and with it the outcome.
-                drop(candidate.answer.send(granted));
+                drop(candidate.answer.send(Ok(granted)));
                 return Ok((fingerprint, outcome));
             }
             let tries_left = self.tries.borrow().saturating_sub(1);
             if tries_left == 0 {
                 self.tries.send_replace(TRIES_MAX);
                 state.locked_until_us = now_us + OPEN_US;
-                state.waiting.clear();
-                return Err(PairError::Locked { wait_s: OPEN_US / 1_000_000 });
+                let locked = PairError::Locked { wait_s: OPEN_US / 1_000_000 };
+                for candidate in std::mem::take(&mut state.waiting).into_values() {
+                    drop(candidate.answer.send(Err(locked.clone())));
+                }
+                return Err(locked);
             }
             self.tries.send_replace(tries_left);
             Err(PairError::WrongCode { tries_left })
@@ -205,27 +264,36 @@ impl Pairings {
     }
 
     /// The operator opens a window for a key. Returns a channel for the result if the device was already waiting.
-    pub fn by_fingerprint(&self, now_us: u64, fingerprint: &str, grant: Grant) -> Option<oneshot::Receiver<Outcome>> {
+    ///
+    /// # Errors
+    /// Too many windows are open.
+    pub fn by_fingerprint(
+        &self,
+        now_us: u64,
+        fingerprint: &str,
+        grant: Grant,
+    ) -> Result<Option<oneshot::Receiver<Outcome>>, PairError> {
         self.with(now_us, |state| match state.waiting.remove(fingerprint) {
             Some(candidate) => {
                 state.revoked.remove(fingerprint);
                 let (granted, outcome) = Granted::new(grant);
-                drop(candidate.answer.send(granted));
-                Some(outcome)
+                drop(candidate.answer.send(Ok(granted)));
+                Ok(Some(outcome))
             }
-            None => {
-                if state.windows.len() < WAITING_MAX {
-                    state.windows.insert(fingerprint.to_owned(), (grant, now_us + OPEN_US));
-                }
-                None
-            }
+            None => state.open_window(fingerprint, grant, now_us + OPEN_US).map(|()| None),
         })
     }
 
-    /// Milliseconds until pairing is open again; 0: it is open.
-    pub fn locked_ms(&self, now_us: u64) -> u32 {
+    /// Opens a window for a key of which no device waits.
+    ///
+    /// # Errors
+    /// A device waits with this key, or too many windows are open.
+    pub fn open_window(&self, now_us: u64, fingerprint: &str, grant: Grant) -> Result<(), PairError> {
         self.with(now_us, |state| {
-            u32::try_from(state.locked_until_us.saturating_sub(now_us).div_ceil(1_000)).unwrap_or(u32::MAX)
+            if state.waiting.contains_key(fingerprint) {
+                return Err(PairError::Waiting);
+            }
+            state.open_window(fingerprint, grant, now_us + OPEN_US)
         })
     }
 
@@ -273,20 +341,31 @@ mod tests {
         Grant { user: user.to_owned(), name: String::new() }
     }
 
+    /// Where the devices of these tests are, unless it matters.
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    type Granting = oneshot::Receiver<Result<Granted, PairError>>;
+
     /// The grant that a device got.
-    fn granted(device: &mut oneshot::Receiver<Granted>) -> Grant {
-        device.try_recv().unwrap().grant().clone()
+    fn granted(device: &mut Granting) -> Grant {
+        device.try_recv().unwrap().unwrap().grant().clone()
+    }
+
+    /// A device that waits.
+    fn waits(pairings: &Pairings, now_us: u64, fingerprint: &str, code: &str, address: &str) -> Granting {
+        let code = Some(code.to_owned());
+        pairings.wait(now_us, fingerprint, "m", code, address.parse().unwrap()).unwrap().granted
     }
 
     #[test]
     fn right_code_admits_exactly_that_device() {
         let pairings = Pairings::default();
-        let mut first = pairings.wait(0, "aa", "m", Some("111111".to_owned())).unwrap().granted;
-        let mut second = pairings.wait(0, "bb", "m", Some("222222".to_owned())).unwrap().granted;
+        let mut first = pairings.wait(0, "aa", "m", Some("111111".to_owned()), HERE).unwrap().granted;
+        let mut second = pairings.wait(0, "bb", "m", Some("222222".to_owned()), HERE).unwrap().granted;
         let (device, mut outcome) = pairings.by_code(1, "222222", grant("ann")).unwrap();
         assert_eq!(device, "bb");
         assert!(outcome.try_recv().is_err(), "nothing is stored yet");
-        let to_second = second.try_recv().unwrap();
+        let to_second = second.try_recv().unwrap().unwrap();
         assert_eq!(to_second.grant(), &grant("ann"));
         to_second.settle(Err("the store is full".to_owned()));
         assert_eq!(outcome.try_recv(), Ok(Err("the store is full".to_owned())));
@@ -296,60 +375,115 @@ mod tests {
     #[test]
     fn five_wrong_codes_turn_everybody_away() {
         let pairings = Pairings::default();
-        let Wait { granted: mut device, mut tries } = pairings.wait(0, "aa", "m", Some("111111".to_owned())).unwrap();
+        let Wait { granted: mut device, mut tries } =
+            pairings.wait(0, "aa", "m", Some("111111".to_owned()), HERE).unwrap();
         for left in (1..TRIES_MAX).rev() {
             let error = pairings.by_code(1, "000000", grant("x")).unwrap_err();
             assert_eq!(error, PairError::WrongCode { tries_left: left });
             assert!(tries.has_changed().unwrap(), "whoever waits is told");
             assert_eq!(*tries.borrow_and_update(), left);
         }
-        assert_eq!(pairings.locked_ms(1), 0);
         assert!(matches!(pairings.by_code(1, "000000", grant("x")), Err(PairError::Locked { .. })));
-        assert_eq!(pairings.locked_ms(1_000_001), 119_000);
-        assert_eq!(device.try_recv().unwrap_err(), oneshot::error::TryRecvError::Closed);
-        assert!(matches!(pairings.by_code(2, "111111", grant("x")), Err(PairError::Locked { .. })));
-        assert!(pairings.wait(3, "aa", "m", None).is_err());
-        assert!(pairings.wait(OPEN_US + 2, "aa", "m", None).is_ok());
+        assert_eq!(device.try_recv().unwrap().err(), Some(PairError::Locked { wait_s: 120 }));
+        assert_eq!(pairings.by_code(1_000_001, "111111", grant("x")).err(), Some(PairError::Locked { wait_s: 119 }));
+        assert!(pairings.wait(3, "aa", "m", None, HERE).is_err());
+        assert!(pairings.wait(OPEN_US + 2, "aa", "m", None, HERE).is_ok());
     }
 
     #[test]
     fn a_window_admits_once_and_closes_after_two_minutes() {
         let pairings = Pairings::default();
-        assert!(pairings.by_fingerprint(0, "aa", grant("ann")).is_none());
+        assert!(matches!(pairings.by_fingerprint(0, "aa", grant("ann")), Ok(None)));
         assert!(pairings.is_open_for(OPEN_US - 1, "aa") && !pairings.is_open_for(OPEN_US - 1, "bb"));
-        let mut device = pairings.wait(OPEN_US - 1, "aa", "m", None).unwrap().granted;
+        let mut device = pairings.wait(OPEN_US - 1, "aa", "m", None, HERE).unwrap().granted;
         assert!(!pairings.is_open_for(OPEN_US - 1, "aa"));
         assert_eq!(granted(&mut device), grant("ann"));
-        let mut again = pairings.wait(OPEN_US - 1, "aa", "m", None).unwrap().granted;
+        let mut again = pairings.wait(OPEN_US - 1, "aa", "m", None, HERE).unwrap().granted;
         assert!(again.try_recv().is_err());
-        assert!(pairings.by_fingerprint(0, "bb", grant("ann")).is_none());
-        let mut late = pairings.wait(OPEN_US + 1, "bb", "m", None).unwrap().granted;
+        assert!(matches!(pairings.by_fingerprint(0, "bb", grant("ann")), Ok(None)));
+        let mut late = pairings.wait(OPEN_US + 1, "bb", "m", None, HERE).unwrap().granted;
         assert!(late.try_recv().is_err());
     }
 
     #[test]
     fn a_revoked_device_stays_out_until_it_is_granted_again() {
         let pairings = Pairings::default();
-        let mut device = pairings.wait(0, "aa", "m", Some("111111".to_owned())).unwrap().granted;
-        assert!(pairings.by_fingerprint(0, "bb", grant("ann")).is_none());
+        let mut device = pairings.wait(0, "aa", "m", Some("111111".to_owned()), HERE).unwrap().granted;
+        assert!(matches!(pairings.by_fingerprint(0, "bb", grant("ann")), Ok(None)));
         for fingerprint in ["aa", "bb"] {
             pairings.revoke(1, fingerprint);
             assert!(pairings.is_revoked(fingerprint) && !pairings.is_open_for(1, fingerprint));
         }
         assert!(device.try_recv().is_err(), "it waits no more");
         // By a window, and by one while it waits.
-        assert!(pairings.by_fingerprint(2, "aa", grant("ann")).is_none());
+        assert!(matches!(pairings.by_fingerprint(2, "aa", grant("ann")), Ok(None)));
         assert!(pairings.is_revoked("aa"), "not before it comes");
-        let mut device = pairings.wait(3, "aa", "m", None).unwrap().granted;
+        let mut device = pairings.wait(3, "aa", "m", None, HERE).unwrap().granted;
         assert_eq!((granted(&mut device), pairings.is_revoked("aa")), (grant("ann"), false));
-        let _waits = pairings.wait(3, "bb", "m", None).unwrap();
-        assert!(pairings.by_fingerprint(4, "bb", grant("ann")).is_some() && !pairings.is_revoked("bb"));
+        let _waits = pairings.wait(3, "bb", "m", None, HERE).unwrap();
+        assert!(matches!(pairings.by_fingerprint(4, "bb", grant("ann")), Ok(Some(_))) && !pairings.is_revoked("bb"));
     }
 
     #[test]
     fn a_code_expires() {
         let pairings = Pairings::default();
-        let _device = pairings.wait(0, "aa", "m", Some("111111".to_owned())).unwrap();
+        let _device = pairings.wait(0, "aa", "m", Some("111111".to_owned()), HERE).unwrap();
         assert!(matches!(pairings.by_code(OPEN_US + 1, "111111", grant("x")), Err(PairError::WrongCode { .. })));
+    }
+
+    #[test]
+    fn the_oldest_device_of_the_busiest_address_gives_way() {
+        let pairings = Pairings::default();
+        let mut early = waits(&pairings, 0, "early", "000000", "198.51.100.7");
+        let mut strangers: Vec<Granting> = (1..WAITING_MAX as u64)
+            .map(|at| waits(&pairings, at, &format!("{at:02}"), &format!("{at:06}"), "192.0.2.66"))
+            .collect();
+        let mut own = waits(&pairings, 100, "own", "777777", "198.51.100.8");
+        assert_eq!(strangers[0].try_recv().unwrap().err(), Some(PairError::Crowded));
+        // More of the stranger's own push out the stranger's own.
+        let mut more: Vec<Granting> =
+            (200..260).map(|at| waits(&pairings, at, &format!("{at}"), &format!("{at:06}"), "192.0.2.66")).collect();
+        assert_eq!(strangers[1].try_recv().unwrap().err(), Some(PairError::Crowded));
+        assert!(more.last_mut().unwrap().try_recv().is_err(), "the latest one waits");
+        assert!(early.try_recv().is_err() && own.try_recv().is_err(), "who came alone still waits");
+        assert_eq!(pairings.waiting(300).len(), WAITING_MAX);
+        pairings.by_code(300, "777777", grant("ann")).unwrap();
+        assert_eq!(granted(&mut own), grant("ann"));
+    }
+
+    #[test]
+    fn a_code_that_two_devices_show_pairs_neither() {
+        let pairings = Pairings::default();
+        let mut devices = ["aa", "bb"].map(|device| waits(&pairings, 0, device, "123456", "192.0.2.1"));
+        let mut other = waits(&pairings, 0, "cc", "654321", "192.0.2.1");
+        assert_eq!(pairings.by_code(1, "123456", grant("x")).err(), Some(PairError::Ambiguous));
+        for device in &mut devices {
+            assert_eq!(device.try_recv().unwrap().err(), Some(PairError::Ambiguous));
+        }
+        // It was no wrong code, and they show others when they come again.
+        assert!(matches!(pairings.by_code(2, "000000", grant("x")), Err(PairError::WrongCode { tries_left: 4 })));
+        assert!(pairings.by_code(3, "654321", grant("ann")).is_ok());
+        assert_eq!(granted(&mut other), grant("ann"));
+    }
+
+    #[test]
+    fn a_window_that_cannot_be_opened_is_told() {
+        let pairings = Pairings::default();
+        for at in 0..WINDOWS_MAX {
+            assert!(matches!(pairings.by_fingerprint(0, &format!("{at:02}"), grant("ann")), Ok(None)));
+        }
+        assert_eq!(pairings.by_fingerprint(1, "one more", grant("ann")).err(), Some(PairError::TooManyWindows));
+        assert!(pairings.by_fingerprint(1, "00", grant("bob")).is_ok(), "one that is open is opened anew");
+        assert!(pairings.by_fingerprint(OPEN_US + 2, "one more", grant("ann")).is_ok());
+    }
+
+    #[test]
+    fn no_window_is_opened_for_a_device_that_waits() {
+        let pairings = Pairings::default();
+        let mut device = waits(&pairings, 0, "aa", "123456", "192.0.2.1");
+        assert_eq!(pairings.open_window(1, "aa", grant("x")), Err(PairError::Waiting));
+        assert!(device.try_recv().is_err(), "it still waits");
+        assert_eq!(pairings.open_window(1, "bb", grant("x")), Ok(()));
+        assert_eq!(granted(&mut waits(&pairings, 2, "bb", "111111", "192.0.2.1")), grant("x"));
     }
 }

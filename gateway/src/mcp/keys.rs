@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use gateway_core::vocab::ClientClass;
 use sha2::{Digest as _, Sha256};
+use tools::mcp::server::{Approver, Who};
 
 use super::settings::KeyEntry;
 use crate::private::read_private;
@@ -15,7 +15,7 @@ const FILE_BYTES_MAX: usize = 4096;
 
 /// The keys by hash.
 #[derive(Default)]
-pub(super) struct Keys(Vec<([u8; 32], String, ClientClass)>);
+pub(super) struct Keys(Vec<([u8; 32], Who)>);
 
 impl Keys {
     /// Reads the configured keys.
@@ -23,7 +23,10 @@ impl Keys {
         let mut loaded = Vec::new();
         for (at, key) in keys.iter().enumerate() {
             match secret(key, folder) {
-                Ok(secret) => loaded.push((hash(&secret), key.user.clone(), key.class)),
+                Ok(secret) => {
+                    let approves = key.approves.unwrap_or(Approver::of(key.class));
+                    loaded.push((hash(&secret), Who { user: key.user.clone(), class: key.class, approves }));
+                }
                 Err(why) => problems.push(format!("mcp.keys, entry {}: {why}", at + 1)),
             }
         }
@@ -35,10 +38,10 @@ impl Keys {
         self.0.len()
     }
 
-    /// The user and class of a key. Hashes are compared, so that the duration reveals nothing about a key.
-    pub(super) fn find(&self, key: &str) -> Option<(&str, ClientClass)> {
+    /// Whose a key is. Hashes are compared, so that the duration reveals nothing about a key.
+    pub(super) fn find(&self, key: &str) -> Option<&Who> {
         let wanted = hash(key);
-        self.0.iter().find(|(hash, ..)| *hash == wanted).map(|(_, user, class)| (user.as_str(), *class))
+        self.0.iter().find(|(hash, _)| *hash == wanted).map(|(_, who)| who)
     }
 }
 
@@ -67,11 +70,14 @@ fn secret(key: &KeyEntry, folder: Option<&Path>) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use gateway_core::vocab::ClientClass;
+
     use super::*;
     use crate::private::write_private;
 
     fn key(file: &Path) -> KeyEntry {
-        KeyEntry { user: "ada".into(), class: ClientClass::External, env: None, file: Some(file.into()) }
+        let (user, class) = ("ada".into(), ClientClass::External);
+        KeyEntry { user, class, approves: None, env: None, file: Some(file.into()) }
     }
 
     #[test]
@@ -81,7 +87,8 @@ mod tests {
         let mut problems = Vec::new();
         let keys = Keys::load(&[key(Path::new("key"))], Some(folder.path()), &mut problems);
         assert!(problems.is_empty(), "{problems:?}");
-        assert_eq!(keys.find("correct horse battery"), Some(("ada", ClientClass::External)));
+        let ada = Who { user: "ada".into(), class: ClientClass::External, approves: Approver::Wearer };
+        assert_eq!(keys.find("correct horse battery"), Some(&ada));
         for wrong in ["", "correct horse batter", "correct horse battery ", "Correct horse battery"] {
             assert_eq!(keys.find(wrong), None, "{wrong:?}");
         }
@@ -92,7 +99,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write_private(&folder.path().join("short"), b"hunter2").unwrap();
         std::fs::write(folder.path().join("open"), "hunter2 with a friend").unwrap();
-        let nowhere = KeyEntry { user: "ada".into(), class: ClientClass::External, env: None, file: None };
+        let nowhere = KeyEntry { file: None, ..key(Path::new("")) };
         let table = [
             (key(Path::new("short")), "at least 16"),
             (key(Path::new("open")), "chmod 600"),

@@ -14,7 +14,7 @@ use tools::{
     mcp::{
         client::{Pool, State},
         config::{self as servers, SERVERS_MAX, Server},
-        server::{Http, Hub, Limits, Who},
+        server::{Approver, Http, Hub, Limits, Who},
     },
 };
 
@@ -172,19 +172,20 @@ impl Mcp {
         self.http.as_ref()
     }
 
-    /// The user whose tools a client of this class gets. `authorization`: its header, empty if it is not text;
+    /// Who a client of this class is. `authorization`: its header, empty if it is not text;
     /// `is_here`: it is a program on this machine.
     ///
     /// # Errors
     /// Its key is missing or wrong.
-    pub fn admit(&self, class: ClientClass, authorization: Option<&str>, is_here: bool) -> Result<String, NotAdmitted> {
+    pub fn admit(&self, class: ClientClass, authorization: Option<&str>, is_here: bool) -> Result<Who, NotAdmitted> {
         let Some(given) = authorization else {
             let is_free = self.without_key && class == ClientClass::Internal && is_here;
-            return if is_free { Ok(USER.to_owned()) } else { Err(NotAdmitted::NoKey) };
+            let who = Who { user: USER.to_owned(), class, approves: Approver::of(class) };
+            return if is_free { Ok(who) } else { Err(NotAdmitted::NoKey) };
         };
         let key = given.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
         match key.and_then(|(_, key)| self.keys.find(key.trim())) {
-            Some((user, of)) if of == class => Ok(user.to_owned()),
+            Some(who) if who.class == class => Ok(who.clone()),
             Some(_) => Err(NotAdmitted::OtherClass),
             None => Err(NotAdmitted::UnknownKey),
         }

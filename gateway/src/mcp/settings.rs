@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use gateway_core::vocab::ClientClass;
 use serde::Deserialize;
-use tools::mcp::config::Raw as RawServer;
+use tools::mcp::{config::Raw as RawServer, server::Approver};
 
 use crate::problems::Problems;
 
@@ -38,6 +38,8 @@ pub struct KeyEntry {
     pub user: String,
     /// Class of the clients that use it.
     pub class: ClientClass,
+    /// Who approves their calls; `None`: as usual for the class.
+    pub approves: Option<Approver>,
     /// Variable that holds it.
     pub env: Option<String>,
     /// File that holds it.

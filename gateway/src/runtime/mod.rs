@@ -1,6 +1,7 @@
 //! Tasks and threads: the only module that spawns them.
 
 pub(crate) mod compute;
+pub(crate) mod descriptors;
 pub mod drive;
 
 use std::{future::Future, io};

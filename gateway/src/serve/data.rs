@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Names in the certificate.
-const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "lorgnette.local"];
+pub(super) const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "lorgnette.local"];
 
 /// Everything read from the folder.
 pub(super) struct Data {

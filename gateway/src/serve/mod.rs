@@ -8,6 +8,7 @@ mod users;
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
+use axum::http::Uri;
 use device_protocol::GoodbyeReason;
 use tokio::{net::UnixListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +30,7 @@ use crate::{
     },
     erasing::{Eraser, Forgets},
     health::Health,
-    http::{About, Bound, Doors},
+    http::{About, Bound, Doors, TryLink, TryPage},
     mcp::{Mcp, Prepared},
     models::{
         ToolSelection,
@@ -55,6 +56,8 @@ pub struct Running {
     pub quic: Option<std::net::SocketAddr>,
     /// The gateway's public key, which devices pin.
     pub public_key: [u8; 32],
+    /// What pairs one browser with the try page: its address is `/try#` and this; `None`: no such page.
+    pub try_token: Option<String>,
     admin: Arc<Admin>,
     stop: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
@@ -90,10 +93,11 @@ pub async fn start(config: Config) -> Result<Running> {
     let of_tools = ToolServices::new(&config, &store, &of_users, &mcp)?;
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
-    let admission = Admission::new(key, config.limits.connections_max, stop.clone())?;
+    let admission = Admission::new(key, stop.clone())?;
     let services = services(&config, store, admission, engines, models, (&of_users, &of_tools))?;
     let health = Arc::<Health>::default();
-    let doors = doors(&config, &services, &mcp, &health);
+    let (try_page, try_token) = try_page(&config)?.unzip();
+    let doors = doors(&config, try_page, &services, &mcp, &health);
     let admin = Arc::new(Admin {
         eraser: eraser(&services, &of_tools),
         services,
@@ -110,7 +114,7 @@ pub async fn start(config: Config) -> Result<Running> {
     tasks.push(spawn("listen", bound.serve(doors, stop.clone())));
     let registry = admin.services.registry.clone();
     tasks.extend(sentences.map(|sentences| spawn("sentences", sentences.keep_up(registry, stop.clone()))));
-    Ok(Running { web, quic, public_key, admin, stop, tasks, lock })
+    Ok(Running { web, quic, public_key, try_token, admin, stop, tasks, lock })
 }
 
 /// What the sessions of devices share.
@@ -156,15 +160,34 @@ fn services(
     }))
 }
 
+/// The page to talk from a browser, with its token; `None`: switched off.
+fn try_page(config: &Config) -> Result<Option<(TryPage, String)>> {
+    if !config.listen.try_page {
+        return Ok(None);
+    }
+    let (link, token) = TryLink::new()?;
+    let about = About::new(&config.conversation, &config.models.chain);
+    Ok(Some((TryPage { about, link: Arc::new(link) }, token)))
+}
+
 /// What the endpoints work with.
-fn doors(config: &Config, services: &Arc<Services>, mcp: &Arc<Mcp>, health: &Arc<Health>) -> Doors {
-    let about = || About::new(&config.conversation, &config.models.chain);
+fn doors(
+    config: &Config,
+    try_page: Option<TryPage>,
+    services: &Arc<Services>,
+    mcp: &Arc<Mcp>,
+    health: &Arc<Health>,
+) -> Doors {
+    let apps_host = config.apps.url.as_deref().and_then(|url| url.parse::<Uri>().ok()?.host().map(str::to_owned));
+    let own = data::NAMES.map(str::to_owned).into_iter();
     Doors {
         services: services.clone(),
         mcp: mcp.clone(),
         health: health.clone(),
         websocket: config.listen.websocket,
-        try_page: config.listen.try_page.then(about),
+        try_page,
+        names: own.chain(config.mcp.hosts.iter().cloned()).chain(apps_host).collect(),
+        apps_elsewhere: config.apps.url.is_some(),
     }
 }
 

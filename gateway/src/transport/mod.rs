@@ -3,6 +3,7 @@
 
 mod kind;
 pub(crate) mod memory;
+pub(crate) mod meter;
 pub(crate) mod places;
 pub mod quic;
 pub mod tls;
@@ -17,7 +18,7 @@ use device_protocol::{
 use tokio::sync::mpsc;
 
 pub use self::kind::Transport;
-use crate::clock;
+use crate::{clock, limits::Traffic};
 
 /// Frames queued for a slow link. With 600 ms of speech ahead (30 packets) this leaves room for every control frame of
 /// a busy turn, also behind a whole replay; a peer that lets it fill up is too slow.
@@ -127,6 +128,15 @@ pub enum Receiver {
 }
 
 impl Receiver {
+    /// The peer is admitted: from now on it may send this much. A link inside the process has no limit.
+    pub(crate) fn allow(&self, traffic: Traffic) {
+        match self {
+            Self::WebSocket(receiver) => receiver.meter.allow(traffic),
+            Self::Quic(receiver) => receiver.meter.allow(traffic),
+            Self::Memory(_) => {}
+        }
+    }
+
     /// The next envelope; `None` when the peer closed. Cancel safe.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
 use super::{
     Bindings, CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, Link, LinkError, Sender, Transport, WRITE_MS_MAX, canonical, farewell,
+    meter::Meter,
 };
 use crate::{clock, runtime::spawn};
 
@@ -26,6 +27,7 @@ pub struct Receiver {
     connection: Connection,
     control: RecvStream,
     buffer: BytesMut,
+    pub(super) meter: Meter,
     one_way: FuturesUnordered<BoxFuture<'static, Result<Option<Bytes>, LinkError>>>,
     writer: JoinHandle<()>,
 }
@@ -66,7 +68,7 @@ pub async fn open(connection: Connection, certificate: [u8; 32]) -> Result<Link,
     let writer = spawn("quic-writer", write(connection.clone(), send, frames));
     let peer = canonical(connection.remote_address());
     let (buffer, one_way) = (BytesMut::new(), FuturesUnordered::new());
-    let receiver = Receiver { connection, control, buffer, one_way, writer };
+    let receiver = Receiver { connection, control, buffer, meter: Meter::newcomer(), one_way, writer };
     Ok(Link {
         opened_us,
         peer,
@@ -82,6 +84,7 @@ impl Receiver {
     pub(super) async fn recv(&mut self) -> Result<Option<Bytes>, LinkError> {
         loop {
             if let Some(frame) = self.take_control_frame()? {
+                self.meter.count(1, 0)?;
                 return Ok(Some(frame));
             }
             let connection = &self.connection;
@@ -89,20 +92,33 @@ impl Receiver {
                 // Frames received before the close are read first: a goodbye and the close may arrive together.
                 biased;
                 chunk = self.control.read_chunk(limits::FRAME_BYTES_MAX, true) => match chunk {
-                    Ok(Some(chunk)) => self.buffer.extend_from_slice(&chunk.bytes),
+                    Ok(Some(chunk)) => {
+                        self.meter.count(0, chunk.bytes.len())?;
+                        self.buffer.extend_from_slice(&chunk.bytes);
+                    }
                     Ok(None) => return Ok(None),
                     Err(error) => return closed(&error.to_string(), connection),
                 },
                 datagram = connection.read_datagram() => match datagram {
-                    Ok(bytes) => return sound_only(bytes).map(Some),
+                    Ok(bytes) => {
+                        self.meter.count(1, bytes.len())?;
+                        return sound_only(bytes).map(Some);
+                    }
                     Err(error) => return closed(&error.to_string(), connection),
                 },
                 stream = connection.accept_uni() => match stream {
-                    Ok(stream) => self.one_way.push(read_one(stream).boxed()),
+                    Ok(stream) => {
+                        // Before it is read: streams that are reset count too.
+                        self.meter.count(1, 0)?;
+                        self.one_way.push(read_one(stream).boxed());
+                    }
                     Err(error) => return closed(&error.to_string(), connection),
                 },
                 Some(frame) = self.one_way.next(), if !self.one_way.is_empty() => {
-                    if let Some(frame) = frame? {
+                    let frame = frame?;
+                    // What was read of a stream before its reset is not known: at most this much.
+                    self.meter.count(0, frame.as_ref().map_or(limits::AUDIO_FRAME_BYTES_MAX, Bytes::len))?;
+                    if let Some(frame) = frame {
                         return sound_only(frame).map(Some);
                     }
                 }

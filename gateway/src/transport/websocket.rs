@@ -25,7 +25,10 @@ use tokio_tungstenite::{
     },
 };
 
-use super::{CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, LinkError, Sender, WRITE_MS_MAX, farewell};
+use super::{
+    CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, LinkError, Sender, WRITE_MS_MAX, farewell,
+    meter::{Meter, Metered},
+};
 use crate::{runtime::spawn, text::crop};
 
 /// Position of the kind in an envelope.
@@ -35,7 +38,7 @@ const KIND_AT: std::ops::Range<usize> = 2..4;
 const CLOSE_REASON_BYTES_MAX: usize = 123;
 
 /// A WebSocket on an upgraded HTTP connection.
-pub(crate) type Socket = WebSocketStream<TokioIo<Upgraded>>;
+pub(crate) type Socket = WebSocketStream<Metered<TokioIo<Upgraded>>>;
 
 /// The form of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,11 @@ pub(crate) enum Form {
     Json,
 }
 
+/// A JSON text may have this many bytes for each one of the frame's binary form: twice what escapes make of any text,
+/// for numbers and indentation.
+const JSON_BYTES_PER_BYTE: usize = 8;
+/// And this many more: names of fields, and fields of a later version.
+const JSON_BYTES_MORE: usize = 4 * 1024;
 /// Bytes read at a time from a connection whose data is discarded.
 const DRAIN_BYTES: usize = 4 * 1024;
 
@@ -56,12 +64,14 @@ type Sink = SplitSink<Socket, Message>;
 pub struct Receiver {
     socket: SplitStream<Socket>,
     form: Form,
+    pub(super) meter: Meter,
     /// Returns its half once everything is sent.
     writer: JoinHandle<Option<Sink>>,
 }
 
-/// The server's end of an upgraded connection, for messages of at most `message_bytes_max` in both directions.
-pub(crate) async fn server_socket(upgraded: Upgraded, message_bytes_max: usize) -> Socket {
+/// The server's end of an upgraded connection, for messages of at most `message_bytes_max` in both directions. What
+/// comes in is counted by `meter`.
+pub(crate) async fn server_socket(upgraded: Upgraded, message_bytes_max: usize, meter: Meter) -> Socket {
     let config = WebSocketConfig::default()
         // The default of 128 KiB per connection exceeds the needs of a whole session.
         .read_buffer_size(8 * 1024)
@@ -69,7 +79,8 @@ pub(crate) async fn server_socket(upgraded: Upgraded, message_bytes_max: usize) 
         .max_write_buffer_size(2 * message_bytes_max.max(limits::JSON_BYTES_MAX))
         .max_message_size(Some(message_bytes_max))
         .max_frame_size(Some(message_bytes_max));
-    WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await
+    let connection = Metered::new(TokioIo::new(upgraded), meter);
+    WebSocketStream::from_raw_socket(connection, Role::Server, Some(config)).await
 }
 
 /// Takes over an upgraded connection of glasses.
@@ -78,11 +89,12 @@ pub(crate) async fn open(upgraded: Upgraded, form: Form) -> (Receiver, Sender) {
         Form::Binary => limits::FRAME_BYTES_MAX,
         Form::Json => limits::JSON_BYTES_MAX,
     };
-    let socket = server_socket(upgraded, message_bytes_max).await;
+    let meter = Meter::newcomer();
+    let socket = server_socket(upgraded, message_bytes_max, meter.clone()).await;
     let (sink, stream) = socket.split();
     let (queue, frames) = mpsc::channel(DOWN_QUEUE_FRAMES);
     let writer = spawn("websocket-writer", write(sink, frames, form));
-    (Receiver { socket: stream, form, writer }, Sender::new(queue))
+    (Receiver { socket: stream, form, meter, writer }, Sender::new(queue))
 }
 
 impl Receiver {
@@ -93,9 +105,13 @@ impl Receiver {
                 Some(Err(tungstenite::Error::Capacity(error))) => {
                     return Err(LinkError::Malformed(error.to_string()));
                 }
-                Some(Err(error)) => return Err(LinkError::Transport(error.to_string())),
+                Some(Err(error)) => {
+                    return Err(flooding(error).unwrap_or_else(|error| LinkError::Transport(error.to_string())));
+                }
                 Some(Ok(message)) => message,
             };
+            // Pings count too; the bytes were counted when they were read.
+            self.meter.count(1, 0)?;
             match (message, self.form) {
                 (Message::Binary(bytes), Form::Binary) => return Ok(Some(bytes)),
                 (Message::Text(text), Form::Json) => {
@@ -128,7 +144,7 @@ impl Receiver {
         let sink = timeout(Duration::from_millis(WRITE_MS_MAX), written).await.ok().flatten();
         self.writer.abort();
         if let Some(Ok(mut socket)) = sink.map(|sink| self.socket.reunite(sink)) {
-            drain(socket.get_mut()).await;
+            drain(socket.get_mut().unmetered()).await;
         }
     }
 }
@@ -146,11 +162,29 @@ pub(crate) async fn drain(connection: &mut (impl AsyncRead + AsyncWrite + Unpin)
     drop(timeout(Duration::from_millis(CLOSE_MS_MAX), drained).await);
 }
 
+/// The error of the meter below a socket; any other one is given back.
+pub(crate) fn flooding(error: tungstenite::Error) -> Result<LinkError, tungstenite::Error> {
+    match error {
+        tungstenite::Error::Io(error) => error.downcast().map_err(tungstenite::Error::Io),
+        error => Err(error),
+    }
+}
+
 fn binary_of(text: &str) -> Result<Bytes, LinkError> {
     let malformed = |error: &dyn std::fmt::Display| LinkError::Malformed(error.to_string());
     let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
     let length = match json::decode_up(text).map_err(|error| malformed(&error))? {
-        Decoded::Frame(frame) => encode(&frame.to_borrowed(), &mut buffer).map_err(|error| malformed(&error))?,
+        Decoded::Frame(frame) => {
+            let length = encode(&frame.to_borrowed(), &mut buffer).map_err(|error| malformed(&error))?;
+            let bytes_max = JSON_BYTES_PER_BYTE * length + JSON_BYTES_MORE;
+            if text.len() > bytes_max {
+                let bytes = text.len();
+                return Err(LinkError::Malformed(format!(
+                    "{bytes} bytes of JSON for this message; at most {bytes_max}"
+                )));
+            }
+            length
+        }
         // Sequences must remain gapless for their receiver: forward the smallest envelope with this stamp and the
         // unknown kind.
         Decoded::Skipped { kind, stamp } => {
@@ -217,6 +251,32 @@ mod tests {
         };
         assert_eq!((kind, Class::of_kind(kind)), (8190, Class::Control));
         assert_eq!((stamp.sequence, stamp.turn, stamp.time_us), (70_000, 3, 8_600_000));
+    }
+
+    #[test]
+    fn a_message_that_is_padded_is_malformed() {
+        let heartbeat = |padding: usize, fields: &str| {
+            let space = " ".repeat(padding);
+            format!(
+                r#"{{"kind":"heartbeat","kind_number":3,"sequence":0,"turn":0,"time_us":1,"echo_us":0,"held_us":0{fields}{space}}}"#
+            )
+        };
+        let later = format!(r#","of_tomorrow":"{}""#, "x".repeat(3_000));
+        assert!(binary_of(&heartbeat(0, "")).is_ok() && binary_of(&heartbeat(1_000, &later)).is_ok());
+        let unknown = format!(r#","unknown":[{}]"#, "1,".repeat(4_000) + "1");
+        for text in [heartbeat(10_000, ""), heartbeat(0, &unknown)] {
+            assert!(
+                matches!(binary_of(&text), Err(LinkError::Malformed(why)) if why.contains("of JSON")),
+                "{}",
+                text.len()
+            );
+        }
+        // Texts whose every character is escaped pass.
+        let escaped = "\\u0041".repeat(8_000);
+        let text = format!(
+            r#"{{"kind":"text_input","kind_number":4109,"sequence":1,"turn":0,"time_us":1,"text":"{escaped}"}}"#
+        );
+        assert!(binary_of(&text).is_ok(), "{:?}", binary_of(&text));
     }
 
     #[test]

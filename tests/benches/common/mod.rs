@@ -66,7 +66,7 @@ impl House {
         let grant = Grant { user: user.to_owned(), name: String::new() };
         let fingerprint = fingerprint.replace(['-', ':', ' '], "").to_lowercase();
         let pairings = &self.running.services().admission.pairings;
-        pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
+        pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant).expect("a window");
     }
 
     /// Switches glasses on, pairs them, waits for the welcome.

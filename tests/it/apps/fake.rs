@@ -298,7 +298,11 @@ impl Socket {
     }
 
     pub async fn send_bytes(&mut self, bytes: Vec<u8>) {
-        self.ws.send(Message::binary(bytes)).await.unwrap();
+        assert!(self.try_bytes(bytes).await);
+    }
+
+    pub async fn try_bytes(&mut self, bytes: Vec<u8>) -> bool {
+        self.ws.send(Message::binary(bytes)).await.is_ok()
     }
 
     /// Wraps a socket that was opened separately.

@@ -94,3 +94,24 @@ async fn an_app_that_sends_too_much_is_not_listened_to_for_the_rest_of_the_secon
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_sends_too_many_bytes_is_closed_and_told() {
+    for text in [false, true] {
+        let stage = Stage::new().await;
+        let mut socket = stage.run().await;
+        // Each frame may be as large, and there are few of them.
+        for _ in 0..20 {
+            let sent = match text {
+                true => socket.send_text(format!("{{\"type\":\"{}\"}}", "x".repeat(1_000_000))).await,
+                false => socket.try_bytes(vec![7; 1_000_000]).await,
+            };
+            if !sent {
+                break;
+            }
+        }
+        drop(socket.closed().await);
+        let logs = stage.logs().await;
+        assert!(logs.iter().any(|fault| fault.message.contains("bytes in a second")), "{logs:#?}");
+    }
+}

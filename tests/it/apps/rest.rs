@@ -1,6 +1,7 @@
 //! HTTP requests of apps, photos, and settings.
 
-use firmware_sim::Seen;
+use device_protocol::{Decoded, Down, Frame, Sensors, Up, decode_down, up};
+use firmware_sim::{Seen, identity::Identity};
 use gateway::{
     control::{Request, apps::Wish, memory},
     store::{Kind, Store},
@@ -16,6 +17,7 @@ use tools::apps::manifest::App;
 use super::fake::{KEY, PACKAGE, Stage};
 use crate::{
     durability::power,
+    peer::Peer,
     process::Process,
     world::{USER, connect, until},
 };
@@ -59,8 +61,22 @@ async fn rule_19_simple_storage_and_what_else_apps_ask() {
     for nonsense in ["", "[]", "{\"data\": 3}", "{"] {
         assert_eq!(put(nonsense.into()).await.unwrap().status(), StatusCode::BAD_REQUEST, "{nonsense}");
     }
-    let nobody = client.get(format!("{}/api/sdk/simple-storage/nobody", stage.base())).bearer_auth(&bearer);
-    assert_eq!(nobody.send().await.unwrap().status(), StatusCode::NOT_FOUND);
+    // Whether there is such a user, for whom the app has not run, cannot be told.
+    let mut ring = stage.world.options("ws", "ring");
+    ring.profile.display = None;
+    let fingerprint = Identity::load_or_make(&ring.state).unwrap().fingerprint();
+    let request = Request::PairFingerprint { fingerprint, user: "somebody".into(), name: String::new() };
+    stage.world.ask(request).await.unwrap();
+    let _ring = stage.world.connect(ring).await;
+    let mut told = Vec::new();
+    for user in ["somebody", "nobody"] {
+        let url = format!("{}/api/sdk/simple-storage/{user}", stage.base());
+        let read = client.get(&url).bearer_auth(&bearer).send().await.unwrap();
+        let put = client.put(&url).bearer_auth(&bearer).body(r#"{"data": {"k": 1}}"#).send().await.unwrap();
+        assert_eq!((read.status(), put.status()), (StatusCode::NOT_FOUND, StatusCode::NOT_FOUND), "{user}");
+        told.push((json_of(read).await, json_of(put).await));
+    }
+    assert_eq!(told[0], told[1]);
 
     let settings = format!("{}/appsettings/user/{PACKAGE}", stage.base());
     let answer = client.get(&settings).bearer_auth(&socket.session).send().await.unwrap();
@@ -113,10 +129,11 @@ async fn what_an_app_stores_at_once_is_there_whole_or_not_at_all_after_kill_9() 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_app_began_to_store_before_an_erasure_is_not_stored_after_it() {
     let stage = Stage::new().await;
+    let _socket = stage.run().await;
     let body = json!({"value": "of the time before"}).to_string();
     let mut stream = TcpStream::connect(stage.world.web()).await.unwrap();
     let head = format!(
-        "PUT /api/sdk/simple-storage/{USER}/k HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {PACKAGE}:{KEY}\r\n\
+        "PUT /api/sdk/simple-storage/{USER}/k HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {PACKAGE}:{KEY}\r\n\
          content-length: {}\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n",
         body.len()
     );
@@ -187,6 +204,45 @@ async fn a_photo_is_taken_by_the_glasses_and_delivered_to_the_app() {
     elsewhere["customWebhookUrl"] = json!("http://127.0.0.1:9/steal");
     socket.send(elsewhere).await;
     assert_eq!(socket.of_type("tpa_connection_error").await["code"], "PERMISSION_DENIED");
+}
+
+/// The wearer presses the button while the glasses take a picture for an app.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_photo_goes_to_the_app_whose_call_it_belongs_to() {
+    let stage = Stage::with(|app| App { permissions: vec!["CAMERA".into()], ..app }).await;
+    let mut glasses = Peer::connect(&stage.world, "ws", "glasses").await;
+    glasses.capabilities.sensors = Sensors::CAMERA;
+    glasses.shake().await;
+    let mut socket = stage.run().await;
+    socket.send(json!({"type": "photo_request", "requestId": "photo_1", "saveToGallery": false})).await;
+    let call = loop {
+        let bytes = glasses.receive().await.expect("a call");
+        if let Ok(Decoded::Frame(Frame { message: Down::ToolCall(call), .. })) = decode_down(&bytes) {
+            assert_eq!(call.name, "camera.photo");
+            break call.call;
+        }
+    };
+    for (photo, call, payload) in [(1, 0, b"of the button"), (2, call, b"for that call")] {
+        let mime = "image/jpeg";
+        let chunk = up::PhotoChunk { photo, call, index: 0, last: true, mime, payload };
+        glasses.control(Up::PhotoChunk(chunk)).await;
+    }
+    let result = up::ToolResult { call, ok: true, content: "", data: r#"{"photo": 2}"#, error: "" };
+    glasses.control(Up::ToolResult(result)).await;
+    let upload = stage.app.got("/photo-upload", 0).await;
+    let contains = |wanted: &[u8]| upload.body.windows(wanted.len()).any(|part| part == wanted);
+    assert!(contains(b"for that call") && !contains(b"of the button"), "{}", String::from_utf8_lossy(&upload.body));
+    // The wearer's own one is in the gallery, and no other.
+    let gallery = stage.world.data().join("photos").join(USER);
+    let files = loop {
+        let files: Vec<_> = std::fs::read_dir(&gallery).into_iter().flatten().flatten().collect();
+        let stored = files.iter().filter_map(|file| std::fs::read(file.path()).ok()).collect::<Vec<_>>();
+        if stored.iter().any(|bytes| bytes == b"of the button") {
+            break stored;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(files.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -162,6 +162,27 @@ async fn the_log_has_what_a_server_said_of_its_failure() {
     assert!(warned.contains("dying") && !warned.contains(PLANTED), "{warned}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_stay_leave_room_for_commands() {
+    let world = World::start().await;
+    let mut staying = Vec::new();
+    for _ in 0..32 {
+        staying.push(Client::open(&world).await);
+    }
+    let refused = Client::connect(&world).await.line().await;
+    assert!(refused.to_string().contains("stay already"), "{refused}");
+    // Nor do clients that say nothing keep an operator out.
+    let mut silent = Vec::new();
+    for _ in 0..8 {
+        silent.push(UnixStream::connect(socket_path(&world.data())).await.expect("the socket"));
+    }
+    world.ask(Request::Devices).await.expect("an answer");
+    drop(staying);
+    let again = async { while !Client::connect(&world).await.line().await.to_string().contains("carries MCP") {} };
+    tokio::time::timeout(WAIT, again).await.expect("their places are free again");
+    world.stop().await;
+}
+
 /// A client of the control socket that sends raw MCP messages.
 struct Client {
     read: tokio::io::Lines<BufReader<tokio::net::unix::OwnedReadHalf>>,
@@ -172,12 +193,18 @@ struct Client {
 }
 
 impl Client {
-    async fn open(world: &World) -> Self {
+    /// It has asked to speak MCP.
+    async fn connect(world: &World) -> Self {
         let stream = UnixStream::connect(socket_path(&world.data())).await.expect("the socket");
         let (read, write) = stream.into_split();
         let mut client = Self { read: BufReader::new(read).lines(), write, next: 1, news: Vec::new() };
         let request = Request::Mcp { user: USER.to_owned(), class: ClientClass::Internal };
         client.send(&serde_json::to_value(request).expect("JSON")).await;
+        client
+    }
+
+    async fn open(world: &World) -> Self {
+        let mut client = Self::connect(world).await;
         client.line().await;
         let hello =
             json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});

@@ -18,6 +18,14 @@ const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/mcp_sessions
 const FAULTY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/mcp_faulty.py");
 /// A secret that the server behind the gateway receives and repeats everywhere.
 const PLANTED: &str = "sk-planted-4711";
+/// Class, key, and what its entry says besides.
+const ENTRIES: [(&str, &str, &str); 5] = [
+    ("internal", KEYS[0].1, ""),
+    ("copilot", KEYS[1].1, ""),
+    ("external", KEYS[2].1, ""),
+    ("external", "an outsider who is trusted", "approves = \"client\", "),
+    ("internal", "an insider who is not", "approves = \"wearer\", "),
+];
 const KEYS: [(&str, &str); 3] = [
     ("internal", "the inner key of sixteen"),
     ("copilot", "the copilot's own key"),
@@ -28,10 +36,10 @@ const KEYS: [(&str, &str); 3] = [
 async fn world(notes: &Path) -> World {
     let folder = notes.parent().expect("a folder");
     let mut keys = Vec::new();
-    for (class, key) in KEYS {
-        let file = folder.join(class);
+    for (at, (class, key, more)) in ENTRIES.into_iter().enumerate() {
+        let file = folder.join(format!("{class} {at}"));
         std::fs::write(&file, key).expect("a key");
-        keys.push(format!("{{ user = {USER:?}, class = {class:?}, file = {:?} }}", file.display().to_string()));
+        keys.push(format!("{{ user = {USER:?}, class = {class:?}, {more}file = {:?} }}", file.display().to_string()));
     }
     let server = format!(
         "command = \"python3\", args = [{FAULTY:?}, \"\", {:?}], env = {{ FAULTY_KEY = {PLANTED:?} }}",
@@ -91,6 +99,35 @@ async fn consent_is_asked_of_the_client_and_only_a_yes_runs() {
     assert_eq!(count(ApprovalOutcome::Denied, AnsweredBy::Client), 6);
     assert_eq!(count(ApprovalOutcome::Cancelled, AnsweredBy::Client), 3);
     assert_eq!(count(ApprovalOutcome::Unasked, AnsweredBy::Nobody), 3);
+}
+
+/// Clients that approve everything themselves, of each class.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_approve_is_not_asked_and_the_wearer_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = folder.path().join("notes");
+    let world = world(&notes).await;
+    let erased = || std::fs::read_to_string(&notes).unwrap().lines().filter(|line| *line == "erased").count();
+    let mut before = 0;
+    for ((class, key, _), approves) in ENTRIES.into_iter().zip([true, false, false, true, false]) {
+        let path = if class == "internal" { "/mcp".to_owned() } else { format!("/mcp/{class}") };
+        let (told, _) = told(&["hostile", &format!("http://{}{path}", world.web()), key]).await;
+        assert_eq!(told.len(), 2, "{told:#?}");
+        for line in &told {
+            let asked = line["asked"].as_array().unwrap().len();
+            assert_eq!((asked, &line["error"]), (usize::from(approves), &Value::Bool(!approves)), "{class}: {line}");
+            // Nobody wears glasses here.
+            assert_eq!(line["said"].as_str().unwrap().contains("nobody could be asked"), !approves, "{class}: {line}");
+        }
+        let now = erased();
+        assert_eq!(now - before, if approves { 2 } else { 0 }, "{class} {key}");
+        before = now;
+    }
+    let request = Request::Decisions { user: Some(USER.to_owned()), since_wall_ms: i64::MIN };
+    let Answer::Decisions { decisions } = world.ask(request).await.expect("decisions") else { panic!("none") };
+    let made: Vec<_> = decisions.iter().filter_map(|record| record.approval.as_ref()).collect();
+    let by = |by| made.iter().filter(|made| made.by == by).count();
+    assert_eq!((by(AnsweredBy::Client), by(AnsweredBy::Nobody)), (4, 6));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -168,6 +168,7 @@ impl Tasks {
     }
 
     /// Whether a user has a task.
+    #[cfg(test)]
     pub(super) fn knows(&self, user: &str) -> bool {
         self.places().contains_key(user)
     }

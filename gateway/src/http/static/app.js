@@ -57,7 +57,7 @@ const connection = new Connection({
   frame: handle,
   closed,
   failed,
-  pairing: (code) => problem(`To pair this browser, run on the gateway's machine:\nlorgnette devices pair ${code}`),
+  pairing: (code) => problem(code && `To pair this browser, run on the gateway's machine:\nlorgnette devices pair ${code}`),
 });
 
 // ---- connection ----

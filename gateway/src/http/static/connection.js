@@ -16,7 +16,7 @@ const FINAL_REJECTS = ["revoked", "pairing_failed", "unsupported_version", "no_c
 
 /**
  * `on` is told: `status(state, text)`, `opened(link, welcome)`, `frame(frame)`, `closed(code, reason)`,
- * `failed(message, isKey)` for good, and `pairing(code)`.
+ * `failed(message, isKey)` for good, and `pairing(code)`, with "" once it is done.
  */
 export class Connection {
   #on;

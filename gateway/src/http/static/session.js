@@ -21,7 +21,7 @@ export class Refused extends Error {
 
 /**
  * Connects; answers { link, welcome }. `hasMicrophone`: whether the page has one. `on.pairing(code)` tells the code where the operator has to
- * type it, `on.frame(frame)` gets every frame behind the welcome, `on.close(code, reason)` the end.
+ * type it, and "" when that was done; `on.frame(frame)` gets every frame behind the welcome, `on.close(code, reason)` the end.
  */
 export function connect(identity, hasMicrophone, on) {
   return new Promise((resolve, reject) => {
@@ -62,10 +62,13 @@ class Admission {
     this.reject = reject;
     this.done = false;
     this.pairing = false;
+    this.showsCode = false;
   }
 
   async begin() {
     this.handshake = await Handshake.begin(this.identity.publicKey);
+    // A browser that was paired needs no window.
+    this.hasWindow = !this.identity.pinnedKey && (await openWindow(this.identity.publicKey));
   }
 
   hello() {
@@ -118,13 +121,8 @@ class Admission {
   async pair() {
     this.pairing = true;
     this.link.keepAlive();
-    // The page is on the gateway's own machine, so it may open the operator's window by itself.
-    const reply = await fetch("/try/pair", {
-      method: "POST",
-      headers: { "x-lorgnette-try": "1" },
-      body: toHex(this.identity.publicKey),
-    });
-    if (!reply.ok) {
+    if (!this.hasWindow) {
+      this.showsCode = true;
       this.on.pairing(await this.handshake.pairingCode());
     }
   }
@@ -137,6 +135,9 @@ class Admission {
       await this.identity.pin(this.handshake.gatewayKey);
     }
     this.done = true;
+    if (this.showsCode) {
+      this.on.pairing("");
+    }
     this.link.keepAlive(welcome.heartbeat_ms);
     this.resolve({ link: this.link, welcome });
   }
@@ -146,10 +147,29 @@ class Admission {
       return;
     }
     this.done = true;
-    this.on = { frame() {}, close() {} };
+    this.on = { frame() {}, close() {}, pairing() {} };
     this.link?.close("unspecified", "");
     this.reject(error);
   }
+}
+
+/**
+ * Asks for pairing with the token of the link that the gateway printed, if the page was opened with it; whether the
+ * gateway now lets this key in.
+ */
+async function openWindow(publicKey) {
+  const token = /^#([0-9a-f]{32})$/.exec(location.hash)?.[1];
+  if (!token) {
+    return false;
+  }
+  const reply = await fetch("/try/pair", {
+    method: "POST",
+    headers: { "x-lorgnette-try": token },
+    body: toHex(publicKey),
+  });
+  // It works once: it belongs neither into the address of a reload nor into the history.
+  history.replaceState(null, "", location.pathname + location.search);
+  return reply.ok;
 }
 
 function capabilities(hasMicrophone) {

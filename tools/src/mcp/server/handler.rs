@@ -85,7 +85,8 @@ impl Session {
             }
             None => {
                 let cancel = CancellationToken::new();
-                let asking = Asking { capabilities: capabilities(context), level, given: responses };
+                let approves = endpoint.who.approves;
+                let asking = Asking { capabilities: capabilities(context), level, given: responses, approves };
                 let (line, call) = Line::new(asking, cancel.clone());
                 let work = work(line.clone(), cancel);
                 endpoint.hub.tracker.spawn(async move {

@@ -29,7 +29,7 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::results::Outcome;
+use super::{Approver, results::Outcome};
 use crate::{
     caller::{Caller, Exact, NotAsked},
     ports::ConsentRequest,
@@ -63,6 +63,7 @@ pub(super) struct Line {
     events: mpsc::Sender<Event>,
     capabilities: Value,
     level: Option<LoggingLevel>,
+    approves: Approver,
     /// Answers that came with the request itself.
     given: Mutex<Option<Answers>>,
     exact: Mutex<Option<Exact>>,
@@ -79,6 +80,7 @@ pub(super) struct Asking {
     pub(super) capabilities: Value,
     pub(super) level: Option<LoggingLevel>,
     pub(super) given: Option<Answers>,
+    pub(super) approves: Approver,
 }
 
 /// A running call, and the client's end of the line.
@@ -100,8 +102,8 @@ impl Line {
     /// Creates a line, and the call's other end; `cancel` fires when that end is dropped.
     pub(super) fn new(asking: Asking, cancel: CancellationToken) -> (Arc<Self>, Call) {
         let (events, received) = mpsc::channel(EVENTS_MAX);
-        let Asking { capabilities, level, given } = asking;
-        let line = Self { events, capabilities, level, given: Mutex::new(given), exact: Mutex::default() };
+        let Asking { capabilities, level, given, approves } = asking;
+        let line = Self { events, capabilities, level, approves, given: Mutex::new(given), exact: Mutex::default() };
         (Arc::new(line), Call { events: received, cancel: cancel.drop_guard() })
     }
 
@@ -130,6 +132,9 @@ impl Line {
 #[async_trait]
 impl Caller for Line {
     async fn consent(&self, request: &ConsentRequest, cancel: &CancellationToken) -> Option<ApprovalOutcome> {
+        if self.approves == Approver::Wearer {
+            return None;
+        }
         let question = json!({ "method": "elicitation/create", "params": {
             "mode": "form",
             "message": request.question.whole(),

@@ -18,6 +18,7 @@ use std::{
 };
 
 use gateway_core::vocab::ClientClass;
+use serde::Deserialize;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     time::timeout,
@@ -32,6 +33,26 @@ use crate::executor::Executor;
 /// How long pending calls may take when the gateway stops.
 const STOP_MS_MAX: u64 = 1_000;
 
+/// Who approves a client's calls that need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approver {
+    /// The client's own user, asked by elicitation; the wearer if the client cannot be asked.
+    Client,
+    /// The wearer: whatever the client answers itself would be its own word.
+    Wearer,
+}
+
+impl Approver {
+    /// Who approves unless it is configured: only the wearer's own programs may speak for the wearer.
+    pub fn of(class: ClientClass) -> Self {
+        match class {
+            ClientClass::Internal => Self::Client,
+            ClientClass::Copilot | ClientClass::External => Self::Wearer,
+        }
+    }
+}
+
 /// The user and class of a client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Who {
@@ -39,6 +60,8 @@ pub struct Who {
     pub user: String,
     /// Class of the client.
     pub class: ClientClass,
+    /// Who approves its calls.
+    pub approves: Approver,
 }
 
 /// The device of a user on which questions may be asked and device tools run; `None`: none is connected.

@@ -1,0 +1,52 @@
+//! Which machines may send a request, and under which name of this one.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    http::{
+        StatusCode,
+        header::{self, HeaderValue},
+    },
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+
+use super::{origin::host_is_known, peer::Peer, reply::Text};
+
+/// Names of this machine in a Host header, in addition to its addresses and `localhost`.
+#[derive(Clone)]
+pub(super) struct Names(Arc<[String]>);
+
+impl Names {
+    pub(super) fn new(names: impl IntoIterator<Item = String>) -> Self {
+        Self(names.into_iter().map(|name| name.to_ascii_lowercase()).collect())
+    }
+}
+
+/// Refuses requests under a name that is not this machine's: a page of another site could let its own name resolve to
+/// this machine, and would then read the answers. A request without a name comes from no browser.
+pub(super) async fn by_name(State(names): State<Names>, request: Request, next: Next) -> Response {
+    const UNKNOWN: Text = (
+        StatusCode::MISDIRECTED_REQUEST,
+        "this machine is not known by the name in the Host header: use its address, or add the name to `mcp.hosts`\n",
+    );
+    let is_known = |name: &HeaderValue| name.to_str().is_ok_and(|name| host_is_known(name, &names.0));
+    if request.headers().get(header::HOST).is_none_or(is_known) {
+        next.run(request).await
+    } else {
+        UNKNOWN.into_response()
+    }
+}
+
+/// Refuses requests of other machines, for endpoints of programs on this one.
+pub(super) async fn from_here(request: Request, next: Next) -> Response {
+    const ELSEWHERE: Text = (
+        StatusCode::FORBIDDEN,
+        "mini-apps connect from this machine only; for those on other machines, set `apps.url`\n",
+    );
+    match request.extensions().get::<Peer>() {
+        Some(peer) if peer.is_here() => next.run(request).await,
+        _ => ELSEWHERE.into_response(),
+    }
+}

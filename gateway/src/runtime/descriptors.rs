@@ -1,0 +1,49 @@
+//! The number of file descriptors that the process may have open.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Descriptors for all but connections: store, listeners, control socket, pipes of MCP servers, requests to models, apps
+/// and tools.
+const OTHERS: u64 = 512;
+
+/// Raises the process's own limit to what this many connections need, and warns where the system does not allow it.
+/// Without descriptors, nobody is accepted, the store cannot be opened again, and no MCP server starts.
+pub(crate) fn allow(connections_max: usize) {
+    let needed = OTHERS.saturating_add(connections_max as u64);
+    let limit = getrlimit(Resource::Nofile);
+    let Some(raised) = raised(limit, needed) else { return };
+    let allowed = match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), ..limit }) {
+        Ok(()) => raised,
+        Err(_) => limit.current.unwrap_or(u64::MAX),
+    };
+    if allowed < needed {
+        tracing::warn!(
+            allowed,
+            needed,
+            "the system allows fewer open files than `limits.connections` may need: raise its limit (`LimitNOFILE=` of a \
+             systemd unit, `ulimit -Hn`), or lower `limits.connections`"
+        );
+    }
+}
+
+/// The soft limit to set: what is needed, as far as the hard limit allows; `None`: nothing has to be changed.
+fn raised(limit: Rlimit, needed: u64) -> Option<u64> {
+    let current = limit.current.filter(|current| *current < needed)?;
+    Some(limit.maximum.map_or(needed, |maximum| needed.min(maximum)).max(current))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_raised_as_far_as_needed_and_allowed() {
+        let of = |current, maximum, needed| raised(Rlimit { current, maximum }, needed);
+        assert_eq!(of(Some(1_024), Some(524_288), 1_500), Some(1_500));
+        assert_eq!(of(Some(1_024), Some(1_200), 1_500), Some(1_200));
+        assert_eq!(of(Some(1_024), Some(1_024), 1_500), Some(1_024), "it cannot be, which is told");
+        assert_eq!(of(Some(1_024), None, 1_500), Some(1_500));
+        assert_eq!(of(Some(4_096), Some(4_096), 1_500), None);
+        assert_eq!(of(None, None, 1_500), None);
+    }
+}
