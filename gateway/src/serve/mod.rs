@@ -87,11 +87,11 @@ pub async fn start(config: Config) -> Result<Running> {
     let models = models(&config.models, sentences.clone())?;
 
     let of_users = UserServices::new(&config, &store, &models, &engines.compute, web, &stop)?;
-    let of_tools = ToolServices::new(&config, &store, &of_users, &mcp)?;
+    let mut of_tools = ToolServices::new(&config, &store, &of_users, &mcp)?;
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
     let admission = Admission::new(key, config.limits.connections_max, stop.clone())?;
-    let services = services(&config, store, admission, engines, models, (&of_users, &of_tools))?;
+    let services = services(&config, store, admission, engines, models, (&of_users, &mut of_tools))?;
     let health = Arc::<Health>::default();
     let doors = doors(&config, &services, &mcp, &health);
     let admin = Arc::new(Admin {
@@ -120,13 +120,14 @@ fn services(
     admission: Admission,
     engines: Engines,
     models: ModelChain,
-    (of_users, of_tools): (&UserServices, &ToolServices),
+    (of_users, of_tools): (&UserServices, &mut ToolServices),
 ) -> Result<Arc<Services>> {
     let language = config.language.clone();
     let preparer = Preparer::start(of_tools.executor.clone(), models.clone(), of_users.roster.clone(), language)
         .context("starting the thread that prepares")?;
     Ok(Arc::new(Services {
         resumable: Resumable::default(),
+        survivors: std::mem::take(&mut of_tools.survivors),
         sound: SoundPackets::default(),
         settings: SessionSettings {
             gateway_name: config.name.clone(),
