@@ -4,7 +4,9 @@ use crate::limits::{
     ARGUMENTS_BYTES_MAX, AUDIO_PACKET_BYTES_MAX, BITMAP_BYTES_MAX, DISPLAY_TEXT_BYTES_MAX, LABEL_BYTES_MAX,
     NAME_BYTES_MAX, TEXT_BYTES_MAX,
 };
-pub use crate::link::{Ack, AudioFormat, Challenge, Goodbye, Heartbeat, PairingCode, Reject, Resumed, Welcome};
+pub use crate::link::{
+    Ack, AudioFormat, Challenge, Continued, Goodbye, Heartbeat, PairingCode, Reject, Resumed, Welcome,
+};
 #[cfg(feature = "json")]
 pub use crate::link::{GoodbyeOwned, RejectOwned, WelcomeOwned};
 use crate::values::{Choice, Codec, DisplayAction, Layout, ListeningState, Sound, ToolState, View, WarningCode};

@@ -151,6 +151,17 @@ message! {
 }
 
 message! {
+    /// What a gateway that was restarted has kept of the session that the device asks for.
+    pub struct Continued {
+        /// Last control sequence that it has dealt with: the device sends the later ones again, with new sequences.
+        control_received: u32,
+        /// Capture time, on the device's clock, of the last sound that it has dealt with: the device sends later sound
+        /// again, with new sequences.
+        sound_until_us: u64,
+    }
+}
+
+message! {
     /// The session is open.
     pub struct Welcome<'a>, owned WelcomeOwned {
         /// Number of the session in the gateway's records.
@@ -177,6 +188,8 @@ message! {
         zone_offset_s: i32,
         /// State of the conversation.
         listening: ListeningState,
+        /// Set if the gateway was restarted and goes on in a new session. Appended; default: none.
+        continued: option[Continued] = None,
     }
 }
 

@@ -100,7 +100,7 @@ fn the_limits_are_the_constants() {
             limits::ACK_EVERY_MS_MAX / 1000,
             limits::ACK_AUDIO_PACKETS_MAX
         ),
-        format!("`last_audio_sequence` for at most {} ms", limits::LAST_SOUND_WAIT_MS_MAX),
+        format!("`last_audio_sequence` until none has come for {} ms", limits::LAST_SOUND_WAIT_MS_MAX),
         format!("sends at most {} ms ahead of what is played", limits::SPEECH_AHEAD_MS_MAX),
         format!("sends `played` at least every {} ms", limits::PLAYED_EVERY_MS_MAX),
         format!("keeps chunks of an unknown speech for {} s", limits::SPEECH_START_WAIT_MS_MAX / 1000),

@@ -82,6 +82,8 @@ pub struct Welcome {
     pub token: Vec<u8>,
     /// Received sequences of the gateway, control and audio, if the old session is resumed.
     pub resumed: Option<(u32, u32)>,
+    /// What a restarted gateway has dealt with: control sequence, and capture time of sound.
+    pub continued: Option<(u32, u64)>,
     /// Name of the gateway.
     pub gateway_name: String,
     /// Name of the user.
@@ -237,6 +239,7 @@ async fn await_welcome(
                     session: welcome.session,
                     token: welcome.resume_token.to_vec(),
                     resumed: welcome.resumed.map(|resumed| (resumed.control_received, resumed.audio_received)),
+                    continued: welcome.continued.map(|kept| (kept.control_received, kept.sound_until_us)),
                     gateway_name: welcome.gateway_name.to_owned(),
                     user_name: welcome.user_name.to_owned(),
                     heartbeat: Duration::from_millis(welcome.heartbeat_ms.max(1).into()),

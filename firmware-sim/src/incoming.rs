@@ -57,7 +57,11 @@ impl Driver {
             }
             Down::Goodbye(goodbye) => {
                 self.see(Seen::Goodbye { reason: named(goodbye.reason.name()), message: goodbye.message.to_owned() });
-                self.finish();
+                if goodbye.reason == GoodbyeReason::ShuttingDown && self.options.reconnect {
+                    self.lose("the gateway stops");
+                } else {
+                    self.finish();
+                }
             }
             Down::Listening(listening) => self.see(Seen::Listening { turn, state: named(listening.state.name()) }),
             Down::Transcript(transcript) => self.see(Seen::Transcript {

@@ -43,6 +43,8 @@ pub struct Sequences {
     kept: VecDeque<Kept>,
     kept_bytes: usize,
     kept_sound: VecDeque<Kept>,
+    /// Highest sound that the gateway has.
+    audio_acknowledged: u32,
     overflowed: bool,
     unacknowledged_control: u32,
     unacknowledged_audio: u32,
@@ -96,9 +98,8 @@ impl Sequences {
                 self.kept_bytes -= first.bytes.len();
             }
         }
-        while self.kept_sound.front().is_some_and(|first| first.sequence <= audio) {
-            self.kept_sound.pop_front();
-        }
+        // It is kept all the same: a gateway that is restarted may ask for it.
+        self.audio_acknowledged = self.audio_acknowledged.max(audio);
     }
 
     /// Notes a received control frame.
@@ -144,12 +145,19 @@ impl Sequences {
 
     /// Capture time of the oldest sound that is not acknowledged.
     pub fn unacknowledged_sound_us(&self) -> Option<u64> {
-        self.kept_sound.front().map(|first| first.time_us)
+        let mut newest_first = self.kept_sound.iter().rev();
+        newest_first.by_ref().take_while(|kept| kept.sequence > self.audio_acknowledged).last().map(|kept| kept.time_us)
     }
 
     /// False if a frame that a resume might need was dropped.
     pub fn can_resume(&self) -> bool {
         !self.overflowed
+    }
+
+    /// What a restarted gateway has not dealt with, in the order of times.
+    pub fn not_dealt_with(&self, control: u32, sound_until_us: u64) -> VecDeque<Replayed> {
+        let audio = self.kept_sound.iter().take_while(|kept| kept.time_us < sound_until_us).last();
+        self.replay(control, audio.map_or(0, |kept| kept.sequence))
     }
 
     /// Frames that the gateway lacks, in the order of their times: it then sees what it would have seen.

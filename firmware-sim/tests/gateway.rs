@@ -152,6 +152,7 @@ impl Peer {
             wall_ms: 0,
             zone_offset_s: 0,
             listening: ListeningState::Idle,
+            continued: None,
         })
         .await;
     }

@@ -23,6 +23,7 @@ mod peer;
 mod process;
 mod programs;
 mod providers;
+mod restart;
 mod resume;
 mod router;
 mod speech;

@@ -268,6 +268,11 @@ impl Listener {
         }
     }
 
+    /// Capture time of the end of the sound so far, on the device's clock; `None`: none yet.
+    pub fn heard_until_us(&self) -> Option<u64> {
+        self.timeline.packet_us(self.recent.end() + self.partial.len() as u64)
+    }
+
     /// The last packet that was taken in or given up as lost: what came behind a gap is not counted before the gap is
     /// filled. `None`: none yet, or the microphone is muted.
     pub fn last_sequence(&self) -> Option<u32> {

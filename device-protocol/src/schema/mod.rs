@@ -96,6 +96,7 @@ pub const RECORDS: &[(&str, &[Field])] = &[
     ("ToolOffer", crate::up::ToolOffer::FIELDS),
     ("AudioFormat", crate::down::AudioFormat::FIELDS),
     ("Resumed", crate::down::Resumed::FIELDS),
+    ("Continued", crate::down::Continued::FIELDS),
     ("Content", crate::down::Content::FIELDS),
     ("Bitmap", crate::down::Bitmap::FIELDS),
 ];

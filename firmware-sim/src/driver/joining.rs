@@ -1,5 +1,7 @@
 //! Connecting, opening or resuming a session, and reconnecting.
 
+use device_protocol::{Decoded, decode_up};
+
 use super::*;
 
 impl Driver {
@@ -78,6 +80,10 @@ impl Driver {
         {
             identity.pin(welcome.gateway_key).map_err(handshake::Error::Identity)?;
         }
+        let again = match (welcome.resumed, welcome.continued) {
+            (None, Some((control, sound_until_us))) => self.sequences.not_dealt_with(control, sound_until_us),
+            _ => VecDeque::new(),
+        };
         if welcome.resumed.is_none() {
             // The last reports on the old session's speech use its sequence numbers, not the new ones.
             self.speaker.reset(now_us);
@@ -119,9 +125,39 @@ impl Driver {
                 self.replay = self.sequences.replay(control, audio);
                 self.replay_us = now_us;
             }
-            None => self.introduce(),
+            None => {
+                self.introduce();
+                self.say_again(again);
+            }
         }
         Ok(())
+    }
+
+    /// Sends what a restarted gateway has not dealt with, as frames of the new session.
+    fn say_again(&mut self, frames: VecDeque<Replayed>) {
+        let now_us = self.clock.now_us();
+        for frame in frames {
+            let Ok(Decoded::Frame(Frame { stamp, message })) = decode_up(&frame.bytes) else { continue };
+            let of_the_wearer = matches!(
+                message,
+                Up::Audio(_)
+                    | Up::AudioEnd(_)
+                    | Up::Button(_)
+                    | Up::Touch(_)
+                    | Up::Mute(_)
+                    | Up::HeadPosition(_)
+                    | Up::TextInput(_)
+            );
+            if of_the_wearer {
+                // From the first sound on everything waits behind it.
+                self.queue(message, stamp.time_us, 0);
+            }
+        }
+        self.replay_us = now_us;
+        // Behind what was said before.
+        if self.muted {
+            self.control(up::Mute { muted: true });
+        }
     }
 
     pub(super) fn introduce(&mut self) {
@@ -131,8 +167,5 @@ impl Driver {
         }
         self.control(up::Battery { percent: self.options.battery_percent, charging: false });
         self.control(up::Connection { link: LinkKind::Wired, rssi_dbm: 0 });
-        if self.muted {
-            self.control(up::Mute { muted: true });
-        }
     }
 }

@@ -83,9 +83,24 @@ impl Driver {
 
     /// Stamps, keeps and sends a message. Before the first session nothing is sent.
     pub(super) fn send(&mut self, message: Up<'_>, time_us: u64, turn: u32) {
-        if self.welcome.is_none() {
-            return;
+        let is_first = self.replay.is_empty() || self.link.is_none() || message.class() == Class::Link;
+        let Some(frame) = self.stamped(message, time_us, turn) else { return };
+        // What is older is sent first.
+        if is_first {
+            self.put(frame.bytes);
+        } else {
+            self.replay.push_back(frame);
         }
+    }
+
+    /// Stamps and keeps a message, which is sent in its turn.
+    pub(super) fn queue(&mut self, message: Up<'_>, time_us: u64, turn: u32) {
+        let frame = self.stamped(message, time_us, turn);
+        self.replay.extend(frame);
+    }
+
+    fn stamped(&mut self, message: Up<'_>, time_us: u64, turn: u32) -> Option<Replayed> {
+        self.welcome.as_ref()?;
         let class = message.class();
         let sequence = match class {
             Class::Control => self.sequences.next_control(),
@@ -99,7 +114,7 @@ impl Driver {
                 // The sequence number is used up; the gateway would see a gap, so the session ends.
                 self.see(Seen::Violation { what: format!("own message does not fit: {error}") });
                 self.over = true;
-                return;
+                return None;
             }
         };
         match class {
@@ -107,13 +122,7 @@ impl Driver {
             Class::Audio => self.sequences.keep_sound(sequence, time_us, bytes.clone()),
             Class::Link | Class::Reserved => {}
         }
-        // What is older is sent first.
-        let is_sound = class == Class::Audio;
-        if class != Class::Link && !self.replay.is_empty() && self.link.is_some() {
-            self.replay.push_back(Replayed { bytes, is_sound });
-        } else {
-            self.put(bytes);
-        }
+        Some(Replayed { bytes, is_sound: class == Class::Audio })
     }
 
     pub(super) fn put(&mut self, bytes: Bytes) {

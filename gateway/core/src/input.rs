@@ -17,6 +17,9 @@ pub enum Input {
     Connected { device: DeviceInfo, resumed: bool },
     /// The link broke without a goodbye; the device may come back and resume.
     LinkLost,
+    /// The gateway was restarted in the middle of a turn of this device, which is over. `unknown`: titles of tools of
+    /// which it is not known whether they did what they were to do.
+    Restarted { unknown: Vec<String> },
     /// The device is back, and has begun a new session: this one is not resumed.
     NotResumed,
     /// The device is back, and a part of what it heard meanwhile is missing: it was too old to be kept.

@@ -50,10 +50,12 @@ impl Session {
             Output::CloseUtterance { utterance } => {
                 if let Some(ear) = &mut self.ear {
                     ear.close_utterance(utterance, clock::mono_us());
+                    self.survivor.utterance_ended(ear.heard_until_us());
                 }
             }
             Output::SetMuted(muted) => {
                 self.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner).muted = muted;
+                self.survivor.muted(muted);
                 if let Some(ear) = &mut self.ear {
                     ear.set_muted(muted);
                 }
@@ -75,6 +77,7 @@ impl Session {
             }
             Output::ExpectRequest { rank } => self.requests.expect_request(rank),
             Output::RequestTurn { turn } => {
+                self.survivor.turn(true, self.incoming.control_received());
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
@@ -158,6 +161,7 @@ impl Session {
                 self.send(turn, Down::ApprovalSettled(message::ApprovalSettled { approval, choice }))?;
             }
             Output::TurnDone { turn, messages, outcome } => {
+                self.survivor.turn(false, self.incoming.control_received());
                 self.turn = None;
                 self.requests.turn_done(turn);
                 let device = self.id.clone();

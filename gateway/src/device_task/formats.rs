@@ -80,14 +80,18 @@ pub(super) fn display(capabilities: &Capabilities) -> Option<DisplaySize> {
 }
 
 impl Session {
-    /// Sends the message that opens the session on the device, or that goes on with it (`resumed`).
+    /// Sends the message that opens the session on the device, or that goes on with it: with a session that outlived its
+    /// link (`resumed`), or with what is left of one after a restart.
     ///
     /// # Errors
     /// The link is gone.
-    pub(super) fn welcome(&mut self, resumed: bool) -> Result<(), LinkError> {
+    pub(super) fn welcome(&mut self, resumed: bool, continued: Option<message::Continued>) -> Result<(), LinkError> {
         let now = clock::now();
         let is_resumable = self.outgoing.is_resumable();
         let token = if is_resumable { Some(self.claims.renew()?) } else { None };
+        if let Some(token) = &token {
+            self.survivor.token(token);
+        }
         let resume_ms = self.services.settings.conversation.resume_ms_max;
         let resumed = resumed.then(|| message::Resumed {
             control_received: self.incoming.control_received(),
@@ -106,6 +110,7 @@ impl Session {
             wall_ms: u64::try_from(now.wall_ms).unwrap_or(0),
             zone_offset_s: now.offset_s,
             listening: listening(self.driver.machine().listening()),
+            continued,
         };
         self.outgoing.send(0, now.mono_us, Down::Welcome(welcome)).map(drop)
     }

@@ -10,6 +10,7 @@ mod outgoing;
 mod photos;
 pub(crate) mod prepare;
 pub(crate) mod requests;
+pub(crate) mod restart;
 pub(crate) mod resume;
 mod room;
 mod running;

@@ -21,6 +21,7 @@ use super::{
     outgoing::Outgoing,
     photos::Photos,
     requests::Requests,
+    restart::{Restored, Survivor},
     room::Room,
     services::Services,
     session::Session,
@@ -76,9 +77,12 @@ impl Session {
         enter(&services, &id, present, tap::glasses(&hello, &formats)).await?;
         let info = formats::info(&id, &record.user, &hello.capabilities, &formats);
         let is_resumable = link.transport.is_glasses && services.settings.conversation.resume_ms_max > 0;
+        let asked = hello.resume.as_ref().filter(|_| is_resumable);
+        let restored = asked.and_then(|resume| services.survivors.take(&id, &record.user, resume));
         services.preparer.prepare(&record.user, &id, &language);
         let mut session = Box::new(Self {
             claims: services.resumable.enter(&id, number),
+            survivor: Survivor::new(services.store.clone(), &record.user, &id),
             outgoing: Outgoing::new(link.down.clone(), is_resumable),
             incoming: Incoming::default(),
             info: info.clone(),
@@ -126,7 +130,7 @@ impl Session {
             end: None,
             messages,
         });
-        if let Err(error) = session.welcome(false) {
+        if let Err(error) = session.welcome(false, restored.as_ref().map(|restored| restored.continued)) {
             session.leave().await;
             return Err(internal(error));
         }
@@ -135,7 +139,24 @@ impl Session {
             session.tap.connected(true);
         }
         session.input(Input::Connected { device: info, resumed: false });
+        if let Some(restored) = restored {
+            session.go_on_with(restored);
+        }
         Ok(session)
+    }
+}
+
+impl Session {
+    /// Goes on with what is left of a session after a restart.
+    fn go_on_with(&mut self, restored: Restored) {
+        tracing::info!(device = self.id, session = self.number, turn = restored.turn, "goes on after a restart");
+        if restored.muted {
+            self.input(Input::Mute(true));
+        }
+        if restored.turn {
+            let unknown = restored.unknown.iter().map(|tool| self.requests.title(tool)).collect();
+            self.input(Input::Restarted { unknown });
+        }
     }
 }
 

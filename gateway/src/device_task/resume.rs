@@ -142,7 +142,7 @@ impl Session {
         }
         self.incoming.resume(self.audio_received());
         self.outgoing.attach(link.down.clone());
-        self.welcome(true)?;
+        self.welcome(true, None)?;
         self.outgoing.replay(resume.control_received, resume.audio_received)?;
         self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
         self.input(Input::Connected { device: self.info.clone(), resumed: true });

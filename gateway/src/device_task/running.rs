@@ -68,6 +68,7 @@ impl Session {
         self.input(Input::LinkLost);
         self.input(Input::Shutdown);
         settle(&mut Running { session: &mut self, up: None });
+        self.survivor.remove();
         self.leave().await;
         let (device, session) = (&self.id, self.number);
         match &reason {

@@ -9,7 +9,7 @@ use audio::{asr::Scheduler, tts::Voice, vad::silero};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{executor::Executor, registry::Registry};
 
-use super::{prepare::Preparer, resume::Resumable, settings::SessionSettings};
+use super::{prepare::Preparer, restart::Survivors, resume::Resumable, settings::SessionSettings};
 use crate::{
     approvals::ApprovalBroker,
     apps::{host::Host, scene::Scenes},
@@ -41,6 +41,8 @@ pub struct Services {
     pub roster: Arc<Roster>,
     /// Sessions that may go on over another connection.
     pub(crate) resumable: Resumable,
+    /// Sessions of the process before this one.
+    pub(crate) survivors: Survivors,
     /// The users' tasks.
     pub users: Arc<Users>,
     /// Running mini-apps.

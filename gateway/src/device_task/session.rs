@@ -22,6 +22,7 @@ use super::{
     outgoing::Outgoing,
     photos::{Called, Photos},
     requests::Requests,
+    restart::Survivor,
     resume::{Claim, Claims},
     room::Room,
     services::Services,
@@ -77,6 +78,7 @@ pub(super) struct Session {
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     pub(super) claims: Claims,
+    pub(super) survivor: Survivor,
     pub(super) driver: Driver<Conversation>,
     /// When something last arrived, unless already reported to the core.
     pub(super) heard_us: Option<u64>,

@@ -56,7 +56,10 @@ impl Session {
     /// Ends the session at the wish of the gateway or its operator.
     pub(super) fn dismissed(&mut self, (reason, text): Farewell) {
         match reason {
-            GoodbyeReason::ShuttingDown => self.input(Input::Shutdown),
+            GoodbyeReason::ShuttingDown => {
+                self.survivor.freeze();
+                self.input(Input::Shutdown);
+            }
             GoodbyeReason::Replaced => self.input(Input::NotResumed),
             _ => {}
         }

@@ -64,11 +64,12 @@ impl StoredIntents {
     }
 
     /// Reports to the log and the ledger, once, calls that were started and never ended: the gateway was stopped in the
-    /// middle of them.
+    /// middle of them. Returns their tools, by user.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn tell_of_open(&self, ledger: &dyn Ledger) -> Result<(), store::Error> {
+    pub fn tell_of_open(&self, ledger: &dyn Ledger) -> Result<BTreeMap<String, Vec<String>>, store::Error> {
+        let mut open = BTreeMap::<String, Vec<String>>::new();
         for user in self.store.disk().owners(Kind::Intents)? {
             for (key, value) in self.store.disk().rows(Kind::Intents, &user, b"", ROWS_MAX * 2)? {
                 let Ok(row) = serde_json::from_slice::<Row>(&value) else { continue };
@@ -91,12 +92,13 @@ impl StoredIntents {
                     bytes_in: 0,
                     bytes_out: 0,
                 });
+                open.entry(user.clone()).or_default().push(row.tool.clone());
                 let told = Row { told: true, ..row };
                 drop(self.store.submit(put(&user, &key, &told), |_| {}));
             }
             prune(&self.store, &user)?;
         }
-        Ok(())
+        Ok(open)
     }
 
     fn ended(&self) -> MutexGuard<'_, Ended> {

@@ -90,11 +90,11 @@ pub async fn start(config: Config) -> Result<Running> {
     let models = models(&config.models, sentences.clone())?;
 
     let of_users = UserServices::new(&config, &store, &models, &engines.compute, web, &stop)?;
-    let of_tools = ToolServices::new(&config, &store, &of_users, &mcp)?;
+    let mut of_tools = ToolServices::new(&config, &store, &of_users, &mcp)?;
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
     let admission = Admission::new(key, stop.clone())?;
-    let services = services(&config, store, admission, engines, models, (&of_users, &of_tools))?;
+    let services = services(&config, store, admission, engines, models, (&of_users, &mut of_tools))?;
     let health = Arc::<Health>::default();
     let (try_page, try_token) = try_page(&config)?.unzip();
     let doors = doors(&config, try_page, &services, &mcp, &health);
@@ -124,13 +124,14 @@ fn services(
     admission: Admission,
     engines: Engines,
     models: ModelChain,
-    (of_users, of_tools): (&UserServices, &ToolServices),
+    (of_users, of_tools): (&UserServices, &mut ToolServices),
 ) -> Result<Arc<Services>> {
     let language = config.language.clone();
     let preparer = Preparer::start(of_tools.executor.clone(), models.clone(), of_users.roster.clone(), language)
         .context("starting the thread that prepares")?;
     Ok(Arc::new(Services {
         resumable: Resumable::default(),
+        survivors: std::mem::take(&mut of_tools.survivors),
         sound: SoundPackets::default(),
         settings: SessionSettings {
             gateway_name: config.name.clone(),

@@ -1,6 +1,6 @@
 //! Execution of tools, and the stored data of users that tools need.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::{Context as _, Result};
 use tools::{
@@ -13,6 +13,7 @@ use tools::{
 use super::users::UserServices;
 use crate::{
     config::Config,
+    device_task::restart::Survivors,
     identity::keys::random,
     mcp::Prepared,
     ports::{
@@ -41,6 +42,8 @@ pub(super) struct ToolServices {
     pub(super) context: Arc<ContextBuilder>,
     /// Skills.
     pub(super) skills: Arc<SkillStore>,
+    /// What the process before this one has left of sessions.
+    pub(super) survivors: Survivors,
 }
 
 impl ToolServices {
@@ -52,9 +55,11 @@ impl ToolServices {
         let switches = Arc::new(StoredSwitches::load(store.clone()).context("reading what users have switched off")?);
         let preferences =
             Arc::new(Preferences::load(store.clone()).context("reading what users have chosen between tools")?);
-        let records = records(config, store, of_users, &switches)?;
+        let (records, unknown) = records(config, store, of_users, &switches)?;
+        let survivors = Survivors::read(store, config.conversation.resume_ms_max, unknown)
+            .context("reading the sessions of the last run")?;
         let executor = Executor::with_records(of_users.registry.clone(), ports(store, of_users, &memory), records);
-        Ok(Self { executor, switches, preferences, memory, context, skills })
+        Ok(Self { executor, switches, preferences, memory, context, skills, survivors })
     }
 }
 
@@ -110,22 +115,23 @@ fn offer_known(store: &Store, of_users: &UserServices, mcp: &Prepared) -> Result
     Ok(())
 }
 
-/// Records of calls, and their limits.
+/// Records of calls, and their limits; tools of the last run whose outcome is unknown, by user.
 fn records(
     config: &Config,
     store: &Store,
     of_users: &UserServices,
     switches: &Arc<StoredSwitches>,
-) -> Result<CallRecords> {
+) -> Result<(CallRecords, BTreeMap<String, Vec<String>>)> {
     let ledger = Arc::new(StoredLedger(store.clone()));
     let journal = StoredIntents::new(store.clone());
-    journal.tell_of_open(ledger.as_ref()).context("reading the intents of the last run")?;
-    Ok(CallRecords {
+    let unknown = journal.tell_of_open(ledger.as_ref()).context("reading the intents of the last run")?;
+    let records = CallRecords {
         journal: Some(Arc::new(journal)),
         ledger: Some(ledger),
         switches: Some(switches.clone()),
         limits: config.limits.tool_calls,
         in_flight: of_users.in_flight.clone(),
         boot: random()?,
-    })
+    };
+    Ok((records, unknown))
 }

@@ -170,6 +170,11 @@ impl Ear {
         self.listener.resume(jitter_of(ordered), now_us);
     }
 
+    /// Capture time of the end of the sound so far, on the device's clock; `None`: none yet.
+    pub(crate) fn heard_until_us(&self) -> Option<u64> {
+        self.listener.heard_until_us()
+    }
+
     /// The last packet that need not be sent again; `None`: none came.
     pub(crate) fn last_sequence(&self) -> Option<u32> {
         self.listener.last_sequence()

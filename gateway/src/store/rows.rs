@@ -44,6 +44,8 @@ pub enum Kind {
     AppSessions,
     /// What a user's sessions of mini-apps are called, by package.
     AppSessionNames,
+    /// What of the sessions of a user's devices outlives the process, by device.
+    DeviceSessions,
     /// What a user's models took, by day.
     Spending,
     /// A user's conversations, by number.
@@ -66,6 +68,7 @@ impl Kind {
             | Self::AppSettings
             | Self::AppSessions
             | Self::AppSessionNames
+            | Self::DeviceSessions
             | Self::Spending
             | Self::Conversations
             | Self::Facts
@@ -76,7 +79,7 @@ impl Kind {
 }
 
 /// All kinds and the names of their databases.
-pub const KINDS: [(Kind, &str); 14] = [
+pub const KINDS: [(Kind, &str); 15] = [
     (Kind::Ledger, "ledger"),
     (Kind::Intents, "intents"),
     (Kind::Switches, "switches"),
@@ -87,6 +90,7 @@ pub const KINDS: [(Kind, &str); 14] = [
     (Kind::AppSettings, "app-settings"),
     (Kind::AppSessions, "app-sessions"),
     (Kind::AppSessionNames, "app-session-names"),
+    (Kind::DeviceSessions, "device-sessions"),
     (Kind::Spending, "spending"),
     (Kind::Conversations, "conversations"),
     (Kind::Facts, "facts"),

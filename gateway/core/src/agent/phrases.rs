@@ -4,6 +4,12 @@
 pub(crate) const NOT_UNDERSTOOD: &str = "Sorry, I did not catch that, please say it again.";
 /// The glasses were gone before the answer was complete.
 pub(crate) const CUT_OFF: &str = "The connection was lost before I was done.";
+/// The gateway was restarted in the middle of a turn.
+pub(crate) const RESTARTED: &str = "I was restarted before I was done. Please ask me again.";
+/// The same, when a tool was running.
+pub(crate) const RESTARTED_IN_CALL: &str = "I was restarted before I was done.";
+/// Before the titles of tools.
+pub(crate) const UNKNOWN_CALL: &str = "I don't know whether this was done";
 /// The model failed for a transient reason.
 pub(crate) const MODEL_FAILED: &str = "Sorry, I could not get an answer.";
 /// Too many requests, or no budget left.

@@ -333,7 +333,7 @@ impl Conversation {
     }
 
     /// Says something that belongs to no turn.
-    fn aside(&mut self, text: &str) {
+    pub(super) fn aside(&mut self, text: &str) {
         self.reply.begin(&mut self.cx, Purpose::Aside, None);
         let ended = self.reply.push_sentence(&mut self.cx, 0, text);
         self.ended(ended);

@@ -141,6 +141,7 @@ impl Machine for Conversation {
         match input {
             Input::Connected { device, resumed } => self.connected(&device, resumed),
             Input::LinkLost => self.link_lost(),
+            Input::Restarted { unknown } => self.restarted(&unknown),
             Input::NotResumed => self.resume_expired(),
             Input::SoundMissed => self.sound_missed(),
             Input::Alive { at_us } => self.link.handle_alive(&mut self.cx, at_us),

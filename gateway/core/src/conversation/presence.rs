@@ -78,6 +78,15 @@ impl Conversation {
         self.heard(event);
     }
 
+    /// A turn died with the process: the wearer is told, and decides whether to ask again.
+    pub(super) fn restarted(&mut self, unknown: &[String]) {
+        let text = match unknown {
+            [] => phrases::RESTARTED.to_string(),
+            titles => format!("{} {}: {}.", phrases::RESTARTED_IN_CALL, phrases::UNKNOWN_CALL, titles.join(", ")),
+        };
+        self.aside(&text);
+    }
+
     pub(super) fn device_silent(&mut self) {
         self.cx.push(Output::Close { reason: CloseReason::Silent });
         self.link_lost();

@@ -101,6 +101,9 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             world.devices[device].plays = words.has("works");
             Ok(())
         }
+        "restarted" => {
+            input(world, device, Input::Restarted { unknown: words.quoted().map(str::to_owned).into_iter().collect() })
+        }
         "microphone" => {
             world.devices[device].records = words.has("works");
             Ok(())
