@@ -79,6 +79,9 @@ async fn what_was_typed_before_a_kill_9_is_done_once_or_said_not_to_be_known() {
     let data = folder.path().join("data");
     let mut gateway = Process::start(&data, "", &[]).await;
     let mut glasses = world::connect(&data, gateway.options()).await;
+    // Its session is on disk by then.
+    text(&mut glasses, "what is two plus two?").await;
+    answered(&mut glasses).await;
     for (number, moment) in ["typed", "thinking", "speaking"].into_iter().enumerate() {
         text(&mut glasses, &format!("take a note: number {number}")).await;
         if moment != "typed" {

@@ -236,11 +236,11 @@ async fn an_app_on_the_published_sdk_is_called_anew_by_a_gateway_that_was_restar
 
     let (status, log) = gateway.terminate().await;
     assert!(status.success(), "{status}: {log:#?}");
-    // Glasses that received a goodbye do not reconnect by themselves.
+    // Glasses come back by themselves after an upgrade.
     until(&mut glasses, "a goodbye", |event| matches!(event.seen, Seen::Goodbye { .. })).await;
     let gateway = Process::start_at(&data, port).await;
     app.told("disconnected").await;
-    let mut glasses = connect(&data, gateway.options()).await;
+    until(&mut glasses, "a session", |event| matches!(event.seen, Seen::Welcome { .. })).await;
     app.told("session").await;
     pressed(&mut glasses, &mut app).await;
 

@@ -24,7 +24,7 @@ const FACTS_LATE_MS: u32 = 400;
 pub(super) const OPEN_TIMERS: [Timer; 4] =
     [Timer::PartialDue, Timer::EndOfTurn, Timer::UtteranceStalled, Timer::VoiceConfirmed];
 /// Longest time without any fact about an open utterance. The limit of `audio::Listener` is below it.
-const UTTERANCE_STALLED_MS: u32 = 40_000;
+pub(super) const UTTERANCE_STALLED_MS: u32 = 40_000;
 
 impl Floor {
     pub(crate) fn handle_voice(&mut self, cx: &mut Context, activity: &Activity, fact: VoiceFact) -> Option<Event> {
@@ -88,43 +88,6 @@ impl Floor {
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
         watch_voice(cx, activity);
         event
-    }
-
-    /// The link is lost: the open utterance waits for the sound that the device has kept meanwhile.
-    pub(crate) fn handle_lost(&mut self, cx: &mut Context) {
-        self.deaf = true;
-        for timer in OPEN_TIMERS {
-            cx.disarm(timer);
-        }
-    }
-
-    /// The link is back after `lost_us`, and the sound of that time follows: for the utterance, and for whether it
-    /// needs a wake word, that time has not passed.
-    pub(crate) fn handle_resumed(&mut self, cx: &mut Context, activity: &Activity, lost_us: u64) {
-        self.deaf = false;
-        self.delay_addressing(cx, lost_us);
-        let Some(open) = &mut self.open else {
-            return;
-        };
-        open.delay(lost_us);
-        cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
-        if open.voiced {
-            watch_voice(cx, activity);
-        }
-        self.watch_words(cx, activity);
-    }
-
-    /// Sound of the open utterance is missing: half a sentence could mean something else.
-    pub(crate) fn handle_missed(&mut self, cx: &mut Context) -> Option<Event> {
-        let open = self.open.take()?;
-        self.last_closed = Some(open.id);
-        for timer in OPEN_TIMERS {
-            cx.disarm(timer);
-        }
-        cancel_all(cx, open.id);
-        cx.push(Output::CloseUtterance { utterance: open.id });
-        caption(cx, (open.id, open.captions), false, "");
-        Some(lost(open.origin, open.interrupted || open.woken))
     }
 
     pub(crate) fn handle_partial_due(&mut self, cx: &mut Context, activity: &Activity) {
@@ -485,7 +448,7 @@ fn ask(cx: &mut Context, (utterance, revision): (u32, u16), kind: TranscriptKind
 }
 
 /// The last caption of an utterance, after this many earlier ones.
-fn caption(cx: &mut Context, (utterance, captions): (u32, u16), addressed: bool, text: &str) {
+pub(super) fn caption(cx: &mut Context, (utterance, captions): (u32, u16), addressed: bool, text: &str) {
     cx.push(Output::Caption {
         turn: None,
         utterance,
@@ -512,14 +475,14 @@ fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
 }
 
 /// Voice over the assistant counts once it has lasted long enough.
-fn watch_voice(cx: &mut Context, activity: &Activity) {
+pub(super) fn watch_voice(cx: &mut Context, activity: &Activity) {
     if activity.speaking && barge_in::by_voice(&cx.config, cx.echo_cancelled) {
         cx.arm(Timer::VoiceConfirmed, cx.config.barge_in_ms);
     }
 }
 
 /// An utterance that was certainly addressed is reported as lost. Any other one may be talk among people.
-fn lost(origin: Origin, named: bool) -> Event {
+pub(super) fn lost(origin: Origin, named: bool) -> Event {
     Event::Lost { addressed: named || matches!(origin.grounds, Grounds::Called | Grounds::Asked) }
 }
 

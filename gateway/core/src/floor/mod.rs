@@ -7,6 +7,7 @@ pub(crate) mod commands;
 mod endpoint;
 mod form;
 mod lifecycle;
+mod link_loss;
 mod second_pass;
 mod talk;
 mod utterance;

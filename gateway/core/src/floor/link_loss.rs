@@ -1,0 +1,49 @@
+//! Lost links: an open utterance waits for the sound that the device keeps meanwhile.
+
+use super::{
+    Activity, Event, Floor,
+    lifecycle::{OPEN_TIMERS, UTTERANCE_STALLED_MS, caption, lost, watch_voice},
+};
+use crate::{
+    context::{Context, Timer},
+    output::Output,
+};
+
+impl Floor {
+    /// The link is lost: the open utterance waits for the sound that the device has kept meanwhile.
+    pub(crate) fn handle_lost(&mut self, cx: &mut Context) {
+        self.deaf = true;
+        for timer in OPEN_TIMERS {
+            cx.disarm(timer);
+        }
+    }
+
+    /// The link is back after `lost_us`, and the sound of that time follows: for the utterance, and for whether it
+    /// needs a wake word, that time has not passed.
+    pub(crate) fn handle_resumed(&mut self, cx: &mut Context, activity: &Activity, lost_us: u64) {
+        self.deaf = false;
+        self.delay_addressing(cx, lost_us);
+        let Some(open) = &mut self.open else {
+            return;
+        };
+        open.delay(lost_us);
+        cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
+        if open.voiced {
+            watch_voice(cx, activity);
+        }
+        self.watch_words(cx, activity);
+    }
+
+    /// Sound of the open utterance is missing: half a sentence could mean something else.
+    pub(crate) fn handle_missed(&mut self, cx: &mut Context) -> Option<Event> {
+        let open = self.open.take()?;
+        self.last_closed = Some(open.id);
+        for timer in OPEN_TIMERS {
+            cx.disarm(timer);
+        }
+        super::cancel_all(cx, open.id);
+        cx.push(Output::CloseUtterance { utterance: open.id });
+        caption(cx, (open.id, open.captions), false, "");
+        Some(lost(open.origin, open.interrupted || open.woken))
+    }
+}
