@@ -189,7 +189,8 @@ async fn turn(
         let began_us = glasses.now_us();
         glasses.reconnect(Some(house.target(scheme)?)).await?;
         let welcome = |event: &Event| event.at_us >= began_us && matches!(event.seen, Seen::Welcome { .. });
-        let (event, _) = timeout(TURN_MAX, glasses.log().find(mark, welcome)).await.context("no welcome")?;
+        let found = timeout(TURN_MAX, glasses.log().find(mark, welcome)).await;
+        let (event, _) = found.with_context(|| format!("no welcome; seen: {:#?}", glasses.log().since(mark)))?;
         let resumed = matches!(event.seen, Seen::Welcome { resumed: true, .. });
         anyhow::Ok(Some((event.at_us - began_us, resumed)))
     };

@@ -90,11 +90,11 @@ pub const KINDS: [(Kind, &str); 15] = [
     (Kind::AppSettings, "app-settings"),
     (Kind::AppSessions, "app-sessions"),
     (Kind::AppSessionNames, "app-session-names"),
-    (Kind::DeviceSessions, "device-sessions"),
     (Kind::Spending, "spending"),
     (Kind::Conversations, "conversations"),
     (Kind::Facts, "facts"),
     (Kind::Instructions, "instructions"),
+    (Kind::DeviceSessions, "device-sessions"),
 ];
 
 /// One database for each kind.

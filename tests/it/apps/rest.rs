@@ -19,7 +19,7 @@ use crate::{
     durability::power,
     peer::Peer,
     process::Process,
-    world::{USER, connect, until},
+    world::{USER, ask, connect, until},
 };
 
 async fn json_of(response: reqwest::Response) -> Value {
@@ -104,6 +104,9 @@ async fn what_an_app_stores_at_once_is_there_whole_or_not_at_all_after_kill_9() 
     let manifest = json!({"packageName": PACKAGE, "name": "List", "description": "Lists.", "version": "1",
         "publicUrl": "http://127.0.0.1:1", "settings": [], "permissions": []});
     super::install(&data, manifest.to_string(), "http://127.0.0.1:1".to_owned(), KEY).await;
+    // Nobody answers there; but from now on the app has something to do with this user.
+    let wish = Wish::Start { package: PACKAGE.to_owned(), user: USER.to_owned() };
+    drop(ask(&data, Request::Apps { wish }).await);
     let url = format!("http://{}/api/sdk/simple-storage/{USER}", gateway.web);
     let put = |generation: u32| {
         let values: serde_json::Map<String, Value> =
