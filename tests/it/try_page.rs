@@ -3,12 +3,17 @@
 //! With `LORGNETTE_SHOTS=FOLDER` the test in the browser leaves pictures of the page there.
 
 mod browser;
+mod relay;
+mod resume;
 
 use std::path::Path;
 
 use audio::tts::Voice;
 use browser::Browser;
-use gateway::serve::{self, Running};
+use gateway::{
+    config::Config,
+    serve::{self, Running},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -36,10 +41,16 @@ impl House {
 }
 
 async fn house(more: &str) -> House {
+    tuned(more, |_| ()).await
+}
+
+/// As [`house`], with values that no settings file has.
+async fn tuned(more: &str, tune: impl FnOnce(&mut Config)) -> House {
     let data = tempfile::tempdir().unwrap();
     let config =
         format!("data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"\"\n{more}\n", data.path().join("gateway"));
-    let config = gateway::config::check(&config, "test").unwrap();
+    let mut config = gateway::config::check(&config, "test").unwrap();
+    tune(&mut config);
     let running = serve::start(config).await.unwrap();
     House { port: running.web.port(), running, _data: data }
 }
