@@ -3,6 +3,8 @@
 //! With `LORGNETTE_SHOTS=FOLDER` the test in the browser leaves pictures of the page there.
 
 mod browser;
+mod relay;
+mod resume;
 
 use std::path::Path;
 
@@ -10,6 +12,7 @@ use audio::tts::Voice;
 use browser::Browser;
 use firmware_sim::identity::Identity;
 use gateway::{
+    config::Config,
     control::Request,
     serve::{self, Running},
     store::{DeviceRecord, Write},
@@ -62,10 +65,16 @@ impl House {
 }
 
 async fn house(more: &str) -> House {
+    tuned(more, |_| ()).await
+}
+
+/// As [`house`], with values that no settings file has.
+async fn tuned(more: &str, tune: impl FnOnce(&mut Config)) -> House {
     let data = tempfile::tempdir().unwrap();
     let config =
         format!("data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"\"\n{more}\n", data.path().join("gateway"));
-    let config = gateway::config::check(&config, "test").unwrap();
+    let mut config = gateway::config::check(&config, "test").unwrap();
+    tune(&mut config);
     let running = serve::start(config).await.unwrap();
     House { port: running.web.port(), running, folder: data }
 }

@@ -70,6 +70,9 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/try/conversation.js", SCRIPT, include_str!("static/conversation.js")),
     ("/try/identity.js", SCRIPT, include_str!("static/identity.js")),
     ("/try/link.js", SCRIPT, include_str!("static/link.js")),
+    ("/try/loss.js", SCRIPT, include_str!("static/loss.js")),
+    ("/try/resume.js", SCRIPT, include_str!("static/resume.js")),
+    ("/try/sequences.js", SCRIPT, include_str!("static/sequences.js")),
     ("/try/session.js", SCRIPT, include_str!("static/session.js")),
     ("/try/display.js", SCRIPT, include_str!("static/display.js")),
     ("/try/tools.js", SCRIPT, include_str!("static/tools.js")),
@@ -83,6 +86,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/try/typing.js", SCRIPT, include_str!("static/typing.js")),
     ("/try/waits.js", SCRIPT, include_str!("static/waits.js")),
     ("/try/words.js", SCRIPT, include_str!("static/words.js")),
+    ("/try/speeches.js", SCRIPT, include_str!("static/speeches.js")),
     ("/try/speaker.js", SCRIPT, include_str!("static/speaker.js")),
     ("/try/playout.js", SCRIPT, include_str!("static/playout.js")),
 ];

@@ -6,17 +6,20 @@ import { Conversation } from "./conversation.js";
 import { layOut } from "./display.js";
 import { forgetIdentity } from "./identity.js";
 import { Journal } from "./journal.js";
+import { Loss } from "./loss.js";
 import { openMicrophone } from "./microphone.js";
 import { Question } from "./question.js";
+import { Session } from "./resume.js";
 import { Screen } from "./screen.js";
 import { MICROPHONE_HZ, SPEAKER_HZ } from "./session.js";
 import { SoundChoice } from "./sound.js";
 import { openSpeaker } from "./speaker.js";
+import { Speeches } from "./speeches.js";
 import { TalkButton } from "./talk.js";
 import { OFFERS, Tools } from "./tools.js";
 import { Typing } from "./typing.js";
 import { Waits } from "./waits.js";
-import { problem, showState } from "./words.js";
+import { caption, problem, showState } from "./words.js";
 
 /** A last word longer ago than this belongs to something else. */
 const LAST_WORD_MS_MAX = 10_000;
@@ -27,7 +30,6 @@ const PITCH_UP_CDEG = 2500;
 const WAITING_MAX = 4;
 
 const element = (id) => document.getElementById(id);
-let link = null;
 let microphone = null;
 let speaker = null;
 let wantsMicrophone = true;
@@ -36,7 +38,6 @@ let lookingUp = false;
 let state = "off";
 let lastVoiceMs = null;
 let heldMs = 0;
-let speechTurns = new Map();
 /** Requests that were typed before there is a session. */
 let waiting = [];
 /** What the page knows of the gateway before it connects. */
@@ -51,10 +52,14 @@ const question = new Question(answered);
 const sound = new SoundChoice(soundChosen);
 const tools = new Tools(applyLevel);
 const talk = new TalkButton(element("talk"), { down: talkDown, up: talkUp });
-const connection = new Connection({
-  status,
+const session = new Session();
+const speeches = new Speeches(session, conversation);
+const loss = new Loss(session, status, chime, () => microphone !== null && !muted);
+const connection = new Connection(session, {
+  trying: (isFirst, isDoubtful) => loss.trying(isFirst, isDoubtful),
   opened,
   frame: handle,
+  lost,
   closed,
   failed,
   pairing: (code) => problem(code && `To pair this browser, run on the gateway's machine:\nlorgnette devices pair ${code}`),
@@ -78,21 +83,36 @@ async function prepare() {
   }
 }
 
-function opened(fresh, welcome) {
-  link = fresh;
-  speechTurns = new Map();
-  tools.forgetCalls();
-  conversation.begin();
-  waits.reset();
-  screen.reset(true);
-  journal.note("session", `session ${welcome.session} with ${welcome.gateway_name} as ${welcome.user_name}`);
-  link.send("tool_list", { revision: 1, tools: OFFERS });
-  if (muted) {
-    link.send("mute", { muted });
+/** A session has a link: the one before goes on, or another one begins. */
+function opened(welcome, goesOn) {
+  const { session: number, gateway_name: gateway, user_name: user } = welcome;
+  journal.note("session", `session ${number} ${goesOn ? "goes on" : `with ${gateway} as ${user}`}`);
+  page.dataset.session = String(number);
+  if (goesOn) {
+    screen.connect(true);
+  } else {
+    begin();
   }
   state = welcome.listening;
   status("open", "Connected");
+  loss.end(goesOn);
   waiting.splice(0).forEach(say);
+}
+
+/** A new session begins. */
+function begin() {
+  speeches.begin();
+  speaker?.reset();
+  tools.forgetCalls();
+  question.settle(null);
+  caption("", true);
+  conversation.begin();
+  waits.reset();
+  screen.reset(true);
+  session.send("tool_list", { revision: 1, tools: OFFERS });
+  if (muted) {
+    session.send("mute", { muted });
+  }
 }
 
 /** Opens the microphone; without one the page is for typing. */
@@ -105,7 +125,7 @@ async function listen() {
     }
     microphone = fresh;
     microphone.onended(() => {
-      link?.send("audio_end", { last_audio_sequence: link.lastAudioSequence, reason: "failed" });
+      session.endSound("failed");
       microphone = null;
       level(0);
       problem("The microphone is gone. Typed requests still work.", "microphone");
@@ -119,14 +139,21 @@ async function listen() {
   }
 }
 
+/** The link is lost, and the session waits for another one. */
+function lost(code, reason) {
+  journal.note("session", `link lost (${code}${reason ? ` ${reason}` : ""})`);
+  screen.connect(false);
+  loss.begin();
+}
+
 function closed(code, reason) {
   journal.note("session", `closed (${code}${reason ? ` ${reason}` : ""})`);
   leave();
+  loss.begin();
 }
 
 /** What the session leaves behind. */
 function leave() {
-  link = null;
   speaker?.hush(0, 30);
   question.settle(null);
   caption("", true);
@@ -151,6 +178,7 @@ async function stop() {
 }
 
 async function shutDown() {
+  loss.forget();
   leave();
   status("idle", "Not connected");
   level(0);
@@ -172,7 +200,7 @@ const HANDLERS = {
     }
   },
   speech_start(frame) {
-    speechTurns.set(frame.speech, frame.turn);
+    speeches.start(frame);
     speaker?.start(frame.speech);
   },
   clause(frame) {
@@ -181,10 +209,9 @@ const HANDLERS = {
   },
   speech_chunk(frame) {
     lap("first sound arrived", frame.turn);
-    const samples = toSamples(fromBase64(frame.payload));
-    speaker?.chunk(frame.speech, frame.clause, frame.position_us, samples);
+    speaker?.chunk(frame, toSamples(fromBase64(frame.payload)));
   },
-  speech_end: (frame) => speaker?.end(frame.speech),
+  speech_end: (frame) => speaker?.end(frame),
   hush: (frame) => speaker?.hush(frame.speech, frame.fade_ms),
   tool_activity(frame) {
     screen.work(frame);
@@ -192,7 +219,7 @@ const HANDLERS = {
     journal.note("tool", `${frame.label}: ${frame.state}`);
   },
   tool_call(frame) {
-    link.send("tool_result", tools.call(frame), { turn: frame.turn });
+    session.send("tool_result", tools.call(frame), { turn: frame.turn });
     journal.note("device", `${frame.name} ${frame.arguments}`);
   },
   approval_request(frame) {
@@ -204,7 +231,7 @@ const HANDLERS = {
     question.settle(frame.approval);
     journal.note("question", `settled: ${frame.choice}`);
   },
-  chime: (frame) => speaker?.chime(frame.sound),
+  chime: (frame) => chime(frame.sound),
   goodbye: (frame) => journal.note("goodbye", `${frame.reason} ${frame.message}`),
 };
 
@@ -225,7 +252,7 @@ function understood(frame) {
   caption("", true);
   if (frame.addressed && frame.text) {
     const since = performance.now() - (lastVoiceMs ?? -Infinity);
-    waits.begin(since < LAST_WORD_MS_MAX ? link.toUs(lastVoiceMs) : null, "After your last word (judged by level)");
+    waits.begin(since < LAST_WORD_MS_MAX ? session.toUs(lastVoiceMs) : null, "After your last word (judged by level)");
     lap("understood", null);
     conversation.asked(frame.text, "");
   }
@@ -234,44 +261,30 @@ function understood(frame) {
   }
 }
 
-/** What is understood so far, before it is certain. */
-function caption(text, isFinal) {
-  const line = element("caption");
-  line.textContent = text;
-  line.dataset.final = String(isFinal);
-  line.hidden = text === "";
-}
-
 function played(report) {
-  const turn = speechTurns.get(report.speech) ?? 0;
-  link?.send(
-    "played",
-    {
-      speech: report.speech,
-      clause: report.clause,
-      played_us: report.playedUs,
-      state: report.state,
-    },
-    { turn },
-  );
+  const turn = speeches.played(report);
+  if (turn === null) {
+    return;
+  }
   if (report.playedUs > 0) {
     lap("first sound played", turn);
   }
   if (report.state === "finished" || report.state === "stopped") {
-    if (report.state === "stopped") {
-      conversation.stopped(report.speech, report.clause, report.playedUs > 0);
-    }
-    speechTurns.delete(report.speech);
     journal.note("played", `${(report.playedUs / 1e6).toFixed(2)} s, ${report.state}`);
   }
   page.dataset.playedMs = String(Math.round(report.playedUs / 1000));
   page.dataset.playState = report.state;
 }
 
+function chime(sound) {
+  speaker?.chime(sound);
+  page.dataset.chime = sound;
+}
+
 /** Something of a turn happened; null: of the request that has no turn yet. */
 function lap(name, turn) {
-  if (link && turn !== 0 && waits.lap(name, turn, link.nowUs())) {
-    conversation.waited(waits.turn, waits.summary(), waits.details(link.roundTripMs));
+  if (session.isOpen && turn !== 0 && waits.lap(name, turn, session.nowUs())) {
+    conversation.waited(waits.turn, waits.summary(), waits.details(session.roundTripMs));
   }
 }
 
@@ -281,16 +294,13 @@ function heard(packet) {
   if (packet.voice) {
     lastVoiceMs = packet.capturedMs + 20;
   }
-  level(muted || !link ? 0 : Math.max(0, Math.min(1, (packet.levelDb + 65) / 60)));
-  if (!link) {
-    return;
-  }
-  link.tick();
+  level(muted || !session.isOpen ? 0 : Math.max(0, Math.min(1, (packet.levelDb + 65) / 60)));
+  session.tick();
   if (!muted) {
     const payload = toBase64(packet.bytes);
     const rateHz = (packet.bytes.length / 2) * 50;
     const sent = { codec: "pcm16", rate_hz: rateHz, duration_us: 20_000, payload };
-    link.send("audio", sent, { timeUs: link.toUs(packet.capturedMs) });
+    session.send("audio", sent, { timeUs: session.toUs(packet.capturedMs) });
   }
 }
 
@@ -299,7 +309,7 @@ function level(value) {
 }
 
 function say(text) {
-  if (!link) {
+  if (!session.isOpen) {
     waiting = [...waiting, text].slice(-WAITING_MAX);
     if (!connection.wanted) {
       // Who types need not be asked for a microphone.
@@ -307,40 +317,40 @@ function say(text) {
     }
     return;
   }
-  link.send("text_input", { text });
+  session.send("text_input", { text });
   lastVoiceMs = null;
-  waits.begin(link.nowUs(), "After you sent it");
+  waits.begin(session.nowUs(), "After you sent it");
   conversation.asked(text, "typed");
   journal.note("typed", text);
 }
 
 /** The talk button goes down; whether it is held from now on. */
 function talkDown() {
-  if (!connection.wanted || (link && !microphone)) {
+  if (!connection.wanted || (session.isOpen && !microphone)) {
     takeMicrophone();
   }
-  if (!link || !microphone) {
+  if (!session.isOpen || !microphone) {
     return false;
   }
   heldMs = performance.now();
-  link.send("button", { button: "main", action: "down" });
+  session.send("button", { button: "main", action: "down" });
   listening(state, true);
   return true;
 }
 
 function talkUp() {
-  if (link && performance.now() - heldMs >= PRESS_MS_MAX) {
-    link.send("audio_end", { last_audio_sequence: link.lastAudioSequence, reason: "released" });
+  if (performance.now() - heldMs >= PRESS_MS_MAX) {
+    session.endSound("released");
   }
-  link?.send("button", { button: "main", action: "up" });
+  session.send("button", { button: "main", action: "up" });
   listening(state, false);
 }
 
 /** Stops what is said or done; a question that has just come is left alone. */
 function halt() {
   const busy = ["thinking", "speaking"].includes(state) || question.stands;
-  if (link && busy && (!question.stands || question.isReadable)) {
-    link.send("button", { button: "main", action: "press" });
+  if (busy && (!question.stands || question.isReadable)) {
+    session.send("button", { button: "main", action: "press" });
   }
 }
 
@@ -352,9 +362,10 @@ function setMuted(now) {
   if (muted) {
     talk.release();
     level(0);
-    link?.send("audio_end", { last_audio_sequence: link.lastAudioSequence, reason: "muted" });
+    session.endSound("muted");
   }
-  link?.send("mute", { muted });
+  session.send("mute", { muted });
+  loss.refresh();
   listening(state);
   journal.note("mute", muted ? "on" : "off");
 }
@@ -362,7 +373,7 @@ function setMuted(now) {
 function setLookingUp(now) {
   lookingUp = now;
   element("look").setAttribute("aria-pressed", String(lookingUp));
-  link?.send("head_position", {
+  session.send("head_position", {
     posture: lookingUp ? "up" : "level",
     pitch_cdeg: lookingUp ? PITCH_UP_CDEG : 0,
     yaw_cdeg: 0,
@@ -371,7 +382,7 @@ function setLookingUp(now) {
 }
 
 function answered(approval, choice, title) {
-  link?.send("approval_answer", { approval, choice });
+  session.send("approval_answer", { approval, choice });
   conversation.noted(`${choice === "yes" ? "Allowed" : "Refused"}: ${title}`);
 }
 
@@ -403,8 +414,8 @@ function listening(now, held = talk.held) {
   }
   state = now;
   page.dataset.listening = state;
-  const [connecting, hasMicrophone] = [connection.wanted && !link, microphone !== null];
-  showState({ state, held, muted, asked: question.stands, about, connecting, hasMicrophone });
+  const [connecting, hasMicrophone] = [connection.wanted && !session.isOpen, microphone !== null];
+  showState({ state, held, muted, asked: question.stands, about, connecting, isLost: loss.isTold, hasMicrophone });
 }
 
 function counted(entries) {
@@ -443,7 +454,7 @@ async function learnAbout() {
 
 element("leave").onclick = () => stop();
 element("mute").onclick = () => setMuted(!muted);
-element("touch").onclick = () => link?.send("touch", { gesture: "tap" });
+element("touch").onclick = () => session.send("touch", { gesture: "tap" });
 element("look").onclick = () => setLookingUp(!lookingUp);
 element("retry-microphone").onclick = () => takeMicrophone();
 element("volume").oninput = ({ target }) => tools.set("audio.volume", Number(target.value));
@@ -471,7 +482,7 @@ addEventListener("keydown", (event) => {
     halt();
   }
 });
-addEventListener("pagehide", () => link?.close("power_off", "the page was closed"));
+addEventListener("pagehide", () => stop());
 
 conversation.restore();
 // Without it the page says less, and works all the same.

@@ -1,7 +1,7 @@
 // Holds a session with the gateway while the wearer wants one: connects, and connects again.
 
 import { loadIdentity } from "./identity.js";
-import { connect, Refused, WrongGateway } from "./session.js";
+import { connect, Refused, Unreached, WrongGateway } from "./session.js";
 
 /** Waits before each new attempt, in seconds (PROTOCOL.md section 7). */
 const BACK_OFF_S = [0, 0.5, 1, 2, 4, 8];
@@ -15,21 +15,24 @@ const FINAL_GOODBYES = {
 const FINAL_REJECTS = ["revoked", "pairing_failed", "unsupported_version", "no_common_format"];
 
 /**
- * `on` is told: `status(state, text)`, `opened(link, welcome)`, `frame(frame)`, `closed(code, reason)`,
- * `failed(message, isKey)` for good, and `pairing(code)`, with "" once it is done.
+ * Connections of a session. `on` is told: `trying(isFirst, isDoubtful)` with each attempt that goes on or is due,
+ * `opened(welcome, goesOn)` with whether the session goes on or is another one, `frame(frame)`, `lost(code, reason)`: the
+ * session waits for the next connection, `closed(code, reason)`: it is over, `failed(message, isKey)` for good, and
+ * `pairing(code)`, with "" once it is done.
  */
 export class Connection {
+  #session;
   #on;
   #wanted = false;
   #hasMicrophone = () => false;
   #attempts = 0;
   /** Number of the attempt: what an older one still says is not heard. */
   #number = 0;
-  #link = null;
   /** Why the gateway said goodbye, until the connection closes. */
   #goodbye = "";
 
-  constructor(on) {
+  constructor(session, on) {
+    this.#session = session;
     this.#on = on;
   }
 
@@ -44,7 +47,7 @@ export class Connection {
     this.#hasMicrophone = hasMicrophone;
     this.#attempts = 0;
     const mine = (this.#number += 1);
-    this.#on.status("connecting", "Connecting…");
+    this.#on.trying(true, false);
     try {
       await prepare();
       if (mine === this.#number) {
@@ -60,19 +63,17 @@ export class Connection {
   stop() {
     this.#wanted = false;
     this.#number += 1;
-    this.#link?.close("power_off", "the page was switched off");
-    this.#link = null;
+    this.#session.end("power_off", "the page was switched off");
   }
 
   async #open() {
-    this.#on.status("connecting", "Connecting…");
     const mine = (this.#number += 1);
     const current = (act) => (...what) => mine === this.#number && act(...what);
     let opened;
     try {
-      opened = await connect(await loadIdentity(), this.#hasMicrophone(), {
+      opened = await connect(await loadIdentity(), this.#session, this.#hasMicrophone(), {
         frame: current((frame) => this.#frame(frame)),
-        close: current((code, reason) => this.#closed(code, reason)),
+        close: current((...what) => this.#closed(...what)),
         pairing: current(this.#on.pairing),
       });
     } catch (error) {
@@ -85,22 +86,28 @@ export class Connection {
       opened.link.close("power_off", "");
       return;
     }
-    this.#link = opened.link;
     this.#attempts = 0;
     this.#goodbye = "";
-    this.#on.opened(opened.link, opened.welcome);
+    const goesOn = this.#session.attach(opened.link, opened.welcome);
+    this.#on.opened(opened.welcome, goesOn);
   }
 
   #frame(frame) {
     if (frame.kind === "goodbye") {
       this.#goodbye = frame.reason;
     }
-    this.#on.frame(frame);
+    if (this.#session.handle(frame)) {
+      this.#on.frame(frame);
+    }
   }
 
-  #closed(code, reason) {
-    this.#link = null;
-    this.#on.closed(code, reason);
+  #closed(code, reason, isOver) {
+    this.#session.detach();
+    if (isOver || !this.#session.canResume) {
+      this.#over(code, reason);
+    } else {
+      this.#on.lost(code, reason);
+    }
     if (Object.hasOwn(FINAL_GOODBYES, this.#goodbye)) {
       this.#failed(new Error(FINAL_GOODBYES[this.#goodbye]));
     } else {
@@ -108,11 +115,15 @@ export class Connection {
     }
   }
 
+  #over(code, reason) {
+    this.#session.end("unspecified", "");
+    this.#on.closed(code, reason);
+  }
+
   #again() {
     const delayS = BACK_OFF_S[Math.min(this.#attempts, BACK_OFF_S.length - 1)];
     this.#attempts += 1;
-    const doubt = this.#attempts > DOUBT_AFTER ? " Is the gateway running?" : "";
-    this.#on.status("connecting", `Connection lost, trying again…${doubt}`);
+    this.#on.trying(false, this.#attempts > DOUBT_AFTER);
     const delayMs = delayS * 1000 * (1 + Math.random() / 4);
     const mine = this.#number;
     setTimeout(() => {
@@ -126,8 +137,11 @@ export class Connection {
     const isFinal =
       error instanceof WrongGateway ||
       (error instanceof Refused && FINAL_REJECTS.includes(error.code)) ||
-      !(error instanceof Refused || error.message.startsWith("the gateway closed"));
+      !(error instanceof Refused || error instanceof Unreached);
     if (!isFinal && this.#wanted) {
+      if (error instanceof Refused && this.#session.isOpen) {
+        this.#over(error.code, error.message);
+      }
       this.#again();
       return;
     }

@@ -1,4 +1,4 @@
-// One connection in the JSON form: stamps, sequences, acknowledgements, heartbeats.
+// One connection in the JSON form: frames, heartbeats, and whether the gateway is still there.
 
 const SUBPROTOCOL = "lorgnette.v1+json";
 /** Kind numbers of what this page sends (PROTOCOL.md section 13). */
@@ -20,58 +20,53 @@ const KINDS = {
   text_input: 0x100d,
   audio: 0x2001,
 };
-const CLASS_CONTROL = 1;
-const CLASS_AUDIO = 2;
-/** Section 7: what may stay unacknowledged. */
-const ACK_CONTROL_MAX = 16;
-const ACK_AUDIO_MAX = 50;
-const ACK_MS_MAX = 1000;
+/** By their number; others are not counted. */
+const CLASSES = ["link", "control", "audio"];
 const HEARTBEAT_MS_PAIRING = 5000;
 const HEARTBEATS_MISSED_MAX = 3;
 /** More than this in the socket means that the gateway no longer keeps up: sound is dropped. */
 const BUFFERED_BYTES_MAX = 256 * 1024;
+/** Close codes of this side (RFC 6455): nothing more is to be said; the link is lost. */
+const CLOSE_NORMAL = 1000;
+const CLOSE_LOST = 1006;
 
-function classOf(kindNumber) {
-  return (kindNumber >> 12) & 7;
+/** The class of a message: "link", "control" or "audio". */
+export function classOf(kind, kindNumber = KINDS[kind]) {
+  return CLASSES[(kindNumber >> 12) & 7] ?? "link";
 }
 
-/** A link to the gateway; `onframe(frame)` gets what is new, `onclose(code, reason)` the end. */
+/** A message as the text of a frame. */
+export function encode(kind, { sequence, turn, timeUs }, fields) {
+  return JSON.stringify({ kind, kind_number: KINDS[kind], sequence, turn, time_us: timeUs, ...fields });
+}
+
+/**
+ * A link to the gateway, with the clock and the turn of its session. `onframe(frame)` gets every frame but heartbeats,
+ * `onclose(code, reason, isOver)` the end, once; `isOver`: one side said goodbye.
+ */
 export class Link {
   #socket;
-  #began = performance.now();
-  #sent = { control: 0, audio: 0 };
-  #received = { control: 0, audio: 0 };
-  #acked = { control: 0, audio: 0 };
-  #newSinceMs = null;
-  #turn = 0;
+  #session;
+  #onclose;
   #heartbeatMs = HEARTBEAT_MS_PAIRING;
   #beatSentMs = performance.now();
   #beatReceived = null;
   #heardMs = performance.now();
   #ticker = null;
+  #isOver = false;
 
-  constructor(url, onframe, onclose) {
+  constructor(url, session, onframe, onclose) {
+    this.#session = session;
+    this.#onclose = onclose;
     this.roundTripMs = null;
-    this.soundDropped = 0;
+    /** Called with each tick of a link that stands. */
+    this.ontick = () => {};
     this.#socket = new WebSocket(url, SUBPROTOCOL);
     this.#socket.onmessage = (event) => this.#handle(event.data, onframe);
-    this.#socket.onclose = (event) => {
-      clearInterval(this.#ticker);
-      onclose(event.code, event.reason);
-    };
+    this.#socket.onclose = (event) => this.#end(event.code, event.reason);
     this.opened = new Promise((resolve) => {
       this.#socket.onopen = resolve;
     });
-  }
-
-  /** Microseconds on this session's clock. */
-  nowUs() {
-    return this.toUs(performance.now());
-  }
-
-  /** A reading of performance.now() on this session's clock. */
-  toUs(milliseconds) {
-    return Math.max(0, Math.round((milliseconds - this.#began) * 1000));
   }
 
   /** Heartbeats begin; before the welcome at the pace of pairing. */
@@ -81,35 +76,25 @@ export class Link {
     this.#ticker = setInterval(() => this.tick(), 250);
   }
 
-  send(kind, fields, { turn = this.#turn, timeUs = this.nowUs() } = {}) {
-    if (this.#socket.readyState !== WebSocket.OPEN) {
-      return;
-    }
-    const number = KINDS[kind];
-    let sequence = 0;
-    if (classOf(number) === CLASS_AUDIO) {
-      // The number counts all the same: the gateway sees a gap and conceals it.
-      sequence = this.#sent.audio += 1;
-      if (this.#socket.bufferedAmount > BUFFERED_BYTES_MAX) {
-        this.soundDropped += 1;
-        return;
-      }
-    } else if (classOf(number) === CLASS_CONTROL) {
-      sequence = this.#sent.control += 1;
-    }
-    const stamp = { kind, kind_number: number, sequence, turn, time_us: timeUs };
-    this.#socket.send(JSON.stringify({ ...stamp, ...fields }));
+  /** Sends a message of the link itself, which has no sequence. */
+  send(kind, fields, turn = this.#session.turn) {
+    this.put(encode(kind, { sequence: 0, turn, timeUs: this.#session.nowUs() }, fields));
   }
 
-  get lastAudioSequence() {
-    return this.#sent.audio;
+  /** Sends a frame. Sound is left out if too much waits: the gateway sees a gap and conceals it. */
+  put(text, isSound = false) {
+    const isFull = isSound && this.#socket.bufferedAmount > BUFFERED_BYTES_MAX;
+    if (this.#socket.readyState === WebSocket.OPEN && !isFull) {
+      this.#socket.send(text);
+    }
   }
 
-  /** What is due. Called by a timer, and by the microphone: timers of a hidden page are slowed. */
+  /** What is due. */
   tick() {
     const now = performance.now();
     if (now - this.#heardMs > this.#heartbeatMs * HEARTBEATS_MISSED_MAX) {
-      this.close("silent", "nothing was heard of the gateway");
+      // Without a goodbye: the session may go on. No close frame would arrive either, so that none is waited for.
+      this.#end(CLOSE_LOST, "nothing was heard of the gateway");
       return;
     }
     if (now - this.#beatSentMs >= this.#heartbeatMs) {
@@ -120,22 +105,32 @@ export class Link {
         held_us: last ? Math.round((now - last.atMs) * 1000) : 0,
       });
     }
-    if (this.#newSinceMs !== null && now - this.#newSinceMs >= ACK_MS_MAX) {
-      this.#acknowledge();
-    }
+    this.ontick();
   }
 
   /** Ends the session with a reason. */
   close(reason, message) {
+    this.#isOver = true;
     this.send("goodbye", { reason, message, retry_after_ms: 0 });
-    this.#socket.close(1000);
+    this.#end(CLOSE_NORMAL, message);
+  }
+
+  /** Closes a connection that no session has. Nothing is said: before the welcome there is no goodbye. */
+  drop() {
+    this.#end(CLOSE_NORMAL, "");
+  }
+
+  #end(code, reason) {
+    clearInterval(this.#ticker);
+    this.#socket.onmessage = null;
+    this.#socket.onclose = null;
+    this.#socket.close(CLOSE_NORMAL);
+    const onclose = this.#onclose;
+    this.#onclose = () => {};
+    onclose(code, reason, this.#isOver);
   }
 
   #handle(text, onframe) {
-    if (typeof text !== "string") {
-      this.close("malformed", "a binary message where JSON was agreed");
-      return;
-    }
     this.#heardMs = performance.now();
     let frame;
     try {
@@ -144,49 +139,14 @@ export class Link {
       this.close("malformed", "a message that is no JSON");
       return;
     }
-    if (!this.#count(frame)) {
-      return;
-    }
     if (frame.kind === "heartbeat") {
       this.#beatReceived = { timeUs: frame.time_us, atMs: this.#heardMs };
       if (frame.echo_us > 0) {
-        this.roundTripMs = (this.nowUs() - frame.echo_us - frame.held_us) / 1000;
+        this.roundTripMs = (this.#session.nowUs() - frame.echo_us - frame.held_us) / 1000;
       }
       return;
     }
+    this.#isOver ||= frame.kind === "goodbye";
     onframe(frame);
-  }
-
-  /** Counts the sequence; whether the frame is new and in order. */
-  #count(frame) {
-    const frameClass = classOf(frame.kind_number);
-    if (frameClass === CLASS_CONTROL) {
-      if (frame.sequence <= this.#received.control) {
-        return false;
-      }
-      if (frame.sequence !== this.#received.control + 1) {
-        this.close("bad_sequence", `control frame ${frame.sequence} came too early`);
-        return false;
-      }
-      this.#received.control = frame.sequence;
-      this.#turn = Math.max(this.#turn, frame.turn);
-    } else if (frameClass === CLASS_AUDIO) {
-      this.#received.audio = Math.max(this.#received.audio, frame.sequence);
-    } else {
-      return true;
-    }
-    this.#newSinceMs ??= this.#heardMs;
-    const controls = this.#received.control - this.#acked.control;
-    const sounds = this.#received.audio - this.#acked.audio;
-    if (controls >= ACK_CONTROL_MAX || sounds >= ACK_AUDIO_MAX) {
-      this.#acknowledge();
-    }
-    return true;
-  }
-
-  #acknowledge() {
-    this.#acked = { ...this.#received };
-    this.#newSinceMs = null;
-    this.send("ack", this.#acked);
   }
 }

@@ -2,6 +2,8 @@
 
 /** Sound that is waited for before a speech begins (PROTOCOL.md section 8). */
 const BEGIN_MS = 60;
+/** A speech whose last chunk does not come is complete so long after its end. */
+const END_WAIT_MS = 200;
 /** Longest silence put in for chunks that are missing. */
 const GAP_MS_MAX = 1000;
 /** More than this of one speech is not kept: the gateway sends at most 600 ms ahead. */
@@ -20,21 +22,33 @@ class Speech {
     this.waiting = 0;
     this.at = 0;
     this.end = 0;
-    this.ended = false;
+    /** Sequence of its latest chunk; how it ends, once that is known: { sequence, durationUs, frame }. */
+    this.sequence = 0;
+    this.ending = null;
     this.state = "waiting";
     this.clause = 0;
+    /** Place in the speech up to which it came out, in samples. */
     this.played = 0;
     this.fade = null;
   }
 
-  push({ clause, positionUs, samples }) {
+  /** Whether no more sound comes. Over a resume the end may come before the last chunks. */
+  get isComplete() {
+    return (
+      this.ending !== null &&
+      (this.sequence >= this.ending.sequence || currentFrame >= this.ending.frame + frames(END_WAIT_MS))
+    );
+  }
+
+  push({ sequence, clause, positionUs, samples }) {
+    this.sequence = sequence;
     const position = Math.round((positionUs * sampleRate) / 1e6);
     const gap = Math.min(position - this.end, frames(GAP_MS_MAX));
     if (gap > 0) {
-      this.parts.push({ clause, samples: new Float32Array(gap), concealed: true });
+      this.parts.push({ clause, samples: new Float32Array(gap), from: position - gap });
       this.waiting += gap;
     }
-    this.parts.push({ clause, samples, concealed: false });
+    this.parts.push({ clause, samples, from: position });
     this.waiting += samples.length;
     this.end = position + samples.length;
   }
@@ -49,9 +63,7 @@ class Speech {
     this.at += 1;
     this.waiting -= 1;
     this.clause = part.clause;
-    if (!part.concealed) {
-      this.played += 1;
-    }
+    this.played = part.from + this.at;
     if (this.at >= part.samples.length) {
       this.parts.shift();
       this.at = 0;
@@ -86,7 +98,7 @@ class Playout extends AudioWorkletProcessor {
         break;
       case "end":
         if (speech) {
-          speech.ended = true;
+          speech.ending = { sequence: message.sequence, durationUs: message.durationUs, frame: currentFrame };
         }
         break;
       case "hush":
@@ -121,10 +133,10 @@ class Playout extends AudioWorkletProcessor {
   }
 
   play(speech, output) {
-    if (speech.state === "waiting" && speech.waiting < frames(BEGIN_MS) && !speech.ended) {
+    if (speech.state === "waiting" && speech.waiting < frames(BEGIN_MS) && !speech.isComplete) {
       return;
     }
-    const playedBefore = speech.played;
+    const waitingBefore = speech.waiting;
     for (let index = 0; index < output.length; index += 1) {
       const sample = speech.next();
       if (sample === null) {
@@ -140,12 +152,12 @@ class Playout extends AudioWorkletProcessor {
         }
       }
     }
-    this.tell(speech, speech.played - playedBefore);
+    this.tell(speech, waitingBefore - speech.waiting);
   }
 
   /** Says where the speech stands, where that is news or long ago. */
   tell(speech, added) {
-    if (speech.parts.length === 0 && (speech.ended || speech.fade)) {
+    if (speech.parts.length === 0 && (speech.isComplete || speech.fade)) {
       this.speeches.shift();
       this.report(speech, speech.fade ? "stopped" : "finished");
     } else if (speech.parts.length === 0 && added === 0) {
@@ -168,7 +180,7 @@ class Playout extends AudioWorkletProcessor {
     this.port.postMessage({
       speech: speech.id,
       clause: speech.clause,
-      playedUs: Math.round((speech.played * 1e6) / sampleRate),
+      playedUs: state === "finished" ? speech.ending.durationUs : Math.round((speech.played * 1e6) / sampleRate),
       state,
     });
   }

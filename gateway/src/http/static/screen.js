@@ -29,6 +29,12 @@ export class Screen {
     this.draw();
   }
 
+  /** The link of the session is there, or lost: what is shown stays. */
+  connect(connected) {
+    this.#connected = connected;
+    this.draw();
+  }
+
   /** Takes a display command; whether it is for a view that these glasses have. */
   handle(command) {
     if (!Object.hasOwn(this.#views, command.view)) {

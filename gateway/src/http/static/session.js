@@ -9,6 +9,11 @@ import { OFFERS } from "./tools.js";
 export const MICROPHONE_HZ = 16000;
 export const SPEAKER_HZ = 24000;
 
+/** Longest handshake, pairing excepted (PROTOCOL.md section 6), in milliseconds. */
+const HANDSHAKE_MS_MAX = 10_000;
+
+/** There is no connection, for now. */
+export class Unreached extends Error {}
 /** The gateway is not the one that this browser was paired with. */
 export class WrongGateway extends Error {}
 /** The gateway refused; `code` is its reason. */
@@ -20,16 +25,18 @@ export class Refused extends Error {
 }
 
 /**
- * Connects; answers { link, welcome }. `hasMicrophone`: whether the page has one. `on.pairing(code)` tells the code where the operator has to
- * type it, and "" when that was done; `on.frame(frame)` gets every frame behind the welcome, `on.close(code, reason)` the end.
+ * Connects for this session; answers { link, welcome }. `hasMicrophone`: whether the page has one. `on.pairing(code)` tells
+ * the code where the operator has to type it, and "" when that was done; `on.frame(frame)` gets every frame behind the
+ * welcome, `on.close(code, reason, isOver)` the end.
  */
-export function connect(identity, hasMicrophone, on) {
+export function connect(identity, session, hasMicrophone, on) {
   return new Promise((resolve, reject) => {
-    const admission = new Admission(identity, hasMicrophone, on, resolve, reject);
+    const admission = new Admission(identity, session.ask(hasMicrophone), on, resolve, reject);
     // Frames are taken one after the other, though the handshake waits for the browser's keys.
     let before = admission.begin();
     const link = new Link(
       `ws://${location.host}/glasses`,
+      session,
       (frame) => {
         if (admission.done) {
           on.frame(frame);
@@ -39,24 +46,26 @@ export function connect(identity, hasMicrophone, on) {
           .then(() => (admission.done ? on.frame(frame) : admission.handle(frame)))
           .catch((error) => admission.fail(error));
       },
-      (code, reason) => {
+      (code, reason, isOver) => {
         if (admission.done) {
-          on.close(code, reason);
+          on.close(code, reason, isOver);
         } else {
-          admission.fail(new Error(`the gateway closed the connection (${`${code} ${reason}`.trim()})`));
+          admission.fail(new Unreached(`the gateway closed the connection (${`${code} ${reason}`.trim()})`));
         }
       },
     );
     admission.link = link;
     before = before.then(() => link.opened).then(() => admission.hello());
     before = before.catch((error) => admission.fail(error));
+    // From pairing on there are heartbeats.
+    setTimeout(() => admission.pairing || admission.fail(new Unreached("the gateway does not answer")), HANDSHAKE_MS_MAX);
   });
 }
 
 class Admission {
-  constructor(identity, hasMicrophone, on, resolve, reject) {
+  constructor(identity, asked, on, resolve, reject) {
     this.identity = identity;
-    this.hasMicrophone = hasMicrophone;
+    this.asked = asked;
     this.on = on;
     this.resolve = resolve;
     this.reject = reject;
@@ -72,16 +81,17 @@ class Admission {
   }
 
   hello() {
-    this.link.send("hello", {
+    const hello = {
       device_key: toBase64(this.identity.publicKey),
       nonce_commitment: toBase64(this.handshake.commitment),
       device_id: "browser",
       model: "Lorgnette page",
       firmware: "1",
       language: navigator.language ?? "",
-      capabilities: capabilities(this.hasMicrophone),
-      resume: null,
-    });
+      capabilities: capabilities(this.asked.hasMicrophone),
+      resume: this.asked.resume,
+    };
+    this.link.send("hello", hello, 0);
   }
 
   async handle(frame) {
@@ -112,10 +122,11 @@ class Admission {
     if (pinnedKey && !sameBytes(pinnedKey, gatewayKey)) {
       throw new WrongGateway("this is not the gateway that this browser was paired with");
     }
-    this.link.send("proof", {
+    const proof = {
       nonce: toBase64(this.handshake.deviceNonce),
       signature: toBase64(await this.identity.sign(this.handshake.deviceMessage())),
-    });
+    };
+    this.link.send("proof", proof, 0);
   }
 
   async pair() {
@@ -148,7 +159,7 @@ class Admission {
     }
     this.done = true;
     this.on = { frame() {}, close() {}, pairing() {} };
-    this.link?.close("unspecified", "");
+    this.link?.drop();
     this.reject(error);
   }
 }

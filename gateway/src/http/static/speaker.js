@@ -7,8 +7,14 @@ const CHIMES = {
   error: [[330, 0.12], [247, 0.2]],
   alarm: [[880, 0.14], [880, 0.14], [1175, 0.3]],
   attention: [[740, 0.1], [740, 0.1]],
+  // The page's own: the link is lost, and the session goes on.
+  lost: [[440, 0.09], [330, 0.16]],
+  back: [[330, 0.09], [440, 0.16]],
 };
 const CHIME_GAIN = 0.15;
+const SOFT_GAIN = 0.08;
+/** Sessions number their speeches from 1; for the worklet the numbers of each begin so much higher. */
+const SPEECHES_OF_A_SESSION = 2 ** 32;
 /** Longest delay between the worklet and the ear that is believed, in milliseconds. */
 const LATENCY_MS_MAX = 500;
 
@@ -24,6 +30,8 @@ class Speaker {
   #node;
   #gain;
   #dueMs = 0;
+  /** What is added to the numbers of this session's speeches. */
+  #base = 0;
 
   constructor(context, onplayed) {
     this.#context = context;
@@ -34,7 +42,7 @@ class Speaker {
       outputChannelCount: [1],
     });
     this.#node.connect(this.#gain);
-    this.#node.port.onmessage = ({ data }) => this.#later(() => onplayed(data));
+    this.#node.port.onmessage = ({ data }) => this.#later(() => this.#report(data, onplayed));
     context.resume();
   }
 
@@ -51,33 +59,41 @@ class Speaker {
     this.#gain.gain.setTargetAtTime(gain, this.#context.currentTime, 0.02);
   }
 
+  /** Another session begins: what is left of the last one fades, and is reported no more. */
+  reset() {
+    this.hush(0, 30);
+    this.#base += SPEECHES_OF_A_SESSION;
+  }
+
   start(speech) {
     this.#context.resume();
-    this.#node.port.postMessage({ kind: "start", speech });
+    this.#node.port.postMessage({ kind: "start", speech: this.#base + speech });
   }
 
-  chunk(speech, clause, positionUs, samples) {
-    this.#node.port.postMessage({ kind: "chunk", speech, clause, positionUs, samples }, [
-      samples.buffer,
-    ]);
+  /** A `speech_chunk` with its samples. */
+  chunk({ sequence, speech, clause, position_us: positionUs }, samples) {
+    const chunk = { kind: "chunk", speech: this.#base + speech, sequence, clause, positionUs, samples };
+    this.#node.port.postMessage(chunk, [samples.buffer]);
   }
 
-  end(speech) {
-    this.#node.port.postMessage({ kind: "end", speech });
+  /** A `speech_end`. */
+  end({ speech, last_audio_sequence: sequence, duration_us: durationUs }) {
+    this.#node.port.postMessage({ kind: "end", speech: this.#base + speech, sequence, durationUs });
   }
 
   hush(speech, fadeMs) {
-    this.#node.port.postMessage({ kind: "hush", speech, fadeMs });
+    this.#node.port.postMessage({ kind: "hush", speech: speech === 0 ? 0 : this.#base + speech, fadeMs });
   }
 
   chime(sound) {
+    const gain = ["lost", "back"].includes(sound) ? SOFT_GAIN : CHIME_GAIN;
     let at = this.#context.currentTime + 0.01;
     for (const [hertz, seconds] of CHIMES[sound] ?? CHIMES.attention) {
       const oscillator = this.#context.createOscillator();
       const envelope = this.#context.createGain();
       oscillator.frequency.value = hertz;
       envelope.gain.setValueAtTime(0, at);
-      envelope.gain.linearRampToValueAtTime(CHIME_GAIN, at + 0.01);
+      envelope.gain.linearRampToValueAtTime(gain, at + 0.01);
       envelope.gain.linearRampToValueAtTime(0, at + seconds);
       oscillator.connect(envelope).connect(this.#gain);
       oscillator.start(at);
@@ -88,6 +104,12 @@ class Speaker {
 
   async close() {
     await this.#context.close();
+  }
+
+  #report(report, onplayed) {
+    if (report.speech > this.#base) {
+      onplayed({ ...report, speech: report.speech - this.#base });
+    }
   }
 
   /** What the worklet made is heard after the machine's own delay; reports keep their order. */

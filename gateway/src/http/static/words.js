@@ -7,14 +7,14 @@ const SEEN = "lorgnette-no-model-seen";
 const element = (id) => document.getElementById(id);
 
 /** Shows where the conversation stands, on the lens and at the talk button. */
-export function showState({ state, held, muted, asked, about, connecting, hasMicrophone }) {
+export function showState({ state, held, muted, asked, about, connecting, isLost, hasMicrophone }) {
   const wake = phrase(about);
   element("wake").textContent = wake ? `${wake}, ` : "";
   element("without").textContent = wake ? `, and leave “${wake}” out` : "";
   element("controls").hidden = state === "off";
   element("mute").hidden = !hasMicrophone;
   showModel(about);
-  element("sign-text").textContent = sign(state, hasMicrophone, wake);
+  element("sign-text").textContent = isLost ? "connection lost" : sign(state, hasMicrophone, wake);
   const talk = element("talk");
   const [mood, label, hint] = button({ state, held, muted, asked, connecting, hasMicrophone, wake });
   talk.dataset.state = mood;
@@ -116,4 +116,12 @@ export function problem(text, help = "") {
   element("problem-text").textContent = text;
   element("retry-microphone").hidden = help !== "microphone";
   element("forget-now").hidden = help !== "key";
+}
+
+/** Shows what is understood so far, before it is certain. */
+export function caption(text, isFinal) {
+  const line = element("caption");
+  line.textContent = text;
+  line.dataset.final = String(isFinal);
+  line.hidden = text === "";
 }

@@ -1,0 +1,187 @@
+// The session, which outlives its connections (PROTOCOL.md section 9): its clock, and its frames, which are kept until
+// the gateway has them and sent again over the next connection.
+
+import { classOf, encode } from "./link.js";
+import { Sequences } from "./sequences.js";
+
+/** Replayed sound is sent so many times as fast as it was captured. */
+const REPLAY_SPEED = 4;
+const REPLAY_TICK_MS = 10;
+/** A replay that was held up makes up for so much of its time at once. */
+const REPLAY_BURST_MS = 40;
+
+export class Session {
+  /** null: the link is lost, or there is no session. */
+  #link = null;
+  /** null: there is no session. */
+  #sequences = null;
+  /** The secret to resume with, in base64; empty: there is none. */
+  #token = "";
+  #hasMicrophone = false;
+  #beganMs = performance.now();
+  #turn = 0;
+  /**
+   * What is sent again, and behind it what is newer, as { text, soundUs }: at first what is kept, then it grows more
+   * slowly than it is sent.
+   */
+  #replay = [];
+  #replayMs = 0;
+  #replayTimer = null;
+
+  /** Whether there is a session, be it that its link is lost. */
+  get isOpen() {
+    return this.#sequences !== null;
+  }
+
+  /** Whether the session may go on over another connection. */
+  get canResume() {
+    return this.#token !== "" && (this.#sequences?.canResume ?? false);
+  }
+
+  /** The latest turn that is known. */
+  get turn() {
+    return this.#turn;
+  }
+
+  get roundTripMs() {
+    return this.#link?.roundTripMs ?? null;
+  }
+
+  /** Microseconds on this session's clock. */
+  nowUs() {
+    return this.toUs(performance.now());
+  }
+
+  /** A reading of performance.now() on this session's clock. */
+  toUs(milliseconds) {
+    return Math.max(0, Math.round((milliseconds - this.#beganMs) * 1000));
+  }
+
+  /**
+   * Before each connection: what `hello` says, as { resume, hasMicrophone }. A session that goes on has the
+   * capabilities that it began with.
+   */
+  ask(hasMicrophone) {
+    if (!this.isOpen) {
+      this.#beganMs = performance.now();
+    }
+    if (!this.canResume) {
+      this.#hasMicrophone = hasMicrophone;
+      return { resume: null, hasMicrophone };
+    }
+    const { control, audio } = this.#sequences.received;
+    const resume = { token: this.#token, control_received: control, audio_received: audio };
+    return { resume, hasMicrophone: this.#hasMicrophone };
+  }
+
+  /** A connection is welcomed; whether the session goes on. Else a new one begins. */
+  attach(link, { resume_token: token, resumed }) {
+    const goesOn = this.isOpen && Boolean(resumed);
+    this.detach();
+    this.#link = link;
+    this.#token = token;
+    link.ontick = () => this.#tick();
+    if (goesOn) {
+      this.#replay = this.#sequences.replay(resumed.control_received, resumed.audio_received);
+      this.#replayMs = performance.now();
+      this.#sendReplay();
+    } else {
+      this.#sequences = new Sequences(token !== "");
+      this.#turn = 0;
+    }
+    return goesOn;
+  }
+
+  /** The link is lost. From now on frames are only kept. */
+  detach() {
+    clearTimeout(this.#replayTimer);
+    this.#link = null;
+    this.#replay = [];
+  }
+
+  /** Ends the session for good. */
+  end(reason, message) {
+    const link = this.#link;
+    this.detach();
+    this.#sequences = null;
+    this.#token = "";
+    link?.close(reason, message);
+  }
+
+  /** Sends a message of the session, or keeps it until there is a link. */
+  send(kind, fields, { turn = this.#turn, timeUs = this.nowUs() } = {}) {
+    if (!this.isOpen) {
+      return;
+    }
+    const frameClass = classOf(kind);
+    const sequence = this.#sequences.next(frameClass);
+    const text = encode(kind, { sequence, turn, timeUs }, fields);
+    const frame = { sequence, timeUs, text, soundUs: frameClass === "audio" ? fields.duration_us : 0 };
+    this.#sequences.keep(frameClass, frame);
+    if (this.#replay.length > 0) {
+      this.#replay.push(frame);
+    } else {
+      this.#link?.put(text, frame.soundUs > 0);
+    }
+  }
+
+  /** The microphone pauses. */
+  endSound(reason) {
+    this.send("audio_end", { last_audio_sequence: this.#sequences?.lastAudio ?? 0, reason });
+  }
+
+  /** Takes a frame of the gateway; whether it is one for the wearer, and new. */
+  handle(frame) {
+    if (frame.kind === "ack") {
+      this.#sequences?.acknowledged(frame.control, frame.audio);
+      return false;
+    }
+    const frameClass = classOf(frame.kind, frame.kind_number);
+    if (frameClass === "link" || !this.isOpen) {
+      return this.isOpen;
+    }
+    const verdict = this.#sequences.receive(frameClass, frame.sequence, performance.now());
+    if (verdict === "gap") {
+      this.#link?.close("bad_sequence", `control frame ${frame.sequence} came too early`);
+    }
+    if (verdict !== "new") {
+      return false;
+    }
+    if (frameClass === "control") {
+      this.#turn = Math.max(this.#turn, frame.turn);
+    }
+    this.#acknowledge();
+    return true;
+  }
+
+  /** What is due. Called by the microphone besides a timer: timers of a hidden page are slowed. */
+  tick() {
+    this.#link?.tick();
+  }
+
+  #tick() {
+    this.#acknowledge();
+    this.#sendReplay();
+  }
+
+  #acknowledge() {
+    const ack = this.#link && this.#sequences.takeAck(performance.now());
+    if (ack) {
+      this.#link.send("ack", ack);
+    }
+  }
+
+  #sendReplay() {
+    clearTimeout(this.#replayTimer);
+    const nowMs = performance.now();
+    this.#replayMs = Math.max(this.#replayMs, nowMs - REPLAY_BURST_MS);
+    while (this.#replay.length > 0 && this.#replayMs <= nowMs) {
+      const { text, soundUs } = this.#replay.shift();
+      this.#replayMs += soundUs / 1000 / REPLAY_SPEED;
+      this.#link.put(text, soundUs > 0);
+    }
+    if (this.#replay.length > 0) {
+      this.#replayTimer = setTimeout(() => this.#sendReplay(), REPLAY_TICK_MS);
+    }
+  }
+}
