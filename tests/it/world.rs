@@ -141,6 +141,13 @@ impl World {
     }
 }
 
+/// Writes a secret that only its owner may read.
+pub fn write_secret(file: &Path, secret: &str) {
+    std::fs::write(file, secret).expect("the secret");
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(file, private).expect("its mode");
+}
+
 /// An address of this machine other than loopback, if there is one: connections to it count as external.
 pub fn outside() -> Option<std::net::IpAddr> {
     // Nothing is sent: the system only chooses the route. The address is one for documentation.

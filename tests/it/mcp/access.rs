@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::{
     process::{binary, configure, fails},
-    world::{WAIT, World, basics},
+    world::{WAIT, World, basics, write_secret},
 };
 
 const KEY: &str = "correct horse battery staple";
@@ -37,7 +37,7 @@ async fn knock(world: &World, path: &str, host: &str, headers: &str) -> u16 {
 async fn only_the_right_key_on_the_right_path_gets_in() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("key");
-    std::fs::write(&file, KEY).unwrap();
+    write_secret(&file, KEY);
     let world = World::with(&format!(
         "[mcp]\nkeys = [{{ user = \"wearer\", class = \"external\", file = {:?} }}]\n",
         file.display().to_string()

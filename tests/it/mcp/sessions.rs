@@ -11,7 +11,7 @@ use tokio::process::Command;
 use super::up;
 use crate::{
     programs::Programs,
-    world::{USER, World},
+    world::{USER, World, write_secret},
 };
 
 const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/mcp_sessions.py");
@@ -38,7 +38,7 @@ async fn world(notes: &Path) -> World {
     let mut keys = Vec::new();
     for (at, (class, key, more)) in ENTRIES.into_iter().enumerate() {
         let file = folder.join(format!("{class} {at}"));
-        std::fs::write(&file, key).expect("a key");
+        write_secret(&file, key);
         keys.push(format!("{{ user = {USER:?}, class = {class:?}, {more}file = {:?} }}", file.display().to_string()));
     }
     let server = format!(
