@@ -47,11 +47,6 @@ impl Relay {
     pub fn mend(&self) {
         self.state.send_replace(State::Whole);
     }
-
-    /// The address of the page over this relay.
-    pub fn page(&self) -> String {
-        format!("http://127.0.0.1:{}/try", self.port)
-    }
 }
 
 /// Forwards one connection until it ends, is cut, or the relay is gone.

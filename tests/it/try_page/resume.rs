@@ -15,7 +15,7 @@ fn journal(kind: &str) -> String {
 async fn page(house: &House, browser: &mut Browser) -> Relay {
     let relay = Relay::start(house.port).await;
     browser.look(1100, 860, "light").await;
-    browser.open(&format!("{}?auto=1", relay.page())).await;
+    browser.open(&house.link("?auto=1").replace(&format!(":{}/", house.port), &format!(":{}/", relay.port))).await;
     browser.until("document.querySelector('#status')?.dataset.state === 'open'").await;
     relay
 }
