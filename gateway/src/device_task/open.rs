@@ -13,7 +13,7 @@ use gateway_core::{
     input::{Input, UserInput},
 };
 use tokio::{sync::mpsc, time::timeout};
-use tools::ports::DeviceStatus;
+use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
     formats::{self, Agreed},
@@ -37,7 +37,7 @@ use crate::{
         mouth::Mouth,
     },
     store,
-    transport::{Link, Transport},
+    transport::{Link, LinkError, Transport},
     users,
 };
 
@@ -85,21 +85,11 @@ impl Session {
             survivor: Survivor::new(services.store.clone(), &record.user, &id),
             outgoing: Outgoing::new(link.down.clone(), is_resumable),
             incoming: Incoming::default(),
-            info: info.clone(),
+            info,
             heartbeat_ms,
             driver: Driver::new(Conversation::new(conversation_of(&services, heartbeat_ms))),
             heard_us: None,
-            requests: Requests::new(
-                record.user.clone(),
-                id.clone(),
-                services.admission.name_of(number),
-                language,
-                (services.models.clone(), services.preparer.clone()),
-                services.executor.clone(),
-                lease.clone(),
-                services.context.clone(),
-                mailbox.clone(),
-            ),
+            requests: requests_of(&services, (&record.user, &id, number), language, &lease, &mailbox),
             transport: link.transport,
             user_name: record.user,
             services,
@@ -130,23 +120,27 @@ impl Session {
             end: None,
             messages,
         });
-        if let Err(error) = session.welcome(false, restored.as_ref().map(|restored| restored.continued)) {
+        if let Err(error) = session.begin(restored) {
             session.leave().await;
             return Err(internal(error));
         }
-        session.tell_user(UserInput::DeviceJoined { device: session.id.clone() });
-        if link.transport.is_glasses {
-            session.tap.connected(true);
-        }
-        session.input(Input::Connected { device: info, resumed: false });
-        if let Some(restored) = restored {
-            session.go_on_with(restored);
-        }
         Ok(session)
     }
-}
 
-impl Session {
+    /// Welcomes the device, and tells the others that it is there.
+    fn begin(&mut self, restored: Option<Restored>) -> Result<(), LinkError> {
+        self.welcome(false, restored.as_ref().map(|restored| restored.continued))?;
+        self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
+        if self.transport.is_glasses {
+            self.tap.connected(true);
+        }
+        self.input(Input::Connected { device: self.info.clone(), resumed: false });
+        if let Some(restored) = restored {
+            self.go_on_with(restored);
+        }
+        Ok(())
+    }
+
     /// Goes on with what is left of a session after a restart.
     fn go_on_with(&mut self, restored: Restored) {
         tracing::info!(device = self.id, session = self.number, turn = restored.turn, "goes on after a restart");
@@ -158,6 +152,26 @@ impl Session {
             self.input(Input::Restarted { unknown });
         }
     }
+}
+
+fn requests_of(
+    services: &Services,
+    (user, id, number): (&str, &str, u32),
+    language: String,
+    lease: &SessionLease,
+    mailbox: &Mailbox,
+) -> Requests {
+    Requests::new(
+        user.to_owned(),
+        id.to_owned(),
+        services.admission.name_of(number),
+        language,
+        (services.models.clone(), services.preparer.clone()),
+        services.executor.clone(),
+        lease.clone(),
+        services.context.clone(),
+        mailbox.clone(),
+    )
 }
 
 /// Registers the device in place of its older session.
