@@ -10,6 +10,7 @@ mod open;
 mod outgoing;
 mod photos;
 pub(crate) mod prepare;
+mod presence;
 pub(crate) mod requests;
 pub(crate) mod resume;
 mod room;

@@ -38,7 +38,7 @@ pub struct Services {
     /// Connected devices.
     pub roster: Arc<Roster>,
     /// Sessions that may go on over another connection.
-    pub(crate) resumable: Resumable,
+    pub(crate) resumable: Arc<Resumable>,
     /// The users' tasks.
     pub users: Arc<Users>,
     /// Running mini-apps.
@@ -117,4 +117,6 @@ pub struct Engines {
     pub voice: Arc<Voice>,
     /// Threads for synthesis.
     pub compute: Compute,
+    /// The thread for files: photos, and the sounds of apps. Speech does not wait for them.
+    pub files: Compute,
 }

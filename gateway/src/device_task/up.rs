@@ -293,7 +293,7 @@ impl Session {
                 tracing::warn!(%error, "a photo could not be kept");
             }
         };
-        if self.services.engines.compute.submit(Urgency::Soon, job).is_err() {
+        if self.services.engines.files.submit(Urgency::Soon, job).is_err() {
             tracing::warn!(device = self.id, "a photo was dropped: too much work is waiting");
         }
     }

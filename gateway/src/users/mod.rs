@@ -6,8 +6,11 @@ mod title;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
+
+use device_protocol::GoodbyeReason;
 
 use gateway_core::{
     driver::Driver,
@@ -16,19 +19,27 @@ use gateway_core::{
     user::{self, User},
     vocab::{Message, OpenEntry, Role, ScheduleChange, ScheduleEntry},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 
 use self::task::Task;
 use crate::{
     approvals::ApprovalBroker,
     models::{chain::ModelChain, spending},
     roster::Roster,
-    runtime::{drive::drive, spawn},
+    runtime::{drive::drive, spawn_or},
     store::{self, Store},
 };
 
 /// Messages that may wait for one user: several devices and their tools.
 const WAITING_MAX: usize = 256;
+/// How often a user's task is started again by itself within [`RESTARTS_WITHIN`]: one that panics over what is stored
+/// would do so for ever.
+const RESTARTS_MAX: usize = 5;
+/// See [`RESTARTS_MAX`].
+const RESTARTS_WITHIN: Duration = Duration::from_secs(3_600);
 /// Users that one log line names.
 const LEFT_OUT_NAMED_MAX: usize = 8;
 
@@ -67,6 +78,9 @@ pub enum UserMessage {
     End,
     /// All entries that are not done.
     List { reply: oneshot::Sender<Vec<OpenEntry>> },
+    /// Panic.
+    #[cfg(test)]
+    Panic,
 }
 
 /// The entry that a change created or removed, if any. An error: why nothing was changed, as text.
@@ -82,6 +96,8 @@ pub struct Users {
     users_max: usize,
     summariser: Summariser,
     tasks: Mutex<Tasks>,
+    /// For tasks, which are started again.
+    own: Weak<Self>,
 }
 
 #[derive(Default)]
@@ -89,6 +105,8 @@ struct Tasks {
     running: BTreeMap<String, mpsc::Sender<UserMessage>>,
     /// Users whose data is being erased: they have no task.
     barred: BTreeSet<String>,
+    /// When the tasks of users panicked, within the last [`RESTARTS_WITHIN`].
+    panics: Vec<(String, Instant)>,
 }
 
 impl Users {
@@ -101,8 +119,16 @@ impl Users {
         summariser: Summariser,
     ) -> Arc<Self> {
         let tasks = Mutex::default();
-        let users =
-            Arc::new(Self { store, roster, approvals: approvals.clone(), config, users_max, summariser, tasks });
+        let users = Arc::new_cyclic(|own| Self {
+            store,
+            roster,
+            approvals: approvals.clone(),
+            config,
+            users_max,
+            summariser,
+            tasks,
+            own: own.clone(),
+        });
         // Weak: users' tasks hold the questions.
         let weak = Arc::downgrade(&users);
         approvals.set_users(Box::new(move |user, input| {
@@ -186,6 +212,38 @@ impl Users {
         Ok(true)
     }
 
+    /// A user's task has panicked. Another one is started from what is stored, within [`RESTARTS_MAX`]. The user's
+    /// devices are sent away: they come back to the new task, which does not know them yet.
+    fn panicked(&self, user: &str) {
+        let count = {
+            let mut tasks = self.tasks();
+            if tasks.running.get(user).is_some_and(mpsc::Sender::is_closed) {
+                tasks.running.remove(user);
+            }
+            tasks.panics.retain(|(_, at)| at.elapsed() < RESTARTS_WITHIN);
+            let count = tasks.panics.iter().filter(|(other, _)| other == user).count();
+            // One more than counts says nothing new.
+            if count < RESTARTS_MAX {
+                tasks.panics.push((user.to_owned(), Instant::now()));
+            }
+            count
+        };
+        for (id, _) in self.roster.all().iter().filter(|(_, present)| present.user == user) {
+            self.roster.dismiss(id, GoodbyeReason::Internal, "the task of this device's user is started again");
+        }
+        if count >= RESTARTS_MAX {
+            tracing::error!(
+                user,
+                "the task of a user panics again and again: what is due is not told until it is needed"
+            );
+            return;
+        }
+        match self.mailbox(user) {
+            Ok(_) => tracing::error!(user, "the task of a user has panicked; it is started again"),
+            Err(error) => tracing::error!(user, %error, "the task of a user has panicked and is not started again"),
+        }
+    }
+
     /// Number of running tasks.
     pub fn count(&self) -> usize {
         self.tasks().running.len()
@@ -222,7 +280,9 @@ impl Users {
             ended: false,
         };
         task.driver.push(restored);
-        spawn("user", async move { drive(&mut task).await });
+        let (users, name) = (self.own.clone(), user.to_owned());
+        let panicked = move || users.upgrade().into_iter().for_each(|users| users.panicked(&name));
+        spawn_or("user", async move { drive(&mut task).await }, panicked);
         tasks.running.insert(user.to_owned(), mailbox.clone());
         Ok(mailbox)
     }
@@ -248,4 +308,40 @@ fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
     let last_wall_ms = last.map(|last| last.last_wall_ms);
     let spending = spending::last(store, user)?;
     Ok(UserInput::Restored { summary, history, last_wall_ms, schedule, next_id, spending })
+}
+
+#[cfg(test)]
+mod tests {
+    use tools::registry::Registry;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_users_task_that_panics_is_started_again_a_bounded_number_of_times() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let roster = Arc::<Roster>::default();
+        let approvals = Arc::new(ApprovalBroker::new(roster.clone(), Arc::<Registry>::default()));
+        let summariser = Summariser { models: ModelChain::default(), language: "en".into() };
+        let users = Users::new(store.clone(), roster, approvals, (user::Config::default(), 1), summariser);
+        for _ in 0..RESTARTS_MAX {
+            let mailbox = users.mailbox("ann").unwrap();
+            mailbox.send(UserMessage::Panic).await.unwrap();
+            mailbox.closed().await;
+            let again = async {
+                while users.tasks().running.get("ann").is_none_or(mpsc::Sender::is_closed) {
+                    tokio::task::yield_now().await;
+                }
+            };
+            again.await;
+        }
+        let mailbox = users.mailbox("ann").unwrap();
+        mailbox.send(UserMessage::Panic).await.unwrap();
+        mailbox.closed().await;
+        while users.count() > 0 {
+            tokio::task::yield_now().await;
+        }
+        // Whoever needs it has it.
+        assert!(users.mailbox("ann").is_ok());
+    }
 }

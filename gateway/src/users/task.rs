@@ -72,6 +72,8 @@ impl Shell for Task {
             Some(UserMessage::List { reply }) => {
                 drop(reply.send(self.driver.machine().entries(clock::now())));
             }
+            #[cfg(test)]
+            Some(UserMessage::Panic) => panic!("on purpose"),
         }
     }
 
