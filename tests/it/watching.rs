@@ -2,6 +2,8 @@
 
 use std::os::unix::net::UnixDatagram;
 
+use gateway::control::{Answer, Request};
+
 use crate::{
     process::Process,
     world::{WAIT, World},
@@ -30,6 +32,17 @@ async fn a_thread_that_ends_makes_the_gateway_unhealthy_and_ends_it() {
     let parts: Vec<_> = told["problems"].as_array().unwrap().iter().map(|problem| &problem["part"]).collect();
     assert_eq!(parts, ["gateway", "store"], "{told}");
     assert!(told["problems"][0]["why"].as_str().unwrap().contains("start it again"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_has_descriptors_and_queues() {
+    let world = World::start().await;
+    world.gateway().services().sound.add(40, 2);
+    let Ok(Answer::Status { status }) = world.ask(Request::Status).await else { panic!("no status") };
+    assert!(status.descriptors.is_some_and(|(open, most)| open > 0 && open < most), "{status:?}");
+    assert_eq!(status.sound, (40, 2));
+    let names: Vec<&str> = status.queues.iter().map(|queue| queue.name.as_str()).collect();
+    assert_eq!(names, ["synthesis", "files", "end of turn", "preparation", "long reads"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

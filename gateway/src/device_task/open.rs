@@ -13,7 +13,7 @@ use gateway_core::{
     input::{Input, UserInput},
 };
 use tokio::{sync::mpsc, time::timeout};
-use tools::ports::DeviceStatus;
+use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
     formats::{self, Agreed},
@@ -88,18 +88,7 @@ impl Session {
             heartbeat_ms,
             driver: Driver::new(Conversation::new(conversation_of(&services, heartbeat_ms))),
             heard_us: None,
-            requests: Requests::new(
-                record.user.clone(),
-                id.clone(),
-                // Session numbers restart with the process.
-                format!("{:x}.{number}", clock::wall_ms()),
-                language,
-                (services.models.clone(), services.preparer.clone()),
-                services.executor.clone(),
-                lease.clone(),
-                services.context.clone(),
-                mailbox.clone(),
-            ),
+            requests: requests_of(&services, (&record.user, &id, number), language, &lease, &mailbox),
             meter: Meter::new(services.settings.limits.traffic, clock::mono_us()),
             transport: link.transport,
             user_name: record.user,
@@ -182,6 +171,28 @@ async fn enter(
         services.apps.glasses_came(&user_name, id, glasses).await;
     }
     Ok(presence)
+}
+
+/// The longer work of a session.
+fn requests_of(
+    services: &Services,
+    (user, id, number): (&str, &str, u32),
+    language: String,
+    lease: &SessionLease,
+    mailbox: &Mailbox,
+) -> Requests {
+    Requests::new(
+        user.to_owned(),
+        id.to_owned(),
+        // Session numbers restart with the process.
+        format!("{:x}.{number}", clock::wall_ms()),
+        language,
+        (services.models.clone(), services.preparer.clone()),
+        services.executor.clone(),
+        lease.clone(),
+        services.context.clone(),
+        mailbox.clone(),
+    )
 }
 
 /// What tools are told about the device.

@@ -113,6 +113,11 @@ impl Preparer {
         }
     }
 
+    /// Jobs that wait, and those refused since the start.
+    pub fn load(&self) -> (usize, u64) {
+        self.compute.load()
+    }
+
     /// Whether its thread runs.
     pub fn is_running(&self) -> bool {
         self.compute.is_running()

@@ -1,6 +1,9 @@
 //! Long reads, on threads of their own: sessions' packets do not wait for them.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use tokio::sync::Semaphore;
 
@@ -16,11 +19,13 @@ const READS_WAITING_MAX: usize = 64;
 pub(super) struct Readers {
     running: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
+    refused: Arc<AtomicU64>,
 }
 
 impl Default for Readers {
     fn default() -> Self {
-        Self { running: Arc::new(Semaphore::new(READS_MAX)), waiting: Arc::new(Semaphore::new(READS_WAITING_MAX)) }
+        let places = |count| Arc::new(Semaphore::new(count));
+        Self { running: places(READS_MAX), waiting: places(READS_WAITING_MAX), refused: Arc::default() }
     }
 }
 
@@ -33,7 +38,10 @@ impl Store {
         &self,
         work: impl FnOnce(&Self) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
-        let place = self.readers.waiting.clone().try_acquire_owned().map_err(|_| Error::Busy)?;
+        let Ok(place) = self.readers.waiting.clone().try_acquire_owned() else {
+            self.readers.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(Error::Busy);
+        };
         let running = self.readers.running.clone().acquire_owned().await.map_err(|_| Error::Closed)?;
         let store = self.clone();
         let reading = on_own_thread(move || {
@@ -43,6 +51,12 @@ impl Store {
         });
         // A panic, or the end of the process.
         reading.await.map_err(|_| Error::Unknown)?
+    }
+
+    /// Long reads that run or wait, and those refused since the start.
+    pub fn reads(&self) -> (usize, u64) {
+        let Readers { waiting, refused, .. } = &self.readers;
+        (READS_WAITING_MAX - waiting.available_permits(), refused.load(Ordering::Relaxed))
     }
 
     /// Takes all places of reads that run, until the result is dropped.
@@ -82,6 +96,7 @@ mod tests {
             waiting.push(read);
         }
         assert!(matches!(pin!(store.read(|_| Ok(()))).await, Err(Error::Busy)));
+        assert_eq!(store.reads(), (READS_WAITING_MAX, 1));
         drop(busy);
         for read in waiting {
             read.await.unwrap();
