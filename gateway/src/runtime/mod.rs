@@ -2,6 +2,7 @@
 
 pub(crate) mod compute;
 pub mod drive;
+pub(crate) mod restarts;
 pub(crate) mod vital;
 
 use std::{future::Future, io};

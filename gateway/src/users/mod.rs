@@ -7,7 +7,6 @@ mod title;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    time::Duration,
 };
 
 use device_protocol::GoodbyeReason;
@@ -19,27 +18,19 @@ use gateway_core::{
     user::{self, User},
     vocab::{Message, OpenEntry, Role, ScheduleChange, ScheduleEntry},
 };
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::Instant,
-};
+use tokio::sync::{mpsc, oneshot};
 
 use self::task::Task;
 use crate::{
     approvals::ApprovalBroker,
     models::{chain::ModelChain, spending},
     roster::Roster,
-    runtime::{drive::drive, spawn_or},
+    runtime::{drive::drive, restarts::Restarts, spawn_or},
     store::{self, Store},
 };
 
 /// Messages that may wait for one user: several devices and their tools.
 const WAITING_MAX: usize = 256;
-/// How often a user's task is started again by itself within [`RESTARTS_WITHIN`]: one that panics over what is stored
-/// would do so for ever.
-const RESTARTS_MAX: usize = 5;
-/// See [`RESTARTS_MAX`].
-const RESTARTS_WITHIN: Duration = Duration::from_secs(3_600);
 /// Users that one log line names.
 const LEFT_OUT_NAMED_MAX: usize = 8;
 
@@ -96,6 +87,7 @@ pub struct Users {
     users_max: usize,
     summariser: Summariser,
     tasks: Mutex<Tasks>,
+    restarts: Restarts,
     /// For tasks, which are started again.
     own: Weak<Self>,
 }
@@ -105,8 +97,6 @@ struct Tasks {
     running: BTreeMap<String, mpsc::Sender<UserMessage>>,
     /// Users whose data is being erased: they have no task.
     barred: BTreeSet<String>,
-    /// When the tasks of users panicked, within the last [`RESTARTS_WITHIN`].
-    panics: Vec<(String, Instant)>,
 }
 
 impl Users {
@@ -127,6 +117,7 @@ impl Users {
             users_max,
             summariser,
             tasks,
+            restarts: Restarts::default(),
             own: own.clone(),
         });
         // Weak: users' tasks hold the questions.
@@ -215,23 +206,16 @@ impl Users {
     /// A user's task has panicked. Another one is started from what is stored, within [`RESTARTS_MAX`]. The user's
     /// devices are sent away: they come back to the new task, which does not know them yet.
     fn panicked(&self, user: &str) {
-        let count = {
+        {
             let mut tasks = self.tasks();
             if tasks.running.get(user).is_some_and(mpsc::Sender::is_closed) {
                 tasks.running.remove(user);
             }
-            tasks.panics.retain(|(_, at)| at.elapsed() < RESTARTS_WITHIN);
-            let count = tasks.panics.iter().filter(|(other, _)| other == user).count();
-            // One more than counts says nothing new.
-            if count < RESTARTS_MAX {
-                tasks.panics.push((user.to_owned(), Instant::now()));
-            }
-            count
-        };
+        }
         for (id, _) in self.roster.all().iter().filter(|(_, present)| present.user == user) {
             self.roster.dismiss(id, GoodbyeReason::Internal, "the task of this device's user is started again");
         }
-        if count >= RESTARTS_MAX {
+        if !self.restarts.allow(user) {
             tracing::error!(
                 user,
                 "the task of a user panics again and again: what is due is not told until it is needed"
@@ -315,6 +299,7 @@ mod tests {
     use tools::registry::Registry;
 
     use super::*;
+    use crate::runtime::restarts::RESTARTS_MAX;
 
     #[tokio::test]
     async fn a_users_task_that_panics_is_started_again_a_bounded_number_of_times() {
