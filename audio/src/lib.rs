@@ -4,6 +4,7 @@
 pub mod codec;
 #[cfg(feature = "vad")]
 pub mod end_of_turn;
+pub mod fair;
 pub mod frame;
 pub mod jitter;
 #[cfg(feature = "vad")]

@@ -11,6 +11,7 @@ use audio::asr::{
     Config, Context, Engine, Error, Heard, Job, Options, Pair, Priority, Scheduler, SchedulerConfig, Transcribe as _,
     normalise,
 };
+use audio::fair::Owner;
 use audio::models::{self, catalogue};
 
 const POCKETSPHINX: &str = "pocketsphinx-testdata/usr/share/pocketsphinx/test/data";
@@ -236,6 +237,7 @@ fn the_scheduler_answers_with_text() {
         pcm: goforward().into(),
         options: Options::default(),
         priority: Priority::Final,
+        owner: Owner::NOBODY,
         reply: Box::new(move |report| sender.send(report).unwrap()),
     };
     scheduler.submit(job).unwrap();

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use audio::asr::{
     Busy, Error, Heard, Job, Options, Priority, Report, Scheduler, SchedulerConfig, Shed, Transcribe, Transcription,
 };
+use audio::fair::Owner;
 
 /// Waits for one instruction per job: "go" returns, "panic" panics, and an abort ends it.
 struct Fake {
@@ -62,14 +63,27 @@ impl World {
     }
 
     /// A job identified by its number of samples.
-    fn job(&self, id: usize, priority: Priority) -> Job {
+    fn job(&self, id: usize, priority: Priority, owner: Owner) -> Job {
         let reply = self.reply.clone();
         let reply = move |report: Report| reply.send((id, report.result.map(|heard| heard.text))).unwrap();
-        Job { pcm: vec![0; id].into(), options: Options::default(), priority, reply: Box::new(reply) }
+        Job { pcm: vec![0; id].into(), options: Options::default(), priority, owner, reply: Box::new(reply) }
     }
 
     fn submit(&self, id: usize, priority: Priority) -> Result<audio::asr::Ticket, Busy> {
-        self.scheduler.as_ref().unwrap().submit(self.job(id, priority))
+        self.submit_for(Owner::NOBODY, id, priority)
+    }
+
+    fn submit_for(&self, owner: Owner, id: usize, priority: Priority) -> Result<audio::asr::Ticket, Busy> {
+        self.scheduler.as_ref().unwrap().submit(self.job(id, priority, owner))
+    }
+
+    /// Ends the running jobs one by one; the numbers of all, in the order in which they ended.
+    fn finish(&self, count: usize) -> Vec<usize> {
+        let next = |_| {
+            self.go.send("go").unwrap();
+            self.replies.recv().unwrap().0
+        };
+        (0..count).map(next).collect()
     }
 
     /// Submits a job and waits until it is being decoded.
@@ -96,6 +110,52 @@ fn the_more_important_goes_first() {
         order.push(id);
     }
     assert_eq!(order, [1, 3, 5, 2, 4]);
+}
+
+#[test]
+fn devices_take_turns() {
+    let world = World::new(1, 10);
+    let (noisy, quiet) = (Owner::unique(), Owner::unique());
+    world.run(1, Priority::Final);
+    for id in [2, 3, 4] {
+        world.submit_for(noisy, id, Priority::Final).unwrap();
+    }
+    world.submit_for(quiet, 5, Priority::Final).unwrap();
+    assert_eq!(world.finish(5), [1, 2, 5, 3, 4]);
+}
+
+#[test]
+fn a_device_with_a_running_job_waits_for_the_others() {
+    let world = World::new(2, 10);
+    let (noisy, quiet) = (Owner::unique(), Owner::unique());
+    for id in [1, 2] {
+        world.submit_for(noisy, id, Priority::Final).unwrap();
+        assert_eq!(world.started.recv().unwrap(), id);
+    }
+    world.submit_for(noisy, 3, Priority::Final).unwrap();
+    world.submit_for(quiet, 4, Priority::Final).unwrap();
+    world.finish(1);
+    assert_eq!(world.started.recv().unwrap(), 4);
+    world.finish(3);
+}
+
+#[test]
+fn when_the_queue_is_full_a_device_with_several_jobs_makes_room() {
+    let world = World::new(1, 3);
+    let (noisy, quiet) = (Owner::unique(), Owner::unique());
+    world.run(1, Priority::Final);
+    for id in [2, 3, 4] {
+        world.submit_for(noisy, id, Priority::Final).unwrap();
+    }
+    assert_eq!(world.submit_for(noisy, 5, Priority::Final).unwrap_err(), Busy::QueueFull);
+    world.submit_for(quiet, 6, Priority::Final).unwrap();
+    let (displaced, result) = world.replies.recv().unwrap();
+    assert_eq!(displaced, 4, "its newest");
+    assert!(matches!(result, Err(Error::Cancelled)));
+    // Both have a share now.
+    assert_eq!(world.submit_for(quiet, 7, Priority::Final).unwrap_err(), Busy::QueueFull);
+    assert_eq!(world.scheduler.as_ref().unwrap().shed().addressed, 3);
+    assert_eq!(world.finish(4), [1, 2, 6, 3]);
 }
 
 #[test]
@@ -223,7 +283,7 @@ fn a_panic_costs_one_job_and_its_decoder() {
     world.go.send("panic").unwrap();
     assert!(matches!(world.replies.recv().unwrap(), (1, Err(Error::Panicked))));
     // A panicking reply does not harm the other jobs.
-    let mut job = world.job(2, Priority::Final);
+    let mut job = world.job(2, Priority::Final, Owner::NOBODY);
     job.reply = Box::new(|_| panic!("as told"));
     world.scheduler.as_ref().unwrap().submit(job).unwrap();
     world.go.send("go").unwrap();

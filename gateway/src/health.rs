@@ -1,7 +1,14 @@
-//! Whether the gateway can keep what it is told: its disk and its store, tried.
+//! Whether the gateway works: its tasks and threads, its disk and its store, tried, and its file descriptors.
 
-use std::{io::ErrorKind, path::Path, time::Duration};
+use std::{
+    fs::read_dir,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
+use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 use tokio::{
     fs,
@@ -9,12 +16,21 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::store::Store;
+use crate::{
+    runtime::{on_own_thread, vital::Vital},
+    store::{self, Store},
+};
 
 /// Bytes that there must be room for: those of a short conversation.
 const TRIED_BYTES: usize = 64 * 1024;
+/// Bytes that must be free on the disk: the store and the system's own files grow by less in a day.
+const DISK_BYTES_MIN: u64 = 16 * 1024 * 1024;
+/// File descriptors that must be free: for a few connections, and to open the store again after an erasure.
+const DESCRIPTORS_MIN: u64 = 32;
 /// How long a result is cached: more frequent requests cause no disk access.
 const HOLDS: Duration = Duration::from_millis(500);
+/// How long the success of a write to the store is cached: each wears the disk.
+const WRITE_HOLDS: Duration = Duration::from_secs(10);
 /// How long the disk and the store may take.
 const TRIED_MS_MAX: u64 = 3_000;
 /// The file that is written and removed.
@@ -23,35 +39,98 @@ const FILE: &str = ".health";
 /// What does not work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// `disk` or `store`.
+    /// `gateway` (its tasks and threads), `disk`, `store` or `descriptors`.
     pub part: String,
     /// Why, and what to do.
     pub why: String,
+    /// Whether a new start of the gateway may repair it. It makes no room on a disk.
+    #[serde(skip)]
+    pub is_repaired_by_restart: bool,
 }
 
 /// What was found last.
 #[derive(Default)]
-pub struct Health(Mutex<Option<(Instant, Vec<Problem>)>>);
+pub struct Health {
+    vital: Arc<Vital>,
+    found: Mutex<Found>,
+}
+
+#[derive(Default)]
+struct Found {
+    last: Option<(Instant, Vec<Problem>)>,
+    written: Option<Instant>,
+}
 
 impl Health {
+    /// Nothing is tried yet.
+    pub(crate) fn new(vital: Arc<Vital>) -> Self {
+        Self { vital, ..Self::default() }
+    }
+
     /// What does not work at this moment.
     pub async fn problems(&self, data_dir: &Path, store: &Store) -> Vec<Problem> {
         // Held while it is tried: one at a time.
-        let mut found = self.0.lock().await;
-        if let Some((at, problems)) = found.as_ref()
+        let mut found = self.found.lock().await;
+        if let Some((at, problems)) = &found.last
             && at.elapsed() < HOLDS
         {
             return problems.clone();
         }
         let within = Duration::from_millis(TRIED_MS_MAX);
         let disk = timeout(within, disk(data_dir)).await.unwrap_or_else(|_elapsed| Err(late("the disk")));
-        let store = timeout(within, store.try_room(TRIED_BYTES)).await;
-        let store = store.map_or_else(|_elapsed| Err(late("the store")), |tried| tried.map_err(|e| e.to_string()));
-        let problem =
-            |part: &str, tried: Result<(), String>| tried.err().map(|why| Problem { part: part.to_owned(), why });
-        let problems: Vec<Problem> = [problem("disk", disk), problem("store", store)].into_iter().flatten().collect();
-        *found = Some((Instant::now(), problems.clone()));
+        let is_due = found.written.is_none_or(|at| at.elapsed() >= WRITE_HOLDS);
+        let (store, is_stuck) = match timeout(within, tried(store, is_due)).await {
+            Err(_elapsed) => (Err(late("the store")), true),
+            Ok(Err(error)) => (Err(error.to_string()), matches!(error, store::Error::Closed)),
+            Ok(Ok(())) => (Ok(()), false),
+        };
+        if store.is_err() {
+            found.written = None;
+        } else if is_due {
+            found.written = Some(Instant::now());
+        }
+        let problem = |part: &str, is_repaired_by_restart, tried: Result<(), String>| {
+            tried.err().map(|why| Problem { part: part.to_owned(), why, is_repaired_by_restart })
+        };
+        let all = [
+            problem("gateway", true, gateway(self.vital.ended())),
+            problem("disk", false, disk),
+            problem("store", is_stuck, store),
+            problem("descriptors", false, enough_descriptors(descriptors().await)),
+        ];
+        let problems: Vec<Problem> = all.into_iter().flatten().collect();
+        found.last = Some((Instant::now(), problems.clone()));
         problems
+    }
+}
+
+fn gateway(ended: Option<&str>) -> Result<(), String> {
+    let Some(part) = ended else { return Ok(()) };
+    Err(format!("a part that it cannot do without ended by itself: {part}; start it again"))
+}
+
+/// Whether the store has room, and, where that is due, whether it commits a write.
+async fn tried(store: &Store, is_due: bool) -> Result<(), store::Error> {
+    store.try_room(TRIED_BYTES).await?;
+    if is_due { store.try_write().await } else { Ok(()) }
+}
+
+/// Open file descriptors of this process, and as many as it may have; `None` where the system does not say.
+pub(crate) async fn descriptors() -> Option<(u64, u64)> {
+    let count = || {
+        let open = read_dir("/proc/self/fd").ok()?.count();
+        Some((u64::try_from(open).ok()?, getrlimit(Resource::Nofile).current?))
+    };
+    on_own_thread(count).await.ok().flatten()
+}
+
+fn enough_descriptors(found: Option<(u64, u64)>) -> Result<(), String> {
+    match found {
+        Some((open, most)) if most.saturating_sub(open) < DESCRIPTORS_MIN => Err(format!(
+            "{open} of {most} file descriptors are open; lower `limits.connections` or raise the limit of the system \
+             (`LimitNOFILE` of systemd, `ulimit -n`)"
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -68,7 +147,19 @@ async fn disk(folder: &Path) -> Result<(), String> {
         Err(error) if written.is_ok() && error.kind() != ErrorKind::NotFound => return Err(in_words(&error)),
         _ => {}
     }
-    written.map_err(|error| in_words(&error))
+    written.map_err(|error| in_words(&error))?;
+    let folder = PathBuf::from(folder);
+    match on_own_thread(move || space(&folder)).await {
+        Ok(Some((free, _))) => enough_space(free),
+        _ => Ok(()),
+    }
+}
+
+fn enough_space(free: u64) -> Result<(), String> {
+    if free >= DISK_BYTES_MIN {
+        return Ok(());
+    }
+    Err(format!("the disk of the data folder has {} KiB left; free some space", free / 1024))
 }
 
 fn in_words(error: &std::io::Error) -> String {
@@ -92,6 +183,8 @@ pub(crate) fn space(folder: &Path) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
 
     #[tokio::test]
@@ -107,6 +200,33 @@ mod tests {
         assert!(space(folder.path()).is_some_and(|(free, all)| free <= all && all > 0));
     }
 
+    #[test]
+    fn what_gets_scarce_is_told() {
+        assert_eq!((enough_space(DISK_BYTES_MIN), enough_descriptors(Some((10, 1024)))), (Ok(()), Ok(())));
+        assert!(enough_space(DISK_BYTES_MIN - 1).unwrap_err().contains("16383 KiB"));
+        assert!(enough_descriptors(Some((1000, 1024))).unwrap_err().contains("1000 of 1024"));
+    }
+
+    #[tokio::test]
+    async fn open_descriptors_are_counted() {
+        let (before, most) = descriptors().await.unwrap();
+        let files: Vec<_> = (0..64).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
+        let (after, _) = descriptors().await.unwrap();
+        assert!(after >= before.max(64) && most >= after, "{before} {after} {most} {}", files.len());
+    }
+
+    #[tokio::test]
+    async fn a_part_that_ended_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("store"), 4).unwrap();
+        let vital = Vital::new(CancellationToken::new());
+        let health = Health::new(vital.clone());
+        vital.spawn("control", async {}).await.unwrap();
+        let problems = health.problems(folder.path(), &store).await;
+        let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+        assert!(problem.part == "gateway" && problem.why.contains("control") && problem.is_repaired_by_restart);
+    }
+
     #[tokio::test]
     async fn a_store_without_room_is_told_before_anything_is_lost() {
         let folder = tempfile::tempdir().unwrap();
@@ -120,8 +240,9 @@ mod tests {
         let problems = Health::default().problems(folder.path(), &store).await;
         let [problem] = problems.as_slice() else { panic!("{problems:?}") };
         assert_eq!(problem.part, "store");
-        assert!(problem.why.contains("store.size_max_mib"), "{problem:?}");
+        assert!(problem.why.contains("store.size_max_mib") && !problem.is_repaired_by_restart, "{problem:?}");
         store.close().await.unwrap();
-        assert!(matches!(Health::default().problems(folder.path(), &store).await.as_slice(), [_]), "it is closed");
+        let problems = Health::default().problems(folder.path(), &store).await;
+        assert!(matches!(problems.as_slice(), [closed] if closed.is_repaired_by_restart), "it is closed: {problems:?}");
     }
 }

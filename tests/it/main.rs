@@ -30,5 +30,6 @@ mod speech;
 mod tidy;
 mod tools;
 mod try_page;
+mod watching;
 mod wire;
 mod world;

@@ -8,8 +8,10 @@
 //!   wait.
 //! - For everything else the queue is long enough for utterances that coincide. When it is full, speech not meant for
 //!   the device is dropped before speech that may be.
+//!
+//! Jobs of one priority are taken from their owners in turn; an owner without a running job comes before one with some.
+//! When the queue is full, an owner that has several jobs in it loses its newest to an owner that has fewer.
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,6 +19,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::{Decoder, Engine, Error, Options, Transcription};
+use crate::fair::{FairQueue, Owner};
 use crate::scheduling::Scheduling;
 
 /// Purpose of a job, in ascending order of importance.
@@ -86,6 +89,8 @@ pub struct Job {
     pub options: Options,
     /// Its priority.
     pub priority: Priority,
+    /// The device that waits for it.
+    pub owner: Owner,
     /// Called exactly once if the job was accepted, on a recognition thread or on the thread that cancels it. Must not
     /// block.
     pub reply: Box<dyn FnOnce(Report) + Send>,
@@ -147,8 +152,8 @@ struct Shared {
 }
 
 struct State {
-    /// By priority, the most important last; each first in, first out.
-    queues: [VecDeque<Waiting>; PRIORITIES],
+    /// By priority, the most important last.
+    queues: [FairQueue<Waiting>; PRIORITIES],
     running: Vec<Running>,
     next_id: u64,
     shed: Shed,
@@ -165,16 +170,19 @@ struct Waiting {
 struct Running {
     id: u64,
     priority: Priority,
+    owner: Owner,
     abort: Arc<AtomicBool>,
 }
 
 impl State {
     fn waiting(&self) -> usize {
-        self.queues.iter().map(VecDeque::len).sum()
+        self.queues.iter().map(FairQueue::len).sum()
     }
 
     fn pop(&mut self) -> Option<Waiting> {
-        self.queues.iter_mut().rev().find_map(VecDeque::pop_front)
+        let Self { queues, running, .. } = self;
+        let in_work = |owner| running.iter().filter(|job| job.owner == owner).count();
+        queues.iter_mut().rev().find_map(|queue| queue.pop(in_work)).map(|(_, waiting)| waiting)
     }
 }
 
@@ -219,7 +227,7 @@ impl Scheduler {
     }
 
     /// Queues a job or refuses it. When the queue is full, a job displaces the waiting job of lowest priority below its
-    /// own. Any other job preempts a running partial. Displaced jobs report [`Error::Cancelled`].
+    /// own, or else one of its own priority whose owner has more of them. Any other job preempts a running partial. Displaced jobs report [`Error::Cancelled`].
     pub fn submit(&self, job: Job) -> Result<Ticket, Busy> {
         let mut state = self.shared.lock();
         if state.closing {
@@ -234,8 +242,11 @@ impl Scheduler {
         }
         let few = state.waiting() < (queue_max / SECOND_PASS_PART).max(1);
         if !free && (state.waiting() >= queue_max || (job.priority == Priority::SecondPass && !few)) {
-            let below = ..job.priority as usize;
-            displaced = state.queues[below].iter_mut().find_map(VecDeque::pop_back);
+            let own = job.priority as usize;
+            displaced = state.queues[..own].iter_mut().find_map(FairQueue::pop_newest);
+            if displaced.is_none() && state.waiting() >= queue_max {
+                displaced = state.queues[own].make_room(job.owner);
+            }
             let left_out = displaced.as_ref().map_or(job.priority, |displaced| displaced.job.priority);
             state.shed.count(left_out);
             if displaced.is_none() {
@@ -255,7 +266,7 @@ impl Scheduler {
         let queue = job.priority as usize;
         #[expect(clippy::disallowed_methods, reason = "the wait is measured, nothing is decided by it")]
         let since = Instant::now();
-        state.queues[queue].push_back(Waiting { job, id, since, abort });
+        state.queues[queue].push(job.owner, Waiting { job, id, since, abort });
         drop(state);
         self.shared.wake.notify_one();
         if let Some(displaced) = displaced {
@@ -267,10 +278,7 @@ impl Scheduler {
     /// Stops a waiting or running job, which then reports [`Error::Cancelled`]. No effect on a job that has ended.
     pub fn cancel(&self, ticket: &Ticket) {
         let mut state = self.shared.lock();
-        let found = state.queues.iter_mut().find_map(|queue| {
-            let index = queue.iter().position(|waiting| waiting.id == ticket.id)?;
-            queue.remove(index)
-        });
+        let found = state.queues.iter_mut().find_map(|queue| queue.remove(|waiting| waiting.id == ticket.id));
         drop(state);
         match found {
             Some(waiting) => waiting.end(Error::Cancelled),
@@ -281,6 +289,11 @@ impl Scheduler {
     /// Jobs dropped since the start.
     pub fn shed(&self) -> Shed {
         self.shared.lock().shed
+    }
+
+    /// Whether all threads run.
+    pub fn is_running(&self) -> bool {
+        !self.threads.iter().any(JoinHandle::is_finished)
     }
 
     /// Jobs waiting and jobs being decoded.
@@ -298,7 +311,7 @@ impl Drop for Scheduler {
             for running in &state.running {
                 running.abort.store(true, Ordering::Relaxed);
             }
-            state.queues.iter_mut().flat_map(|queue| queue.drain(..)).collect()
+            state.queues.iter_mut().flat_map(FairQueue::drain).collect()
         };
         self.shared.wake.notify_all();
         for waiting in waiting {
@@ -326,7 +339,7 @@ impl Shared {
             }
             if let Some(waiting) = state.pop() {
                 let (id, priority, abort) = (waiting.id, waiting.job.priority, waiting.abort.clone());
-                state.running.push(Running { id, priority, abort });
+                state.running.push(Running { id, priority, owner: waiting.job.owner, abort });
                 return Some(waiting);
             }
             state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);

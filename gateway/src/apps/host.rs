@@ -170,6 +170,12 @@ impl Host {
         drop(known.await);
     }
 
+    /// Whether the apps know of glasses of this user.
+    #[cfg(test)]
+    pub(crate) fn has_glasses(&self, user: &str) -> bool {
+        !self.tasks.snapshot(user).glasses.is_empty()
+    }
+
     /// The battery level has changed.
     pub fn battery(&self, user: &str, percent: u8, charging: bool) {
         self.tasks.try_tell(user, AppsMessage::Battery { percent, charging });

@@ -1,16 +1,10 @@
 //! Sessions of apps across restarts: restored at start, and forgotten with an app or a user.
 
-use gateway_core::{
-    app_life::RUNNING_MAX,
-    vocab::{AppCard, AppStopReason},
-};
+use gateway_core::vocab::AppStopReason;
 use tokio::sync::oneshot;
 
 use super::{host::Host, installed, tasks::message::AppsMessage};
 use crate::store::{Kind, Write};
-
-/// Restored apps per user: as many as may run.
-const RESTORED_MAX: usize = RUNNING_MAX;
 
 impl Host {
     /// Waits until the persistent state of a user's apps is on disk. Writes take effect in order, so the end of an
@@ -27,15 +21,7 @@ impl Host {
     pub async fn restore(&self) {
         let users = self.store.disk().owners(Kind::AppSessions).unwrap_or_default();
         for user in users {
-            let rows = self.store.disk().rows(Kind::AppSessions, &user, b"", RESTORED_MAX).unwrap_or_default();
-            let cards = rows.iter().filter_map(|(_, value)| serde_json::from_slice::<AppCard>(value).ok());
-            let cards: Vec<AppCard> = cards.filter(|card| self.installed.get(&card.package).is_some()).collect();
-            if cards.is_empty() {
-                continue;
-            }
-            let (reply, restored) = oneshot::channel();
-            self.tasks.send(&user, AppsMessage::Restore { cards, reply }).await;
-            drop(restored.await);
+            self.tasks.restore(&user).await;
         }
     }
 

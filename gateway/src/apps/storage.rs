@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::host::Host;
-use crate::store::{self, Kind, RowsWithin, Write};
+use crate::store::{self, Kind, RowsWithin, Store, Write};
 
 /// Bytes of one value as JSON, as MentraOS documents it.
 const VALUE_BYTES_MAX: usize = 100_000;
@@ -42,19 +42,23 @@ fn full_key(package: &str, key: &str) -> Vec<u8> {
     [package.as_bytes(), b"\0", key.as_bytes()].concat()
 }
 
+fn stored(store: &Store, user: &str, prefix: &[u8]) -> Result<Map<String, Value>, store::Error> {
+    let rows = store.disk().rows(Kind::AppStorage, user, prefix, KEYS_MAX)?;
+    let entry = |(key, value): (Vec<u8>, Vec<u8>)| {
+        let key = String::from_utf8(key.get(prefix.len()..)?.to_vec()).ok()?;
+        Some((key, serde_json::from_slice(&value).ok()?))
+    };
+    Ok(rows.into_iter().filter_map(entry).collect())
+}
+
 impl Host {
     /// Everything that an app stores for a user.
     ///
     /// # Errors
     /// The store fails.
-    pub fn stored(&self, user: &str, package: &str) -> Result<Map<String, Value>, Refusal> {
-        let prefix = prefix(package);
-        let rows = self.store.disk().rows(Kind::AppStorage, user, &prefix, KEYS_MAX)?;
-        let entry = |(key, value): (Vec<u8>, Vec<u8>)| {
-            let key = String::from_utf8(key.get(prefix.len()..)?.to_vec()).ok()?;
-            Some((key, serde_json::from_slice(&value).ok()?))
-        };
-        Ok(rows.into_iter().filter_map(entry).collect())
+    pub async fn stored(&self, user: &str, package: &str) -> Result<Map<String, Value>, Refusal> {
+        let (user, prefix) = (user.to_owned(), prefix(package));
+        Ok(self.store.read(move |store| stored(store, &user, &prefix)).await?)
     }
 
     /// Adds values to the stored ones; all of them or none.

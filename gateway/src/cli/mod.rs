@@ -12,6 +12,7 @@ mod devices;
 mod login;
 mod mcp;
 mod models;
+mod notify;
 mod said;
 mod serve;
 mod skills;

@@ -1,14 +1,26 @@
 //! `lorgnette serve`.
 
 use std::{
+    future::pending,
     io::Write as _,
     net::{Ipv4Addr, SocketAddr, UdpSocket},
+    time::Duration,
 };
 
-use anyhow::{Context as _, Result};
-use tokio::signal::unix::{SignalKind, signal};
+use anyhow::{Context as _, Result, bail};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::{MissedTickBehavior, timeout},
+};
 
-use crate::{clock, config::Config, http::settings::Listen, mcp::settings::McpSettings, runtime, serve, telemetry};
+use super::notify::ServiceManager;
+use crate::{
+    clock, config::Config, health::Problem, http::settings::Listen, mcp::settings::McpSettings, runtime, serve,
+    telemetry,
+};
+
+/// How long a gateway of which a part has ended may take to stop.
+const STOP_MS_MAX: u64 = 10_000;
 
 /// Run the gateway.
 #[derive(clap::Args)]
@@ -90,6 +102,21 @@ fn from_outside(address: SocketAddr) -> SocketAddr {
     }
 }
 
+/// Tells the service manager's watchdog regularly that the gateway works. While something does not that a new start may
+/// repair, nothing is told, so that the manager restarts it; a full disk is no such thing. Never returns.
+async fn keep_watchdog(manager: &ServiceManager, running: &serve::Running) {
+    let Some(every) = manager.watchdog_every() else { return pending().await };
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        match running.problems().await.into_iter().find(|problem| problem.is_repaired_by_restart) {
+            None => manager.works(),
+            Some(Problem { part, why, .. }) => tracing::error!(part, why, "the watchdog is not told that all is well"),
+        }
+    }
+}
+
 pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
     let config = arguments.narrow(config);
     telemetry::start(arguments.log_json);
@@ -114,12 +141,25 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
                 .collect::<String>(),
         );
         drop(std::io::stdout().write_all(ready.as_bytes()));
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        let manager = ServiceManager::from_env();
+        manager.ready();
+        let failed = tokio::select! {
+            _ = terminate.recv() => None,
+            _ = interrupt.recv() => None,
+            part = running.failed() => Some(part),
+            () = keep_watchdog(&manager, &running) => None,
+        };
         tracing::info!("stopping");
-        running.stop().await;
-        Ok(())
+        manager.stopping();
+        let stopped = running.stop();
+        let Some(part) = failed else {
+            stopped.await;
+            return Ok(());
+        };
+        // What is left may wait for the part that has ended.
+        drop(timeout(Duration::from_millis(STOP_MS_MAX), stopped).await);
+        bail!(
+            "a part that the gateway cannot do without ended by itself: {part}; the log has the reason. Start it again"
+        )
     })
 }

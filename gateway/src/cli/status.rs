@@ -8,7 +8,7 @@ use crate::{
     control::{
         Answer, Request,
         client::ask,
-        status::{LeftOut, Recogniser, Status},
+        status::{LeftOut, Queue, Recogniser, Status},
     },
     text::in_one_line,
 };
@@ -90,11 +90,43 @@ fn show(status: &Status) {
     if let Some((free, all)) = status.disk {
         println!("disk        {} free of {}", bytes(free), bytes(all));
     }
+    if let Some((open, most)) = status.descriptors {
+        println!("files       {open} of {most} descriptors open");
+    }
+    println!("sound       {}", packets(status.sound));
+    if let Some(line) = queues(&status.queues) {
+        println!("queues      {line}");
+    }
+}
+
+/// Packets of sound in ended sessions.
+fn packets((heard, lost): (u64, u64)) -> String {
+    format!("{heard} packets heard and {lost} lost in sessions that have ended")
+}
+
+/// Queues in which something waits or was refused.
+fn queues(queues: &[Queue]) -> Option<String> {
+    let told = queues.iter().filter(|queue| queue.waiting > 0 || queue.refused > 0);
+    let told: Vec<String> = told
+        .map(|Queue { name, waiting, refused }| format!("{name}: {waiting} waiting, {refused} refused since the start"))
+        .collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn queues_are_shown_where_something_waits_or_was_refused() {
+        let queue = |name: &str, waiting, refused| Queue { name: name.to_owned(), waiting, refused };
+        assert_eq!(queues(&[queue("files", 0, 0)]), None);
+        assert_eq!(
+            queues(&[queue("files", 0, 3), queue("synthesis", 0, 0), queue("long reads", 1, 0)]).as_deref(),
+            Some("files: 0 waiting, 3 refused since the start; long reads: 1 waiting, 0 refused since the start")
+        );
+        assert_eq!(packets((50, 2)), "50 packets heard and 2 lost in sessions that have ended");
+    }
 
     #[test]
     fn what_was_left_out_is_shown_where_it_was_anything() {

@@ -1,5 +1,7 @@
 //! Requests about users and their stored data. Texts are sent over this socket only.
 
+use std::sync::Arc;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gateway_core::{
     input::{Spending, UserInput},
@@ -92,10 +94,13 @@ pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, Strin
             check_name(&user)?;
             services.store.disk().conversations(&user).map_err(words)?.iter().map(describe).collect()
         }
-        Wish::Conversation { user, id } => vec![conversation(&services.store, &user, id)?],
+        Wish::Conversation { user, id } => {
+            vec![services.store.read(move |store| Ok(conversation(store, &user, id))).await.map_err(words)??]
+        }
         Wish::Search { user, query } => {
             check_name(&user)?;
-            let found = search(&services.store, &user, &query, FOUND_MAX).map_err(words)?;
+            let found =
+                services.store.read(move |store| search(store, &user, &query, FOUND_MAX)).await.map_err(words)?;
             let place = |said: tools::memory::FoundMessage| {
                 let by = if said.by_wearer { Role::User } else { Role::Assistant };
                 json!({"conversation": said.conversation, "title": said.title, "by": by, "text": said.text, "wall_ms": said.wall_ms})
@@ -221,8 +226,8 @@ fn users(services: &Services) -> Result<Vec<Value>, String> {
 }
 
 /// All stored data of a user, in pieces of one answer line each. `None` at the end.
-pub(super) struct Export<'a> {
-    services: &'a Services,
+pub(super) struct Export {
+    services: Arc<Services>,
     user: String,
     next: Part,
 }
@@ -234,14 +239,20 @@ enum Part {
     Photo { at: usize },
 }
 
-impl<'a> Export<'a> {
-    pub(super) fn new(services: &'a Services, user: String) -> Result<Self, String> {
+impl Export {
+    pub(super) fn new(services: Arc<Services>, user: String) -> Result<Self, String> {
         check_name(&user)?;
         Ok(Self { services, user, next: Part::Head })
     }
 
-    /// The next records.
-    pub(super) fn next(&mut self) -> Result<Option<Vec<Value>>, String> {
+    /// The next records, read on a thread of its own; and what follows them.
+    pub(super) async fn next(mut self) -> Result<Option<(Vec<Value>, Self)>, String> {
+        let store = self.services.store.clone();
+        let read = store.read(move |_| Ok(self.read().map(|records| records.map(|records| (records, self)))));
+        read.await.map_err(words)?
+    }
+
+    fn read(&mut self) -> Result<Option<Vec<Value>>, String> {
         let disk = self.services.store.disk();
         let user = &self.user;
         Ok(match self.next {

@@ -124,7 +124,7 @@ async fn converse(
     };
     say(&mut write, &answer).await?;
     if let Some(user) = export.filter(|_| !matches!(answer, Answer::Error { .. })) {
-        return write_export(write, &admin.services, user).await;
+        return write_export(write, admin.services.clone(), user).await;
     }
     if let Some(who) = mcp.filter(|_| !matches!(answer, Answer::Error { .. })) {
         // The client sends nothing before it has read the answer: the buffer is empty.
@@ -140,13 +140,18 @@ fn stays(request: &Request) -> bool {
 }
 
 /// All data of a user, in pieces; `Done` marks the end.
-async fn write_export(mut write: OwnedWriteHalf, services: &Services, user: String) -> Result<()> {
+async fn write_export(mut write: OwnedWriteHalf, services: Arc<Services>, user: String) -> Result<()> {
     services.store.settled().await?;
     let mut export = memory::Export::new(services, user).map_err(anyhow::Error::msg)?;
     loop {
-        let answer = match export.next() {
-            Ok(Some(records)) if records.is_empty() => continue,
-            Ok(Some(records)) => Answer::Records { records },
+        let answer = match export.next().await {
+            Ok(Some((records, following))) => {
+                export = following;
+                if records.is_empty() {
+                    continue;
+                }
+                Answer::Records { records }
+            }
             Ok(None) => return say(&mut write, &commands::done("everything was exported".to_owned())).await,
             Err(message) => return say(&mut write, &Answer::Error { message }).await,
         };

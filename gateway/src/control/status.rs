@@ -8,6 +8,7 @@ use super::{Answer, McpServer, SessionOf, commands::session, mcp};
 use crate::{
     clock,
     control::admin::Admin,
+    device_task::services::Services,
     health::{self, Problem},
 };
 
@@ -53,6 +54,26 @@ pub struct Status {
     pub damaged: usize,
     /// Bytes free for the data folder, and the size of its disk.
     pub disk: Option<(u64, u64)>,
+    /// File descriptors that are open, and their maximum.
+    #[serde(default)]
+    pub descriptors: Option<(u64, u64)>,
+    /// Jobs other than recognition.
+    #[serde(default)]
+    pub queues: Vec<Queue>,
+    /// Packets of sound in ended sessions: decoded, and given up as lost.
+    #[serde(default)]
+    pub sound: (u64, u64),
+}
+
+/// A queue of jobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Of what.
+    pub name: String,
+    /// Jobs that wait.
+    pub waiting: usize,
+    /// Jobs refused since the start because too many waited.
+    pub refused: u64,
 }
 
 /// The recogniser's present state.
@@ -91,6 +112,22 @@ pub struct LeftOut {
     pub addressed: u64,
 }
 
+fn queues(services: &Services) -> Vec<Queue> {
+    let engines = &services.engines;
+    let judge = engines.judge.as_ref().map(|judge| judge.compute.load());
+    let loads = [
+        ("synthesis", Some(engines.compute.load())),
+        ("files", Some(engines.files.load())),
+        ("end of turn", judge),
+        ("preparation", Some(services.preparer.load())),
+        ("long reads", Some(services.store.reads())),
+    ];
+    let queue = |(name, load): (&str, Option<(usize, u64)>)| {
+        load.map(|(waiting, refused)| Queue { name: name.to_owned(), waiting, refused })
+    };
+    loads.into_iter().filter_map(queue).collect()
+}
+
 pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
     let (services, started) = (&admin.services, &admin.started);
     let (limits, data_dir) = (&services.settings.limits, &services.settings.data_dir);
@@ -127,6 +164,9 @@ pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
         store: services.store.used().ok(),
         damaged: services.store.disk().damaged(),
         disk: health::space(data_dir),
+        descriptors: health::descriptors().await,
+        queues: queues(services),
+        sound: services.sound.get(),
     };
     Ok(Answer::Status { status: Box::new(status) })
 }

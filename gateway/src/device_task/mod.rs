@@ -9,6 +9,7 @@ mod open;
 mod outgoing;
 mod photos;
 pub(crate) mod prepare;
+mod presence;
 pub(crate) mod requests;
 pub(crate) mod restart;
 pub(crate) mod resume;

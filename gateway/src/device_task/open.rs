@@ -20,6 +20,7 @@ use super::{
     incoming::Incoming,
     outgoing::Outgoing,
     photos::Photos,
+    presence::Presence,
     requests::Requests,
     restart::{Restored, Survivor},
     room::Room,
@@ -28,7 +29,7 @@ use super::{
     tap::{self, Tap},
 };
 use crate::{
-    apps::glasses::Glasses,
+    apps::{feed::Feed, glasses::Glasses},
     identity::{Admitted, pairing},
     mailbox::{self, Ending, Mailbox},
     roster::{Full, Present, Via},
@@ -38,7 +39,7 @@ use crate::{
     },
     store,
     transport::{Link, LinkError, Transport},
-    users,
+    users::{self, UserMessage},
 };
 
 /// How long a reconnected device waits for its older session to end, which takes one round of that session's loop.
@@ -74,7 +75,8 @@ impl Session {
             via: Via::now(link.transport, link.peer),
         };
         let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, services.settings.conversation.heartbeat_ms);
-        enter(&services, &id, present, tap::glasses(&hello, &formats)).await?;
+        let presence =
+            enter(&services, &id, present, (tap::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
         let info = formats::info(&id, &record.user, &hello.capabilities, &formats);
         let is_resumable = link.transport.is_glasses && services.settings.conversation.resume_ms_max > 0;
         let asked = hello.resume.as_ref().filter(|_| is_resumable);
@@ -118,6 +120,7 @@ impl Session {
             room: Room::of(&hello.capabilities),
             heartbeat: None,
             end: None,
+            presence,
             messages,
         });
         if let Err(error) = session.begin(restored) {
@@ -131,9 +134,7 @@ impl Session {
     fn begin(&mut self, restored: Option<Restored>) -> Result<(), LinkError> {
         self.welcome(false, restored.as_ref().map(|restored| restored.continued))?;
         self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
-        if self.transport.is_glasses {
-            self.tap.connected(true);
-        }
+        self.presence.connected(true);
         self.input(Input::Connected { device: self.info.clone(), resumed: false });
         if let Some(restored) = restored {
             self.go_on_with(restored);
@@ -175,31 +176,50 @@ fn requests_of(
 }
 
 /// Registers the device in place of its older session.
-async fn enter(services: &Services, id: &str, present: Present, glasses: Glasses) -> Result<(), (RejectCode, String)> {
-    let (number, user) = (present.session, present.user.clone());
+async fn enter(
+    services: &Services,
+    id: &str,
+    present: Present,
+    (glasses, feed, user): (Glasses, Arc<Feed>, mpsc::Sender<UserMessage>),
+) -> Result<Presence, (RejectCode, String)> {
+    let (number, user_name) = (present.session, present.user.clone());
     // Apps run on glasses only.
     let is_glasses = present.via.transport.is_glasses;
     let replaced = services
         .roster
         .enter(id, present, services.settings.limits.sessions_max)
         .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
+    let mut presence = Presence {
+        roster: services.roster.clone(),
+        resumable: services.resumable.clone(),
+        registry: services.registry.clone(),
+        apps: services.apps.clone(),
+        feed,
+        user,
+        id: id.to_owned(),
+        number,
+        user_name: user_name.clone(),
+        model: glasses.model.as_str().into(),
+        is_glasses,
+        has_left: false,
+    };
     // Two sessions of one device would each offer its tools.
     if let Some(old) = replaced
         && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
     {
-        part(services, (id, number), &user, is_glasses).await;
+        presence.leave().await;
         return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
     }
     // It was revoked after it was admitted, and before its session could be ended.
     if services.admission.pairings.is_revoked(id) {
-        part(services, (id, number), &user, is_glasses).await;
+        presence.leave().await;
         return Err((RejectCode::Revoked, pairing::REVOKED.to_owned()));
     }
     // Before the welcome: once the glasses are known, apps may be started on them.
     if is_glasses {
-        services.apps.glasses_came(&user, id, glasses).await;
+        services.apps.glasses_came(&user_name, id, glasses).await;
     }
-    Ok(())
+    Ok(presence)
 }
 
 /// What tools are told about the device.
@@ -261,13 +281,4 @@ fn mouth_of(services: &Services, formats: &Agreed) -> Result<Option<Mouth>, audi
     let Some((codec, rate)) = formats.down else { return Ok(None) };
     let (voice, compute) = (services.engines.voice.clone(), services.engines.compute.clone());
     Mouth::new(codec, rate, voice, compute, services.settings.voice.speed).map(Some)
-}
-
-/// Removes a session from its place; `false` if a newer session of the same device has it.
-pub(super) async fn part(services: &Services, (id, number): (&str, u32), user: &str, is_glasses: bool) -> bool {
-    let ours = services.roster.leave(id, number);
-    if ours && is_glasses {
-        services.apps.glasses_went(user, id).await;
-    }
-    ours
 }

@@ -113,6 +113,16 @@ impl Preparer {
         }
     }
 
+    /// Jobs that wait, and those refused since the start.
+    pub fn load(&self) -> (usize, u64) {
+        self.compute.load()
+    }
+
+    /// Whether its thread runs.
+    pub fn is_running(&self) -> bool {
+        self.compute.is_running()
+    }
+
     /// Queues the tools that this device is offered at the time the job runs. Repeated calls until then queue it once.
     pub fn prepare(&self, user: &str, device: &str, language: &str) {
         self.queue([(user.to_owned(), Some(device.to_owned()), language.to_owned())], false);

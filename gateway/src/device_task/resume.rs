@@ -92,6 +92,12 @@ impl Resumable {
         Claims { waiting, token: None }
     }
 
+    /// Whether no session may be taken up again.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.with(|sessions| sessions.is_empty())
+    }
+
     /// Takes a session out.
     pub(super) fn leave(&self, device: &str, session: u32) {
         self.with(|sessions| {

@@ -40,7 +40,7 @@ pub struct Services {
     /// Connected devices.
     pub roster: Arc<Roster>,
     /// Sessions that may go on over another connection.
-    pub(crate) resumable: Resumable,
+    pub(crate) resumable: Arc<Resumable>,
     /// Sessions of the process before this one.
     pub(crate) survivors: Survivors,
     /// The users' tasks.
@@ -130,6 +130,8 @@ pub struct Engines {
     pub voice: Arc<Voice>,
     /// Threads for synthesis.
     pub compute: Compute,
+    /// The thread for files: photos, and the sounds of apps. Speech does not wait for them.
+    pub files: Compute,
 }
 
 #[cfg(test)]

@@ -18,9 +18,9 @@ use tools::{in_flight::SessionLease, ports::DeviceStatus};
 use super::{
     formats,
     incoming::Incoming,
-    open::part,
     outgoing::Outgoing,
     photos::{Called, Photos},
+    presence::Presence,
     requests::Requests,
     restart::Survivor,
     resume::{Claim, Claims},
@@ -117,6 +117,8 @@ pub(super) struct Session {
     /// The device's last heartbeat: its clock and the gateway's.
     pub(super) heartbeat: Option<(u64, u64)>,
     pub(super) end: Option<End>,
+    /// Before `messages`: when these are closed, the session has been taken out.
+    pub(super) presence: Presence,
     pub(super) messages: mpsc::Receiver<DeviceMessage>,
 }
 
@@ -182,15 +184,7 @@ impl Session {
             self.services.sound.add(counts.packets, counts.lost);
             tracing::debug!(device = self.id, ?counts, "what the ear took in");
         }
-        self.services.resumable.leave(&self.id, self.number);
-        tools::device::unregister(&self.services.registry, &self.id);
-        let is_glasses = self.transport.is_glasses;
-        if part(&self.services, (&self.id, self.number), &self.user_name, is_glasses).await {
-            if is_glasses {
-                self.tap.connected(false);
-            }
-            self.tell_user(UserInput::DeviceLeft { device: self.id.clone() });
-        }
+        self.presence.leave().await;
     }
 
     /// Sends a message of this turn, or of none.

@@ -165,8 +165,4 @@ impl Tap {
     pub(super) fn battery(&self, percent: u8, charging: bool) {
         self.feed.tell(|| Event::Battery { percent, charging });
     }
-
-    pub(super) fn connected(&self, connected: bool) {
-        self.feed.tell(|| Event::Connection { model: self.model.clone(), connected });
-    }
 }

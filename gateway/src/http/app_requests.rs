@@ -121,15 +121,15 @@ struct Stored<'a> {
 impl Stored<'_> {
     async fn answer(&self, method: &Method, body: Body) -> Result<Value, Failure> {
         match *method {
-            Method::GET => self.read(),
+            Method::GET => self.read().await,
             Method::PUT | Method::POST => self.write(body).await,
             Method::DELETE => self.remove().await,
             _ => Err(failure(StatusCode::METHOD_NOT_ALLOWED, "GET, PUT or DELETE")),
         }
     }
 
-    fn read(&self) -> Result<Value, Failure> {
-        let mut data = self.apps.stored(self.user, self.package).map_err(|refusal| self.refused(refusal))?;
+    async fn read(&self) -> Result<Value, Failure> {
+        let mut data = self.apps.stored(self.user, self.package).await.map_err(|refusal| self.refused(refusal))?;
         let Some(key) = self.key else {
             return Ok(json!({"success": true, "data": data}));
         };

@@ -41,7 +41,7 @@ use crate::{
     device_task::services::Services,
     health::Health,
     mcp::Mcp,
-    runtime::spawn,
+    runtime::vital::Vital,
     transport::{places::Places, quic, tls::Tls},
 };
 
@@ -54,7 +54,7 @@ pub(crate) struct Doors {
     pub services: Arc<Services>,
     /// MCP in both directions.
     pub mcp: Arc<Mcp>,
-    /// Whether the gateway can store data.
+    /// Whether the gateway works.
     pub health: Arc<Health>,
     /// Whether glasses may connect over WebSocket.
     pub websocket: bool,
@@ -100,12 +100,12 @@ impl Bound {
     }
 
     /// Accepts connections until `stop`.
-    pub(crate) async fn serve(self, doors: Doors, stop: CancellationToken) {
+    pub(crate) async fn serve(self, doors: Doors, vital: Arc<Vital>, stop: CancellationToken) {
         let places = Arc::new(Places::new(doors.services.settings.limits.connections_max));
         if let Some(endpoint) = self.quic.clone() {
             let services = doors.services.clone();
             let accepting = accept::quic(endpoint, self.tls.fingerprint, places.clone(), services, stop.clone());
-            spawn("quic-accept", accepting);
+            vital.spawn("quic-accept", accepting);
         }
         let web = accept::Web::new(&self.tls, self.plain_everywhere, places, router::router(&doors));
         accept::tcp(self.tcp, web, stop).await;

@@ -173,7 +173,8 @@ impl Conversations for StoredConversations {
     }
 
     async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<FoundMessage>, PortError> {
-        search(&self.store, user, query, limit).map_err(port)
+        let (user, query) = (user.to_owned(), query.to_owned());
+        self.store.read(move |store| search(store, &user, &query, limit)).await.map_err(port)
     }
 }
 

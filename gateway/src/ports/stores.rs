@@ -23,7 +23,7 @@ use crate::{
 
 pub(super) fn port(error: store::Error) -> PortError {
     match error {
-        store::Error::Full(_) => PortError::Full(error.to_string()),
+        store::Error::Full(_) | store::Error::TooMany { .. } => PortError::Full(error.to_string()),
         store::Error::Busy | store::Error::Closed => PortError::Unavailable(error.to_string()),
         other => PortError::Failed(other.to_string()),
     }
@@ -89,8 +89,14 @@ impl Schedule for UserSchedule {
 pub struct StoredNotes(pub Store);
 
 impl StoredNotes {
-    fn read(&self, user: &str, limit: usize, keep: impl Fn(&NoteRecord) -> bool) -> Result<Vec<Note>, PortError> {
-        let notes = self.0.disk().notes(user, limit, keep).map_err(port)?;
+    async fn read(
+        &self,
+        user: &str,
+        limit: usize,
+        keep: impl Fn(&NoteRecord) -> bool + Send + 'static,
+    ) -> Result<Vec<Note>, PortError> {
+        let user = user.to_owned();
+        let notes = self.0.read(move |store| store.disk().notes(&user, limit, keep)).await.map_err(port)?;
         Ok(notes.into_iter().map(|(id, note)| note_of(id, note)).collect())
     }
 }
@@ -109,11 +115,12 @@ impl Notes for StoredNotes {
     }
 
     async fn list(&self, user: &str, limit: usize) -> Result<Vec<Note>, PortError> {
-        self.read(user, limit, |_| true)
+        self.read(user, limit, |_| true).await
     }
 
     async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<Note>, PortError> {
-        self.read(user, limit, |note| tools::matching::matches(&note.text, query))
+        let query = query.to_owned();
+        self.read(user, limit, move |note| tools::matching::matches(&note.text, &query)).await
     }
 
     async fn delete(&self, user: &str, id: u64) -> Result<Option<Note>, PortError> {
@@ -243,6 +250,20 @@ mod tests {
             Some(DeviceMessage::CallDevice(call)) => call,
             _ => panic!("no call"),
         }
+    }
+
+    #[tokio::test]
+    async fn searches_run_on_threads_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let notes = StoredNotes(store.clone());
+        notes.add("ann", "buy milk").await.unwrap();
+        let busy = store.occupy_readers();
+        let mut searching = notes.search("ann", "milk", 9);
+        assert!(futures_util::poll!(&mut searching).is_pending());
+        drop(busy);
+        assert_eq!(searching.await.unwrap().len(), 1);
+        assert!(notes.search("ann", "oats", 9).await.unwrap().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,13 +1,20 @@
 //! Named threads for work that would block the network tasks: synthesis, scores, photos.
 
 use std::{
-    collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
+    thread::{self, JoinHandle},
+};
+
+use audio::{
+    fair::{FairQueue, Owner},
+    scheduling::Scheduling,
 };
 
 type Job = Box<dyn FnOnce() + Send>;
+
+/// Of the queue, one part in so many is for [`Urgency::Now`] alone.
+const RESERVED_PART: usize = 4;
 
 /// Priority of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +31,10 @@ pub struct Compute {
     handle: Arc<Handle>,
 }
 
-struct Handle(Arc<Shared>);
+struct Handle {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
 
 struct Shared {
     state: Mutex<State>,
@@ -34,8 +44,9 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    now: VecDeque<Job>,
-    soon: VecDeque<Job>,
+    now: FairQueue<Job>,
+    soon: FairQueue<Job>,
+    refused: u64,
     closing: bool,
 }
 
@@ -46,46 +57,90 @@ pub struct Full;
 
 impl Compute {
     /// Starts `threads` threads named `NAME-0`, `NAME-1`, …, with a queue of `waiting_max` jobs. Jobs of one urgency
-    /// start in the order in which they were submitted.
+    /// start in the order in which they were submitted, those of different owners in turn.
     ///
     /// # Errors
     /// The system cannot start a thread.
     pub fn start(name: &str, threads: usize, waiting_max: usize) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared { state: Mutex::default(), wake: Condvar::new(), waiting_max });
-        // Dropped on an error below, it ends the threads already started.
-        let compute = Self { handle: Arc::new(Handle(shared.clone())) };
-        for index in 0..threads {
-            let shared = shared.clone();
-            thread::Builder::new().name(format!("{name}-{index}")).spawn(move || work(&shared))?;
-        }
-        Ok(compute)
+        Self::start_as(None, name, threads, waiting_max)
     }
 
-    /// Queues a job. If the caller may lose interest before it starts, let the job itself check; this costs the queue
-    /// nothing.
+    /// As [`start`](Self::start), with threads that give way to all others.
+    ///
+    /// # Errors
+    /// The system cannot start a thread.
+    pub fn start_in_background(name: &str, threads: usize, waiting_max: usize) -> std::io::Result<Self> {
+        Self::start_as(Some(Scheduling::Background), name, threads, waiting_max)
+    }
+
+    fn start_as(
+        scheduling: Option<Scheduling>,
+        name: &str,
+        threads: usize,
+        waiting_max: usize,
+    ) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared { state: Mutex::default(), wake: Condvar::new(), waiting_max });
+        // Dropped on an error below, it ends the threads already started.
+        let mut handle = Handle { shared, threads: Vec::new() };
+        for index in 0..threads {
+            let shared = handle.shared.clone();
+            let run = move || {
+                scheduling.into_iter().for_each(Scheduling::apply);
+                work(&shared);
+            };
+            let thread = thread::Builder::new().name(format!("{name}-{index}")).spawn(run)?;
+            handle.threads.push(thread);
+        }
+        Ok(Self { handle: Arc::new(handle) })
+    }
+
+    /// Queues a job of nobody in particular. If the caller may lose interest before it starts, let the job itself check;
+    /// this costs the queue nothing.
     ///
     /// # Errors
     /// The queue is full; the job was dropped.
     pub fn submit(&self, urgency: Urgency, job: impl FnOnce() + Send + 'static) -> Result<(), Full> {
-        let shared = &self.handle.0;
+        self.submit_for(Owner::NOBODY, urgency, job)
+    }
+
+    /// Queues a job of this owner.
+    ///
+    /// # Errors
+    /// The queue is full, or its part for jobs that are not pressing; the job was dropped.
+    pub fn submit_for(&self, owner: Owner, urgency: Urgency, job: impl FnOnce() + Send + 'static) -> Result<(), Full> {
+        let shared = &self.handle.shared;
         let mut state = shared.lock();
-        if state.now.len() + state.soon.len() >= shared.waiting_max {
+        let soon_max = shared.waiting_max - shared.waiting_max / RESERVED_PART;
+        let is_full = state.now.len() + state.soon.len() >= shared.waiting_max;
+        if is_full || (urgency == Urgency::Soon && state.soon.len() >= soon_max) {
+            state.refused += 1;
             return Err(Full);
         }
         match urgency {
-            Urgency::Now => state.now.push_back(Box::new(job)),
-            Urgency::Soon => state.soon.push_back(Box::new(job)),
+            Urgency::Now => state.now.push(owner, Box::new(job)),
+            Urgency::Soon => state.soon.push(owner, Box::new(job)),
         }
         drop(state);
         shared.wake.notify_one();
         Ok(())
     }
+
+    /// Jobs that wait, and those refused since the start.
+    pub fn load(&self) -> (usize, u64) {
+        let state = self.handle.shared.lock();
+        (state.now.len() + state.soon.len(), state.refused)
+    }
+
+    /// Whether all threads run.
+    pub fn is_running(&self) -> bool {
+        !self.handle.threads.iter().any(JoinHandle::is_finished)
+    }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.lock().closing = true;
-        self.0.wake.notify_all();
+        self.shared.lock().closing = true;
+        self.shared.wake.notify_all();
     }
 }
 
@@ -99,9 +154,10 @@ impl Shared {
     fn next(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
-            let job = state.now.pop_front().or_else(|| state.soon.pop_front());
-            if job.is_some() || state.closing {
-                return job;
+            // The jobs are short: who has one in work makes no difference.
+            let next = state.now.pop(|_| 0).or_else(|| state.soon.pop(|_| 0));
+            if next.is_some() || state.closing {
+                return next.map(|(_, job)| job);
             }
             state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -153,6 +209,44 @@ mod tests {
     }
 
     #[test]
+    fn places_are_kept_for_what_is_urgent() {
+        let compute = Compute::start("test", 1, 8).unwrap();
+        let release = occupy(&compute);
+        while compute.submit(Urgency::Soon, || {}).is_ok() {}
+        assert_eq!(compute.load(), (6, 1));
+        for _ in 0..2 {
+            compute.submit(Urgency::Now, || {}).unwrap();
+        }
+        assert!(compute.submit(Urgency::Now, || {}).is_err());
+        assert_eq!(compute.load(), (8, 2));
+        drop(release);
+    }
+
+    #[test]
+    fn owners_take_turns() {
+        let compute = Compute::start("test", 1, 8).unwrap();
+        let release = occupy(&compute);
+        let (sender, done) = mpsc::sync_channel(16);
+        let (one, other) = (Owner::unique(), Owner::unique());
+        for (owner, name) in [(one, "a"), (one, "b"), (one, "c"), (other, "d")] {
+            let sender = sender.clone();
+            compute.submit_for(owner, Urgency::Now, move || sender.send(name).unwrap()).unwrap();
+        }
+        drop((release, sender));
+        assert_eq!(done.iter().collect::<Vec<_>>(), ["a", "d", "b", "c"]);
+    }
+
+    #[test]
+    fn background_threads_give_way() {
+        let compute = Compute::start_in_background("test", 1, 8).unwrap();
+        let (sender, niceness) = mpsc::sync_channel(1);
+        let look = move || sender.send(rustix::process::getpriority_process(None).unwrap()).unwrap();
+        compute.submit(Urgency::Now, look).unwrap();
+        let own = rustix::process::getpriority_process(None).unwrap();
+        assert!(niceness.recv().unwrap() > own || own == 19);
+    }
+
+    #[test]
     fn urgent_jobs_go_first_and_equal_ones_in_turn() {
         let compute = Compute::start("test", 1, 8).unwrap();
         let release = occupy(&compute);
@@ -169,7 +263,7 @@ mod tests {
 
     #[test]
     fn what_is_queued_is_done_before_the_threads_end() {
-        let compute = Compute::start("test", 2, 8).unwrap();
+        let compute = Compute::start("test", 2, 16).unwrap();
         let (sender, done) = mpsc::sync_channel(16);
         for number in 0..8 {
             let sender = sender.clone();

@@ -3,6 +3,8 @@
 pub(crate) mod compute;
 pub(crate) mod descriptors;
 pub mod drive;
+pub(crate) mod restarts;
+pub(crate) mod vital;
 
 use std::{future::Future, io};
 
@@ -34,6 +36,19 @@ where
     F::Output: Send + 'static,
 {
     tokio::spawn(future.instrument(tracing::debug_span!("task", name)))
+}
+
+/// Starts a task with the caller's span. If it panics, `fell` is called in a task of its own.
+pub fn spawn_or<F>(name: &'static str, future: F, fell: impl FnOnce() + Send + 'static)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let task = spawn(name, future);
+    spawn(name, async move {
+        if task.await.is_err_and(|error| error.is_panic()) {
+            fell();
+        }
+    });
 }
 
 /// Runs blocking work at start-up, on one of the runtime's blocking threads.

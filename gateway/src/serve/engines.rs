@@ -22,6 +22,8 @@ use crate::{
 const SYNTHESIS_WAITING_MAX: usize = 64;
 /// Synthesis threads: with two, a first clause seldom waits for another's. More would take cores from recognition.
 const SYNTHESIS_THREADS: usize = 2;
+/// Files that may wait to be read or written: a sound may take a second.
+const FILES_WAITING_MAX: usize = 32;
 /// Pauses that may wait to be judged: with more, a score would come after the decision.
 const PAUSES_WAITING_MAX: usize = 8;
 /// Decodes that may wait per thread. At 150 to 500 ms each, a longer queue would delay too much. A much shorter one
@@ -76,12 +78,14 @@ pub(super) async fn load(config: &Config) -> Result<(Engines, Option<Arc<BySente
     };
     let compute =
         Compute::start("tts", SYNTHESIS_THREADS, SYNTHESIS_WAITING_MAX).context("starting the synthesis threads")?;
+    let files = Compute::start_in_background("files", 1, FILES_WAITING_MAX).context("starting the thread for files")?;
     let engines = Engines {
         asr: Arc::new(asr.await??),
         silero: vad.await??,
         judge: judge.await??,
         voice: Arc::new(voice.await??),
         compute,
+        files,
     };
     Ok((engines, sentences))
 }

@@ -24,12 +24,11 @@ use crate::{
     },
     device_task::{
         prepare::Preparer,
-        resume::Resumable,
         services::{Admission, Engines, Services},
         settings::SessionSettings,
     },
     erasing::{Eraser, Forgets},
-    health::Health,
+    health::{Health, Problem},
     http::{About, Bound, Doors, TryLink, TryPage},
     mcp::{Mcp, Prepared},
     models::{
@@ -40,7 +39,7 @@ use crate::{
     },
     photos::Gallery,
     private::FolderLock,
-    runtime::spawn,
+    runtime::{spawn, vital::Vital},
     store::Store,
     telemetry::SoundPackets,
 };
@@ -60,6 +59,7 @@ pub struct Running {
     pub try_token: Option<String>,
     admin: Arc<Admin>,
     stop: CancellationToken,
+    vital: Arc<Vital>,
     tasks: Vec<JoinHandle<()>>,
     lock: FolderLock,
 }
@@ -81,6 +81,7 @@ pub async fn start(config: Config) -> Result<Running> {
     // One TLS provider for the process; only the first call counts.
     drop(rustls::crypto::ring::default_provider().install_default());
     let stop = CancellationToken::new();
+    let vital = Vital::new(stop.clone());
     let Data { lock, control_socket, key, tls, store } = Data::open(&config.data_dir, config.store).await?;
     let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
     let mcp = mcp.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
@@ -89,13 +90,14 @@ pub async fn start(config: Config) -> Result<Running> {
     let (engines, sentences) = engines::load(&config).await?;
     let models = models(&config.models, sentences.clone())?;
 
-    let of_users = UserServices::new(&config, &store, &models, &engines.compute, web, &stop)?;
+    let of_users = UserServices::new(&config, &store, &models, &engines.files, web, &stop)?;
     let mut of_tools = ToolServices::new(&config, &store, &of_users, &mcp)?;
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
     let admission = Admission::new(key, stop.clone())?;
     let services = services(&config, store, admission, engines, models, (&of_users, &mut of_tools))?;
-    let health = Arc::<Health>::default();
+    let health = Arc::new(Health::new(vital.clone()));
+    watch_threads(&vital, &services);
     let (try_page, try_token) = try_page(&config)?.unzip();
     let doors = doors(&config, try_page, &services, &mcp, &health);
     let admin = Arc::new(Admin {
@@ -110,11 +112,15 @@ pub async fn start(config: Config) -> Result<Running> {
     });
     admin.services.users.wake_all();
     admin.services.apps.restore().await;
-    let mut tasks = run(&admin, control_socket, config.assistant.apply_tools_now, &stop);
-    tasks.push(spawn("listen", bound.serve(doors, stop.clone())));
-    let registry = admin.services.registry.clone();
-    tasks.extend(sentences.map(|sentences| spawn("sentences", sentences.keep_up(registry, stop.clone()))));
-    Ok(Running { web, quic, public_key, try_token, admin, stop, tasks, lock })
+    let mut tasks = run(&admin, control_socket, config.assistant.apply_tools_now, (&vital, &stop));
+    tasks.push(vital.spawn("listen", bound.serve(doors, vital.clone(), stop.clone())));
+    if let Some(sentences) = sentences {
+        let (registry, threads) = (admin.services.registry.clone(), sentences.clone());
+        vital.watch("sentences", move || threads.is_running());
+        tasks.push(vital.spawn("sentences", sentences.keep_up(registry, stop.clone())));
+    }
+    tasks.push(spawn("threads", vital.clone().look_after_threads()));
+    Ok(Running { web, quic, public_key, try_token, admin, stop, vital, tasks, lock })
 }
 
 /// What the sessions of devices share.
@@ -130,7 +136,7 @@ fn services(
     let preparer = Preparer::start(of_tools.executor.clone(), models.clone(), of_users.roster.clone(), language)
         .context("starting the thread that prepares")?;
     Ok(Arc::new(Services {
-        resumable: Resumable::default(),
+        resumable: Arc::default(),
         survivors: std::mem::take(&mut of_tools.survivors),
         sound: SoundPackets::default(),
         settings: SessionSettings {
@@ -209,21 +215,38 @@ fn eraser(services: &Services, of_tools: &ToolServices) -> Arc<Eraser> {
     )
 }
 
+/// Watches the threads that run until the gateway stops.
+fn watch_threads(vital: &Vital, services: &Arc<Services>) {
+    let watch = |name, is_running: fn(&Services) -> bool| {
+        let services = services.clone();
+        vital.watch(name, move || is_running(&services));
+    };
+    watch("store", |services| services.store.is_running());
+    watch("recognition", |services| services.engines.asr.is_running());
+    watch("synthesis", |services| services.engines.compute.is_running());
+    watch("files", |services| services.engines.files.is_running());
+    watch("end of turn", |services| services.engines.judge.as_ref().is_none_or(|judge| judge.compute.is_running()));
+    watch("preparation", |services| services.preparer.is_running());
+}
+
 /// Starts the tasks that run until the gateway stops.
 fn run(
     admin: &Arc<Admin>,
     control_socket: UnixListener,
     apply_tools_now: bool,
-    stop: &CancellationToken,
+    (vital, stop): (&Arc<Vital>, &CancellationToken),
 ) -> Vec<JoinHandle<()>> {
     let services = &admin.services;
     let (registry, switches) = (services.registry.clone(), admin.switches.clone());
     vec![
-        spawn("apps", services.apps.clone().run()),
-        spawn("tool-changes", services.preparer.clone().keep_up(registry, switches, apply_tools_now, stop.clone())),
-        spawn("erasing", admin.eraser.clone().keep_trying(stop.clone())),
-        spawn("skills", admin.skills.clone().watch(stop.clone())),
-        spawn("control", control::server::serve(control_socket, admin.clone(), stop.clone())),
+        vital.spawn("apps", services.apps.clone().run()),
+        vital.spawn(
+            "tool-changes",
+            services.preparer.clone().keep_up(registry, switches, apply_tools_now, stop.clone()),
+        ),
+        vital.spawn("erasing", admin.eraser.clone().keep_trying(stop.clone())),
+        vital.spawn("skills", admin.skills.clone().watch(stop.clone())),
+        vital.spawn("control", control::server::serve(control_socket, admin.clone(), stop.clone())),
     ]
 }
 
@@ -236,6 +259,17 @@ impl Running {
     /// What its sessions share, for tests.
     pub fn services(&self) -> &Arc<Services> {
         &self.admin.services
+    }
+
+    /// What does not work at this moment.
+    pub async fn problems(&self) -> Vec<Problem> {
+        let services = &self.admin.services;
+        self.admin.health.problems(&services.settings.data_dir, &services.store).await
+    }
+
+    /// Waits until a part ends that the gateway cannot do without: its name.
+    pub async fn failed(&self) -> &'static str {
+        self.vital.failed().await
     }
 
     /// Notifies the devices, waits for their goodbyes, stops, and closes the store: afterwards a gateway may start on

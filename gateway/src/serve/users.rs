@@ -39,12 +39,12 @@ pub(super) struct UserServices {
 }
 
 impl UserServices {
-    /// Initial state. `web`: where apps on this machine connect; `compute` converts the sounds that they play.
+    /// Initial state. `web`: where apps on this machine connect; `files` converts the sounds that they play.
     pub(super) fn new(
         config: &Config,
         store: &Store,
         models: &ModelChain,
-        compute: &Compute,
+        files: &Compute,
         web: SocketAddr,
         stop: &CancellationToken,
     ) -> Result<Self> {
@@ -58,7 +58,7 @@ impl UserServices {
             in_flight.clone(),
             roster.clone(),
             installed.clone(),
-            Sounds::new(compute.clone())?,
+            Sounds::new(files.clone())?,
             (&config.language, config.apps.location),
             stop.clone(),
         );

@@ -226,7 +226,7 @@ impl Ear {
                 Err(error) => tracing::warn!(%error, "a pause could not be judged"),
             }
         };
-        if judge.compute.submit(Urgency::Now, job).is_err() {
+        if judge.compute.submit_for(self.decodes.owner(), Urgency::Now, job).is_err() {
             tracing::debug!(utterance, "a pause is not judged: too many wait");
         }
     }

@@ -10,6 +10,7 @@ use std::{
 
 use audio::{
     codec::Codec,
+    fair::Owner,
     frame::samples_to_us,
     speaker::{self, Packet, Report, Speaker},
     tts::Voice,
@@ -27,6 +28,7 @@ pub(crate) struct Mouth {
     speaker: Speaker,
     voice: Arc<Voice>,
     compute: Compute,
+    owner: Owner,
     speed: f32,
     speech: Option<Speech>,
 }
@@ -93,7 +95,7 @@ impl Mouth {
         speed: f32,
     ) -> Result<Self, speaker::Error> {
         let config = speaker::Config { codec, rate_hz, ..speaker::Config::default() };
-        Ok(Self { speaker: Speaker::new(config)?, voice, compute, speed, speech: None })
+        Ok(Self { speaker: Speaker::new(config)?, voice, compute, owner: Owner::unique(), speed, speech: None })
     }
 
     /// Begins to synthesise a clause; `true`: it is the first of a new speech.
@@ -183,7 +185,7 @@ impl Mouth {
         };
         // While an earlier clause plays there is time; before the first one the wearer hears silence.
         let urgency = if clause == 0 { Urgency::Now } else { Urgency::Soon };
-        if self.compute.submit(urgency, job).is_err() {
+        if self.compute.submit_for(self.owner, urgency, job).is_err() {
             let failed = Synthesised { speech, clause, last, pcm: None, queue_us: 0, compute_us: 0 };
             drop(mailbox.try_send(DeviceMessage::Synthesised(failed)));
         }

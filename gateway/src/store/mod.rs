@@ -5,12 +5,15 @@ mod check;
 mod conversations;
 mod copy;
 mod disk;
+mod guard;
 pub(crate) mod names;
+mod reading;
 mod records;
 mod rows;
 mod schema;
 pub(crate) mod settings;
 mod table;
+mod trial;
 mod writer;
 
 use std::path::Path;
@@ -25,6 +28,7 @@ pub use records::{DeviceRecord, MessageRecord, NoteRecord};
 pub use rows::{KINDS, Kind, Row, RowsWithin};
 pub use writer::Write;
 
+use reading::Readers;
 use writer::Writer;
 
 /// Why the store could not do what was asked.
@@ -72,6 +76,14 @@ pub enum Error {
     /// The file was closed for an exchange and cannot be opened again.
     #[error("the store cannot be opened again: {0}; restart the gateway")]
     Lost(String),
+    /// A user has as many of these as are accepted.
+    #[error("as many {what} are kept as there may be ({max}); remove some")]
+    TooMany {
+        /// What they are, for people.
+        what: &'static str,
+        /// How many there may be.
+        max: u64,
+    },
     /// No two devices have one name.
     #[error("another device is called `{0}`; `lorgnette devices list` shows them")]
     NameTaken(String),
@@ -84,6 +96,9 @@ pub enum Error {
     /// Everything of the user is being erased.
     #[error("everything of this user is being erased; try again in a minute")]
     Erasing,
+    /// The write was interrupted by a bug.
+    #[error("the store failed in the middle of this write; whether it is stored is not known")]
+    Unknown,
     /// The writer has stopped.
     #[error("the store is closed")]
     Closed,
@@ -116,6 +131,7 @@ impl From<heed::Error> for Error {
 pub struct Store {
     disk: Disk,
     writer: Writer,
+    readers: Readers,
 }
 
 impl Store {
@@ -131,7 +147,7 @@ impl Store {
     pub fn open(folder: &Path, size_max_mib: usize) -> Result<Self, Error> {
         let disk = Disk::open(folder, size_max_mib)?;
         let writer = Writer::start(disk.clone())?;
-        Ok(Self { disk, writer })
+        Ok(Self { disk, writer, readers: Readers::default() })
     }
 
     /// Writes durably: returns after the commit that holds it is on disk. The number is the id
@@ -174,6 +190,16 @@ impl Store {
         answer.await.map_err(|_| Error::Closed)?.map(drop)
     }
 
+    /// Whether a write is committed to the disk: a record is put and removed in one transaction.
+    ///
+    /// # Errors
+    /// It is not.
+    pub async fn try_write(&self) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.writer.try_write(Box::new(move |result| drop(reply.send(result))))?;
+        answer.await.map_err(|_| Error::Closed)?.map(drop)
+    }
+
     /// Bytes that are used of those that the store may have.
     ///
     /// # Errors
@@ -212,7 +238,12 @@ impl Store {
         self.writer.bar(user, barred);
     }
 
-    /// For reads.
+    /// Whether the writer runs.
+    pub fn is_running(&self) -> bool {
+        self.writer.is_running()
+    }
+
+    /// For short reads; [`read`](Self::read) is for longer ones.
     pub fn disk(&self) -> &Disk {
         &self.disk
     }

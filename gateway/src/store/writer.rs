@@ -6,7 +6,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
-    thread,
+    thread::{self, JoinHandle},
 };
 
 use gateway_core::vocab::ScheduleEntry;
@@ -16,16 +16,21 @@ use super::{
     Disk, Error, conversations,
     copy::{self, Scope},
     disk::{Opened, id_of, user_key, user_prefix},
+    guard::{Reply, answer, caught},
     names,
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
     rows::{Kind, RowsWithin},
     table::Table,
+    trial,
 };
 
 /// Writes that may wait: at a commit of 20 ms (an SD card) this is one second of a busy gateway.
 const WAITING_MAX: usize = 1024;
 /// Writes that share one commit: bounds what a failed commit makes to be tried again.
 const GROUP_MAX: usize = 256;
+
+/// Notes of one user: more than anybody dictates in years. Each search looks at all of them.
+const NOTES_MAX: u64 = 10_000;
 
 /// A change to the store.
 #[allow(missing_docs, reason = "the variants say what their fields are")]
@@ -98,6 +103,8 @@ enum Job {
     Write(Write, Reply),
     /// Put so many bytes and take them back.
     TryRoom(usize, Reply),
+    /// Put a record, remove it, and commit.
+    TryWrite(Reply),
     /// Copy everything but this, and put the copy in the file's place.
     Erase(Scope, Reply),
     /// Close the environment and end: the last job.
@@ -107,22 +114,21 @@ enum Job {
 /// Users of whom nothing is written, because everything of them is being erased.
 type Barred = Arc<Mutex<BTreeSet<String>>>;
 
-type Reply = Box<dyn FnOnce(Result<u64, Error>) + Send>;
-
 #[derive(Clone)]
 pub(super) struct Writer {
     queue: SyncSender<Job>,
     barred: Barred,
+    thread: Arc<JoinHandle<()>>,
 }
 
 impl Writer {
     pub(super) fn start(disk: Disk) -> Result<Self, Error> {
         let (queue, jobs) = sync_channel(WAITING_MAX);
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || run(&disk, &jobs))
             .map_err(|source| Error::Folder { path: "store thread".to_owned(), source })?;
-        Ok(Self { queue, barred: Barred::default() })
+        Ok(Self { queue, barred: Barred::default(), thread: Arc::new(thread) })
     }
 
     pub(super) fn submit(&self, write: Write, reply: Reply) -> Result<(), Error> {
@@ -136,6 +142,10 @@ impl Writer {
 
     pub(super) fn try_room(&self, bytes: usize, reply: Reply) -> Result<(), Error> {
         self.send(Job::TryRoom(bytes, reply))
+    }
+
+    pub(super) fn try_write(&self, reply: Reply) -> Result<(), Error> {
+        self.send(Job::TryWrite(reply))
     }
 
     pub(super) fn erase(&self, scope: Scope, reply: Reply) -> Result<(), Error> {
@@ -166,6 +176,10 @@ impl Writer {
         self.barred.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn is_running(&self) -> bool {
+        !self.thread.is_finished()
+    }
+
     fn send(&self, job: Job) -> Result<(), Error> {
         self.queue.try_send(job).map_err(|error| match error {
             TrySendError::Full(_) => Error::Busy,
@@ -178,17 +192,21 @@ fn run(disk: &Disk, jobs: &Receiver<Job>) {
     let mut next = None;
     while let Some(first) = next.take().or_else(|| jobs.recv().ok()) {
         match first {
-            Job::TryRoom(bytes, reply) => reply(try_room(disk, bytes)),
-            Job::Erase(scope, reply) => answer(reply, copy::without(disk, &scope)),
+            Job::TryRoom(bytes, reply) => answer(reply, caught(|| trial::room(disk, bytes))),
+            Job::TryWrite(reply) => answer(reply, caught(|| trial::write(disk))),
+            Job::Erase(scope, reply) => answer(reply, caught(|| copy::without(disk, &scope))),
             Job::Close(reply) => {
                 disk.close();
                 // What was submitted after it is not written.
-                for Job::Write(_, reply) | Job::TryRoom(_, reply) | Job::Erase(_, reply) | Job::Close(reply) in
-                    jobs.try_iter()
+                for Job::Write(_, reply)
+                | Job::TryRoom(_, reply)
+                | Job::TryWrite(reply)
+                | Job::Erase(_, reply)
+                | Job::Close(reply) in jobs.try_iter()
                 {
-                    reply(Err(Error::Closed));
+                    answer(reply, Err(Error::Closed));
                 }
-                reply(Ok(0));
+                answer(reply, Ok(0));
                 return;
             }
             Job::Write(write, reply) => {
@@ -209,27 +227,24 @@ fn run(disk: &Disk, jobs: &Receiver<Job>) {
     }
 }
 
-/// Answers; a store that is lost ends the process, so that whoever supervises it starts another one.
-fn answer(reply: Reply, result: Result<u64, Error>) {
-    let is_lost = matches!(result, Err(Error::Lost(_)));
-    reply(result);
-    if is_lost {
-        std::process::exit(1);
-    }
-}
-
 fn commit_group(disk: &Disk, mut group: Vec<(Write, Reply)>) {
-    match commit(disk, group.iter().map(|(write, _)| write)) {
+    match caught(|| commit(disk, group.iter().map(|(write, _)| write))) {
         Ok(ids) => {
             for ((_, reply), id) in group.into_iter().zip(ids) {
-                reply(Ok(id));
+                answer(reply, Ok(id));
+            }
+        }
+        // Perhaps it was written: tried again, it would perhaps be there twice.
+        Err(Error::Unknown) => {
+            for (_, reply) in group {
+                answer(reply, Err(Error::Unknown));
             }
         }
         // One bad write must not fail its neighbours: each is tried alone.
         Err(error) if group.len() > 1 => {
             tracing::debug!(%error, writes = group.len(), "a group commit failed; trying one by one");
             for (write, reply) in group {
-                let tried = commit_one(disk, &write);
+                let tried = caught(|| commit_one(disk, &write));
                 answer(reply, or_with_reserve(disk, &write, tried));
             }
         }
@@ -254,17 +269,6 @@ fn or_with_reserve(disk: &Disk, write: &Write, tried: Result<u64, Error>) -> Res
         }
         (tried, _) => tried,
     }
-}
-
-/// Puts a record and leaves it uncommitted, so that nothing reaches the disk.
-fn try_room(disk: &Disk, bytes: usize) -> Result<u64, Error> {
-    disk.with(|opened| {
-        let mut txn = opened.env.write_txn()?;
-        let key = user_key("", u64::MAX)?;
-        opened.notes.put(&mut txn, &key, &vec![0; bytes])?;
-        txn.abort();
-        Ok(0)
-    })
 }
 
 fn commit<'a>(disk: &Disk, writes: impl Iterator<Item = &'a Write>) -> Result<Vec<u64>, Error> {
@@ -314,6 +318,10 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
         Write::RemoveEntry { user, id } => Ok(u64::from(disk.entries.delete(txn, &user_key(user, *id)?)?)),
         Write::AddNote { user, note } => {
             let id = next_id(&disk.notes, txn, user)?;
+            // Numbers go up: with a small one there cannot be many.
+            if id > NOTES_MAX && count(&disk.notes, txn, user)? >= NOTES_MAX {
+                return Err(Error::TooMany { what: "notes", max: NOTES_MAX });
+            }
             disk.notes.put_record::<NoteRecord>(txn, &user_key(user, id)?, note)?;
             Ok(id)
         }
@@ -349,4 +357,48 @@ fn check_name(disk: &Opened, txn: &RwTxn<'_>, id: &str, device: &DeviceRecord) -
 
 fn next_id(table: &Table, txn: &RwTxn<'_>, user: &str) -> Result<u64, Error> {
     Ok(table.last_key(txn, &user_prefix(user)?)?.map_or(1, |key| id_of(key).saturating_add(1)))
+}
+
+fn count(table: &Table, txn: &RwTxn<'_>, user: &str) -> Result<u64, Error> {
+    Ok(table.keys(txn, &user_prefix(user)?)?.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    fn note(text: &str) -> Write {
+        Write::AddNote { user: "ann".into(), note: NoteRecord { text: text.into(), created_wall_ms: 0 } }
+    }
+
+    #[tokio::test]
+    async fn a_panicking_receiver_does_not_end_the_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        store.submit(note("one"), |_| panic!("on purpose")).unwrap();
+        store.write(note("two")).await.unwrap();
+        assert!(store.is_running());
+        assert_eq!(store.disk().notes("ann", 9, |_| true).unwrap().len(), 2);
+        store.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_user_has_a_bounded_number_of_notes() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 64).unwrap();
+        // In groups: a commit of its own for each would take long.
+        for start in (0..NOTES_MAX).step_by(WAITING_MAX / 2) {
+            for _ in start..NOTES_MAX.min(start + WAITING_MAX as u64 / 2) {
+                store.submit(note("x"), |added| assert!(added.is_ok())).unwrap();
+            }
+            store.settled().await.unwrap();
+        }
+        assert!(matches!(store.write(note("x")).await, Err(Error::TooMany { .. })));
+        let other = NoteRecord { text: "x".into(), created_wall_ms: 0 };
+        store.write(Write::AddNote { user: "bob".into(), note: other }).await.unwrap();
+        store.write(Write::RemoveNote { user: "ann".into(), id: 5 }).await.unwrap();
+        store.write(note("x")).await.unwrap();
+        assert!(matches!(store.write(note("x")).await, Err(Error::TooMany { .. })));
+    }
 }

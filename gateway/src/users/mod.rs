@@ -9,6 +9,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
+use device_protocol::GoodbyeReason;
+
 use gateway_core::{
     input::UserInput,
     limits::HISTORY_MESSAGES_MAX,
@@ -24,7 +26,7 @@ use crate::{
     limits::Limits,
     models::{chain::ModelChain, spending},
     roster::Roster,
-    runtime::{drive::drive, spawn},
+    runtime::{drive::drive, restarts::Restarts, spawn_or},
     store::{self, Store},
 };
 
@@ -66,6 +68,9 @@ pub enum UserMessage {
     Schedule { change: ScheduleChange, reply: oneshot::Sender<ScheduleReply> },
     /// All entries that are not done.
     List { reply: oneshot::Sender<Vec<OpenEntry>> },
+    /// Panic.
+    #[cfg(test)]
+    Panic,
 }
 
 /// The entry that a change created or removed, if any. An error: why nothing was changed, as text.
@@ -84,6 +89,7 @@ pub struct Users {
     idle_us: u64,
     summariser: Summariser,
     tasks: Mutex<Tasks>,
+    restarts: Restarts,
 }
 
 /// A task that runs.
@@ -126,6 +132,7 @@ impl Users {
             idle_us: limits.user_idle_ms.saturating_mul(1_000),
             summariser,
             tasks: Mutex::default(),
+            restarts: Restarts::default(),
         });
         // Weak: users' tasks hold the questions.
         let weak = Arc::downgrade(&users);
@@ -247,6 +254,31 @@ impl Users {
         alone
     }
 
+    /// A user's task has panicked. Another one is started from what is stored, within [`RESTARTS_MAX`]. The user's
+    /// devices are sent away: they come back to the new task, which does not know them yet.
+    fn panicked(&self, user: &str) {
+        {
+            let mut tasks = self.tasks();
+            if tasks.running.get(user).is_some_and(|running| running.mailbox.is_closed()) {
+                tasks.running.remove(user);
+            }
+        }
+        for (id, _) in self.roster.all().iter().filter(|(_, present)| present.user == user) {
+            self.roster.dismiss(id, GoodbyeReason::Internal, "the task of this device's user is started again");
+        }
+        if !self.restarts.allow(user) {
+            tracing::error!(
+                user,
+                "the task of a user panics again and again: what is due is not told until it is needed"
+            );
+            return;
+        }
+        match self.mailbox(user) {
+            Ok(_) => tracing::error!(user, "the task of a user has panicked; it is started again"),
+            Err(error) => tracing::error!(user, %error, "the task of a user has panicked and is not started again"),
+        }
+    }
+
     /// Number of running tasks.
     pub fn count(&self) -> usize {
         self.tasks().running.len()
@@ -275,7 +307,9 @@ impl Users {
         let number = tasks.numbered;
         let mut task = Task::new(self, (user, number), messages, end.clone());
         task.driver.push(restored);
-        spawn("user", async move { drive(&mut task).await });
+        let (users, name) = (self.this.clone(), user.to_owned());
+        let panicked = move || users.upgrade().into_iter().for_each(|users| users.panicked(&name));
+        spawn_or("user", async move { drive(&mut task).await }, panicked);
         tasks.running.insert(user.to_owned(), Running { mailbox: mailbox.clone(), end, number, rest: None });
         Ok(mailbox)
     }
@@ -309,4 +343,42 @@ fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
     let last_wall_ms = last.map(|last| last.last_wall_ms);
     let spending = spending::last(store, user)?;
     Ok(UserInput::Restored { summary, history, last_wall_ms, schedule, next_id, spending })
+}
+
+#[cfg(test)]
+mod tests {
+    use tools::registry::Registry;
+
+    use super::*;
+    use crate::runtime::restarts::RESTARTS_MAX;
+
+    #[tokio::test]
+    async fn a_users_task_that_panics_is_started_again_a_bounded_number_of_times() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let roster = Arc::<Roster>::default();
+        let approvals = Arc::new(ApprovalBroker::new(roster.clone(), Arc::<Registry>::default()));
+        let summariser = Summariser { models: ModelChain::default(), language: "en".into() };
+        let limits = crate::config::check("", "none").unwrap().limits;
+        let users = Users::new(store.clone(), roster, approvals, (user::Config::default(), &limits), summariser);
+        for _ in 0..RESTARTS_MAX {
+            let mailbox = users.mailbox("ann").unwrap();
+            mailbox.send(UserMessage::Panic).await.unwrap();
+            mailbox.closed().await;
+            let again = async {
+                while users.tasks().running.get("ann").is_none_or(|running| running.mailbox.is_closed()) {
+                    tokio::task::yield_now().await;
+                }
+            };
+            again.await;
+        }
+        let mailbox = users.mailbox("ann").unwrap();
+        mailbox.send(UserMessage::Panic).await.unwrap();
+        mailbox.closed().await;
+        while users.count() > 0 {
+            tokio::task::yield_now().await;
+        }
+        // Whoever needs it has it.
+        assert!(users.mailbox("ann").is_ok());
+    }
 }

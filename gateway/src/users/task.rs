@@ -110,6 +110,8 @@ impl Shell for Task {
             Event::Message(Some(UserMessage::List { reply })) => {
                 drop(reply.send(self.driver.machine().entries(clock::now())));
             }
+            #[cfg(test)]
+            Event::Message(Some(UserMessage::Panic)) => panic!("on purpose"),
         }
     }
 

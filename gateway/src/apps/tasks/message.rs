@@ -20,6 +20,9 @@ pub(crate) const WAITING_MAX: usize = 64;
 pub(crate) enum AppsMessage {
     /// An input for the life cycles only.
     Input(AppInput),
+    /// Panic.
+    #[cfg(test)]
+    Panic,
     /// These apps ran when the gateway stopped; answered when they are restored.
     Restore { cards: Vec<AppCard>, reply: oneshot::Sender<()> },
     /// Start an app; answered when it can draw, with whether it had to be started, or why it does not run.

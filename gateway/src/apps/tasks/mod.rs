@@ -15,8 +15,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use gateway_core::vocab::AppCard;
-use tokio::sync::mpsc::{self, error::TrySendError};
+use device_protocol::GoodbyeReason;
+use gateway_core::{app_life::RUNNING_MAX, vocab::AppCard};
+use tokio::sync::{
+    mpsc::{self, error::TrySendError},
+    oneshot,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{message::AppsMessage, task::Task};
@@ -24,12 +28,15 @@ pub(super) use self::{snapshot::Snapshot, task::name_of};
 use super::{installed::Installed, speech::Speeches};
 use crate::{
     roster::Roster,
-    runtime::{drive::drive, spawn},
-    store::Store,
+    runtime::{drive::drive, restarts::Restarts, spawn, spawn_or},
+    store::{Kind, Store},
 };
 
 /// Messages queued for one user's apps: 32 of them, each with a few pending drawings.
 const MESSAGES_MAX: usize = 256;
+
+/// Restored apps per user: as many as may run.
+const RESTORED_MAX: usize = RUNNING_MAX;
 
 /// What the apps of all users share.
 pub(super) struct Common {
@@ -68,13 +75,14 @@ pub(super) struct Tasks {
     url: OnceLock<String>,
     places: Mutex<BTreeMap<String, Place>>,
     running: TaskTracker,
+    restarts: Restarts,
 }
 
 impl Tasks {
     /// Initial state: no task runs.
     pub(super) fn new(common: Common) -> Arc<Self> {
         let (url, places, running) = (OnceLock::new(), Mutex::default(), TaskTracker::new());
-        Arc::new(Self { common, url, places, running })
+        Arc::new(Self { common, url, places, running, restarts: Restarts::default() })
     }
 
     /// Sets where apps connect.
@@ -143,7 +151,36 @@ impl Tasks {
         places.insert(user.to_owned(), Place { mailbox, snapshot: Arc::default() });
         drop(places);
         let mut task = Task::new(self.clone(), user.to_owned(), messages);
-        spawn("user-apps", self.running.track_future(async move { drive(&mut task).await }));
+        let (own, user) = (Arc::downgrade(self), user.to_owned());
+        let panicked = move || own.upgrade().into_iter().for_each(|tasks| tasks.panicked(user.clone()));
+        spawn_or("user-apps", self.running.track_future(async move { drive(&mut task).await }), panicked);
+    }
+
+    /// The task of a user's apps has panicked. Another one is started with the apps that ran, within
+    /// [`RESTARTS_MAX`](crate::runtime::restarts::RESTARTS_MAX); otherwise the next message starts one. The user's
+    /// devices are sent away: they come back to the new task, which does not know them yet.
+    fn panicked(self: &Arc<Self>, user: String) {
+        for (id, _) in self.common.roster.all().iter().filter(|(_, present)| present.user == user) {
+            self.common.roster.dismiss(id, GoodbyeReason::Internal, "the task of this user's apps is started again");
+        }
+        if self.restarts.allow(&user) {
+            let tasks = self.clone();
+            spawn("restore-apps", async move { tasks.restore(&user).await });
+        } else {
+            tracing::error!(user, "the task of a user's apps panics again and again");
+        }
+    }
+
+    /// Starts the task of a user with the apps that ran last; without such apps, nothing.
+    pub(super) async fn restore(self: &Arc<Self>, user: &str) {
+        let rows = self.common.store.disk().rows(Kind::AppSessions, user, b"", RESTORED_MAX).unwrap_or_default();
+        let cards = rows.iter().filter_map(|(_, value)| serde_json::from_slice::<AppCard>(value).ok());
+        let cards: Vec<AppCard> = cards.filter(|card| self.common.installed.get(&card.package).is_some()).collect();
+        if !cards.is_empty() {
+            let (reply, restored) = oneshot::channel();
+            self.send(user, AppsMessage::Restore { cards, reply }).await;
+            drop(restored.await);
+        }
     }
 
     /// Removes a task from its place, unless a message is queued or a sender waits.
@@ -189,11 +226,15 @@ impl Tasks {
 #[cfg(test)]
 mod tests {
     use gateway_core::vocab::{AppKind, AppStopReason};
-    use tokio::sync::oneshot;
     use tools::{apps::client::Client, registry::Registry};
 
     use super::*;
-    use crate::apps::glasses::Glasses;
+    use crate::{
+        apps::glasses::Glasses,
+        mailbox::Ending,
+        roster::{Present, Via},
+        transport::Transport,
+    };
 
     const USER: &str = "ann";
 
@@ -244,6 +285,24 @@ mod tests {
         assert!(!ask(&tasks, stop).await, "it does not run any more");
         go(&tasks).await;
         assert!(tasks.snapshot(USER).glasses.is_empty());
+    }
+
+    #[tokio::test]
+    async fn after_a_panic_the_glasses_come_back_to_a_new_task() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        let (mailbox, _told) = mpsc::channel(4);
+        let via = Via::now(Transport::WSS, ([127, 0, 0, 1], 1).into());
+        let (user, language) = (USER.to_owned(), "en".to_owned());
+        let ending = Ending::default();
+        let present =
+            Present { session: 1, user, language, mailbox, ending: ending.clone(), status: Arc::default(), via };
+        assert!(tasks.common.roster.enter("glasses", present, 1).is_ok());
+        come(&tasks).await;
+        assert!(tasks.send(USER, AppsMessage::Panic).await);
+        assert_eq!(ending.asked().await.0, GoodbyeReason::Internal);
+        come(&tasks).await;
+        assert_eq!(tasks.snapshot(USER).glasses.len(), 1);
     }
 
     #[tokio::test]

@@ -134,6 +134,8 @@ impl Task {
                 }
                 self.push(input);
             }
+            #[cfg(test)]
+            AppsMessage::Panic => panic!("on purpose"),
             AppsMessage::Restore { cards, reply } => {
                 cards.into_iter().for_each(|card| self.push(AppInput::Restore(card)));
                 self.waiting.push(Waiting::Restored(reply));

@@ -115,6 +115,11 @@ impl BySentences {
         }
     }
 
+    /// Whether its thread runs.
+    pub(crate) fn is_running(&self) -> bool {
+        self.compute.is_running()
+    }
+
     /// Runs a job on the thread; `None` if the queue is full, or it panicked. A job without a waiter is not started.
     async fn run<R: Send + 'static>(
         &self,

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use audio::asr::{Job, Options, Priority, Scheduler, Ticket};
+use audio::{
+    asr::{Job, Options, Priority, Scheduler, Ticket},
+    fair::Owner,
+};
 use gateway_core::vocab::{Meant, TranscriptKind};
 
 use crate::mailbox::{DeviceMessage, Mailbox, Transcribed};
@@ -13,6 +16,7 @@ const KEPT_US: u64 = 12_000_000;
 /// The decodes of one device.
 pub(super) struct Decodes {
     scheduler: Arc<Scheduler>,
+    owner: Owner,
     wake_phrases: Arc<[String]>,
     mailbox: Mailbox,
     vocabulary: Arc<[String]>,
@@ -31,7 +35,12 @@ impl Decodes {
     /// Texts are sent to `mailbox`.
     pub(super) fn new(scheduler: Arc<Scheduler>, wake_phrases: Arc<[String]>, mailbox: Mailbox) -> Self {
         let vocabulary = Arc::new([]);
-        Self { scheduler, wake_phrases, mailbox, vocabulary, tickets: Vec::new(), kept: None }
+        Self { scheduler, owner: Owner::unique(), wake_phrases, mailbox, vocabulary, tickets: Vec::new(), kept: None }
+    }
+
+    /// Whose jobs these are.
+    pub(super) fn owner(&self) -> Owner {
+        self.owner
     }
 
     /// Sets the vocabulary towards which a second pass is biased.
@@ -77,6 +86,7 @@ impl Decodes {
             pcm,
             options: self.options(kind),
             priority: priority(kind, meant),
+            owner: self.owner,
             reply: Box::new(move |report| {
                 let transcribed = Transcribed { utterance, revision, kind, report };
                 if mailbox.try_send(DeviceMessage::Transcribed(transcribed)).is_err() {

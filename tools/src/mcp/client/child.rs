@@ -17,7 +17,7 @@ use rmcp::{
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::{Transport, async_rw::AsyncRwTransport},
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 use serde_json::{Deserializer, Value, json};
 use tokio::{
     io::{AsyncRead, ReadBuf},
@@ -41,18 +41,54 @@ const END_MS_MAX: u64 = 3_000;
 /// The child and its streams.
 pub(super) struct ChildTransport {
     child: Child,
+    group: Group,
     messages: AsyncRwTransport<RoleClient, Measured<ChildStdout>, ChildStdin>,
 }
 
 /// Starts a program as a server; also returns its standard error.
 pub(super) fn start(mut command: Command) -> io::Result<(ChildTransport, Option<ChildStderr>)> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    // A group of its own: programs such as npx run the server as a child of theirs.
+    command.process_group(0);
+    end_with_parent(&mut command);
     let mut child = command.spawn()?;
+    let group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
     let taken = || io::Error::other("its input and output are not there");
     let (stdin, stdout) = (child.stdin.take().ok_or_else(taken)?, child.stdout.take().ok_or_else(taken)?);
     let stderr = child.stderr.take();
     let messages = AsyncRwTransport::new_client(Measured::new(stdout), stdin).with_max_line_length(MESSAGE_BYTES_MAX);
-    Ok((ChildTransport { child, messages }, stderr))
+    Ok((ChildTransport { child, group, messages }, stderr))
+}
+
+/// Has the child get a signal when the gateway ends, however it ends: SIGTERM, which npx and its like pass on. The system
+/// sends it at the end of the thread that started the child; the threads of the runtime live as long as the gateway.
+#[allow(unsafe_code, reason = "the only way to set it: between fork and exec")]
+fn end_with_parent(command: &mut Command) {
+    // SAFETY: the closure makes one system call, which is async-signal-safe, and allocates nothing.
+    unsafe {
+        command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?));
+    }
+}
+
+/// The processes of a child: itself, and those that it started. What is left of them is killed in the end.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn signal(&self, signal: Signal) -> bool {
+        self.0.is_some_and(|pid| kill_process_group(pid, signal).is_ok())
+    }
+
+    /// Kills what is left, once: the number is not given to another process while one of the group lives, but later.
+    fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
 }
 
 impl ChildTransport {
@@ -60,19 +96,20 @@ impl ChildTransport {
         timeout(Duration::from_millis(END_MS_MAX), self.child.wait()).await.is_ok()
     }
 
-    /// As the protocol specifies: its input is closed; then it gets a signal; then it is killed.
+    /// As the protocol specifies: its input is closed; then it gets a signal; then it is killed. Its own children get both
+    /// signals, too.
     async fn end(&mut self) -> io::Result<()> {
         self.messages.close().await?;
-        if self.has_ended().await {
-            return Ok(());
+        if !self.has_ended().await && self.group.signal(Signal::TERM) {
+            // If it does not end, it is killed.
+            self.has_ended().await;
         }
-        if let Some(pid) = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
-            // If it has just exited, the next line detects that, too.
-            if kill_process(pid, Signal::TERM).is_ok() && self.has_ended().await {
-                return Ok(());
-            }
+        self.group.kill();
+        match self.child.id() {
+            Some(_) => self.child.kill().await,
+            // It has ended, and was waited for.
+            None => Ok(()),
         }
-        self.child.kill().await
     }
 }
 
@@ -211,9 +248,61 @@ impl<R: AsyncRead + Unpin> AsyncRead for Measured<R> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncReadExt as _;
+    use rustix::process::test_kill_process;
+    use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 
     use super::*;
+
+    /// A server that ignores the end of its input, with a child that does the same; and the number of the latter.
+    async fn stubborn() -> (ChildTransport, Pid) {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >&2; exec sleep 1000 2>/dev/null"]);
+        let (child, stderr) = start(command).unwrap();
+        let mut line = String::new();
+        BufReader::new(stderr.unwrap()).read_line(&mut line).await.unwrap();
+        (child, Pid::from_raw(line.trim().parse().unwrap()).unwrap())
+    }
+
+    /// Waits until a process is gone, or is only waited for by its parent.
+    async fn gone(pid: Pid) {
+        let stat = format!("/proc/{}/stat", pid.as_raw_nonzero());
+        let is_there = || {
+            let state = std::fs::read_to_string(&stat).unwrap_or_default();
+            test_kill_process(pid).is_ok() && !state.contains(") Z ") && !state.is_empty()
+        };
+        while is_there() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn the_children_of_a_server_end_with_it() {
+        let (mut child, grandchild) = stubborn().await;
+        child.end().await.unwrap();
+        gone(grandchild).await;
+        let (child, grandchild) = stubborn().await;
+        drop(child);
+        gone(grandchild).await;
+    }
+
+    #[tokio::test]
+    async fn a_server_ends_with_the_gateway() {
+        let (send, started) = tokio::sync::oneshot::channel();
+        // The system takes the end of this thread for that of the gateway.
+        let thread = std::thread::Builder::new().spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let (child, grandchild) = runtime.block_on(stubborn());
+            let (own, group) = (child.group.0.unwrap(), Group(child.group.0));
+            // As by kill -9: nothing is dropped.
+            std::mem::forget(child);
+            send.send((own, group, grandchild)).ok().unwrap();
+            std::mem::forget(runtime);
+        });
+        let (own, group, _) = started.await.unwrap();
+        thread.unwrap().join().unwrap();
+        gone(own).await;
+        drop(group);
+    }
 
     #[test]
     fn an_answer_names_its_request() {

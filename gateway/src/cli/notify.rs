@@ -1,0 +1,137 @@
+//! The protocol of `sd_notify(3)`: datagrams to the socket that the service manager names in `NOTIFY_SOCKET`.
+
+use std::{
+    env,
+    ffi::OsString,
+    io,
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::{
+            ffi::OsStrExt as _,
+            net::{SocketAddr, UnixDatagram},
+        },
+    },
+    time::Duration,
+};
+
+/// Messages per interval of the watchdog: one that is late by less than half of it is no reason for a restart.
+const MESSAGES_PER_INTERVAL: u32 = 3;
+
+/// The service manager, if there is one.
+pub(super) struct ServiceManager {
+    socket: Option<(UnixDatagram, SocketAddr)>,
+    watchdog: Option<Duration>,
+}
+
+impl ServiceManager {
+    /// As the environment says. A manager that cannot be reached is left out, and logged.
+    pub(super) fn from_env() -> Self {
+        Self::from(|name| env::var_os(name), std::process::id())
+    }
+
+    fn from(var: impl Fn(&str) -> Option<OsString>, pid: u32) -> Self {
+        let socket = var("NOTIFY_SOCKET").and_then(|name| {
+            let opened = address(&name).and_then(|address| Ok((UnixDatagram::unbound()?, address)));
+            opened.inspect_err(|error| tracing::warn!(%error, ?name, "NOTIFY_SOCKET cannot be used")).ok()
+        });
+        // Nothing waits for the manager.
+        let socket = socket.filter(|(socket, _)| socket.set_nonblocking(true).is_ok());
+        let number = |value: OsString| value.to_str()?.parse::<u64>().ok();
+        let is_ours = var("WATCHDOG_PID").is_none_or(|own| number(own) == Some(pid.into()));
+        let interval = var("WATCHDOG_USEC").and_then(number).filter(|us| *us > 0 && is_ours && socket.is_some());
+        Self { socket, watchdog: interval.map(|us| Duration::from_micros(us) / MESSAGES_PER_INTERVAL) }
+    }
+
+    /// How often the manager expects to hear that the gateway works; `None`: never.
+    pub(super) fn watchdog_every(&self) -> Option<Duration> {
+        self.watchdog
+    }
+
+    /// The gateway listens.
+    pub(super) fn ready(&self) {
+        self.tell("READY=1");
+    }
+
+    /// The gateway stops.
+    pub(super) fn stopping(&self) {
+        self.tell("STOPPING=1");
+    }
+
+    /// The gateway works.
+    pub(super) fn works(&self) {
+        self.tell("WATCHDOG=1");
+    }
+
+    fn tell(&self, message: &str) {
+        if let Some((socket, address)) = &self.socket
+            && let Err(error) = socket.send_to_addr(message.as_bytes(), address)
+        {
+            tracing::warn!(%error, message, "the service manager was not told");
+        }
+    }
+}
+
+/// A path, or after `@` an abstract name.
+fn address(name: &OsString) -> io::Result<SocketAddr> {
+    match name.as_bytes() {
+        [b'/', ..] => SocketAddr::from_pathname(name),
+        [b'@', rest @ ..] => SocketAddr::from_abstract_name(rest),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "neither a path nor an abstract name")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manager(variables: &[(&str, &str)]) -> ServiceManager {
+        let find = |name: &str| variables.iter().find(|(other, _)| *other == name);
+        ServiceManager::from(|name| find(name).map(|(_, value)| OsString::from(value)), 7)
+    }
+
+    fn heard(socket: &UnixDatagram) -> String {
+        let mut message = [0; 64];
+        let length = socket.recv(&mut message).unwrap();
+        String::from_utf8(message[..length].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_manager_is_told_by_path_and_by_abstract_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let name = format!("lorgnette-test-{}", std::process::id());
+        let by_name = SocketAddr::from_abstract_name(name.as_bytes()).unwrap();
+        for (socket, name) in [
+            (UnixDatagram::bind(&path).unwrap(), path.to_str().unwrap().to_owned()),
+            (UnixDatagram::bind_addr(&by_name).unwrap(), format!("@{name}")),
+        ] {
+            let manager = manager(&[("NOTIFY_SOCKET", &name)]);
+            manager.ready();
+            manager.works();
+            manager.stopping();
+            assert_eq!([heard(&socket), heard(&socket), heard(&socket)], ["READY=1", "WATCHDOG=1", "STOPPING=1"]);
+            assert_eq!(manager.watchdog_every(), None);
+        }
+    }
+
+    #[test]
+    fn the_watchdog_is_that_of_this_process() {
+        let every = |more: &[(&str, &str)]| manager(&[&[("NOTIFY_SOCKET", "@x")], more].concat()).watchdog_every();
+        let third = Some(Duration::from_secs(10));
+        assert_eq!(every(&[("WATCHDOG_USEC", "30000000")]), third);
+        assert_eq!(every(&[("WATCHDOG_USEC", "30000000"), ("WATCHDOG_PID", "7")]), third);
+        for other in [("WATCHDOG_PID", "8"), ("WATCHDOG_PID", "x")] {
+            assert_eq!(every(&[("WATCHDOG_USEC", "30000000"), other]), None);
+        }
+        assert_eq!((every(&[("WATCHDOG_USEC", "0")]), every(&[("WATCHDOG_USEC", "-")])), (None, None));
+        assert_eq!(manager(&[("WATCHDOG_USEC", "30000000")]).watchdog_every(), None, "nobody to tell");
+    }
+
+    #[test]
+    fn without_a_manager_nothing_is_told() {
+        for name in [None, Some(("NOTIFY_SOCKET", "relative")), Some(("NOTIFY_SOCKET", "/nowhere/at/all"))] {
+            let variables: Vec<_> = name.into_iter().collect();
+            manager(&variables).ready();
+        }
+    }
+}

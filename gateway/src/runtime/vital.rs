@@ -1,0 +1,137 @@
+//! The tasks and threads that run until the gateway stops: one that ends earlier is noticed.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::spawn;
+
+/// Time between two looks at the threads: a thread that ended is noticed as fast as a supervisor restarts a process.
+const THREADS_EVERY: Duration = Duration::from_secs(1);
+
+/// Whether the threads of a kind run.
+type AreRunning = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// What must run, and the first part of it that ended. A gateway without one of them serves nobody, or only some: it
+/// ends, so that its supervisor starts it again.
+#[derive(Default)]
+pub(crate) struct Vital {
+    stop: CancellationToken,
+    threads: Mutex<Vec<(&'static str, AreRunning)>>,
+    ended: OnceLock<&'static str>,
+    noticed: CancellationToken,
+}
+
+impl Vital {
+    /// Nothing runs yet. After `stop`, everything may end.
+    pub(crate) fn new(stop: CancellationToken) -> Arc<Self> {
+        Arc::new(Self { stop, ..Self::default() })
+    }
+
+    /// Starts a task that runs until the stop.
+    pub(crate) fn spawn(
+        self: &Arc<Self>,
+        name: &'static str,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> JoinHandle<()> {
+        let watched = Watched { vital: self.clone(), name };
+        spawn(name, async move {
+            // Dropped at the end of the task, also when it panics.
+            let _watched = watched;
+            task.await;
+        })
+    }
+
+    /// Watches threads that run until the stop.
+    pub(crate) fn watch(&self, name: &'static str, are_running: impl Fn() -> bool + Send + Sync + 'static) {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push((name, Box::new(are_running)));
+    }
+
+    /// The first part that ended before the stop, if any.
+    pub(crate) fn ended(&self) -> Option<&'static str> {
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((name, _)) = threads.iter().find(|(_, are_running)| !are_running()) {
+            self.report(name);
+        }
+        self.ended.get().copied()
+    }
+
+    /// Looks after the threads until one has ended, or until the stop.
+    pub(crate) async fn look_after_threads(self: Arc<Self>) {
+        while self.ended().is_none() {
+            if self.stop.run_until_cancelled(tokio::time::sleep(THREADS_EVERY)).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Waits for the first part that ends before the stop.
+    pub(crate) async fn failed(&self) -> &'static str {
+        self.noticed.cancelled().await;
+        self.ended.get().copied().unwrap_or_default()
+    }
+
+    fn report(&self, name: &'static str) {
+        if !self.stop.is_cancelled() && self.ended.set(name).is_ok() {
+            tracing::error!(part = name, "a part that the gateway cannot do without has ended by itself");
+            self.noticed.cancel();
+        }
+    }
+}
+
+/// Reports the end of a task.
+struct Watched {
+    vital: Arc<Vital>,
+    name: &'static str,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.vital.report(self.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_or_returns_before_the_stop_is_noticed() {
+        let vital = Vital::new(CancellationToken::new());
+        assert!(vital.spawn("listen", async { panic!("on purpose") }).await.is_err());
+        assert_eq!((vital.failed().await, vital.ended()), ("listen", Some("listen")));
+        let vital = Vital::new(CancellationToken::new());
+        vital.spawn("control", async {}).await.unwrap();
+        assert_eq!(vital.failed().await, "control");
+    }
+
+    #[tokio::test]
+    async fn what_ends_after_the_stop_is_not_reported() {
+        let stop = CancellationToken::new();
+        let vital = Vital::new(stop.clone());
+        let task = vital.spawn("listen", stop.clone().cancelled_owned());
+        stop.cancel();
+        task.await.unwrap();
+        assert_eq!(vital.ended(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thread_that_ends_is_noticed() {
+        let vital = Vital::new(CancellationToken::new());
+        let running = Arc::new(AtomicBool::new(true));
+        let state = running.clone();
+        vital.watch("tts", move || state.load(Ordering::Relaxed));
+        let looking = spawn("threads", vital.clone().look_after_threads());
+        assert_eq!(vital.ended(), None);
+        running.store(false, Ordering::Relaxed);
+        assert_eq!(vital.failed().await, "tts");
+        looking.await.unwrap();
+    }
+}
