@@ -60,7 +60,10 @@ impl Session {
                 self.survivor.freeze();
                 self.input(Input::Shutdown);
             }
-            GoodbyeReason::Replaced => self.input(Input::NotResumed),
+            GoodbyeReason::Replaced => {
+                self.input(Input::LinkLost);
+                self.input(Input::NotResumed);
+            }
             _ => {}
         }
         self.close(reason, text.to_owned());

@@ -154,7 +154,9 @@ async fn after_too_long_another_session_begins_and_the_page_says_so() {
     browser.until("document.querySelector('#status').dataset.state === 'open'").await;
     let status = browser.value(STATUS).await;
     assert!(status.as_str().unwrap().contains("could not go on"), "{status}");
-    assert_eq!(browser.value("glasses.dataset.chime").await, "error");
+    // That of the answer which did not reach the wearer, and is told now, may have followed.
+    let chime = browser.value("glasses.dataset.chime").await;
+    assert!(["error", "alarm"].contains(&chime.as_str().unwrap()), "{chime}");
     browser.shot("14-anew").await;
     // What was not heard of the answer is pale; nothing of the old session disturbs the new one.
     assert!(browser.value("document.querySelectorAll('#transcript .unheard').length").await.as_u64().unwrap() > 0);

@@ -26,7 +26,7 @@ impl Conversation {
             _ => None,
         };
         if lost_us.is_none() {
-            self.reset();
+            self.give_up();
             self.listening = ListeningState::Idle;
         }
         self.cx.display = device.display;
@@ -96,7 +96,7 @@ impl Conversation {
         if !matches!(self.link, Link::Lost { .. }) {
             return;
         }
-        self.reset();
+        self.give_up();
         self.link.expire(&mut self.cx);
         self.cx.disarm_all();
     }
@@ -118,6 +118,16 @@ impl Conversation {
         }
     }
 
+    /// Ends everything. An answer that a lost link has kept from the wearer is told elsewhere.
+    fn give_up(&mut self) {
+        if matches!(self.link, Link::Lost { .. })
+            && let Some(text) = self.unheard()
+        {
+            self.cx.push(Output::Undelivered { text });
+        }
+        self.reset();
+    }
+
     /// The answer that the wearer has not heard to its end, if there is one.
     fn unheard(&self) -> Option<String> {
         let answer = self.reply.unheard_answer()?;
@@ -131,11 +141,6 @@ impl Conversation {
 
     /// Ends everything that belongs to the session.
     fn reset(&mut self) {
-        if matches!(self.link, Link::Lost { .. })
-            && let Some(text) = self.unheard()
-        {
-            self.cx.push(Output::Undelivered { text });
-        }
         self.approvals.give_up(&mut self.cx);
         self.notices.give_back(&mut self.cx);
         self.settle_notice(false);
