@@ -254,8 +254,9 @@ impl Users {
         alone
     }
 
-    /// A user's task has panicked. Another one is started from what is stored, within [`RESTARTS_MAX`]. The user's
-    /// devices are sent away: they come back to the new task, which does not know them yet.
+    /// A user's task has panicked. Another one is started from what is stored, within
+    /// [`RESTARTS_MAX`](crate::runtime::restarts::RESTARTS_MAX). The user's devices are sent away: they come back to the
+    /// new task, which does not know them yet.
     fn panicked(&self, user: &str) {
         {
             let mut tasks = self.tasks();
