@@ -73,6 +73,9 @@ pub enum Error {
     Encode(device_protocol::Error),
 }
 
+/// Most chunks of a replay that may overtake `welcome`: as many as a gateway keeps.
+const EARLY_MAX: usize = 64;
+
 /// Content of `welcome`.
 #[derive(Clone, Debug)]
 pub struct Welcome {
@@ -100,6 +103,8 @@ pub struct Welcome {
     pub gateway_key: [u8; 32],
     /// True after a pairing.
     pub paired_now: bool,
+    /// Sound of a resumed session that overtook this.
+    pub early: Vec<Bytes>,
 }
 
 /// The session to resume.
@@ -192,6 +197,7 @@ async fn await_welcome(
     log: &Log,
 ) -> Result<Welcome, Error> {
     let mut paired_now = false;
+    let mut early = Vec::new();
     let mut heartbeat_at: Option<Instant> = None;
     let mut heard: Option<(u64, u64)> = None;
     loop {
@@ -211,7 +217,8 @@ async fn await_welcome(
                 continue;
             }
         };
-        let frame = decode_down(&frame).map_err(|error| Error::Unexpected(error.to_string()))?;
+        let bytes = frame;
+        let frame = decode_down(&bytes).map_err(|error| Error::Unexpected(error.to_string()))?;
         let Decoded::Frame(Frame { stamp, message }) = frame else {
             continue;
         };
@@ -230,6 +237,8 @@ async fn await_welcome(
                     },
                 );
             }
+            // A datagram overtakes the control stream.
+            Down::SpeechChunk(_) if early.len() < EARLY_MAX => early.push(bytes.clone()),
             Down::Heartbeat(_) if paired_now => heard = Some((stamp.time_us, clock.now_us())),
             Down::Welcome(_) if !paired_now && identity.pinned().is_none() => {
                 return Err(Error::UnaskedWelcome);
@@ -248,6 +257,7 @@ async fn await_welcome(
                     listening: named(welcome.listening.name()),
                     gateway_key,
                     paired_now,
+                    early,
                 });
             }
             other => return Err(refusal(Some(other), "welcome")),

@@ -73,8 +73,9 @@ impl Driver {
         self.retry_us = Some(self.clock.now_us() + wait_us + more_us);
     }
 
-    pub(super) fn open_session(&mut self, link: Link, welcome: Welcome) -> Result<(), Error> {
+    pub(super) fn open_session(&mut self, link: Link, mut welcome: Welcome) -> Result<(), Error> {
         let now_us = self.clock.now_us();
+        let early = std::mem::take(&mut welcome.early);
         if welcome.paired_now
             && let Some(identity) = &mut self.identity
         {
@@ -124,6 +125,9 @@ impl Driver {
             Some((control, audio)) => {
                 self.replay = self.sequences.replay(control, audio);
                 self.replay_us = now_us;
+                for frame in early {
+                    self.handle_frame(&frame);
+                }
             }
             None => {
                 self.introduce();
