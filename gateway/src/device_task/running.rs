@@ -73,7 +73,7 @@ impl Session {
         let (device, session) = (&self.id, self.number);
         match &reason {
             Some((reason, text)) => tracing::info!(device, session, ?reason, text, "session closed"),
-            None => tracing::info!(device, session, "session ended by the device"),
+            None => tracing::info!(device, session, "session over: the device said goodbye, or did not come back"),
         }
         drop(self);
         if let Some(link) = link {
