@@ -1,6 +1,7 @@
 //! A queue that serves those who wait in it in turn, so that nobody's many jobs delay another's one.
 
 use std::collections::VecDeque;
+use std::hash::{Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Whose jobs they are: one device's, usually.
@@ -10,6 +11,14 @@ pub struct Owner(u64);
 impl Owner {
     /// All who have no name of their own.
     pub const NOBODY: Self = Self(0);
+
+    /// The one with this name, the same in this process.
+    pub fn of(name: &str) -> Self {
+        let mut hasher = std::hash::DefaultHasher::new();
+        name.hash(&mut hasher);
+        // Those that are counted have the lower half.
+        Self(hasher.finish() | 1 << 63)
+    }
 
     /// One that nobody else is, in this process.
     pub fn unique() -> Self {
@@ -35,6 +44,11 @@ impl<T> FairQueue<T> {
     /// Number of items.
     pub fn len(&self) -> usize {
         self.owners.iter().map(|(_, items)| items.len()).sum()
+    }
+
+    /// Number of this owner's items.
+    pub fn len_of(&self, owner: Owner) -> usize {
+        self.owners.iter().find(|(other, _)| *other == owner).map_or(0, |(_, items)| items.len())
     }
 
     /// Whether there are none.
@@ -70,8 +84,7 @@ impl<T> FairQueue<T> {
     /// Makes room for another item of `owner`: takes the newest item of the owner that has most, if that one still has
     /// as many as `owner` afterwards.
     pub fn make_room(&mut self, owner: Owner) -> Option<T> {
-        let own = self.owners.iter().find(|(other, _)| *other == owner).map_or(0, |(_, items)| items.len());
-        self.displace(own + 2)
+        self.displace(self.len_of(owner) + 2)
     }
 
     fn displace(&mut self, count_min: usize) -> Option<T> {

@@ -30,6 +30,37 @@ fn tone_and_rest(pcm: &[i16], hz: f64, rate_hz: u32) -> (f64, f64) {
     (re.hypot(im), (rest / pcm.len() as f64).sqrt())
 }
 
+/// Bytes and packets of a second of speech-like sound, and of the quiet second behind it.
+fn coded(set: impl Fn(&mut Encoder), samples: usize) -> [(usize, usize); 2] {
+    let clip = listener_clips::clip(listener_clips::SPEECH[6]);
+    let (first, _) = listener_clips::voiced_span(&clip);
+    let mut encoder = Encoder::new(Codec::Opus, 16_000, 24_000).unwrap();
+    set(&mut encoder);
+    let quiet = listener_clips::white(3 * 16_000, 3.0, 1);
+    [&clip[first..first + 32_000], &quiet].map(|pcm| {
+        let packets: Vec<usize> = pcm
+            .chunks_exact(samples)
+            .map(|frame| encoder.encode(frame).unwrap().len())
+            .filter(|len| *len > 2)
+            .collect();
+        (packets.iter().sum(), packets.len())
+    })
+}
+
+#[test]
+fn opus_sends_less_where_it_is_told_to_and_little_in_silence() {
+    let [(full, _), _] = coded(|_| {}, 320);
+    let [(thin, packets), _] = coded(|encoder| encoder.set_coding(12_000, 10).unwrap(), 960);
+    assert_eq!(packets, 33);
+    // Two seconds at 24 and at 12 kbit/s.
+    assert!((4_000..8_000).contains(&full) && (2_000..4_000).contains(&thin), "{full} and {thin} bytes");
+    let [_, (_, always)] = coded(|_| {}, 320);
+    let [_, (_, sparse)] = coded(|encoder| encoder.pause_in_silence().unwrap(), 320);
+    assert!(always == 150 && sparse < 40, "{always} and {sparse} packets in three seconds of silence");
+    let mut encoder = Encoder::new(Codec::Opus, 16_000, 24_000).unwrap();
+    assert_eq!(encoder.set_coding(1_000, 10), Err(Error::Bitrate { bitrate: 1_000 }));
+}
+
 #[test]
 fn pcm_round_trip_is_exact_at_every_rate_and_duration() {
     for rate_hz in RATES_HZ {

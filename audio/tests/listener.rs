@@ -3,7 +3,7 @@
 
 mod listener_clips;
 
-use audio::codec::Codec;
+use audio::codec::{Codec, Encoder, is_pause};
 use audio::frame::samples_to_us;
 use audio::jitter;
 use audio::listener::{Config, Fact, Listener};
@@ -326,15 +326,64 @@ fn a_device_that_vanishes_in_mid_word_falls_silent() {
     let mut ear = listener(Codec::Opus, 16_000);
     let arrivals: Arrivals = in_order(&packets[..120], 0);
     let gone_us = arrivals.last().unwrap().0;
-    let facts = ride(&mut ear, &arrivals, gone_us + 10_000_000);
+    let facts = ride(&mut ear, &arrivals, gone_us + 30_000_000);
     assert!(matches!(facts[0], Fact::SpeechStarted { .. }));
     let paused = facts.iter().find_map(|fact| match fact {
         Fact::Paused { silence_us, .. } => Some(*silence_us),
         _ => None,
     });
-    assert!(paused.is_some_and(|us| (1_000_000..1_100_000).contains(&us)), "{paused:?}");
+    assert!(paused.is_some_and(|us| (20_000_000..20_100_000).contains(&us)), "{paused:?}");
     assert!(matches!(facts.last(), Some(Fact::Silence { .. })), "{facts:?}");
     assert_eq!(ear.next_wake_us(), None, "closed, and asleep");
+}
+
+/// What a device sends that leaves out what its coder need not send: packets with their capture times.
+fn with_pauses(pcm: &[i16]) -> Vec<(u64, Vec<u8>)> {
+    let mut encoder = Encoder::new(Codec::Opus, 16_000, 24_000).unwrap();
+    encoder.pause_in_silence().unwrap();
+    let mut sent = Vec::new();
+    let mut pauses = false;
+    for (frame, index) in pcm.chunks_exact(320).zip(0u64..) {
+        let packet = encoder.encode(frame).unwrap();
+        if !(is_pause(Codec::Opus, &packet) && pauses) {
+            sent.push((index * PACKET_US, packet.clone()));
+        }
+        pauses = is_pause(Codec::Opus, &packet);
+    }
+    sent
+}
+
+#[test]
+fn what_a_pausing_device_leaves_out_is_silence_and_ends_the_turn_as_early() {
+    let scene = scene(&clip(SPEECH[6]), 0.0);
+    let mut pcm = scene.pcm.clone();
+    pcm.resize(pcm.len() + 2 * 16_000, 0);
+    let sent = with_pauses(&pcm);
+    let all = pcm.len() / 320;
+    assert!(sent.len() < all - 60, "{} of {all} packets in two seconds of silence and more", sent.len());
+    // When 700 ms of silence are known, if all is sent and if pauses are left out.
+    let silent_at = |arrivals: Vec<(u64, Vec<u8>)>| {
+        let mut ear = listener(Codec::Opus, 16_000);
+        let mut facts = Vec::new();
+        let (mut arrivals, mut number) = (arrivals.into_iter().peekable(), 0);
+        for now_us in (0..all as u64 * PACKET_US).step_by(10_000) {
+            while let Some((capture_us, packet)) = arrivals.next_if(|(capture_us, _)| capture_us + PACKET_US <= now_us)
+            {
+                number += 1;
+                ear.push_packet(number, capture_us, &packet, now_us, &mut facts).unwrap();
+            }
+            ear.tick(now_us, &mut facts);
+            if facts.drain(..).any(|fact| matches!(fact, Fact::Silence { silence_us: 700_000.., .. })) {
+                return (now_us, ear.stats().lost);
+            }
+        }
+        panic!("no end of the turn");
+    };
+    let whole = packets(&pcm, Codec::Opus, 16_000).into_iter().zip(0u64..).map(|(packet, n)| (n * PACKET_US, packet));
+    let (all_us, _) = silent_at(whole.collect());
+    let (some_us, lost) = silent_at(sent);
+    assert_eq!(lost, 0);
+    assert!(some_us <= all_us + 100_000, "{some_us} and {all_us}");
 }
 
 #[test]

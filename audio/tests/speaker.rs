@@ -69,6 +69,33 @@ fn packets_run_ahead_by_the_lead_and_no_more() {
 }
 
 #[test]
+fn on_a_thin_link_packets_are_longer_and_the_sound_is_the_same() {
+    let mut speaker = speaker(16_000);
+    speaker.start(1, 1);
+    speaker.set_coding(12_000, 60, 20).unwrap();
+    // 1 s, and 0.99 s: neither is a whole number of packets.
+    speaker.push_clause(0, &ramp(16_000), 16_000, false).unwrap();
+    speaker.push_clause(1, &ramp(15_840), 16_000, true).unwrap();
+    let (mut packets, mut now_us) = (Vec::new(), 0);
+    while let Some(wake_us) = speaker.next_wake_us() {
+        now_us = now_us.max(wake_us);
+        speaker.played(1, playing(now_us, now_us), now_us);
+        let packet = speaker.poll_packet(now_us).expect("one packet at the told time");
+        assert!(packet.playout_us + packet.duration_us <= now_us + 300_000 || packet.last_of_clause);
+        packets.push(packet);
+    }
+    let lengths: Vec<u64> = packets.iter().map(|packet| packet.duration_us / 1_000).collect();
+    let expected = |last| [vec![60; 16], vec![last]].concat();
+    assert_eq!(lengths, [expected(40), expected(40)].concat());
+    assert!(packets.windows(2).all(|pair| pair[0].playout_us + pair[0].duration_us == pair[1].playout_us));
+    let heard: Vec<i16> = packets.iter().flat_map(|packet| decode(packet, 16_000)).collect();
+    assert_eq!(heard[..16_000], ramp(16_000));
+    assert_eq!(heard[16_000..16_000 + 15_840], ramp(15_840));
+    let played = speaker.played(1, playing(2_000_000, now_us + 2_000_000), now_us + 2_000_000).unwrap();
+    assert!(played.finished, "{played:?}");
+}
+
+#[test]
 fn a_late_clause_does_not_burst() {
     let mut speaker = speaker(16_000);
     speaker.start(1, 1);

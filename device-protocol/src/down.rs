@@ -4,9 +4,7 @@ use crate::limits::{
     ARGUMENTS_BYTES_MAX, AUDIO_PACKET_BYTES_MAX, BITMAP_BYTES_MAX, DISPLAY_TEXT_BYTES_MAX, LABEL_BYTES_MAX,
     NAME_BYTES_MAX, TEXT_BYTES_MAX,
 };
-pub use crate::link::{
-    Ack, AudioFormat, Challenge, Continued, Goodbye, Heartbeat, PairingCode, Reject, Resumed, Welcome,
-};
+pub use crate::link::{AudioFormat, Challenge, Continued, Goodbye, Heartbeat, PairingCode, Reject, Resumed, Welcome};
 #[cfg(feature = "json")]
 pub use crate::link::{GoodbyeOwned, RejectOwned, WelcomeOwned};
 use crate::values::{Choice, Codec, DisplayAction, Layout, ListeningState, Sound, ToolState, View, WarningCode};
@@ -58,6 +56,23 @@ direction! {
         0x900e "clause" Clause(Clause<'a>, ClauseOwned),
         /// A packet of speech.
         0xa001 "speech_chunk" SpeechChunk(SpeechChunk<'a>, SpeechChunkOwned),
+    }
+}
+
+message! {
+    /// Acknowledges received frames: the device need not keep them any longer.
+    pub struct Ack {
+        /// Last control sequence received without a gap.
+        control: u32,
+        /// Highest audio sequence received.
+        audio: u32,
+        /// Bits per second of Opus that the device should send from now on; 0: as it likes. Appended; default: 0.
+        audio_bitrate: u32 = 0,
+        /// Milliseconds of a packet that it should send, 10, 20, 40 or 60; 0: as in `audio_up` of Welcome. Appended;
+        /// default: 0.
+        audio_frame_ms: u16 = 0,
+        /// Percent of its packets that are expected to be lost (`OPUS_SET_PACKET_LOSS_PERC`). Appended; default: 0.
+        audio_loss_percent: u8 = 0,
     }
 }
 

@@ -216,16 +216,6 @@ message! {
 }
 
 message! {
-    /// Acknowledges received frames: the peer need not keep them any longer.
-    pub struct Ack {
-        /// Last control sequence received without a gap.
-        control: u32,
-        /// Highest audio sequence received.
-        audio: u32,
-    }
-}
-
-message! {
     /// End of the session; the sender closes the connection after it.
     pub struct Goodbye<'a>, owned GoodbyeOwned {
         /// Reason, for programs.

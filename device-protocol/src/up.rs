@@ -4,7 +4,7 @@ use crate::limits::{
     AUDIO_PACKET_BYTES_MAX, CODE_BYTES_MAX, DATA_BYTES_MAX, DESCRIPTION_BYTES_MAX, MIME_BYTES_MAX, NAME_BYTES_MAX,
     PHOTO_CHUNK_BYTES_MAX, PHRASES_BYTES_MAX, REPLY_TEMPLATE_BYTES_MAX, SCHEMA_BYTES_MAX, TEXT_BYTES_MAX, TOOLS_MAX,
 };
-pub use crate::link::{Ack, Capabilities, Goodbye, Heartbeat, Hello, Proof, Resume, Screen};
+pub use crate::link::{Capabilities, Goodbye, Heartbeat, Hello, Proof, Resume, Screen};
 #[cfg(feature = "json")]
 pub use crate::link::{GoodbyeOwned, HelloOwned, ResumeOwned};
 use crate::values::{ButtonAction, ButtonId, Choice, Codec, Gesture, LinkKind, MicEnd, PlayState, Posture, ToolFlags};
@@ -50,6 +50,21 @@ direction! {
         0x100d "text_input" TextInput(TextInput<'a>, TextInputOwned),
         /// Microphone sound.
         0x2001 "audio" Audio(Audio<'a>, AudioOwned),
+    }
+}
+
+message! {
+    /// Acknowledges received frames: the gateway need not keep them any longer.
+    pub struct Ack {
+        /// Last control sequence received without a gap.
+        control: u32,
+        /// Highest audio sequence received.
+        audio: u32,
+        /// Audio sequences up to that one that have not come, in the whole session (RFC 3550, section 6.4.1: the
+        /// cumulative number of packets lost). Appended; default: 0.
+        audio_lost: u32 = 0,
+        /// Microseconds since `audio` came; 0: the device does not measure it. Appended; default: 0.
+        audio_held_us: u64 = 0,
     }
 }
 

@@ -117,6 +117,18 @@ fn bad_frames_give_exactly_their_error() {
     }
 }
 
+/// Fields of messages that were appended to version 1.
+const APPENDED: [&str; 8] = [
+    "bitmap",
+    "countdown_ms",
+    "binding",
+    "audio_lost",
+    "audio_held_us",
+    "audio_bitrate",
+    "audio_frame_ms",
+    "audio_loss_percent",
+];
+
 /// A body cut at any byte is an error, unless it ends exactly before an appended field: then it is a complete message
 /// of an older sender.
 #[test]
@@ -124,8 +136,7 @@ fn every_truncation_is_an_error() {
     for path in files("frames", "hex") {
         let whole = read_hex(&path);
         let frame = to_json(&whole).unwrap();
-        let appended =
-            ["bitmap", "countdown_ms", "binding"].iter().filter(|field| frame.get(**field).is_some()).count();
+        let appended = APPENDED.iter().filter(|field| frame.get(**field).is_some()).count();
         let mut older = 0;
         for end in 0..whole.len() {
             assert!(to_json(&whole[..end]).is_err(), "{} cut to {end} bytes", path.display());

@@ -4,6 +4,7 @@ use device_protocol::{ButtonAction, ButtonId, Choice, Gesture};
 use tokio::sync::oneshot;
 
 use crate::microphone::{Clip, Said};
+use crate::network;
 use crate::transport::Target;
 
 /// Actions of the wearer.
@@ -16,6 +17,8 @@ pub(crate) enum Command {
     Approve(u32, Choice),
     Battery(u8),
     Cut,
+    /// Another network from now on.
+    Network(network::Profile),
     /// Use another local address, as a device that roams does.
     Rebind,
     Reconnect(Option<Target>),

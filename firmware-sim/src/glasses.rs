@@ -14,6 +14,7 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::microphone::{Clip, Said};
+use crate::network;
 use crate::options::Options;
 use crate::record;
 use crate::seen::{Event, Log, Seen};
@@ -192,6 +193,14 @@ impl Glasses {
     /// The session is over.
     pub async fn cut(&self) -> Result<(), Error> {
         self.send(Command::Cut).await
+    }
+
+    /// Goes on in another network, from now on. Glasses that began without one use it from their next connection on.
+    ///
+    /// # Errors
+    /// The session is over.
+    pub async fn network(&self, profile: network::Profile) -> Result<(), Error> {
+        self.send(Command::Network(profile)).await
     }
 
     /// Moves to another local port, as a device does whose address changes. QUIC goes on; other links know no such thing.

@@ -50,7 +50,10 @@ impl Driver {
                 self.violation(GoodbyeReason::UnexpectedMessage, what);
             }
             Down::Heartbeat(_) => self.echo = Some((stamp.time_us, now_us)),
-            Down::Ack(ack) => self.sequences.handle_ack(ack.control, ack.audio),
+            Down::Ack(ack) => {
+                self.sequences.handle_ack(ack.control, ack.audio);
+                self.code_sound(&ack);
+            }
             // The new connection has the session already.
             Down::Goodbye(goodbye) if goodbye.reason == GoodbyeReason::Replaced && self.is_connecting() => {
                 self.lose("replaced by the next one");

@@ -2,7 +2,7 @@
 //!
 //! Start with [`Glasses`]: it connects, speaks, listens and logs what it saw. The parts underneath are plain state
 //! machines that take the time as an argument: [`display::Screen`], [`speaker::Speaker`], [`microphone::Microphone`]
-//! and [`faults::Faults`]. Of `audio` only codecs, rate conversion, WAV files and the voice are used; everything else
+//! and [`network::path::Path`]. Of `audio` only codecs, rate conversion, WAV files and the voice are used; everything else
 //! is implemented from PROTOCOL.md.
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,6 @@ mod command;
 pub mod display;
 mod driver;
 mod error;
-pub mod faults;
 pub mod glasses;
 pub mod handshake;
 pub mod identity;
@@ -19,6 +18,7 @@ mod incoming;
 pub mod latency;
 pub mod microphone;
 mod names;
+pub mod network;
 mod options;
 pub mod photo;
 mod picture;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use audio::codec::{Codec, Encoder};
+use audio::codec::{Codec, Encoder, is_pause};
 use audio::wav;
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -109,6 +109,10 @@ pub struct Microphone {
     rate_hz: u32,
     frame_us: u64,
     encoder: Option<Encoder>,
+    /// As the gateway asked for it last.
+    coding: Option<(u32, u16, u8)>,
+    /// A pause has begun, which is not sent.
+    pauses: bool,
     background: Background,
     random: Random,
     waiting: VecDeque<Waiting>,
@@ -121,6 +125,8 @@ pub struct Microphone {
 pub struct Packet {
     /// The coded sound.
     pub payload: Bytes,
+    /// False within a pause: only its first packet is sent.
+    pub is_sent: bool,
     /// A clip whose last voiced sample is in this packet.
     pub said: Option<Said>,
 }
@@ -157,12 +163,45 @@ impl Microphone {
             rate_hz,
             frame_us,
             encoder,
+            coding: None,
+            pauses: false,
             background,
             random: Random::new(seed),
             waiting: VecDeque::new(),
             speaking: None,
             silence: silence.map(|packets| (packets, 0)),
         })
+    }
+
+    /// Sends little in silence.
+    ///
+    /// # Errors
+    /// The coder cannot.
+    pub fn pause_in_silence(&mut self) -> Result<(), String> {
+        let paused = self.encoder.as_mut().map_or(Ok(()), Encoder::pause_in_silence);
+        paused.map_err(|error| error.to_string())
+    }
+
+    /// Codes as the gateway asks for; 0: as before. Whether something changes. Packets that are given are sent as they are.
+    ///
+    /// # Errors
+    /// A coding that does not exist.
+    pub fn set_coding(&mut self, bitrate: u32, frame_ms: u16, loss_percent: u8) -> Result<bool, String> {
+        let asked = (bitrate, frame_ms, loss_percent);
+        let (Some(encoder), true) = (&mut self.encoder, bitrate > 0 && self.coding != Some(asked)) else {
+            return Ok(false);
+        };
+        let frame_us = if frame_ms == 0 { self.frame_us } else { u64::from(frame_ms) * 1_000 };
+        if !audio::codec::FRAME_DURATIONS_US.contains(&frame_us) {
+            return Err(format!("packets of {frame_ms} ms"));
+        }
+        encoder.set_coding(bitrate.min(BITRATE), loss_percent).map_err(|error| error.to_string())?;
+        if bitrate < BITRATE {
+            encoder.pause_in_silence().map_err(|error| error.to_string())?;
+        }
+        self.frame_us = frame_us;
+        self.coding = Some(asked);
+        Ok(true)
     }
 
     /// Codec on the wire.
@@ -236,7 +275,10 @@ impl Microphone {
                 self.speaking = None;
             }
         }
-        Ok(Packet { payload, said })
+        let pauses = is_pause(self.codec, &payload);
+        let is_sent = !(pauses && self.pauses);
+        self.pauses = pauses;
+        Ok(Packet { payload, is_sent, said })
     }
 
     fn begin(&self, waiting: Waiting, begins_us: u64) -> Result<Speaking, String> {

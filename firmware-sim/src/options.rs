@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::faults::FaultOptions;
 use crate::microphone::Background;
+use crate::network;
 use crate::profile::Profile;
 use crate::transport::Target;
 
@@ -21,10 +21,14 @@ pub struct Options {
     pub state: PathBuf,
     /// The kind of glasses.
     pub profile: Profile,
-    /// Faults of the network.
-    pub faults: FaultOptions,
+    /// The network to the gateway; `None`: as it is.
+    pub network: Option<network::Profile>,
+    /// Seed of everything random: the network, noise, back-off.
+    pub seed: u64,
     /// Background sound between sentences.
     pub background: Background,
+    /// Whether Opus sends little in silence (discontinuous transmission); where the gateway finds the link thin, it does.
+    pub dtx: bool,
     /// Whether a lost link is reopened.
     pub reconnect: bool,
     /// Whether speech is decoded and recorded; otherwise only its times are kept.
@@ -43,8 +47,10 @@ impl Options {
             other: None,
             state: state.to_path_buf(),
             profile: Profile::default(),
-            faults: FaultOptions::default(),
+            network: None,
+            seed: 0,
             background: Background::Noise(8),
+            dtx: false,
             reconnect: true,
             decode: true,
             silence: None,

@@ -24,6 +24,8 @@ pub enum Seen {
         user: String,
         /// True if a lost session is resumed.
         resumed: bool,
+        /// True if a gateway that was restarted goes on with what is left of a session.
+        continued: bool,
         /// The transport.
         transport: &'static str,
         /// Codec and rate of the microphone, in hertz.
@@ -169,6 +171,8 @@ pub enum Seen {
     },
     /// The question is settled.
     ApprovalSettled { approval: u32, choice: String },
+    /// The gateway asks for another coding of the microphone, which is used from now on.
+    Coding { bitrate: u32, frame_ms: u16, loss_percent: u8 },
     /// The gateway did not accept something as sent.
     Warning {
         /// Name of the code.

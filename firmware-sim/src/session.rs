@@ -40,6 +40,12 @@ pub struct Sequences {
     audio_sent: u32,
     control_received: u32,
     audio_received: u32,
+    /// When the highest one came.
+    audio_received_us: u64,
+    /// How many came, each counted once.
+    audio_count: u32,
+    /// Which of the last ones have come; bit 0 is the highest.
+    audio_recent: u128,
     kept: VecDeque<Kept>,
     kept_bytes: usize,
     kept_sound: VecDeque<Kept>,
@@ -118,7 +124,20 @@ impl Sequences {
 
     /// Notes a received sound frame; on QUIC in any order.
     pub fn receive_audio(&mut self, now_us: u64, sequence: u32) {
-        self.audio_received = self.audio_received.max(sequence);
+        let is_new = match sequence.checked_sub(self.audio_received) {
+            Some(ahead @ 1..) => {
+                self.audio_recent = self.audio_recent.checked_shl(ahead).unwrap_or(0) | 1;
+                (self.audio_received, self.audio_received_us) = (sequence, now_us);
+                true
+            }
+            _ => {
+                let bit = 1u128.checked_shl(self.audio_received.saturating_sub(sequence)).unwrap_or(0);
+                let is_new = bit != 0 && self.audio_recent & bit == 0;
+                self.audio_recent |= bit;
+                is_new
+            }
+        };
+        self.audio_count += u32::from(is_new);
         self.unacknowledged_audio += 1;
         self.since_us.get_or_insert(now_us);
     }
@@ -126,6 +145,15 @@ impl Sequences {
     /// Last control sequence without a gap, and highest audio sequence.
     pub fn received(&self) -> (u32, u32) {
         (self.control_received, self.audio_received)
+    }
+
+    /// How many sequences of sound are missing, and how long ago the highest one came; 0: none came.
+    pub fn sound_received(&self, now_us: u64) -> (u32, u64) {
+        if self.audio_count == 0 {
+            return (0, 0);
+        }
+        let lost = self.audio_received.saturating_sub(self.audio_count);
+        (lost, now_us.saturating_sub(self.audio_received_us).max(1))
     }
 
     /// When an acknowledgement is due.
@@ -193,6 +221,12 @@ mod tests {
         sequences.receive_audio(0, 5);
         sequences.receive_audio(0, 4);
         assert_eq!(sequences.received(), (2, 5));
+        // Three are missing, until one of them comes late; a second copy changes nothing.
+        assert_eq!(sequences.sound_received(70), (3, 70));
+        sequences.receive_audio(80, 3);
+        sequences.receive_audio(80, 3);
+        sequences.receive_audio(90, 6);
+        assert_eq!(sequences.sound_received(100), (2, 10));
     }
 
     #[test]

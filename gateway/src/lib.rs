@@ -11,6 +11,9 @@ pub mod config;
 pub mod control;
 mod device_task;
 pub mod erasing;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod health;
 mod http;
 pub mod identity;

@@ -36,6 +36,8 @@ pub enum DeviceMessage {
     CancelCalls,
     /// Tools may have changed, and are to count at once.
     ApplyTools,
+    /// The store has written the session's row.
+    Stored,
 }
 
 /// Why a session is ended from outside, with a text for people.

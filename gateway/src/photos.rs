@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use tokio::sync::oneshot;
 use tools::in_flight::Lease;
 
 use crate::{
@@ -58,7 +59,7 @@ impl Gallery {
     }
 
     /// Whether a device may have another photo kept now.
-    pub(crate) fn admit(&self, device: &str) -> bool {
+    fn admit(&self, device: &str) -> bool {
         self.admit_at(device, clock::mono_us())
     }
 
@@ -79,20 +80,37 @@ impl Gallery {
         admitted
     }
 
-    /// Has a photo kept, if the user's lease has not ended when its turn comes.
-    ///
-    /// # Errors
-    /// Too many wait for the disk.
-    pub(crate) fn keep(&self, lease: Lease, user: String, mime: String, bytes: Vec<u8>) -> Result<(), Full> {
+    /// Has a photo of a device kept, if the user's lease has not ended when its turn comes. The answer comes when it is on
+    /// the disk, or says why it is not; there is none where too many wait for the disk, or everything of the user is erased.
+    pub(crate) fn keep(
+        &self,
+        device: &str,
+        (lease, user): (Lease, String),
+        (mime, bytes): (String, Vec<u8>),
+    ) -> oneshot::Receiver<Result<(), String>> {
+        let (told, kept) = oneshot::channel();
+        if !self.admit(device) {
+            tracing::warn!(device, "a photo was not kept: there were too many within a minute");
+            drop(told.send(Err("there were too many photos within a minute".to_owned())));
+            return kept;
+        }
         let data_dir = self.data_dir.clone();
-        self.thread.submit(Urgency::Soon, move || {
+        let submitted = self.thread.submit(Urgency::Soon, move || {
             // Held until the photo is written: an erasure waits for it.
-            if !lease.is_ended()
-                && let Err(error) = keep(&data_dir, &user, &mime, &bytes)
-            {
-                tracing::warn!(error = format!("{error:#}"), "a photo could not be kept");
+            if lease.is_ended() {
+                return;
             }
-        })
+            let kept = keep(&data_dir, &user, &mime, &bytes).map_err(|error| format!("{error:#}"));
+            if let Err(error) = &kept {
+                tracing::warn!(error, "a photo could not be kept");
+            }
+            // Whoever asked may be gone.
+            drop(told.send(kept));
+        });
+        if let Err(Full) = submitted {
+            tracing::warn!(device, "a photo was not kept: too many wait for the disk");
+        }
+        kept
     }
 }
 

@@ -87,14 +87,21 @@ impl Roster {
         self.all().iter().filter(|device| told(device)).count()
     }
 
-    /// Enters a device, and answers its older session, which is told to leave.
+    /// Enters a device, and answers its older session, which is told to leave. Sessions that wait for their link are
+    /// counted apart: where they are more, the one that has waited longest gives way.
     ///
     /// # Errors
     /// `sessions_max` others are connected.
     pub fn enter(&self, id: &str, present: Present, sessions_max: usize) -> Result<Option<Present>, Full> {
         self.with(|devices| {
-            if !devices.contains_key(id) && devices.len() >= sessions_max {
+            let others = || devices.iter().filter(|(other, _)| *other != id).map(|(_, present)| present);
+            let waiting = others().filter(|present| present.via.lost_us.is_some());
+            let (waits, oldest) = (waiting.clone().count(), waiting.min_by_key(|present| present.via.lost_us));
+            if others().count() - waits >= sessions_max {
                 return Err(Full);
+            }
+            if let Some(oldest) = oldest.filter(|_| waits > sessions_max) {
+                oldest.ending.ask(GoodbyeReason::Replaced, "too many sessions wait for their devices");
             }
             let old = devices.insert(id.to_owned(), present);
             if let Some(old) = &old {
@@ -193,6 +200,26 @@ mod tests {
         assert!(!replaced.mailbox.is_closed());
         drop(received);
         assert!(replaced.mailbox.is_closed());
+    }
+
+    #[test]
+    fn sessions_that_wait_for_their_links_lock_nobody_out_and_are_bounded() {
+        let roster = Roster::default();
+        let (waiting, endings): (Vec<_>, Vec<_>) = (1..=4)
+            .map(|number| {
+                let (present, received) = session(number);
+                let ending = present.ending.clone();
+                assert!(roster.enter(&format!("lost {number}"), present, 2).is_ok(), "{number}");
+                roster.lost(&format!("lost {number}"), number);
+                (received, ending)
+            })
+            .unzip();
+        let gone = |at: usize| asked(&endings[at]).is_some();
+        assert_eq!([gone(0), gone(1), gone(2)], [true, false, false], "of three that wait the oldest gives way");
+        roster.leave("lost 1", 1);
+        assert!(roster.enter("one", session(4).0, 2).is_ok() && roster.enter("two", session(5).0, 2).is_ok());
+        assert!(roster.enter("three", session(6).0, 2).is_err(), "two are connected");
+        drop(waiting);
     }
 
     #[test]

@@ -12,22 +12,19 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use audio::codec::Codec;
-use common::voices::Speaker;
-use common::{House, argument, quantile};
-use firmware_sim::microphone::{CLIP_HZ, Clip, Sound, encode_all, voiced_end_us};
+use anyhow::{Context as _, Result, ensure};
+use common::{FRAME_US, House, coded, number, quantile};
+use firmware_sim::microphone::Clip;
+use firmware_sim::network::{Conditions, Profile};
 use firmware_sim::random::Random;
 use firmware_sim::transport::Scheme;
 use firmware_sim::{Event, Glasses, Seen};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-const FRAME_US: u64 = 20_000;
 /// A note is kept by each of the first two: what is done twice shows in their number.
 const SENTENCES: [(&str, bool); 4] = [
     ("Hey Mentra, take a note: buy oat milk.", true),
@@ -35,10 +32,18 @@ const SENTENCES: [(&str, bool); 4] = [
     ("Hey Mentra, what is fifteen percent of eighty?", false),
     ("Hey Mentra, what is twelve times three?", false),
 ];
+/// The sentence after all cuts.
+const LAST: usize = 2;
+/// Words of the sentences by which a wearer is told of a loss.
+const TOLD: [&str; 2] = ["did not catch that", "connection was lost"];
 /// How long a session waits for its glasses, in seconds.
 const RESUME_S: u64 = 30;
 /// When in a turn the link may break, in milliseconds from the first sample: the answer is over by then.
 const TURN_MS: u64 = 7_000;
+/// Rounds of the longer handshake, WebSocket's with TCP and TLS.
+const HANDSHAKE_ROUNDS: u64 = 5;
+/// How much longer than the handshake's rounds a resume may take, in microseconds.
+const MORE_US_MAX: i64 = 100_000;
 /// How long a turn may take beyond its cut.
 const TURN_MAX: Duration = Duration::from_secs(60);
 
@@ -75,6 +80,11 @@ struct Outcome {
     /// Speeches: how much was played, and whether it was all.
     heard: Vec<(u64, bool)>,
     violations: Vec<String>,
+    /// What is other than in the turn without a cut.
+    differences: Vec<&'static str>,
+    /// The wearer was told that something was not heard, or that the answer was cut.
+    told: bool,
+    /// The last turn, after all cuts, had no answer.
     stuck: bool,
 }
 
@@ -83,17 +93,14 @@ fn main() -> Result<()> {
     common::runtime()?.block_on(run())
 }
 
-fn number(name: &str, otherwise: u64) -> Result<u64> {
-    argument(name).map_or(Ok(otherwise), |text| text.parse().with_context(|| format!("{name} {text}")))
-}
-
 async fn run() -> Result<()> {
     let (cuts, count, seed) = (number("--cuts", 1_000)?, number("--glasses", 12)?, number("--seed", 1)?);
     let delay_us = number("--delay", 0)? * 1_000;
     let house = Arc::new(House::start(&format!("[limits]\nresume_s = {RESUME_S}\n")).await?);
     let clips: Vec<Clip> = SENTENCES.iter().map(|(text, _)| coded(text, house.folder.path())).collect::<Result<_>>()?;
-    let silence = encode_all(&[0; CLIP_HZ as usize], Codec::Opus, CLIP_HZ, FRAME_US).map_err(anyhow::Error::msg)?;
+    let silence = common::silence()?;
     println!("{cuts} cuts, {count} glasses, seed {seed}, one-way delay {} ms", delay_us / 1_000);
+    let mut whole = true;
     for (group, share, gap_ms) in Group::ALL {
         let wanted = (cuts * share).div_ceil(100);
         let mut tasks = JoinSet::new();
@@ -106,8 +113,9 @@ async fn run() -> Result<()> {
             let mut options = house.options(scheme(&mut Random::new(seed + one)), &name)?;
             options.decode = false;
             options.silence = Some(silence.clone());
-            options.faults.delay_us = delay_us;
-            options.faults.seed = seed ^ one;
+            let delay = Duration::from_micros(delay_us);
+            options.network = (delay_us > 0).then(|| Profile::steady(Conditions { delay, ..Conditions::default() }));
+            options.seed = seed ^ one;
             let glasses = house.glasses(options, &name).await?;
             let (house, clips) = (house.clone(), clips.clone());
             let random = Random::new(seed.wrapping_mul(1_000_003) ^ (one << 8) ^ gap_ms[1]);
@@ -120,16 +128,13 @@ async fn run() -> Result<()> {
             notes = (notes.0 + said, notes.1 + kept);
         }
         let after = house.running.services().sound.get();
-        report(group, turns, &outcomes, notes, (after.0 - before.0, after.1 - before.1));
+        let most_back_us = i64::try_from(HANDSHAKE_ROUNDS * 2 * delay_us)? + MORE_US_MAX;
+        let sound = (after.0 - before.0, after.1 - before.1);
+        whole &= report(group, turns, &outcomes, notes, sound, most_back_us);
     }
     println!("sessions left over: {}", house.running.services().roster.all().len());
+    ensure!(whole, "not as required");
     Ok(())
-}
-
-fn coded(text: &str, folder: &Path) -> Result<Clip> {
-    let pcm = Speaker::HIBARI.say(text, folder)?;
-    let sound = Sound::Packets(encode_all(&pcm, Codec::Opus, CLIP_HZ, FRAME_US).map_err(anyhow::Error::msg)?);
-    Ok(Clip { label: text.to_owned(), voiced_us: voiced_end_us(&pcm), sound })
 }
 
 fn scheme(random: &mut Random) -> Scheme {
@@ -165,6 +170,12 @@ async fn live(
         }
         outcomes.push(outcome);
     }
+    // Whatever was lost before: who speaks now is answered.
+    let last = turn(&house, &mut glasses, &clips[LAST], None).await?;
+    if let Some(outcome) = outcomes.last_mut() {
+        outcome.stuck = !last.heard.iter().any(|(_, all)| *all);
+    }
+    notes += u64::from(SENTENCES[LAST].1);
     glasses.goodbye().await;
     let kept = house.running.services().store.disk().notes(&user, 100_000, |_| true)?.len() as u64;
     Ok((outcomes, notes, kept))
@@ -204,13 +215,17 @@ async fn turn(
         outcome.over = scheme.name();
     }
     let whole = |event: &Event| matches!(event.seen, Seen::SpeechHeard { complete: true, .. });
-    outcome.stuck = timeout(TURN_MAX, glasses.log().find(mark, whole)).await.is_err();
+    // Of a sentence that was too old to be kept nothing may come.
+    drop(timeout(TURN_MAX, glasses.log().find(mark, whole)).await);
     // What comes twice comes soon.
     sleep(Duration::from_millis(1_500)).await;
     for event in glasses.log().since(mark) {
         match event.seen {
             Seen::Transcript { is_final: true, addressed: true, text, .. } => outcome.transcripts.push(text),
-            Seen::SpeechHeard { played_us, complete, .. } => outcome.heard.push((played_us, complete)),
+            Seen::SpeechHeard { played_us, complete, text, .. } => {
+                outcome.told |= TOLD.iter().any(|words| text.contains(words));
+                outcome.heard.push((played_us, complete));
+            }
             Seen::Violation { what } => outcome.violations.push(what),
             _ => {}
         }
@@ -225,6 +240,7 @@ fn compare(whole: &Outcome, cut: &mut Outcome) {
             "cut at {} ms for {} ms over {}: transcripts {:?}, without a cut {:?}",
             cut.cut_ms, cut.gap_ms, cut.over, cut.transcripts, whole.transcripts
         );
+        cut.differences.push("transcript");
     }
     let differs = match (whole.heard.as_slice(), cut.heard.as_slice()) {
         ([(whole_us, true)], [(cut_us, true)]) => whole_us.abs_diff(*cut_us) > FRAME_US,
@@ -235,11 +251,20 @@ fn compare(whole: &Outcome, cut: &mut Outcome) {
             "cut at {} ms for {} ms over {}: heard {:?}, without a cut {:?}",
             cut.cut_ms, cut.gap_ms, cut.over, cut.heard, whole.heard
         );
-        cut.violations.push("the answer differs".to_owned());
+        cut.differences.push("answer");
     }
 }
 
-fn report(group: Group, turns: u64, outcomes: &[Outcome], notes: (u64, u64), sound: (u64, u64)) {
+/// Prints what became of a group; whether it is as required. `most_back_us`: bound of 95 % of the times from reachable to
+/// resumed.
+fn report(
+    group: Group,
+    turns: u64,
+    outcomes: &[Outcome],
+    notes: (u64, u64),
+    sound: (u64, u64),
+    most_back_us: i64,
+) -> bool {
     let count = |which: &dyn Fn(&Outcome) -> bool| outcomes.iter().filter(|one| which(one)).count();
     let mut back: Vec<i64> = outcomes.iter().map(|one| one.back_us).collect();
     let ms = |us: Option<i64>| us.unwrap_or(0) as f64 / 1e3;
@@ -252,14 +277,17 @@ fn report(group: Group, turns: u64, outcomes: &[Outcome], notes: (u64, u64), sou
         count(&|one| one.transcripts.len() > 1)
     );
     println!(
-        "  answers heard to their end {}, stuck {}",
+        "  answers heard to their end {}, of these told of the loss {}, no answer {}; glasses stuck at the end {}",
         count(&|one| one.heard.iter().any(|(_, all)| *all)),
+        count(&|one| one.told),
+        count(&|one| !one.heard.iter().any(|(_, all)| *all)),
         count(&|one| one.stuck)
     );
     println!(
-        "  answers of another length {}, protocol violations {}",
-        count(&|one| one.violations.iter().any(|what| what == "the answer differs")),
-        count(&|one| one.violations.iter().any(|what| what != "the answer differs"))
+        "  other transcripts {}, answers of another length {}, protocol violations {}",
+        count(&|one| one.differences.contains(&"transcript")),
+        count(&|one| one.differences.contains(&"answer")),
+        count(&|one| !one.violations.is_empty())
     );
     println!("  notes asked for {}, notes there {}", notes.0, notes.1);
     println!("  packets heard {}, lost {}", sound.0, sound.1);
@@ -269,4 +297,10 @@ fn report(group: Group, turns: u64, outcomes: &[Outcome], notes: (u64, u64), sou
         ms(quantile(&mut back, 0.95)),
         ms(quantile(&mut back, 1.0))
     );
+    let nothing_lost = group != Group::Kept
+        || (notes.0 == notes.1
+            && sound.1 == 0
+            && quantile(&mut back, 0.95).is_some_and(|us| us <= most_back_us)
+            && outcomes.iter().all(|one| one.resumed && one.transcripts.len() == 1 && one.differences.is_empty()));
+    nothing_lost && notes.1 <= notes.0 && outcomes.iter().all(|one| !one.stuck && one.violations.is_empty())
 }

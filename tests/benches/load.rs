@@ -14,21 +14,19 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use audio::codec::Codec;
+use common::second::Second;
 use common::voices::Speaker;
-use common::{House, argument, row};
-use firmware_sim::microphone::{CLIP_HZ, Clip, Sound, encode_all, voiced_end_us};
+use common::{House, argument, clip, resident, row};
+use firmware_sim::microphone::Clip;
 use firmware_sim::random::Random;
 use firmware_sim::transport::{Scheme, Target};
 use firmware_sim::{Glasses, Options, Seen};
 use gateway::telemetry::TurnRecord;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
@@ -36,7 +34,6 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 const SENTENCE: &str = "Hey Mentra, what is fifteen percent of eighty?";
 /// The same, typed.
 const TYPED: &str = "What is fifteen percent of eighty?";
-const FRAME_US: u64 = 20_000;
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 fn main() -> Result<()> {
@@ -52,54 +49,32 @@ fn main() -> Result<()> {
 }
 
 fn number(name: &str, otherwise: usize) -> Result<usize> {
-    argument(name).map_or(Ok(otherwise), |text| text.parse().with_context(|| format!("{name} {text}")))
+    Ok(usize::try_from(common::number(name, otherwise as u64)?)?)
 }
 
-/// The second process, seen from the first.
-struct Generator {
-    process: Child,
-    commands: ChildStdin,
-    said: Lines<BufReader<ChildStdout>>,
+/// The second process, on this house.
+fn generator(house: &House, glasses: usize, duty: usize) -> Result<Second> {
+    Second::start(&[
+        ("--generator", house.target(Scheme::Ws)?.to_string()),
+        ("--quic", house.target(Scheme::Quic)?.to_string()),
+        ("--glasses", glasses.to_string()),
+        ("--duty", duty.to_string()),
+        ("--folder", house.folder.path().display().to_string()),
+    ])
 }
 
-impl Generator {
-    fn start(house: &House, glasses: usize, duty: usize) -> Result<Self> {
-        let mut process = Command::new(std::env::current_exe()?)
-            .args(["--generator", &house.target(Scheme::Ws)?.to_string()])
-            .args(["--quic", &house.target(Scheme::Quic)?.to_string()])
-            .args(["--glasses", &glasses.to_string(), "--duty", &duty.to_string()])
-            .arg("--folder")
-            .arg(house.folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        let commands = process.stdin.take().context("its standard input")?;
-        let said = BufReader::new(process.stdout.take().context("its standard output")?).lines();
-        Ok(Self { process, commands, said })
+/// Lets its glasses in one by one.
+async fn connect(generator: &mut Second, house: &House, glasses: usize, users: usize) -> Result<()> {
+    for number in 0..glasses {
+        let fingerprint = generator.line().await?;
+        house.pair(&fingerprint, &format!("user-{}", number % users));
+        ensure!(generator.line().await? == "welcomed", "glasses {number} were not welcomed");
     }
-
-    async fn line(&mut self) -> Result<String> {
-        self.said.next_line().await?.context("the generator ended")
-    }
-
-    async fn tell(&mut self, command: &str) -> Result<()> {
-        Ok(self.commands.write_all(format!("{command}\n").as_bytes()).await?)
-    }
-
-    /// Lets its glasses in one by one.
-    async fn connect(&mut self, house: &House, glasses: usize, users: usize) -> Result<()> {
-        for number in 0..glasses {
-            let fingerprint = self.line().await?;
-            house.pair(&fingerprint, &format!("user-{}", number % users));
-            ensure!(self.line().await? == "welcomed", "glasses {number} were not welcomed");
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Prints what a session takes, in bytes: idle, and in the middle of a sentence. `alone`: without any session.
-async fn report_memory(generator: &mut Generator, alone: u64, glasses: usize) -> Result<()> {
+async fn report_memory(generator: &mut Second, alone: u64, glasses: usize) -> Result<()> {
     sleep(Duration::from_secs(5)).await;
     let idle = resident();
     generator.tell("once").await?;
@@ -122,11 +97,11 @@ async fn run() -> Result<()> {
     if typed == 0 {
         warm_up(&house).await?;
     }
-    let mut generator = Generator::start(&house, glasses, duty)?;
-    let process = generator.process.id().context("the generator runs")?.to_string();
+    let mut generator = generator(&house, glasses, duty)?;
+    let process = generator.id()?;
 
     let alone = resident();
-    generator.connect(&house, glasses, users).await?;
+    connect(&mut generator, &house, glasses, users).await?;
     if typed == 0 {
         report_memory(&mut generator, alone, glasses).await?;
     }
@@ -187,7 +162,7 @@ async fn run() -> Result<()> {
     println!("utterances lost: {} addressed and told, {} others", addressed - lost.0, others - lost.1);
     report(&records.into_values().collect::<Vec<_>>());
     generator.tell("quit").await?;
-    generator.process.wait().await?;
+    generator.ended().await?;
     house.running.stop().await;
     Ok(())
 }
@@ -243,13 +218,6 @@ async fn warm_up(house: &House) -> Result<()> {
     Ok(())
 }
 
-/// Resident bytes of this process.
-fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    pages.unwrap_or(0) * 4_096
-}
-
 // The second process.
 
 async fn generate() -> Result<()> {
@@ -258,17 +226,16 @@ async fn generate() -> Result<()> {
     let targets: [Target; 2] =
         [argument("--generator").context("--generator")?.parse()?, argument("--quic").context("--quic")?.parse()?];
     let pcm = Speaker::FLITE.say(SENTENCE, &folder)?;
-    let encode = |pcm: &[i16]| encode_all(pcm, Codec::Opus, CLIP_HZ, FRAME_US).map_err(anyhow::Error::msg);
-    let clip = Clip { label: "sum".to_owned(), voiced_us: voiced_end_us(&pcm), sound: Sound::Packets(encode(&pcm)?) };
+    let clip = clip("sum", &pcm)?;
     let period = Duration::from_secs_f64(clip.voiced_us as f64 / 1e6 * 100.0 / duty as f64);
-    let silence = encode(&vec![0; CLIP_HZ as usize])?;
+    let silence = common::silence()?;
     let mut glasses = Vec::new();
     for number in 0..count {
         let target = targets.iter().cycle().nth(number).context("two targets")?.clone();
         let mut options = Options::new(target, &folder.join(format!("glasses-{number}")));
         options.decode = false;
         options.silence = Some(silence.clone());
-        options.faults.seed = number as u64;
+        options.seed = number as u64;
         let mut one = Glasses::start(options)?;
         println!("{}", one.fingerprint());
         one.welcomed().await?;

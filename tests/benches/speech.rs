@@ -1,7 +1,7 @@
 //! Word error rate of real speech through simulated glasses, against whole files at full context; false cut-offs.
 //!
 //! `cargo xtask bench speech [--glasses N] [--half held-out|all] [--only CLIP] [--reference FILE] [--out FILE]
-//! [--from SECONDS] [--clips N]`
+//! [--from SECONDS] [--clips N] [--network NAME] [--seed N]`
 //!
 //! Every clip is streamed in real time as Opus, by turns over WebSocket and QUIC, to a gateway with
 //! the settings that are shipped, but for `always_listening`. Its final transcripts, in order, are
@@ -21,6 +21,7 @@ use audio::asr::wer::{Wer, wer};
 use audio::asr::{Context, Options};
 use common::clips::{self, Clip};
 use common::{House, argument};
+use firmware_sim::network::Profile;
 use firmware_sim::random::Random;
 use firmware_sim::transport::Scheme;
 use firmware_sim::{Event, Glasses, Seen};
@@ -126,6 +127,10 @@ async fn stream(clips: Vec<Clip>, count: usize) -> Result<(Vec<Heard>, usize)> {
         let scheme = if number % 2 == 0 { Scheme::Ws } else { Scheme::Quic };
         let mut options = house.options(scheme, &format!("glasses-{number}"))?;
         options.profile.speaker_hz = 0;
+        if let Some(name) = argument("--network") {
+            options.network = Some(Profile::named(&name).with_context(|| format!("{name} is no network"))?);
+        }
+        options.seed = argument("--seed").map_or(Ok(1), |seed| seed.parse())? ^ (number as u64) << 8;
         let glasses = house.glasses(options, &format!("user-{number}")).await?;
         tasks.spawn(speak(glasses, scheme.name(), share));
     }

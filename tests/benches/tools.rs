@@ -291,7 +291,7 @@ async fn executor() -> Result<()> {
     let store = Store::open(folder.path(), 256)?;
     let many = Some(RateLimit { calls: 1_000_000, per_ms: 1_000 });
     let records = CallRecords {
-        journal: Some(Arc::new(StoredIntents::new(store.clone()))),
+        journal: Some(Arc::new(StoredIntents::new(store.clone(), CancellationToken::new()))),
         ledger: Some(Arc::new(StoredLedger(store.clone()))),
         switches: Some(Arc::new(StoredSwitches::load(store)?)),
         limits: RateLimits { per_user: many, per_source: many },

@@ -11,7 +11,7 @@ use device_protocol::Choice;
 use firmware_sim::{Glasses, Seen};
 use gateway::control::{
     Answer, Request,
-    apps::{Tried, Wish},
+    apps::{AppsRequest, Tried},
 };
 use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, ErrorCode, Phrases, ToolCall, ToolFlags, ToolResult, ToolSpec};
 use serde_json::json;
@@ -216,8 +216,9 @@ async fn a_call_of_an_operator_is_asked_on_the_glasses() {
     assert_eq!((by_operator(&world).await, wiper.runs()), (Some(ErrorCode::ApprovalExpired), 1));
 
     // A sentence in a trial run asks in the same way.
-    let wish = Wish::Try { text: "wipe the shopping list".into(), user: USER.into(), device: None, run: true };
-    let Answer::Tried { tried: Tried::Calls(calls) } = world.ask(Request::Apps { wish }).await.expect("an answer")
+    let request =
+        AppsRequest::Try { text: "wipe the shopping list".into(), user: USER.into(), device: None, run: true };
+    let Answer::Tried { tried: Tried::Calls(calls) } = world.ask(Request::Apps { request }).await.expect("an answer")
     else {
         panic!("it leads to no call");
     };

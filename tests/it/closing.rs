@@ -96,6 +96,24 @@ async fn a_goodbye_is_answered_with_a_normal_close() {
     assert_eq!(device("quic").await, 0);
 }
 
+/// A stream that is reset costs the gateway as much as one with a frame in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_that_are_reset_are_counted() {
+    let world = World::start().await;
+    let connection = connect(&client(), world.gateway().quic.expect("QUIC is on")).await;
+    let (mut control, _answers) = connection.open_bi().await.expect("the control stream");
+    // A piece of a frame, so that the gateway knows of the stream.
+    control.write_all(&[1]).await.expect("sent");
+    let resetting = async {
+        while let Ok(mut stream) = connection.open_uni().await {
+            drop(stream.reset(VarInt::from_u32(1)));
+        }
+    };
+    let ((), (code, reason)) = tokio::join!(resetting, closed_with(&connection));
+    assert_eq!(code, u64::from(RejectCode::RateLimited.close_code()), "{reason}");
+    assert!(reason.contains("sends too much"), "{reason}");
+}
+
 fn goodbye() -> up::Goodbye<'static> {
     up::Goodbye { reason: GoodbyeReason::PowerOff, message: "", retry_after_ms: 0 }
 }

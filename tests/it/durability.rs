@@ -1,5 +1,7 @@
 //! Confirmed data is durable: after `kill -9`, after a power loss, and when the disk is full.
 
+mod descriptors;
+mod disk;
 pub mod power;
 
 use std::path::Path;
@@ -65,7 +67,7 @@ async fn what_was_confirmed_survives_kill_9() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_confirmed_survives_a_power_loss() {
     let folder = tempfile::tempdir().unwrap();
-    let library = power::compile(folder.path()).display().to_string();
+    let library = power::compile(folder.path(), power::FORGETFUL).display().to_string();
     for never_synced in [false, true] {
         let data = folder.path().join(format!("data-{never_synced}"));
         let journal = data.with_extension("journal");

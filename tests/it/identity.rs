@@ -7,7 +7,7 @@ use firmware_sim::{
     identity::{Identity, random_bytes},
 };
 use gateway::{
-    control::{Answer, Paired, Request, memory::Wish},
+    control::{Answer, Paired, Request, memory::MemoryRequest},
     store::{DeviceRecord, NoteRecord, Write},
     users::{self, UserMessage},
 };
@@ -395,7 +395,7 @@ async fn one_user_too_many_is_refused_at_pairing_and_the_gateway_starts() {
     let error = world.ask(pair()).await.unwrap_err();
     assert!(error.contains("serves 64 users") && error.contains("lorgnette users erase"), "{error}");
     // The code is still valid, and there are two commands that free a place.
-    let request = Request::Memory { wish: Wish::EraseUser { user: user(0), devices: true } };
+    let request = Request::Memory { request: MemoryRequest::EraseUser { user: user(0), devices: true } };
     world.ask(request).await.unwrap();
     assert!(world.ask(pair()).await.is_err(), "as many as may");
     world.ask(Request::Revoke { device: format!("{:032x}", 1) }).await.unwrap();

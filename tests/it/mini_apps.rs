@@ -146,9 +146,18 @@ async fn a_wrong_manifest_is_told_key_by_key() {
         assert!(error.contains(words), "{words}: {error}");
     }
     std::fs::write(&file, "name = \"Todo\"\n[[tools]]\nid = \"add\"\ndescription = \"Adds.\"\n").unwrap();
-    let given = ["add", &path, "--package", "com.example.todo", "--url", "http://127.0.0.1:9", "--api-key", "secret"];
+    let given = [
+        "add",
+        &path,
+        "--package",
+        "com.example.todo",
+        "--url",
+        "http://127.0.0.1:9",
+        "--api-key",
+        "a-secret-of-the-app",
+    ];
     let told = operator.does(&given).await;
-    assert!(told.contains("com.example.todo.add") && !told.contains("secret"), "{told}");
+    assert!(told.contains("com.example.todo.add") && !told.contains("a-secret"), "{told}");
     assert!(told.contains("warning: nothing answers at http://127.0.0.1:9 ("), "{told}");
     // Without a manifest the address, the package and the name suffice.
     let (address, _server) = serve("key").await;

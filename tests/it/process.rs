@@ -78,7 +78,36 @@ impl Process {
     }
 
     async fn run(data: &Path, file: &Path, environment: &[(&str, &str)]) -> Self {
-        let mut child = Command::new(binary())
+        Self::spawn(Command::new(binary()), data, file, environment).await
+    }
+
+    /// As [`Self::start`], where it may end instead: with this status and log.
+    pub async fn try_start(data: &Path) -> Result<Self, (ExitStatus, Vec<String>)> {
+        let file = configure(data, "");
+        Self::try_spawn(Command::new(binary()), data, &file, &[]).await
+    }
+
+    /// As [`Self::start`], with at most so many file descriptors.
+    pub async fn start_within(data: &Path, descriptors_max: u64) -> Self {
+        let file = configure(data, "");
+        let mut command = Command::new("sh");
+        // Both limits: the gateway raises the soft one to the hard one.
+        command.args(["-c", &format!("ulimit -n {descriptors_max} && exec \"$0\" \"$@\"")]).arg(binary());
+        Self::spawn(command, data, &file, &[]).await
+    }
+
+    async fn spawn(command: Command, data: &Path, file: &Path, environment: &[(&str, &str)]) -> Self {
+        let started = Self::try_spawn(command, data, file, environment).await;
+        started.unwrap_or_else(|(status, log)| panic!("the gateway did not start: {status} {log:#?}"))
+    }
+
+    async fn try_spawn(
+        mut command: Command,
+        data: &Path,
+        file: &Path,
+        environment: &[(&str, &str)],
+    ) -> Result<Self, (ExitStatus, Vec<String>)> {
+        let mut child = command
             .arg("serve")
             .arg("--log-json")
             .arg("--config")
@@ -101,21 +130,22 @@ impl Process {
         let mut out = BufReader::new(child.stdout.take().expect("piped")).lines();
         let ready = tokio::time::timeout(WAIT, out.next_line()).await.expect("it starts in time");
         let Ok(Some(line)) = ready else {
-            panic!("the gateway did not start: {:#?}", log.await);
+            let status = tokio::time::timeout(WAIT, child.wait()).await;
+            return Err((status.expect("it ends in time").expect("a status"), log.await.expect("its log")));
         };
         // ready in N ms: web ADDRESS quic ADDRESS key KEY
         let mut words = line.split_whitespace();
         let ready_ms = words.nth(2).and_then(|word| word.parse().ok());
         let web = words.nth(2).and_then(|word| word.parse().ok());
         let quic = words.nth(1).and_then(|word| word.parse().ok());
-        Self {
+        Ok(Self {
             child,
             data: data.to_path_buf(),
             ready_ms: ready_ms.unwrap_or_else(|| panic!("{line}")),
             web: web.unwrap_or_else(|| panic!("{line}")),
             quic: quic.unwrap_or_else(|| panic!("{line}")),
             log,
-        }
+        })
     }
 
     /// The same on a port that was chosen before.
@@ -127,6 +157,19 @@ impl Process {
         Self::run(data, &file, &[]).await
     }
 
+    /// Kills it as `kill -9` does, and starts it again on the same ports.
+    pub async fn killed_and_started_again(self) -> Self {
+        let (data, web, quic) = (self.data.clone(), self.web, self.quic);
+        self.kill().await;
+        let file = configure(&data, "");
+        let text = std::fs::read_to_string(&file).expect("the configuration");
+        let fixed = text
+            .replace("listen.web = \"127.0.0.1:0\"", &format!("listen.web = \"{web}\""))
+            .replace("listen.quic = \"127.0.0.1:0\"", &format!("listen.quic = \"{quic}\""));
+        std::fs::write(&file, fixed).expect("the configuration");
+        Self::run(&data, &file, &[]).await
+    }
+
     /// Options of glasses whose state is next to the data.
     pub fn options(&self) -> Options {
         let target = format!("wss://{}/glasses", self.web).parse().expect("an address");
@@ -136,6 +179,17 @@ impl Process {
         options
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("it runs")
+    }
+
+    /// Waits until it ends by itself; returns its status and its log.
+    pub async fn ended(mut self) -> (ExitStatus, Vec<String>) {
+        let status = tokio::time::timeout(WAIT, self.child.wait()).await;
+        (status.expect("it ends in time").expect("a status"), self.log.await.expect("its log"))
+    }
+
     /// Kills it as `kill -9` does; returns its log.
     pub async fn kill(mut self) -> Vec<String> {
         self.child.kill().await.expect("killed");
@@ -143,11 +197,9 @@ impl Process {
     }
 
     /// Stops it as a service manager does; returns its status and its log.
-    pub async fn terminate(mut self) -> (ExitStatus, Vec<String>) {
-        let id = self.child.id().expect("it runs").to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status().await;
+    pub async fn terminate(self) -> (ExitStatus, Vec<String>) {
+        let sent = Command::new("kill").args(["-TERM", &self.id().to_string()]).status().await;
         assert!(sent.expect("kill").success());
-        let status = tokio::time::timeout(WAIT, self.child.wait()).await;
-        (status.expect("it stops in time").expect("a status"), self.log.await.expect("its log"))
+        self.ended().await
     }
 }

@@ -2,12 +2,22 @@
 
 use std::path::Path;
 
+use device_protocol::Choice;
 use firmware_sim::{Event, Glasses, Seen, transport::Target};
+use gateway::ports::records::StoredLedger;
+use gateway_core::vocab::ApprovalOutcome;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 use crate::{
+    durability::power,
     process::Process,
-    world::{self, answered, floor, text, understood, until},
+    world::{self, answered, floor, pause, text, understood, until},
 };
+
+const HELD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/restart/held.c");
 
 fn target(gateway: &Process) -> Option<Target> {
     Some(format!("wss://{}/glasses", gateway.web).parse().expect("an address"))
@@ -38,15 +48,35 @@ fn is_listening(event: &Event) -> bool {
     matches!(&event.seen, Seen::Listening { state, .. } if state == "listening")
 }
 
-/// The wearer's notes, read from the data of a gateway that has stopped.
-async fn notes(data: &Path) -> Vec<String> {
+fn is_attentive(event: &Event) -> bool {
+    matches!(&event.seen, Seen::Listening { state, .. } if state == "wake")
+}
+
+/// Waits until all that was stored before is on the disk: the answer comes after a write.
+async fn written(gateway: &Process) {
+    let mut stream = TcpStream::connect(gateway.web).await.expect("it listens");
+    let request = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// The wearer's notes, and how the wearer's questions ended, oldest first: read from the data of a gateway that has stopped.
+async fn left_in(data: &Path) -> (Vec<String>, Vec<ApprovalOutcome>) {
     let folder = data.to_path_buf();
     let read = move || {
         let store = gateway::store::Store::open(&folder.join("store"), 1_024).expect("the store");
-        store.disk().notes(world::USER, 100, |_| true).expect("the notes")
+        let notes = store.disk().notes(world::USER, 100, |_| true).expect("the notes");
+        (notes, StoredLedger(store).records(world::USER, i64::MIN).expect("the ledger"))
     };
-    let notes = tokio::task::spawn_blocking(read).await.expect("read");
-    notes.into_iter().map(|(_, note)| note.text).collect()
+    let (notes, records) = tokio::task::spawn_blocking(read).await.expect("read");
+    let made = records.into_iter().rev().filter_map(|record| record.approval.map(|made| made.outcome));
+    (notes.into_iter().map(|(_, note)| note.text).collect(), made.collect())
+}
+
+async fn notes(data: &Path) -> Vec<String> {
+    left_in(data).await.0
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,4 +156,109 @@ async fn glasses_are_still_muted_after_an_upgrade() {
     until(&mut glasses, "muted", |event| matches!(&event.seen, Seen::Listening { state, .. } if state == "muted"))
         .await;
     assert!(!said(&glasses).contains("I was restarted"), "nothing was under way");
+}
+
+/// Waits for a question; its number.
+async fn question(glasses: &mut Glasses) -> u32 {
+    match until(glasses, "a question", |event| matches!(event.seen, Seen::ApprovalRequest { .. })).await {
+        Seen::ApprovalRequest { approval, .. } => approval,
+        _ => unreachable!("it was picked"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_asked_before_a_restart_is_asked_again_and_nothing_runs_before_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut gateway = Process::start(&data, "", &[]).await;
+    let mut options = gateway.options();
+    options.reconnect = true;
+    let mut glasses = world::connect(&data, options).await;
+    text(&mut glasses, "take a note: buy oat milk").await;
+    answered(&mut glasses).await;
+    for (upgrade, choice) in [(true, Choice::No), (false, Choice::Yes)] {
+        text(&mut glasses, "delete all my notes").await;
+        let before = question(&mut glasses).await;
+        written(&gateway).await;
+        match upgrade {
+            true => drop(gateway.terminate().await),
+            false => drop(gateway.kill().await),
+        }
+        loses_its_link(&mut glasses).await;
+        gateway = Process::start(&data, "", &[]).await;
+        comes_back(&mut glasses, &gateway).await;
+        let mark = glasses.mark();
+        let again = question(&mut glasses).await;
+        let news =
+            |event: &Event| matches!(&event.seen, Seen::SpeechStart { text, .. } if text.contains("I was restarted,"));
+        assert!(glasses.log().since(mark).iter().any(news), "{:#?}", glasses.log().since(mark));
+        // An answer to the question of before is none.
+        glasses.approve(before, Choice::Yes).await.expect("tapped");
+        // It can be read by then.
+        until(&mut glasses, "the question's voice", |event| matches!(event.seen, Seen::FirstSound { .. })).await;
+        pause(&glasses).await;
+        glasses.approve(again, choice).await.expect("tapped");
+        answered(&mut glasses).await;
+        text(&mut glasses, "what are my notes").await;
+        let left = answered(&mut glasses).await;
+        assert_eq!(left.contains("oat milk"), choice == Choice::No, "{left}");
+    }
+    glasses.goodbye().await;
+    gateway.kill().await;
+    let (notes, decisions) = left_in(&data).await;
+    assert!(notes.is_empty(), "{notes:?}");
+    let made: Vec<_> = decisions.into_iter().filter(|outcome| *outcome != ApprovalOutcome::Cancelled).collect();
+    assert_eq!(made, [ApprovalOutcome::Denied, ApprovalOutcome::Approved]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_an_answer_no_wake_word_is_needed_over_a_kill_9() {
+    let _floor = floor().await;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    text(&mut glasses, "what is two plus two?").await;
+    until(&mut glasses, "attention", is_attentive).await;
+    written(&gateway).await;
+    gateway.kill().await;
+    loses_its_link(&mut glasses).await;
+    let gateway = Process::start(&data, "", &[]).await;
+    comes_back(&mut glasses, &gateway).await;
+    until(&mut glasses, "attention", is_attentive).await;
+    world::say(&mut glasses, "What is twelve times three?").await;
+    understood(&mut glasses).await;
+    assert!(answered(&mut glasses).await.contains("36"));
+    glasses.goodbye().await;
+    gateway.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_typed_before_the_session_is_on_the_disk_is_done_after_a_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, held) = (folder.path().join("data"), folder.path().join("held"));
+    let library = power::compile(folder.path(), HELD).display().to_string();
+    let slow = [("LD_PRELOAD", &*library), ("HELD", held.to_str().expect("UTF-8"))];
+    let gateway = Process::start(&data, "", &slow).await;
+    // Paired, and gone again.
+    world::connect(&data, gateway.options()).await.goodbye().await;
+    std::fs::write(&held, "").expect("written");
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    text(&mut glasses, "take a note: buy oat milk").await;
+    // So many control frames are acknowledged at once, where they are.
+    for percent in 0..20 {
+        glasses.battery(percent).await.expect("told");
+    }
+    glasses.mute(true).await.expect("muted");
+    until(&mut glasses, "muted", |event| matches!(&event.seen, Seen::Listening { state, .. } if state == "muted"))
+        .await;
+    gateway.kill().await;
+    std::fs::remove_file(&held).expect("removed");
+    loses_its_link(&mut glasses).await;
+    let gateway = Process::start(&data, "", &[]).await;
+    comes_back(&mut glasses, &gateway).await;
+    assert!(answered(&mut glasses).await.contains("oat milk"));
+    glasses.goodbye().await;
+    gateway.kill().await;
+    assert_eq!(notes(&data).await.len(), 1);
 }

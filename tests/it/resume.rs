@@ -1,17 +1,9 @@
 //! Links that break: the session goes on over the next one, and nothing is lost or done twice.
 
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
-
 use firmware_sim::{Event, Glasses, Seen, transport::Target};
 use gateway::config::Config;
-use tokio::net::UdpSocket;
 
+use crate::relay::Relay;
 use crate::world::{World, answered, floor, text, understood, until};
 
 /// Breaks the link.
@@ -85,36 +77,6 @@ async fn a_sentence_is_heard_over_a_change_of_transport() {
     a_sentence_over_a_cut("ws", "quic").await;
 }
 
-/// Passes datagrams between one client and the gateway, until it is blocked.
-async fn datagram_relay(gateway: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
-    let front = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
-    let back = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
-    back.connect(gateway).await.expect("the gateway");
-    let address = front.local_addr().expect("its address");
-    let blocked = Arc::new(AtomicBool::new(false));
-    let is_blocked = blocked.clone();
-    tokio::spawn(async move {
-        let (mut up, mut down) = ([0; 2_048], [0; 2_048]);
-        let mut client = None;
-        loop {
-            tokio::select! {
-                Ok((length, peer)) = front.recv_from(&mut up) => {
-                    client = Some(peer);
-                    if !is_blocked.load(Ordering::Relaxed) {
-                        drop(back.send(&up[..length]).await);
-                    }
-                }
-                Ok(length) = back.recv(&mut down) => {
-                    if let Some(client) = client.filter(|_| !is_blocked.load(Ordering::Relaxed)) {
-                        drop(front.send_to(&down[..length], client).await);
-                    }
-                }
-            }
-        }
-    });
-    (address, blocked)
-}
-
 /// Says a sentence, and does something with the network as soon as the gateway listens; the transcript.
 async fn a_sentence_while(glasses: &mut Glasses, disturb: impl AsyncFn(&Glasses)) -> String {
     let pcm = firmware_sim::voice::speak("Hey Mentra, set a timer for twenty five minutes.").await.expect("a voice");
@@ -159,12 +121,12 @@ async fn a_new_address_does_not_interrupt_quic() {
 async fn where_datagrams_vanish_the_session_goes_on_over_websocket() {
     let _floor = floor().await;
     let world = World::start().await;
-    let (relay, blocked) = datagram_relay(world.gateway().quic.expect("QUIC is on")).await;
+    let relay = Relay::to(world.gateway().quic.expect("QUIC is on")).await.expect("two ports");
     let mut options = world.options("quic", "glasses");
-    options.target = format!("quic://{relay}").parse().expect("an address");
+    options.target = format!("quic://{}", relay.address).parse().expect("an address");
     options.other = Some(world.address("wss").parse().expect("an address"));
     let mut glasses = world.connect(options).await;
-    let transcript = a_sentence_while(&mut glasses, async |_| blocked.store(true, Ordering::Relaxed)).await;
+    let transcript = a_sentence_while(&mut glasses, async |_| relay.block(true)).await;
     assert!(is_the_timer(&transcript), "{transcript}");
     let welcomes = welcomes(&glasses);
     let [(first, false, "quic"), (second, true, "wss")] = welcomes.as_slice() else { panic!("{welcomes:?}") };
@@ -256,4 +218,18 @@ async fn a_link_that_still_stands_is_replaced_and_its_session_goes_on() {
     assert_eq!(world.gateway().services().roster.all().len(), 1);
     text(&mut glasses, "set a timer for ten minutes").await;
     assert!(answered(&mut glasses).await.contains("ten minutes"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_waits_for_its_link_locks_nobody_out() {
+    let world = World::with("[limits]\nsessions = 1").await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    cut(&mut glasses).await;
+    while world.gateway().services().roster.all().iter().any(|(_, present)| present.via.lost_us.is_none()) {
+        tokio::task::yield_now().await;
+    }
+    let mut others = world.glasses("wss", "others").await;
+    text(&mut others, "what is two plus two?").await;
+    assert!(answered(&mut others).await.contains('4'));
+    assert!(comes_back(&world, &mut glasses, "wss").await, "it is not lost");
 }

@@ -57,6 +57,12 @@ impl House {
         self.running.try_token.as_deref().unwrap()
     }
 
+    /// The gateway stops, and another one starts on its data, on another port.
+    async fn again(self) -> Self {
+        self.running.stop().await;
+        start(self.folder, "", |_| ()).await
+    }
+
     /// The users with browsers.
     fn browsers(&self) -> Vec<String> {
         let devices = self.running.services().store.disk().devices().unwrap();
@@ -70,7 +76,10 @@ async fn house(more: &str) -> House {
 
 /// As [`house`], with values that no settings file has.
 async fn tuned(more: &str, tune: impl FnOnce(&mut Config)) -> House {
-    let data = tempfile::tempdir().unwrap();
+    start(tempfile::tempdir().unwrap(), more, tune).await
+}
+
+async fn start(data: TempDir, more: &str, tune: impl FnOnce(&mut Config)) -> House {
     let config =
         format!("data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"\"\n{more}\n", data.path().join("gateway"));
     let mut config = gateway::config::check(&config, "test").unwrap();

@@ -1,8 +1,16 @@
 //! Parts that end by themselves are noticed, and the service manager knows how the gateway is.
 
-use std::os::unix::net::UnixDatagram;
+use std::{
+    fs::read_dir,
+    net::SocketAddr,
+    os::{fd::OwnedFd, unix::net::UnixDatagram},
+};
 
 use gateway::control::{Answer, Request};
+use rustix::{
+    net::{Shutdown, getsockname, shutdown, sockopt::socket_acceptconn},
+    process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
+};
 
 use crate::{
     process::Process,
@@ -34,6 +42,36 @@ async fn a_thread_that_ends_makes_the_gateway_unhealthy_and_ends_it() {
     assert!(told["problems"][0]["why"].as_str().unwrap().contains("start it again"), "{told}");
 }
 
+/// Another process's listener on this address: the same socket.
+fn listener_of(process: u32, address: SocketAddr) -> OwnedFd {
+    let pid = Pid::from_raw(process.try_into().expect("a process")).expect("a process");
+    let process_fd = pidfd_open(pid, PidfdFlags::empty()).expect("the process");
+    let numbers = read_dir(format!("/proc/{process}/fd")).expect("its descriptors");
+    let is_it = |socket: &OwnedFd| {
+        let own = getsockname(socket).ok().and_then(|own| SocketAddr::try_from(own).ok());
+        own == Some(address) && socket_acceptconn(socket).is_ok_and(|listens| listens)
+    };
+    numbers
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(|number| pidfd_getfd(&process_fd, number, PidfdGetfdFlags::empty()).ok())
+        .find(is_it)
+        .expect("it listens there")
+}
+
+/// A supervisor starts again what ends with a status that is not 0.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vital_part_that_ends_ends_the_process_with_a_status() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Process::start(&folder.path().join("data"), "", &[]).await;
+    // Its listener is no listener any more.
+    shutdown(listener_of(gateway.id(), gateway.web), Shutdown::Both).expect("shut down");
+    let (status, log) = gateway.ended().await;
+    assert_eq!(status.code(), Some(1), "{log:#?}");
+    let said = |words: &str| log.iter().any(|line| line.contains(words));
+    assert!(said("a part that the gateway cannot do without ended by itself: listen"), "{log:#?}");
+    assert!(said("takes no connections any more"), "{log:#?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_status_has_descriptors_and_queues() {
     let world = World::start().await;
@@ -42,7 +80,7 @@ async fn the_status_has_descriptors_and_queues() {
     assert!(status.descriptors.is_some_and(|(open, most)| open > 0 && open < most), "{status:?}");
     assert_eq!(status.sound, (40, 2));
     let names: Vec<&str> = status.queues.iter().map(|queue| queue.name.as_str()).collect();
-    assert_eq!(names, ["synthesis", "files", "preparation", "long reads"], "the tests judge no pauses");
+    assert_eq!(names, ["synthesis", "files", "preparation", "long reads", "writes"], "the tests judge no pauses");
 }
 
 #[tokio::test(flavor = "multi_thread")]

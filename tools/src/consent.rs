@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::{
     limits::{
-        MESSAGE_BYTES_MAX, QUESTION_BYTES_MAX, QUESTION_SAID_MAX, QUESTION_VALUE_CHARS_MAX, QUESTION_WHAT_CHARS_MAX,
+        MESSAGE_BYTES_MAX, NAME_BYTES_MAX, QUESTION_BYTES_MAX, QUESTION_SAID_MAX, QUESTION_VALUE_CHARS_MAX,
+        QUESTION_WHAT_CHARS_MAX,
     },
     registry::Registered,
     reply::cut,
@@ -174,6 +175,17 @@ pub(crate) fn refusal(outcome: ApprovalOutcome) -> Option<ToolResult> {
         ApprovalOutcome::Cancelled => return Some(cancelled()),
     };
     Some(ToolResult::failed(code, message, false))
+}
+
+/// The tool of a call about which the wearer was asked before a restart is gone, or another one.
+pub(crate) fn changed(tool: &str) -> ToolResult {
+    let message = format!(
+        "The tool '{}' is gone or has changed since the wearer was asked; nothing was done.",
+        cut(tool, NAME_BYTES_MAX)
+    );
+    let mut result = ToolResult::failed(ErrorCode::ToolNotFound, message, false);
+    result.say = Some("I can't do that any more: what was to do it has changed.".to_owned());
+    result
 }
 
 /// Cancelled before anything was done.

@@ -20,7 +20,7 @@ use crate::{
     call::CallContext,
     catalogue::{CatalogueStore, StoredSet},
     executor::{CallRecords, Executor},
-    intents::{Intent, Journal, Key, Past},
+    intents::{AskedCall, Intent, Journal, Key, Past},
     ledger::{self, Ledger, Record},
     limits::{ATTACHMENTS_BYTES_MAX, ATTACHMENTS_MAX, CONTENT_BYTES_MAX, DATA_BYTES_MAX, SAY_BYTES_MAX},
     permissions::Switches,
@@ -32,6 +32,8 @@ use crate::{
     test_support::{World, call, context},
 };
 
+#[path = "dispatch_again_tests.rs"]
+mod again;
 #[path = "dispatch_outside_tests.rs"]
 mod outside;
 
@@ -43,6 +45,8 @@ struct Memory {
     begun: AtomicU32,
     /// Outcomes are not stored, as after a crash.
     forgetful: AtomicBool,
+    /// Questions that are recorded.
+    asked: Mutex<BTreeMap<Key, AskedCall>>,
 }
 
 #[async_trait]
@@ -62,8 +66,17 @@ impl Journal for Memory {
             return Err(error.clone());
         }
         self.begun.fetch_add(1, Ordering::SeqCst);
+        self.asked.lock().unwrap().remove(&intent.key);
         self.rows.lock().unwrap().insert((intent.user.clone(), intent.key), None);
         Ok(())
+    }
+
+    fn ask(&self, intent: &Intent, asked: AskedCall) {
+        self.asked.lock().unwrap().insert(intent.key, asked);
+    }
+
+    fn withdraw(&self, intent: &Intent) {
+        self.asked.lock().unwrap().remove(&intent.key);
     }
 
     fn finish(&self, intent: &Intent, result: &ToolResult) {

@@ -24,13 +24,13 @@ use crate::{
     call::CallContext,
     consent::{self, cancelled},
     in_flight::InFlight,
-    intents::{self, Entry, Intent, Journal, Past, Running},
+    intents::{self, Entry, Intent, Journal, OpenQuestion, Past, Running},
     ledger::{Approval, Ledger, Record},
     limits::{ARGUMENTS_BYTES_MAX, CALL_MS_MAX, CONSENT_MS_MAX, NAME_BYTES_MAX},
     order::Order,
     permissions::{self, AllOn, Switches},
     ports::{ConsentRequest, Decision, PortError, Ports},
-    rates::{Limits, Rates},
+    rates::{Limits, Rates, too_often},
     registry::{Registered, Registry, RunContext, Snapshot, Specs},
     reply,
     secret::Secrets,
@@ -139,6 +139,11 @@ impl Executor {
         (snapshot.revision, self.registry.share(on.cloned().collect()))
     }
 
+    /// The tools that such clients of every user are offered, unless the user has switched them off.
+    pub fn common(&self, client: ClientClass) -> Specs {
+        self.registry.common().for_client(client)
+    }
+
     /// Runs a call and returns exactly one result.
     ///
     /// The future must be driven to completion. An interruption is signalled through `context.cancel`: a read-only tool
@@ -146,6 +151,16 @@ impl Executor {
     /// Only if all data of the user are erased, the call is dropped at its current await point, and nothing is recorded
     /// about it.
     pub async fn call(&self, context: CallContext, call: ToolCall) -> ToolResult {
+        self.call_as_defined(context, call, None).await
+    }
+
+    /// As [`call`](Self::call), for a call about which the wearer was asked before a restart: the wearer is asked again,
+    /// and a tool is refused that is not as it was then. `definition`: as recorded with the question.
+    pub async fn call_again(&self, context: CallContext, call: ToolCall, definition: u64) -> ToolResult {
+        self.call_as_defined(context, call, Some(definition)).await
+    }
+
+    async fn call_as_defined(&self, context: CallContext, call: ToolCall, definition: Option<u64>) -> ToolResult {
         // Held until the call is recorded.
         let lease = match &context.session_lease {
             Some(session) => session.enter(),
@@ -155,6 +170,9 @@ impl Executor {
         let began = self.ports.clock.now();
         let offered = self.registry.snapshot(&context.user, context.device.as_deref());
         let tool = offered.find(&call.name).cloned();
+        if definition.is_some_and(|before| tool.as_ref().is_none_or(|tool| tool.definition_hash() != before)) {
+            return consent::changed(&call.name);
+        }
         let (user, device, client, turn) =
             (context.user.clone(), context.device.clone(), context.client, context.turn.map(|turn| turn.id));
         let mut facts = Facts::default();
@@ -246,7 +264,8 @@ impl Executor {
 
     /// The intent to record before the call.
     fn intent(&self, context: &CallContext, tool: &Registered, call: &ToolCall) -> Option<(&dyn Journal, Intent)> {
-        let journal = self.journal.as_deref().filter(|_| !tool.spec.flags.read_only)?;
+        let flags = tool.spec.flags;
+        let journal = self.journal.as_deref().filter(|_| !flags.read_only || flags.requires_approval)?;
         let wall_ms = self.ports.clock.now().wall_ms;
         let session = context.session.as_deref();
         let number = if session.is_none() { self.next.fetch_add(1, Ordering::Relaxed) } else { 0 };
@@ -275,9 +294,12 @@ impl Executor {
         if let Err(early) = self.rates.check(&context.user, tool) {
             return too_often(early);
         }
+        let mut question = None;
         if tool.spec.flags.requires_approval {
             facts.asked = true;
             let began_us = self.ports.clock.now().mono_us;
+            question =
+                intent.and_then(|(journal, intent)| OpenQuestion::record(journal, intent, &context, tool, &call));
             let Decision { outcome, by, device } = self.ask(&context, tool, &call).await;
             let now = self.ports.clock.now();
             let took_ms = now.mono_us.saturating_sub(began_us) / 1_000;
@@ -309,10 +331,12 @@ impl Executor {
             Ok(activated) => activated,
             Err(refused) => return *refused,
         };
+        let intent = intent.filter(|_| !tool.spec.flags.read_only);
         if let Some((journal, intent)) = intent {
             if let Err(error) = journal.begin(intent).await {
                 return not_written(error);
             }
+            OpenQuestion::begun(question.take());
             if context.cancel.is_cancelled() {
                 let result = cancelled();
                 journal.finish(intent, &result);
@@ -449,12 +473,6 @@ fn check_output(tool: &Registered, result: &ToolResult) {
 fn erased() -> ToolResult {
     let message = "Everything of this user is being erased; whether the call was done is unknown.";
     ToolResult::failed(ErrorCode::Cancelled, message, false)
-}
-
-fn too_often(early: Duration) -> ToolResult {
-    let seconds = early.as_secs_f64().ceil().max(1.0) as u64;
-    let message = format!("Too many calls; nothing was done. Try again in {seconds} s.");
-    ToolResult::failed(ErrorCode::RateLimited, message, true)
 }
 
 /// The result if the intent could not be recorded: the call is not made.

@@ -67,6 +67,11 @@ impl InFlight {
         self.flights().remove(user);
     }
 
+    /// Leases of all users that are held, those of sessions included.
+    pub fn held(&self) -> usize {
+        self.flights().values().map(|flight| Arc::strong_count(flight) - 1).sum()
+    }
+
     fn flights(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Flight>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,6 +115,7 @@ mod tests {
     async fn what_is_under_way_is_dropped_and_waited_for() {
         let all = InFlight::default();
         let (one, other) = (all.enter("ann").unwrap(), all.enter("bob").unwrap());
+        assert_eq!(all.held(), 2);
         let mut work = Box::pin(one.within(pending::<()>()));
         assert!(poll!(&mut work).is_pending());
         let mut ending = pin!(all.end("ann"));
@@ -148,6 +154,7 @@ mod tests {
             drop(all.enter(&format!("user {number}")));
         }
         assert_eq!(all.flights().len(), 1);
+        assert_eq!(all.held(), 0);
         all.end("ann").await;
         drop(all.enter("bob"));
         assert!(all.enter("ann").is_none(), "but not who is being erased");

@@ -10,11 +10,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ErrorCode, ToolResult};
+use gateway_core::vocab::{ErrorCode, ToolCall, ToolResult};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-use crate::ports::PortError;
+use crate::{call::CallContext, ports::PortError, registry::Registered};
 
 /// Identifies a call: the first sixteen bytes of SHA-256 over everything that distinguishes it.
 pub type Key = [u8; 16];
@@ -30,6 +31,17 @@ pub struct Intent {
     pub tool: String,
     /// When it began, in milliseconds since the Unix epoch.
     pub wall_ms: i64,
+}
+
+/// A call about which the wearer is being asked: nothing of it was done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AskedCall {
+    /// The glasses that it was requested on, where the wearer is asked.
+    pub device: String,
+    /// The call, with exactly the arguments of the question.
+    pub call: ToolCall,
+    /// Hash of the tool's definition.
+    pub definition: u64,
 }
 
 /// The outcome of a call that was begun before.
@@ -56,6 +68,17 @@ pub trait Journal: Send + Sync {
     /// Nothing was recorded, so the call must not be made.
     async fn begin(&self, intent: &Intent) -> Result<(), PortError>;
 
+    /// Records that the wearer is asked about this call, so that it can be asked again after a restart. What follows is
+    /// [`begin`](Self::begin), which replaces this record, or [`withdraw`](Self::withdraw). It does not wait for the disk.
+    fn ask(&self, intent: &Intent, asked: AskedCall) {
+        let _ = (intent, asked);
+    }
+
+    /// The call is not made, or is not recorded: what [`ask`](Self::ask) has recorded is removed.
+    fn withdraw(&self, intent: &Intent) {
+        let _ = intent;
+    }
+
     /// Adds the outcome. From now on [`recall`](Self::recall) returns it. This does not wait for the disk: if the
     /// outcome does not get there, it is correctly reported as unknown after a restart.
     fn finish(&self, intent: &Intent, result: &ToolResult);
@@ -77,6 +100,43 @@ pub(crate) fn unknown() -> ToolResult {
     let mut result = ToolResult::failed(ErrorCode::ExecutionError, message, false);
     result.say = Some("I started that before, and I don't know whether it was done.".to_owned());
     result
+}
+
+/// The record of a question. If it is dropped before the call is begun, the record goes.
+pub(crate) struct OpenQuestion<'a> {
+    journal: &'a dyn Journal,
+    intent: &'a Intent,
+    is_begun: bool,
+}
+
+impl<'a> OpenQuestion<'a> {
+    /// Records the question about a call of a turn on glasses; any other caller is gone after a restart.
+    pub(crate) fn record(
+        journal: &'a dyn Journal,
+        intent: &'a Intent,
+        context: &CallContext,
+        tool: &Registered,
+        call: &ToolCall,
+    ) -> Option<Self> {
+        let device = context.device.clone().filter(|_| context.session.is_some() && context.turn.is_some())?;
+        journal.ask(intent, AskedCall { device, call: call.clone(), definition: tool.definition_hash() });
+        Some(Self { journal, intent, is_begun: false })
+    }
+
+    /// The intent is recorded in its place.
+    pub(crate) fn begun(question: Option<Self>) {
+        if let Some(mut question) = question {
+            question.is_begun = true;
+        }
+    }
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        if !self.is_begun {
+            self.journal.withdraw(self.intent);
+        }
+    }
 }
 
 type Watched = watch::Receiver<Option<ToolResult>>;

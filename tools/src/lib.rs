@@ -20,6 +20,9 @@ pub mod device;
 #[cfg(test)]
 mod dispatch_tests;
 pub mod executor;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod in_flight;
 pub mod intents;
 pub mod ledger;

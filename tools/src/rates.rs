@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use gateway_core::vocab::RateLimit;
+use gateway_core::vocab::{ErrorCode, RateLimit, ToolResult};
 use governor::{
     Quota, RateLimiter, clock::Clock as _, middleware::NoOpMiddleware, nanos::Nanos, state::keyed::DashMapStateStore,
 };
@@ -115,4 +115,10 @@ fn limiter(limit: RateLimit, clock: &HouseClock) -> Option<Limiter> {
     let one_per = Duration::from_millis(u64::from(limit.per_ms)).checked_div(limit.calls)?;
     let quota = Quota::with_period(one_per)?.allow_burst(calls);
     Some(Limiter::new(quota, DashMapStateStore::default(), clock.clone()))
+}
+/// The result of a call that comes too early, by this much.
+pub(crate) fn too_often(early: Duration) -> ToolResult {
+    let seconds = early.as_secs_f64().ceil().max(1.0) as u64;
+    let message = format!("Too many calls; nothing was done. Try again in {seconds} s.");
+    ToolResult::failed(ErrorCode::RateLimited, message, true)
 }

@@ -44,10 +44,11 @@ pub enum Scope {
 }
 
 impl Scope {
-    pub(crate) fn covers(&self, user: &str, device: Option<&str>) -> bool {
+    /// Whether tools of this scope are offered to this user on this device; without a user, to everybody.
+    pub(crate) fn covers(&self, user: Option<&str>, device: Option<&str>) -> bool {
         match self {
             Self::Global => true,
-            Self::User(name) => name == user,
+            Self::User(name) => Some(name.as_str()) == user,
             Self::Device(id) => Some(id.as_str()) == device,
         }
     }

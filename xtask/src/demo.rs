@@ -20,7 +20,7 @@ const SIMULATOR: &str = "lorgnette-sim";
 /// The mini-app, an example of the kit.
 const APP: &str = "reminders";
 /// Key shared by this gateway and app, for this run only.
-const APP_KEY: &str = "demo";
+const APP_KEY: &str = "the-key-of-a-demo";
 /// The MCP server, an example too; the gateway starts and stops it.
 const SERVER: &str = "shopping_list";
 /// Beginning of the app's readiness line: `ready at http://ADDRESS`.

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask demo`, `test`, `check`, `fetch`, `bench`.
+//! The project's own commands: `cargo xtask demo`, `test`, `check`, `fetch`, `bench`, `fuzz`.
 //!
 //! It depends only on the standard library, so that it builds in a second on a machine with just a Rust toolchain and a
 //! linker; everything heavier runs as a child process.
@@ -9,6 +9,7 @@ mod check;
 mod debian;
 mod demo;
 mod fetch;
+mod fuzz;
 mod gateway;
 mod interrupt;
 mod llm;
@@ -34,6 +35,8 @@ usage: cargo xtask COMMAND
   check             formatting, clippy, rustdoc, house rules, no_std probe, licences
   fetch             models and test speech only
   bench [NAME]      list the measurement programs, or run one (further arguments are passed on)
+  fuzz [TARGET...] [--minutes N [--jobs J]]
+                    list the parsers that are fuzzed, or run them (none named: all)
 
 Built files go to target/native-HASH (HASH: this CPU's features, because native code must not
 travel) unless CARGO_TARGET_DIR is set. Models: $LORGNETTE_MODELS, else
@@ -71,6 +74,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
             fetch::run(&places)
         }
         ("bench", rest) => bench::run(&places, rest),
+        ("fuzz", rest) => fuzz::run(&places, rest),
         _ => Err(Failure::new(format!("`{}` is not a command with those arguments\n{USAGE}", arguments.join(" ")))),
     }
 }

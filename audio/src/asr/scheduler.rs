@@ -275,6 +275,11 @@ impl Scheduler {
         Ok(ticket)
     }
 
+    /// Whether a final of this owner waits.
+    pub fn has_waiting_final(&self, owner: Owner) -> bool {
+        self.shared.lock().queues[Priority::Final as usize].len_of(owner) > 0
+    }
+
     /// Stops a waiting or running job, which then reports [`Error::Cancelled`]. No effect on a job that has ended.
     pub fn cancel(&self, ticket: &Ticket) {
         let mut state = self.shared.lock();

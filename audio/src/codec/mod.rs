@@ -191,6 +191,34 @@ impl Encoder {
         Ok(Self { rate_hz, inner })
     }
 
+    /// Opus from now on: bits per second, and the percentage of packets that is expected to be lost, which decides how
+    /// much each one tells of the one before it.
+    ///
+    /// # Errors
+    /// [`Error::Bitrate`], or an error of the library.
+    pub fn set_coding(&mut self, bitrate: u32, loss_percent: u8) -> Result<(), Error> {
+        if !BITRATES.contains(&bitrate) {
+            return Err(Error::Bitrate { bitrate });
+        }
+        match &mut self.inner {
+            EncoderKind::Pcm => Ok(()),
+            #[cfg(feature = "opus")]
+            EncoderKind::Opus(encoder) => encoder.set_bitrate(bitrate).and_then(|()| encoder.expect_loss(loss_percent)),
+        }
+    }
+
+    /// Discontinuous transmission: in silence most packets are [`is_pause`] and need not be sent.
+    ///
+    /// # Errors
+    /// An error of the library.
+    pub fn pause_in_silence(&mut self) -> Result<(), Error> {
+        match &mut self.inner {
+            EncoderKind::Pcm => Ok(()),
+            #[cfg(feature = "opus")]
+            EncoderKind::Opus(encoder) => encoder.pause_in_silence(),
+        }
+    }
+
     /// Encodes one frame of 10, 20, 40 or 60 ms into one packet.
     ///
     /// # Errors
@@ -203,6 +231,12 @@ impl Encoder {
             EncoderKind::Opus(encoder) => encoder.encode(pcm),
         }
     }
+}
+
+/// Whether a packet begins or continues a pause of discontinuous transmission: an Opus packet whose frame is empty, but
+/// for a padding byte that some encoders write.
+pub fn is_pause(codec: Codec, packet: &[u8]) -> bool {
+    codec == Codec::Opus && matches!(packet.len(), 1 | 2)
 }
 
 fn check_rate(rate_hz: u32) -> Result<(), Error> {

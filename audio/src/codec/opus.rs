@@ -10,8 +10,8 @@ const ENCODED_BYTES_MAX: usize = 4_000;
 /// Encoder effort from 0 to 10. Speech at 24 kbit/s sounds the same at 5 as at 10, at half the cost.
 const COMPLEXITY: i32 = 5;
 
-/// Packet loss in percent that in-band error correction is tuned for: a poor Wi-Fi link.
-const LOSS_PERCENT: i32 = 10;
+/// Packet loss in percent that in-band error correction is tuned for until the link is known: a poor Wi-Fi link.
+const LOSS_PERCENT: u8 = 10;
 
 pub(super) struct Decoder {
     inner: opus::Decoder,
@@ -75,8 +75,21 @@ impl Encoder {
         inner.set_signal(opus::Signal::Voice).map_err(failed("kind of sound"))?;
         inner.set_complexity(COMPLEXITY).map_err(failed("complexity"))?;
         inner.set_inband_fec(true).map_err(failed("error correction"))?;
-        inner.set_packet_loss_perc(LOSS_PERCENT).map_err(failed("expected loss"))?;
-        Ok(Self { inner })
+        let mut encoder = Self { inner };
+        encoder.expect_loss(LOSS_PERCENT)?;
+        Ok(encoder)
+    }
+
+    pub(super) fn set_bitrate(&mut self, bitrate: u32) -> Result<(), Error> {
+        self.inner.set_bitrate(opus::Bitrate::Bits(bitrate as i32)).map_err(failed("bit rate"))
+    }
+
+    pub(super) fn expect_loss(&mut self, percent: u8) -> Result<(), Error> {
+        self.inner.set_packet_loss_perc(percent.min(100).into()).map_err(failed("expected loss"))
+    }
+
+    pub(super) fn pause_in_silence(&mut self) -> Result<(), Error> {
+        self.inner.set_dtx(true).map_err(failed("discontinuous transmission"))
     }
 
     pub(super) fn encode(&mut self, pcm: &[i16]) -> Result<Vec<u8>, Error> {

@@ -38,8 +38,8 @@ pub struct Config {
     pub pause_us: u64,
     /// Length at which an utterance is ended.
     pub utterance_us_max: u64,
-    /// Time without a packet, within an utterance, after which the device counts as silent. Long enough that a short
-    /// network outage does not end a sentence.
+    /// Time without a packet, within an utterance, after which the device counts as silent, though it has not said that it
+    /// pauses: longer than a network may be gone unnoticed, since what was said meanwhile comes when it is back.
     pub vanished_us: u64,
 }
 
@@ -58,7 +58,7 @@ impl Default for Config {
             onset_windows: 2,
             pause_us: 200_000,
             utterance_us_max: 28_000_000,
-            vanished_us: 1_000_000,
+            vanished_us: 20_000_000,
         }
     }
 }

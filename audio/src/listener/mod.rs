@@ -4,16 +4,18 @@
 //! listener reports facts; the caller decides when a turn has ended and then calls [`Listener::close_utterance`].
 
 mod config;
+mod fact;
 mod timeline;
 mod utterance;
 
 use std::sync::Arc;
 
 pub use config::{Config, Error};
+pub use fact::Fact;
 use timeline::Timeline;
 use utterance::Utterances;
 
-use crate::codec::{Codec, Decoder};
+use crate::codec::{Codec, Decoder, is_pause};
 use crate::frame::{FRAME_SAMPLES, RATE_HZ, samples_to_us, us_to_samples};
 use crate::jitter::{self, JitterBuffer, Pushed, Slot};
 use crate::preroll::Preroll;
@@ -44,53 +46,9 @@ const REPLAY_WAIT_US: u64 = 1_000_000;
 /// How often a device that stopped sending is reported as silent, in microseconds.
 const VANISHED_EVERY_US: u64 = 100_000;
 
-/// What the listener detected. Times are capture times in microseconds on the device's clock, whose zero is the
-/// beginning of its session.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Fact {
-    /// Speech began.
-    SpeechStarted {
-        /// Number of the utterance; the next one has the next number.
-        utterance: u32,
-        /// Where the voice began.
-        at_us: u64,
-    },
-    /// First sign of a pause.
-    Paused {
-        /// The open utterance.
-        utterance: u32,
-        /// Where the voice stopped.
-        at_us: u64,
-        /// Silence since then.
-        silence_us: u64,
-    },
-    /// Voice again in the same utterance.
-    Resumed {
-        /// The open utterance.
-        utterance: u32,
-        /// Where the voice went on.
-        at_us: u64,
-    },
-    /// The pause goes on; reported for each window of 32 ms, and every 100 ms for a device that stopped sending.
-    Silence {
-        /// The open utterance.
-        utterance: u32,
-        /// Where the voice stopped.
-        at_us: u64,
-        /// Silence since then.
-        silence_us: u64,
-        /// End-of-turn score (0 to 1) of this pause, once [`Listener::note_score`] has set it.
-        score: Option<f32>,
-    },
-    /// The utterance ends, with or without a pause: the device ended its stream, or the longest utterance is reached.
-    /// The caller should close it now.
-    Ended {
-        /// The open utterance.
-        utterance: u32,
-        /// End of the voice.
-        at_us: u64,
-    },
-}
+/// After which time without a packet a device that said that it pauses is silent, and how often that is reported, in
+/// microseconds: about as often as silence that is sent.
+const PAUSED_EVERY_US: u64 = 40_000;
 
 /// Counts since the listener was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -150,6 +108,8 @@ pub struct Listener {
     /// Samples of the last packet at 16 kHz: the assumed length of a lost one.
     packet_samples: u64,
     last_arrival_us: Option<u64>,
+    /// The last packet began a pause of discontinuous transmission: what is not sent is silence.
+    pausing: bool,
     ending: Option<Ending>,
     /// When a device that stopped sending was last reported silent.
     vanished_told_us: Option<u64>,
@@ -184,6 +144,7 @@ impl Listener {
             tap: None,
             packet_samples: FRAME_SAMPLES as u64,
             last_arrival_us: None,
+            pausing: false,
             ending: None,
             vanished_told_us: None,
             counts: Stats::default(),
@@ -346,6 +307,7 @@ impl Listener {
             self.utterances.erase(self.recent.end());
             self.timeline.unhook();
             self.last_arrival_us = None;
+            self.pausing = false;
             self.ending = None;
         }
         self.muted = muted;
@@ -372,9 +334,14 @@ impl Listener {
         if !self.utterances.is_open() {
             return None;
         }
+        let (patience_us, every_us) = if self.pausing {
+            (PAUSED_EVERY_US, PAUSED_EVERY_US)
+        } else {
+            (self.config.vanished_us, VANISHED_EVERY_US)
+        };
         match self.vanished_told_us {
-            Some(told_us) => Some(told_us.saturating_add(VANISHED_EVERY_US)),
-            None => Some(self.last_arrival_us?.saturating_add(self.config.vanished_us)),
+            Some(told_us) => Some(told_us.saturating_add(every_us)),
+            None => Some(self.last_arrival_us?.saturating_add(patience_us)),
         }
     }
 
@@ -404,6 +371,7 @@ impl Listener {
                         self.hear(facts);
                     }
                     self.meet(capture_us, facts);
+                    self.pausing = is_pause(self.config.codec, &payload);
                     self.decoded.clear();
                     match self.decoder.decode(&payload, &mut self.decoded) {
                         Ok(_) => {

@@ -267,7 +267,11 @@ pub fn validate(path: &Path) -> Result<Hyperparameters> {
     validate_stream(BufReader::new(file), length, &path.display().to_string())
 }
 
-fn validate_stream(stream: impl Read + Seek, length: u64, what: &str) -> Result<Hyperparameters> {
+/// As [`validate`], of anything that has `length` bytes; `what` names it in errors.
+///
+/// # Errors
+/// As [`validate`].
+pub fn validate_stream(stream: impl Read + Seek, length: u64, what: &str) -> Result<Hyperparameters> {
     let mut walk = Walk { stream, at: 0, length, what };
     if walk.number("the magic number")? as u32 != MAGIC {
         return Err(walk.error("this is no GGML Whisper model (wrong magic number)"));

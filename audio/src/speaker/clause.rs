@@ -8,7 +8,7 @@ use crate::resample::Resampler;
 /// Source samples converted at a time: 20 ms at 24 kHz. Small, so that no call takes long.
 const CHUNK_SAMPLES: usize = 480;
 
-/// One frame of 20 ms, padded with silence at a clause's end.
+/// One frame of 20 ms (or several), padded with silence at a clause's end.
 pub(super) struct Frame {
     pub(super) clause: u16,
     pub(super) pcm: Vec<i16>,
@@ -66,6 +66,21 @@ impl Queue {
     pub(super) fn queued_us(&self) -> u64 {
         let waiting = |clause: &Clause| samples_to_us((clause.pcm.len() - clause.used) as u64, clause.rate_hz);
         self.clauses.iter().map(waiting).sum()
+    }
+
+    /// The next frames in one, at most so many, and how many they are. They never span two clauses.
+    pub(super) fn pop_frames(&mut self, most: u64) -> Option<(Frame, u64)> {
+        let mut all = self.pop_frame()?;
+        let mut frames = 1;
+        while frames < most
+            && !all.last_of_clause
+            && let Some(next) = self.pop_frame()
+        {
+            all.pcm.extend(next.pcm);
+            (all.last_of_clause, all.last_of_speech) = (next.last_of_clause, next.last_of_speech);
+            frames += 1;
+        }
+        Some((all, frames))
     }
 
     /// The next frame. A frame never spans two clauses, so each clause ends at the end of a packet.

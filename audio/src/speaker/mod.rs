@@ -25,6 +25,9 @@ pub const QUEUE_US_MAX: u64 = 60_000_000;
 /// Most clauses of one speech, queued or sent; an hour of speech has fewer.
 pub const CLAUSES_MAX: usize = 1_024;
 
+/// Most frames in one packet: 60 ms, the longest that a device must take.
+const PACKET_FRAMES_MAX: u64 = 3;
+
 /// Longest lead in microseconds: with a longer one, what was sent would differ too much from what was heard at a hush.
 pub const LEAD_US_MAX: u64 = 2_000_000;
 
@@ -84,7 +87,7 @@ pub enum Error {
     },
 }
 
-/// One packet of speech for the device: 20 ms.
+/// One packet of speech for the device: 20, 40 or 60 ms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
     /// The speech it belongs to.
@@ -97,6 +100,8 @@ pub struct Packet {
     pub seq: u32,
     /// Playback position from the speech's start, in microseconds.
     pub playout_us: u64,
+    /// Its length, in microseconds.
+    pub duration_us: u64,
     /// Estimated playback time, on the clock of `poll_packet`.
     pub planned_us: u64,
     /// The coded frame.
@@ -128,6 +133,8 @@ pub struct Hushed {
 pub struct Speaker {
     config: Config,
     encoder: Encoder,
+    /// Frames of 20 ms in one packet.
+    packet_frames: u64,
     seq: u32,
     speech: Option<Speech>,
     /// Ledger of the previous speech, whose last acknowledgements may still arrive.
@@ -153,7 +160,19 @@ impl Speaker {
             return Err(Error::Lead { lead_us: config.lead_us, hold_us: config.hold_us });
         }
         let encoder = Encoder::new(config.codec, config.rate_hz, config.bitrate)?;
-        Ok(Self { config, encoder, seq: 0, speech: None, previous: None, fade: None })
+        Ok(Self { config, encoder, packet_frames: 1, seq: 0, speech: None, previous: None, fade: None })
+    }
+
+    /// How packets are coded from now on: bits per second of Opus, milliseconds of a packet (rounded down to 20, 40 or
+    /// 60; the last one of a clause is as short as what is left), and the percentage that is expected to be lost.
+    ///
+    /// # Errors
+    /// A bit rate that cannot be used.
+    pub fn set_coding(&mut self, bitrate: u32, packet_ms: u16, loss_percent: u8) -> Result<(), Error> {
+        self.encoder.set_coding(bitrate, loss_percent)?;
+        let frames = u64::from(packet_ms) * 1_000 / FRAME_US;
+        self.packet_frames = frames.clamp(1, PACKET_FRAMES_MAX);
+        Ok(())
     }
 
     /// Begins the speech `speech` that answers `turn`. A speech in progress is dropped; call [`hush`](Self::hush) first
@@ -206,7 +225,8 @@ impl Speaker {
             return None;
         }
         let speech = self.speech.as_mut()?;
-        let frame = speech.queue.pop_frame()?;
+        let (frame, frames) = speech.queue.pop_frames(self.packet_frames)?;
+        let duration_us = frames * FRAME_US;
         let sent_us = speech.ledger.sent_us();
         let planned_us = speech.pace.send(sent_us, now_us);
         let bytes = match self.encoder.encode(&frame.pcm) {
@@ -217,13 +237,14 @@ impl Speaker {
                 Vec::new()
             }
         };
-        speech.ledger.sent(frame.clause, FRAME_US, frame.last_of_clause, frame.last_of_speech);
+        speech.ledger.sent(frame.clause, duration_us, frame.last_of_clause, frame.last_of_speech);
         let packet = Packet {
             speech: speech.ledger.speech(),
             turn: speech.ledger.turn(),
             clause: frame.clause,
             seq: self.seq,
             playout_us: sent_us,
+            duration_us,
             planned_us,
             bytes,
             last_of_clause: frame.last_of_clause,
@@ -262,6 +283,7 @@ impl Speaker {
                 clause: speech.ledger.clause_at(playhead_us).unwrap_or(0),
                 seq: self.seq,
                 playout_us: playhead_us,
+                duration_us: FRAME_US,
                 planned_us: now_us,
                 bytes,
                 last_of_clause: true,
@@ -303,6 +325,6 @@ impl Speaker {
 
     fn speech_due_us(&self) -> Option<u64> {
         let speech = self.speech.as_ref().filter(|speech| !speech.queue.is_empty())?;
-        speech.pace.due_us(speech.ledger.sent_us())
+        speech.pace.due_us(speech.ledger.sent_us(), self.packet_frames * FRAME_US)
     }
 }

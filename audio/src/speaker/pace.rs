@@ -4,8 +4,6 @@
 //! when the wearer interrupts. By the device's *reports*: it is never sent more than it can hold beyond what it last
 //! reported as played, so that a stalled link or a starved device is not overrun.
 
-use crate::frame::FRAME_US;
-
 /// A device's report of its playback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Report {
@@ -34,9 +32,9 @@ impl Pace {
         Self { lead_us, hold_us, began_us: None, said: None, lag_us: None }
     }
 
-    /// When the packet at position `sent_us` may be sent; `None`: not before the device has played more.
-    pub(super) fn due_us(&self, sent_us: u64) -> Option<u64> {
-        let end_us = sent_us + FRAME_US;
+    /// When the packet of this length at position `sent_us` may be sent; `None`: not before the device has played more.
+    pub(super) fn due_us(&self, sent_us: u64, packet_us: u64) -> Option<u64> {
+        let end_us = sent_us + packet_us;
         if end_us > self.place_us() + self.hold_us {
             return None;
         }

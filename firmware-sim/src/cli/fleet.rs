@@ -82,7 +82,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         let mut options: Options = options.clone();
         options.state = common.state.join(format!("{number:04}"));
         options.profile.device_id = format!("fleet-{number:04}");
-        options.faults.seed = common.seed.wrapping_add(u64::from(number));
+        options.seed = common.seed.wrapping_add(u64::from(number));
         options.decode = false;
         options.silence = Some(Arc::clone(&silence));
         glasses.push(pair::connect(options, common.json).await.with_context(|| format!("glasses {number}"))?);

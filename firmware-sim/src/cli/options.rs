@@ -1,13 +1,15 @@
 //! Options common to all commands.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use device_protocol::Codecs;
 use firmware_sim::Options;
-use firmware_sim::faults::FaultOptions;
 use firmware_sim::microphone::Background;
+use firmware_sim::network::{self, Conditions, Loss, NAMES};
 use firmware_sim::profile::Profile;
 use firmware_sim::transport::{Scheme, Target};
 
@@ -48,13 +50,19 @@ pub(crate) struct Common {
     /// Amplitude of the noise between sentences, in units of a 16-bit sample; 0: digital silence.
     #[arg(long, global = true, default_value_t = 8)]
     noise: u16,
+    /// Send little in silence, as Opus can (discontinuous transmission).
+    #[arg(long, global = true)]
+    dtx: bool,
+    /// Network: shaped as this one.
+    #[arg(long, global = true, value_parser = PossibleValuesParser::new(NAMES.map(|(name, what)| PossibleValue::new(name).help(what))))]
+    network: Option<String>,
     /// Network: one-way delay in milliseconds.
     #[arg(long, global = true, default_value_t = 0)]
     delay_ms: u64,
     /// Network: up to so many milliseconds more, at random.
     #[arg(long, global = true, default_value_t = 0)]
     jitter_ms: u64,
-    /// Network: percent of frames lost.
+    /// Network: percent of packets lost.
     #[arg(long, global = true, default_value_t = 0.0)]
     loss: f64,
     /// Network: break each connection off after so many milliseconds.
@@ -111,13 +119,26 @@ impl Common {
             ..Profile::default()
         };
         options.background = if self.noise == 0 { Background::Zeros } else { Background::Noise(self.noise) };
-        options.faults = FaultOptions {
-            delay_us: self.delay_ms.saturating_mul(1_000),
-            jitter_us: self.jitter_ms.saturating_mul(1_000),
-            loss: self.loss / 100.0,
-            cut_after_us: self.cut_after_ms.map(|ms| ms.saturating_mul(1_000)),
-            seed: self.seed,
-        };
+        options.network = self.network_profile()?;
+        options.seed = self.seed;
+        options.dtx = self.dtx;
         Ok(options)
+    }
+
+    /// The named network, or one of the single faults; `None`: as it is.
+    fn network_profile(&self) -> Result<Option<network::Profile>> {
+        let conditions = Conditions {
+            delay: Duration::from_millis(self.delay_ms),
+            jitter: Duration::from_millis(self.jitter_ms),
+            loss: Loss::even(self.loss / 100.0),
+            ..Conditions::default()
+        };
+        let is_changed = conditions != Conditions::default();
+        let named = self.network.as_deref().and_then(network::Profile::named);
+        ensure!(named.is_none() || !is_changed, "--network excludes --delay-ms, --jitter-ms and --loss");
+        let steady = (is_changed || self.cut_after_ms.is_some()).then(|| network::Profile::steady(conditions));
+        Ok(named
+            .or(steady)
+            .map(|profile| network::Profile { cut_after: self.cut_after_ms.map(Duration::from_millis), ..profile }))
     }
 }

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use audio::wav;
 use firmware_sim::Glasses;
 use firmware_sim::microphone::{CLIP_HZ, Clip};
+use firmware_sim::network::{Conditions, Profile};
 use firmware_sim::script::{self, Runner, STEPS, Saying, Voice};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 
@@ -56,7 +57,10 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     let steps = if is_typed { Vec::new() } else { read(&arguments.file)? };
     let name = if is_typed { "standard input".into() } else { arguments.file.display().to_string() };
     let voice = Speaking { folder: arguments.file.parent().unwrap_or(Path::new("")).to_path_buf() };
-    let glasses = pair::connect(common.options()?, common.json).await?;
+    let mut options = common.options()?;
+    // A step may change it.
+    options.network.get_or_insert_with(|| Profile::steady(Conditions::default()));
+    let glasses = pair::connect(options, common.json).await?;
     let mut printer = say::Printer::new(common);
     let result = {
         let running = async {

@@ -106,6 +106,9 @@ pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<St
             format!("question    {}{lines}", plain(title))
         }
         Seen::ApprovalSettled { choice, .. } => format!("question    settled: {choice}"),
+        Seen::Coding { bitrate, frame_ms, loss_percent } => {
+            style.dim(&format!("coding      {bitrate} bit/s, {frame_ms} ms, {loss_percent} % loss expected"))
+        }
         Seen::Warning { code, name, message } => {
             style.red(&format!("warning     {code} {}: {}", plain(name), plain(message)))
         }

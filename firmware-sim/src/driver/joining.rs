@@ -14,20 +14,24 @@ impl Driver {
             return;
         };
         let (clock, log) = (self.clock, self.log.clone());
-        let (profile, faults) = (self.options.profile.clone(), self.options.faults);
+        let (profile, network) = (self.options.profile.clone(), self.network.clone());
         self.trying_other = other && self.options.other.is_some();
         let target = self.options.other.as_ref().filter(|_| other).unwrap_or(&self.options.target).clone();
         let resume = self.welcome.as_ref().filter(|welcome| !welcome.token.is_empty() && self.sequences.can_resume());
         let (control, audio) = self.sequences.received();
         let resume = resume.map(|welcome| Resume { token: welcome.token.clone(), control, audio });
         self.attempts += 1;
+        let patience = if self.link.is_some() { PROBE_MAX } else { Duration::MAX };
         self.connecting = Some(Box::pin(async move {
-            let result = async {
-                let mut link = faults::spoil(transport::open(&target).await?, faults);
+            let connected = async {
+                let mut link = transport::open_through(&target, network.as_ref()).await?;
                 let welcome = handshake::shake(&mut link, &identity, &profile, resume.as_ref(), clock, &log).await?;
                 Ok((link, welcome))
             };
-            let result = result.await;
+            let result = match timeout(patience, connected).await {
+                Ok(result) => result,
+                Err(_) => Err(Error::Transport(target.unreachable("no answer"))),
+            };
             (identity, result)
         }));
     }
@@ -97,9 +101,13 @@ impl Driver {
             self.replay.clear();
         }
         if self.options.profile.microphone_hz > 0 && self.microphone.is_none() {
-            let (background, seed) = (self.options.background, self.options.faults.seed);
+            let (background, seed) = (self.options.background, self.options.seed);
             let microphone = Microphone::new(welcome.audio_up, background, seed, self.options.silence.clone());
-            self.microphone = Some(microphone.map_err(Error::Format)?);
+            let mut microphone = microphone.map_err(Error::Format)?;
+            if self.options.dtx {
+                microphone.pause_in_silence().map_err(Error::Format)?;
+            }
+            self.microphone = Some(microphone);
             self.capture_us = now_us;
         }
         self.see(Seen::Welcome {
@@ -107,6 +115,7 @@ impl Driver {
             gateway: welcome.gateway_name.clone(),
             user: welcome.user_name.clone(),
             resumed: welcome.resumed.is_some(),
+            continued: welcome.continued.is_some(),
             transport: link.name,
             up: (codec_name(welcome.audio_up.0), welcome.audio_up.1),
             down: (codec_name(welcome.audio_down.0), welcome.audio_down.1),

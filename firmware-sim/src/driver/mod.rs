@@ -19,10 +19,10 @@ use crate::clock::Clock;
 use crate::command::Command;
 use crate::display::Screen;
 use crate::error::Error;
-use crate::faults;
 use crate::handshake::{self, Resume, Welcome};
 use crate::identity::Identity;
 use crate::microphone::Microphone;
+use crate::network::Network;
 use crate::options::Options;
 use crate::random::Random;
 use crate::seen::{Log, Seen};
@@ -34,11 +34,17 @@ use crate::transport::{self, Inbound, Link};
 /// Delays before the next attempt to connect, in milliseconds; the last one repeats (PROTOCOL.md, section 7).
 const BACK_OFF_MS: [u64; 6] = [0, 500, 1_000, 2_000, 4_000, 8_000];
 
-/// Silence of the gateway, while sound is unacknowledged, after which another way is tried.
+/// Silence of the gateway, while sound is unacknowledged, after which another connection is tried.
 const SILENT_US_MAX: u64 = 700_000;
 
-/// Between two tries of the other way while the link stands.
+/// The same where there is no other way: the next connection would meet what this one meets, unless that was an outage.
+const SILENT_ALONE_US_MAX: u64 = 2_000_000;
+
+/// Between two tries of another connection while the link stands.
 const PROBE_EVERY_US: u64 = 2_000_000;
+
+/// How long such a try may take: behind an outage a new one is sooner there than the next repetition of an old one.
+const PROBE_MAX: Duration = Duration::from_secs(3);
 
 /// How long the second choice is used before the first one is tried again.
 const PREFERRED_EVERY_US: u64 = 30_000_000;
@@ -98,6 +104,8 @@ pub(crate) struct Driver {
     trying_other: bool,
     attempts: usize,
     random: Random,
+    /// Shared by its connections, one after the other; `None`: they are as they are.
+    network: Option<Network>,
     welcome: Option<Welcome>,
     microphone: Option<Microphone>,
     capture_us: u64,
@@ -127,7 +135,8 @@ impl Driver {
         // The recording is for people: it is made at full volume.
         speaker.set_volume(100);
         Self {
-            random: Random::new(options.faults.seed),
+            random: Random::new(options.seed),
+            network: options.network.clone().map(|profile| Network::start(profile, options.seed)),
             options,
             clock,
             log,
@@ -236,8 +245,15 @@ impl Driver {
             Command::Battery(percent) => {
                 self.control(up::Battery { percent, charging: false });
             }
+            Command::Network(profile) => match &self.network {
+                Some(network) => network.play(profile),
+                // For the connections to come.
+                None => self.network = Some(Network::start(profile, self.options.seed)),
+            },
             Command::Rebind => {
-                if let Some(Err(error)) = self.link.as_ref().map(Link::rebind) {
+                if let Some(network) = &self.network {
+                    network.change_address();
+                } else if let Some(Err(error)) = self.link.as_ref().map(Link::rebind) {
                     self.see(Seen::Violation { what: format!("no other port: {error}") });
                 }
             }
@@ -324,14 +340,15 @@ impl Driver {
         .min()
     }
 
-    /// When the other way is tried while the link stands: the link is silent though sound is unacknowledged, or it is the
-    /// second choice.
+    /// When another connection is tried while the link stands: the link is silent though sound is unacknowledged, or it
+    /// is the second choice.
     fn probe_due(&self) -> Option<u64> {
-        if self.options.other.is_none() || self.link.is_none() || self.connecting.is_some() {
+        let has_other = self.options.other.is_some();
+        if !(has_other || self.options.reconnect) || self.link.is_none() || self.connecting.is_some() {
             return None;
         }
-        let silent_us =
-            self.sequences.unacknowledged_sound_us().map(|at| at.max(self.last_received_us) + SILENT_US_MAX);
+        let patience_us = if has_other { SILENT_US_MAX } else { SILENT_ALONE_US_MAX };
+        let silent_us = self.sequences.unacknowledged_sound_us().map(|at| at.max(self.last_received_us) + patience_us);
         let back_us = self.on_other.then_some(self.last_opened_us + PREFERRED_EVERY_US);
         let due_us = silent_us.into_iter().chain(back_us).min()?;
         Some(due_us.max(self.probe_us))
@@ -395,7 +412,8 @@ impl Driver {
         if self.sequences.ack_due().is_some_and(|at| at <= now_us) {
             let (control, audio) = self.sequences.received();
             self.sequences.acknowledged();
-            self.send(Up::Ack(up::Ack { control, audio }), now_us, self.turn);
+            let (audio_lost, audio_held_us) = self.sequences.sound_received(now_us);
+            self.send(Up::Ack(up::Ack { control, audio, audio_lost, audio_held_us }), now_us, self.turn);
         }
         while self.replay_us <= now_us
             && let Some(frame) = self.replay.pop_front()

@@ -1,5 +1,7 @@
 //! Microphone packets, speaker reports, and sending of messages.
 
+use device_protocol::down;
+
 use super::*;
 
 impl Driver {
@@ -28,7 +30,7 @@ impl Driver {
                 payload: &packet.payload,
             };
             // Sound into a muted microphone counts as said.
-            if !self.muted {
+            if !self.muted && packet.is_sent {
                 self.send(Up::Audio(audio), capture_us, self.turn);
             }
             if let Some(said) = packet.said {
@@ -37,6 +39,19 @@ impl Driver {
         }
         // After a longer stall the uncaptured time is silence.
         self.capture_us = self.capture_us.max(now_us);
+    }
+
+    /// Codes the microphone as the gateway asks for.
+    pub(crate) fn code_sound(&mut self, ack: &down::Ack) {
+        let Some(microphone) = &mut self.microphone else { return };
+        match microphone.set_coding(ack.audio_bitrate, ack.audio_frame_ms, ack.audio_loss_percent) {
+            Ok(true) => {
+                let (bitrate, frame_ms, loss_percent) = (ack.audio_bitrate, ack.audio_frame_ms, ack.audio_loss_percent);
+                self.see(Seen::Coding { bitrate, frame_ms, loss_percent });
+            }
+            Ok(false) => {}
+            Err(what) => self.see(Seen::Violation { what: format!("a coding that cannot be: {what}") }),
+        }
     }
 
     pub(super) fn end_sound(&mut self, reason: MicEnd) {

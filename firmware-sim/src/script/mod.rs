@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use device_protocol::{ButtonAction, ButtonId, Gesture};
 
+use crate::network;
 use crate::transport::Target;
 
 pub use parse::parse;
@@ -31,7 +32,7 @@ pub const STEPS_MAX: usize = 10_000;
 pub const WITHIN_DEFAULT: Duration = Duration::from_secs(10);
 
 /// A step with its line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// Number of the line, from 1.
     pub line: usize,
@@ -70,7 +71,7 @@ pub enum Condition {
 }
 
 /// One step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Say something, to its end.
     Say(Saying),
@@ -94,6 +95,8 @@ pub enum Action {
     Mute(bool),
     /// Break the link.
     Cut,
+    /// Another network from here on.
+    Network(network::Profile),
     /// Connect again.
     Reconnect(Option<Target>),
     /// Charge of the battery in percent.

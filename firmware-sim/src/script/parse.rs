@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use device_protocol::{ButtonAction, ButtonId, Gesture};
 
+use crate::network;
+
 use super::{Action, Condition, STEPS_MAX, Saying, Step, WITHIN_DEFAULT};
 
 /// Why a script could not be parsed.
@@ -165,6 +167,13 @@ fn action(words: &mut Words) -> Result<Action, String> {
         "mute" => Action::Mute(true),
         "unmute" => Action::Mute(false),
         "cut" => Action::Cut,
+        "network" => {
+            let name = words.bare("a network")?;
+            Action::Network(network::Profile::named(&name).ok_or_else(|| {
+                let names = network::NAMES.map(|(name, _)| name);
+                format!("'{name}' is no network; there are {}", names.join(", "))
+            })?)
+        }
         "reconnect" if words.is_empty() => Action::Reconnect(None),
         "reconnect" => {
             let address = words.bare("an address")?;
@@ -178,7 +187,7 @@ fn action(words: &mut Words) -> Result<Action, String> {
         other => {
             return Err(format!(
                 "'{other}' is no step; there are say, text, wait, wait-for, expect, interrupt, press, double-press, \
-                 long-press, touch, approve, mute, unmute, cut, reconnect and battery"
+                 long-press, touch, approve, mute, unmute, cut, network, reconnect and battery"
             ));
         }
     })
@@ -266,6 +275,7 @@ mod tests {
             ("cut", Action::Cut),
             ("reconnect", Action::Reconnect(None)),
             ("reconnect quic://h:1", Action::Reconnect(Some("quic://h:1".parse().unwrap()))),
+            ("network train", Action::Network(network::Profile::named("train").unwrap())),
             ("battery 20", Action::Battery(20)),
         ] {
             assert_eq!(one(line), action, "{line}");
@@ -296,6 +306,7 @@ mod tests {
             ("cut now", 1, "'now' is too much"),
             ("interrupt \"stop\"", 1, "after TIME"),
             ("approve maybe", 1, "yes or no"),
+            ("network moon", 1, "there are home, office-roam"),
             ("battery 101", 1, "0 to 100"),
             ("reconnect http://x", 1, "wss://"),
             ("\"say\"", 1, "a step is wanted"),

@@ -69,7 +69,7 @@ pub struct Heard {
     pub began_us: Option<u64>,
     /// When it was over.
     pub ended_us: u64,
-    /// Microseconds played, without gaps and concealment.
+    /// Microseconds played: concealed packets count, silence while starved does not.
     pub played_us: u64,
     /// False if it was stopped.
     pub complete: bool,
@@ -92,8 +92,6 @@ struct Sounding {
     from_us: u64,
     duration_us: u64,
     pcm: Vec<i16>,
-    /// False for concealment, which is audible but not counted.
-    counts: bool,
 }
 
 /// Result of `fetch`.

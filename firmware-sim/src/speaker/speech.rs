@@ -26,8 +26,7 @@ impl Speech {
         match &self.sounding {
             Some(sounding) => {
                 let ends_us = sounding.from_us + sounding.duration_us;
-                // Concealment is not reported, so it must not cause a wake-up for a report.
-                let report_us = if sounding.counts { self.reported_us + REPORT_EVERY_US } else { ends_us };
+                let report_us = self.reported_us + REPORT_EVERY_US;
                 Some(ends_us.min(report_us.max(sounding.from_us + 1)))
             }
             // Queued after another speech, nothing is due; while starved, only the end is.
@@ -93,12 +92,10 @@ impl Speech {
             return Fetched::NotYet;
         };
         let mut pcm = Vec::new();
-        let mut counts = true;
         if let Some(decoder) = &mut self.decoder
             && decoder.decode(&chunk.payload, &mut pcm).is_err()
         {
             decoder.conceal(&mut pcm);
-            counts = false;
         }
         let duration_us = if pcm.is_empty() {
             chunk.duration_us.max(1)
@@ -110,7 +107,7 @@ impl Speech {
             self.began_us = Some(from_us);
             reports.push_back(Report::FirstSound { speech: self.id, turn: self.turn, at_us: from_us });
         }
-        self.sounding = Some(Sounding { from_us, duration_us, pcm, counts });
+        self.sounding = Some(Sounding { from_us, duration_us, pcm });
         self.head_us = position + duration_us;
         if self.clause != Some(chunk.clause) {
             self.clause = Some(chunk.clause);
@@ -134,17 +131,22 @@ impl Speech {
         Fetched::NotYet
     }
 
-    /// Fills a gap of `gap_us` with the decoder's concealment.
+    /// Fills a gap of `gap_us` with the copy that the next packet carries, where one packet is missing, else with the
+    /// decoder's concealment.
     pub(super) fn conceal(&mut self, gap_us: u64) {
         let mut pcm = Vec::new();
+        let next = self.chunks.values().next().filter(|next| gap_us.abs_diff(next.duration_us) <= SLACK_US);
         if let Some(decoder) = &mut self.decoder {
+            if let Some(next) = next {
+                decoder.recover(&next.payload, &mut pcm);
+            }
             let wanted =
                 (gap_us.min(limits::PACKET_DURATION_US_MAX.into()) * u64::from(self.rate_hz) / 1_000_000) as usize;
             while pcm.len() < wanted && decoder.conceal(&mut pcm) > 0 {}
             pcm.truncate(wanted);
         }
         let duration_us = gap_us.min(limits::PACKET_DURATION_US_MAX.into());
-        self.sounding = Some(Sounding { from_us: self.next_us, duration_us, pcm, counts: false });
+        self.sounding = Some(Sounding { from_us: self.next_us, duration_us, pcm });
         self.head_us += duration_us;
     }
 
@@ -167,9 +169,7 @@ impl Speech {
 
     /// Outputs the first `part_us` of a packet.
     pub(super) fn emit(&mut self, sounding: &Sounding, part_us: u64, volume: u8) {
-        if sounding.counts {
-            self.played_us += part_us;
-        }
+        self.played_us += part_us;
         let samples = (part_us * u64::from(self.rate_hz)).div_ceil(1_000_000) as usize;
         for (n, sample) in sounding.pcm.iter().take(samples).enumerate() {
             let mut gain = f64::from(volume) / 100.0;
@@ -194,7 +194,7 @@ impl Speech {
         let Some(sounding) = &self.sounding else {
             return;
         };
-        if now_us >= self.reported_us + REPORT_EVERY_US && sounding.counts {
+        if now_us >= self.reported_us + REPORT_EVERY_US {
             let played_us = self.played_us + now_us.saturating_sub(sounding.from_us).min(sounding.duration_us);
             self.report(now_us, played_us, PlayState::Playing, reports);
         }

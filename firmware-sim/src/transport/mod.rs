@@ -14,6 +14,8 @@ use device_protocol::PATH;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::network::Network;
+
 /// Most queued frames in one direction: five seconds of 20 ms packets.
 pub const QUEUE_FRAMES_MAX: usize = 256;
 
@@ -112,7 +114,7 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    fn unreachable(&self, reason: impl fmt::Display) -> Error {
+    pub(crate) fn unreachable(&self, reason: impl fmt::Display) -> Error {
         Error::Unreachable { target: self.to_string(), reason: reason.to_string() }
     }
 
@@ -173,10 +175,18 @@ impl Link {
 /// # Errors
 /// The gateway cannot be reached, or uses another protocol.
 pub async fn open(target: &Target) -> Result<Link, Error> {
+    open_through(target, None).await
+}
+
+/// Opens a connection through a network, if there is one.
+///
+/// # Errors
+/// The gateway cannot be reached, or uses another protocol.
+pub async fn open_through(target: &Target, network: Option<&Network>) -> Result<Link, Error> {
     let opening = async {
         match target.scheme {
-            Scheme::Ws | Scheme::Wss => websocket::open(target).await,
-            Scheme::Quic => quic::open(target).await,
+            Scheme::Ws | Scheme::Wss => websocket::open(target, network).await,
+            Scheme::Quic => quic::open(target, network).await,
         }
     };
     match timeout(OPEN_MAX, opening).await {

@@ -1,17 +1,21 @@
 //! QUIC: control on one stream that the device opens, sound in datagrams or, if it does not fit one, on a stream of its
 //! own.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use device_protocol::{ALPN, Class, auth, limits, peek};
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{Connection, Endpoint, RecvStream, SendStream, TransportConfig, VarInt};
+use quinn::{Connection, Endpoint, EndpointConfig, RecvStream, SendStream, TokioRuntime, TransportConfig, VarInt};
 use rustls::pki_types::CertificateDer;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+
+use crate::network::Network;
+use crate::network::datagrams::{Datagrams, any};
 
 use super::{Error, Inbound, Link, QUEUE_FRAMES_MAX, Scheme, Target, tls};
 
@@ -27,13 +31,11 @@ const IDLE_MS: u32 = 200_000;
 /// Most bytes of sound queued in either direction: two seconds of PCM at 16 kHz.
 const DATAGRAM_BUFFER_BYTES: usize = 64 * 1024;
 
-pub(super) async fn open(target: &Target) -> Result<Link, Error> {
+pub(super) async fn open(target: &Target, network: Option<&Network>) -> Result<Link, Error> {
     let unreachable = |reason: String| target.unreachable(reason);
     let addresses = target.addresses().await?;
     let address = *addresses.first().ok_or_else(|| unreachable("the name has no address".to_owned()))?;
-    let local: SocketAddr =
-        if address.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
-    let mut endpoint = Endpoint::client(local).map_err(|error| unreachable(error.to_string()))?;
+    let mut endpoint = local_end(address, network).await.map_err(|error| unreachable(error.to_string()))?;
     endpoint.set_default_client_config(config().map_err(unreachable)?);
     let connection = endpoint
         .connect(address, SERVER_NAME)
@@ -62,6 +64,12 @@ pub(super) async fn open(target: &Target) -> Result<Link, Error> {
         drop(timeout(FLUSH_MAX, endpoint.wait_idle()).await);
     });
     Ok(Link { up, down, binding, certificate, name: Scheme::Quic.name(), loses_sound: true, endpoint: Some(local_end) })
+}
+
+async fn local_end(peer: SocketAddr, network: Option<&Network>) -> io::Result<Endpoint> {
+    let Some(network) = network else { return Endpoint::client(any(peer)) };
+    let socket = Arc::new(Datagrams::open(network, peer).await?);
+    Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, socket, Arc::new(TokioRuntime))
 }
 
 fn config() -> Result<quinn::ClientConfig, String> {

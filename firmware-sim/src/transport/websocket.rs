@@ -1,5 +1,6 @@
 //! WebSocket, with and without TLS: one binary message is one envelope.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,10 +18,24 @@ use tokio_tungstenite::tungstenite::http::header::SEC_WEBSOCKET_PROTOCOL;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig, frame::coding::CloseCode};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
+use crate::network::{Network, stream};
+
 use super::{Error, Inbound, Link, QUEUE_FRAMES_MAX, Scheme, Target, tls};
 
-pub(super) async fn open(target: &Target) -> Result<Link, Error> {
-    let stream = connect(target).await?;
+pub(super) async fn open(target: &Target, network: Option<&Network>) -> Result<Link, Error> {
+    let addresses = target.addresses().await?;
+    let (Some(network), Some(first)) = (network, addresses.first()) else {
+        return secure(target, connect(target, &addresses).await?).await;
+    };
+    let stream = stream::connect(network, *first).await.map_err(|error| target.unreachable(error))?;
+    secure(target, stream).await
+}
+
+/// Goes on over TLS where the address says so.
+async fn secure<S>(target: &Target, stream: S) -> Result<Link, Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     if target.scheme == Scheme::Ws {
         return upgrade(target, stream, auth::NO_BINDING, auth::NO_BINDING).await;
     }
@@ -37,9 +52,8 @@ pub(super) async fn open(target: &Target) -> Result<Link, Error> {
     upgrade(target, stream, binding, certificate).await
 }
 
-async fn connect(target: &Target) -> Result<TcpStream, Error> {
-    let addresses = target.addresses().await?;
-    let stream = TcpStream::connect(&addresses[..]).await.map_err(|error| target.unreachable(error))?;
+async fn connect(target: &Target, addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
+    let stream = TcpStream::connect(addresses).await.map_err(|error| target.unreachable(error))?;
     // Packets of sound are small and must not be delayed by Nagle's algorithm.
     stream.set_nodelay(true).map_err(|error| target.unreachable(error))?;
     Ok(stream)

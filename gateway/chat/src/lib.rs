@@ -16,6 +16,9 @@ pub mod declarations;
 pub mod dialect;
 pub mod failure;
 pub mod families;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gemini;
 pub mod http;
 pub mod intents;

@@ -58,10 +58,12 @@ pub enum Timer {
     ScreenDue,
     /// An announcement has waited long enough for silence.
     NoticeDue,
+    /// After a restart the wearer may be asked again for consent.
+    AskAgain,
 }
 
 impl Timer {
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 23] = [
         Self::Heartbeat,
         Self::DeviceSilent,
         Self::ResumeExpired,
@@ -84,6 +86,7 @@ impl Timer {
         Self::QuestionPageDue,
         Self::ScreenDue,
         Self::NoticeDue,
+        Self::AskAgain,
     ];
 }
 
@@ -279,6 +282,12 @@ impl Context {
         }
         self.disarm(timer);
         Some(timer)
+    }
+
+    /// The wall clock at a moment to come.
+    pub(crate) fn wall_ms_at(&self, at_us: u64) -> i64 {
+        let left_ms = at_us.saturating_sub(self.now_us()) / 1_000;
+        self.now.wall_ms.saturating_add(i64::try_from(left_ms).unwrap_or(i64::MAX))
     }
 
     pub(crate) fn after_ms(&self, delay_ms: u32) -> u64 {

@@ -5,8 +5,8 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 
 use crate::vocab::{
     AnsweredBy, AppCard, AppConnection, AppEvent, AppStopReason, Approval, ApprovalChoice, CommandMatch, Content,
-    DeviceFacts, DeviceInfo, FallbackReason, Message, ModelEvent, ModelOutcome, ModelRoute, ScheduleChange,
-    ScheduleEntry, ServiceLevel, ToolResult, Transcript, Turn, Usage, VoiceFact, WebhookCall,
+    DeviceFacts, DeviceInfo, FallbackReason, Message, ModelEvent, ModelOutcome, ModelRoute, Remains, ScheduleChange,
+    ScheduleEntry, ServiceLevel, SoundReport, ToolResult, Transcript, Turn, Usage, VoiceFact, WebhookCall,
 };
 
 /// Inputs of one device's conversation.
@@ -17,16 +17,18 @@ pub enum Input {
     Connected { device: DeviceInfo, resumed: bool },
     /// The link broke without a goodbye; the device may come back and resume.
     LinkLost,
-    /// The gateway was restarted in the middle of a turn of this device, which is over. `unknown`: titles of tools of
-    /// which it is not known whether they did what they were to do.
-    Restarted { unknown: Vec<String> },
+    /// The gateway was restarted, and the device goes on with what is left of its session. Follows `Connected`.
+    Restarted(Remains),
     /// The device is back, and has begun a new session: this one is not resumed.
     NotResumed,
-    /// The device is back, and a part of what it heard meanwhile is missing: it was too old to be kept.
-    SoundMissed,
+    /// The device is back, and these packets before the first one that it sent were never received: lost on the way,
+    /// late, or too old to be kept.
+    SoundMissed { packets: u32 },
     /// When something last arrived, in microseconds on the monotonic clock; reported before a timeout, not for each
     /// frame.
     Alive { at_us: u64 },
+    /// How sound fared in one direction; reported while there is sound, about twice a second.
+    Sound(SoundReport),
     /// The voice detector reported a fact.
     Voice(VoiceFact),
     /// Result of a decode that `Transcribe` requested.

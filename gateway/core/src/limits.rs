@@ -68,5 +68,7 @@ pub const APP_TEXT_CHARS_MAX: usize = 2_000;
 pub const BITMAP_BYTES_MAX: usize = 16_000;
 /// Characters of an app's line on the dashboard.
 pub const DASHBOARD_LINE_CHARS_MAX: usize = 120;
+/// Packets that one report about sound may count: more than come in a minute.
+pub const SOUND_REPORT_PACKETS_MAX: u32 = 10_000;
 /// Devices of one user connected at once.
 pub const DEVICES_MAX: usize = 16;

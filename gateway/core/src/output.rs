@@ -7,8 +7,8 @@ use crate::{
     input::{Announcement, AnnouncementId, RunningTimer, Spending},
     vocab::{
         AppCard, AppConnection, AppEvent, AppStopReason, Approval, DisplayCommand, FallbackReason, ListeningState,
-        Meant, Message, ModelOutcome, ModelRoute, Pending, Preference, ScheduleEntry, ServiceLevel, Settlement,
-        ToolCall, TranscriptKind, Turn, Usage, WebhookCall,
+        Meant, Message, ModelOutcome, ModelRoute, OpenEar, Pending, Preference, ScheduleEntry, ServiceLevel,
+        Settlement, SoundCoding, ToolCall, TranscriptKind, Turn, Usage, WebhookCall,
     },
 };
 
@@ -31,6 +31,9 @@ pub enum Output {
     CancelTranscribe { utterance: u32, revision: u16 },
     /// The utterance has ended: the next voice opens a new one.
     CloseUtterance { utterance: u32 },
+    /// All utterances up to this one are dealt with: their words were acted upon, passed over, or are lost. After a
+    /// restart their sound need not be heard again.
+    UtterancesSettled { until: u32 },
     /// Stop or resume audio capture.
     SetMuted(bool),
     /// The listening indicator of the glasses. `turn` is the one under way.
@@ -42,8 +45,10 @@ pub enum Output {
     /// The current utterance is meant for the assistant, so that a model will be asked soon: probably the one of this
     /// rank.
     ExpectRequest { rank: u8 },
-    /// Ask the user's machine for the turn.
-    RequestTurn { turn: Turn },
+    /// The time in which no wake phrase is needed has begun, was moved, or is over (`None`): store it for a restart.
+    EarOpen(Option<OpenEar>),
+    /// Ask the user's machine for the turn. `request`: what the wearer wants; store it for a restart.
+    RequestTurn { turn: Turn, request: String },
     /// Ask the model of this rank, with the current tools. Messages are in order, oldest first; `pending` is the
     /// request that the wearer's words may answer or continue.
     AskModel { turn: Turn, rank: u8, messages: Vec<Message>, pending: Option<Pending> },
@@ -89,6 +94,8 @@ pub enum Output {
     Mark { turn: Turn, stage: Stage, at_us: u64 },
     /// The announcement was played to its end (`heard`) or could not be: for its owner.
     Announced { id: AnnouncementId, heard: bool },
+    /// From now on sound is coded like this, in both directions.
+    CodeSound(SoundCoding),
     /// Probe whether the device is alive.
     Heartbeat,
     /// End the session, or only its link: see the reasons.

@@ -11,8 +11,8 @@ use gateway_core::{
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Candidate, CommandMatch, Content, DeviceInfo,
         DisplaySize, Due, ErrorCode, FailureKind, FallbackReason, ModelEvent, ModelOutcome, ModelRoute, Pending,
-        Question, ScheduleChange, ScheduleKind, ServiceLevel, StopReason, Timestamp, ToolCall, ToolResult, Transcript,
-        TranscriptKind, Turn, Usage, View, VoiceFact,
+        Question, ScheduleChange, ScheduleKind, ServiceLevel, SoundReport, StopReason, Timestamp, ToolCall, ToolResult,
+        Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 use proptest::prelude::*;
@@ -147,6 +147,8 @@ fn input() -> impl Strategy<Value = Input> {
         1 => (device(), any::<bool>()).prop_map(|(device, resumed)| Input::Connected { device, resumed }),
         1 => Just(Input::LinkLost),
         1 => any::<u64>().prop_map(|at_us| Input::Alive { at_us }),
+        4 => (any::<bool>(), any::<u32>(), any::<u32>(), any::<u32>())
+            .prop_map(|(up, received, lost, waited_us)| Input::Sound(SoundReport { up, received, lost, waited_us })),
         12 => fact().prop_map(Input::Voice),
         8 => (1_u32..4, 0_u16..8, 0_u8..5, words()).prop_map(|(utterance, revision, kind, text)| Input::Transcript(Transcript {
             utterance,
@@ -244,7 +246,7 @@ impl Debts {
         while let Some(output) = conversation.poll_output() {
             count += 1;
             match output {
-                Output::RequestTurn { turn } => *self.turns.entry(turn).or_default() += 1,
+                Output::RequestTurn { turn, .. } => *self.turns.entry(turn).or_default() += 1,
                 Output::RunTool { turn, call } => {
                     *self.calls.entry((Turn { revision: 0, ..turn }, call.id)).or_default() += 1;
                 }

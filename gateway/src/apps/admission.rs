@@ -67,7 +67,7 @@ pub(super) struct Refusal {
 }
 
 /// The content of a first frame, for all SDKs.
-struct Claim {
+pub(super) struct Claim {
     session: String,
     package: String,
     key: String,
@@ -77,7 +77,7 @@ struct Claim {
 
 impl Claim {
     /// 3.x names its session in the headers; on a reconnected socket it sends nothing else.
-    fn read(frame: &str, headers: &Headers) -> Option<Self> {
+    pub(super) fn read(frame: &str, headers: &Headers) -> Option<Self> {
         let or = |text: String, other: &String| if text.is_empty() { other.clone() } else { text };
         let sdk = |is_third: bool| match (headers.is_old_path, is_third) {
             (true, _) => SdkVersion::V1,

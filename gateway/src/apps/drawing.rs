@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::bitmap;
 
 /// Characters of one text of a layout: more than any display shows.
-const TEXT_CHARS_MAX: usize = 2_000;
+pub(super) const TEXT_CHARS_MAX: usize = 2_000;
 /// Pictures of one animation.
 const FRAMES_MAX: usize = 64;
 /// Milliseconds between the pictures of an animation that sets no interval.
@@ -59,7 +59,7 @@ pub(crate) fn told(view: View, duration_ms: Option<u32>, layout: &Value) -> Stri
     let words: Vec<String> = fields.iter().filter_map(|field| text(field)).map(|words| format!("{words:?}")).collect();
     let view = if view == View::Dashboard { "dashboard" } else { "main" };
     let stands = duration_ms.map_or_else(String::new, |ms| format!(" for {ms} ms"));
-    let kind = tools::reply::cut(text("layoutType").unwrap_or("no layout"), 40);
+    let kind = tools::reply::cut(&tools::wording::plain(text("layoutType").unwrap_or("no layout")), 40);
     format!("{kind} on {view}{stands} {}", words.join(" ")).trim_end().to_owned()
 }
 

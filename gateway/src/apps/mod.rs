@@ -10,6 +10,8 @@ mod app_settings;
 pub(crate) mod bitmap;
 pub(crate) mod drawing;
 pub mod feed;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 pub(crate) mod glasses;
 pub mod host;
 pub(crate) mod installed;

@@ -56,7 +56,7 @@ impl Photo {
 
 /// A photo request of an app.
 #[derive(Debug)]
-pub(super) struct Wish {
+pub(super) struct PhotoRequest {
     /// The app's request id.
     pub request: String,
     /// Whether to keep it in the wearer's gallery.
@@ -71,10 +71,10 @@ pub(super) struct Wish {
 ///
 /// # Errors
 /// It is elsewhere.
-pub(super) fn destination(app: &App, wish: &Wish) -> Result<Url, String> {
+pub(super) fn destination(app: &App, asked: &PhotoRequest) -> Result<Url, String> {
     let usual = format!("{}/photo-upload", app.public_url.trim_end_matches('/'));
     let usual = Url::parse(&usual).map_err(|error| format!("the app's address is no URL: {error}"))?;
-    let Some(wanted) = wish.url.as_deref().filter(|url| !url.is_empty()) else {
+    let Some(wanted) = asked.url.as_deref().filter(|url| !url.is_empty()) else {
         return Ok(usual);
     };
     match Url::parse(wanted) {
@@ -90,13 +90,13 @@ impl Host {
         self: Arc<Self>,
         user: String,
         app: Arc<App>,
-        wish: Wish,
+        asked: PhotoRequest,
         told: Option<mpsc::Sender<ToApp>>,
         frame: String,
     ) {
         let complain =
             |code, why: String| self.installed.complain(&user, &app.package, "photo_request", code, why, frame.clone());
-        let taken = self.take(&user, &wish).await;
+        let taken = self.take(&user, &asked).await;
         if let Err(error) = &taken {
             complain(ErrorCode::ExecutionError, error.to_string());
         }
@@ -104,14 +104,14 @@ impl Host {
         if let Some(told) = told {
             let url = taken.as_ref().map(Photo::address).map_err(PortError::to_string);
             let outcome = url.as_ref().map(String::as_str).map_err(String::as_str);
-            let message = wire::photo_response(&wish.request, outcome, wish.keep, clock::wall_ms());
+            let message = wire::photo_response(&asked.request, outcome, asked.keep, clock::wall_ms());
             drop(told.send(ToApp::Json(message)).await);
         }
-        let to = match destination(&app, &wish) {
+        let to = match destination(&app, &asked) {
             Ok(to) => to,
             Err(why) => return complain(ErrorCode::PermissionDenied, why),
         };
-        let mut form = multipart::Form::new().text("requestId", wish.request.clone());
+        let mut form = multipart::Form::new().text("requestId", asked.request.clone());
         match taken {
             Ok(Photo { mime, bytes }) => {
                 let name = if mime == "image/png" { "photo.png" } else { "photo.jpg" };
@@ -132,7 +132,7 @@ impl Host {
             }
         }
         let mut request = self.installed.client().http().post(to).multipart(form);
-        if let Some(token) = &wish.token {
+        if let Some(token) = &asked.token {
             request = request.bearer_auth(token);
         }
         match request.timeout(Duration::from_millis(DELIVER_MS_MAX)).send().await {
@@ -150,7 +150,7 @@ impl Host {
         }
     }
 
-    async fn take(&self, user: &str, wish: &Wish) -> Result<Photo, PortError> {
+    async fn take(&self, user: &str, asked: &PhotoRequest) -> Result<Photo, PortError> {
         let device = {
             let apps = self.tasks.snapshot(user);
             let seeing = apps.glasses.iter().find(|(_, glasses)| glasses.camera);
@@ -160,7 +160,7 @@ impl Host {
             device.ok_or_else(|| PortError::Unavailable("no glasses with a camera are connected".to_owned()))?;
         let limit = Duration::from_millis(TAKE_MS_MAX);
         let glasses = ConnectedDevices(self.roster.clone());
-        let arguments = if wish.keep { json!({}) } else { json!({"keep": false}) };
+        let arguments = if asked.keep { json!({}) } else { json!({"keep": false}) };
         let call = ToolCall { id: String::new(), name: CAMERA.to_owned(), arguments };
         let result = glasses.call(&device, None, call, limit, CancellationToken::new()).await;
         if let Some(error) = result.error {

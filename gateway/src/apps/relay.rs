@@ -21,7 +21,7 @@ const PATH: &str = "/api/audio/stream/";
 struct Stream {
     bytes: Vec<u8>,
     too_long: bool,
-    wish: Option<(String, Wanted)>,
+    request: Option<(String, Wanted)>,
     ended: bool,
 }
 
@@ -64,7 +64,7 @@ impl Relay {
         let number = wanted.url.rsplit('/').next().unwrap_or_default().to_owned();
         match self.0.get_mut(&number) {
             Some(stream) => {
-                stream.wish = Some((request, wanted));
+                stream.request = Some((request, wanted));
                 self.whole(&number)
             }
             None => Some(Whole { request, wanted, file: Err("no such stream is open".to_owned()) }),
@@ -96,7 +96,7 @@ impl Relay {
     pub(super) fn stop(&mut self, track: Option<u8>) -> Vec<String> {
         let mut stopped = Vec::new();
         self.0.retain(|_, stream| {
-            let Some((request, wanted)) = &stream.wish else { return track.is_some() };
+            let Some((request, wanted)) = &stream.request else { return track.is_some() };
             let stays = track.is_some() && wanted.track != track;
             if !stays {
                 stopped.push(request.clone());
@@ -107,11 +107,11 @@ impl Relay {
     }
 
     fn whole(&mut self, number: &str) -> Option<Whole> {
-        if !self.0.get(number).is_some_and(|stream| stream.ended && stream.wish.is_some()) {
+        if !self.0.get(number).is_some_and(|stream| stream.ended && stream.request.is_some()) {
             return None;
         }
         let stream = self.0.remove(number)?;
-        let (request, wanted) = stream.wish?;
+        let (request, wanted) = stream.request?;
         let file = if stream.too_long {
             Err(format!("a stream has at most {STREAM_BYTES_MAX} bytes"))
         } else {

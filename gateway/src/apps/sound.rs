@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use audio::sound_file;
+use audio::{fair::Owner, sound_file};
 use gateway_core::limits::SOUND_MS_MAX;
 use reqwest::{
     Client, Url,
@@ -99,14 +99,14 @@ impl Sounds {
         let fetched = timeout(limit, self.fetch(app, url)).await;
         let bytes =
             fetched.map_err(|_| format!("fetching the sound took longer than {} s", FETCH_MS_MAX / 1_000))??;
-        self.decode(bytes, rate_hz, volume).await
+        self.decode(app, bytes, rate_hz, volume).await
     }
 
-    /// Decodes a file on a compute thread.
+    /// Decodes an app's file on a compute thread, where apps take turns.
     ///
     /// # Errors
-    /// It is not a sound, or the queue is full.
-    pub(super) async fn decode(&self, bytes: Vec<u8>, rate_hz: u32, volume: f32) -> Result<Sound, String> {
+    /// It is not a sound, or the queue is full, or the app's share of it.
+    pub(super) async fn decode(&self, app: &App, bytes: Vec<u8>, rate_hz: u32, volume: f32) -> Result<Sound, String> {
         let (done, decoded) = oneshot::channel();
         let job = move || {
             let pcm = sound_file::decode(&bytes, rate_hz, SOUND_MS_MAX / 1_000).map(|mut pcm| {
@@ -115,7 +115,7 @@ impl Sounds {
             });
             drop(done.send(pcm));
         };
-        self.compute.submit(Urgency::Soon, job).map_err(|error| error.to_string())?;
+        self.compute.submit_for(Owner::of(&app.package), Urgency::Soon, job).map_err(|error| error.to_string())?;
         let pcm = decoded.await.map_err(|_| "the sound could not be decoded".to_owned())?;
         Ok(Sound { pcm: Arc::new(pcm.map_err(|error| error.to_string())?), rate_hz })
     }

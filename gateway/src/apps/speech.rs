@@ -163,7 +163,7 @@ impl Host {
     ) -> Result<Option<f64>, String> {
         let (device, rate_hz) = self.speaking(user)?;
         let sound = match file {
-            Some(bytes) => self.sounds.decode(bytes, rate_hz, wanted.volume).await?,
+            Some(bytes) => self.sounds.decode(app, bytes, rate_hz, wanted.volume).await?,
             None => tokio::select! {
                 sound = self.sounds.get(app, &wanted.url, rate_hz, wanted.volume) => sound?,
                 () = stop.cancelled() => return Err(INTERRUPTED.to_owned()),

@@ -34,7 +34,7 @@ impl From<store::Error> for Refusal {
     }
 }
 
-fn prefix(package: &str) -> Vec<u8> {
+pub(super) fn prefix(package: &str) -> Vec<u8> {
     [package.as_bytes(), b"\0"].concat()
 }
 
@@ -42,13 +42,43 @@ fn full_key(package: &str, key: &str) -> Vec<u8> {
     [package.as_bytes(), b"\0", key.as_bytes()].concat()
 }
 
-fn stored(store: &Store, user: &str, prefix: &[u8]) -> Result<Map<String, Value>, store::Error> {
+pub(super) fn stored(store: &Store, user: &str, prefix: &[u8]) -> Result<Map<String, Value>, store::Error> {
     let rows = store.disk().rows(Kind::AppStorage, user, prefix, KEYS_MAX)?;
     let entry = |(key, value): (Vec<u8>, Vec<u8>)| {
         let key = String::from_utf8(key.get(prefix.len()..)?.to_vec()).ok()?;
         Some((key, serde_json::from_slice(&value).ok()?))
     };
     Ok(rows.into_iter().filter_map(entry).collect())
+}
+
+/// Values as an app's rows.
+///
+/// # Errors
+/// A key or a value is not acceptable, or there are too many.
+pub(super) fn rows(user: &str, package: &str, values: Map<String, Value>) -> Result<RowsWithin, Refusal> {
+    let mut rows = Vec::with_capacity(values.len());
+    for (key, value) in values {
+        if key.is_empty() || key.len() > KEY_BYTES_MAX || key.contains('\0') {
+            return Err(Refusal::Value(format!("a key has 1 to {KEY_BYTES_MAX} bytes")));
+        }
+        let value = value.to_string();
+        if value.len() > VALUE_BYTES_MAX {
+            return Err(Refusal::Value(format!("the value of `{key}` has more than {VALUE_BYTES_MAX} bytes")));
+        }
+        rows.push((key.into_bytes(), value.into_bytes()));
+    }
+    // More of them than may be stored at all need not wait for the store.
+    if rows.len() > KEYS_MAX {
+        return Err(Refusal::Total);
+    }
+    Ok(RowsWithin {
+        kind: Kind::AppStorage,
+        owner: user.to_owned(),
+        prefix: prefix(package),
+        rows,
+        rows_max: KEYS_MAX,
+        bytes_max: TOTAL_BYTES_MAX,
+    })
 }
 
 impl Host {
@@ -66,29 +96,7 @@ impl Host {
     /// # Errors
     /// A key or a value is not acceptable, the total is exceeded, or the store fails.
     pub async fn put(&self, user: &str, package: &str, values: Map<String, Value>) -> Result<(), Refusal> {
-        let mut rows = Vec::with_capacity(values.len());
-        for (key, value) in values {
-            if key.is_empty() || key.len() > KEY_BYTES_MAX || key.contains('\0') {
-                return Err(Refusal::Value(format!("a key has 1 to {KEY_BYTES_MAX} bytes")));
-            }
-            let value = value.to_string();
-            if value.len() > VALUE_BYTES_MAX {
-                return Err(Refusal::Value(format!("the value of `{key}` has more than {VALUE_BYTES_MAX} bytes")));
-            }
-            rows.push((key.into_bytes(), value.into_bytes()));
-        }
-        // More of them than may be stored at all need not wait for the store.
-        if rows.len() > KEYS_MAX {
-            return Err(Refusal::Total);
-        }
-        let rows = RowsWithin {
-            kind: Kind::AppStorage,
-            owner: user.to_owned(),
-            prefix: prefix(package),
-            rows,
-            rows_max: KEYS_MAX,
-            bytes_max: TOTAL_BYTES_MAX,
-        };
+        let rows = rows(user, package, values)?;
         self.store.write(Write::PutRows(rows)).await?;
         Ok(())
     }

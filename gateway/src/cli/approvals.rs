@@ -24,29 +24,29 @@ pub(super) struct Arguments {
 enum Command {
     /// Show the questions that are open.
     List {
-        /// One JSON object a line.
+        /// One JSON object per line.
         #[arg(long)]
         json: bool,
     },
-    /// Show what is open, then every question and every answer as it comes.
+    /// Show open questions, then each new question and answer.
     Watch {
-        /// One JSON object a line.
+        /// One JSON object per line.
         #[arg(long)]
         json: bool,
     },
-    /// Show what was decided, newest first: who answered, how, and when.
+    /// Show past decisions, newest first: who answered, how, and when.
     History {
-        /// Whose; default: everybody's.
+        /// Name of the user; default: all users.
         #[arg(long)]
         user: Option<String>,
         /// How far back: a number and `m`, `h` or `d`, or `all`.
         #[arg(long, default_value = "30d", value_parser = parse_since)]
         since: Since,
-        /// One JSON object a line.
+        /// One JSON object per line.
         #[arg(long)]
         json: bool,
     },
-    /// Agree in the wearer's place: the call goes ahead with exactly these arguments.
+    /// Approve in the wearer's place: the call runs with exactly these arguments.
     Approve {
         /// Number of the question.
         id: u64,
@@ -105,13 +105,13 @@ fn history(answer: Answer, json: bool) -> Result<()> {
     Ok(())
 }
 
-/// A word of the vocabulary as it is written.
+/// The serialised form of a plain enum.
 fn word(value: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Whether more is wanted.
+/// Whether to continue.
 fn show(answer: Answer, json: bool) -> bool {
     let Answer::Approvals { approvals } = answer else {
         return false;

@@ -14,12 +14,12 @@ use crate::{
     config::Config,
     control::{
         Answer, Request,
-        apps::{Given, Listed, Tried, Wish},
+        apps::{AppsRequest, Given, Listed, Tried},
         client::{ask_within, follow},
     },
 };
 
-/// How long a command may take: a tool that is tried has its own deadline, which ends before.
+/// How long a command may take: longer than the deadline of any tool that is tried.
 const ANSWER_MS_MAX: u64 = 130_000;
 /// Where apps have their manifests on their own servers.
 const MANIFESTS: [&str; 2] = ["app_config.json", "tpa_config.json"];
@@ -55,23 +55,23 @@ enum Command {
         /// `standard` (one of these runs at a time) or `background`; default: what the manifest says, else `standard`.
         #[arg(long)]
         kind: Option<String>,
-        /// What it may hear and see, such as MICROPHONE, beside what the manifest asks for; may be given several times.
+        /// A permission such as MICROPHONE, in addition to those in the manifest; may be repeated.
         #[arg(long)]
         permission: Vec<String>,
     },
-    /// Show what is installed, for whom it runs, and what went wrong last.
+    /// Show installed apps, the users for whom they run, and the last error of each.
     List,
-    /// Remove an app, its tools and its key.
+    /// Remove an app with its tools and its key.
     Remove {
         /// Its package.
         package: String,
     },
-    /// Show what happened lately: starts, stops, streams, calls with their times, the last drawing and the last
-    /// transcript, and what went wrong, with the request that caused it.
+    /// Show recent events: starts, stops, streams, calls with their times, the last drawing and the last
+    /// transcript, and errors with the request that caused them.
     Logs {
         /// Its package.
         package: String,
-        /// Go on with what happens from here on, until interrupted.
+        /// Continue with new events until interrupted.
         #[arg(long, short)]
         follow: bool,
     },
@@ -91,7 +91,7 @@ enum Command {
         #[arg(long, default_value = "wearer")]
         user: String,
     },
-    /// Stop it where it runs, and start it, as after a change of its program.
+    /// Restart it, for example after its program has changed.
     Restart {
         /// Its package.
         package: String,
@@ -114,32 +114,32 @@ enum Command {
     /// Choose, for a user, which of two takes the sentences that both understand: an app by its package or name, an MCP
     /// server as `mcp:NAME`, or `built-in`, `built-in timers` and the like.
     Prefer {
-        /// Takes them.
+        /// The side that takes them.
         side: String,
-        /// Does not.
+        /// The other side.
         #[arg(long)]
         over: String,
         /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
     },
-    /// Show what a user has chosen, when asked or by `apps prefer`.
+    /// Show a user's choices, made when asked or by `apps prefer`.
     Preferences {
         /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
-        /// Forget what was chosen about this app, server or `built-in`, or with `all` everything.
+        /// Forget the choices about this app, server or `built-in`, or `all` of them.
         #[arg(long)]
         forget: Option<String>,
     },
-    /// Show which tool a sentence leads to, as if it had been said to the offline engine.
+    /// Show which tool the offline engine would call for a sentence.
     Try {
         /// The sentence, without wake word.
         text: String,
-        /// Call the tool, too.
+        /// Also call the tool.
         #[arg(long)]
         run: bool,
-        /// Whose assistant.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
         /// Fingerprint of the glasses; default: a pair of this user's that is connected.
@@ -149,13 +149,13 @@ enum Command {
 }
 
 pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
-    let wish = match arguments.command {
+    let request = match arguments.command {
         Command::Add { manifest, url, api_key, package, name, kind, permission } => {
             let given = Given { package, name, kind, permissions: permission, url, api_key, ..Given::default() };
-            Wish::Add(described(manifest.as_deref(), given)?)
+            AppsRequest::Add(described(manifest.as_deref(), given)?)
         }
-        Command::List => Wish::List,
-        Command::Remove { package } => Wish::Remove { package },
+        Command::List => AppsRequest::List,
+        Command::Remove { package } => AppsRequest::Remove { package },
         Command::Logs { package, follow: true } => {
             return follow(&config.data_dir, &Request::FollowApp { package }, |answer| {
                 let Answer::AppLog { entries } = answer else { return false };
@@ -163,22 +163,22 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
                 true
             });
         }
-        Command::Logs { package, .. } => Wish::Logs { package },
-        Command::Start { package, user } => Wish::Start { package, user },
-        Command::Stop { package, user } => Wish::Stop { package, user },
-        Command::Restart { package, user } => Wish::Restart { package, user },
+        Command::Logs { package, .. } => AppsRequest::Logs { package },
+        Command::Start { package, user } => AppsRequest::Start { package, user },
+        Command::Stop { package, user } => AppsRequest::Stop { package, user },
+        Command::Restart { package, user } => AppsRequest::Restart { package, user },
         Command::Set { package, key, value, user } => {
             let value = serde_json::from_str(&value).unwrap_or(serde_json::Value::String(value));
-            Wish::Set { package, user, key, value }
+            AppsRequest::Set { package, user, key, value }
         }
-        Command::Prefer { side, over, user } => Wish::Prefer { user, side, over },
-        Command::Preferences { user, forget: None } => Wish::Preferences { user },
+        Command::Prefer { side, over, user } => AppsRequest::Prefer { user, side, over },
+        Command::Preferences { user, forget: None } => AppsRequest::Preferences { user },
         Command::Preferences { user, forget: Some(about) } => {
-            Wish::ForgetPreferences { user, about: Some(about).filter(|about| about != "all") }
+            AppsRequest::ForgetPreferences { user, about: Some(about).filter(|about| about != "all") }
         }
-        Command::Try { text, run, user, device } => Wish::Try { text, user, device, run },
+        Command::Try { text, run, user, device } => AppsRequest::Try { text, user, device, run },
     };
-    let answer = ask_within(&config.data_dir, &Request::Apps { wish }, Duration::from_millis(ANSWER_MS_MAX))?;
+    let answer = ask_within(&config.data_dir, &Request::Apps { request }, Duration::from_millis(ANSWER_MS_MAX))?;
     match answer {
         Answer::Done { message } => println!("{message}"),
         Answer::Apps { apps } => {
@@ -229,7 +229,7 @@ fn word(state: AppState) -> &'static str {
     }
 }
 
-/// Entries are written by programs: nothing of them may move the cursor.
+/// Entries come from programs: they must not control the terminal.
 fn show_entry(entry: &Entry) {
     match entry {
         Entry::Event(event) => {
@@ -265,7 +265,7 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// As docs/tools.md writes it.
+/// As in docs/tools.md.
 fn code(code: ErrorCode) -> String {
     let code = serde_json::to_value(code).unwrap_or_default();
     code.as_str().unwrap_or_default().to_owned()
@@ -300,14 +300,14 @@ fn show(tried: Tried) {
     }
 }
 
-/// What is said of an app, with the text of its manifest, wherever that is.
+/// Builds the installation request, reading the manifest from its file or address.
 fn described(place: Option<&str>, given: Given) -> Result<Given> {
     let Some(place) = place else { return Ok(given) };
     let base = place.trim_end_matches('/');
     if !is_web(place) || base.splitn(4, '/').count() > 3 {
         return Ok(Given { manifest: read(place)?, ..given });
     }
-    // The address of a server: many have their manifest there.
+    // The address of a server: many serve their manifest there.
     let url = given.url.clone().or_else(|| Some(base.to_owned()));
     for name in MANIFESTS {
         if let Ok(manifest) = fetch(&format!("{base}/{name}")) {
@@ -341,7 +341,7 @@ fn read(place: &str) -> Result<String> {
 }
 
 fn fetch(url: &str) -> Result<String> {
-    // Only the first call in a process counts.
+    // Only the first call in a process has an effect.
     drop(rustls::crypto::ring::default_provider().install_default());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

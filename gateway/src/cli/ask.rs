@@ -23,10 +23,10 @@ pub(super) struct Arguments {
     /// What to ask; several words need no quotes.
     #[arg(required = true)]
     words: Vec<String>,
-    /// Whose assistant.
+    /// Name of the user.
     #[arg(long, default_value = "wearer")]
     user: String,
-    /// One JSON object for each event, instead of text; questions are answered as where there is no terminal.
+    /// One JSON object per event, instead of text; questions are treated as without a terminal.
     #[arg(long)]
     json: bool,
     /// Say yes to every question. Without a terminal a question waits for `lorgnette approvals approve`.
@@ -43,7 +43,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut wearer = Wearer::of(arguments, stream);
     let mut page = Page::default();
-    // A question that only others can answer, and whether one of them was not answered with a yes.
+    // Whether there was a question that only others can answer, and whether one was not answered with yes.
     let (mut waits, mut refused) = (None, false);
     loop {
         let event = match client::next(&mut reader)? {
@@ -78,13 +78,13 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Who answers questions here.
+/// Who answers questions in this command.
 enum Wearer {
-    /// Every question likewise.
+    /// The same answer to each question.
     Decided(bool, UnixStream),
     /// The user at the terminal.
     AtTerminal(Terminal),
-    /// Nobody: others may, elsewhere.
+    /// Nobody here; others may answer elsewhere.
     Absent,
 }
 
@@ -99,7 +99,7 @@ impl Wearer {
         }
     }
 
-    /// Has a question answered; `false` where nobody here can.
+    /// Obtains an answer to a question; `false` if nobody here can give one.
     fn ask(&mut self, id: u32) -> Result<bool> {
         match self {
             Self::Decided(yes, stream) => reply(stream, id, *yes),
@@ -109,7 +109,7 @@ impl Wearer {
         Ok(true)
     }
 
-    /// The question has its answer, from wherever.
+    /// The question has been answered, here or elsewhere.
     fn settled(&mut self, id: u32) {
         if let Self::AtTerminal(terminal) = self {
             lock(&terminal.asked).question.take_if(|open| *open == id);
@@ -117,11 +117,11 @@ impl Wearer {
     }
 }
 
-/// The user at the terminal. Reading from it cannot be interrupted, so a thread does it that ends with the process:
-/// what the gateway says meanwhile, an answer from elsewhere among it, is not kept waiting.
+/// The user at the terminal. Reading from it cannot be interrupted, so a thread does it that ends with the process.
+/// Messages of the gateway, such as an answer from elsewhere, do not wait for it.
 struct Terminal {
     asked: Arc<Mutex<Asked>>,
-    /// Until the thread has it.
+    /// Present until the thread takes it.
     stream: Option<UnixStream>,
 }
 
@@ -129,7 +129,7 @@ struct Terminal {
 struct Asked {
     /// The question that waits for a line.
     question: Option<u32>,
-    /// There will be no more lines.
+    /// The input has ended.
     is_over: bool,
 }
 
@@ -178,7 +178,7 @@ fn lock(asked: &Mutex<Asked>) -> MutexGuard<'_, Asked> {
     asked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A gateway that does not take it says why by what it sends.
+/// If the gateway refuses it, its next event says why.
 fn reply(stream: &mut UnixStream, question: u32, yes: bool) {
     if let Ok(mut line) = serde_json::to_vec(&Reply { question, yes }) {
         line.push(b'\n');
@@ -186,10 +186,10 @@ fn reply(stream: &mut UnixStream, question: u32, yes: bool) {
     }
 }
 
-/// What stands on the terminal.
+/// What the terminal shows.
 #[derive(Default)]
 struct Page {
-    /// Whether the line under way has text.
+    /// Whether the current line has text.
     open: bool,
 }
 
@@ -209,7 +209,7 @@ impl Page {
                     println!("| {line}");
                 }
             }
-            // What is no part of the answer does not stand in its way.
+            // Other output goes on a line of its own.
             Event::Tool { label, state, .. } if state == "started" => eprintln!("[{label}]"),
             Event::Tool { label, why: Some(why), .. } => eprintln!("[{label} failed: {why}]"),
             Event::Tool { label, state, .. } if state == "failed" => eprintln!("[{label} failed]"),

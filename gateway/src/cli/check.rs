@@ -30,7 +30,7 @@ pub(super) struct Arguments {
     /// Print an example that explains the keys and says their defaults.
     #[arg(long)]
     example: bool,
-    /// Look for damaged records in the store of a gateway that does not run, and list them without their contents.
+    /// List damaged records in the store of a gateway that is not running, without their contents.
     #[arg(long)]
     store: bool,
     /// Move the damaged records from the store to this new file.
@@ -77,7 +77,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
         if let Err(error @ asr::Error::Language { .. }) = asr::check(model, &config.hearing.language) {
             problems.push(error.to_string());
         }
-        // Those that are fetched are looked at above.
+        // Fetched models are checked above.
         if !model.starts_with(&config.models_dir) && !model.is_file() {
             problems.push(format!("[hearing] there is no model {}", model.display()));
         }
@@ -130,7 +130,7 @@ fn check_store(config: &Config, aside: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Models that the configuration needs and that are not whole.
+/// Required models that are missing or damaged.
 fn wanting(config: &Config) -> Vec<String> {
     let wanted = config.models_wanted();
     let folder = &config.models_dir;
@@ -145,7 +145,7 @@ fn wanting(config: &Config) -> Vec<String> {
     told.collect()
 }
 
-/// What is wrong with the data folder: it is there and usable, or can be made.
+/// Problems with the data folder: it must be usable, or it must be possible to create it.
 fn data_folder(folder: &Path) -> Option<String> {
     let told = |what: String| Some(format!("`data_dir` {}: {what}", folder.display()));
     let there = folder.ancestors().find(|folder| folder.exists() || folder.as_os_str().is_empty())?;
@@ -157,7 +157,7 @@ fn data_folder(folder: &Path) -> Option<String> {
     usable.err().and_then(|error| told(format!("{} cannot be written to: {error}", there.display())))
 }
 
-/// Addresses that nothing can listen on. One that is in use is most likely by the gateway itself.
+/// Addresses on which nothing can listen. One that is in use is most likely used by the gateway itself.
 fn addresses(config: &Config) -> Vec<String> {
     let web = TcpListener::bind(config.listen.web).err().map(|error| (config.listen.web, "TCP", "listen.web", error));
     let quic =

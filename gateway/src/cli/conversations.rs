@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::{
     clock,
     config::Config,
-    control::{Answer, Request, client, memory::Wish},
+    control::{Answer, Request, client, memory::MemoryRequest},
 };
 
-/// How long an erasure may take: a store of a gigabyte is copied.
+/// How long an erasure may take: it copies a store of up to a gigabyte.
 pub(super) const ERASE_WAIT: Duration = Duration::from_secs(600);
 
 /// List, show, search, export and erase conversations.
@@ -29,11 +29,11 @@ enum Command {
         /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
-        /// One JSON object a line.
+        /// One JSON object per line.
         #[arg(long)]
         json: bool,
     },
-    /// Show what was said in a conversation.
+    /// Show a conversation.
     Show {
         /// Number of the conversation, as `conversations list` shows it.
         id: u64,
@@ -41,7 +41,7 @@ enum Command {
         #[arg(long, default_value = "wearer")]
         user: String,
     },
-    /// Find what was said with all of these words.
+    /// Find messages that contain all of these words.
     Search {
         /// The words; several need no quotes.
         #[arg(required = true)]
@@ -50,17 +50,17 @@ enum Command {
         #[arg(long, default_value = "wearer")]
         user: String,
     },
-    /// Write a conversation, or all, as JSON (one object a line) or as text.
+    /// Export a conversation, or all, as JSON (one object per line) or as text.
     Export {
         /// Its number; without one: all.
         id: Option<u64>,
         /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
-        /// As text to read, without tool calls.
+        /// As plain text without tool calls.
         #[arg(long)]
         text: bool,
-        /// Into this file, which only its owner may read; without it to standard output.
+        /// Output file, readable by its owner only; default: standard output.
         #[arg(long)]
         out: Option<PathBuf>,
     },
@@ -81,7 +81,7 @@ enum Command {
 pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     match arguments.command {
         Command::List { user, json } => {
-            let all = records(config, Wish::Conversations { user })?;
+            let all = records(config, MemoryRequest::Conversations { user })?;
             for one in &all {
                 if json {
                     println!("{one}");
@@ -100,12 +100,12 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
             }
         }
         Command::Show { id, user } => {
-            for one in records(config, Wish::Conversation { user, id })? {
+            for one in records(config, MemoryRequest::Conversation { user, id })? {
                 print!("{}", readable(&one));
             }
         }
         Command::Search { words: query, user } => {
-            let found = records(config, Wish::Search { user, query: query.join(" ") })?;
+            let found = records(config, MemoryRequest::Search { user, query: query.join(" ") })?;
             if found.is_empty() {
                 println!("nothing was said with all of these words");
             }
@@ -117,14 +117,14 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
         Command::Export { id, user, text, out } => {
             let ids = match id {
                 Some(id) => vec![id],
-                None => records(config, Wish::Conversations { user: user.clone() })?
+                None => records(config, MemoryRequest::Conversations { user: user.clone() })?
                     .iter()
                     .map(|one| number(one, "id"))
                     .collect(),
             };
             let mut written = String::new();
             for id in ids {
-                for one in records(config, Wish::Conversation { user: user.clone(), id })? {
+                for one in records(config, MemoryRequest::Conversation { user: user.clone(), id })? {
                     written.push_str(&if text { format!("{}\n", readable(&one)) } else { format!("{one}\n") });
                 }
             }
@@ -134,14 +134,14 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
             }
         }
         Command::Erase { id, all: _, user } => {
-            let request = Request::Memory { wish: Wish::EraseConversations { user, id } };
+            let request = Request::Memory { request: MemoryRequest::EraseConversations { user, id } };
             told(client::ask_within(&config.data_dir, &request, ERASE_WAIT)?)?;
         }
     }
     Ok(())
 }
 
-/// Says that it was done.
+/// Reports success.
 pub(super) fn told(answer: Answer) -> Result<()> {
     match answer {
         Answer::Done { message } => println!("{message}"),
@@ -150,14 +150,14 @@ pub(super) fn told(answer: Answer) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn records(config: &Config, wish: Wish) -> Result<Vec<Value>> {
-    match client::ask(&config.data_dir, &Request::Memory { wish })? {
+pub(super) fn records(config: &Config, request: MemoryRequest) -> Result<Vec<Value>> {
+    match client::ask(&config.data_dir, &Request::Memory { request })? {
         Answer::Records { records } => Ok(records),
         answer => bail!("unexpected answer: {answer:?}"),
     }
 }
 
-/// Writes a file that only its owner may read; one that is there is not written over.
+/// Writes a file that only its owner may read; an existing one is not overwritten.
 pub(super) fn write_private(path: &PathBuf, bytes: &[u8]) -> Result<()> {
     use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
     let open = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -180,7 +180,7 @@ fn when(value: &Value, key: &str) -> String {
     moment.strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-/// What was said, without calls and results.
+/// The messages without calls and results.
 fn readable(conversation: &Value) -> String {
     let title = words(conversation, "title");
     let mut out =

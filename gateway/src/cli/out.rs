@@ -40,6 +40,6 @@ pub(super) fn print(text: Arguments<'_>, end: &str) {
 }
 
 pub(super) fn complain(text: Arguments<'_>) {
-    // There is no place left to tell that it failed.
+    // There is nowhere left to report the failure.
     drop(writeln!(stderr().lock(), "{}", shown(&text.to_string())));
 }

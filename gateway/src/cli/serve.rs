@@ -19,7 +19,7 @@ use crate::{
     telemetry,
 };
 
-/// How long a gateway of which a part has ended may take to stop.
+/// How long stopping may take after a vital part has ended.
 const STOP_MS_MAX: u64 = 10_000;
 
 /// Run the gateway.
@@ -28,12 +28,12 @@ pub(super) struct Arguments {
     /// Log as JSON lines.
     #[arg(long)]
     log_json: bool,
-    /// Only these ways in, of those that the configuration allows.
+    /// Open only these listeners, of those that the configuration allows.
     #[arg(long, value_delimiter = ',')]
     only: Vec<WayIn>,
 }
 
-/// A way into the gateway. The control socket, which `lorgnette mcp` uses, is always there.
+/// A listener. The control socket, which `lorgnette mcp` uses, is always open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum WayIn {
     /// Glasses over WebSocket.
@@ -61,7 +61,7 @@ impl Arguments {
     }
 }
 
-/// Where people and programs find what: an address for each.
+/// The addresses for people and programs.
 fn places(running: &serve::Running, listen: &Listen, mcp: &McpSettings) -> Vec<(&'static str, String)> {
     let web = running.web;
     // From this machine, where it listens there.
@@ -88,10 +88,10 @@ fn places(running: &serve::Running, listen: &Listen, mcp: &McpSettings) -> Vec<(
     places
 }
 
-/// The address as other machines have it: where it listens on all, the one of the way to the others.
+/// The address for other machines: when listening on all interfaces, that of the default route.
 fn from_outside(address: SocketAddr) -> SocketAddr {
     let own = || {
-        // Nothing is sent: the system only chooses the way. The address is one for documents.
+        // Nothing is sent: the system only chooses the route. The address is reserved for documentation.
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
         socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
         socket.local_addr().ok()
@@ -102,8 +102,8 @@ fn from_outside(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Tells the service manager's watchdog regularly that the gateway works. While something does not that a new start may
-/// repair, nothing is told, so that the manager restarts it; a full disk is no such thing. Never returns.
+/// Tells the service manager's watchdog regularly that the gateway works. While there is a fault that a restart may
+/// repair, it is not told, so that it restarts the gateway; a full disk is no such fault. Never returns.
 async fn keep_watchdog(manager: &ServiceManager, running: &serve::Running) {
     let Some(every) = manager.watchdog_every() else { return pending().await };
     let mut ticks = tokio::time::interval(every);
@@ -129,7 +129,7 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
         let (listen, mcp) = (config.listen.clone(), config.mcp.clone());
         let running = serve::start(config).await?;
         let key: String = running.public_key.iter().map(|byte| format!("{byte:02x}")).collect();
-        // The line that scripts wait for, and those for people. Who reads no more does not end the gateway.
+        // The line that scripts wait for, and those for people. A closed pipe does not end the gateway.
         let ready = format!(
             "ready in {} ms: web {} quic {} key {key}\n{}",
             (clock::mono_us() - began_us) / 1000,
@@ -156,7 +156,7 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
             stopped.await;
             return Ok(());
         };
-        // What is left may wait for the part that has ended.
+        // The remaining parts may be waiting for the one that has ended.
         drop(timeout(Duration::from_millis(STOP_MS_MAX), stopped).await);
         bail!(
             "a part that the gateway cannot do without ended by itself: {part}; the log has the reason. Start it again"

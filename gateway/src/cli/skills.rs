@@ -3,14 +3,14 @@
 use anyhow::Result;
 
 use super::conversations::{records, words};
-use crate::{config::Config, control::memory::Wish};
+use crate::{config::Config, control::memory::MemoryRequest};
 
-/// Show the skills that are offered, and what is wrong with others.
+/// Show the offered skills, and problems with others.
 #[derive(clap::Args)]
 pub(super) struct Arguments {}
 
 pub(super) fn run(config: &Config, _arguments: &Arguments) -> Result<()> {
-    let all = records(config, Wish::Skills)?;
+    let all = records(config, MemoryRequest::Skills)?;
     let (problems, skills): (Vec<_>, Vec<_>) = all.iter().partition(|record| record["problem"].is_string());
     for skill in &skills {
         println!("{}  {}", words(skill, "name"), words(skill, "description"));

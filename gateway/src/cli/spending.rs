@@ -3,25 +3,25 @@
 use anyhow::Result;
 
 use super::conversations::{number, records, words};
-use crate::{config::Config, control::memory::Wish};
+use crate::{config::Config, control::memory::MemoryRequest};
 
-/// Show what the models took, today or on the last days: tokens and money.
+/// Show the use of models, today or on the last days: tokens and money.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Of whom; default: of everybody.
+    /// Name of the user; default: all users.
     #[arg(long)]
     user: Option<String>,
-    /// How many days, today being the last.
+    /// Number of days, including today.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=3_660))]
     days: u16,
-    /// One JSON object a line.
+    /// One JSON object per line.
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
-    let wish = Wish::Spending { user: arguments.user.clone(), days: usize::from(arguments.days) };
-    let spent = records(config, wish)?;
+    let request = MemoryRequest::Spending { user: arguments.user.clone(), days: usize::from(arguments.days) };
+    let spent = records(config, request)?;
     if arguments.json {
         for record in &spent {
             println!("{record}");

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::said::{ago, bytes};
+use super::units::{ago, bytes};
 use crate::{
     config::Config,
     control::{
@@ -13,7 +13,7 @@ use crate::{
     text::in_one_line,
 };
 
-/// Show how the gateway is: sessions, users, models, recognition, MCP servers, disk.
+/// Show the state of the gateway: sessions, users, models, recognition, MCP servers, disk.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// One JSON object.
@@ -36,7 +36,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     }
 }
 
-/// What recognition had no time for, where that was anything.
+/// Decodes that were skipped for lack of time, if any.
 fn left_out(heard: &Recogniser) -> Option<String> {
     let LeftOut { partial, second_pass, overheard, unsure, addressed } = heard.left_out;
     let (lost, others) = heard.lost;
@@ -104,7 +104,7 @@ fn packets((heard, lost): (u64, u64)) -> String {
     format!("{heard} packets heard and {lost} lost in sessions that have ended")
 }
 
-/// Queues in which something waits or was refused.
+/// Queues with waiting or refused entries.
 fn queues(queues: &[Queue]) -> Option<String> {
     let told = queues.iter().filter(|queue| queue.waiting > 0 || queue.refused > 0);
     let told: Vec<String> = told

@@ -13,7 +13,7 @@ use crate::{
     control::{Answer, Offered, Request, client},
 };
 
-/// How long a call may take: the longest question and the longest call behind it.
+/// How long a call may take: the longest question and the longest call after it.
 const CALL_WAIT: Duration = Duration::from_secs(320);
 /// Characters of a description in the list.
 const DESCRIPTION_CHARS: usize = 70;
@@ -32,45 +32,45 @@ enum Command {
         /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
-        /// Everything, one JSON object a line.
+        /// All details, one JSON object per line.
         #[arg(long)]
         json: bool,
-        /// Instead of the tools: what could not be carried over from the definitions of apps and MCP servers.
+        /// Instead of the tools: what could not be converted from the definitions of apps and MCP servers.
         #[arg(long)]
         reports: bool,
     },
-    /// Call a tool, with everything that surrounds a call: limits, questions, the ledger.
+    /// Call a tool, with limits, questions and the record of calls as in a turn.
     Call {
         /// Full name.
         name: String,
         /// The arguments: a JSON object.
         #[arg(default_value = "{}")]
         arguments: String,
-        /// As whom.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
         /// The whole result as JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Tell which tool a sentence leads to when it is said to the offline engine, with which arguments, and why no other.
+    /// Show which tool the offline engine would call for a sentence, with its arguments, and why no other.
     Explain {
         /// The sentence, without wake word.
         text: String,
-        /// Whose assistant.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
         /// As JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Have tools that have changed count at once, in turns that are under way.
+    /// Apply changed tools at once, also in running turns.
     Apply {
-        /// Whose turns; everybody's where absent.
+        /// Name of the user; default: all users.
         #[arg(long)]
         user: Option<String>,
     },
-    /// Switch a tool on that was switched off.
+    /// Switch a tool on again.
     Allow {
         /// Full name, or the beginning of names and a `*`, as it was switched off.
         name: String,

@@ -11,7 +11,7 @@ use audio::{
 
 use crate::config::Config;
 
-/// Samples that Whisper hears at once: 30 s.
+/// Samples that Whisper decodes at once: 30 s.
 const PIECE_SAMPLES: usize = 30 * RATE_HZ as usize;
 
 /// Transcribe a WAV file.
@@ -19,7 +19,7 @@ const PIECE_SAMPLES: usize = 30 * RATE_HZ as usize;
 pub(super) struct Arguments {
     /// 16-bit WAV of any rate and number of channels.
     file: PathBuf,
-    /// Compute the full context of 30 s instead of the shortest one that is enough.
+    /// Compute the full context of 30 s instead of the shortest sufficient one.
     #[arg(long)]
     full: bool,
     /// Do not prepare recognition for the wake phrases.

@@ -11,10 +11,10 @@ use crate::{
 /// Show the latest turns.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// How many.
+    /// Number of turns.
     #[arg(long, default_value_t = 10)]
     last: usize,
-    /// One JSON object a line, with all stages in microseconds.
+    /// One JSON object per line, with all stages in microseconds.
     #[arg(long)]
     json: bool,
 }
@@ -57,7 +57,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     println!(" {:>8} {:>8} {:>8} {:>8}", "decode", "queue", "ask", "tts");
     for turn in turns {
         let text = |key: &str| turn.get(key).map_or_else(String::new, |value| value.to_string().replace('"', ""));
-        // So much of a fingerprint tells two pairs of glasses apart.
+        // This much of a fingerprint distinguishes two pairs of glasses.
         let glasses: String = text("device").chars().take(8).collect();
         print!("{glasses:<8} {:>5} {:>5} {:>11}", text("turn"), text("transport"), text("outcome"));
         let at = |key: &str| turn.get(key).and_then(Value::as_u64);

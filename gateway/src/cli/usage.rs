@@ -8,16 +8,16 @@ use crate::{
     control::{Answer, Request, client::ask},
 };
 
-/// Show what tools were used for.
+/// Show the calls of tools.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Whose calls; default: everybody's.
+    /// Name of the user; default: all users.
     #[arg(long)]
     user: Option<String>,
     /// How far back: a number and `m`, `h` or `d`, or `all`.
     #[arg(long, default_value = "30d", value_parser = parse_since)]
     since: Since,
-    /// One JSON object a line.
+    /// One JSON object per line.
     #[arg(long)]
     json: bool,
 }

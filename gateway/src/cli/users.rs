@@ -1,4 +1,4 @@
-//! `lorgnette users`: everything that is kept of a user.
+//! `lorgnette users`: all stored data of a user.
 
 use std::{
     io::{BufWriter, Write as _},
@@ -12,7 +12,7 @@ use clap::Subcommand;
 use super::conversations::{ERASE_WAIT, number, records, told, words};
 use crate::{
     config::Config,
-    control::{Answer, Request, client, memory::Wish},
+    control::{Answer, Request, client, memory::MemoryRequest},
 };
 
 /// List users, export and erase everything of one.
@@ -24,13 +24,13 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show everybody of whom something is kept.
+    /// Show all users with stored data.
     List,
-    /// Write everything of a user: one JSON object a line, photos in base64.
+    /// Export all data of a user: one JSON object per line, photos in base64.
     Export {
         /// Name of the user.
         name: String,
-        /// Into this file, which only its owner may read; without it to standard output.
+        /// Output file, readable by its owner only; default: standard output.
         #[arg(long)]
         out: Option<PathBuf>,
     },
@@ -41,7 +41,7 @@ enum Command {
         /// Also the pairings of the user's devices.
         #[arg(long)]
         devices: bool,
-        /// It cannot be undone: say that you mean it.
+        /// Confirm: this cannot be undone.
         #[arg(long)]
         yes: bool,
     },
@@ -50,7 +50,7 @@ enum Command {
 pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     match arguments.command {
         Command::List => {
-            for user in records(config, Wish::Users)? {
+            for user in records(config, MemoryRequest::Users)? {
                 println!("{}  {} device(s)", words(&user, "user"), number(&user, "devices"));
             }
             Ok(())
@@ -62,14 +62,14 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
                     "this erases everything of {name} for good; `lorgnette users export {name}` keeps a copy, `--yes` goes on"
                 );
             }
-            let request = Request::Memory { wish: Wish::EraseUser { user: name, devices } };
+            let request = Request::Memory { request: MemoryRequest::EraseUser { user: name, devices } };
             told(client::ask_within(&config.data_dir, &request, ERASE_WAIT)?)
         }
     }
 }
 
 fn export(config: &Config, user: String, out: Option<PathBuf>) -> Result<()> {
-    if !records(config, Wish::Users)?.iter().any(|known| words(known, "user") == user) {
+    if !records(config, MemoryRequest::Users)?.iter().any(|known| words(known, "user") == user) {
         bail!("nothing is kept of {user}; `lorgnette users list` shows everybody");
     }
     let mut file = match &out {

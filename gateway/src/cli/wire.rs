@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, anyhow};
 use clap::Subcommand;
 use device_protocol::json::describe;
 
-/// Look into frames of the device protocol.
+/// Decode frames of the device protocol.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -13,9 +13,9 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show what a frame says, or where it is wrong.
+    /// Show the contents of a frame, or where it is wrong.
     Decode {
-        /// The envelope in hexadecimal; blanks are ignored.
+        /// The envelope in hexadecimal; spaces are ignored.
         #[arg(required = true)]
         hex: Vec<String>,
     },

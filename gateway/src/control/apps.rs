@@ -11,6 +11,8 @@ use tools::apps::{import, log::Fault, manifest::App};
 use super::{Answer, attempt::attempt, sides};
 use crate::control::admin::Admin;
 
+/// Bytes of a key: those of 96 random bits in Base64, which nobody guesses.
+const KEY_BYTES_MIN: usize = 16;
 /// Bytes of a key: more than any made by a person or a program.
 const KEY_BYTES_MAX: usize = 256;
 /// How long an app may take to start, in milliseconds: slightly more than the host allows.
@@ -19,8 +21,8 @@ const START_MS_MAX: u64 = 12_000;
 /// The requests.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "wish", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Wish {
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+pub enum AppsRequest {
     /// Install an app, or replace it.
     Add(Given),
     /// List the installed apps.
@@ -112,56 +114,60 @@ pub struct TriedCall {
 }
 
 /// The request's name for the log.
-pub(super) fn name(wish: &Wish) -> &'static str {
-    match wish {
-        Wish::Add(_) => "apps add",
-        Wish::List => "apps list",
-        Wish::Remove { .. } => "apps remove",
-        Wish::Logs { .. } => "apps logs",
-        Wish::Start { .. } => "apps start",
-        Wish::Stop { .. } => "apps stop",
-        Wish::Restart { .. } => "apps restart",
-        Wish::Set { .. } => "apps set",
-        Wish::Preferences { .. } => "apps preferences",
-        Wish::Prefer { .. } | Wish::ForgetPreferences { .. } => "apps prefer",
-        Wish::Try { .. } => "apps try",
+pub(super) fn name(request: &AppsRequest) -> &'static str {
+    match request {
+        AppsRequest::Add(_) => "apps add",
+        AppsRequest::List => "apps list",
+        AppsRequest::Remove { .. } => "apps remove",
+        AppsRequest::Logs { .. } => "apps logs",
+        AppsRequest::Start { .. } => "apps start",
+        AppsRequest::Stop { .. } => "apps stop",
+        AppsRequest::Restart { .. } => "apps restart",
+        AppsRequest::Set { .. } => "apps set",
+        AppsRequest::Preferences { .. } => "apps preferences",
+        AppsRequest::Prefer { .. } | AppsRequest::ForgetPreferences { .. } => "apps prefer",
+        AppsRequest::Try { .. } => "apps try",
     }
 }
 
-pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, String> {
-    match wish {
-        Wish::Add(given) => add(admin, given).await,
-        Wish::List => Ok(Answer::Apps { apps: admin.installed.list().iter().map(|app| listed(admin, app)).collect() }),
-        Wish::Remove { package } => match admin.services.apps.remove(&package).await {
+pub(super) async fn carry_out(admin: &Admin, request: AppsRequest) -> Result<Answer, String> {
+    match request {
+        AppsRequest::Add(given) => add(admin, given).await,
+        AppsRequest::List => {
+            Ok(Answer::Apps { apps: admin.installed.list().iter().map(|app| listed(admin, app)).collect() })
+        }
+        AppsRequest::Remove { package } => match admin.services.apps.remove(&package).await {
             Ok(true) => Ok(Answer::Done { message: format!("removed {package}") }),
             Ok(false) => Err(not_installed(&package)),
             Err(error) => Err(error.to_string()),
         },
-        Wish::Logs { package } => match admin.installed.get(&package) {
+        AppsRequest::Logs { package } => match admin.installed.get(&package) {
             Some(_) => Ok(Answer::AppLog { entries: admin.installed.client().log().of(&package) }),
             None => Err(not_installed(&package)),
         },
-        Wish::Start { package, user } => match start(admin, &user, &package).await? {
+        AppsRequest::Start { package, user } => match start(admin, &user, &package).await? {
             true => Ok(Answer::Done { message: format!("started {package} for {user}") }),
             false => Ok(Answer::Done { message: format!("{package} was running for {user}") }),
         },
-        Wish::Restart { package, user } => {
+        AppsRequest::Restart { package, user } => {
             admin.services.apps.stop(&user, &package, AppStopReason::User).await;
             start(admin, &user, &package).await?;
             Ok(Answer::Done { message: format!("started {package} for {user} anew") })
         }
-        Wish::Stop { package, user } => match admin.services.apps.stop(&user, &package, AppStopReason::User).await {
-            true => Ok(Answer::Done { message: format!("stopped {package} for {user}") }),
-            false => Err(format!("{package} does not run for {user}")),
-        },
-        Wish::Set { package, user, key, value } => {
+        AppsRequest::Stop { package, user } => {
+            match admin.services.apps.stop(&user, &package, AppStopReason::User).await {
+                true => Ok(Answer::Done { message: format!("stopped {package} for {user}") }),
+                false => Err(format!("{package} does not run for {user}")),
+            }
+        }
+        AppsRequest::Set { package, user, key, value } => {
             admin.services.apps.set(&user, &package, &key, value).await?;
             Ok(Answer::Done { message: format!("set `{key}` of {package} for {user}") })
         }
-        Wish::Preferences { user } => sides::list(admin, &user),
-        Wish::Prefer { user, side, over } => sides::prefer(admin, &user, &side, &over),
-        Wish::ForgetPreferences { user, about } => sides::forget(admin, &user, about.as_deref()),
-        Wish::Try { text, user, device, run } => attempt(admin, &text, &user, device.as_deref(), run).await,
+        AppsRequest::Preferences { user } => sides::list(admin, &user),
+        AppsRequest::Prefer { user, side, over } => sides::prefer(admin, &user, &side, &over),
+        AppsRequest::ForgetPreferences { user, about } => sides::forget(admin, &user, about.as_deref()),
+        AppsRequest::Try { text, user, device, run } => attempt(admin, &text, &user, device.as_deref(), run).await,
     }
 }
 
@@ -236,12 +242,29 @@ fn new_key() -> Result<String, String> {
 }
 
 fn hash_of(key: &str) -> Result<String, String> {
-    if key.is_empty() || key.len() > KEY_BYTES_MAX || !key.chars().all(|c| c.is_ascii_graphic()) {
-        return Err(format!("a key has 1 to {KEY_BYTES_MAX} visible characters"));
+    if !(KEY_BYTES_MIN..=KEY_BYTES_MAX).contains(&key.len()) || !key.chars().all(|c| c.is_ascii_graphic()) {
+        return Err(format!(
+            "a key has {KEY_BYTES_MIN} to {KEY_BYTES_MAX} visible ASCII characters; without `--api-key` one is made"
+        ));
     }
     Ok(hex(&Sha256::digest(key.as_bytes())))
 }
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_can_be_guessed_are_refused() {
+        for refused in ["", "k", "secret", "fifteen-letters", &"k".repeat(257), "sixteen letters!", "sixteen-lettérs!"]
+        {
+            assert!(hash_of(refused).is_err_and(|why| why.contains("16 to 256")), "{refused}");
+        }
+        let made = new_key().unwrap();
+        assert!(hash_of("sixteen-letters!").is_ok() && hash_of(&made).is_ok());
+    }
 }

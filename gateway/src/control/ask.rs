@@ -111,7 +111,7 @@ pub(super) async fn serve(
     let session = async {
         // Stopping the gateway waits for this token.
         let _open = services.admission.open.token();
-        device_task::run(services.clone(), link, admitted(user, number)).await;
+        device_task::run(services.clone(), link, None, admitted(user, number)).await;
     };
     let heartbeat = Duration::from_millis(services.settings.conversation.heartbeat_ms.into());
     let glasses = Glasses { ends, heartbeat, failures: BTreeMap::new(), sequence: 0, told: String::new() };

@@ -21,12 +21,12 @@ use crate::{clock, device_task::services::Services};
 
 /// Bytes of a sentence: a minute of fast speech.
 const SENTENCE_BYTES_MAX: usize = 2_000;
-/// How long a tool that sets no time of its own may take when it is tried.
+/// Time limit for a tool that sets none.
 const TRY_MS: u64 = 30_000;
-/// Templates that are shown where a sentence fits none: those that were probably meant.
+/// Templates shown for a sentence that fits none: the most similar ones.
 const PHRASES_MAX: usize = 8;
 
-/// As if the sentence had been said, to the offline engine.
+/// Runs the offline engine on a sentence.
 pub(super) async fn attempt(
     admin: &Admin,
     text: &str,
@@ -37,7 +37,7 @@ pub(super) async fn attempt(
     if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
         return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
     }
-    // Glasses of this user's that are there can be drawn on, and asked.
+    // If the user's glasses are connected, tools may use their display and ask questions there.
     let services = &admin.services;
     let device = device.map(str::to_owned).or_else(|| super::tools::device_of(services, user));
     let request = request(services, text, user, device.as_deref());
@@ -61,7 +61,7 @@ pub(super) async fn attempt(
     Ok(Answer::Tried { tried: Tried::Calls(tried) })
 }
 
-/// A sentence of a user's as the engine gets it.
+/// A user's sentence as the engine receives it.
 fn request(services: &Services, text: &str, user: &str, device: Option<&str>) -> chat_models::Request {
     chat_models::Request {
         messages: vec![Message::text(Role::User, text)],
@@ -73,7 +73,7 @@ fn request(services: &Services, text: &str, user: &str, device: Option<&str>) ->
     }
 }
 
-/// What the offline engine makes of a sentence of a user's, and why.
+/// The offline engine's result for a user's sentence, and why.
 pub(super) fn explain(services: &Services, text: &str, user: &str) -> Result<Answer, String> {
     check_name(user)?;
     if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
@@ -85,8 +85,8 @@ pub(super) fn explain(services: &Services, text: &str, user: &str) -> Result<Ans
     Ok(Answer::Explained { explanation: Box::new(explanation) })
 }
 
-/// Templates of the apps' tools in the language that is heard, what is most like the sentence first. Where anything is
-/// like it, nothing else.
+/// Templates of the apps' tools in the spoken language, the most similar first. If any is similar to the sentence,
+/// only similar ones.
 fn phrases(admin: &Admin, user: &str, text: &str) -> Vec<(String, String)> {
     let base = |tag: &str| tag.split('-').next().unwrap_or_default().to_lowercase();
     let heard = |spoken: &&Phrases| base(&spoken.language) == base(&admin.services.settings.language);

@@ -33,9 +33,9 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Rename { .. } => "rename",
         Request::Revoke { .. } => "revoke",
         Request::Turns { .. } => "turns",
-        Request::Apps { wish } => apps::name(wish),
+        Request::Apps { request } => apps::name(request),
         Request::FollowApp { .. } => "apps logs",
-        Request::Memory { wish } => memory::name(wish),
+        Request::Memory { request } => memory::name(request),
         Request::Export { .. } => "users export",
         Request::Tools { .. } | Request::ToolReports => "tools list",
         Request::CallTool { .. } => "tools call",
@@ -71,7 +71,7 @@ pub(super) fn about(request: &Request) -> Option<&str> {
         | Request::SwitchTool { name, .. }
         | Request::RestartMcpServer { name }
         | Request::McpServerLogs { name } => Some(name),
-        Request::Memory { wish } => memory::about(wish),
+        Request::Memory { request } => memory::about(request),
         _ => None,
     }
 }
@@ -120,8 +120,8 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
             Ok(done(format!("{id} is now called {name}")))
         }
         Request::Revoke { device } => revoke(services, &device).await,
-        Request::Apps { wish } => apps::carry_out(admin, wish).await,
-        Request::Memory { wish } => memory::carry_out(admin, wish).await,
+        Request::Apps { request } => apps::carry_out(admin, request).await,
+        Request::Memory { request } => memory::carry_out(admin, request).await,
         // The socket's server writes the records after this answer.
         Request::Export { user } => check_name(&user).map(|()| Answer::Records { records: Vec::new() }),
         Request::Tools { user } => tools::list(admin, &user),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gateway_core::{
     input::{Spending, UserInput},
-    vocab::{Role, ScheduleEntry, ScheduleKind},
+    vocab::{ClientClass, Role, ScheduleEntry, ScheduleKind},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -37,8 +37,8 @@ const DAY_MS: i64 = 86_400_000;
 /// The requests.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "wish", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Wish {
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+pub enum MemoryRequest {
     /// All users with stored data.
     Users,
     /// Erase all data of a user.
@@ -58,46 +58,46 @@ pub enum Wish {
 }
 
 /// The request's name for the log.
-pub(super) fn name(wish: &Wish) -> &'static str {
-    match wish {
-        Wish::Users => "users list",
-        Wish::EraseUser { .. } => "users erase",
-        Wish::Conversations { .. } => "conversations list",
-        Wish::Conversation { .. } => "conversations show",
-        Wish::Search { .. } => "conversations search",
-        Wish::EraseConversations { .. } => "conversations erase",
-        Wish::Skills => "skills list",
-        Wish::Spending { .. } => "spending",
+pub(super) fn name(request: &MemoryRequest) -> &'static str {
+    match request {
+        MemoryRequest::Users => "users list",
+        MemoryRequest::EraseUser { .. } => "users erase",
+        MemoryRequest::Conversations { .. } => "conversations list",
+        MemoryRequest::Conversation { .. } => "conversations show",
+        MemoryRequest::Search { .. } => "conversations search",
+        MemoryRequest::EraseConversations { .. } => "conversations erase",
+        MemoryRequest::Skills => "skills list",
+        MemoryRequest::Spending { .. } => "spending",
     }
 }
 
 /// The request's user for the log.
-pub(super) fn about(wish: &Wish) -> Option<&str> {
-    match wish {
-        Wish::EraseUser { user, .. }
-        | Wish::Conversations { user }
-        | Wish::Conversation { user, .. }
-        | Wish::Search { user, .. }
-        | Wish::EraseConversations { user, .. } => Some(user),
-        Wish::Spending { user, .. } => user.as_deref(),
-        Wish::Users | Wish::Skills => None,
+pub(super) fn about(request: &MemoryRequest) -> Option<&str> {
+    match request {
+        MemoryRequest::EraseUser { user, .. }
+        | MemoryRequest::Conversations { user }
+        | MemoryRequest::Conversation { user, .. }
+        | MemoryRequest::Search { user, .. }
+        | MemoryRequest::EraseConversations { user, .. } => Some(user),
+        MemoryRequest::Spending { user, .. } => user.as_deref(),
+        MemoryRequest::Users | MemoryRequest::Skills => None,
     }
 }
 
-pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, String> {
+pub(super) async fn carry_out(admin: &Admin, request: MemoryRequest) -> Result<Answer, String> {
     let services = &admin.services;
     services.store.settled().await.map_err(words)?;
-    let records = match wish {
-        Wish::Users => users(services)?,
-        Wish::EraseUser { user, devices } => return erase_user(admin, user, devices).await,
-        Wish::Conversations { user } => {
+    let records = match request {
+        MemoryRequest::Users => users(services)?,
+        MemoryRequest::EraseUser { user, devices } => return erase_user(admin, user, devices).await,
+        MemoryRequest::Conversations { user } => {
             check_name(&user)?;
             services.store.disk().conversations(&user).map_err(words)?.iter().map(describe).collect()
         }
-        Wish::Conversation { user, id } => {
+        MemoryRequest::Conversation { user, id } => {
             vec![services.store.read(move |store| Ok(conversation(store, &user, id))).await.map_err(words)??]
         }
-        Wish::Search { user, query } => {
+        MemoryRequest::Search { user, query } => {
             check_name(&user)?;
             let found =
                 services.store.read(move |store| search(store, &user, &query, FOUND_MAX)).await.map_err(words)?;
@@ -107,15 +107,15 @@ pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, Strin
             };
             found.into_iter().map(place).collect()
         }
-        Wish::EraseConversations { user, id } => return erase_conversations(admin, user, id).await,
-        Wish::Skills => {
+        MemoryRequest::EraseConversations { user, id } => return erase_conversations(admin, user, id).await,
+        MemoryRequest::Skills => {
             admin.skills.refresh();
-            let (_, specs) = services.executor.offered("", None, Default::default());
+            let specs = services.executor.common(ClientClass::Internal);
             let usable = admin.skills.usable(|tool| specs.iter().any(|spec| spec.name == tool));
             let usable = usable.iter().map(|skill| json!({"name": skill.name, "description": skill.description}));
             usable.chain(admin.skills.problems().into_iter().map(|problem| json!({"problem": problem}))).collect()
         }
-        Wish::Spending { user, days } => spent(services, user.as_deref(), days)?,
+        MemoryRequest::Spending { user, days } => spent(services, user.as_deref(), days)?,
     };
     Ok(Answer::Records { records })
 }

@@ -47,11 +47,11 @@ pub enum Request {
     /// The latest turns.
     Turns { count: usize },
     /// A request about mini-apps.
-    Apps { wish: apps::Wish },
+    Apps { request: apps::AppsRequest },
     /// An app's log, then its events, one answer per line, until the client disconnects.
     FollowApp { package: String },
     /// A request about users and their stored data.
-    Memory { wish: memory::Wish },
+    Memory { request: memory::MemoryRequest },
     /// All stored data of a user, in several answers.
     Export { user: String },
     /// The tools that a user is offered.
@@ -224,4 +224,10 @@ pub fn socket_path(data_dir: &Path) -> PathBuf {
 
 fn turns_as_json(turns: &[TurnRecord]) -> Vec<serde_json::Value> {
     turns.iter().filter_map(|turn| serde_json::to_value(turn).ok()).collect()
+}
+
+/// What the log has of a request, for `tests/fuzz` only.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn told(request: &Request) -> (&'static str, Option<&str>) {
+    (commands::name(request), commands::about(request))
 }

@@ -14,7 +14,15 @@ use tokio_util::sync::CancellationToken;
 use tools::mcp::server::{Approver, Who};
 
 use super::{Answer, LINE_BYTES_MAX, Request, app_log, ask, commands, memory, socket_path};
-use crate::{approvals::WATCHERS_MAX, control::admin::Admin, device_task::services::Services, runtime::spawn};
+use crate::{
+    approvals::WATCHERS_MAX,
+    control::admin::Admin,
+    device_task::services::Services,
+    runtime::{
+        descriptors::{are_used_up, is_broken},
+        spawn,
+    },
+};
 
 /// Commands at once, from the connection to the answer. Clients that stay have places of their own, so that these are
 /// always an operator's.
@@ -23,6 +31,8 @@ const COMMANDS_MAX: usize = 16;
 const STAYING_MAX: usize = 32;
 /// How long to wait after a connection could not be accepted, in milliseconds: most likely no file descriptor is left.
 const ACCEPT_PAUSE_MS: u64 = 50;
+/// Descriptors that are kept for commands: when no other is left, an operator can still revoke glasses.
+const SPARE: usize = 4;
 /// How long a client may take to send its request, in milliseconds.
 const REQUEST_MS_MAX: u64 = 5_000;
 
@@ -51,13 +61,32 @@ pub(crate) async fn serve(listener: UnixListener, admin: Arc<Admin>, stop: Cance
         let place = commands.clone().acquire_owned().await.map_err(std::io::Error::other)?;
         Ok::<_, std::io::Error>((listener.accept().await?.0, place))
     };
+    let mut spare = Vec::with_capacity(SPARE);
+    let mut is_short = false;
     loop {
+        // Not where one was just given up for the next command.
+        while !is_short
+            && spare.len() < SPARE
+            && let Ok(file) = fs::File::open("/dev/null")
+        {
+            spare.push(file);
+        }
+        is_short = false;
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
             accepted = accept() => accepted,
         };
         let (stream, place) = match accepted {
             Ok(accepted) => accepted,
+            Err(error) if is_broken(&error) => {
+                tracing::error!(%error, "the control socket takes no connections any more");
+                return;
+            }
+            Err(error) if are_used_up(&error) && spare.pop().is_some() => {
+                tracing::warn!(%error, "a command gets a descriptor that is kept for commands");
+                is_short = true;
+                continue;
+            }
             Err(error) => {
                 tracing::warn!(%error, "accepting on the control socket failed");
                 tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;

@@ -57,7 +57,7 @@ pub struct Status {
     /// File descriptors that are open, and their maximum.
     #[serde(default)]
     pub descriptors: Option<(u64, u64)>,
-    /// Jobs other than recognition.
+    /// Jobs other than recognition, and writes to the store.
     #[serde(default)]
     pub queues: Vec<Queue>,
     /// Packets of sound in ended sessions: decoded, and given up as lost.
@@ -121,6 +121,7 @@ fn queues(services: &Services) -> Vec<Queue> {
         ("end of turn", judge),
         ("preparation", Some(services.preparer.load())),
         ("long reads", Some(services.store.reads())),
+        ("writes", Some(services.store.load())),
     ];
     let queue = |(name, load): (&str, Option<(usize, u64)>)| {
         load.map(|(waiting, refused)| Queue { name: name.to_owned(), waiting, refused })

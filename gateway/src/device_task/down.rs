@@ -47,15 +47,16 @@ impl Session {
                     ear.cancel_transcribe(utterance, revision);
                 }
             }
+            Output::UtterancesSettled { until } => self.stored.utterances_settled(until),
             Output::CloseUtterance { utterance } => {
                 if let Some(ear) = &mut self.ear {
                     ear.close_utterance(utterance, clock::mono_us());
-                    self.survivor.utterance_ended(ear.heard_until_us());
+                    self.stored.utterance_ended(utterance, ear.heard_until_us());
                 }
             }
             Output::SetMuted(muted) => {
                 self.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner).muted = muted;
-                self.survivor.muted(muted);
+                self.stored.muted(muted);
                 if let Some(ear) = &mut self.ear {
                     ear.set_muted(muted);
                 }
@@ -76,8 +77,9 @@ impl Session {
                 self.send(turn, Down::Transcript(transcript))?;
             }
             Output::ExpectRequest { rank } => self.requests.expect_request(rank),
-            Output::RequestTurn { turn } => {
-                self.survivor.turn(true, self.incoming.control_received());
+            Output::EarOpen(ear) => self.stored.ear(ear),
+            Output::RequestTurn { turn, request } => {
+                self.stored.turn(Some(request), self.incoming.control_received());
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
@@ -125,6 +127,7 @@ impl Session {
                 if let Some(mouth) = &mut self.mouth {
                     mouth.hush(speech, clock::mono_us());
                 }
+                self.speech_end.take_if(|(_, end)| end.speech == speech);
                 let turn = self.speech.filter(|latest| latest.number == speech).and_then(|latest| latest.turn);
                 self.send(turn, Down::Hush(message::Hush { speech, fade_ms: HUSH_FADE_MS }))?;
             }
@@ -161,7 +164,7 @@ impl Session {
                 self.send(turn, Down::ApprovalSettled(message::ApprovalSettled { approval, choice }))?;
             }
             Output::TurnDone { turn, messages, outcome } => {
-                self.survivor.turn(false, self.incoming.control_received());
+                self.stored.turn(None, self.incoming.control_received());
                 self.turn = None;
                 self.requests.turn_done(turn);
                 let device = self.id.clone();
@@ -196,6 +199,7 @@ impl Session {
                 let device = self.id.clone();
                 self.tell_user(UserInput::Announced { device, id, heard });
             }
+            Output::CodeSound(coding) => self.code_sound(coding),
             Output::Heartbeat => {
                 let beat = transport::heartbeat(self.heartbeat, clock::mono_us());
                 self.send(None, Down::Heartbeat(beat))?;
@@ -261,15 +265,25 @@ impl Session {
         Ok(())
     }
 
-    /// Sends the speech packets that are due.
+    /// Sends the speech packets that are due, as long as the link takes them: on a thin one speech waits here, where it
+    /// can still be hushed, and nothing else waits behind it.
     pub(super) fn send_speech(&mut self) -> Result<(), LinkError> {
         let now_us = clock::mono_us();
-        while let Some(packet) = self.mouth.as_mut().and_then(|mouth| mouth.poll_packet(now_us)) {
+        loop {
+            self.outgoing.send_again()?;
+            if !self.outgoing.takes_sound() {
+                return Ok(());
+            }
+            // Behind its last packet.
+            if let Some((turn, end)) = self.speech_end.take() {
+                self.outgoing.send(turn, now_us, Down::SpeechEnd(end))?;
+            }
+            let Some(packet) = self.mouth.as_mut().and_then(|mouth| mouth.poll_packet(now_us)) else { return Ok(()) };
             let chunk = message::SpeechChunk {
                 speech: packet.speech,
                 clause: packet.clause,
                 position_us: packet.playout_us,
-                duration_us: u32::from(super::formats::FRAME_MS) * 1000,
+                duration_us: u32::try_from(packet.duration_us).unwrap_or(0),
                 payload: &packet.bytes,
             };
             let sequence = self.outgoing.send(packet.turn, packet.planned_us, Down::SpeechChunk(chunk))?;
@@ -281,15 +295,14 @@ impl Session {
                 let end = message::SpeechEnd {
                     speech: packet.speech,
                     last_audio_sequence: sequence,
-                    duration_us: packet.playout_us + u64::from(super::formats::FRAME_MS) * 1000,
+                    duration_us: packet.playout_us + packet.duration_us,
                 };
-                self.outgoing.send(packet.turn, now_us, Down::SpeechEnd(end))?;
+                self.speech_end = Some((packet.turn, end));
             }
             if let Some(input) = self.mouth.as_mut().and_then(|mouth| mouth.first_of_clause(&packet)) {
                 self.input(input);
             }
         }
-        Ok(())
     }
 
     pub(super) fn transcribed(&mut self, transcribed: Transcribed) {
@@ -307,6 +320,10 @@ impl Session {
                 tracing::debug!(utterance, %error, "a decode failed");
                 self.input(Input::TranscriptFailed { utterance, revision });
             }
+        }
+        let refused = self.ear.as_mut().map_or_else(Vec::new, |ear| ear.decode_ended());
+        for (utterance, revision) in refused {
+            self.input(Input::TranscriptFailed { utterance, revision });
         }
     }
 

@@ -88,10 +88,7 @@ impl Session {
     pub(super) fn welcome(&mut self, resumed: bool, continued: Option<message::Continued>) -> Result<(), LinkError> {
         let now = clock::now();
         let is_resumable = self.outgoing.is_resumable();
-        let token = if is_resumable { Some(self.claims.renew()?) } else { None };
-        if let Some(token) = &token {
-            self.survivor.token(token);
-        }
+        let token = if is_resumable { Some(self.claims.renew(self.stored.keep())?) } else { None };
         let resume_ms = self.services.settings.conversation.resume_ms_max;
         let resumed = resumed.then(|| message::Resumed {
             control_received: self.incoming.control_received(),

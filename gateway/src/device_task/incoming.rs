@@ -4,6 +4,10 @@ use device_protocol::{down, limits};
 
 use super::window::Window;
 
+/// Sound that is acknowledged at once: as much as twenty packets of 20 ms, so that a device which sends longer ones
+/// hears of the gateway as often.
+const ACK_SOUND_US_MAX: u32 = 400_000;
+
 /// What a sequence says about a control frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
@@ -25,6 +29,8 @@ pub(super) struct Incoming {
     window: Window,
     unacknowledged_control: u32,
     unacknowledged_audio: u32,
+    /// Length of this sound.
+    unacknowledged_us: u32,
     /// When the oldest frame came that is not acknowledged.
     since_us: Option<u64>,
     /// The last sound before a replay of which nothing has come yet.
@@ -47,11 +53,13 @@ impl Incoming {
         Order::Next
     }
 
-    /// A sound frame; `false`: it is too far ahead of all before it.
-    pub(super) fn audio(&mut self, sequence: u32, now_us: u64) -> bool {
+    /// A sound frame of this length; `false`: it is too far ahead of all before it. `pauses`: little follows for a while.
+    pub(super) fn audio(&mut self, sequence: u32, duration_us: u32, pauses: bool, now_us: u64) -> bool {
         let taken = self.window.takes(sequence);
         if taken {
             self.unacknowledged_audio += 1;
+            let more_us = if pauses { ACK_SOUND_US_MAX } else { duration_us };
+            self.unacknowledged_us = self.unacknowledged_us.saturating_add(more_us);
             self.since_us.get_or_insert(now_us);
         }
         taken
@@ -80,15 +88,17 @@ impl Incoming {
     /// When an acknowledgement is due.
     pub(super) fn ack_due_us(&self) -> Option<u64> {
         let at_once = self.unacknowledged_control >= limits::ACK_CONTROL_FRAMES_MAX
-            || self.unacknowledged_audio >= limits::ACK_AUDIO_PACKETS_MAX;
+            || self.unacknowledged_audio >= limits::ACK_AUDIO_PACKETS_MAX
+            || self.unacknowledged_us >= ACK_SOUND_US_MAX;
         let wait_us = if at_once { 0 } else { u64::from(limits::ACK_EVERY_MS_MAX) * 1_000 };
         self.since_us.map(|since_us| since_us.saturating_add(wait_us))
     }
 
     /// The acknowledgement of everything so far; `audio`: the sound that need not come again.
     pub(super) fn take_ack(&mut self, audio: u32) -> down::Ack {
-        (self.unacknowledged_control, self.unacknowledged_audio, self.since_us) = (0, 0, None);
-        down::Ack { control: self.control, audio }
+        (self.unacknowledged_control, self.unacknowledged_audio, self.unacknowledged_us) = (0, 0, 0);
+        self.since_us = None;
+        down::Ack { control: self.control, audio, audio_bitrate: 0, audio_frame_ms: 0, audio_loss_percent: 0 }
     }
 }
 
@@ -116,13 +126,28 @@ mod tests {
             incoming.control(sequence, 100);
         }
         assert_eq!(incoming.ack_due_us(), Some(5));
-        assert_eq!(incoming.take_ack(0), down::Ack { control: limits::ACK_CONTROL_FRAMES_MAX, audio: 0 });
+        let ack = incoming.take_ack(0);
+        assert_eq!((ack.control, ack.audio), (limits::ACK_CONTROL_FRAMES_MAX, 0));
         assert_eq!(incoming.ack_due_us(), None);
         for sequence in 1..=limits::ACK_AUDIO_PACKETS_MAX {
-            assert!(incoming.audio(sequence, 7));
+            assert!(incoming.audio(sequence, 20_000, false, 7));
         }
         assert_eq!(incoming.ack_due_us(), Some(7));
-        assert!(!incoming.audio(1_000_000, 8), "too far ahead");
+        assert!(!incoming.audio(1_000_000, 20_000, false, 8), "too far ahead");
         assert_eq!(incoming.audio_received(), limits::ACK_AUDIO_PACKETS_MAX);
+    }
+
+    #[test]
+    fn longer_packets_and_pauses_are_acknowledged_as_early() {
+        let mut incoming = Incoming::default();
+        for sequence in 1..=6 {
+            assert!(incoming.audio(sequence, 60_000, false, 5));
+        }
+        assert_eq!(incoming.ack_due_us(), Some(1_000_005));
+        incoming.audio(7, 60_000, false, 5);
+        assert_eq!(incoming.ack_due_us(), Some(5));
+        incoming.take_ack(0);
+        incoming.audio(8, 20_000, true, 9);
+        assert_eq!(incoming.ack_due_us(), Some(9), "a pause begins");
     }
 }

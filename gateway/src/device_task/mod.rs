@@ -10,6 +10,7 @@ mod outgoing;
 mod photos;
 pub(crate) mod prepare;
 mod presence;
+mod quality;
 pub(crate) mod requests;
 pub(crate) mod restart;
 pub(crate) mod resume;
@@ -52,7 +53,7 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Plac
         Ok(admitted) => {
             place.admit();
             link.up.allow(services.settings.limits.traffic);
-            return run(services.clone(), link, admitted).await;
+            return run(services.clone(), link, Some(place), admitted).await;
         }
         Err(refusal) if refusal.code == RejectCode::Unspecified => {
             tracing::debug!(peer = %link.peer, %refusal, "a connection ended before its session");
@@ -68,20 +69,21 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Plac
 }
 
 /// Runs an admitted device's session: the one that it takes up again, or a new one.
-pub(crate) async fn run(services: Arc<Services>, mut link: Link, admitted: Admitted) {
+/// `place`: the connection's, if it counts.
+pub(crate) async fn run(services: Arc<Services>, mut link: Link, place: Option<&Place>, admitted: Admitted) {
     let (device, peer, transport) = (admitted.id.clone(), link.peer, link.transport.label);
     if let (Some(mut session), Some(resume)) = (services.resumable.claim(&admitted).await, &admitted.hello.resume) {
         tracing::info!(device, session = session.number, transport, %peer, "session resumed");
         if let Err(error) = session.resume(&link, resume) {
             session.failed(&error);
         }
-        return session.run(link).await;
+        return session.run(link, place).await;
     }
     let number = services.admission.next_session();
     match Session::open(services, &mut link, admitted, number).await {
         Ok(session) => {
             tracing::info!(device, session = number, transport, %peer, "session opened");
-            session.run(link).await;
+            session.run(link, place).await;
         }
         Err((code, text)) => {
             let message = crop(&text, limits::LABEL_BYTES_MAX);

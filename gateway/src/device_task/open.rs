@@ -11,6 +11,7 @@ use gateway_core::{
     conversation::{self, Conversation},
     driver::Driver,
     input::{Input, UserInput},
+    vocab::{LostTurn, Remains},
 };
 use tokio::{sync::mpsc, time::timeout};
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
@@ -21,8 +22,9 @@ use super::{
     outgoing::Outgoing,
     photos::Photos,
     presence::Presence,
+    quality::Quality,
     requests::Requests,
-    restart::{Restored, Survivor},
+    restart::{Restored, RestoredTurn, StoredSession},
     room::Room,
     services::Services,
     session::Session,
@@ -80,13 +82,15 @@ impl Session {
         let info = formats::info(&id, &record.user, &hello.capabilities, &formats);
         let is_resumable = link.transport.is_glasses && services.settings.conversation.resume_ms_max > 0;
         let asked = hello.resume.as_ref().filter(|_| is_resumable);
-        let restored = asked.and_then(|resume| services.survivors.take(&id, &record.user, resume));
+        let restored =
+            asked.and_then(|resume| services.stored_sessions.take(&services.store, &id, &record.user, resume));
         services.preparer.prepare(&record.user, &id, &language);
         let mut session = Box::new(Self {
             claims: services.resumable.enter(&id, number),
-            survivor: Survivor::new(services.store.clone(), &record.user, &id),
+            stored: stored_of(&services, &record.user, &id, &mailbox),
             outgoing: Outgoing::new(link.down.clone(), is_resumable),
             incoming: Incoming::default(),
+            quality: Quality::default(),
             info,
             heartbeat_ms,
             driver: Driver::new(Conversation::new(conversation_of(&services, heartbeat_ms))),
@@ -117,6 +121,7 @@ impl Session {
             speech: None,
             asked: None,
             told_of_sound: false,
+            speech_end: None,
             room: Room::of(&hello.capabilities),
             heartbeat: None,
             end: None,
@@ -144,15 +149,23 @@ impl Session {
 
     /// Goes on with what is left of a session after a restart.
     fn go_on_with(&mut self, restored: Restored) {
-        tracing::info!(device = self.id, session = self.number, turn = restored.turn, "goes on after a restart");
-        if restored.muted {
+        let Restored { muted, ear, turn, .. } = restored;
+        tracing::info!(device = self.id, session = self.number, turn = turn.is_some(), "goes on after a restart");
+        if muted {
             self.input(Input::Mute(true));
         }
-        if restored.turn {
-            let unknown = restored.unknown.iter().map(|tool| self.requests.title(tool)).collect();
-            self.input(Input::Restarted { unknown });
-        }
+        let turn = turn.map(|RestoredTurn { request, unknown, asked }| LostTurn {
+            request,
+            unknown: unknown.iter().map(|tool| self.requests.title(tool)).collect(),
+            asked: self.requests.expect_again(asked),
+        });
+        self.input(Input::Restarted(Remains { ear, turn }));
     }
+}
+
+fn stored_of(services: &Services, user: &str, id: &str, mailbox: &Mailbox) -> StoredSession {
+    let number = services.stored_sessions.next();
+    StoredSession::new(services.store.clone(), user, id, number, mailbox.clone())
 }
 
 fn requests_of(

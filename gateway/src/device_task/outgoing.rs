@@ -6,7 +6,10 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use device_protocol::{Class, Message, Stamp, limits};
 
-use crate::transport::{LinkError, Sender, envelope};
+use crate::{
+    clock,
+    transport::{LinkError, Sender, envelope},
+};
 
 /// Sound frames kept for a replay. The device is sent at most 1 s (50 frames) more than it has played, and has what it
 /// acknowledged.
@@ -15,6 +18,8 @@ const KEPT_SOUND_MAX: usize = 64;
 /// A frame that may have to be sent again.
 struct Kept {
     sequence: u32,
+    /// When it was sent last.
+    sent_us: u64,
     bytes: Bytes,
 }
 
@@ -30,6 +35,8 @@ pub(super) struct Outgoing {
     control: Option<VecDeque<Kept>>,
     control_bytes: usize,
     audio: VecDeque<Kept>,
+    /// Sound up to this sequence was sent over the present connection: what is kept beyond it is sent again.
+    audio_sent: u32,
     buffer: Vec<u8>,
 }
 
@@ -44,6 +51,7 @@ impl Outgoing {
             control: resumable.then(VecDeque::new),
             control_bytes: 0,
             audio: VecDeque::new(),
+            audio_sent: 0,
             buffer: vec![0; limits::FRAME_BYTES_MAX],
         }
     }
@@ -73,8 +81,13 @@ impl Outgoing {
             }
             Class::Link | Class::Reserved => {}
         }
-        if let Some(sender) = &self.sender {
-            sender.put(bytes)?;
+        match (&self.sender, class) {
+            (None, _) => {}
+            (Some(sender), Class::Audio) => {
+                sender.put_sound(bytes)?;
+                self.audio_sent = sequence;
+            }
+            (Some(sender), _) => sender.put(bytes)?,
         }
         Ok(sequence)
     }
@@ -82,7 +95,7 @@ impl Outgoing {
     fn keep_control(&mut self, sequence: u32, bytes: &Bytes) {
         let Some(kept) = &mut self.control else { return };
         self.control_bytes += bytes.len();
-        kept.push_back(Kept { sequence, bytes: bytes.clone() });
+        kept.push_back(Kept { sequence, sent_us: 0, bytes: bytes.clone() });
         if kept.len() > limits::REPLAY_CONTROL_FRAMES_MAX || self.control_bytes > limits::REPLAY_CONTROL_BYTES_MAX {
             self.forget();
         }
@@ -95,7 +108,7 @@ impl Outgoing {
         if self.audio.len() == KEPT_SOUND_MAX {
             self.audio.pop_front();
         }
-        self.audio.push_back(Kept { sequence, bytes: bytes.clone() });
+        self.audio.push_back(Kept { sequence, sent_us: clock::mono_us(), bytes: bytes.clone() });
     }
 
     /// A control frame is missing: nothing can be replayed any more.
@@ -105,13 +118,18 @@ impl Outgoing {
         self.audio.clear();
     }
 
-    /// The device has received the control frames up to this sequence without a gap, and this sound.
-    pub(super) fn acknowledged(&mut self, control: u32, audio: u32) {
-        let Some(kept) = &mut self.control else { return };
+    /// The device has received the control frames up to this sequence without a gap, and this sound; returns when that
+    /// was sent, if it is told of for the first time.
+    pub(super) fn acknowledged(&mut self, control: u32, audio: u32) -> Option<u64> {
+        let kept = self.control.as_mut()?;
         while let Some(frame) = kept.pop_front_if(|frame| frame.sequence <= control) {
             self.control_bytes -= frame.bytes.len();
         }
-        while self.audio.pop_front_if(|frame| frame.sequence <= audio).is_some() {}
+        let mut sent_us = None;
+        while let Some(frame) = self.audio.pop_front_if(|frame| frame.sequence <= audio) {
+            sent_us = (frame.sequence == audio).then_some(frame.sent_us);
+        }
+        sent_us
     }
 
     /// Whether the session may outlive its link.
@@ -145,8 +163,41 @@ impl Outgoing {
     /// The new link is gone, or too slow.
     pub(super) fn replay(&mut self, control_received: u32, audio_received: u32) -> Result<(), LinkError> {
         self.acknowledged(control_received, audio_received);
+        self.audio_sent = audio_received;
         let (Some(sender), Some(control)) = (&self.sender, &self.control) else { return Ok(()) };
-        control.iter().chain(&self.audio).try_for_each(|frame| sender.put(frame.bytes.clone()))
+        control.iter().try_for_each(|frame| sender.put(frame.bytes.clone()))?;
+        self.send_again()
+    }
+
+    /// Goes on sending again what a new connection lacks, as long as it takes sound.
+    ///
+    /// # Errors
+    /// The link is gone.
+    pub(super) fn send_again(&mut self) -> Result<(), LinkError> {
+        let Some(sender) = &self.sender else { return Ok(()) };
+        let sent = self.audio_sent;
+        for frame in self.audio.iter_mut().skip_while(|frame| frame.sequence <= sent) {
+            if !sender.takes_sound() {
+                return Ok(());
+            }
+            sender.put_sound(frame.bytes.clone())?;
+            frame.sent_us = clock::mono_us();
+            self.audio_sent = frame.sequence;
+        }
+        Ok(())
+    }
+
+    /// Whether the link has sent the sound that it had. A lost link keeps all.
+    pub(super) fn takes_sound(&self) -> bool {
+        self.sender.as_ref().is_none_or(Sender::takes_sound)
+    }
+
+    /// Waits until it has, if it has not.
+    pub(super) async fn room_for_sound(&self) {
+        match self.sender.as_ref().filter(|sender| !sender.takes_sound()) {
+            Some(sender) => sender.room_for_sound().await,
+            None => std::future::pending().await,
+        }
     }
 }
 

@@ -6,11 +6,13 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use device_protocol::{limits, up::PhotoChunk};
 use gateway_core::{
     limits::IMAGES_PER_TURN_MAX,
-    vocab::{Attachment, ToolResult, Turn},
+    vocab::{Attachment, ErrorCode, ToolResult, Turn},
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+
+use crate::runtime::spawn;
 
 /// Photos that may be in transfer at once.
 const OPEN_MAX: usize = 2;
@@ -29,6 +31,9 @@ pub(super) struct Photo {
 /// Pictures of one call that go into its result: as many as a model is shown in one turn.
 const PER_CALL_MAX: usize = IMAGES_PER_TURN_MAX;
 
+/// Photos of one call that its answer waits for: more than a device may have stored in a minute.
+const KEPT_MAX: usize = 32;
+
 /// A call that the glasses have not answered yet.
 pub(super) struct Called {
     reply: oneshot::Sender<ToolResult>,
@@ -36,6 +41,8 @@ pub(super) struct Called {
     turn: Option<Turn>,
     keep: bool,
     pictures: Vec<Attachment>,
+    /// Its photos that are being stored.
+    kept: Vec<oneshot::Receiver<Result<(), String>>>,
     /// Whether the glasses were informed that it is no longer wanted.
     told: bool,
 }
@@ -49,7 +56,7 @@ impl Called {
         arguments: &Value,
     ) -> Self {
         let keep = arguments.get("keep") != Some(&Value::Bool(false));
-        Self { reply, cancel, turn, keep, pictures: Vec::new(), told: false }
+        Self { reply, cancel, turn, keep, pictures: Vec::new(), kept: Vec::new(), told: false }
     }
 
     /// Whether the answer is still awaited.
@@ -76,9 +83,35 @@ impl Called {
         self.keep
     }
 
-    /// Completes the call with the glasses' answer.
+    /// A photo of this call is being stored.
+    pub(super) fn keeps(&mut self, kept: oneshot::Receiver<Result<(), String>>) {
+        if self.kept.len() < KEPT_MAX {
+            self.kept.push(kept);
+        }
+    }
+
+    /// Completes the call with the glasses' answer, as soon as its photos are stored: the wearer is not told of a photo
+    /// that a power cut may take back. One that could not be stored is told in its place.
     pub(super) fn answer(self, result: ToolResult) {
-        drop(self.reply.send(ToolResult { attachments: self.pictures, ..result }));
+        let Self { reply, pictures, kept, .. } = self;
+        let result = ToolResult { attachments: pictures, ..result };
+        if kept.is_empty() {
+            drop(reply.send(result));
+            return;
+        }
+        spawn("photos-stored", async move {
+            for kept in kept {
+                let why = match kept.await {
+                    Ok(Ok(())) => continue,
+                    Ok(Err(why)) => why,
+                    Err(_) => "too much is being stored".to_owned(),
+                };
+                let text = format!("The photo could not be stored: {why}.");
+                drop(reply.send(ToolResult::failed(ErrorCode::ExecutionError, text, false)));
+                return;
+            }
+            drop(reply.send(result));
+        });
     }
 }
 
@@ -172,6 +205,35 @@ mod tests {
         assert!(photos.push(&chunk(2, 1, true, b"c"), PIECE_US_MAX + 6).is_err());
         let photo = photos.push(&chunk(1, 2, true, b"d"), PIECE_US_MAX + 9).unwrap().unwrap();
         assert_eq!((photo.bytes.as_slice(), photos.next_wake_us()), (&b"abcd"[..], None));
+    }
+
+    #[tokio::test]
+    async fn a_call_is_answered_when_its_photos_are_stored() {
+        let called = || {
+            let (reply, answer) = oneshot::channel();
+            (Called::new(reply, CancellationToken::new(), None, &json!({})), answer)
+        };
+        let stored = || oneshot::channel::<Result<(), String>>();
+        let ((mut call, mut answer), (one, first), (other, second)) = (called(), stored(), stored());
+        call.keeps(first);
+        call.keeps(second);
+        call.answer(ToolResult::said("Taken."));
+        one.send(Ok(())).unwrap();
+        tokio::task::yield_now().await;
+        assert!(answer.try_recv().is_err(), "the other one may still be lost");
+        other.send(Ok(())).unwrap();
+        assert_eq!(answer.await.unwrap().content, "Taken.");
+        let ((mut call, answer), (failed, kept)) = (called(), stored());
+        call.keeps(kept);
+        call.answer(ToolResult::said("Taken."));
+        failed.send(Err("the disk is full".to_owned())).unwrap();
+        let result = answer.await.unwrap();
+        assert!(result.error.is_some() && result.content.contains("the disk is full"), "{result:?}");
+        let ((mut call, answer), (refused, kept)) = (called(), stored());
+        call.keeps(kept);
+        drop(refused);
+        call.answer(ToolResult::said("Taken."));
+        assert!(answer.await.unwrap().error.is_some());
     }
 
     #[test]

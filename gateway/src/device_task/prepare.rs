@@ -44,14 +44,22 @@ pub struct Preparer {
     state: Arc<Mutex<State>>,
 }
 
-/// The tools that a user is offered on a device, or without one.
-type Offered = dyn Fn(&str, Option<&str>) -> Tools + Send + Sync;
-/// The owner of a tool list: user, device if any, and language.
-type Whose = (String, Option<String>, String);
+/// The tools that are offered to someone.
+type Offered = dyn Fn(&Audience) -> Tools + Send + Sync;
+
+/// To whom a list of tools is offered.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Audience {
+    /// Every user.
+    Everybody,
+    /// A user's glasses.
+    Glasses { user: String, device: String },
+}
 
 #[derive(Default)]
 struct State {
-    waiting: BTreeSet<Whose>,
+    /// With their languages.
+    waiting: BTreeSet<(Audience, String)>,
     /// Whether a job is queued or runs.
     at_work: bool,
     /// Lists prepared since the queue was last empty: most glasses have the same.
@@ -71,7 +79,11 @@ impl Preparer {
         roster: Arc<Roster>,
         language: String,
     ) -> std::io::Result<Self> {
-        let offered = move |user: &str, device: Option<&str>| executor.offered(user, device, ClientClass::Internal).1;
+        let client = ClientClass::Internal;
+        let offered = move |audience: &Audience| match audience {
+            Audience::Everybody => executor.common(client),
+            Audience::Glasses { user, device } => executor.offered(user, Some(device), client).1,
+        };
         Self::with(Arc::new(offered), models, roster, language)
     }
 
@@ -85,11 +97,13 @@ impl Preparer {
     /// Prepares again for all devices, since any user's tools may have changed. With `tell`, all glasses are notified
     /// as soon as possible that the new tools apply at once.
     pub fn prepare_all(&self, tell: bool) {
-        let present =
-            self.roster.all().into_iter().map(|(device, present)| (present.user, Some(device), present.language));
-        // Also for users who connect next: built-in tools and those of servers are the same for all.
-        let nobody = (String::new(), None, self.language.clone());
-        self.queue(present.chain([nobody]), tell);
+        let present = self.roster.all().into_iter().map(|(device, present)| {
+            let audience = Audience::Glasses { user: present.user, device };
+            (audience, present.language)
+        });
+        // For users who connect next: most are offered these.
+        let everybody = (Audience::Everybody, self.language.clone());
+        self.queue(present.chain([everybody]), tell);
     }
 
     /// Prepares for the present tools, and again whenever they change. With `at_once`, all glasses are notified of a
@@ -125,14 +139,15 @@ impl Preparer {
 
     /// Queues the tools that this device is offered at the time the job runs. Repeated calls until then queue it once.
     pub fn prepare(&self, user: &str, device: &str, language: &str) {
-        self.queue([(user.to_owned(), Some(device.to_owned()), language.to_owned())], false);
+        let audience = Audience::Glasses { user: user.to_owned(), device: device.to_owned() };
+        self.queue([(audience, language.to_owned())], false);
     }
 
-    fn queue(&self, whose: impl IntoIterator<Item = Whose>, tell: bool) {
+    fn queue(&self, lists: impl IntoIterator<Item = (Audience, String)>, tell: bool) {
         let mut state = self.state();
         state.tell |= tell;
         let room = WAITING_MAX.saturating_sub(state.waiting.len());
-        state.waiting.extend(whose.into_iter().take(room));
+        state.waiting.extend(lists.into_iter().take(room));
         if !std::mem::replace(&mut state.at_work, true) {
             drop(state);
             self.go_on();
@@ -144,9 +159,9 @@ impl Preparer {
         let this = self.clone();
         let job = move || {
             let next = this.state().waiting.pop_first();
-            if let Some((user, device, language)) = next {
+            if let Some((audience, language)) = next {
                 // Changes from now on are queued again.
-                this.prepare_list(&(this.offered)(&user, device.as_deref()), language);
+                this.prepare_list(&(this.offered)(&audience), language);
             }
             let tell = {
                 let mut state = this.state();
@@ -296,8 +311,10 @@ mod tests {
         let (go_on, told) = sync::sync_channel(16);
         let slow = Slow { begun: begun_in, go_on: Mutex::new(told), known: Mutex::default() };
         let (usual, more) = (tools(2), tools(3));
-        let offered =
-            Arc::new(move |user: &str, _: Option<&str>| if user == "more" { more.clone() } else { usual.clone() });
+        let offered = Arc::new(move |audience: &Audience| match audience {
+            Audience::Glasses { user, .. } if user == "more" => more.clone(),
+            _ => usual.clone(),
+        });
         let models: ModelChain = [Arc::new(slow) as Arc<dyn ChatModel>].into();
         let preparer = Preparer::with(offered, models, roster, "en".into()).unwrap();
         House { preparer, begun, go_on, messages }

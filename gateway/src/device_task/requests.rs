@@ -10,7 +10,7 @@ use gateway_core::{
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tools::{call::CallContext, executor::Executor, in_flight::SessionLease};
+use tools::{call::CallContext, executor::Executor, in_flight::SessionLease, intents::AskedCall};
 
 use super::prepare::{Preparer, are_ready};
 use crate::{
@@ -39,6 +39,8 @@ pub(crate) struct Requests {
     context: Arc<ContextBuilder>,
     mailbox: Mailbox,
     called: BTreeMap<String, CancellationToken>,
+    /// Calls about which the wearer was being asked before a restart, and is asked again.
+    asked_before: Vec<AskedCall>,
     /// The last request of the current turn.
     last: Option<Last>,
 }
@@ -89,6 +91,7 @@ impl Requests {
             context,
             mailbox,
             called,
+            asked_before: Vec::new(),
             last: None,
         }
     }
@@ -256,6 +259,13 @@ impl Requests {
         tool.is_some_and(|tool| tool.spec.flags.slow && !tool.spec.flags.requires_approval)
     }
 
+    /// These calls are to be run only if their tools are as they were. Returns the calls.
+    pub(crate) fn expect_again(&mut self, asked: Vec<AskedCall>) -> Vec<ToolCall> {
+        let calls = asked.iter().map(|asked| asked.call.clone()).collect();
+        self.asked_before = asked;
+        calls
+    }
+
     /// Runs a tool until its single result.
     pub(crate) fn run_tool(&mut self, turn: Turn, call: ToolCall) {
         let cancel = CancellationToken::new();
@@ -272,14 +282,20 @@ impl Requests {
             caller: None,
             session_lease: Some(self.lease.clone()),
         };
+        let before = self.asked_before.iter().position(|asked| asked.call == call);
+        let definition = before.map(|at| self.asked_before.swap_remove(at).definition);
         let (executor, mailbox) = (self.executor.clone(), self.mailbox.clone());
         let mut calling = Box::pin(async move {
             let call_id = call.id.clone();
             let began_us = clock::mono_us();
             let name = call.name.clone();
             let (user, device) = (context.user.clone(), context.device.clone());
-            let mut result = executor.call(context, call).await;
-            if result.error.as_ref().is_some_and(|error| error.code == ErrorCode::ToolNotFound) {
+            let mut result = match definition {
+                Some(definition) => executor.call_again(context, call, definition).await,
+                None => executor.call(context, call).await,
+            };
+            if definition.is_none() && result.error.as_ref().is_some_and(|error| error.code == ErrorCode::ToolNotFound)
+            {
                 let (_, offered) = executor.offered(&user, device.as_deref(), ClientClass::Internal);
                 tools::alike::name_some(&mut result, &name, &offered);
             }

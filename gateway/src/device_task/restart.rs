@@ -1,74 +1,122 @@
 //! What of a session outlives the process, so that a device that comes back soon after a restart goes on
 //! (PROTOCOL.md, section 9). A row of the store for each device; writes take effect in the order in which they are
 //! submitted, so a row is there before the first effect of the turn that it is about.
+//!
+//! Nothing waits for a row, not even the welcome. Sessions are numbered in the order in which they begin, and their tokens
+//! hold the number. A token with a higher number than the device's row is of a session whose row was never written; so
+//! none of its intents was either. Its device still has what it sent, because nothing is acknowledged before it is
+//! written, and sends all of it again.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
 };
 
-use device_protocol::{down::Continued, up::ResumeOwned};
+use device_protocol::{down::Continued, limits, up::ResumeOwned};
+use gateway_core::vocab::OpenEar;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use tools::intents::AskedCall;
 
 use crate::{
     clock,
+    mailbox::{DeviceMessage, Mailbox},
+    ports::intents::Left,
     store::{self, Kind, Store, Write},
 };
 
-/// The stored form of a session.
+/// The stored form of a session: JSON, to which fields are added with a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Row {
-    /// SHA-256 of the token: who reads the store cannot use it.
-    token: [u8; 32],
+    /// SHA-256 of the token; only in rows of a version whose sessions had no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token: Option<[u8; 32]>,
+    /// Its number; 0: none.
+    #[serde(default)]
+    number: u64,
+    /// It ended for good. The row stays, so that its token is not taken for that of a session without a row.
+    #[serde(default)]
+    over: bool,
     muted: bool,
     /// A turn is under way.
     turn: bool,
     control_received: u32,
     sound_until_us: u64,
+    /// The request of that turn.
+    #[serde(default)]
+    request: String,
+    /// The time in which no wake phrase is needed.
+    #[serde(default)]
+    ear: Option<OpenEar>,
 }
 
-/// A session's row, which follows the session.
-pub(super) struct Survivor {
+/// A session's row, which follows the session: [`store`](Self::store) after each round of its loop.
+pub(super) struct StoredSession {
     store: Store,
     user: String,
     device: String,
     row: Row,
-    /// Whether anything is stored: not for sessions that cannot be resumed.
-    stored: bool,
+    /// The row as it was last stored; `None`: nothing is to be stored, since the session cannot be resumed, or is over.
+    stored: Option<Row>,
+    /// Utterances whose words are awaited, and where each has ended: as many as the core awaits.
+    ended: VecDeque<(u32, Option<u64>)>,
+    /// Rows on their way to the disk.
+    unwritten: Arc<AtomicUsize>,
+    mailbox: Mailbox,
 }
 
-impl Survivor {
-    pub(super) fn new(store: Store, user: &str, device: &str) -> Self {
-        Self { store, user: user.to_owned(), device: device.to_owned(), row: Row::default(), stored: false }
+impl StoredSession {
+    /// `number`: the session's, above that of each session before it.
+    pub(super) fn new(store: Store, user: &str, device: &str, number: u64, mailbox: Mailbox) -> Self {
+        let (user, device, row) = (user.to_owned(), device.to_owned(), Row { number, ..Row::default() });
+        Self { store, user, device, row, stored: None, ended: VecDeque::new(), unwritten: Arc::default(), mailbox }
     }
 
-    /// The session has this token from now on.
-    pub(super) fn token(&mut self, token: &[u8]) {
-        self.stored = true;
-        self.change(|row| row.token = Sha256::digest(token).into());
+    /// The session may be resumed: from now on it is stored. Its number, for its token.
+    pub(super) fn keep(&mut self) -> u64 {
+        self.stored.get_or_insert_default();
+        self.row.number
+    }
+
+    /// Whether the disk has all that was stored. Before that nothing is acknowledged: the device would forget it.
+    pub(super) fn is_written(&self) -> bool {
+        self.unwritten.load(Ordering::Relaxed) == 0
     }
 
     pub(super) fn muted(&mut self, muted: bool) {
-        self.change(|row| row.muted = muted);
+        self.row.muted = muted;
     }
 
-    /// A turn begins (`under_way`) or is over. The frames up to here have been dealt with.
-    pub(super) fn turn(&mut self, under_way: bool, control_received: u32) {
-        self.change(|row| (row.turn, row.control_received) = (under_way, control_received));
+    /// A turn begins, with this request, or is over (`None`). The frames up to here have been dealt with.
+    pub(super) fn turn(&mut self, request: Option<String>, control_received: u32) {
+        self.row.turn = request.is_some();
+        self.row.request = request.unwrap_or_default();
+        self.row.control_received = control_received;
     }
 
-    /// An utterance has ended: it has been dealt with, up to here.
-    pub(super) fn utterance_ended(&mut self, sound_until_us: Option<u64>) {
-        self.change(|row| row.sound_until_us = sound_until_us.unwrap_or(row.sound_until_us));
+    /// An utterance has ended here; its words are not known yet.
+    pub(super) fn utterance_ended(&mut self, utterance: u32, sound_until_us: Option<u64>) {
+        self.ended.push_back((utterance, sound_until_us));
     }
 
-    fn change(&mut self, change: impl FnOnce(&mut Row)) {
-        let before = self.row.clone();
-        change(&mut self.row);
-        if !self.stored || self.row == before {
-            return;
+    /// The utterances up to this one have been dealt with.
+    pub(super) fn utterances_settled(&mut self, until: u32) {
+        while let Some((_, sound_until_us)) = self.ended.pop_front_if(|(utterance, _)| *utterance <= until) {
+            self.row.sound_until_us = sound_until_us.unwrap_or(self.row.sound_until_us);
         }
+    }
+
+    pub(super) fn ear(&mut self, ear: Option<OpenEar>) {
+        self.row.ear = ear;
+    }
+
+    /// Stores what has changed.
+    pub(super) fn store(&mut self) {
+        let Some(stored) = self.stored.as_mut().filter(|stored| **stored != self.row) else { return };
+        stored.clone_from(&self.row);
         let (kind, owner, key) = (Kind::DeviceSessions, self.user.clone(), self.device.clone().into_bytes());
         let value = serde_json::to_vec(&self.row).unwrap_or_default();
         self.submit(Write::PutRow { kind, owner, key, value });
@@ -76,94 +124,299 @@ impl Survivor {
 
     /// The process stops: what the session was doing stays as it is.
     pub(super) fn freeze(&mut self) {
-        self.stored = false;
+        self.stored = None;
     }
 
     /// The session is over for good.
-    pub(super) fn remove(&mut self) {
-        if std::mem::take(&mut self.stored) {
-            let (kind, owner, key) = (Kind::DeviceSessions, self.user.clone(), self.device.clone().into_bytes());
-            self.submit(Write::RemoveRow { kind, owner, key });
-        }
+    pub(super) fn end(&mut self) {
+        self.row = Row { number: self.row.number, over: true, ..Row::default() };
+        self.store();
+        self.stored = None;
     }
 
     fn submit(&self, write: Write) {
         let failed =
             |error| tracing::debug!(%error, "a session's state was not stored: it would not survive a restart");
+        self.unwritten.fetch_add(1, Ordering::Relaxed);
+        let (unwritten, mailbox) = (self.unwritten.clone(), self.mailbox.clone());
         let submitted = self.store.submit(write, move |written| {
+            unwritten.fetch_sub(1, Ordering::Relaxed);
             if let Err(error) = written {
                 failed(error);
             }
+            // Only wakes the session: one with so much to read is awake.
+            drop(mailbox.try_send(DeviceMessage::Stored));
         });
         if let Err(error) = submitted {
+            self.unwritten.fetch_sub(1, Ordering::Relaxed);
             failed(error);
         }
     }
 }
 
 /// What a new session goes on with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Restored {
     pub(super) continued: Continued,
     pub(super) muted: bool,
-    /// A turn was under way.
-    pub(super) turn: bool,
+    pub(super) ear: Option<OpenEar>,
+    /// The turn that was under way.
+    pub(super) turn: Option<RestoredTurn>,
+}
+
+/// What is known of a turn that was under way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct RestoredTurn {
+    pub(super) request: String,
     /// Tools of its user that were begun and whose outcome is unknown.
     pub(super) unknown: Vec<String>,
+    /// Calls about which the wearer was being asked.
+    pub(super) asked: Vec<AskedCall>,
 }
 
 /// The sessions of the process before this one.
 #[derive(Default)]
-pub(crate) struct Survivors {
+pub(crate) struct StoredSessions {
     until_us: u64,
+    /// Number of the last session.
+    last: AtomicU64,
     /// By device: its user and its session.
-    sessions: Mutex<BTreeMap<String, (String, Row)>>,
-    /// Names of tools whose outcome is unknown, by user; told once.
-    unknown: Mutex<BTreeMap<String, Vec<String>>>,
+    sessions: BTreeMap<String, (String, Row)>,
+    /// Calls that were open; each is told once.
+    left: Mutex<Left>,
 }
 
-impl Survivors {
-    /// Reads what the process before this one has left, which is good for `resume_ms` from now on. `unknown`: tools
-    /// whose outcome is unknown, by user.
+impl Row {
+    /// Whether this is the row of a session with this token that may go on.
+    fn is_of(&self, number: Option<u64>, token: &[u8]) -> bool {
+        let same = match self.token {
+            Some(digest) => number.is_none() && digest == <[u8; 32]>::from(Sha256::digest(token)),
+            // Whichever of its tokens it is: the last one may have been lost on its way.
+            None => number == Some(self.number),
+        };
+        same && !self.over
+    }
+}
+
+/// Length of a token, in bytes: the session's number, and random ones.
+pub(super) const TOKEN_BYTES: usize = 8 + 32;
+const _: () = assert!(TOKEN_BYTES <= limits::TOKEN_BYTES_MAX);
+
+/// A token of the session with this number.
+pub(super) fn token(number: u64, random: [u8; 32]) -> [u8; TOKEN_BYTES] {
+    let mut token = [0; TOKEN_BYTES];
+    let (head, tail) = token.split_at_mut(8);
+    head.copy_from_slice(&number.to_be_bytes());
+    tail.copy_from_slice(&random);
+    token
+}
+
+/// The number of the session that the token is of; `None`: it is of a version whose tokens had none.
+fn number_of(token: &[u8]) -> Option<u64> {
+    let (head, _) = token.split_first_chunk().filter(|_| token.len() == TOKEN_BYTES)?;
+    Some(u64::from_be_bytes(*head)).filter(|number| *number > 0)
+}
+
+impl StoredSessions {
+    /// The number of a new session.
+    pub(super) fn next(&self) -> u64 {
+        self.last.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    /// Reads what the process before this one has left, which is good for `resume_ms` from now on. `left`: its calls
+    /// that were open.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(crate) fn read(
-        store: &Store,
-        resume_ms: u32,
-        unknown: BTreeMap<String, Vec<String>>,
-    ) -> Result<Self, store::Error> {
-        let mut sessions = BTreeMap::new();
+    pub(crate) fn read(store: &Store, resume_ms: u32, left: Left) -> Result<Self, store::Error> {
+        let (mut sessions, mut last) = (BTreeMap::new(), 0);
         for user in store.disk().owners(Kind::DeviceSessions)? {
-            for (key, value) in store.disk().rows(Kind::DeviceSessions, &user, b"", DEVICES_MAX)? {
-                // A row that cannot be read is a session that begins anew.
-                if let (Ok(device), Ok(row)) = (String::from_utf8(key), serde_json::from_slice::<Row>(&value)) {
-                    sessions.insert(device, (user.clone(), row));
-                }
+            let rows = store.disk().rows(Kind::DeviceSessions, &user, b"", DEVICES_MAX)?;
+            let rows: BTreeMap<_, _> = rows.into_iter().collect();
+            for key in store.disk().keys(Kind::DeviceSessions, &user, DEVICES_MAX)? {
+                let row = rows.get(&key).and_then(|value| serde_json::from_slice::<Row>(value).ok());
+                last = row.as_ref().map_or(last, |row| row.number.max(last));
+                let Ok(device) = String::from_utf8(key) else { continue };
+                // One that cannot be read: nobody knows what has been dealt with.
+                let row = row.unwrap_or(Row { number: u64::MAX, over: true, ..Row::default() });
+                sessions.insert(device, (user.clone(), row));
             }
         }
         let until_us = clock::mono_us() + u64::from(resume_ms) * 1_000;
-        Ok(Self { until_us, sessions: Mutex::new(sessions), unknown: Mutex::new(unknown) })
+        Ok(Self { until_us, last: last.into(), sessions, left: Mutex::new(left) })
     }
 
-    /// What is left of the session that this device asks for, once.
-    pub(super) fn take(&self, device: &str, user: &str, resume: &ResumeOwned) -> Option<Restored> {
+    /// What is left of the session that this device asks for.
+    pub(super) fn take(&self, store: &Store, device: &str, user: &str, resume: &ResumeOwned) -> Option<Restored> {
         if clock::mono_us() > self.until_us {
             return None;
         }
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let digest: [u8; 32] = Sha256::digest(&resume.token).into();
-        sessions.get(device).filter(|(owner, row)| owner == user && row.token == digest)?;
-        let (_, row) = sessions.remove(device)?;
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = number_of(&resume.token);
+        let row = match self.sessions.get(device) {
+            Some((owner, _)) if owner != user => return None,
+            Some((_, row)) if number.is_some_and(|number| number > row.number) => Row::default(),
+            Some((_, row)) if row.is_of(number, &resume.token) => row.clone(),
+            None if number.is_some() => Row::default(),
+            _ => return None,
+        };
+        let Row { muted, turn, control_received, sound_until_us, request, ear, .. } = row;
         Some(Restored {
-            continued: Continued { control_received: row.control_received, sound_until_us: row.sound_until_us },
-            muted: row.muted,
-            turn: row.turn,
-            unknown: if row.turn { unknown.remove(user).unwrap_or_default() } else { Vec::new() },
+            continued: Continued { control_received, sound_until_us },
+            muted,
+            ear,
+            turn: turn.then(|| self.turn(store, device, user, request)),
         })
+    }
+
+    /// A turn of this device that was under way. Its questions are asked again, and recorded anew.
+    fn turn(&self, store: &Store, device: &str, user: &str, request: String) -> RestoredTurn {
+        let mut left = locked(&self.left);
+        let unknown = left.unknown.remove(user).unwrap_or_default();
+        let questions = left.asked.remove(&(user.to_owned(), device.to_owned())).unwrap_or_default();
+        let asked = questions.into_iter().map(|question| {
+            let (kind, owner, key) = (Kind::Intents, user.to_owned(), question.key);
+            drop(store.submit(Write::RemoveRow { kind, owner, key }, |_| {}));
+            question.asked
+        });
+        RestoredTurn { request, unknown, asked: asked.collect() }
     }
 }
 
-/// Devices of one user that are read.
-const DEVICES_MAX: usize = 64;
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Devices of one user that are read: more than a user has, forgotten browsers included.
+const DEVICES_MAX: usize = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::{
+        ports::{intents::StoredIntents, records::StoredLedger},
+        store::damage_tests::{V2, copy_of},
+    };
+
+    const USER: &str = "ann";
+
+    fn resume(token: Vec<u8>) -> ResumeOwned {
+        ResumeOwned { token, control_received: 0, audio_received: 0 }
+    }
+
+    fn of(number: u64) -> ResumeOwned {
+        resume(token(number, [7; 32]).to_vec())
+    }
+
+    /// What a process that was killed leaves, and the next one reads.
+    async fn next(store: &Store) -> StoredSessions {
+        store.settled().await.unwrap();
+        StoredSessions::read(store, 30_000, Left::default()).unwrap()
+    }
+
+    fn session(store: &Store, device: &str, number: u64) -> StoredSession {
+        StoredSession::new(store.clone(), USER, device, number, mpsc::channel(1).0)
+    }
+
+    #[tokio::test]
+    async fn a_session_goes_on_from_its_row_and_one_without_a_row_from_its_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let first = next(&store).await;
+        assert_eq!((first.next(), first.next()), (1, 2));
+        let mut glasses = session(&store, "glasses", 2);
+        assert_eq!(glasses.keep(), 2);
+        glasses.muted(true);
+        glasses.turn(Some("what time is it".into()), 5);
+        glasses.utterance_ended(1, Some(9));
+        glasses.utterance_ended(2, Some(12));
+        glasses.utterances_settled(1);
+        let ear = Some(OpenEar { called: false, until_wall_ms: 3 });
+        glasses.ear(ear);
+        glasses.store();
+        let mut ended = session(&store, "ended", 3);
+        ended.keep();
+        ended.turn(Some("no longer".into()), 4);
+        ended.store();
+        ended.end();
+        ended.store();
+        let never = session(&store, "never", 4);
+        drop(never);
+
+        let second = next(&store).await;
+        assert_eq!(second.next(), 4, "a number that no row has");
+        let take = |device: &str, user: &str, number| second.take(&store, device, user, &of(number));
+        let begun = Continued { control_received: 0, sound_until_us: 0 };
+        let row = take("glasses", USER, 2).unwrap();
+        assert_eq!(row.continued, Continued { control_received: 5, sound_until_us: 9 });
+        assert_eq!((row.muted, row.ear), (true, ear));
+        assert_eq!(row.turn.map(|turn| turn.request), Some("what time is it".to_owned()));
+        assert_eq!(take("glasses", USER, 3).map(|restored| restored.continued), Some(begun), "it was not written");
+        assert_eq!(take("glasses", USER, 1), None, "long over");
+        assert_eq!(take("glasses", "bob", 2), None);
+        assert_eq!(take("ended", USER, 3), None);
+        assert_eq!(take("never", USER, 4).map(|restored| (restored.continued, restored.turn)), Some((begun, None)));
+        assert_eq!(second.take(&store, "never", USER, &resume(vec![1; 32])), None, "of a version without numbers");
+        let late = StoredSessions { until_us: 0, ..second };
+        assert_eq!(late.take(&store, "glasses", USER, &of(2)), None);
+    }
+
+    #[tokio::test]
+    async fn a_session_of_a_store_of_version_2_goes_on() {
+        let folder = copy_of(V2);
+        let store = Store::open(folder.path(), 16).unwrap();
+        let intents = StoredIntents::new(store.clone(), CancellationToken::new());
+        let left = intents.tell_of_open(&StoredLedger(store.clone())).unwrap();
+        let sessions = StoredSessions::read(&store, 30_000, left).unwrap();
+        assert_eq!(sessions.take(&store, "glasses", USER, &resume(vec![4; 32])), None, "another token");
+        let restored = sessions.take(&store, "glasses", USER, &resume(vec![5; 32])).unwrap();
+        assert_eq!(restored.continued, Continued { control_received: 7, sound_until_us: 9_000_000 });
+        let turn = restored.turn.unwrap();
+        assert_eq!(
+            (restored.muted, turn.request, turn.unknown),
+            (true, String::new(), vec!["send.message".to_owned()])
+        );
+        let since = sessions.take(&store, "glasses", USER, &of(1)).unwrap();
+        assert_eq!(since.continued.control_received, 0, "a session that has begun since then");
+    }
+
+    #[tokio::test]
+    async fn a_row_that_cannot_be_read_continues_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let (kind, owner, key) = (Kind::DeviceSessions, USER.to_owned(), b"glasses".to_vec());
+        store.write(Write::PutRow { kind, owner, key, value: b"{}".to_vec() }).await.unwrap();
+        let sessions = next(&store).await;
+        assert_eq!(sessions.take(&store, "glasses", USER, &of(7)), None);
+        assert_eq!(sessions.next(), 1);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_acknowledged_before_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let (mailbox, mut messages) = mpsc::channel(4);
+        let mut glasses = StoredSession::new(store.clone(), USER, "glasses", 1, mailbox);
+        glasses.store();
+        assert!(glasses.is_written(), "not kept");
+        glasses.keep();
+        let (held, release) = std::sync::mpsc::sync_channel::<()>(0);
+        // The store's thread waits in the answer to the write before.
+        let before = Write::RemoveRow { kind: Kind::Ledger, owner: String::new(), key: Vec::new() };
+        store
+            .submit(before, move |_| {
+                let _ = release.recv();
+            })
+            .unwrap();
+        glasses.store();
+        assert!(!glasses.is_written());
+        drop(held);
+        assert!(matches!(messages.recv().await, Some(DeviceMessage::Stored)));
+        assert!(glasses.is_written());
+        // What has not changed is not written again.
+        glasses.store();
+        assert!(glasses.is_written());
+    }
+}

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use device_protocol::{limits, up::ResumeOwned};
+use device_protocol::up::ResumeOwned;
 use gateway_core::{
     input::{Input, UserInput},
     vocab::DeviceInfo,
@@ -20,7 +20,11 @@ use tokio::{
     time::timeout,
 };
 
-use super::{formats, session::Session};
+use super::{
+    formats,
+    restart::{self, TOKEN_BYTES},
+    session::Session,
+};
 use crate::{
     clock,
     identity::{self, Admitted},
@@ -33,10 +37,6 @@ const CLAIM_MAX: Duration = Duration::from_secs(2);
 
 /// Claims that may wait for one session: each is answered in one round of its loop.
 const CLAIMS_WAITING_MAX: usize = 1;
-
-/// Length of a token, in bytes.
-const TOKEN_BYTES: usize = 32;
-const _: () = assert!(TOKEN_BYTES <= limits::TOKEN_BYTES_MAX);
 
 /// A device's claim on its session.
 pub(super) struct Claim {
@@ -64,10 +64,10 @@ impl Claims {
         }
     }
 
-    /// A new token, which makes the last one void.
-    pub(super) fn renew(&mut self) -> Result<[u8; TOKEN_BYTES], LinkError> {
-        let token = identity::random().map_err(|error| LinkError::Transport(error.to_string()))?;
-        Ok(*self.token.insert(token))
+    /// A new token of the session with this number, which makes the last one void.
+    pub(super) fn renew(&mut self, number: u64) -> Result<[u8; TOKEN_BYTES], LinkError> {
+        let random = identity::random().map_err(|error| LinkError::Transport(error.to_string()))?;
+        Ok(*self.token.insert(restart::token(number, random)))
     }
 
     /// Compares digests, whose timing says nothing about the token.
@@ -147,6 +147,7 @@ impl Session {
             ear.resume(link.transport.ordered, clock::mono_us());
         }
         self.incoming.resume(self.audio_received());
+        self.quality.resume(clock::mono_us());
         self.outgoing.attach(link.down.clone());
         self.welcome(true, None)?;
         self.outgoing.replay(resume.control_received, resume.audio_received)?;

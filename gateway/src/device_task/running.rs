@@ -20,13 +20,13 @@ use crate::{
     mailbox::{DeviceMessage, Farewell},
     runtime::drive::{Shell, drive, settle},
     speech::{ear::Ear, mouth::Mouth},
-    transport::{Link, LinkError, Receiver},
+    transport::{Link, LinkError, Receiver, places::Place},
 };
 
 impl Session {
     /// Runs until the session ends, or until another connection of its device takes it over. It outlives `link` where
-    /// its device may resume.
-    pub(super) async fn run(mut self: Box<Self>, link: Link) {
+    /// its device may resume, and gives the connection's place back.
+    pub(super) async fn run(mut self: Box<Self>, link: Link, place: Option<&Place>) {
         let mut link = Some(link);
         let reason = loop {
             let up = link.as_mut().map(|link| &mut link.up);
@@ -36,6 +36,7 @@ impl Session {
                     self.lost();
                     // At once: a peer that is gone answers no farewell.
                     link = None;
+                    place.inspect(|place| place.give_back());
                 }
                 End::Lost => break None,
                 End::Claimed(Claim { reply, .. }) => {
@@ -68,7 +69,7 @@ impl Session {
         self.input(Input::LinkLost);
         self.input(Input::Shutdown);
         settle(&mut Running { session: &mut self, up: None });
-        self.survivor.remove();
+        self.stored.end();
         self.leave().await;
         let (device, session) = (&self.id, self.number);
         match &reason {
@@ -90,12 +91,14 @@ impl Session {
             return Ok(());
         }
         let audio = self.audio_received();
-        let ack = self.incoming.take_ack(audio);
+        self.report_sound();
+        let ack = self.quality.advise(self.incoming.take_ack(audio));
         self.send(None, Down::Ack(ack)).map(drop)
     }
 
     fn ack_due_us(&self) -> Option<u64> {
-        self.incoming.ack_due_us().filter(|_| self.outgoing.is_resumable() && self.outgoing.is_attached())
+        let is_asked = self.outgoing.is_resumable() && self.outgoing.is_attached();
+        self.incoming.ack_due_us().filter(|_| is_asked && self.stored.is_written())
     }
 
     /// The last sound that need not be sent again. Behind a gap that may still fill, it is the one before the gap.
@@ -125,6 +128,8 @@ struct Running<'a> {
 enum Event {
     Message(Option<DeviceMessage>),
     Frame(Result<Option<Bytes>, LinkError>),
+    /// The link has sent the sound that it had.
+    Room,
     /// The device has come back on another connection.
     Claimed(Claim),
     /// The gateway or its operator ends it.
@@ -154,6 +159,7 @@ impl Shell for Running<'_> {
             // A session that was too busy for the goodbye ends here.
             () = self.session.lease.ended() => Event::Erasing,
             claim = self.session.claims.next() => Event::Claimed(claim),
+            () = self.session.outgoing.room_for_sound() => Event::Room,
             frame = next_frame(&mut self.up) => Event::Frame(frame),
         }
     }
@@ -168,6 +174,8 @@ impl Shell for Running<'_> {
             Event::Claimed(claim) if session.grants(&claim) => session.end(End::Claimed(claim)),
             // The claimant opens a new session, which replaces this one.
             Event::Claimed(_) => {}
+            // More is sent when everything has settled.
+            Event::Room => {}
             Event::Frame(Ok(Some(bytes))) => session.frame(&bytes),
             Event::Frame(Ok(None)) => session.end(End::Lost),
             Event::Frame(Err(error)) => session.failed(&error),
@@ -180,8 +188,9 @@ impl Shell for Running<'_> {
         }
     }
 
-    /// Sends the speech and the acknowledgement that are due.
+    /// Stores what has changed, and sends the speech and the acknowledgement that are due.
     fn settled(&mut self) {
+        self.session.stored.store();
         if let Err(error) = self.session.send_speech().and_then(|()| self.session.acknowledge()) {
             self.session.failed(&error);
         }
@@ -189,7 +198,8 @@ impl Shell for Running<'_> {
 
     fn next_tick_us(&self) -> Option<u64> {
         let session = &self.session;
-        let mouth = session.mouth.as_ref().and_then(Mouth::next_wake_us);
+        // Else the link wakes the session.
+        let mouth = session.mouth.as_ref().filter(|_| session.outgoing.takes_sound()).and_then(Mouth::next_wake_us);
         // While the link is lost no sound is missing: it comes with the replay.
         let ear = session.ear.as_ref().filter(|_| self.up.is_some()).and_then(Ear::next_wake_us);
         let own = session.ack_due_us().into_iter().chain(session.photos.next_wake_us());

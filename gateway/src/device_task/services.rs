@@ -9,7 +9,7 @@ use audio::{asr::Scheduler, tts::Voice, vad::silero};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{executor::Executor, registry::Registry};
 
-use super::{prepare::Preparer, restart::Survivors, resume::Resumable, settings::SessionSettings};
+use super::{prepare::Preparer, restart::StoredSessions, resume::Resumable, settings::SessionSettings};
 use crate::{
     approvals::ApprovalBroker,
     apps::{host::Host, scene::Scenes},
@@ -42,7 +42,7 @@ pub struct Services {
     /// Sessions that may go on over another connection.
     pub(crate) resumable: Arc<Resumable>,
     /// Sessions of the process before this one.
-    pub(crate) survivors: Survivors,
+    pub(crate) stored_sessions: StoredSessions,
     /// The users' tasks.
     pub users: Arc<Users>,
     /// Running mini-apps.

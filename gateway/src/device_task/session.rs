@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use device_protocol::{Down, GoodbyeReason};
+use device_protocol::{Down, GoodbyeReason, down::SpeechEnd};
 use gateway_core::{
     conversation::Conversation,
     driver::Driver,
@@ -21,8 +21,9 @@ use super::{
     outgoing::Outgoing,
     photos::{Called, Photos},
     presence::Presence,
+    quality::Quality,
     requests::Requests,
-    restart::Survivor,
+    restart::StoredSession,
     resume::{Claim, Claims},
     room::Room,
     services::Services,
@@ -77,8 +78,9 @@ pub(super) struct Session {
     pub(super) transport: Transport,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
+    pub(super) quality: Quality,
     pub(super) claims: Claims,
-    pub(super) survivor: Survivor,
+    pub(super) stored: StoredSession,
     pub(super) driver: Driver<Conversation>,
     /// When something last arrived, unless already reported to the core.
     pub(super) heard_us: Option<u64>,
@@ -112,6 +114,8 @@ pub(super) struct Session {
     pub(super) asked: Option<Asked>,
     /// Whether the device was informed that its sound is ignored.
     pub(super) told_of_sound: bool,
+    /// The end of a speech, which follows its last packet.
+    pub(super) speech_end: Option<(u32, SpeechEnd)>,
     /// Limits of its frames.
     pub(super) room: Room,
     /// The device's last heartbeat: its clock and the gateway's.

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use audio::speaker::Report;
+use audio::{codec::is_pause, speaker::Report};
 use device_protocol::{
     ButtonAction, ButtonId, Choice, Class, Decoded, Down, Frame, Gesture, GoodbyeReason, LinkKind, PlayState, Posture,
     Stamp, ToolFlags, Up, WarningCode, decode_up, down as message, limits, up,
@@ -28,9 +28,6 @@ use crate::{
     text::crop,
 };
 
-/// Packets that may overtake the first one of a replay.
-const REORDERED_MAX: u32 = 16;
-
 impl Session {
     /// Handles one envelope.
     pub(super) fn frame(&mut self, bytes: &[u8]) {
@@ -53,11 +50,11 @@ impl Session {
         self.end(End::Over(Some((reason, text))));
     }
 
-    /// Ends the session at the wish of the gateway or its operator.
+    /// Ends the session at the request of the gateway or its operator.
     pub(super) fn dismissed(&mut self, (reason, text): Farewell) {
         match reason {
             GoodbyeReason::ShuttingDown => {
-                self.survivor.freeze();
+                self.stored.freeze();
                 self.input(Input::Shutdown);
             }
             GoodbyeReason::Replaced => {
@@ -96,7 +93,7 @@ impl Session {
                 }
                 self.take_facts();
             }
-            Up::Ack(ack) => self.outgoing.acknowledged(ack.control, ack.audio),
+            Up::Ack(ack) => self.acknowledged(&ack),
             Up::HeadPosition(head) => {
                 self.tap.head(&head);
                 self.input(Input::Look { up: head.posture == Posture::Up });
@@ -106,8 +103,10 @@ impl Session {
             Up::Heartbeat(_) => self.heartbeat = Some((stamp.time_us, now_us)),
             Up::Played(played) => {
                 let stopped = played.state == PlayState::Stopped;
+                // To its end, whatever was lost of it.
+                let finished = played.state == PlayState::Finished;
                 let report = Report {
-                    played_us: played.played_us,
+                    played_us: if finished { u64::MAX } else { played.played_us },
                     at_us: stamp.time_us,
                     playing: played.state == PlayState::Playing,
                 };
@@ -197,22 +196,26 @@ impl Session {
             let text = format!("a packet of {} us; at most {}", packet.duration_us, limits::PACKET_DURATION_US_MAX);
             return self.close(GoodbyeReason::Malformed, text);
         }
-        if !self.incoming.audio(stamp.sequence, now_us) {
+        let pauses = is_pause(codec, packet.payload);
+        if !self.incoming.audio(stamp.sequence, packet.duration_us, pauses, now_us) {
             if !std::mem::replace(&mut self.told_of_sound, true) {
                 let text = format!("sound {} is too far ahead of what came before; it was passed over", stamp.sequence);
                 self.warn(WarningCode::SoundDropped, "", &text);
             }
             return;
         }
-        let behind = self.incoming.take_resumed_at();
-        if behind.is_some_and(|received| stamp.sequence > received.saturating_add(REORDERED_MAX)) {
-            self.input(Input::SoundMissed);
+        // By their numbers, not by their times: in silence a device may send nothing.
+        let received = self.incoming.take_resumed_at();
+        let packets = received.map_or(0, |received| stamp.sequence.saturating_sub(received).saturating_sub(1));
+        if packets > 0 {
+            self.input(Input::SoundMissed { packets });
         }
         if let Some(ear) = &mut self.ear
             && let Err(error) = ear.push(stamp.sequence, stamp.time_us, packet.payload, now_us)
         {
             tracing::debug!(%error, "a packet could not be heard");
         }
+        self.sound_heard(stamp.time_us);
         self.take_facts();
     }
 
@@ -299,11 +302,10 @@ impl Session {
         let wanted_by_call = self.calls.get_mut(&photo.call).is_none_or(|called| called.push(&photo));
         // No data of a user who is being erased is written.
         let Some(lease) = self.lease.enter().filter(|_| wanted_by_call) else { return };
-        let gallery = &self.services.gallery;
-        if !gallery.admit(&self.id) {
-            tracing::warn!(device = self.id, "a photo was not kept: there were too many within a minute");
-        } else if gallery.keep(lease, self.user_name.clone(), photo.mime, photo.bytes).is_err() {
-            tracing::warn!(device = self.id, "a photo was not kept: too many wait for the disk");
+        let of_user = (lease, self.user_name.clone());
+        let kept = self.services.gallery.keep(&self.id, of_user, (photo.mime, photo.bytes));
+        if let Some(called) = self.calls.get_mut(&photo.call) {
+            called.keeps(kept);
         }
     }
 
@@ -353,6 +355,8 @@ impl Session {
             }
             DeviceMessage::ApplyTools if self.requests.tools_have_changed() => self.input(Input::ApplyTools),
             DeviceMessage::ApplyTools => {}
+            // What waits for it is looked at after each message.
+            DeviceMessage::Stored => {}
         }
     }
 }

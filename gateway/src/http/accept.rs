@@ -25,7 +25,7 @@ use tower_service::Service as _;
 use super::{HANDSHAKE_MS_MAX, peer::Peer, reply::Text};
 use crate::{
     device_task::{self, services::Services},
-    runtime::spawn,
+    runtime::{descriptors::is_broken, spawn},
     transport::{
         Bindings, Transport, canonical,
         places::{Place, Places},
@@ -90,6 +90,10 @@ pub(super) async fn tcp(listener: TcpListener, web: Web, stop: CancellationToken
         };
         let (stream, peer) = match accepted {
             Ok((stream, peer)) => (stream, canonical(peer)),
+            Err(error) if is_broken(&error) => {
+                tracing::error!(%error, "the listener takes no connections any more");
+                return;
+            }
             Err(error) => {
                 // Most likely out of file descriptors: wait for some to be closed.
                 tracing::warn!(%error, "accepting a connection failed");
@@ -124,7 +128,7 @@ async fn refuse_plain() -> ([(HeaderName, &'static str); 1], Text) {
 }
 
 /// Serves the requests of a connection, with upgrades.
-async fn serve_http<S>(stream: S, peer: Peer, router: Router) -> Result<()>
+pub(super) async fn serve_http<S>(stream: S, peer: Peer, router: Router) -> Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -180,7 +184,11 @@ pub(super) async fn quic(
         };
         let services = services.clone();
         spawn("quic-connection", async move {
-            let opened = async { quic::open(incoming.await?, certificate).await.map_err(anyhow::Error::from) };
+            let opened = async {
+                let wait = Duration::from_millis(HANDSHAKE_MS_MAX);
+                let connection = timeout(wait, incoming).await.context("the QUIC handshake took too long")??;
+                quic::open(connection, certificate).await.map_err(anyhow::Error::from)
+            };
             match opened.await {
                 Ok(link) => device_task::serve(&services, link, &place).await,
                 Err(error) => tracing::debug!(%error, "a QUIC connection came to nothing"),

@@ -23,7 +23,7 @@ const BODY_BYTES_MAX: usize = 1_100_000;
 const BODY_MS_MAX: u64 = 5_000;
 
 /// Followed by a user and, optionally, a key.
-const STORAGE: &str = "/api/sdk/simple-storage/";
+pub(super) const STORAGE: &str = "/api/sdk/simple-storage/";
 /// Followed by a package.
 const SETTINGS: &str = "/appsettings/user/";
 /// Followed by a package.
@@ -44,7 +44,7 @@ pub(super) fn routes(apps: &Arc<Host>) -> Router {
 }
 
 /// The key or session in a request's bearer header.
-fn bearer(headers: &HeaderMap) -> &str {
+pub(super) fn bearer(headers: &HeaderMap) -> &str {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     bearer.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default().trim()
 }
@@ -100,7 +100,7 @@ async fn storage(State(apps): State<Arc<Host>>, peer: Peer, request: Request) ->
 }
 
 /// User and key of a storage path.
-fn user_and_key(rest: &str) -> Option<(String, Option<String>)> {
+pub(super) fn user_and_key(rest: &str) -> Option<(String, Option<String>)> {
     let decode = |part: &str| percent_decode_str(part).decode_utf8().ok().map(|text| text.into_owned());
     let (user, key) = rest.split_once('/').map_or((rest, None), |(user, key)| (user, Some(key)));
     let key = match key.filter(|key| !key.is_empty()) {
@@ -171,7 +171,7 @@ impl Stored<'_> {
     }
 }
 
-async fn object(body: Body) -> Result<Map<String, Value>, Failure> {
+pub(super) async fn object(body: Body) -> Result<Map<String, Value>, Failure> {
     let bytes = match timeout(Duration::from_millis(BODY_MS_MAX), to_bytes(body, BODY_BYTES_MAX)).await {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(_)) => return Err(failure(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")),
@@ -185,7 +185,7 @@ fn done(answer: &Value) -> Response {
 }
 
 /// Why a request was not carried out.
-struct Failure(StatusCode, Cow<'static, str>);
+pub(super) struct Failure(StatusCode, Cow<'static, str>);
 
 const fn failure(status: StatusCode, why: &'static str) -> Failure {
     Failure(status, Cow::Borrowed(why))

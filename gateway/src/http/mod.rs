@@ -9,6 +9,8 @@ mod accept;
 mod access;
 mod app_requests;
 mod app_socket;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod glasses;
 mod health;
 mod mcp;
@@ -23,7 +25,7 @@ mod upgrade;
 
 use std::{
     io::{self, ErrorKind},
-    net::SocketAddr,
+    net::{SocketAddr, UdpSocket},
     sync::Arc,
     time::Duration,
 };
@@ -119,7 +121,12 @@ fn quic_endpoint(address: SocketAddr, tls: &Tls) -> Result<quinn::Endpoint> {
     let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls.quic.clone()).context("QUIC needs TLS 1.3")?;
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
     config.transport_config(quic::transport_config());
-    quinn::Endpoint::server(config, address)
+    let socket = UdpSocket::bind(address);
+    socket
+        .and_then(|socket| {
+            let runtime = Arc::new(quinn::TokioRuntime);
+            quinn::Endpoint::new(quic::endpoint_config(&tls.secret), Some(config), socket, runtime)
+        })
         .map_err(|error| anyhow!(cannot_listen(address, "UDP", "listen.quic", &error)))
 }
 

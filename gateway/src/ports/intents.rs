@@ -11,8 +11,9 @@ use std::{
 use async_trait::async_trait;
 use gateway_core::vocab::{ErrorCode, ToolResult};
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 use tools::{
-    intents::{Intent, Journal, Key, Past},
+    intents::{AskedCall, Intent, Journal, Key, Past},
     ledger::{Ledger, Record},
     ports::PortError,
     reply::cut,
@@ -29,6 +30,8 @@ use crate::{
 const ROWS_MAX: usize = 1_000;
 /// How long an intent is kept, in milliseconds: clients do not repeat a call after a day.
 const KEEP_MS: i64 = 24 * 3_600 * 1_000;
+/// Age in milliseconds at which a question is not asked again: the wearer has turned to something else.
+const ASK_AGAIN_MS_MAX: i64 = 5 * 60 * 1_000;
 /// Number of new intents after which old ones are dropped.
 const PRUNE_EVERY: u32 = 128;
 /// Longest result in bytes kept for a repetition; of a longer one only the beginning of its text.
@@ -45,6 +48,27 @@ struct Row {
     /// Whether the operator was informed that the call never ended.
     #[serde(default)]
     told: bool,
+    /// The wearer is being asked about it, and it is not begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<AskedCall>,
+}
+
+/// What the process before this one has left open.
+#[derive(Debug, Default)]
+pub struct Left {
+    /// Tools of calls whose outcome is unknown, by user.
+    pub unknown: BTreeMap<String, Vec<String>>,
+    /// Calls about which a wearer was being asked, by user and device.
+    pub asked: BTreeMap<(String, String), Vec<LeftQuestion>>,
+}
+
+/// A call about which a wearer was being asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeftQuestion {
+    /// Its record, which is to be removed.
+    pub key: Vec<u8>,
+    /// The question.
+    pub asked: AskedCall,
 }
 
 type Ended = BTreeMap<(String, Key), ToolResult>;
@@ -52,6 +76,8 @@ type Ended = BTreeMap<(String, Key), ToolResult>;
 /// The journal.
 pub struct StoredIntents {
     store: Store,
+    /// Set when the gateway stops: open questions stay as they are, to be asked again by the next process.
+    stop: CancellationToken,
     /// Outcomes that are not on disk yet.
     ended: Arc<Mutex<Ended>>,
     begun: AtomicU32,
@@ -59,21 +85,30 @@ pub struct StoredIntents {
 
 impl StoredIntents {
     /// The journal in this store.
-    pub fn new(store: Store) -> Self {
-        Self { store, ended: Arc::default(), begun: AtomicU32::new(0) }
+    pub fn new(store: Store, stop: CancellationToken) -> Self {
+        Self { store, stop, ended: Arc::default(), begun: AtomicU32::new(0) }
     }
 
     /// Reports to the log and the ledger, once, calls that were started and never ended: the gateway was stopped in the
-    /// middle of them. Returns their tools, by user.
+    /// middle of them. Returns their tools, and calls about which a wearer was being asked.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn tell_of_open(&self, ledger: &dyn Ledger) -> Result<BTreeMap<String, Vec<String>>, store::Error> {
-        let mut open = BTreeMap::<String, Vec<String>>::new();
+    pub fn tell_of_open(&self, ledger: &dyn Ledger) -> Result<Left, store::Error> {
+        let mut left = Left::default();
         for user in self.store.disk().owners(Kind::Intents)? {
             for (key, value) in self.store.disk().rows(Kind::Intents, &user, b"", ROWS_MAX * 2)? {
                 let Ok(row) = serde_json::from_slice::<Row>(&value) else { continue };
                 if row.result.is_some() || row.told {
+                    continue;
+                }
+                if let Some(asked) = row.asked {
+                    if (clock::wall_ms() - row.wall_ms).abs() <= ASK_AGAIN_MS_MAX {
+                        let of_device = left.asked.entry((user.clone(), asked.device.clone())).or_default();
+                        of_device.push(LeftQuestion { key, asked });
+                    } else {
+                        drop(self.store.submit(remove(&user, key), |_| {}));
+                    }
                     continue;
                 }
                 tracing::warn!(user, tool = row.tool, "a call was begun before the last stop; its outcome is unknown");
@@ -92,18 +127,22 @@ impl StoredIntents {
                     bytes_in: 0,
                     bytes_out: 0,
                 });
-                open.entry(user.clone()).or_default().push(row.tool.clone());
+                left.unknown.entry(user.clone()).or_default().push(row.tool.clone());
                 let told = Row { told: true, ..row };
                 drop(self.store.submit(put(&user, &key, &told), |_| {}));
             }
             prune(&self.store, &user)?;
         }
-        Ok(open)
+        Ok(left)
     }
 
     fn ended(&self) -> MutexGuard<'_, Ended> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn remove(user: &str, key: Vec<u8>) -> Write {
+    Write::RemoveRow { kind: Kind::Intents, owner: user.to_owned(), key }
 }
 
 fn put(user: &str, key: &[u8], row: &Row) -> Write {
@@ -121,15 +160,16 @@ impl Journal for StoredIntents {
             Err(store::Error::Damaged { .. }) => return Ok(Some(Past::Unknown)),
             row => row.map_err(port)?,
         };
-        Ok(row.map(|value| match serde_json::from_slice::<Row>(&value) {
-            Ok(Row { result: Some(result), .. }) => Past::Done(Box::new(result)),
+        Ok(row.and_then(|value| match serde_json::from_slice::<Row>(&value) {
+            Ok(Row { result: Some(result), .. }) => Some(Past::Done(Box::new(result))),
+            Ok(Row { asked: Some(_), .. }) => None,
             // A row that cannot be read was started as well.
-            _ => Past::Unknown,
+            _ => Some(Past::Unknown),
         }))
     }
 
     async fn begin(&self, intent: &Intent) -> Result<(), PortError> {
-        let row = Row { tool: intent.tool.clone(), wall_ms: intent.wall_ms, result: None, told: false };
+        let row = Row { tool: intent.tool.clone(), wall_ms: intent.wall_ms, result: None, told: false, asked: None };
         self.store.write(put(&intent.user, &intent.key, &row)).await.map_err(port)?;
         if self.begun.fetch_add(1, Ordering::Relaxed) % PRUNE_EVERY == PRUNE_EVERY - 1 {
             let (store, user) = (self.store.clone(), intent.user.clone());
@@ -142,10 +182,28 @@ impl Journal for StoredIntents {
         Ok(())
     }
 
+    fn ask(&self, intent: &Intent, asked: AskedCall) {
+        let (tool, wall_ms) = (intent.tool.clone(), intent.wall_ms);
+        let row = Row { tool, wall_ms, result: None, told: false, asked: Some(asked) };
+        if let Err(error) = self.store.submit(put(&intent.user, &intent.key, &row), |_| {}) {
+            tracing::debug!(%error, "a question was not stored: it would not be asked again after a restart");
+        }
+    }
+
+    fn withdraw(&self, intent: &Intent) {
+        if self.stop.is_cancelled() {
+            return;
+        }
+        if let Err(error) = self.store.submit(remove(&intent.user, intent.key.to_vec()), |_| {}) {
+            tracing::debug!(%error, "a question was not removed: it is dropped when it is too old");
+        }
+    }
+
     fn finish(&self, intent: &Intent, result: &ToolResult) {
         let at = (intent.user.clone(), intent.key);
         let result = short(result);
-        let row = Row { tool: intent.tool.clone(), wall_ms: intent.wall_ms, result: Some(result.clone()), told: false };
+        let (tool, wall_ms) = (intent.tool.clone(), intent.wall_ms);
+        let row = Row { tool, wall_ms, result: Some(result.clone()), told: false, asked: None };
         self.ended().insert(at.clone(), result);
         let (ended, of) = (Arc::clone(&self.ended), at.clone());
         let submitted = self.store.submit(put(&intent.user, &intent.key, &row), move |written| {
@@ -178,7 +236,7 @@ fn prune(store: &Store, user: &str) -> Result<(), store::Error> {
     let mut by_age: Vec<(bool, i64, Vec<u8>)> = rows
         .into_iter()
         .map(|(key, value)| match serde_json::from_slice::<Row>(&value) {
-            Ok(row) => (row.result.is_none(), row.wall_ms, key),
+            Ok(row) => (row.result.is_none() && row.asked.is_none(), row.wall_ms, key),
             Err(_) => (false, 0, key),
         })
         .collect();
@@ -187,7 +245,7 @@ fn prune(store: &Store, user: &str) -> Result<(), store::Error> {
     let (too_many, oldest) = (by_age.len().saturating_sub(ROWS_MAX), clock::wall_ms() - KEEP_MS);
     for (at, (is_open, wall_ms, key)) in by_age.into_iter().enumerate() {
         if at < too_many || (!is_open && wall_ms < oldest) {
-            store.submit(Write::RemoveRow { kind: Kind::Intents, owner: user.to_owned(), key }, |_| {})?;
+            store.submit(remove(user, key), |_| {})?;
         }
     }
     Ok(())
@@ -195,6 +253,8 @@ fn prune(store: &Store, user: &str) -> Result<(), store::Error> {
 
 #[cfg(test)]
 mod tests {
+    use gateway_core::vocab::ToolCall;
+
     use super::*;
     use crate::ports::records::StoredLedger;
 
@@ -206,7 +266,7 @@ mod tests {
     async fn outcomes_outlive_the_process_and_their_absence_too() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 16).unwrap();
-        let journal = StoredIntents::new(store.clone());
+        let journal = StoredIntents::new(store.clone(), CancellationToken::new());
         assert_eq!(journal.recall(&intent(1)), Ok(None));
         journal.begin(&intent(1)).await.unwrap();
         assert_eq!(journal.recall(&intent(1)), Ok(Some(Past::Unknown)));
@@ -216,7 +276,7 @@ mod tests {
         assert_eq!(journal.recall(&intent(1)), Ok(Some(Past::Done(Box::new(result.clone())))));
         journal.begin(&intent(2)).await.unwrap();
         // Writes are ordered: the write of the second was after the first one's outcome.
-        let again = StoredIntents::new(store.clone());
+        let again = StoredIntents::new(store.clone(), CancellationToken::new());
         assert_eq!(again.recall(&intent(1)), Ok(Some(Past::Done(Box::new(result)))));
         assert_eq!(again.recall(&intent(2)), Ok(Some(Past::Unknown)));
 
@@ -231,11 +291,41 @@ mod tests {
         assert_eq!(again.recall(&intent(2)), Ok(Some(Past::Unknown)), "told of, and still unknown");
     }
 
+    fn asked(device: &str) -> AskedCall {
+        let call = ToolCall { id: "c".into(), name: "t".into(), arguments: serde_json::json!({"n": 1}) };
+        AskedCall { device: device.to_owned(), call, definition: 7 }
+    }
+
+    #[tokio::test]
+    async fn open_questions_outlive_the_process_until_they_are_answered_or_too_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let stop = CancellationToken::new();
+        let journal = StoredIntents::new(store.clone(), stop.clone());
+        let old = Intent { wall_ms: clock::wall_ms() - ASK_AGAIN_MS_MAX - 1, ..intent(4) };
+        for intent in [&intent(1), &intent(2), &intent(3), &old] {
+            journal.ask(intent, asked("glasses"));
+        }
+        // The second one was answered by a no, the third by a yes, and the first one is open when the gateway stops.
+        journal.withdraw(&intent(2));
+        journal.begin(&intent(3)).await.unwrap();
+        stop.cancel();
+        journal.withdraw(&intent(1));
+        assert_eq!(journal.recall(&intent(1)), Ok(None), "nothing of it was done");
+        let again = StoredIntents::new(store.clone(), CancellationToken::new());
+        let left = again.tell_of_open(&StoredLedger(store.clone())).unwrap();
+        let open = LeftQuestion { key: intent(1).key.to_vec(), asked: asked("glasses") };
+        assert_eq!(left.asked, BTreeMap::from([(("ann".into(), "glasses".into()), vec![open])]));
+        assert_eq!(left.unknown, BTreeMap::from([("ann".into(), vec!["t".into()])]));
+        store.settled().await.unwrap();
+        assert_eq!(store.disk().rows(Kind::Intents, "ann", b"", 9).unwrap().len(), 2, "the old one is gone");
+    }
+
     #[tokio::test]
     async fn old_intents_are_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 16).unwrap();
-        let journal = StoredIntents::new(store.clone());
+        let journal = StoredIntents::new(store.clone(), CancellationToken::new());
         let old = Intent { wall_ms: clock::wall_ms() - KEEP_MS - 1, ..intent(1) };
         journal.begin(&old).await.unwrap();
         journal.finish(&old, &ToolResult::said("done"));

@@ -15,6 +15,8 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Of the queue, one part in so many is for [`Urgency::Now`] alone.
 const RESERVED_PART: usize = 4;
+/// Of the queue, an owner has at most one part in so many: its many jobs leave places for those of others.
+const SHARE_PART: usize = 4;
 
 /// Priority of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,13 +108,15 @@ impl Compute {
     /// Queues a job of this owner.
     ///
     /// # Errors
-    /// The queue is full, or its part for jobs that are not pressing; the job was dropped.
+    /// The queue is full, or its part for jobs that are not pressing, or the owner's share of it; the job was dropped.
     pub fn submit_for(&self, owner: Owner, urgency: Urgency, job: impl FnOnce() + Send + 'static) -> Result<(), Full> {
         let shared = &self.handle.shared;
         let mut state = shared.lock();
         let soon_max = shared.waiting_max - shared.waiting_max / RESERVED_PART;
         let is_full = state.now.len() + state.soon.len() >= shared.waiting_max;
-        if is_full || (urgency == Urgency::Soon && state.soon.len() >= soon_max) {
+        let own = state.now.len_of(owner) + state.soon.len_of(owner);
+        let has_share = owner != Owner::NOBODY && own >= (shared.waiting_max / SHARE_PART).max(1);
+        if is_full || has_share || (urgency == Urgency::Soon && state.soon.len() >= soon_max) {
             state.refused += 1;
             return Err(Full);
         }
@@ -223,8 +227,22 @@ mod tests {
     }
 
     #[test]
+    fn an_owner_leaves_places_for_others() {
+        let compute = Compute::start("test", 1, 16).unwrap();
+        let release = occupy(&compute);
+        let (greedy, other) = (Owner::of("greedy"), Owner::of("other"));
+        let taken = (0..99).filter(|_| compute.submit_for(greedy, Urgency::Soon, || {}).is_ok()).count();
+        assert_eq!(taken, 4);
+        assert!(compute.submit_for(greedy, Urgency::Now, || {}).is_err());
+        assert!(
+            compute.submit_for(other, Urgency::Soon, || {}).is_ok() && compute.submit(Urgency::Soon, || {}).is_ok()
+        );
+        drop(release);
+    }
+
+    #[test]
     fn owners_take_turns() {
-        let compute = Compute::start("test", 1, 8).unwrap();
+        let compute = Compute::start("test", 1, 16).unwrap();
         let release = occupy(&compute);
         let (sender, done) = mpsc::sync_channel(16);
         let (one, other) = (Owner::unique(), Owner::unique());

@@ -1,6 +1,9 @@
-//! The number of file descriptors that the process may have open.
+//! The number of file descriptors that the process may have open, and what a listener says when there are no more.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::{
+    io::Errno,
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
 
 /// Descriptors for all but connections: store, listeners, control socket, pipes of MCP servers, requests to models, apps
 /// and tools.
@@ -26,6 +29,16 @@ pub(crate) fn allow(connections_max: usize) {
     }
 }
 
+/// Whether accepting failed because no descriptor is left.
+pub(crate) fn are_used_up(error: &std::io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
+
+/// Whether a listener will never accept anything again: it is no listener any more.
+pub(crate) fn is_broken(error: &std::io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::BADF | Errno::INVAL | Errno::NOTSOCK | Errno::OPNOTSUPP))
+}
+
 /// The soft limit to set: what is needed, as far as the hard limit allows; `None`: nothing has to be changed.
 fn raised(limit: Rlimit, needed: u64) -> Option<u64> {
     let current = limit.current.filter(|current| *current < needed)?;
@@ -35,6 +48,17 @@ fn raised(limit: Rlimit, needed: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_listener_without_descriptors_is_not_broken() {
+        let error = |errno: Errno| std::io::Error::from(errno);
+        for passing in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::CONNABORTED, Errno::INTR] {
+            assert!(!is_broken(&error(passing)), "{passing}");
+        }
+        assert!(
+            is_broken(&error(Errno::INVAL)) && are_used_up(&error(Errno::MFILE)) && !are_used_up(&error(Errno::INTR))
+        );
+    }
 
     #[test]
     fn the_limit_is_raised_as_far_as_needed_and_allowed() {

@@ -91,7 +91,7 @@ pub async fn start(config: Config) -> Result<Running> {
     let models = models(&config.models, sentences.clone())?;
 
     let of_users = UserServices::new(&config, &store, &models, &engines.files, web, &stop)?;
-    let mut of_tools = ToolServices::new(&config, &store, &of_users, &mcp)?;
+    let mut of_tools = ToolServices::new(&config, &store, &of_users, &mcp, &stop)?;
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
     let admission = Admission::new(key, stop.clone())?;
@@ -137,7 +137,7 @@ fn services(
         .context("starting the thread that prepares")?;
     Ok(Arc::new(Services {
         resumable: Arc::default(),
-        survivors: std::mem::take(&mut of_tools.survivors),
+        stored_sessions: std::mem::take(&mut of_tools.stored_sessions),
         sound: SoundPackets::default(),
         settings: SessionSettings {
             gateway_name: config.name.clone(),

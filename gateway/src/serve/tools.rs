@@ -1,8 +1,9 @@
 //! Execution of tools, and the stored data of users that tools need.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use tokio_util::sync::CancellationToken;
 use tools::{
     executor::{CallRecords, Executor},
     memory::Memory,
@@ -13,12 +14,12 @@ use tools::{
 use super::users::UserServices;
 use crate::{
     config::Config,
-    device_task::restart::Survivors,
+    device_task::restart::StoredSessions,
     identity::keys::random,
     mcp::Prepared,
     ports::{
         context::{ContextBuilder, Personalities},
-        intents::StoredIntents,
+        intents::{Left, StoredIntents},
         memory::{StoredConversations, StoredTexts},
         preferences::Preferences,
         records::{StoredCatalogue, StoredLedger, StoredSwitches},
@@ -43,23 +44,29 @@ pub(super) struct ToolServices {
     /// Skills.
     pub(super) skills: Arc<SkillStore>,
     /// What the process before this one has left of sessions.
-    pub(super) survivors: Survivors,
+    pub(super) stored_sessions: StoredSessions,
 }
 
 impl ToolServices {
     /// Initial state; tools of apps and servers are offered as they were last known.
-    pub(super) fn new(config: &Config, store: &Store, of_users: &UserServices, mcp: &Prepared) -> Result<Self> {
+    pub(super) fn new(
+        config: &Config,
+        store: &Store,
+        of_users: &UserServices,
+        mcp: &Prepared,
+        stop: &CancellationToken,
+    ) -> Result<Self> {
         let skills = Arc::new(SkillStore::new(config.skills.all(&config.data_dir)));
         let (memory, context) = memory(config, store, of_users, &skills);
         offer_known(store, of_users, mcp)?;
         let switches = Arc::new(StoredSwitches::load(store.clone()).context("reading what users have switched off")?);
         let preferences =
             Arc::new(Preferences::load(store.clone()).context("reading what users have chosen between tools")?);
-        let (records, unknown) = records(config, store, of_users, &switches)?;
-        let survivors = Survivors::read(store, config.conversation.resume_ms_max, unknown)
+        let (records, left) = records(config, store, of_users, &switches, stop)?;
+        let stored_sessions = StoredSessions::read(store, config.conversation.resume_ms_max, left)
             .context("reading the sessions of the last run")?;
         let executor = Executor::with_records(of_users.registry.clone(), ports(store, of_users, &memory), records);
-        Ok(Self { executor, switches, preferences, memory, context, skills, survivors })
+        Ok(Self { executor, switches, preferences, memory, context, skills, stored_sessions })
     }
 }
 
@@ -115,16 +122,17 @@ fn offer_known(store: &Store, of_users: &UserServices, mcp: &Prepared) -> Result
     Ok(())
 }
 
-/// Records of calls, and their limits; tools of the last run whose outcome is unknown, by user.
+/// Records of calls, and their limits; and the calls that the last run has left open.
 fn records(
     config: &Config,
     store: &Store,
     of_users: &UserServices,
     switches: &Arc<StoredSwitches>,
-) -> Result<(CallRecords, BTreeMap<String, Vec<String>>)> {
+    stop: &CancellationToken,
+) -> Result<(CallRecords, Left)> {
     let ledger = Arc::new(StoredLedger(store.clone()));
-    let journal = StoredIntents::new(store.clone());
-    let unknown = journal.tell_of_open(ledger.as_ref()).context("reading the intents of the last run")?;
+    let journal = StoredIntents::new(store.clone(), stop.clone());
+    let left = journal.tell_of_open(ledger.as_ref()).context("reading the intents of the last run")?;
     let records = CallRecords {
         journal: Some(Arc::new(journal)),
         ledger: Some(ledger),
@@ -133,5 +141,5 @@ fn records(
         in_flight: of_users.in_flight.clone(),
         boot: random()?,
     };
-    Ok((records, unknown))
+    Ok((records, left))
 }

@@ -22,6 +22,8 @@ use tools::{
 
 use crate::runtime::on_own_thread;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use scan::body_of;
 pub use scan::{DEPTH_MAX, FILE_BYTES_MAX, Found, SKILLS_MAX};
 
 /// Interval between scans of the folders: a change is found before its writer has put on the glasses.

@@ -143,7 +143,7 @@ pub(super) fn read(places: Places) -> (Vec<Found>, Vec<String>) {
 }
 
 /// The text after the front matter.
-fn body_of(text: &str) -> String {
+pub(crate) fn body_of(text: &str) -> String {
     let mut marks = 0;
     let mut body = String::new();
     for line in text.split_inclusive('\n') {

@@ -278,6 +278,11 @@ impl Ear {
         self.decodes.ask((utterance, revision), kind, meant, self.listener.utterance_pcm(utterance))
     }
 
+    /// A decode has ended. Returns those that waited for it and were not taken: utterance and revision.
+    pub(crate) fn decode_ended(&mut self) -> Vec<(u32, u16)> {
+        self.decodes.ended()
+    }
+
     /// Cancels decodes of the utterance older than `revision`.
     pub(crate) fn cancel_transcribe(&mut self, utterance: u32, revision: u16) {
         self.decodes.cancel(utterance, revision);

@@ -15,7 +15,7 @@ use audio::{
     speaker::{self, Packet, Report, Speaker},
     tts::Voice,
 };
-use gateway_core::input::Input;
+use gateway_core::{input::Input, vocab::SoundCoding};
 
 use crate::{
     clock,
@@ -210,6 +210,14 @@ impl Mouth {
                 tracing::warn!(%error, "a clause could not be queued");
                 Some(failed)
             }
+        }
+    }
+
+    /// How packets are coded from now on.
+    pub(crate) fn set_coding(&mut self, coding: SoundCoding) {
+        let SoundCoding { bitrate, packet_ms, loss_percent } = coding;
+        if let Err(error) = self.speaker.set_coding(bitrate, packet_ms, loss_percent) {
+            tracing::warn!(%error, "speech is coded as before");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Looks for damaged rows in a store that no gateway uses, and sets them aside.
+//! Lists the damaged rows of a store that no gateway uses, and moves them to a file.
 
 use std::{
     fs::OpenOptions,
@@ -26,14 +26,14 @@ pub struct DamagedRow {
     pub table: &'static str,
     /// The owner and what the row is called, for people.
     pub id: String,
-    /// Whether its bytes are others than were written. If not, its form is wrong: a mistake of a program.
+    /// Whether its checksum is wrong: the disk changed it. Otherwise its form is wrong: a fault of a program.
     pub bytes_changed: bool,
     key: Vec<u8>,
     stored: Vec<u8>,
 }
 
-/// Lists the damaged rows of the store in a folder. With a file, which must not be there, they are written to it, one as
-/// JSON a line, and removed from the store.
+/// Lists the damaged rows of the store in a folder. With `file`, which must not exist, they are written to it, one JSON
+/// object per line, and removed from the store.
 ///
 /// # Errors
 /// The store or the file cannot be used; then the store is as before.
@@ -76,7 +76,7 @@ impl Opened {
             name if name == self.entries.name => decode::<EntryRecord>(value).is_some(),
             name if name == self.notes.name => decode::<NoteRecord>(value).is_some(),
             name if name == self.rows.of(Kind::Conversations).name => conversations::is_row(key, value),
-            // The owners of the others give them their forms.
+            // The forms of the other tables belong to their owners.
             _ => true,
         }
     }
@@ -90,7 +90,7 @@ impl Opened {
             let line = json!({"table": row.table, "key": key, "value": value});
             writeln!(out, "{line}").map_err(failed)?;
         }
-        // They are in the file before they are removed.
+        // Written to the file before they are removed.
         out.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
         let mut txn = self.env.write_txn()?;
         for row in rows {

@@ -16,18 +16,18 @@ use super::{
     rows::{COUNTER, Kind, owner_of},
 };
 
-/// Conversations of one user that are kept, the oldest goes first: three a day for a year.
+/// Stored conversations per user: three a day for a year. Beyond it, the oldest is removed.
 pub const CONVERSATIONS_MAX: usize = 1_000;
-/// Messages of one conversation; what comes then begins another one. A day of talking without a pause.
+/// Messages per conversation: a day of uninterrupted talking. The next message begins another conversation.
 pub const MESSAGES_MAX: u64 = 2_000;
 
 /// A conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {
-    /// Its number, which no other conversation of the user ever had.
+    /// Its number, unique among all conversations that the user ever had.
     #[serde(skip)]
     pub id: u64,
-    /// What it began with, in the wearer's words.
+    /// The wearer's first words.
     pub title: String,
     /// When it began, milliseconds since the Unix epoch.
     pub began_wall_ms: i64,
@@ -73,7 +73,7 @@ fn row(conversation: &Conversation) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(conversation).map_err(|_| Error::Damaged { database: "conversations" })
 }
 
-/// Begins one; its number. The oldest of too many is dropped.
+/// Begins one and returns its number. Beyond the maximum, the oldest is removed.
 pub(super) fn begin(disk: &Opened, txn: &mut RwTxn<'_>, user: &str, wall_ms: i64) -> Result<u64, Error> {
     let (count, first) = disk.rows.first(txn, Kind::Conversations, user)?;
     if let Some((id, value)) = first.filter(|_| count >= CONVERSATIONS_MAX) {
@@ -87,7 +87,7 @@ pub(super) fn begin(disk: &Opened, txn: &mut RwTxn<'_>, user: &str, wall_ms: i64
     disk.rows.add(txn, Kind::Conversations, user, &row(&new)?)
 }
 
-/// Enters messages, stored from id `first` on, into the latest conversation.
+/// Adds messages, stored from id `first` on, to the latest conversation.
 pub(super) fn append(
     disk: &Opened,
     txn: &mut RwTxn<'_>,
@@ -99,7 +99,7 @@ pub(super) fn append(
     let Some(newest) = messages.last() else { return Ok(()) };
     let count = u64::try_from(messages.len()).unwrap_or(u64::MAX);
     let last = disk.rows.last(txn, Kind::Conversations, user)?;
-    // Behind one that is damaged another one begins: messages of one conversation have numbers without a gap.
+    // After a damaged row, another conversation begins: the ids of one conversation have no gap.
     let last = last.and_then(|(id, value)| of(&value?, id));
     let fits = |last: &Conversation| last.messages.saturating_add(count) <= MESSAGES_MAX;
     let mut conversation = match last.filter(fits) {
@@ -121,7 +121,7 @@ pub(super) fn append(
     disk.rows.put(txn, Kind::Conversations, user, &conversation.id.to_be_bytes(), &row(&conversation)?)
 }
 
-/// Keeps what the latest conversation comes to, but for its newest `behind` messages.
+/// Stores the summary of the latest conversation without its newest `behind` messages.
 pub(super) fn summarise(
     disk: &Opened,
     txn: &mut RwTxn<'_>,
@@ -132,7 +132,7 @@ pub(super) fn summarise(
     let last = disk.rows.last(txn, Kind::Conversations, user)?;
     let Some(mut conversation) = last.and_then(|(id, value)| of(&value?, id)) else { return Ok(0) };
     let behind = u64::try_from(behind).unwrap_or(u64::MAX);
-    // A long talk goes on in a new conversation, of which the summary then covers nothing.
+    // A long conversation continues in a new one, of which the summary covers nothing.
     let covers = conversation.messages.saturating_sub(behind);
     conversation.summary = Some(Summary { text: text.to_owned(), covers });
     disk.rows.put(txn, Kind::Conversations, user, &conversation.id.to_be_bytes(), &row(&conversation)?)?;
@@ -218,11 +218,11 @@ mod tests {
         store.write(summary("a to c", 1)).await.unwrap();
         store.write(Write::BeginConversation { user: "ann".into(), wall_ms: 3 }).await.unwrap();
         store.write(say(4, &["e"])).await.unwrap();
-        // Of more messages than the conversation has.
+        // It covers more messages than the conversation has.
         store.write(summary("before e", 9)).await.unwrap();
         let all: Vec<_> = store.disk().conversations("ann").unwrap().into_iter().map(|one| one.summary).collect();
         assert_eq!(all, [kept("a to c", 3), kept("before e", 0)]);
-        // What was written before there were summaries is read as it was.
+        // Rows from before there were summaries can still be read.
         let old = br#"{"title":"t","began_wall_ms":1,"last_wall_ms":1,"first_message":1,"messages":2}"#;
         assert_eq!(of(old, 7).unwrap().summary, None);
     }

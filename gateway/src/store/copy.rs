@@ -24,10 +24,10 @@ const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum Scope {
-    /// Everything of a user; the pairings of the user's devices too, where `devices` says so.
+    /// Everything of a user.
     User {
         user: String,
-        /// Also the devices, which must be paired again then.
+        /// Also the pairings of the user's devices.
         devices: bool,
     },
     /// A user's messages with these ids, and these conversations.
@@ -56,14 +56,14 @@ impl Scope {
             Self::User { user, devices } => {
                 let owned = || -> Result<bool, Error> { Ok(key.starts_with(&user_prefix(user)?)) };
                 match table {
-                    // One that cannot be read may be of this user, and has to be paired again in any case.
+                    // A damaged device may belong to this user, and has to be paired again in any case.
                     Table::Devices => {
                         let device = table::unseal(key, value).and_then(table::decode::<DeviceRecord>);
                         Ok(*devices && device.is_none_or(|device| device.user == *user))
                     }
                     Table::Messages | Table::Entries | Table::Notes => owned(),
                     Table::Rows(Kind::Catalogue) => {
-                        // One that is damaged may be of this user, and is only a copy of what a server offers.
+                        // A damaged row may belong to this user, and only caches what a server offers.
                         let Some(value) = table::unseal(key, value) else { return Ok(true) };
                         let set = serde_json::from_slice::<StoredSet>(value);
                         Ok(set.is_ok_and(|set| set.scope == source::Scope::User(user.clone())))
@@ -87,7 +87,7 @@ impl Scope {
     }
 }
 
-/// Copies all but `scope` and exchanges the files. The number of rows that are no longer there.
+/// Copies all but `scope` and exchanges the files. Returns the number of erased rows.
 pub(super) fn without(disk: &Disk, scope: &Scope) -> Result<u64, Error> {
     let folder = disk.folder();
     let erased = disk.with(|old| beside(folder, disk.size_max_mib(), |new| copy(old, new, scope)))?;
@@ -101,7 +101,7 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Error + use<> {
     move |source| Error::Folder { path, source }
 }
 
-/// Makes another store beside that of `folder`, and fills it. Nothing is left of it where that fails.
+/// Creates another store beside that of `folder`, and fills it. On failure, it is removed.
 pub(super) fn beside<R>(
     folder: &Path,
     size_max_mib: usize,
@@ -117,7 +117,7 @@ pub(super) fn beside<R>(
     filled
 }
 
-/// Puts the store that is beside `folder` in the place of the old one. Both are closed.
+/// Replaces the old store by the one beside `folder`. Both are closed.
 pub(super) fn exchange(folder: &Path) -> Result<(), Error> {
     let beside = folder.with_extension("new");
     fs::rename(beside.join("data.mdb"), folder.join("data.mdb")).map_err(failed(folder))?;
@@ -125,7 +125,7 @@ pub(super) fn exchange(folder: &Path) -> Result<(), Error> {
     fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder))
 }
 
-/// Removes what an erasure or a migration that was killed has left.
+/// Removes the unfinished copy of an erasure or a migration that was killed.
 pub(super) fn clean(folder: &Path) -> Result<(), Error> {
     let beside = folder.with_extension("new");
     remove(&beside).map_err(failed(&beside))
@@ -143,7 +143,7 @@ fn copy(old: &Opened, new: &Opened, scope: &Scope) -> Result<u64, Error> {
     let tables = [Table::Devices, Table::Messages, Table::Entries, Table::Notes].into_iter().chain(kinds);
     let mut erased = 0;
     for (table, (from, to)) in tables.zip(old.tables().zip(new.tables())) {
-        // Damaged rows too, as they are: whoever repairs them finds them.
+        // Damaged rows are copied unchanged, so that they can still be repaired.
         copy_table((old, from), (new, to), |key, value| {
             let has = scope.has(table, key, value)?;
             erased += u64::from(has);

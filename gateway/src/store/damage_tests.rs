@@ -14,15 +14,22 @@ use super::{
 /// A store that a gateway of version 1 has written: two devices, of which one is revoked, two conversations, two entries,
 /// two notes, and rows of every kind.
 const V1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/store/v1/data.mdb");
+/// The same of version 2, with a session of Ann's glasses in the middle of a turn, and a call that had begun.
+pub(crate) const V2: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/store/v2/data.mdb");
 const SIZE_MIB: usize = 16;
 
 fn old_store() -> tempfile::TempDir {
+    copy_of(V1)
+}
+
+/// A folder with this store in it.
+pub(crate) fn copy_of(data: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    fs::copy(V1, folder.path().join("data.mdb")).unwrap();
+    fs::copy(data, folder.path().join("data.mdb")).unwrap();
     folder
 }
 
-/// Does something with the tables as LMDB has them.
+/// Runs `work` with the raw LMDB tables.
 fn raw<R>(folder: &Path, act: impl FnOnce(&Opened) -> R) -> R {
     let opened = Opened::open(folder, SIZE_MIB, &Damage::default()).unwrap();
     let result = act(&opened);
@@ -30,7 +37,7 @@ fn raw<R>(folder: &Path, act: impl FnOnce(&Opened) -> R) -> R {
     result
 }
 
-/// What the fixture holds, as it is read.
+/// The contents of the fixture as read.
 fn assert_whole(store: &Store) {
     let disk = store.disk();
     let devices = disk.devices().unwrap();
@@ -56,7 +63,7 @@ fn assert_whole(store: &Store) {
     let notes = disk.notes("ann", 9, |_| true).unwrap();
     assert_eq!(notes.len(), 2);
     assert_eq!((notes[0].0, notes[0].1.text.as_str(), notes[1].1.text.len()), (3, "after", 5_000));
-    // Conversations were looked at, and the sessions of devices came later.
+    // Conversations were compared above, and version 1 had no sessions of devices.
     let others = |kind| !matches!(kind, Kind::Conversations | Kind::DeviceSessions);
     for (at, (kind, name)) in KINDS.into_iter().enumerate().filter(|(_, (kind, _))| others(*kind)) {
         let owner = if kind.is_of_user() { "ann" } else { "box" };
@@ -75,7 +82,7 @@ async fn a_store_of_version_1_is_brought_to_the_present_one() {
         assert_eq!(schema::version(opened).unwrap(), Some(1), "the fixture");
         rows_of(opened)
     });
-    // A migration that was killed has left a half copy.
+    // The unfinished copy of a migration that was killed.
     let beside = folder.path().with_extension("new");
     fs::create_dir(&beside).unwrap();
     fs::write(beside.join("data.mdb"), "half").unwrap();
@@ -99,7 +106,18 @@ async fn a_store_of_version_1_is_brought_to_the_present_one() {
     assert_eq!(store.write(Write::AddNote { user: "ann".into(), note }).await.unwrap(), 4);
 }
 
-/// All rows as LMDB has them.
+#[tokio::test]
+async fn a_store_of_version_2_is_read_as_it_is() {
+    let folder = copy_of(V2);
+    let before = raw(folder.path(), rows_of);
+    let store = Store::open(folder.path(), SIZE_MIB).unwrap();
+    assert_whole(&store);
+    assert_eq!(store.disk().rows(Kind::DeviceSessions, "ann", b"", 9).unwrap().len(), 1);
+    store.close().await.unwrap();
+    assert_eq!(raw(folder.path(), rows_of), before);
+}
+
+/// All raw LMDB rows.
 fn rows_of(opened: &Opened) -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
     let txn = opened.env.read_txn().unwrap();
     let mut out = Vec::new();
@@ -112,7 +130,7 @@ fn rows_of(opened: &Opened) -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
     out
 }
 
-/// The layout of rkyv is part of the stored form: what was written is written again to the same bytes.
+/// The layout of rkyv is part of the stored form: a value is always encoded to the same bytes.
 #[test]
 fn records_are_laid_out_as_version_1_has_written_them() {
     fn again<T>(value: &[u8]) -> Vec<u8>
@@ -169,7 +187,7 @@ fn a_store_of_a_newer_version_is_refused_and_a_damaged_version_is_not() {
     assert!(matches!(error, Error::Schema { found: 3, expected: 2 }), "{error}");
 }
 
-/// Flips a bit of one row's value in each table, as a worn disk does; how many rows that were.
+/// Flips a bit of one row's value in each table, as a worn disk does. Returns the number of changed rows.
 fn damage(folder: &Path) -> usize {
     raw(folder, |opened| {
         let first: Vec<_> = opened
@@ -196,7 +214,7 @@ fn damage(folder: &Path) -> usize {
 async fn one_damaged_row_in_each_table_stops_nothing() {
     let folder = old_store();
     let store = Store::open(folder.path(), SIZE_MIB).unwrap();
-    // A table that came later has rows like the others.
+    // Tables of later versions need rows too.
     let (kind, name) = (Kind::DeviceSessions, b"device-sessions".to_vec());
     for (key, value) in [("key", name.clone()), ("large", vec![14; 5_000]), ("nothing", Vec::new())] {
         let key = key.as_bytes().to_vec();
@@ -237,7 +255,7 @@ async fn one_damaged_row_in_each_table_stops_nothing() {
     assert_eq!(store.write(add(Kind::Facts)).await.unwrap(), 2);
     let record = DeviceRecord { revoked: true, ..devices[0].1.clone() };
     store.write(Write::PutDevice { id: "bb".repeat(16), device: record }).await.unwrap();
-    // What is copied leaves damaged rows where they are, but for those that may be of whom is erased.
+    // A copy keeps damaged rows, except those that may belong to the erased user.
     store.erase(Scope::User { user: "bob".into(), devices: false }).await.unwrap();
     assert_eq!(store.disk().notes("ann", 9, |_| true).unwrap().len(), 2);
     store.close().await.unwrap();
@@ -297,7 +315,7 @@ async fn a_full_store_takes_revocations() {
             Err(error) => panic!("{error}"),
         }
     }
-    // A record that needs another page finds none, unless it says that the device is revoked.
+    // A record that needs another page does not fit, unless it revokes a device.
     let long = "x".repeat(1_024);
     let mut refused = 0;
     for number in 0..20 {
@@ -335,7 +353,7 @@ async fn rows_are_put_together_or_not_at_all() {
         assert_eq!(store.disk().row(Kind::AppStorage, "ann", b"app\0a").unwrap(), Some(b"1".to_vec()));
     }
     store.write(put("ann", &[("a", "9"), ("c", "3")])).await.unwrap();
-    // Others are not counted.
+    // Rows with another prefix do not count.
     store.write(put("bob", &[("a", "1"), ("b", "2"), ("c", "3")])).await.unwrap();
     assert_eq!((count("ann"), count("bob")), (3, 3));
 }

@@ -26,6 +26,7 @@ use super::{
     rows::{self, KINDS, Tables},
     schema,
     table::{Damage, Table},
+    whole,
 };
 
 /// Longest user or device name, in bytes: it is part of every key.
@@ -35,7 +36,7 @@ const NAME_BYTES_MAX: usize = 64;
 /// during which nothing is read or written.
 const REOPEN_TRIES_MAX: usize = 20;
 const REOPEN_EVERY: Duration = Duration::from_millis(250);
-/// What revocations may use beyond the store's size: thousands of them.
+/// Bytes beyond the store's size that only revocations may use: enough for thousands of them.
 const RESERVE_MIB: usize = 1;
 
 /// The environment while it is open.
@@ -83,7 +84,7 @@ impl Disk {
         self.0.size_max_mib
     }
 
-    /// Does something with the open environment, which stays open meanwhile.
+    /// Runs `work` with the environment, which stays open meanwhile.
     pub(super) fn with<R>(&self, act: impl FnOnce(&Opened) -> Result<R, Error>) -> Result<R, Error> {
         let opened = self.0.opened.read().unwrap_or_else(PoisonError::into_inner);
         act(opened.as_ref().ok_or(Error::Closed)?)
@@ -104,13 +105,13 @@ impl Disk {
         if let Some(old) = opened.take() {
             old.close();
         }
-        // The old file is opened again where it could not be exchanged.
+        // If the exchange failed, the old file is opened again.
         let exchanged = exchange();
         *opened = Some(reopened(REOPEN_EVERY, || Opened::open(&self.0.folder, self.0.size_max_mib, &self.0.damage))?);
         exchanged
     }
 
-    /// Does something while the store may be larger by the reserve.
+    /// Runs `work` while the store may exceed its size by the reserve.
     pub(super) fn with_reserve<R>(&self, act: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
         self.resize(self.0.size_max_mib + RESERVE_MIB)?;
         let result = act();
@@ -118,7 +119,7 @@ impl Disk {
         result
     }
 
-    /// Opens the environment again with another size. What it has in use already stays in use.
+    /// Opens the environment again with another size. Pages in use stay in use.
     fn resize(&self, size_max_mib: usize) -> Result<(), Error> {
         let mut opened = self.0.opened.write().unwrap_or_else(PoisonError::into_inner);
         opened.take().ok_or(Error::Closed)?.close();
@@ -258,11 +259,12 @@ impl Disk {
 }
 
 impl Opened {
-    /// Opens the environment, making its tables where they are missing, without a look at its version.
+    /// Opens the environment and creates missing tables. Does not check the version.
     pub(super) fn open(folder: &Path, size_max_mib: usize, damage: &Damage) -> Result<Self, Error> {
         let folder_error = |source| Error::Folder { path: folder.display().to_string(), source };
         std::fs::create_dir_all(folder).map_err(folder_error)?;
         let env = open_environment(folder, size_max_mib)?;
+        whole::complete(&env, folder, size_max_mib.saturating_add(RESERVE_MIB))?;
         let txn = env.write_txn()?;
         let committed = env.create_databases_and_commit(txn, |opener, txn| -> Result<_, Error> {
             let meta = opener.create_database::<Str, Bytes>(txn, Some("meta"))?;
@@ -325,7 +327,7 @@ impl Opened {
     }
 }
 
-/// Opens what was closed a moment ago, with some patience: a lack of descriptors or memory passes.
+/// Opens the environment after an exchange. Retries, since a lack of descriptors or memory is temporary.
 fn reopened(every: Duration, mut open: impl FnMut() -> Result<Opened, Error>) -> Result<Opened, Error> {
     let mut tries = 0;
     loop {

@@ -7,7 +7,7 @@ use super::Error;
 /// Receives the result of a job.
 pub(super) type Reply = Box<dyn FnOnce(Result<u64, Error>) + Send>;
 
-/// Does work on the disk. A panic is an [`Error::Unknown`], and the thread goes on.
+/// Runs work on the disk. A panic becomes [`Error::Unknown`], and the thread goes on.
 pub(super) fn caught<R>(work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         tracing::error!("a write to the store panicked; the store goes on");
@@ -15,8 +15,8 @@ pub(super) fn caught<R>(work: impl FnOnce() -> Result<R, Error>) -> Result<R, Er
     })
 }
 
-/// Answers a job; whoever asked must not end the thread. A store that is lost ends the process, so that whoever
-/// supervises it starts another one.
+/// Answers a job; a panic of the receiver does not end the thread. If the store is lost, the process ends, so that its
+/// supervisor starts another one.
 pub(super) fn answer(reply: Reply, result: Result<u64, Error>) {
     let is_lost = matches!(result, Err(Error::Lost(_)));
     if catch_unwind(AssertUnwindSafe(|| reply(result))).is_err() {

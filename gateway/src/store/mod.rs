@@ -1,12 +1,15 @@
-//! What outlives the process: LMDB with rkyv values. Reads happen in the caller's thread and never
-//! wait for writes; writes go through one thread that commits them in groups.
+//! Persistent data: LMDB with rkyv values. Reads run on the caller's thread and never
+//! wait for writes; one thread commits writes in groups.
 
 mod check;
 mod conversations;
 mod copy;
 mod disk;
+#[cfg(feature = "fuzzing")]
+mod fuzzing;
 mod guard;
 pub(crate) mod names;
+mod queue;
 mod reading;
 mod records;
 mod rows;
@@ -14,6 +17,7 @@ mod schema;
 pub(crate) mod settings;
 mod table;
 mod trial;
+mod whole;
 mod writer;
 
 use std::path::Path;
@@ -31,7 +35,7 @@ pub use writer::Write;
 use reading::Readers;
 use writer::Writer;
 
-/// Why the store could not do what was asked.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file system has no room, or the store has reached its configured size.
@@ -40,6 +44,11 @@ pub enum Error {
     /// LMDB reports something else.
     #[error("the store failed: {0}")]
     Lmdb(heed::Error),
+    /// The file as a whole, not a record in it.
+    #[error(
+        "the store's file is damaged ({0}): put one from a backup in its place, or move it away to begin with nothing"
+    )]
+    Broken(heed::MdbError),
     /// A stored value does not validate.
     #[error("the store holds a damaged record in `{database}`")]
     Damaged {
@@ -49,9 +58,9 @@ pub enum Error {
     /// The folder belongs to another version of the gateway.
     #[error("the store has schema version {found}, this gateway reads up to {expected}; use the gateway that wrote it")]
     Schema {
-        /// What the folder says.
+        /// The folder's version.
         found: u32,
-        /// What this program reads.
+        /// This program's version.
         expected: u32,
     },
     /// A name is too long to be a key.
@@ -76,10 +85,10 @@ pub enum Error {
     /// The file was closed for an exchange and cannot be opened again.
     #[error("the store cannot be opened again: {0}; restart the gateway")]
     Lost(String),
-    /// A user has as many of these as are accepted.
+    /// A user has the maximum number of these.
     #[error("as many {what} are kept as there may be ({max}); remove some")]
     TooMany {
-        /// What they are, for people.
+        /// Their name for people.
         what: &'static str,
         /// How many there may be.
         max: u64,
@@ -90,7 +99,7 @@ pub enum Error {
     /// Too many writes wait.
     #[error("the store is busy: too many writes are waiting")]
     Busy,
-    /// It was revoked while it was being paired.
+    /// The device was revoked while it was being paired.
     #[error("this device was revoked meanwhile")]
     Revoked,
     /// Everything of the user is being erased.
@@ -117,10 +126,13 @@ impl From<heed::Error> for Error {
         match &error {
             heed::Error::Mdb(heed::MdbError::MapFull) => Self::Full("its map is full".to_owned()),
             heed::Error::Io(io) if io.raw_os_error() == Some(28) => Self::Full(io.to_string()),
-            // LMDB's word for a write of which the disk took a part only.
+            // LMDB's error for a partial write.
             heed::Error::Io(io) if io.raw_os_error() == Some(5) => {
                 Self::Full(format!("{io}: the disk is full, or broken"))
             }
+            heed::Error::Mdb(
+                broken @ (heed::MdbError::Corrupted | heed::MdbError::PageNotFound | heed::MdbError::Invalid),
+            ) => Self::Broken(*broken),
             _ => Self::Lmdb(error),
         }
     }
@@ -140,7 +152,7 @@ impl Store {
         !std::fs::metadata(folder.join("data.mdb")).is_ok_and(|file| file.len() > 0)
     }
 
-    /// Opens the store in `folder`, making it when it is new.
+    /// Opens the store in `folder`, or creates it.
     ///
     /// # Errors
     /// The folder cannot be used, or another schema version wrote it.
@@ -150,8 +162,8 @@ impl Store {
         Ok(Self { disk, writer, readers: Readers::default() })
     }
 
-    /// Writes durably: returns after the commit that holds it is on disk. The number is the id
-    /// that the record was given, where it has one.
+    /// Writes durably: returns when the commit is on disk. The number is the record's new id,
+    /// if it has one.
     ///
     /// # Errors
     /// Nothing was written.
@@ -170,37 +182,37 @@ impl Store {
         self.writer.submit(write, Box::new(reply))
     }
 
-    /// Waits until everything that was submitted before is on disk, so that reads see it.
+    /// Waits until everything submitted before is on disk, so that reads see it.
     ///
     /// # Errors
     /// The writer has stopped, or too many writes wait.
     pub async fn settled(&self) -> Result<(), Error> {
-        // Nothing has this key: what is waited for is the turn.
+        // No row has this key: only its place in the queue matters.
         let nothing = Write::RemoveRow { kind: Kind::Ledger, owner: String::new(), key: Vec::new() };
         self.write(nothing).await.map(drop)
     }
 
-    /// Whether there is room for a record of so many bytes: it is put, and taken back before anything is written.
+    /// Whether a record of so many bytes fits: tested by a put that is not committed.
     ///
     /// # Errors
-    /// There is none, or the store takes nothing any more.
+    /// It does not fit, or the store is closed.
     pub async fn try_room(&self, bytes: usize) -> Result<(), Error> {
         let (reply, answer) = oneshot::channel();
         self.writer.try_room(bytes, Box::new(move |result| drop(reply.send(result))))?;
         answer.await.map_err(|_| Error::Closed)?.map(drop)
     }
 
-    /// Whether a write is committed to the disk: a record is put and removed in one transaction.
+    /// Whether a commit works: tested by a record that is put and removed in one transaction.
     ///
     /// # Errors
-    /// It is not.
+    /// It does not.
     pub async fn try_write(&self) -> Result<(), Error> {
         let (reply, answer) = oneshot::channel();
         self.writer.try_write(Box::new(move |result| drop(reply.send(result))))?;
         answer.await.map_err(|_| Error::Closed)?.map(drop)
     }
 
-    /// Bytes that are used of those that the store may have.
+    /// Used bytes of the store's maximum.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -211,8 +223,8 @@ impl Store {
         })
     }
 
-    /// Erases: everything else is copied to a new file, which takes the place of the old one, so that no byte of what
-    /// was erased is left in it. Writes wait meanwhile; reads do not, but for the moment of the exchange.
+    /// Erases: everything else is copied to a new file, which replaces the old one, so that no erased byte is left.
+    /// Writes wait meanwhile; reads wait only during the exchange of the files.
     ///
     /// # Errors
     /// The old file is still in place.
@@ -226,16 +238,21 @@ impl Store {
     /// process. Reads and writes afterwards fail with [`Error::Closed`], those of all handles.
     ///
     /// # Errors
-    /// It is closed already, or there is no thread to be had.
+    /// It is closed already, or no thread can be started.
     pub async fn close(&self) -> Result<(), Error> {
         let (reply, answer) = oneshot::channel();
         self.writer.close(Box::new(move |result| drop(reply.send(result))))?;
         answer.await.map_err(|_| Error::Closed)?.map(drop)
     }
 
-    /// Whether anything of this user may be written. What is tried meanwhile fails with [`Error::Erasing`].
+    /// Whether writes for this user are allowed; otherwise they fail with [`Error::Erasing`].
     pub fn bar(&self, user: &str, barred: bool) {
         self.writer.bar(user, barred);
+    }
+
+    /// Writes that wait, and those refused since the start because too many waited.
+    pub fn load(&self) -> (usize, u64) {
+        self.writer.load()
     }
 
     /// Whether the writer runs.
@@ -250,7 +267,7 @@ impl Store {
 }
 
 #[cfg(test)]
-mod damage_tests;
+pub(crate) mod damage_tests;
 
 #[cfg(test)]
 mod tests {
@@ -266,7 +283,7 @@ mod tests {
         let store = Store::open(folder.path(), 16).unwrap();
         let other = store.clone();
         assert!(Store::open(folder.path(), 16).is_err(), "a process opens a file once");
-        // What was submitted before is written, although nobody waits for it.
+        // Earlier submissions are written, although nobody waits for them.
         for text in ["one", "two"] {
             store.submit(note(text), |_| ()).unwrap();
         }
@@ -277,7 +294,7 @@ mod tests {
         assert!(matches!(other.disk().notes("ann", 9, |_| true), Err(Error::Closed)));
         assert!(matches!(other.disk().rows(Kind::Spending, "ann", b"", 9), Err(Error::Closed)));
         assert!(matches!(other.close().await, Err(Error::Closed)));
-        // The handles of the closed one are still there.
+        // Handles of the closed store still exist.
         for round in 0..3 {
             let again = Store::open(folder.path(), 16).unwrap();
             let notes = again.disk().notes("ann", 9, |_| true).unwrap();

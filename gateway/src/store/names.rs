@@ -1,16 +1,16 @@
-//! What devices are called. No two that may connect have one name: an operator who names one means it.
+//! Names of devices. Two devices that may connect never share a name, so that an operator's command is unambiguous.
 
 use super::DeviceRecord;
 
 /// Longest name of a user or device, in bytes: both are keys of the store.
 pub(crate) const NAME_BYTES_MAX: usize = 64;
 
-/// Whether another device than this one has the name. A revoked one keeps none from others.
+/// Whether a device other than this one has the name. The names of revoked devices are free.
 pub(crate) fn is_taken(devices: &[(String, DeviceRecord)], id: &str, name: &str) -> bool {
     devices.iter().any(|(other, device)| other != id && !device.revoked && device.name == name)
 }
 
-/// The name for this device, with a number behind it where others have it already.
+/// The name for this device, with a number appended if others have it already.
 pub(crate) fn free(devices: &[(String, DeviceRecord)], id: &str, wanted: &str) -> String {
     let mut name = wanted.to_owned();
     let mut number = 1;

@@ -1,4 +1,4 @@
-//! Long reads, on threads of their own: sessions' packets do not wait for them.
+//! Long reads, on threads of their own, so that they do not delay the sessions' packets.
 
 use std::sync::{
     Arc,
@@ -30,7 +30,7 @@ impl Default for Readers {
 }
 
 impl Store {
-    /// Reads what may take longer than a fraction of a millisecond: searches, and everything of a user.
+    /// For reads that may take longer than a fraction of a millisecond: searches and exports.
     ///
     /// # Errors
     /// That of `work`, or too many such reads wait.
@@ -45,7 +45,7 @@ impl Store {
         let running = self.readers.running.clone().acquire_owned().await.map_err(|_| Error::Closed)?;
         let store = self.clone();
         let reading = on_own_thread(move || {
-            // Held to the end of the work, which goes on when nobody waits for it any more.
+            // Held until the work ends, which continues even if its caller has gone.
             let _held = (place, running);
             work(&store)
         });

@@ -8,7 +8,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 pub struct DeviceRecord {
     /// Its Ed25519 public key.
     pub key: [u8; 32],
-    /// What its owner calls it.
+    /// The owner's name for it.
     pub name: String,
     /// Whom it belongs to.
     pub user: String,
@@ -16,7 +16,7 @@ pub struct DeviceRecord {
     pub model: String,
     /// When it was paired, milliseconds since the Unix epoch.
     pub paired_wall_ms: i64,
-    /// A revoked device stays listed, so that it is told why.
+    /// A revoked device stays listed, so that it can be told why it is refused.
     pub revoked: bool,
 }
 
@@ -57,7 +57,7 @@ impl From<&ScheduleEntry> for EntryRecord {
 }
 
 impl EntryRecord {
-    /// The entry that was kept under this id.
+    /// The entry with this id.
     pub(super) fn into_entry(self, id: u64) -> ScheduleEntry {
         let Self { kind, text, due_wall_ms, duration_ms } = self;
         let kind = match kind {
@@ -96,7 +96,7 @@ mod tests {
             duration_ms: Some(600_000),
             ..reminder.clone()
         };
-        // Kind, text, due, length: as gateways before this one have written them.
+        // Kind, text, due, length: as earlier gateways wrote them.
         let stored: [(_, &[u8; 25]); 2] = [
             (reminder, b"\x01oven\xff\xff\xff\xff\xfe\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\0"),
             (timer, b"\0\xff\xff\xff\xff\xff\xff\xff\xff\xc0\x27\x09\0\0\0\0\0\xc0\x27\x09\0\0\0\0\0"),

@@ -1,6 +1,6 @@
-//! Rows of bytes by owner and key: what tools and apps keep, each kind in a database of its own.
+//! Rows of bytes by owner and key, for tools and apps; each kind has a database of its own.
 //!
-//! The owner of a kind gives the bytes their form; the store only keeps them in order.
+//! The module that owns a kind defines the form of its bytes.
 
 use heed::RwTxn;
 
@@ -15,38 +15,38 @@ pub(super) const KEY_BYTES_MAX: usize = 440;
 /// Longest value of a row: a page of a result or a setting, not a file.
 pub(super) const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Key of the last number that was given, behind all numbers of one owner.
+/// Key of the last assigned number; it sorts after all numbers of the owner.
 pub(super) const COUNTER: &[u8] = b"\xff";
 
-/// Rows that are looked at for dropping with each new one.
+/// Rows that may be dropped with each new one.
 const TRIM_MAX: usize = 8;
 
 /// A kind of rows. The owner is a user unless the kind says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Calls that were made, by number.
+    /// Finished calls, by number.
     Ledger,
-    /// Calls that are about to be made and their outcomes, by call.
+    /// Intents of calls and their outcomes, by call.
     Intents,
-    /// What a user has switched off and on.
+    /// Tools that a user has switched off.
     Switches,
-    /// What a user has chosen between tools of several sides.
+    /// A user's choices between tools that understand the same sentences.
     Preferences,
     /// The last known tools of a source; the owner is the source.
     Catalogue,
     /// Installed mini-apps; the owner is the package.
     Apps,
-    /// What a mini-app keeps for a user, by package and key.
+    /// A mini-app's storage for a user, by package and key.
     AppStorage,
     /// A user's settings of a mini-app, by package.
     AppSettings,
-    /// Mini-apps that a user has running, by package.
+    /// A user's running mini-apps, by package.
     AppSessions,
-    /// What a user's sessions of mini-apps are called, by package.
+    /// Names of a user's sessions with mini-apps, by package.
     AppSessionNames,
-    /// What of the sessions of a user's devices outlives the process, by device.
+    /// The state of device sessions that outlives the process, by device.
     DeviceSessions,
-    /// What a user's models took, by day.
+    /// A user's use of models, by day.
     Spending,
     /// A user's conversations, by number.
     Conversations,
@@ -57,7 +57,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether an owner of these rows is a user, so that they go when everything of the user goes.
+    /// Whether the owner of these rows is a user: then erasing the user erases them.
     pub fn is_of_user(self) -> bool {
         match self {
             Self::Ledger
@@ -116,11 +116,11 @@ pub(super) type NumberedRow = (u64, Option<Vec<u8>>);
 /// Rows that are added or replaced together, all or none.
 #[derive(Clone, Debug)]
 pub struct RowsWithin {
-    /// What they are.
+    /// Their kind.
     pub kind: Kind,
-    /// Whose they are.
+    /// Their owner.
     pub owner: String,
-    /// What their keys begin with.
+    /// The prefix of their keys.
     pub prefix: Vec<u8>,
     /// Keys without the prefix, and values.
     pub rows: Vec<Row>,
@@ -151,7 +151,7 @@ impl Tables {
         table.put(txn, &full_key(table.name, owner, key)?, value)
     }
 
-    /// Puts several rows, where all that begin with the prefix stay within a limit together.
+    /// Puts several rows if all rows with the prefix stay within the limits.
     pub(super) fn put_within(&self, txn: &mut RwTxn<'_>, rows: &RowsWithin) -> Result<(), Error> {
         let RowsWithin { kind, owner, prefix, rows, rows_max, bytes_max } = rows;
         let table = self.of(*kind);
@@ -179,13 +179,13 @@ impl Tables {
         Ok(id)
     }
 
-    /// Puts a row under the owner's next number, which is never given twice, not even when the last row is gone.
+    /// Puts a row under the owner's next number. No number is assigned twice, even after the last row was removed.
     pub(super) fn add(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, value: &[u8]) -> Result<u64, Error> {
         let table = self.of(kind);
         let counter = full_key(table.name, owner, COUNTER)?;
         let last = match table.get(txn, &counter) {
             Ok(last) => last.map_or(0, id_of),
-            // The numbers that are in use are still there.
+            // The numbers in use are known from the rows.
             Err(Error::Damaged { .. }) => self.last(txn, kind, owner)?.map_or(0, |(id, _)| id),
             Err(error) => return Err(error),
         };
@@ -220,7 +220,7 @@ impl Tables {
     /// Drops an owner's numbered rows up to this number.
     pub(super) fn trim(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, last: u64) -> Result<(), Error> {
         let table = self.of(kind);
-        // Mostly there is one, since rows come one by one.
+        // Usually there is one, since rows are added one by one.
         let old: Vec<Vec<u8>> = {
             let rows = table.raw.prefix_iter(txn, &user_prefix(owner)?)?.take(TRIM_MAX);
             let keys = rows.map(|row| row.map(|(key, _)| key.to_vec())).collect::<Result<Vec<_>, _>>()?;

@@ -2,7 +2,7 @@
 //!
 //! | version | form |
 //! |---|---|
-//! | 1 | rows as their owners give them |
+//! | 1 | values without a checksum |
 //! | 2 | a checksum behind each value |
 
 use std::path::Path;
@@ -15,10 +15,10 @@ use super::{
 
 /// The version that this program writes.
 const SCHEMA: u32 = 2;
-/// Where it is kept: twice, since nothing else can be read without it.
+/// Its keys: stored twice, since nothing else can be read without it.
 const KEYS: [&str; 2] = ["schema", "schema-again"];
 
-/// Opens the store in a folder, and brings it to the present version.
+/// Opens the store in a folder, and migrates it to the present version.
 ///
 /// # Errors
 /// The folder cannot be used, or a newer version wrote it.
@@ -57,8 +57,8 @@ pub(super) fn mark(opened: &Opened) -> Result<(), Error> {
     Ok(txn.commit()?)
 }
 
-/// From version 1 to 2. It is a copy that takes the place of the old file in one step: a migration that is killed begins
-/// anew, and none needs room within the store's size.
+/// From version 1 to 2. A copy replaces the old file in one step: a migration that is killed starts again, and none
+/// needs free space within the store's size.
 fn migrate_1(folder: &Path, size_max_mib: usize, old: Opened) -> Result<(), Error> {
     tracing::info!(store = %folder.display(), "bringing the store to version 2");
     let copied = copy::beside(folder, size_max_mib, |new| {

@@ -5,7 +5,7 @@ use toml::Spanned;
 
 use crate::problems::{Problems, unwritten};
 
-/// As it is written.
+/// The section as configured.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawStore {
@@ -18,7 +18,7 @@ impl Default for RawStore {
     }
 }
 
-/// How much may be kept.
+/// Limits of the store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreSettings {
     /// Largest size on disk, in MiB.

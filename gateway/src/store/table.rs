@@ -1,5 +1,5 @@
-//! A table of the store. Behind each value stands a checksum of key and value; a row that does not fit its own is left
-//! out of what is read, counted, and logged once.
+//! A table of the store. A checksum of key and value follows each value. Rows whose checksum is wrong are omitted from
+//! reads, counted, and each logged once.
 
 use std::{
     collections::BTreeSet,
@@ -75,12 +75,12 @@ fn checksum(key: &[u8], value: &[u8]) -> [u8; CHECKSUM_BYTES] {
     hasher.finalize().to_le_bytes()
 }
 
-/// A value as it is stored.
+/// Appends the checksum to a value.
 pub(super) fn seal(key: &[u8], value: &[u8]) -> Vec<u8> {
     [value, &checksum(key, value)].concat()
 }
 
-/// The value of a stored one; `None`: it is damaged.
+/// Removes the checksum; `None`: the row is damaged.
 pub(super) fn unseal<'t>(key: &[u8], stored: &'t [u8]) -> Option<&'t [u8]> {
     let (value, sum) = stored.split_last_chunk::<CHECKSUM_BYTES>()?;
     (*sum == checksum(key, value)).then_some(value)
@@ -98,7 +98,7 @@ where
 /// A table.
 #[derive(Clone)]
 pub(super) struct Table {
-    /// As LMDB has it: values with their checksums.
+    /// The raw LMDB table: values with their checksums.
     pub(super) raw: Database<'static, Bytes, Bytes>,
     pub(super) name: &'static str,
     damage: Damage,
@@ -161,7 +161,7 @@ impl Table {
         })
     }
 
-    /// Notes that a row is damaged; the error that says so.
+    /// Records that a row is damaged, and returns the error.
     pub(super) fn note(&self, key: &[u8]) -> Error {
         self.damage.note(self.name, key);
         self.damaged()
@@ -171,7 +171,7 @@ impl Table {
         Error::Damaged { database: self.name }
     }
 
-    /// All rows that are whole, in the order of their keys. So are those below.
+    /// All undamaged rows in the order of their keys, as below.
     pub(super) fn iter<'t>(
         &'t self,
         txn: &'t RoTxn<'_>,
@@ -221,17 +221,17 @@ impl Table {
         })
     }
 
-    /// The last key with a prefix, also of a damaged row: its number is not given again.
+    /// The last key with a prefix, damaged rows included, since their numbers are not assigned again.
     pub(super) fn last_key<'t>(&self, txn: &'t RoTxn<'_>, prefix: &[u8]) -> Result<Option<&'t [u8]>, Error> {
         Ok(self.raw.rev_prefix_iter(txn, prefix)?.next().transpose()?.map(|(key, _)| key))
     }
 
-    /// All keys with a prefix, also of damaged rows.
+    /// All keys with a prefix, damaged rows included.
     pub(super) fn keys(&self, txn: &RoTxn<'_>, prefix: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
         self.raw.prefix_iter(txn, prefix)?.map(|row| Ok(row?.0.to_vec())).collect()
     }
 
-    /// Everybody who owns a row, damaged or not.
+    /// All owners of rows, damaged rows included.
     pub(super) fn owners(&self, txn: &RoTxn<'_>) -> Result<Vec<String>, Error> {
         let mut out: Vec<String> = Vec::new();
         for row in self.raw.iter(txn)? {
@@ -241,7 +241,7 @@ impl Table {
         Ok(out)
     }
 
-    /// Removes all rows with a prefix; how many there were.
+    /// Removes all rows with a prefix, and returns their number.
     pub(super) fn clear(&self, txn: &mut RwTxn<'_>, prefix: &[u8]) -> Result<u64, Error> {
         let keys = self.keys(txn, prefix)?;
         for key in &keys {

@@ -1,4 +1,4 @@
-//! Whether the store has room, and whether it commits.
+//! Tests whether the store has room, and whether it can commit.
 
 use super::{Disk, Error, disk::user_key};
 
@@ -13,7 +13,7 @@ pub(super) fn room(disk: &Disk, bytes: usize) -> Result<u64, Error> {
     })
 }
 
-/// Commits a change that leaves nothing behind.
+/// Commits a record and its removal in one transaction.
 pub(super) fn write(disk: &Disk) -> Result<u64, Error> {
     disk.with(|opened| {
         let mut txn = opened.env.write_txn()?;

@@ -1,11 +1,8 @@
-//! The one writer: takes what waits, commits it together, answers each.
+//! The only writer: takes all waiting writes, commits them together, and answers each.
 
 use std::{
     collections::BTreeSet,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
 };
 
@@ -18,6 +15,7 @@ use super::{
     disk::{Opened, id_of, user_key, user_prefix},
     guard::{Reply, answer, caught},
     names,
+    queue::{self, Jobs, Queue},
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
     rows::{Kind, RowsWithin},
     table::Table,
@@ -26,10 +24,10 @@ use super::{
 
 /// Writes that may wait: at a commit of 20 ms (an SD card) this is one second of a busy gateway.
 const WAITING_MAX: usize = 1024;
-/// Writes that share one commit: bounds what a failed commit makes to be tried again.
+/// Writes that share one commit: bounds how many are tried again after a failed one.
 const GROUP_MAX: usize = 256;
 
-/// Notes of one user: more than anybody dictates in years. Each search looks at all of them.
+/// Notes per user: more than years of dictating. Each search reads all of them.
 const NOTES_MAX: u64 = 10_000;
 
 /// A change to the store.
@@ -40,9 +38,9 @@ pub enum Write {
     PutDevice { id: String, device: DeviceRecord },
     /// Append messages to a user's latest conversation, which has this title where it has none yet.
     AppendMessages { user: String, messages: Vec<MessageRecord>, title: String },
-    /// What a user's messages from now on belong to; answered with its number.
+    /// Begin a conversation for a user's next messages; answered with its number.
     BeginConversation { user: String, wall_ms: i64 },
-    /// What a user's latest conversation comes to, but for its newest `behind` messages.
+    /// Store the summary of a user's latest conversation without its newest `behind` messages.
     PutSummary { user: String, text: String, behind: usize },
     /// Drop a user's conversations.
     ClearMessages { user: String },
@@ -52,7 +50,7 @@ pub enum Write {
     RemoveEntry { user: String, id: u64 },
     /// Add a note; answered with its id.
     AddNote { user: String, note: NoteRecord },
-    /// Drop a note; answered with 1 when there was one, else 0.
+    /// Drop a note; answered with 1 if there was one, else 0.
     RemoveNote { user: String, id: u64 },
     /// Drop all notes of a user; answered with their number.
     ClearNotes { user: String },
@@ -60,23 +58,23 @@ pub enum Write {
     PutRow { kind: Kind, owner: String, key: Vec<u8>, value: Vec<u8> },
     /// Add or replace rows, all or none, if their number and size stay within limits.
     PutRows(RowsWithin),
-    /// Add a row under a number that the owner never had; answered with it.
+    /// Add a row under a number that the owner never used; answered with it.
     AddRow { kind: Kind, owner: String, value: Vec<u8> },
     /// Add a row under the owner's next number; answered with it.
     AppendRow { kind: Kind, owner: String, value: Vec<u8> },
     /// As `AppendRow`; of the owner's rows only the newest `rows_max` are kept.
     AppendRowWithin { kind: Kind, owner: String, value: Vec<u8>, rows_max: u64 },
-    /// Drop a row; answered with 1 when there was one, else 0.
+    /// Drop a row; answered with 1 if there was one, else 0.
     RemoveRow { kind: Kind, owner: String, key: Vec<u8> },
     /// Drop the rows whose key begins with `prefix`; answered with their number.
     ClearRows { kind: Kind, owner: String, prefix: Vec<u8> },
 }
 
 impl Write {
-    /// The user whose it is; `None` for what belongs to the box.
+    /// The user to whom it belongs; `None`: to the gateway.
     fn user(&self) -> Option<&str> {
         match self {
-            // Lost glasses must be revocable at any time.
+            // Revoking lost glasses must always work.
             Self::PutDevice { device, .. } => (!device.revoked).then_some(&device.user),
             Self::AppendMessages { user, .. }
             | Self::BeginConversation { user, .. }
@@ -98,32 +96,32 @@ impl Write {
     }
 }
 
-/// What the writer is given.
+/// A job of the writer.
 enum Job {
     Write(Write, Reply),
-    /// Put so many bytes and take them back.
+    /// Test whether so many bytes fit.
     TryRoom(usize, Reply),
-    /// Put a record, remove it, and commit.
+    /// Test whether a commit works.
     TryWrite(Reply),
-    /// Copy everything but this, and put the copy in the file's place.
+    /// Replace the file by a copy without this.
     Erase(Scope, Reply),
     /// Close the environment and end: the last job.
     Close(Reply),
 }
 
-/// Users of whom nothing is written, because everything of them is being erased.
+/// Users who are being erased, for whom nothing is written.
 type Barred = Arc<Mutex<BTreeSet<String>>>;
 
 #[derive(Clone)]
 pub(super) struct Writer {
-    queue: SyncSender<Job>,
+    queue: Queue<Job>,
     barred: Barred,
     thread: Arc<JoinHandle<()>>,
 }
 
 impl Writer {
     pub(super) fn start(disk: Disk) -> Result<Self, Error> {
-        let (queue, jobs) = sync_channel(WAITING_MAX);
+        let (queue, jobs) = queue::bounded(WAITING_MAX);
         let thread = thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || run(&disk, &jobs))
@@ -132,7 +130,7 @@ impl Writer {
     }
 
     pub(super) fn submit(&self, write: Write, reply: Reply) -> Result<(), Error> {
-        // Held until it is queued: what is let in comes before an erasure that is submitted after the bar.
+        // Held until it is queued: an accepted write comes before an erasure that is submitted after the user was barred.
         let barred = self.barred();
         if write.user().is_some_and(|user| barred.contains(user)) {
             return Err(Error::Erasing);
@@ -152,18 +150,18 @@ impl Writer {
         self.send(Job::Erase(scope, reply))
     }
 
-    /// Ends the writer after what was submitted before. A full queue is waited for, on a thread of its own: closing
-    /// must not be refused as busy. `reply` is dropped where the writer has ended already.
+    /// Ends the writer after what was submitted before. If the queue is full, a thread of its own waits: closing
+    /// must not be refused as busy. `reply` is dropped if the writer has ended already.
     pub(super) fn close(&self, reply: Reply) -> Result<(), Error> {
         let queue = self.queue.clone();
         thread::Builder::new()
             .name("store-close".to_owned())
-            .spawn(move || drop(queue.send(Job::Close(reply))))
+            .spawn(move || queue.put_when_there_is_room(Job::Close(reply)))
             .map(drop)
             .map_err(|source| Error::Folder { path: "store-close thread".to_owned(), source })
     }
 
-    /// From now on nothing of this user is written, or it is again.
+    /// Bars writes for this user, or allows them again.
     pub(super) fn bar(&self, user: &str, barred: bool) {
         if barred {
             self.barred().insert(user.to_owned());
@@ -180,29 +178,30 @@ impl Writer {
         !self.thread.is_finished()
     }
 
+    pub(super) fn load(&self) -> (usize, u64) {
+        self.queue.load()
+    }
+
     fn send(&self, job: Job) -> Result<(), Error> {
-        self.queue.try_send(job).map_err(|error| match error {
-            TrySendError::Full(_) => Error::Busy,
-            TrySendError::Disconnected(_) => Error::Closed,
-        })
+        self.queue.put(job)
     }
 }
 
-fn run(disk: &Disk, jobs: &Receiver<Job>) {
+fn run(disk: &Disk, jobs: &Jobs<Job>) {
     let mut next = None;
-    while let Some(first) = next.take().or_else(|| jobs.recv().ok()) {
+    while let Some(first) = next.take().or_else(|| jobs.next()) {
         match first {
             Job::TryRoom(bytes, reply) => answer(reply, caught(|| trial::room(disk, bytes))),
             Job::TryWrite(reply) => answer(reply, caught(|| trial::write(disk))),
             Job::Erase(scope, reply) => answer(reply, caught(|| copy::without(disk, &scope))),
             Job::Close(reply) => {
                 disk.close();
-                // What was submitted after it is not written.
+                // Later submissions are not written.
                 for Job::Write(_, reply)
                 | Job::TryRoom(_, reply)
                 | Job::TryWrite(reply)
                 | Job::Erase(_, reply)
-                | Job::Close(reply) in jobs.try_iter()
+                | Job::Close(reply) in std::iter::from_fn(|| jobs.waiting())
                 {
                     answer(reply, Err(Error::Closed));
                 }
@@ -212,13 +211,12 @@ fn run(disk: &Disk, jobs: &Receiver<Job>) {
             Job::Write(write, reply) => {
                 let mut group = vec![(write, reply)];
                 while group.len() < GROUP_MAX {
-                    match jobs.try_recv() {
-                        Ok(Job::Write(write, reply)) => group.push((write, reply)),
-                        Ok(other) => {
-                            next = Some(other);
+                    match jobs.waiting() {
+                        Some(Job::Write(write, reply)) => group.push((write, reply)),
+                        other => {
+                            next = other;
                             break;
                         }
-                        Err(_) => break,
                     }
                 }
                 commit_group(disk, group);
@@ -234,13 +232,13 @@ fn commit_group(disk: &Disk, mut group: Vec<(Write, Reply)>) {
                 answer(reply, Ok(id));
             }
         }
-        // Perhaps it was written: tried again, it would perhaps be there twice.
+        // It may have been written: a second try might store it twice.
         Err(Error::Unknown) => {
             for (_, reply) in group {
                 answer(reply, Err(Error::Unknown));
             }
         }
-        // One bad write must not fail its neighbours: each is tried alone.
+        // One bad write must not make the others fail: each is tried alone.
         Err(error) if group.len() > 1 => {
             tracing::debug!(%error, writes = group.len(), "a group commit failed; trying one by one");
             for (write, reply) in group {
@@ -260,7 +258,7 @@ fn commit_one(disk: &Disk, write: &Write) -> Result<u64, Error> {
     commit(disk, std::iter::once(write)).map(|ids| ids.first().copied().unwrap_or(0))
 }
 
-/// What was tried with a write. A revocation that found no room may use the reserve: a full store must not keep lost glasses
+/// The result of a write. A revocation that finds no room uses the reserve: a full store must not keep lost glasses
 /// paired.
 fn or_with_reserve(disk: &Disk, write: &Write, tried: Result<u64, Error>) -> Result<u64, Error> {
     match (tried, write) {
@@ -285,7 +283,7 @@ fn commit<'a>(disk: &Disk, writes: impl Iterator<Item = &'a Write>) -> Result<Ve
 
 fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error> {
     match write {
-        // Revoked while it was erased: there is nothing to revoke any more, and nothing of it comes back.
+        // Revoked while it was being erased: nothing is left to revoke, and nothing of it is stored again.
         Write::PutDevice { id, device } if device.revoked && disk.devices.raw.get(txn, id.as_bytes())?.is_none() => {
             Ok(0)
         }
@@ -341,7 +339,7 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
     }
 }
 
-/// A name that is new to a device is no other's. One that both have from before stays with both until one is renamed.
+/// A new name must be free. Devices that already share a name keep it until one is renamed.
 fn check_name(disk: &Opened, txn: &RwTxn<'_>, id: &str, device: &DeviceRecord) -> Result<(), Error> {
     let others = disk.devices_in(txn)?;
     let is_old =
@@ -384,10 +382,33 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_waits_and_what_was_refused_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        // The writer is held at its first job.
+        use std::sync::mpsc::sync_channel;
+        let (held, release) = sync_channel::<()>(0);
+        let (begun, has_begun) = sync_channel::<()>(1);
+        store
+            .submit(note("one"), move |_| {
+                begun.send(()).unwrap();
+                let _ = held.send(());
+            })
+            .unwrap();
+        has_begun.recv().unwrap();
+        assert_eq!(store.load(), (0, 0));
+        while store.submit(note("x"), |_| ()).is_ok() {}
+        assert_eq!(store.load(), (WAITING_MAX, 1));
+        release.recv().unwrap();
+        store.close().await.unwrap();
+        assert_eq!(store.load(), (0, 1));
+    }
+
+    #[tokio::test]
     async fn a_user_has_a_bounded_number_of_notes() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 64).unwrap();
-        // In groups: a commit of its own for each would take long.
+        // In groups: one commit for each would take long.
         for start in (0..NOTES_MAX).step_by(WAITING_MAX / 2) {
             for _ in start..NOTES_MAX.min(start + WAITING_MAX as u64 / 2) {
                 store.submit(note("x"), |added| assert!(added.is_ok())).unwrap();

@@ -23,6 +23,9 @@ use crate::{clock, limits::Traffic};
 /// Frames queued for a slow link. With 600 ms of speech ahead (30 packets) this leaves room for every control frame of
 /// a busy turn, also behind a whole replay; a peer that lets it fill up is too slow.
 pub const DOWN_QUEUE_FRAMES: usize = limits::REPLAY_CONTROL_FRAMES_MAX + 128;
+/// Packets of sound queued for a link: the next one is given when this one is on its way, so that on a slow link speech
+/// waits where it can be hushed.
+const SOUND_QUEUE_FRAMES: usize = 1;
 /// Places of that queue reserved for a Goodbye or Reject.
 const LAST_PLACES: usize = 1;
 /// How long sending one frame may take before the peer counts as stalled, in milliseconds.
@@ -150,19 +153,27 @@ impl Receiver {
     }
 }
 
-/// Sending half: encodes and queues frames, which are sent in order. When all clones are dropped, the writer sends the
-/// rest and closes.
+/// Sending half: encodes and queues frames. Sound has a queue of its own, and whatever else waits is sent first. When all
+/// clones are dropped, the writer sends the rest and closes.
 #[derive(Clone)]
 pub struct Sender {
     queue: mpsc::Sender<Bytes>,
+    sound: mpsc::Sender<Bytes>,
     /// Zero of this connection's clock, on the gateway's clock.
     pub(crate) zero_us: u64,
 }
 
 impl Sender {
-    /// A sender to this queue.
+    /// A sender to this queue, for all frames.
     pub fn new(queue: mpsc::Sender<Bytes>) -> Self {
-        Self { queue, zero_us: clock::mono_us() }
+        Self { sound: queue.clone(), queue, zero_us: clock::mono_us() }
+    }
+
+    /// A sender to a writer.
+    fn to_writer() -> (Self, Outbound) {
+        let (queue, frames) = mpsc::channel(DOWN_QUEUE_FRAMES);
+        let (sound, packets) = mpsc::channel(SOUND_QUEUE_FRAMES);
+        (Self { queue, sound, zero_us: clock::mono_us() }, Outbound { frames, packets })
     }
 
     /// Queues a message about the link itself, which has no sequence; `at_us`: its time on the gateway's clock.
@@ -199,11 +210,51 @@ impl Sender {
         self.put_last(envelope)
     }
 
+    /// Queues an envelope with sound.
+    ///
+    /// # Errors
+    /// The link does not take sound now, or it is gone.
+    pub fn put_sound(&self, envelope: Bytes) -> Result<(), LinkError> {
+        self.sound.try_send(envelope).map_err(refused)
+    }
+
+    /// Whether the link has sent the sound that it had.
+    pub fn takes_sound(&self) -> bool {
+        self.sound.capacity() > 0 || self.sound.is_closed()
+    }
+
+    /// Waits until it has, or is gone.
+    pub async fn room_for_sound(&self) {
+        drop(self.sound.reserve().await);
+    }
+
     fn put_last(&self, envelope: Bytes) -> Result<(), LinkError> {
-        self.queue.try_send(envelope).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => LinkError::TooSlow,
-            mpsc::error::TrySendError::Closed(_) => LinkError::Transport("closed".to_owned()),
-        })
+        self.queue.try_send(envelope).map_err(refused)
+    }
+}
+
+fn refused(error: mpsc::error::TrySendError<Bytes>) -> LinkError {
+    match error {
+        mpsc::error::TrySendError::Full(_) => LinkError::TooSlow,
+        mpsc::error::TrySendError::Closed(_) => LinkError::Transport("closed".to_owned()),
+    }
+}
+
+/// What a writer is to send.
+pub(crate) struct Outbound {
+    frames: mpsc::Receiver<Bytes>,
+    packets: mpsc::Receiver<Bytes>,
+}
+
+impl Outbound {
+    /// The next envelope: sound comes last. `None`: there will be none. Cancel safe.
+    async fn recv(&mut self) -> Option<Bytes> {
+        tokio::select! {
+            biased;
+            Some(frame) = self.frames.recv() => Some(frame),
+            Some(packet) = self.packets.recv() => Some(packet),
+            else => None,
+        }
     }
 }
 
@@ -243,5 +294,27 @@ fn farewell(bytes: &[u8]) -> Option<(u16, String)> {
         Down::Reject(reject) => Some((reject.code.close_code(), reject.message.to_owned())),
         Down::Goodbye(goodbye) => Some((goodbye.reason.close_code(), goodbye.message.to_owned())),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_no_sound_overtakes_sound_which_comes_one_packet_at_a_time() {
+        let (sender, mut outbound) = Sender::to_writer();
+        sender.put_sound(Bytes::from_static(b"sound")).unwrap();
+        assert!(!sender.takes_sound());
+        assert!(matches!(sender.put_sound(Bytes::from_static(b"more")), Err(LinkError::TooSlow)));
+        sender.put(Bytes::from_static(b"display")).unwrap();
+        assert_eq!(outbound.recv().await.unwrap(), "display");
+        assert_eq!(outbound.recv().await.unwrap(), "sound");
+        sender.room_for_sound().await;
+        assert!(sender.takes_sound());
+        sender.put(Bytes::from_static(b"last")).unwrap();
+        drop(sender);
+        assert_eq!(outbound.recv().await.unwrap(), "last");
+        assert_eq!(outbound.recv().await, None);
     }
 }

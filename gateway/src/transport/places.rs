@@ -32,7 +32,7 @@ pub(crate) const WRONG_KEY_WAIT: Duration = Duration::from_millis(500);
 
 /// A connection's place.
 pub(crate) struct Place {
-    _held: OwnedSemaphorePermit,
+    held: Mutex<Option<OwnedSemaphorePermit>>,
     newcomer: Mutex<Option<Newcomer>>,
     is_admitted: AtomicBool,
     requests: AtomicU32,
@@ -43,6 +43,12 @@ impl Place {
     pub(crate) fn admit(&self) {
         self.is_admitted.store(true, Ordering::Relaxed);
         drop(self.newcomer.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// The connection is gone, whatever goes on without it.
+    pub(crate) fn give_back(&self) {
+        self.admit();
+        drop(self.held.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// Counts a request of this connection.
@@ -102,7 +108,7 @@ impl Places {
             return None;
         };
         Some(Arc::new(Place {
-            _held: held,
+            held: Mutex::new(Some(held)),
             newcomer: Mutex::new(newcomer),
             is_admitted: false.into(),
             requests: AtomicU32::new(0),
@@ -209,6 +215,11 @@ mod tests {
         assert_eq!(local.len(), LOCAL);
         drop(taken);
         assert!(places.take(&peer("192.0.2.9")).is_some(), "what was given back is free");
+        let last = places.take(&peer("192.0.2.9"));
+        last.as_ref().expect("it is free").admit();
+        assert!(places.take(&peer("192.0.2.8")).is_none());
+        more[0].give_back();
+        assert!(places.take(&peer("192.0.2.8")).is_some(), "also by who goes on without a connection");
     }
 
     #[test]

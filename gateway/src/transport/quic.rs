@@ -7,16 +7,22 @@ use bytes::{Buf, Bytes, BytesMut};
 use device_protocol::{Class, GoodbyeReason, RejectCode, auth, limits, peek};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use quinn::{Connection, ReadToEndError, RecvStream, SendStream, VarInt};
-use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
+use quinn_proto::HashedConnectionIdGenerator;
+use ring::hmac;
+use tokio::{task::JoinHandle, time::timeout};
 
 use super::{
-    Bindings, CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, Link, LinkError, Sender, Transport, WRITE_MS_MAX, canonical, farewell,
+    Bindings, CLOSE_MS_MAX, Link, LinkError, Outbound, Sender, Transport, WRITE_MS_MAX, canonical, farewell,
     meter::Meter,
 };
 use crate::{clock, runtime::spawn};
 
 /// Idle timeout of a connection: longer than any device may be silent in its session.
 const IDLE_MS_MAX: u32 = limits::HEARTBEATS_MISSED_MAX * limits::HEARTBEAT_MS_MAX + 20_000;
+
+/// Bytes of sound that may wait in the transport for the peer's window: one packet of the largest that fits a datagram.
+/// Datagrams overtake the control stream there.
+const DATAGRAMS_WAITING_BYTES: usize = 1_500;
 
 /// How long a peer whose transport has the last frame may take to read it and close by itself, in milliseconds: some
 /// peers discard unread data when the connection closes.
@@ -41,10 +47,23 @@ pub fn transport_config() -> Arc<quinn::TransportConfig> {
         .stream_receive_window(VarInt::from_u32(256 * 1024))
         .receive_window(VarInt::from_u32(1024 * 1024))
         .datagram_receive_buffer_size(Some(64 * 1024))
-        .datagram_send_buffer_size(64 * 1024)
+        .datagram_send_buffer_size(DATAGRAMS_WAITING_BYTES)
         // Heartbeats keep it alive, at the interval that the device requested; without them, its session closes it.
         .max_idle_timeout(Some(VarInt::from_u32(IDLE_MS_MAX).into()));
     Arc::new(config)
+}
+
+/// Settings of the endpoint. A packet of a connection that a process before this one had is answered with a stateless reset
+/// (RFC 9000, section 10.3), so that its device comes back at once; otherwise it would take the silence for a bad network.
+/// That needs the same `secret` in each process.
+pub fn endpoint_config(secret: &[u8; 32]) -> quinn::EndpointConfig {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+    let mut ids = [0; 8];
+    ids.copy_from_slice(&hmac::sign(&key, b"connection ids").as_ref()[..8]);
+    let ids = u64::from_le_bytes(ids);
+    let mut config = quinn::EndpointConfig::new(Arc::new(key));
+    config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(ids)));
+    config
 }
 
 /// Waits for the control stream of a new connection. `certificate`: SHA-256 of the gateway's certificate.
@@ -64,7 +83,7 @@ pub async fn open(connection: Connection, certificate: [u8; 32]) -> Result<Link,
         return Err(LinkError::Transport(reason.to_owned()));
     };
     let (send, control) = opened.map_err(|error| LinkError::Transport(error.to_string()))?;
-    let (queue, frames) = mpsc::channel(DOWN_QUEUE_FRAMES);
+    let (sender, frames) = Sender::to_writer();
     let writer = spawn("quic-writer", write(connection.clone(), send, frames));
     let peer = canonical(connection.remote_address());
     let (buffer, one_way) = (BytesMut::new(), FuturesUnordered::new());
@@ -75,7 +94,7 @@ pub async fn open(connection: Connection, certificate: [u8; 32]) -> Result<Link,
         bindings: Bindings { exporter, certificate },
         transport: Transport::QUIC,
         up: super::Receiver::Quic(Box::new(receiver)),
-        down: Sender::new(queue),
+        down: sender,
         failures: None,
     })
 }
@@ -83,7 +102,7 @@ pub async fn open(connection: Connection, certificate: [u8; 32]) -> Result<Link,
 impl Receiver {
     pub(super) async fn recv(&mut self) -> Result<Option<Bytes>, LinkError> {
         loop {
-            if let Some(frame) = self.take_control_frame()? {
+            if let Some(frame) = take_frame(&mut self.buffer)? {
                 self.meter.count(1, 0)?;
                 return Ok(Some(frame));
             }
@@ -132,22 +151,23 @@ impl Receiver {
         drop(timeout(Duration::from_millis(WRITE_MS_MAX + CLOSE_MS_MAX), &mut self.writer).await);
         self.writer.abort();
     }
+}
 
-    fn take_control_frame(&mut self) -> Result<Option<Bytes>, LinkError> {
-        let header = match peek(&self.buffer) {
-            Ok(Some(header)) => header,
-            Ok(None) => return Ok(None),
-            // Only that version defines where its frames end. The decoder names the version.
-            Err(device_protocol::Error::UnknownVersion { .. }) => {
-                return Ok(Some(self.buffer.split().freeze()));
-            }
-            Err(error) => return Err(LinkError::Malformed(error.to_string())),
-        };
-        if self.buffer.remaining() < header.frame_bytes() {
-            return Ok(None);
+/// The next control frame, once all of it is there.
+pub(crate) fn take_frame(buffer: &mut BytesMut) -> Result<Option<Bytes>, LinkError> {
+    let header = match peek(buffer) {
+        Ok(Some(header)) => header,
+        Ok(None) => return Ok(None),
+        // Only that version defines where its frames end. The decoder names the version.
+        Err(device_protocol::Error::UnknownVersion { .. }) => {
+            return Ok(Some(buffer.split().freeze()));
         }
-        Ok(Some(self.buffer.split_to(header.frame_bytes()).freeze()))
+        Err(error) => return Err(LinkError::Malformed(error.to_string())),
+    };
+    if buffer.remaining() < header.frame_bytes() {
+        return Ok(None);
     }
+    Ok(Some(buffer.split_to(header.frame_bytes()).freeze()))
 }
 
 /// Code 0 is a normal close by the peer.
@@ -172,7 +192,7 @@ async fn read_one(mut stream: RecvStream) -> Result<Option<Bytes>, LinkError> {
 }
 
 /// Unreliable or unordered frames must be sound. Unreadable ones are left to the decoder's error.
-fn sound_only(bytes: Bytes) -> Result<Bytes, LinkError> {
+pub(crate) fn sound_only(bytes: Bytes) -> Result<Bytes, LinkError> {
     match peek(&bytes) {
         Ok(Some(header)) if header.class() != Class::Audio => Err(LinkError::Malformed(format!(
             "kind {:#06x} is no sound: it belongs on the control stream, where nothing is lost",
@@ -182,15 +202,17 @@ fn sound_only(bytes: Bytes) -> Result<Bytes, LinkError> {
     }
 }
 
-async fn write(connection: Connection, mut control: SendStream, mut frames: mpsc::Receiver<Bytes>) {
+async fn write(connection: Connection, mut control: SendStream, mut frames: Outbound) {
     let mut close = None;
-    while let Some(bytes) = frames.recv().await {
+    while close.is_none()
+        && let Some(bytes) = frames.recv().await
+    {
         close = farewell(&bytes);
         let audio = matches!(peek(&bytes), Ok(Some(header)) if header.class() == Class::Audio);
         let sent = if !audio {
             timeout(Duration::from_millis(WRITE_MS_MAX), control.write_chunk(bytes)).await.map(|r| r.is_ok())
         } else if connection.max_datagram_size().is_some_and(|max| bytes.len() <= max) {
-            Ok(connection.send_datagram(bytes).is_ok())
+            timeout(Duration::from_millis(WRITE_MS_MAX), connection.send_datagram_wait(bytes)).await.map(|r| r.is_ok())
         } else {
             timeout(Duration::from_millis(WRITE_MS_MAX), write_one(&connection, bytes)).await
         };

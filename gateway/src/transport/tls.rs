@@ -24,6 +24,8 @@ pub struct Tls {
     pub quic: Arc<ServerConfig>,
     /// SHA-256 of the certificate.
     pub fingerprint: [u8; 32],
+    /// A secret that outlives restarts, from the key.
+    pub(crate) secret: [u8; 32],
 }
 
 /// Loads `tls-cert.pem` and `tls-key.pem` of the data folder, creating both if neither exists.
@@ -57,9 +59,10 @@ pub fn load_or_make(folder: &Path, names: Vec<String>) -> Result<Tls> {
     let key = PrivateKeyDer::from_pem_slice(&key).with_context(fits)?;
     ensure!(!chain.is_empty(), "{}: there is no certificate in it", fits());
     let fingerprint = Sha256::digest(chain.first().map_or(&[][..], |own| own.as_ref())).into();
+    let secret = Sha256::new_with_prefix(b"lorgnette, lasting secret").chain_update(key.secret_der()).finalize().into();
     let web = config(chain.clone(), key.clone_key(), &[b"http/1.1"]).with_context(fits)?;
     let quic = config(chain, key, &[ALPN]).with_context(fits)?;
-    Ok(Tls { web, quic, fingerprint })
+    Ok(Tls { web, quic, fingerprint, secret })
 }
 
 fn config(

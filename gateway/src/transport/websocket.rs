@@ -13,7 +13,6 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    sync::mpsc,
     task::JoinHandle,
     time::timeout,
 };
@@ -26,7 +25,7 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, LinkError, Sender, WRITE_MS_MAX, farewell,
+    CLOSE_MS_MAX, LinkError, Outbound, Sender, WRITE_MS_MAX, farewell,
     meter::{Meter, Metered},
 };
 use crate::{runtime::spawn, text::crop};
@@ -92,9 +91,9 @@ pub(crate) async fn open(upgraded: Upgraded, form: Form) -> (Receiver, Sender) {
     let meter = Meter::newcomer();
     let socket = server_socket(upgraded, message_bytes_max, meter.clone()).await;
     let (sink, stream) = socket.split();
-    let (queue, frames) = mpsc::channel(DOWN_QUEUE_FRAMES);
+    let (sender, frames) = Sender::to_writer();
     let writer = spawn("websocket-writer", write(sink, frames, form));
-    (Receiver { socket: stream, form, meter, writer }, Sender::new(queue))
+    (Receiver { socket: stream, form, meter, writer }, sender)
 }
 
 impl Receiver {
@@ -206,7 +205,7 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     }
 }
 
-async fn write(mut sink: Sink, mut frames: mpsc::Receiver<Bytes>, form: Form) -> Option<Sink> {
+async fn write(mut sink: Sink, mut frames: Outbound, form: Form) -> Option<Sink> {
     // Without its own reason, this answers the peer's goodbye.
     let mut close = CloseFrame { code: CloseCode::Normal, reason: "".into() };
     while let Some(bytes) = frames.recv().await {

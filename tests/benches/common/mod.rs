@@ -3,13 +3,22 @@
 
 pub mod clips;
 pub mod g722;
+pub mod process;
+#[path = "../../it/relay.rs"]
+pub mod relay;
+pub mod second;
 pub mod voices;
+pub mod watch;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
 use audio::asr::{self, Engine};
+use audio::codec::Codec;
+use bytes::Bytes;
+use firmware_sim::microphone::{CLIP_HZ, Clip, Sound, encode_all, voiced_end_us};
 use firmware_sim::transport::{Scheme, Target};
 use firmware_sim::{Glasses, Options};
 use gateway::identity::pairing::Grant;
@@ -17,6 +26,11 @@ use gateway::serve::Running;
 use gateway::telemetry::TurnRecord;
 use gateway::{clock, config, serve};
 use gateway_core::vocab::{Message, Part, ToolCall};
+
+use voices::Speaker;
+
+/// Length of a packet of sound.
+pub const FRAME_US: u64 = 20_000;
 
 /// A gateway and its folder.
 pub struct House {
@@ -218,6 +232,37 @@ pub async fn until(within: Duration, mut done: impl FnMut() -> bool) -> bool {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     true
+}
+
+/// Resident bytes of this process.
+pub fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4_096
+}
+
+/// Number behind `--name`.
+pub fn number(name: &str, otherwise: u64) -> Result<u64> {
+    argument(name).map_or(Ok(otherwise), |text| text.parse().with_context(|| format!("{name} {text}")))
+}
+
+/// A sentence in the product's own voice as packets, coded once for all who say it.
+pub fn coded(text: &str, folder: &Path) -> Result<Clip> {
+    clip(text, &Speaker::HIBARI.say(text, folder)?)
+}
+
+/// Samples at 16 kHz as packets.
+pub fn clip(label: &str, pcm: &[i16]) -> Result<Clip> {
+    Ok(Clip { label: label.to_owned(), voiced_us: voiced_end_us(pcm), sound: Sound::Packets(packets(pcm)?) })
+}
+
+/// A second of silence as packets, for glasses that do not encode.
+pub fn silence() -> Result<Arc<[Bytes]>> {
+    packets(&[0; CLIP_HZ as usize])
+}
+
+fn packets(pcm: &[i16]) -> Result<Arc<[Bytes]>> {
+    encode_all(pcm, Codec::Opus, CLIP_HZ, FRAME_US).map_err(anyhow::Error::msg)
 }
 
 /// Value behind `--name`.

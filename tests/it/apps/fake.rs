@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use firmware_sim::Glasses;
 use futures_util::{SinkExt as _, StreamExt as _};
-use gateway::control::{Answer, Request, apps::Wish};
+use gateway::control::{Answer, Request, apps::AppsRequest};
 use http_body_util::{BodyExt, Full};
 use hyper::{Response, body::Incoming};
 use serde_json::{Value, json};
@@ -466,8 +466,8 @@ impl Stage {
 
     /// The entries of `apps logs`, newest last.
     pub async fn log(&self) -> Vec<Entry> {
-        let wish = Wish::Logs { package: PACKAGE.into() };
-        match self.world.ask(Request::Apps { wish }).await {
+        let request = AppsRequest::Logs { package: PACKAGE.into() };
+        match self.world.ask(Request::Apps { request }).await {
             Ok(Answer::AppLog { entries }) => entries,
             other => panic!("no log: {other:?}"),
         }

@@ -1,6 +1,6 @@
 //! `apps logs`: requests that were refused to an app and requests that it refused, each with its cause.
 
-use gateway::control::{Request, apps::Wish};
+use gateway::control::{Request, apps::AppsRequest};
 use gateway_core::vocab::ErrorCode;
 use serde_json::json;
 use tools::apps::manifest::App;
@@ -81,7 +81,7 @@ async fn a_restart_stops_the_app_in_order_and_starts_it_anew() {
     let stage = Stage::new().await;
     let socket = stage.run().await;
     let before = socket.session.clone();
-    let wish = Wish::Restart { package: PACKAGE.into(), user: USER.into() };
+    let request = AppsRequest::Restart { package: PACKAGE.into(), user: USER.into() };
     let played = async {
         let stopped = stage.app.got("stop_request", 0).await.json();
         assert_eq!((&stopped["reason"], &stopped["sessionId"]), (&json!("user_disabled"), &json!(before)));
@@ -89,12 +89,12 @@ async fn a_restart_stops_the_app_in_order_and_starts_it_anew() {
         let request = stage.app.got("session_request", 1).await.json();
         Socket::dial(&request, PACKAGE).await
     };
-    let (done, mut again) = tokio::join!(stage.world.ask(Request::Apps { wish }), played);
+    let (done, mut again) = tokio::join!(stage.world.ask(Request::Apps { request }), played);
     done.unwrap();
     assert_eq!(again.session, before, "apps keep what they have by it");
     again.settled().await;
     assert_eq!(stage.app.history(), ["session_request", "stop_request", "session_request"]);
     // The same command starts an app that does not run.
-    let wish = Wish::Restart { package: "com.example.unknown".into(), user: USER.into() };
-    assert!(stage.world.ask(Request::Apps { wish }).await.unwrap_err().contains("com.example.unknown"));
+    let request = AppsRequest::Restart { package: "com.example.unknown".into(), user: USER.into() };
+    assert!(stage.world.ask(Request::Apps { request }).await.unwrap_err().contains("com.example.unknown"));
 }

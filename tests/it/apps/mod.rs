@@ -21,7 +21,7 @@ use std::{path::Path, time::Duration};
 
 use gateway::control::{
     Request,
-    apps::{Given, Wish},
+    apps::{AppsRequest, Given},
 };
 use gateway_core::vocab::{ClientClass, Turn};
 use tokio_util::sync::CancellationToken;
@@ -46,19 +46,19 @@ fn context() -> CallContext {
 
 /// Starts an app as an operator does.
 async fn start(data: &Path, package: &str) {
-    let wish = Wish::Start { package: package.to_owned(), user: USER.to_owned() };
-    ask(data, Request::Apps { wish }).await.expect("the app starts");
+    let request = AppsRequest::Start { package: package.to_owned(), user: USER.to_owned() };
+    ask(data, Request::Apps { request }).await.expect("the app starts");
 }
 
 /// Stops an app as an operator does.
 async fn stop(data: &Path, package: &str) {
-    let wish = Wish::Stop { package: package.to_owned(), user: USER.to_owned() };
-    ask(data, Request::Apps { wish }).await.expect("the app stops");
+    let request = AppsRequest::Stop { package: package.to_owned(), user: USER.to_owned() };
+    ask(data, Request::Apps { request }).await.expect("the app stops");
 }
 
 /// Installs an app as an operator does.
 async fn install(data: &Path, manifest: String, url: String, key: &str) {
     let given = Given { manifest, url: Some(url), api_key: Some(key.to_owned()), ..Given::default() };
-    let wish = Wish::Add(given);
-    ask(data, Request::Apps { wish }).await.expect("the app is installed");
+    let request = AppsRequest::Add(given);
+    ask(data, Request::Apps { request }).await.expect("the app is installed");
 }

@@ -3,7 +3,7 @@
 use device_protocol::{Decoded, Down, Frame, Sensors, Up, decode_down, up};
 use firmware_sim::{Seen, identity::Identity};
 use gateway::{
-    control::{Request, apps::Wish, memory},
+    control::{Request, apps::AppsRequest, memory},
     store::{Kind, Store},
 };
 use reqwest::{Client, StatusCode};
@@ -96,7 +96,7 @@ async fn what_an_app_stores_at_once_is_there_whole_or_not_at_all_after_kill_9() 
     drop(rustls::crypto::ring::default_provider().install_default());
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let library = power::compile(folder.path()).display().to_string();
+    let library = power::compile(folder.path(), power::FORGETFUL).display().to_string();
     let journal = folder.path().join("data.journal");
     let shown = journal.display().to_string();
     let gateway = Process::start(&data, "", &[("LD_PRELOAD", &library), ("JOURNAL", &shown)]).await;
@@ -105,8 +105,8 @@ async fn what_an_app_stores_at_once_is_there_whole_or_not_at_all_after_kill_9() 
         "publicUrl": "http://127.0.0.1:1", "settings": [], "permissions": []});
     super::install(&data, manifest.to_string(), "http://127.0.0.1:1".to_owned(), KEY).await;
     // Nobody answers there; but from now on the app has something to do with this user.
-    let wish = Wish::Start { package: PACKAGE.to_owned(), user: USER.to_owned() };
-    drop(ask(&data, Request::Apps { wish }).await);
+    let request = AppsRequest::Start { package: PACKAGE.to_owned(), user: USER.to_owned() };
+    drop(ask(&data, Request::Apps { request }).await);
     let url = format!("http://{}/api/sdk/simple-storage/{USER}", gateway.web);
     let put = |generation: u32| {
         let values: serde_json::Map<String, Value> =
@@ -145,8 +145,8 @@ async fn what_an_app_began_to_store_before_an_erasure_is_not_stored_after_it() {
     let mut went_on = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
     stream.read_exact(&mut went_on).await.unwrap();
     assert!(went_on.starts_with(b"HTTP/1.1 100"), "{}", String::from_utf8_lossy(&went_on));
-    let wish = memory::Wish::EraseUser { user: USER.into(), devices: false };
-    stage.world.ask(Request::Memory { wish }).await.unwrap();
+    let request = memory::MemoryRequest::EraseUser { user: USER.into(), devices: false };
+    stage.world.ask(Request::Memory { request }).await.unwrap();
     drop(stream.write_all(body.as_bytes()).await);
     let mut answer = Vec::new();
     drop(stream.read_to_end(&mut answer).await);
@@ -166,7 +166,7 @@ async fn rule_4_changed_settings_are_told_and_those_of_mentraos_follow() {
     .await;
     let mut socket = stage.run().await;
     let set = |key: &str, value: Value| Request::Apps {
-        wish: Wish::Set { package: PACKAGE.into(), user: USER.into(), key: key.into(), value },
+        request: AppsRequest::Set { package: PACKAGE.into(), user: USER.into(), key: key.into(), value },
     };
     stage.world.ask(set("lang", json!("fr"))).await.unwrap();
     let told = socket.of_type("settings_update").await;

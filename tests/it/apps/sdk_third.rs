@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use firmware_sim::Seen;
 use gateway::control::{
     Answer, Request,
-    apps::{Tried, Wish},
+    apps::{AppsRequest, Tried},
 };
 use serde_json::json;
 
@@ -90,8 +90,8 @@ async fn an_app_on_the_third_sdk_is_served() {
     let photo = app.told("photo").await;
     assert_eq!(photo[1], "data:image/png;", "{photo}");
 
-    let wish = Wish::Try { text: "which number is seven".into(), user: USER.into(), device: None, run: true };
-    let Ok(Answer::Tried { tried: Tried::Calls(calls) }) = ask(&data, Request::Apps { wish }).await else {
+    let request = AppsRequest::Try { text: "which number is seven".into(), user: USER.into(), device: None, run: true };
+    let Ok(Answer::Tried { tried: Tried::Calls(calls) }) = ask(&data, Request::Apps { request }).await else {
         panic!("no call")
     };
     let result = calls[0].result.as_ref().expect("it was run");

@@ -1,6 +1,6 @@
 //! The session names of an app, under which published apps keep their data.
 
-use gateway::control::{Answer, Request, apps::Wish, memory};
+use gateway::control::{Answer, Request, apps::AppsRequest, memory};
 use gateway_core::vocab::AppStopReason;
 use serde_json::json;
 
@@ -43,8 +43,8 @@ async fn a_session_is_called_the_same_until_the_app_or_the_user_is_gone() {
     assert_eq!(session(&stage).await, first);
 
     // It is erased with all data of the user.
-    let wish = memory::Wish::EraseUser { user: USER.into(), devices: false };
-    stage.world.ask(Request::Memory { wish }).await.unwrap();
+    let request = memory::MemoryRequest::EraseUser { user: USER.into(), devices: false };
+    stage.world.ask(Request::Memory { request }).await.unwrap();
     let glasses = stage.world.glasses("ws", "glasses").await;
     let stage = Stage { glasses, ..stage };
     let second = session(&stage).await;
@@ -54,8 +54,8 @@ async fn a_session_is_called_the_same_until_the_app_or_the_user_is_gone() {
     // And with the app, which is stopped before.
     let socket = stage.run().await;
     let (app, stops) = (stage.app.manifest(), stage.app.count("stop_request"));
-    let wish = Wish::Remove { package: PACKAGE.into() };
-    let asking = stage.world.ask(Request::Apps { wish });
+    let request = AppsRequest::Remove { package: PACKAGE.into() };
+    let asking = stage.world.ask(Request::Apps { request });
     let closing = async {
         stage.app.got("stop_request", stops).await;
         socket.close().await;
@@ -106,9 +106,11 @@ async fn an_erased_user_is_gone_from_the_apps_log() {
     let stage = Stage::on(World::start().await, |app| app).await;
     session(&stage).await;
     assert!(!stage.log().await.is_empty());
-    let wish = memory::Wish::EraseUser { user: USER.into(), devices: false };
-    stage.world.ask(Request::Memory { wish }).await.unwrap();
+    let request = memory::MemoryRequest::EraseUser { user: USER.into(), devices: false };
+    stage.world.ask(Request::Memory { request }).await.unwrap();
     assert_eq!(stage.log().await, []);
-    let Ok(Answer::Apps { apps }) = stage.world.ask(Request::Apps { wish: Wish::List }).await else { panic!() };
+    let Ok(Answer::Apps { apps }) = stage.world.ask(Request::Apps { request: AppsRequest::List }).await else {
+        panic!()
+    };
     assert!(apps[0].running.is_empty() && apps[0].last_fault.is_none(), "{apps:?}");
 }

@@ -2,7 +2,7 @@
 
 use gateway::control::{
     Answer, Request,
-    apps::{Given, Wish},
+    apps::{AppsRequest, Given},
 };
 use mini_app_kit::{App, Call, Tool, ToolError};
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::world::{USER, World, answered, text};
 
-const KEY: &str = "secret";
+const KEY: &str = "0123456789abcdef";
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
@@ -27,8 +27,8 @@ async fn to_todo(_: Call, add: Add) -> Result<String, ToolError> {
     Ok(format!("Todo has {}.", add.item))
 }
 
-async fn wish(world: &World, wish: Wish) -> String {
-    match world.ask(Request::Apps { wish }).await {
+async fn request(world: &World, request: AppsRequest) -> String {
+    match world.ask(Request::Apps { request }).await {
         Ok(Answer::Done { message }) => message,
         other => panic!("{other:?}"),
     }
@@ -40,7 +40,7 @@ async fn install(world: &World, app: impl Fn() -> App) -> (String, JoinHandle<()
     let url = format!("http://{}", bound.address());
     let server = tokio::spawn(bound.serve());
     let manifest = app().manifest(&url).to_string();
-    (wish(world, Wish::Add(Given { manifest, api_key: Some(KEY.into()), ..Given::default() })).await, server)
+    (request(world, AppsRequest::Add(Given { manifest, api_key: Some(KEY.into()), ..Given::default() })).await, server)
 }
 
 async fn explained(world: &World, text: &str) -> String {
@@ -85,24 +85,24 @@ async fn a_sentence_of_two_apps_goes_where_the_wearer_wants_it() {
     assert!(told.contains("com.example.todo.add") && told.contains("Todo is preferred"), "{told}");
     assert!(say("add salt to my list with lists").await.contains("lists has salt"), "for this once");
     assert!(say("add tea to my list").await.contains("todo has tea"));
-    let preferences = || Wish::Preferences { user: USER.into() };
-    assert_eq!(wish(&world, preferences()).await, "Todo before Lists");
+    let preferences = || AppsRequest::Preferences { user: USER.into() };
+    assert_eq!(request(&world, preferences()).await, "Todo before Lists");
     glasses.goodbye().await;
 
     // The choice is stored.
     let world = world.again().await;
-    assert_eq!(wish(&world, preferences()).await, "Todo before Lists");
+    assert_eq!(request(&world, preferences()).await, "Todo before Lists");
     let mut glasses = world.glasses("ws", "glasses").await;
     let mut say = async |words: &str| {
         text(&mut glasses, words).await;
         answered(&mut glasses).await
     };
     assert!(say("add tea to my list").await.contains("todo has tea"));
-    let prefer = Wish::Prefer { user: USER.into(), side: "lists".into(), over: "com.example.todo".into() };
-    assert_eq!(wish(&world, prefer).await, format!("{USER}: Lists before Todo"));
+    let prefer = AppsRequest::Prefer { user: USER.into(), side: "lists".into(), over: "com.example.todo".into() };
+    assert_eq!(request(&world, prefer).await, format!("{USER}: Lists before Todo"));
     assert!(say("add tea to my list").await.contains("lists has tea"));
-    let forget = Wish::ForgetPreferences { user: USER.into(), about: Some("Todo".into()) };
-    assert_eq!(wish(&world, forget).await, format!("1 choice(s) of {USER} forgotten"));
+    let forget = AppsRequest::ForgetPreferences { user: USER.into(), about: Some("Todo".into()) };
+    assert_eq!(request(&world, forget).await, format!("1 choice(s) of {USER} forgotten"));
     assert!(say("add tea to my list").await.contains(which));
     glasses.goodbye().await;
     world.stop().await;

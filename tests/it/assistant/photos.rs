@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use firmware_sim::Glasses;
-use gateway::control::{Request, memory::Wish};
+use gateway::control::{Request, memory::MemoryRequest};
 use serde_json::json;
 
 use super::{
@@ -120,8 +120,8 @@ async fn a_model_that_takes_no_pictures_is_told_so_and_what_is_kept_is_erased() 
         }
     };
     tokio::time::timeout(crate::world::WAIT, kept).await.expect("the wearer has the photo");
-    let wish = Wish::EraseUser { user: crate::world::USER.into(), devices: false };
-    world.ask(Request::Memory { wish }).await.expect("erased");
+    let request = MemoryRequest::EraseUser { user: crate::world::USER.into(), devices: false };
+    world.ask(Request::Memory { request }).await.expect("erased");
     assert!(!stands(&world.data(), part));
 }
 

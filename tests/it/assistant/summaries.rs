@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gateway::control::{Answer as Told, Request, memory::Wish};
+use gateway::control::{Answer as Told, Request, memory::MemoryRequest};
 use gateway_core::{
     user::Compaction,
     vocab::{Message, Role},
@@ -19,8 +19,8 @@ use crate::world::{USER, WAIT, World};
 const SUMMARY: &str = "The wearer counts herons at the lake.";
 const REPLY: &str = "Noted, dear wearer.";
 
-async fn records(world: &World, wish: Wish) -> Vec<Value> {
-    match world.ask(Request::Memory { wish }).await.expect("an answer") {
+async fn records(world: &World, request: MemoryRequest) -> Vec<Value> {
+    match world.ask(Request::Memory { request }).await.expect("an answer") {
         Told::Records { records } => records,
         other => panic!("{other:?}"),
     }
@@ -48,7 +48,7 @@ async fn a_summary_outlives_a_restart_and_is_paid_for() {
     assert!(turns > 2, "{turns}");
     let asked = provider.until(turns + 1).await;
     in_order(&asked, &["You keep the memory", "Wearer: Day 1 of herons"]);
-    let show = || Wish::Conversation { user: USER.into(), id: 1 };
+    let show = || MemoryRequest::Conversation { user: USER.into(), id: 1 };
     let kept = async {
         loop {
             let shown = records(&world, show()).await.remove(0);
@@ -61,7 +61,7 @@ async fn a_summary_outlives_a_restart_and_is_paid_for() {
     let shown = tokio::time::timeout(WAIT, kept).await.expect("it is kept");
     let covers = shown["summary"]["covers"].as_u64().expect("a number");
     assert!(covers >= 2 && covers % 2 == 0 && covers < shown["messages"].as_array().expect("messages").len() as u64);
-    let spent = records(&world, Wish::Spending { user: Some(USER.into()), days: 1 }).await;
+    let spent = records(&world, MemoryRequest::Spending { user: Some(USER.into()), days: 1 }).await;
     let taken: Vec<u64> =
         ["input_tokens", "output_tokens"].map(|kind| spent.iter().filter_map(|day| day[kind].as_u64()).sum()).to_vec();
     assert_eq!(taken, [turns as u64 * 10 + 2_100, turns as u64 * 5 + 70], "{spent:?}");
@@ -77,8 +77,8 @@ async fn a_summary_outlives_a_restart_and_is_paid_for() {
     in_order(&asked, &["What was said before, summed up:", SUMMARY, &newest, "How many were there?"]);
     assert!(!asked.body.to_string().contains("Day 1 of herons"), "the summary stands for it");
 
-    let wish = Wish::EraseUser { user: USER.into(), devices: false };
-    world.ask(Request::Memory { wish }).await.expect("erased");
+    let request = MemoryRequest::EraseUser { user: USER.into(), devices: false };
+    world.ask(Request::Memory { request }).await.expect("erased");
     assert!(!stands(&world.data(), SUMMARY.as_bytes()));
     world.stop().await;
 }

@@ -7,14 +7,14 @@ use std::{
     process::Command,
 };
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/durability/forgetful.c");
+pub const FORGETFUL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/durability/forgetful.c");
 
-/// Compiles the library that writes the journal.
-pub fn compile(folder: &Path) -> PathBuf {
-    let library = folder.join("forgetful.so");
+/// Compiles a library to be loaded into the gateway.
+pub fn compile(folder: &Path, source: &str) -> PathBuf {
+    let library = folder.join("preload.so");
     let output = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
-        .args([library.as_os_str(), SOURCE.as_ref()])
+        .args([library.as_os_str(), source.as_ref()])
         .arg("-ldl")
         .output()
         .unwrap_or_else(|error| panic!("cc: {error}; this test needs a C compiler: apt-get install gcc"));

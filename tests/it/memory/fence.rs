@@ -6,7 +6,7 @@ use std::{fs, sync::Arc};
 use async_trait::async_trait;
 use firmware_sim::{Glasses, Seen};
 use gateway::{
-    control::{Request, memory::Wish},
+    control::{Request, memory::MemoryRequest},
     store::{self, NoteRecord, Write},
 };
 use gateway_core::vocab::{ErrorCode, ToolCall, ToolFlags, ToolResult, ToolSpec, Turn};
@@ -86,8 +86,8 @@ async fn a_call_that_runs_while_its_user_is_erased_leaves_nothing_behind() {
 
     let disturbed = call("two");
     begun().await;
-    let wish = || Wish::EraseUser { user: USER.into(), devices: false };
-    world.ask(Request::Memory { wish: wish() }).await.expect("it does not wait for the tool");
+    let request = || MemoryRequest::EraseUser { user: USER.into(), devices: false };
+    world.ask(Request::Memory { request: request() }).await.expect("it does not wait for the tool");
     assert_eq!(counts(&world.data(), ["quagga"]), [0]);
     // Now it may continue, if it still exists.
     tool.go_on.add_permits(9);
@@ -105,8 +105,8 @@ async fn a_call_that_runs_while_its_user_is_erased_leaves_nothing_behind() {
 
 /// Requests an erasure as an operator does.
 async fn erase(world: &World) -> Result<(), String> {
-    let wish = Wish::EraseUser { user: USER.into(), devices: false };
-    world.ask(Request::Memory { wish }).await.map(drop)
+    let request = MemoryRequest::EraseUser { user: USER.into(), devices: false };
+    world.ask(Request::Memory { request }).await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread")]

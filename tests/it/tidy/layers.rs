@@ -22,7 +22,7 @@ const LAYERS: [&[&str]; 15] = [
     &["control", "http"],
     &["config"],
     &["serve"],
-    &["cli"],
+    &["cli", "fuzzing"],
 ];
 
 fn layer(module: &str) -> Option<usize> {

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::{no_complaints, tree};
 
 /// Every crate, and the crates of this workspace that it may name in any dependency table.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("device-protocol", &[]),
     ("audio", &[]),
     ("xtask", &[]),
@@ -17,6 +17,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("mini-app-kit", &[]),
     ("firmware-sim", &["device-protocol", "audio"]),
     ("gateway", &["tools", "chat-models", "gateway-core", "audio", "device-protocol"]),
+    ("fuzz", &["gateway", "tools", "chat-models", "gateway-core", "audio", "device-protocol"]),
     (
         "tests",
         &[

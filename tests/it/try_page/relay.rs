@@ -1,5 +1,10 @@
 //! A TCP relay between page and gateway, whose connections a test breaks.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU16, Ordering},
+};
+
 use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpStream},
@@ -17,6 +22,7 @@ enum State {
 /// Forwards connections to a port of this machine.
 pub struct Relay {
     pub port: u16,
+    gateway: Arc<AtomicU16>,
     state: watch::Sender<State>,
 }
 
@@ -25,12 +31,19 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (state, seen) = watch::channel(State::Whole);
+        let gateway = Arc::new(AtomicU16::new(gateway));
+        let to = gateway.clone();
         tokio::spawn(async move {
             while let Ok((page, _)) = listener.accept().await {
-                tokio::spawn(forward(page, gateway, seen.clone()));
+                tokio::spawn(forward(page, to.load(Ordering::Relaxed), seen.clone()));
             }
         });
-        Self { port, state }
+        Self { port, gateway, state }
+    }
+
+    /// Leads new connections to another gateway.
+    pub fn lead_to(&self, gateway: u16) {
+        self.gateway.store(gateway, Ordering::Relaxed);
     }
 
     /// Forwards nothing more, without closing anything.
@@ -51,7 +64,7 @@ impl Relay {
 
 /// Forwards one connection until it ends, is cut, or the relay is gone.
 async fn forward(mut page: TcpStream, gateway: u16, mut state: watch::Receiver<State>) {
-    let mut gateway = TcpStream::connect(("127.0.0.1", gateway)).await.unwrap();
+    let Ok(mut gateway) = TcpStream::connect(("127.0.0.1", gateway)).await else { return };
     loop {
         let now = *state.borrow_and_update();
         let forwarding = async {

@@ -166,6 +166,45 @@ async fn after_too_long_another_session_begins_and_the_page_says_so() {
     finish(house, browser).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sentence_over_a_restart_is_one_sentence() {
+    let sound = tempfile::tempdir().unwrap();
+    let wav = sound.path().join("timer.wav");
+    record("Hey Mentra, set a timer for twenty five minutes.", &wav);
+    let house = house("").await;
+    let mut browser = Browser::start(Some(&wav)).await;
+    let relay = page(&house, &mut browser).await;
+    browser.until("glasses.dataset.listening === 'listening'").await;
+    relay.cut();
+    let house = house.again().await;
+    relay.lead_to(house.port);
+    relay.mend();
+    browser.until(&format!("{}[0].endsWith('goes on after a restart')", journal("session"))).await;
+    browser.until(&format!("/timer set for (25|twenty[- ]five) minutes/i.test({ANSWER})")).await;
+    let heard = browser.value(&journal("heard")).await;
+    assert_eq!(heard.as_array().unwrap().len(), 1, "one sentence, and not two halves: {heard}");
+    finish(house, browser).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_typed_while_the_gateway_is_upgraded_is_done_once() {
+    let house = house("").await;
+    let mut browser = Browser::start(None).await;
+    let relay = page(&house, &mut browser).await;
+    type_in(&mut browser, "take a note: feed the cat").await;
+    browser.until(&format!("/feed the cat/i.test({ANSWER}) && glasses.dataset.playState === 'finished'")).await;
+    // A goodbye, after which the session is kept.
+    let house = house.again().await;
+    browser.until("document.querySelector('#status').dataset.state === 'lost'").await;
+    type_in(&mut browser, "take a note: water the plants").await;
+    relay.lead_to(house.port);
+    browser.until("document.querySelector('#status').dataset.state === 'open'").await;
+    assert_eq!(browser.value(STATUS).await, "Back.");
+    browser.until(&format!("/water the plants/i.test({ANSWER}) && glasses.dataset.playState === 'finished'")).await;
+    assert_eq!(notes(&house), 2);
+    finish(house, browser).await;
+}
+
 /// Nothing says that the link is lost: the heartbeats that do not come do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_without_a_sign_of_life_is_lost() {
@@ -194,9 +233,9 @@ async fn a_closed_page_holds_no_session() {
     finish(house, browser).await;
 }
 
-/// What is kept, acknowledged and sent again, by the page's own modules and with a link that only notes what is sent.
+/// What is kept and acknowledged, by the page's own modules.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kept_frames_are_sent_again_in_the_order_of_times_and_not_all_at_once() {
+async fn frames_are_kept_until_they_are_acknowledged() {
     let house = house("").await;
     let mut browser = Browser::start(None).await;
     browser.open(&house.page()).await;
@@ -234,7 +273,15 @@ async fn kept_frames_are_sent_again_in_the_order_of_times_and_not_all_at_once() 
         return [first, before, own.canResume, new Sequences(false).canResume];
     })()";
     assert_eq!(browser.value(kept).await, json!([100, true, false, false]));
-    // A session over two links: what the second one is sent.
+    finish(house, browser).await;
+}
+
+/// A session over two links, and over a restart: what the second and the third one are sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kept_frames_are_sent_again_in_the_order_of_times_and_not_all_at_once() {
+    let house = house("").await;
+    let mut browser = Browser::start(None).await;
+    browser.open(&house.page()).await;
     let replay = "(async () => {
         const { Session } = await import('/try/resume.js');
         const own = new Session();
@@ -251,7 +298,7 @@ async fn kept_frames_are_sent_again_in_the_order_of_times_and_not_all_at_once() 
         const goesOn = own.attach(second, { resume_token: 'bmV3', resumed: { control_received: 0, audio_received: 7 } });
         const atOnce = second.sent.length;
         const beganMs = performance.now();
-        own.send('text_input', { text: 'newer' });
+        own.send('text_input', { text: 'newer' }, { timeUs: 1_300_000 });
         await new Promise((done) => {
             const put = second.put;
             second.put = function (text) { put.call(this, text); if (/newer/.test(text)) done(); };
@@ -260,13 +307,30 @@ async fn kept_frames_are_sent_again_in_the_order_of_times_and_not_all_at_once() 
         const order = second.sent.map(({ kind, sequence }) => kind === 'audio' ? sequence : kind);
         const { resume } = own.ask(true);
         own.detach();
+        // A gateway that was restarted has dealt with the control frames up to 1, and with the sound before 1.18 s.
+        const third = link();
+        const continued = own.attach(third, {
+            resume_token: 'bmV4dA==', resumed: null, continued: { control_received: 1, sound_until_us: 1_180_000 },
+        });
+        own.send('tool_list', {});
+        await new Promise((done) => setTimeout(done, 100));
+        const afterRestart = third.sent.map(({ kind, sequence, turn, time_us }) => [kind, sequence, turn, kind === 'tool_list' || time_us]);
+        own.detach();
         const anew = own.attach(link(), { resume_token: 'bmV3', resumed: null });
-        return { goesOn, atOnce, tookMs, order, resume, anew, after: own.ask(false).resume.control_received };
+        return { continued, afterRestart, goesOn, atOnce, tookMs, order, resume, anew, after: own.ask(false).resume.control_received };
     })()";
     let replay = browser.value(replay).await;
     let order: Vec<_> = (8..=60).map(Value::from).chain([json!("mute"), json!(61), json!("text_input")]).collect();
     assert_eq!(replay["order"], Value::from(order));
-    assert_eq!((&replay["goesOn"], &replay["anew"]), (&json!(true), &json!(false)));
+    assert_eq!((&replay["goesOn"], &replay["anew"]), (&json!("resumed"), &json!("new")));
+    assert_eq!(replay["continued"], "continued");
+    assert_eq!(replay["afterRestart"][0], json!(["audio", 1, 0, 1_180_000]));
+    let [rest @ .., text, tools] = &replay["afterRestart"].as_array().unwrap()[1..] else { panic!("{replay}") };
+    assert_eq!(rest, [json!(["audio", 2, 0, 1_200_000])]);
+    assert_eq!(
+        (&text[0], &text[1], &tools[0], &tools[1]),
+        (&json!("text_input"), &json!(1), &json!("tool_list"), &json!(2))
+    );
     assert_eq!(replay["resume"], json!({"token": "bmV3", "control_received": 0, "audio_received": 0}));
     // 54 packets of 20 ms take at least a fourth of their time, but for the first few.
     assert!(replay["atOnce"].as_u64().unwrap() <= 10, "{replay}");

@@ -127,6 +127,15 @@ impl Drop for StopOnDrop {
     }
 }
 
+/// What an evaluation in the call's own task gives; `None`: no calculation, or too long a one.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn calculation(asked: &str) -> Option<String> {
+    if asked.chars().count() > EXPRESSION_CHARS_MAX {
+        return None;
+    }
+    evaluate(&expression(asked).ok()?, &Budget::of(STEPS_AT_ONCE)).ok()
+}
+
 /// Evaluates on a blocking thread.
 async fn evaluate_beside(expression: String) -> Result<String, String> {
     let budget = Arc::new(Budget::of(STEPS_MAX));

@@ -39,6 +39,9 @@ mod timer_cancel;
 mod timer_list;
 mod timer_set;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use calculator_evaluate::calculation;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     limits::{CALL_MS_MAX, CATEGORY_BYTES_MAX, GUIDANCE_BYTES_MAX, REPLY_BYTES_MAX},
     reply,
+    wording::plain,
 };
 
 /// Reads all extensions into the spec.
@@ -70,8 +71,13 @@ fn find<'a>(places: &mut [Fields<'a>], names: &[&str]) -> Option<At<'a>> {
 }
 
 fn text(places: &mut [Fields<'_>], names: &[&str], bytes_max: usize) -> Result<Option<String>, DefinitionError> {
-    let text = find(places, names).map(|at| at.text_within(bytes_max)).transpose()?;
-    Ok(text.filter(|text| !text.trim().is_empty()))
+    let text = find(places, names).map(|at| line(&at, bytes_max)).transpose()?;
+    Ok(text.filter(|text| !text.is_empty()))
+}
+
+/// One line without invisible characters: it is spoken, shown, or part of a model's instructions.
+fn line(at: &At<'_>, bytes_max: usize) -> Result<String, DefinitionError> {
+    Ok(plain(&at.text_within(bytes_max)?))
 }
 
 fn flag(places: &mut [Fields<'_>], names: &[&str]) -> Result<Option<bool>, DefinitionError> {
@@ -99,13 +105,14 @@ fn approval(spec: &mut ToolSpec, places: &mut [Fields<'_>]) -> Result<(), Defini
         spec.flags.requires_approval = true;
     }
     if let Some(message) = message {
-        let template = message.text_within(REPLY_BYTES_MAX)?;
+        let template = line(&message, REPLY_BYTES_MAX)?;
         for property in reply::slots(&template).map_err(|reason| message.error(reason))? {
             if spec.input_schema.get("properties").and_then(|all| all.get(property)).is_none() {
                 return Err(message.error(format!("the schema has no property '{property}'")));
             }
         }
-        spec.approval = Some(template);
+        // Without words the gateway asks its own question.
+        spec.approval = Some(template).filter(|template| !template.is_empty());
     }
     Ok(())
 }

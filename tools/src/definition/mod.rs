@@ -26,6 +26,7 @@ use crate::{
     },
     reply::cut,
     schema::{self, Schema},
+    wording,
 };
 use fields::Fields;
 
@@ -132,8 +133,9 @@ pub fn read(value: &Value, naming: Naming<'_>) -> Result<(ToolSpec, String, Repo
         description: describe(&parts.description, &parts.title, &local_name, &mut report),
         title: parts
             .title
-            .filter(|title| !title.trim().is_empty())
-            .map(|title| cut(title.trim(), LOCAL_NAME_BYTES_MAX)),
+            .map(|title| wording::plain(&title))
+            .filter(|title| !title.is_empty())
+            .map(|title| cut(&title, LOCAL_NAME_BYTES_MAX)),
         name,
         input_schema: parts.input_schema,
         output_schema: parts.output_schema.map(|(schema, _)| schema),

@@ -68,7 +68,7 @@ pub enum RegisterError {
 type Sets = BTreeMap<(Scope, Source), Vec<Arc<Registered>>>;
 
 /// By user and device.
-type Snapshots = BTreeMap<(String, Option<String>), Arc<Snapshot>>;
+type Snapshots = BTreeMap<(Option<String>, Option<String>), Arc<Snapshot>>;
 
 struct Catalogue {
     revision: u64,
@@ -241,8 +241,17 @@ impl Registry {
     /// The tools currently offered to this device of this user, in a deterministic order. Without a device, those of
     /// devices are missing.
     pub fn snapshot(&self, user: &str, device: Option<&str>) -> Arc<Snapshot> {
+        self.snapshot_of(Some(user), device)
+    }
+
+    /// The tools that are offered to every user on every device.
+    pub fn common(&self) -> Arc<Snapshot> {
+        self.snapshot_of(None, None)
+    }
+
+    fn snapshot_of(&self, user: Option<&str>, device: Option<&str>) -> Arc<Snapshot> {
         let catalogue = self.catalogue();
-        let key = (user.to_owned(), device.map(str::to_owned));
+        let key = (user.map(str::to_owned), device.map(str::to_owned));
         if let Some(kept) = lock(&self.snapshots).get(&key)
             && kept.revision == catalogue.revision
         {

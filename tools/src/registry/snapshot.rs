@@ -11,7 +11,7 @@ use super::{
     runner::Runner,
     shared::{Shared, Specs},
 };
-use crate::{permissions, schema::Schema, source::Source};
+use crate::{canonical::arguments_hash, permissions, schema::Schema, source::Source};
 
 /// A callable tool: its spec together with its runner.
 pub struct Registered {
@@ -29,6 +29,14 @@ pub struct Registered {
     pub output_schema: Option<Schema>,
     /// Runs it.
     pub runner: Arc<dyn Runner>,
+}
+
+impl Registered {
+    /// Identifies the definition across restarts, which the catalogue's revision does not.
+    pub(crate) fn definition_hash(&self) -> u64 {
+        let definition = serde_json::to_value(&*self.spec).unwrap_or_default();
+        arguments_hash(&format!("{} {}", self.source, self.local_name), &definition)
+    }
 }
 
 /// The tools offered to one device of one user at one time.

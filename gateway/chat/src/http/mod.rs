@@ -4,7 +4,7 @@
 mod ahead;
 mod credentials;
 mod outgoing;
-mod refusal;
+pub(crate) mod refusal;
 
 use std::{sync::Arc, time::Duration};
 

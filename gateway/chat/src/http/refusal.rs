@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::failure::{self, Failure};
 
 /// An error response.
-pub(super) struct Refusal {
+pub(crate) struct Refusal {
     pub failure: Failure,
     /// Whether a retry may succeed.
     pub again: bool,
@@ -21,7 +21,7 @@ pub(super) struct Refusal {
 }
 
 /// Reads an error status with its headers and its body.
-pub(super) fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Refusal {
+pub(crate) fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Refusal {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
     // Gemini wraps what it would have streamed in a list.
     let document = document.get(0).unwrap_or(&document);

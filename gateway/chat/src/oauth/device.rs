@@ -39,8 +39,9 @@ pub struct Device<'a> {
     until: Instant,
 }
 
+/// What a device authorization endpoint sends.
 #[derive(Deserialize)]
-struct Granted {
+pub(crate) struct Granted {
     device_code: String,
     user_code: String,
     #[serde(alias = "verification_url")]
@@ -51,6 +52,26 @@ struct Granted {
     expires_in: Option<f64>,
     #[serde(default)]
     interval: Option<f64>,
+}
+
+impl Granted {
+    /// How long the wearer has.
+    pub(crate) fn wait(&self) -> Duration {
+        let seconds = self.expires_in.unwrap_or(WAIT_S_MAX).clamp(0.0, WAIT_S_MAX);
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+
+    /// How often to ask.
+    pub(crate) fn interval(&self) -> Duration {
+        let seconds = self.interval.filter(|seconds| seconds.is_finite()).unwrap_or(INTERVAL_DEFAULT);
+        Duration::try_from_secs_f64(seconds.clamp(*INTERVAL_S.start(), *INTERVAL_S.end())).unwrap_or(SLOWER)
+    }
+
+    pub(crate) fn prompt(&self) -> DevicePrompt {
+        let shown = |text: &str| text.chars().filter(|c| !c.is_control()).take(512).collect();
+        let url = self.verification_uri_complete.as_deref().unwrap_or(&self.verification_uri);
+        DevicePrompt { url: shown(url), code: shown(&self.user_code) }
+    }
 }
 
 impl<'a> Device<'a> {
@@ -67,16 +88,13 @@ impl<'a> Device<'a> {
             fields.push(("scope", &scope));
         }
         let granted: Granted = exchange::post(&client, url, "device_url", &fields, flow.json).await?;
-        let seconds = granted.expires_in.unwrap_or(WAIT_S_MAX).clamp(0.0, WAIT_S_MAX);
-        let until = Instant::now() + Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let until = Instant::now() + granted.wait();
         Ok(Self { flow, client, granted, until })
     }
 
     /// What to show; the page's address includes the code if the server provides such an address.
     pub fn prompt(&self) -> DevicePrompt {
-        let shown = |text: &str| text.chars().filter(|c| !c.is_control()).take(512).collect();
-        let url = self.granted.verification_uri_complete.as_deref().unwrap_or(&self.granted.verification_uri);
-        DevicePrompt { url: shown(url), code: shown(&self.granted.user_code) }
+        self.granted.prompt()
     }
 
     /// Polls until the wearer has agreed.
@@ -84,10 +102,7 @@ impl<'a> Device<'a> {
     /// # Errors
     /// The wearer refused or was too late, or the server failed.
     pub async fn wait(self) -> Result<Token, OAuthError> {
-        let seconds = self.granted.interval.unwrap_or(INTERVAL_DEFAULT);
-        let seconds = if seconds.is_finite() { seconds } else { INTERVAL_DEFAULT };
-        let seconds = seconds.clamp(*INTERVAL_S.start(), *INTERVAL_S.end());
-        let mut interval = Duration::try_from_secs_f64(seconds).unwrap_or(SLOWER);
+        let mut interval = self.granted.interval();
         let fields = [("grant_type", GRANT), ("device_code", self.granted.device_code.as_str())];
         loop {
             tokio::select! {

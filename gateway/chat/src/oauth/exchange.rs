@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use reqwest::{Client, header::CONTENT_TYPE, redirect};
+use reqwest::{Client, StatusCode, header::CONTENT_TYPE, redirect};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -19,8 +19,9 @@ const EXPIRES_S_MAX: i64 = 366 * 24 * 3600;
 /// Time limit for a request.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// What a token endpoint sends.
 #[derive(Deserialize)]
-struct Answer {
+pub(crate) struct Answer {
     access_token: String,
     #[serde(default)]
     refresh_token: Option<String>,
@@ -29,7 +30,7 @@ struct Answer {
 }
 
 /// An OAuth error, with the server's code.
-pub(super) enum Failed {
+pub(crate) enum Failed {
     /// `error` in the response, for example `authorization_pending`.
     Code(String, OAuthError),
     Other(OAuthError),
@@ -72,6 +73,11 @@ pub(super) async fn token(
         all.push(("client_secret", secret.secret()));
     }
     let answer: Answer = post(client, &flow.token_url, "token_url", &all, flow.json).await?;
+    token_of(answer, refresh)
+}
+
+/// The token in an answer.
+pub(crate) fn token_of(answer: Answer, refresh: Option<&Key>) -> Result<Token, Failed> {
     let unusable = || Failed::Other(OAuthError::Server("sent a token that no header can carry".into()));
     let access = Key::new(&answer.access_token).map_err(|_| unusable())?;
     let renewed = match answer.refresh_token.filter(|token| !token.is_empty()) {
@@ -111,11 +117,21 @@ pub(super) async fn post<T: DeserializeOwned>(
         }
         bytes.extend_from_slice(&piece);
     }
+    read(status, &bytes, fields)
+}
+
+/// A response to these fields.
+pub(crate) fn read<T: DeserializeOwned>(
+    status: StatusCode,
+    bytes: &[u8],
+    fields: &[(&str, &str)],
+) -> Result<T, Failed> {
+    let server = |what: &str| Failed::Other(OAuthError::Server(what.to_owned()));
     if status.is_success() {
         // serde's message would quote the response, including tokens.
-        return serde_json::from_slice(&bytes).map_err(|_| server("sent something that is no OAuth answer"));
+        return serde_json::from_slice(bytes).map_err(|_| server("sent something that is no OAuth answer"));
     }
-    let document: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let document: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let code = document.get("error").and_then(Value::as_str);
     match code {
         Some(code) if status.is_client_error() => {

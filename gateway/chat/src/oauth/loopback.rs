@@ -107,7 +107,7 @@ impl<'a> Loopback<'a> {
                 answer(&mut stream, "404 Not Found", "There is nothing here.").await;
                 continue;
             }
-            let code = self.read_query(query);
+            let code = read_query(query, &self.state);
             let words = match &code {
                 Ok(_) => "Logged in. You can close this page.",
                 Err(_) => "The login failed. The terminal says why.",
@@ -117,21 +117,22 @@ impl<'a> Loopback<'a> {
         }
         Err(OAuthError::Foreign)
     }
+}
 
-    fn read_query(&self, query: &str) -> Result<String, OAuthError> {
-        let value = |name: &str| {
-            form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
-        };
-        // Checked first: without the right state the request is not from this login.
-        if value("state").as_deref() != Some(self.state.as_str()) {
-            return Err(OAuthError::Foreign);
-        }
-        if let Some(error) = value("error") {
-            let words: String = error.chars().filter(|c| !c.is_control()).take(200).collect();
-            return Err(OAuthError::Refused(words));
-        }
-        value("code").filter(|code| !code.is_empty()).ok_or(OAuthError::Foreign)
+/// The code in a browser's request; `state` is that of this login.
+pub(crate) fn read_query(query: &str, state: &str) -> Result<String, OAuthError> {
+    let value = |name: &str| {
+        form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+    };
+    // Checked first: without the right state the request is not from this login.
+    if value("state").as_deref() != Some(state) {
+        return Err(OAuthError::Foreign);
     }
+    if let Some(error) = value("error") {
+        let words: String = error.chars().filter(|c| !c.is_control()).take(200).collect();
+        return Err(OAuthError::Refused(words));
+    }
+    value("code").filter(|code| !code.is_empty()).ok_or(OAuthError::Foreign)
 }
 
 /// The target of a GET request; `None` for anything else.
@@ -145,6 +146,10 @@ async fn read_target(stream: &mut TcpStream) -> Option<String> {
         }
         request.extend_from_slice(piece.get(..read)?);
     }
+    target_of(request)
+}
+
+pub(crate) fn target_of(request: Vec<u8>) -> Option<String> {
     let text = String::from_utf8(request).ok()?;
     let mut words = text.lines().next()?.split(' ');
     (words.next() == Some("GET")).then(|| words.next().map(str::to_owned)).flatten()

@@ -3,10 +3,10 @@
 //! Sources: RFC 6749 (authorization code, refresh), RFC 7636 (PKCE), RFC 8252 (loopback redirection), RFC 8628 (device
 //! code). Addresses and client ids are configured by the operator: none is built in.
 
-mod device;
-mod exchange;
+pub(crate) mod device;
+pub(crate) mod exchange;
 mod login;
-mod loopback;
+pub(crate) mod loopback;
 
 use thiserror::Error;
 

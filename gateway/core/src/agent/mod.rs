@@ -17,7 +17,7 @@ use crate::{
     context::{Context, Timer},
     limits::SETTLING_TURNS_MAX,
     output::{Output, Stage, ToolActivityState, TurnOutcome},
-    vocab::{Content, ErrorCode, Message, ModelOutcome, ModelRoute, Pending, ToolResult, Turn},
+    vocab::{Content, ErrorCode, Message, ModelOutcome, ModelRoute, Pending, ToolCall, ToolResult, Turn},
 };
 
 /// Events of the answer.
@@ -65,6 +65,8 @@ struct Active {
     request: String,
     /// What the request may answer or continue.
     pending: Option<Pending>,
+    /// Calls that it takes up instead of asking a model for some, once it is granted.
+    unanswered: Vec<ToolCall>,
     history: Vec<Message>,
     route: ModelRoute,
     /// Index of the asked model in the route.
@@ -132,6 +134,21 @@ impl Agent {
         pending: Option<Pending>,
         spoken: Option<Spoken>,
     ) {
+        self.begin(cx, request, spoken);
+        if let Some(active) = &mut self.active {
+            active.pending = pending;
+        }
+    }
+
+    /// Begins a turn with calls of a turn that died with the process, instead of asking a model for them.
+    pub(crate) fn take_up(&mut self, cx: &mut Context, request: String, calls: Vec<ToolCall>) {
+        self.begin(cx, request, None);
+        if let Some(active) = &mut self.active {
+            active.unanswered = calls;
+        }
+    }
+
+    fn begin(&mut self, cx: &mut Context, request: String, spoken: Option<Spoken>) {
         self.last_turn = self.last_turn.saturating_add(1);
         let turn = Turn { id: self.last_turn, revision: 0 };
         if let Some(spoken) = spoken {
@@ -141,12 +158,13 @@ impl Agent {
         }
         cx.mark(turn, Stage::Final);
         cx.done.clear();
-        cx.push(Output::RequestTurn { turn });
+        cx.push(Output::RequestTurn { turn, request: request.clone() });
         cx.arm(Timer::GrantMissing, cx.config.grant_ms_max);
         self.active = Some(Active {
             turn,
             request,
-            pending,
+            pending: None,
+            unanswered: Vec::new(),
             history: Vec::new(),
             route: ModelRoute::default(),
             choice: 0,
@@ -187,7 +205,10 @@ impl Agent {
         active.route = route;
         active.budget_us = cx.after_ms(cx.config.turn_ms_max);
         cx.arm_at(Timer::TurnBudget, active.budget_us);
-        active.ask(cx)
+        match core::mem::take(&mut active.unanswered) {
+            calls if calls.is_empty() => active.ask(cx),
+            calls => active.call_again(cx, calls),
+        }
     }
 
     /// Handles the result of a tool, of this turn or of an interrupted one.

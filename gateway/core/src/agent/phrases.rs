@@ -8,6 +8,8 @@ pub(crate) const CUT_OFF: &str = "The connection was lost before I was done.";
 pub(crate) const RESTARTED: &str = "I was restarted before I was done. Please ask me again.";
 /// The same, when a tool was running.
 pub(crate) const RESTARTED_IN_CALL: &str = "I was restarted before I was done.";
+/// The same, when the wearer was being asked for consent: the question follows.
+pub(crate) const RESTARTED_IN_QUESTION: &str = "I was restarted, so I have to ask you again.";
 /// Before the titles of tools.
 pub(crate) const UNKNOWN_CALL: &str = "I don't know whether this was done";
 /// The model failed for a transient reason.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     Active, Agent, Event, Phase, asking,
-    calls::{self, Pending},
+    calls::{self, Pending, Step},
     phrases,
 };
 use crate::{
@@ -64,6 +64,14 @@ impl Agent {
 }
 
 impl Active {
+    /// Makes calls that waited for consent when the process died, so that the wearer is asked again.
+    pub(super) fn call_again(&mut self, cx: &mut Context, calls: Vec<ToolCall>) -> Vec<Event> {
+        self.steps.push(Step::default());
+        let mut events: Vec<Event> = calls.into_iter().flat_map(|call| self.take_call(cx, call)).collect();
+        events.extend(self.step_done(cx, StopReason::ToolCalls));
+        events
+    }
+
     fn take_text(&mut self, cx: &mut Context, text: &str) -> Vec<Event> {
         let left = ANSWER_CHARS_MAX.saturating_sub(self.answer_chars);
         let kept: String = text.chars().take(left).collect();

@@ -1,12 +1,29 @@
 //! Questions for consent among everything else that is said.
 
+use alloc::{string::String, vec::Vec};
+
 use super::Conversation;
 use crate::{
     approval,
+    context::Timer,
+    floor::commands,
     output::{Chime, Output},
     reply::Purpose,
-    vocab::Approval,
+    vocab::{AnsweredBy, Approval, ApprovalChoice, ToolCall},
 };
+
+/// How long after a restart the wearer is not asked again. By then the glasses have replayed what was said before, 10 s
+/// at four times their speed: a yes among it is no answer to a question that was not put yet.
+const ASK_AGAIN_MS: u32 = 4_000;
+
+/// Calls that waited for consent when the process died: nothing of them was done.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    request: String,
+    calls: Vec<ToolCall>,
+    /// When the wearer may be asked again.
+    from_us: u64,
+}
 
 impl Conversation {
     pub(super) fn approval_asked(&mut self, asked: Approval) {
@@ -49,6 +66,16 @@ impl Conversation {
         }
     }
 
+    pub(super) fn approval_answered(&mut self, id: u64, choice: ApprovalChoice, by: AnsweredBy) {
+        let settled = self.approvals.handle_answered(&mut self.cx, id, choice, by);
+        self.approval_settled(settled);
+    }
+
+    pub(super) fn approval_withdrawn(&mut self, id: u64) {
+        let settled = self.approvals.handle_withdrawn(&mut self.cx, id);
+        self.approval_settled(settled);
+    }
+
     pub(super) fn approval_settled(&mut self, settled: Option<Approval>) {
         let Some(settled) = settled else {
             return;
@@ -66,6 +93,31 @@ impl Conversation {
                 self.ended(ended);
             }
             None => self.agent.resume(&mut self.cx),
+        }
+    }
+
+    /// After a restart: the wearer is asked again soon, in a turn that makes these calls.
+    pub(super) fn expect_asking_again(&mut self, request: String, calls: Vec<ToolCall>) {
+        self.unanswered = Some(Unanswered { request, calls, from_us: self.cx.after_ms(ASK_AGAIN_MS) });
+        self.cx.arm(Timer::AskAgain, ASK_AGAIN_MS);
+    }
+
+    /// Whether this is an answer to a question that died with the process, and is asked again.
+    pub(super) fn is_answer_to_be_repeated(&self, text: &str) -> bool {
+        self.unanswered.is_some() && commands::yes_or_no(text).is_some()
+    }
+
+    /// Asks again, where nobody else has the floor.
+    pub(super) fn ask_again(&mut self) {
+        let free = !self.floor.is_hearing() && !self.floor.is_called(self.cx.now_us());
+        if !self.link.is_up() || self.is_busy() || !free {
+            return;
+        }
+        let now_us = self.cx.now_us();
+        if let Some(Unanswered { request, calls, .. }) = self.unanswered.take_if(|open| open.from_us <= now_us) {
+            self.agent.take_up(&mut self.cx, request, calls);
+            let turn = self.agent.turn();
+            self.reply.begin(&mut self.cx, Purpose::Answer, turn);
         }
     }
 

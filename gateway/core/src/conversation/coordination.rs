@@ -150,7 +150,7 @@ impl Conversation {
             self.floor.close_ear(&mut self.cx);
             return;
         }
-        let Some(request) = said.request else {
+        let Some(request) = said.request.filter(|request| !self.is_answer_to_be_repeated(request)) else {
             return;
         };
         if !commands::has_words(&request) {
@@ -186,7 +186,7 @@ impl Conversation {
             return;
         }
         let request: String = text.chars().take(crate::limits::UTTERANCE_CHARS_MAX).collect();
-        if self.approvals.is_premature(&self.cx, &request) {
+        if self.approvals.is_premature(&self.cx, &request) || self.is_answer_to_be_repeated(&request) {
             return;
         }
         let answer = Answer { text: &request, started_us: self.cx.now_us(), echo: false, by: AnsweredBy::Text };
@@ -302,6 +302,9 @@ impl Conversation {
     /// Ends whatever is going on. `on_purpose`: the wearer asked for just that.
     pub(super) fn stop(&mut self, on_purpose: bool) {
         self.approvals.cancel_all(&mut self.cx);
+        if on_purpose {
+            self.unanswered = None;
+        }
         let Some(ended) = self.reply.stop(&mut self.cx) else {
             return;
         };
@@ -430,9 +433,11 @@ impl Conversation {
 
     /// After every input: what follows from the new state of things.
     pub(super) fn settle(&mut self) {
+        self.floor.report_settled(&mut self.cx);
         if !self.floor.is_hearing() {
             self.settle_notice(false);
         }
+        self.ask_again();
         self.announce_next();
         self.ask_next();
         if self.reply.take_began() {

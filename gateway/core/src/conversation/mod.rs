@@ -12,7 +12,7 @@ pub use crate::{
     display::Config as DisplayConfig,
 };
 
-use self::talk::Held;
+use self::{consent::Unanswered, talk::Held};
 use crate::{
     agent::Agent,
     approval::Approvals,
@@ -20,7 +20,7 @@ use crate::{
     driver::Machine,
     floor::{Floor, wake::Phrases},
     input::{AnnouncementId, Input},
-    link::Link,
+    link::{Link, quality::Quality},
     notices::Notices,
     output::Output,
     reply::Reply,
@@ -37,11 +37,14 @@ const TIMERS_PER_WAKE_MAX: usize = 64;
 pub struct Conversation {
     cx: Context,
     link: Link,
+    quality: Quality,
     floor: Floor,
     agent: Agent,
     reply: Reply,
     approvals: Approvals,
     notices: Notices,
+    /// Calls about which the wearer is to be asked again after a restart.
+    unanswered: Option<Unanswered>,
     /// An announcement that the wearer spoke over, until it is known what was said.
     cut_notice: Option<AnnouncementId>,
     /// The talk button, while it is held.
@@ -62,10 +65,12 @@ impl Conversation {
             floor: Floor::new(&config),
             cx: Context::new(config),
             link: Link::default(),
+            quality: Quality::default(),
             agent: Agent::default(),
             reply: Reply::default(),
             approvals: Approvals::default(),
             notices: Notices::default(),
+            unanswered: None,
             cut_notice: None,
             held: None,
             muted: false,
@@ -121,6 +126,8 @@ impl Conversation {
             Timer::QuestionPageDue => self.approvals.handle_page_due(&mut self.cx),
             Timer::ScreenDue => self.cx.screen(|screen, now| screen.handle_timeout(now)),
             Timer::NoticeDue => self.notices.handle_due(),
+            // It follows in `settle`.
+            Timer::AskAgain => {}
         }
     }
 }
@@ -141,10 +148,11 @@ impl Machine for Conversation {
         match input {
             Input::Connected { device, resumed } => self.connected(&device, resumed),
             Input::LinkLost => self.link_lost(),
-            Input::Restarted { unknown } => self.restarted(&unknown),
+            Input::Restarted(remains) => self.restarted(remains),
             Input::NotResumed => self.resume_expired(),
-            Input::SoundMissed => self.sound_missed(),
+            Input::SoundMissed { packets } => self.sound_missed(packets),
             Input::Alive { at_us } => self.link.handle_alive(&mut self.cx, at_us),
+            Input::Sound(report) => self.sound_reported(report),
             Input::Voice(fact) => self.voice(fact),
             Input::Transcript(transcript) => self.transcript(transcript),
             Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
@@ -193,14 +201,8 @@ impl Machine for Conversation {
             Input::Button(button) => self.button(button),
             Input::Mute(muted) => self.mute(muted),
             Input::ApprovalAsked(approval) => self.approval_asked(approval),
-            Input::ApprovalAnswered { id, choice, by } => {
-                let settled = self.approvals.handle_answered(&mut self.cx, id, choice, by);
-                self.approval_settled(settled);
-            }
-            Input::ApprovalWithdrawn { id } => {
-                let settled = self.approvals.handle_withdrawn(&mut self.cx, id);
-                self.approval_settled(settled);
-            }
+            Input::ApprovalAnswered { id, choice, by } => self.approval_answered(id, choice, by),
+            Input::ApprovalWithdrawn { id } => self.approval_withdrawn(id),
             Input::Status(facts) => self.cx.learn(facts),
             Input::Briefing(blocks) => self.cx.brief(blocks),
             Input::App(event) => self.app(event),

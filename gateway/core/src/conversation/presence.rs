@@ -14,7 +14,7 @@ use crate::{
     link::Link,
     output::{CloseReason, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{AppEvent, DeviceInfo, ListeningState},
+    vocab::{AppEvent, DeviceInfo, ListeningState, LostTurn, Remains, SoundReport},
 };
 
 impl Conversation {
@@ -34,6 +34,7 @@ impl Conversation {
         self.cx.echo_cancelled = device.echo_cancelled;
         self.cx.captions = device.captions;
         self.link.handle_connected(&mut self.cx);
+        self.quality.handle_connected();
         self.cx.screen(|screen, now| screen.handle_connected(now, device, lost_us.is_none()));
         self.reply.watch(&mut self.cx, true);
         if let Some(lost_us) = lost_us {
@@ -73,17 +74,37 @@ impl Conversation {
     }
 
     /// What was being said when the link broke is not whole: it is not acted upon.
-    pub(super) fn sound_missed(&mut self) {
-        let event = self.floor.handle_missed(&mut self.cx);
+    pub(super) fn sound_missed(&mut self, packets: u32) {
+        let event = self.floor.handle_missed(&mut self.cx, packets);
         self.heard(event);
     }
 
-    /// A turn died with the process: the wearer is told, and decides whether to ask again.
-    pub(super) fn restarted(&mut self, unknown: &[String]) {
-        let text = match unknown {
-            [] => phrases::RESTARTED.to_string(),
-            titles => format!("{} {}: {}.", phrases::RESTARTED_IN_CALL, phrases::UNKNOWN_CALL, titles.join(", ")),
+    /// The coding of sound follows what the link does to it.
+    pub(super) fn sound_reported(&mut self, report: SoundReport) {
+        if let Some(coding) = self.quality.handle_report(self.cx.now_us(), report) {
+            self.cx.push(Output::CodeSound(coding));
+        }
+    }
+
+    /// Goes on after a restart. A turn died with the process: the wearer is told, and decides whether to ask again. Calls
+    /// that waited for consent are asked about again, in a turn of their own.
+    pub(super) fn restarted(&mut self, remains: Remains) {
+        if let Some(ear) = remains.ear {
+            self.floor.reopen_ear(&mut self.cx, ear);
+        }
+        let Some(LostTurn { request, unknown, asked }) = remains.turn else {
+            return;
         };
+        let unknown = (!unknown.is_empty()).then(|| format!("{}: {}.", phrases::UNKNOWN_CALL, unknown.join(", ")));
+        let told = match (asked.is_empty(), &unknown) {
+            (true, None) => phrases::RESTARTED,
+            (true, Some(_)) => phrases::RESTARTED_IN_CALL,
+            (false, _) => phrases::RESTARTED_IN_QUESTION,
+        };
+        let text = unknown.map_or_else(|| told.to_string(), |unknown| format!("{told} {unknown}"));
+        if !asked.is_empty() {
+            self.expect_asking_again(request, asked);
+        }
         self.aside(&text);
     }
 
@@ -142,6 +163,7 @@ impl Conversation {
     /// Ends everything that belongs to the session.
     fn reset(&mut self) {
         self.approvals.give_up(&mut self.cx);
+        self.unanswered = None;
         self.notices.give_back(&mut self.cx);
         self.settle_notice(false);
         self.floor.discard(&mut self.cx);

@@ -11,7 +11,8 @@ use super::{Activity, Ear, Floor, commands, form, utterance::Origin};
 use crate::{
     config::Config,
     context::{Context, Timer},
-    vocab::{CommandMatch, Pending},
+    output::Output,
+    vocab::{CommandMatch, OpenEar, Pending},
 };
 
 /// How long an answer to a question needs no wake word, from the moment the question was heard: time to think, but no
@@ -152,16 +153,34 @@ impl Floor {
     }
 
     /// Arms the timer for the last of what is open: the listening indicator follows it.
-    pub(super) fn watch_ear(&self, cx: &mut Context) {
+    pub(super) fn watch_ear(&mut self, cx: &mut Context) {
         let ear_us = match self.ear {
             Ear::Closed => None,
             Ear::Open { until_us } | Ear::FollowUp { until_us } => Some(until_us),
         };
         let asked_us = self.question.as_ref().map(|question| question.until_us);
-        match ear_us.max(asked_us) {
+        let until_us = ear_us.max(asked_us);
+        match until_us {
             Some(until_us) => cx.arm_at(Timer::EarCloses, until_us.saturating_add(1)),
             None => cx.disarm(Timer::EarCloses),
         }
+        let stored = until_us.map(|until_us| (matches!(self.ear, Ear::Open { .. }), until_us));
+        if core::mem::replace(&mut self.stored_ear, stored) != stored {
+            let open = stored.map(|(called, until_us)| OpenEar { called, until_wall_ms: cx.wall_ms_at(until_us) });
+            cx.push(Output::EarOpen(open));
+        }
+    }
+
+    /// The gateway was restarted: the time in which no wake phrase is needed goes on. It is measured by the wall clock,
+    /// which may be wrong, so it is not longer than one that begins now.
+    pub(crate) fn reopen_ear(&mut self, cx: &mut Context, ear: OpenEar) {
+        let most_ms = if ear.called { cx.config.ear_open_ms } else { cx.config.follow_up_ms.max(ANSWER_MS) };
+        let left_ms = ear.until_wall_ms.saturating_sub(cx.now.wall_ms).clamp(0, most_ms.into());
+        let until_us = cx.after_ms(u32::try_from(left_ms).unwrap_or(0));
+        if left_ms > 0 {
+            self.ear = if ear.called { Ear::Open { until_us } } else { Ear::FollowUp { until_us } };
+        }
+        self.watch_ear(cx);
     }
 }
 

@@ -135,8 +135,8 @@ pub(crate) fn cancel_at_end(text: &str) -> Option<&'static str> {
 /// Whether `text` is a clear yes (`true`) or no (`false`).
 pub(crate) fn yes_or_no(text: &str) -> Option<bool> {
     let said = plain(text);
-    let said = polite(&said);
-    if YES.contains(&said) {
+    let (whole, said) = (said.as_str(), polite(&said));
+    if YES.contains(&whole) || YES.contains(&said) {
         Some(true)
     } else if NO.contains(&said) || CANCEL.contains(&said) {
         Some(false)
@@ -227,6 +227,7 @@ mod tests {
             ("Yeah, go ahead", None),
             ("Yes, please.", Some(true)),
             ("Go ahead.", Some(true)),
+            ("Please do.", Some(true)),
             ("No.", Some(false)),
             ("No, don't!", Some(false)),
             ("Cancel", Some(false)),

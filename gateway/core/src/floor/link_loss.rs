@@ -9,6 +9,10 @@ use crate::{
     output::Output,
 };
 
+/// Packets that may be missing where a replay begins. At 20 ms each this is less than a word, which recognition conceals
+/// or not, as it does any loss on the way.
+const MISSED_PACKETS_MAX: u32 = 16;
+
 impl Floor {
     /// The link is lost: the open utterance waits for the sound that the device has kept meanwhile.
     pub(crate) fn handle_lost(&mut self, cx: &mut Context) {
@@ -34,9 +38,10 @@ impl Floor {
         self.watch_words(cx, activity);
     }
 
-    /// Sound of the open utterance is missing: half a sentence could mean something else.
-    pub(crate) fn handle_missed(&mut self, cx: &mut Context) -> Option<Event> {
-        let open = self.open.take()?;
+    /// Sound of the open utterance is missing: half a sentence could mean something else. A few packets may as well be
+    /// late: the first ones of a replay overtake one another.
+    pub(crate) fn handle_missed(&mut self, cx: &mut Context, packets: u32) -> Option<Event> {
+        let open = self.open.take_if(|_| packets > MISSED_PACKETS_MAX)?;
         self.last_closed = Some(open.id);
         for timer in OPEN_TIMERS {
             cx.disarm(timer);

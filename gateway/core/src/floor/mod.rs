@@ -98,7 +98,11 @@ pub(crate) struct Floor {
     open: Option<Open>,
     closed: VecDeque<Closed>,
     last_closed: Option<u32>,
+    /// The last utterance up to which all are reported as dealt with.
+    settled: Option<u32>,
     ear: Ear,
+    /// What is stored of it and of the question for a restart: whether the wearer called, and the end of that time.
+    stored_ear: Option<(bool, u64)>,
     /// Whether an app follows speech word by word.
     followed: bool,
     /// The assistant's question, until it is answered.
@@ -119,7 +123,9 @@ impl Floor {
             open: None,
             closed: VecDeque::new(),
             last_closed: None,
+            settled: None,
             ear: Ear::Closed,
+            stored_ear: None,
             followed: false,
             question: None,
             last: None,
@@ -158,6 +164,7 @@ impl Floor {
 
     /// Discards all open and pending utterances: the microphone was switched off or the session is over.
     pub(crate) fn discard(&mut self, cx: &mut Context) {
+        let newest = self.open.as_ref().map(|open| open.id).or(self.last_closed);
         if let Some(open) = self.open.take() {
             cancel_all(cx, open.id);
             cx.push(Output::CloseUtterance { utterance: open.id });
@@ -165,6 +172,7 @@ impl Floor {
         while let Some(closed) = self.closed.pop_front() {
             cancel_all(cx, closed.id);
         }
+        self.settled_until(cx, newest);
         self.last_closed = None;
         self.last = None;
         self.talk = Talk::default();
@@ -172,6 +180,21 @@ impl Floor {
         self.close_ear(cx);
         for timer in lifecycle::OPEN_TIMERS.into_iter().chain([Timer::TranscriptMissing]) {
             cx.disarm(timer);
+        }
+    }
+
+    /// Reports which utterances have been dealt with: those before the first one whose words are still awaited.
+    pub(crate) fn report_settled(&mut self, cx: &mut Context) {
+        let awaited = self.closed.iter().map(|closed| closed.id).min();
+        // The first one has the number 1.
+        let before = |id: u32| Some(id.saturating_sub(1)).filter(|id| *id > 0);
+        self.settled_until(cx, awaited.map_or(self.last_closed, before));
+    }
+
+    fn settled_until(&mut self, cx: &mut Context, until: Option<u32>) {
+        if let Some(until) = until.filter(|until| self.settled.is_none_or(|settled| settled < *until)) {
+            self.settled = Some(until);
+            cx.push(Output::UtterancesSettled { until });
         }
     }
 

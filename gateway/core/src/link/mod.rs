@@ -1,5 +1,7 @@
 //! Whether the device is there: heartbeats, silence, loss and return.
 
+pub(crate) mod quality;
+
 use crate::{
     context::{Context, Timer},
     output::{CloseReason, Output},

@@ -4,8 +4,8 @@ use gateway_core::{
     input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Input, UserInput},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, CommandMatch, Content,
-        DeviceFacts, Due, ErrorCode, FailureKind, Question, ScheduleChange, ScheduleKind, ToolResult, Turn, Usage,
-        View, VoiceFact,
+        DeviceFacts, Due, ErrorCode, FailureKind, LostTurn, Question, Remains, ScheduleChange, ScheduleKind,
+        ToolResult, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -102,9 +102,15 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             Ok(())
         }
         "restarted" => {
-            input(world, device, Input::Restarted { unknown: words.quoted().map(str::to_owned).into_iter().collect() })
+            let unknown = words.quoted().map(str::to_owned).into_iter().collect();
+            let turn = Some(LostTurn { unknown, ..LostTurn::default() });
+            input(world, device, Input::Restarted(Remains { turn, ..Remains::default() }))
         }
         "microphone" => {
+            if let Some(packets) = words.after("misses") {
+                let packets = packets.parse().map_err(|_| "how many packets?")?;
+                return input(world, device, Input::SoundMissed { packets });
+            }
             world.devices[device].records = words.has("works");
             Ok(())
         }
@@ -149,7 +155,7 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         }
         "restart" => {
             let down = words.number_after("after")?.unwrap_or(0);
-            world.restart(down);
+            world.restart(down, words.has("back"));
             Ok(())
         }
         "app" => app(world, device, &words),
@@ -488,6 +494,8 @@ fn approval(world: &mut World, device: usize, words: &Words) -> Result<(), Strin
     if outside {
         world.user_input(UserInput::ApprovalAsked { approval, watched: words.has("watched") });
     } else {
+        let state = &mut world.devices[device];
+        state.stored_asked.extend(state.last_call.clone().map(|call| (approval.id, call)));
         world.input(device, Input::ApprovalAsked(approval));
     }
     Ok(())

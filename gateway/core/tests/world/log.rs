@@ -30,7 +30,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
             turn.map_or(0, |turn| turn.id),
         ),
         Output::ExpectRequest { rank } => format!("expect-request {rank}"),
-        Output::RequestTurn { turn } => format!("request-turn {}", turn.id),
+        Output::RequestTurn { turn, .. } => format!("request-turn {}", turn.id),
         Output::AskModel { turn, rank, messages, pending } => {
             let of_rank = if *rank == 0 { String::new() } else { format!(" of rank {rank}") };
             format!("ask {}{of_rank} [{}]{}", turn.id, messages_line(messages), pending_line(pending.as_ref()))
@@ -74,7 +74,13 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
             format!("announced {} {}", announcement_id(*id), if *heard { "heard" } else { "unheard" })
         }
         Output::Undelivered { text } => format!("undelivered \"{text}\""),
-        Output::Heartbeat | Output::UtteranceLost { .. } => return None,
+        Output::CodeSound(coding) => {
+            format!("code {} bit/s, {} ms, {} % lost", coding.bitrate, coding.packet_ms, coding.loss_percent)
+        }
+        Output::UtterancesSettled { until } => format!("dealt-with {until}"),
+        Output::Heartbeat | Output::UtteranceLost { .. } | Output::EarOpen(_) => {
+            return None;
+        }
         Output::Close { reason } => format!("bye {}", lower(reason)),
     };
     Some(format!("{device}: {text}"))

@@ -13,8 +13,8 @@ use gateway_core::{
     input::{Input, Spending, UserInput},
     user,
     vocab::{
-        CommandMatch, DeviceInfo, DisplaySize, FailureKind, Message, ScheduleEntry, Timestamp, ToolResult, Transcript,
-        Turn, Usage, VoiceFact,
+        CommandMatch, DeviceInfo, DisplaySize, FailureKind, LostTurn, Message, OpenEar, Remains, ScheduleEntry,
+        Timestamp, ToolCall, ToolResult, Transcript, Turn, Usage, VoiceFact,
     },
 };
 
@@ -151,6 +151,14 @@ pub struct Device {
     pub plays: bool,
     /// Whether the microphone works.
     pub records: bool,
+    /// What is stored of its session for a restart: the time in which no wake phrase is needed,
+    pub stored_ear: Option<OpenEar>,
+    /// the request of the turn under way,
+    pub stored_request: Option<String>,
+    /// and the calls that wait for consent, by question.
+    pub stored_asked: BTreeMap<u64, ToolCall>,
+    /// The last call that was to run.
+    pub last_call: Option<ToolCall>,
     pub tts_fails: BTreeSet<u16>,
     pub turns_open: BTreeSet<Turn>,
     pub turns_done: BTreeSet<Turn>,
@@ -245,7 +253,11 @@ impl World {
     }
 
     /// A world with machines started by `start`.
-    pub fn with(config: conversation::Config, user_config: user::Config, start: Start) -> Self {
+    pub fn with(
+        config: conversation::Config,
+        user_config: user::Config,
+        start: impl FnOnce(user::Config) -> Box<dyn Machines>,
+    ) -> Self {
         Self {
             now_ms: 0,
             wall_ms: 1_800_000_000_000,
@@ -323,6 +335,10 @@ impl World {
             speech: None,
             plays: true,
             records: true,
+            stored_ear: None,
+            stored_request: None,
+            stored_asked: BTreeMap::new(),
+            last_call: None,
             tts_fails: BTreeSet::new(),
             turns_open: BTreeSet::new(),
             turns_done: BTreeSet::new(),
@@ -459,8 +475,9 @@ impl World {
         self.user_input(UserInput::DeviceLeft { device: id });
     }
 
-    /// The gateway stops and starts again after `down`: only stored data remains.
-    pub fn restart(&mut self, down: Ms) {
+    /// The gateway is killed and starts again after `down`: only stored data remains. `back`: the devices go on with
+    /// what is left of their sessions.
+    pub fn restart(&mut self, down: Ms, back: bool) {
         self.events.clear();
         self.now_ms += down;
         self.machines.restart(&self.config, &self.user_config);
@@ -474,7 +491,19 @@ impl World {
             self.devices[device].turns_open.clear();
             self.devices[device].turns_done.clear();
             self.devices[device].revisions.clear();
+            let state = &mut self.devices[device];
+            let asked: Vec<ToolCall> = std::mem::take(&mut state.stored_asked).into_values().collect();
+            for call in &asked {
+                // It was asked for, and has not run.
+                state.calls_run.remove(&call.id);
+            }
+            let turn = state.stored_request.take();
+            let turn = turn.map(|request| LostTurn { request, unknown: Vec::new(), asked });
+            let remains = Remains { ear: state.stored_ear.take(), turn };
             self.connect(device, false);
+            if back {
+                self.input(device, Input::Restarted(remains));
+            }
         }
     }
 

@@ -20,6 +20,8 @@ const PLAYED_EVERY_MS: Ms = 100;
 
 /// How much sound glasses keep while the link is lost.
 const KEPT_MS: Ms = 10_000;
+/// Length of a packet.
+const PACKET_MS: Ms = 20;
 /// How much faster than real time they replay it.
 const REPLAY_SPEED: Ms = 4;
 /// Until the first replayed sound arrives.
@@ -112,8 +114,10 @@ impl World {
         let kept = std::mem::take(&mut self.devices[device].kept);
         let oldest_ms = self.now_ms.saturating_sub(KEPT_MS);
         let delay = |at_ms: Ms| (at_ms.max(oldest_ms) - oldest_ms) / REPLAY_SPEED;
-        if kept.first().is_some_and(|(at_ms, _)| *at_ms < oldest_ms) {
-            self.input(device, Input::SoundMissed);
+        let missed_ms = kept.first().map_or(0, |(at_ms, _)| oldest_ms.saturating_sub(*at_ms));
+        if missed_ms > 0 {
+            let packets = u32::try_from(missed_ms.div_ceil(PACKET_MS)).unwrap();
+            self.input(device, Input::SoundMissed { packets });
         }
         let start_ms = kept.first().map_or(0, |(at_ms, _)| delay(*at_ms));
         for (at_ms, fact) in kept.into_iter().filter(|(at_ms, _)| *at_ms >= oldest_ms) {
@@ -176,7 +180,9 @@ impl World {
                     said.closed = true;
                 }
             }
-            Output::RequestTurn { turn } => {
+            Output::EarOpen(ear) => self.devices[device].stored_ear = ear,
+            Output::RequestTurn { turn, request } => {
+                self.devices[device].stored_request = Some(request);
                 assert!(!self.devices[device].turns_done.contains(&turn), "{turn:?} is used twice");
                 assert!(self.devices[device].turns_open.insert(turn), "{turn:?} is asked for twice");
                 self.after(0, Event::ToUser(UserInput::TurnRequested { device: id, turn }));
@@ -191,6 +197,7 @@ impl World {
             Output::FallbackTold { reason, level } => {
                 self.after(0, Event::ToUser(UserInput::FallbackTold { reason, level }));
             }
+            Output::ApprovalSettled(settled) => drop(self.devices[device].stored_asked.remove(&settled.id)),
             Output::CancelModel { .. } => self.model_generation += 1,
             Output::RunTool { turn, call } => self.run_tool(device, turn, call),
             Output::CancelTool { turn, call_id } => self.cancel_tool(device, turn, call_id),
@@ -217,6 +224,7 @@ impl World {
                 let asked = Turn { revision: 0, ..turn };
                 assert!(self.devices[device].turns_open.remove(&asked), "{turn:?} ends twice");
                 self.devices[device].turns_done.insert(asked);
+                self.devices[device].stored_request = None;
                 for part in messages.iter().flat_map(|message| &message.parts) {
                     if let Part::ToolResult { call_id, .. } = part {
                         *self.results_kept.entry(call_id.clone()).or_default() += 1;
@@ -419,6 +427,7 @@ impl World {
 
     fn run_tool(&mut self, device: usize, turn: Turn, call: ToolCall) {
         *self.devices[device].calls_run.entry(call.id.clone()).or_default() += 1;
+        self.devices[device].last_call = Some(call.clone());
         let script = self.tools.get(&call.id).cloned().unwrap_or(ToolScript {
             after: 50,
             result: Some(ToolResult::said("Done.")),

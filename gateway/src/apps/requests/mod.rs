@@ -4,13 +4,13 @@ mod absent;
 mod drawing;
 mod photo;
 mod place;
-mod sound;
+pub(super) mod sound;
 
 use gateway_core::input::AppInput;
 use serde_json::{Value, json};
 
 use super::{
-    photo::Wish,
+    photo::PhotoRequest,
     socket::Session,
     speech::Wanted,
     tasks::message::AppsMessage,
@@ -45,9 +45,13 @@ impl Session {
             FromApp::AudioStreamStart { stream_id } => vec![self.start_stream(&stream_id)],
             FromApp::AudioStreamEnd { stream_id } => self.end_stream(&stream_id, frame),
             FromApp::PhotoRequest { request_id, save_to_gallery, custom_webhook_url, auth_token } => {
-                let wish =
-                    Wish { request: request_id, keep: save_to_gallery, url: custom_webhook_url, token: auth_token };
-                self.photograph(wish, frame)
+                let asked = PhotoRequest {
+                    request: request_id,
+                    keep: save_to_gallery,
+                    url: custom_webhook_url,
+                    token: auth_token,
+                };
+                self.photograph(asked, frame)
             }
             FromApp::LocationPollRequest { correlation_id } => vec![self.place(correlation_id)],
             FromApp::RgbLedControl { request_id } => vec![absent::light(&request_id)],

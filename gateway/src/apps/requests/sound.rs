@@ -106,6 +106,6 @@ impl Session {
 }
 
 /// The track of a number; out of range: the nearest.
-pub(super) fn track(number: f32) -> u8 {
+pub(in crate::apps) fn track(number: f32) -> u8 {
     number as u8
 }

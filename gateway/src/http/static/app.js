@@ -83,19 +83,20 @@ async function prepare() {
   }
 }
 
-/** A session has a link: the one before goes on, or another one begins. */
-function opened(welcome, goesOn) {
+/** A session has a link: the one before goes on, was left by a gateway that was restarted, or another one begins. */
+function opened(welcome, began) {
   const { session: number, gateway_name: gateway, user_name: user } = welcome;
-  journal.note("session", `session ${number} ${goesOn ? "goes on" : `with ${gateway} as ${user}`}`);
+  const how = { resumed: "goes on", continued: "goes on after a restart", new: `with ${gateway} as ${user}` };
+  journal.note("session", `session ${number} ${how[began]}`);
   page.dataset.session = String(number);
-  if (goesOn) {
+  if (began === "resumed") {
     screen.connect(true);
   } else {
     begin();
   }
   state = welcome.listening;
   status("open", "Connected");
-  loss.end(goesOn);
+  loss.end(began !== "new");
   waiting.splice(0).forEach(say);
 }
 

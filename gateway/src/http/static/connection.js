@@ -16,8 +16,8 @@ const FINAL_REJECTS = ["revoked", "pairing_failed", "unsupported_version", "no_c
 
 /**
  * Connections of a session. `on` is told: `trying(isFirst, isDoubtful)` with each attempt that goes on or is due,
- * `opened(welcome, goesOn)` with whether the session goes on or is another one, `frame(frame)`, `lost(code, reason)`: the
- * session waits for the next connection, `closed(code, reason)`: it is over, `failed(message, isKey)` for good, and
+ * `opened(welcome, began)` with how the session began ("resumed", "continued", "new"), `frame(frame)`, `lost(code, reason)`:
+ * the session waits for the next connection, `closed(code, reason)`: it is over, `failed(message, isKey)` for good, and
  * `pairing(code)`, with "" once it is done.
  */
 export class Connection {
@@ -88,8 +88,8 @@ export class Connection {
     }
     this.#attempts = 0;
     this.#goodbye = "";
-    const goesOn = this.#session.attach(opened.link, opened.welcome);
-    this.#on.opened(opened.welcome, goesOn);
+    const began = this.#session.attach(opened.link, opened.welcome);
+    this.#on.opened(opened.welcome, began);
   }
 
   #frame(frame) {

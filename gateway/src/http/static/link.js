@@ -42,7 +42,7 @@ export function encode(kind, { sequence, turn, timeUs }, fields) {
 
 /**
  * A link to the gateway, with the clock and the turn of its session. `onframe(frame)` gets every frame but heartbeats,
- * `onclose(code, reason, isOver)` the end, once; `isOver`: one side said goodbye.
+ * `onclose(code, reason, isOver)` the end, once; `isOver`: one side said goodbye for good.
  */
 export class Link {
   #socket;
@@ -146,7 +146,8 @@ export class Link {
       }
       return;
     }
-    this.#isOver ||= frame.kind === "goodbye";
+    // A gateway that is restarted goes on with what is left of the session.
+    this.#isOver ||= frame.kind === "goodbye" && frame.reason !== "shutting_down";
     onframe(frame);
   }
 }

@@ -4,6 +4,8 @@
 import { classOf, encode } from "./link.js";
 import { Sequences } from "./sequences.js";
 
+/** What a gateway that was restarted is sent again. */
+const OF_THE_WEARER = ["audio", "audio_end", "button", "touch", "mute", "head_position", "text_input"];
 /** Replayed sound is sent so many times as fast as it was captured. */
 const REPLAY_SPEED = 4;
 const REPLAY_TICK_MS = 10;
@@ -74,22 +76,42 @@ export class Session {
     return { resume, hasMicrophone: this.#hasMicrophone };
   }
 
-  /** A connection is welcomed; whether the session goes on. Else a new one begins. */
-  attach(link, { resume_token: token, resumed }) {
-    const goesOn = this.isOpen && Boolean(resumed);
+  /**
+   * A connection is welcomed: the session is "resumed", "continued" in a new one by a gateway that was restarted, or a
+   * "new" one begins.
+   */
+  attach(link, { resume_token: token, resumed, continued }) {
+    const before = this.#sequences;
     this.detach();
     this.#link = link;
     this.#token = token;
     link.ontick = () => this.#tick();
-    if (goesOn) {
-      this.#replay = this.#sequences.replay(resumed.control_received, resumed.audio_received);
-      this.#replayMs = performance.now();
+    this.#replayMs = performance.now();
+    if (before && resumed) {
+      this.#replay = before.replay(resumed.control_received, resumed.audio_received);
       this.#sendReplay();
-    } else {
-      this.#sequences = new Sequences(token !== "");
-      this.#turn = 0;
+      return "resumed";
     }
-    return goesOn;
+    this.#sequences = new Sequences(token !== "");
+    this.#turn = 0;
+    if (!before || !continued) {
+      return "new";
+    }
+    for (const frame of before.notDealtWith(continued)) {
+      this.#repeat(JSON.parse(frame.text));
+    }
+    this.#sendReplay();
+    return "continued";
+  }
+
+  /** Queues what the wearer did before, as a frame of this session. */
+  #repeat({ kind, kind_number: _, sequence: __, turn: ___, time_us: timeUs, ...fields }) {
+    if (OF_THE_WEARER.includes(kind)) {
+      if (kind === "audio_end") {
+        fields.last_audio_sequence = this.#sequences.lastAudio;
+      }
+      this.#replay.push(this.#numbered(kind, fields, 0, timeUs));
+    }
   }
 
   /** The link is lost. From now on frames are only kept. */
@@ -113,16 +135,22 @@ export class Session {
     if (!this.isOpen) {
       return;
     }
+    const frame = this.#numbered(kind, fields, turn, timeUs);
+    if (this.#replay.length > 0) {
+      this.#replay.push(frame);
+    } else {
+      this.#link?.put(frame.text, frame.soundUs > 0);
+    }
+  }
+
+  /** The next frame of the session, which is kept. */
+  #numbered(kind, fields, turn, timeUs) {
     const frameClass = classOf(kind);
     const sequence = this.#sequences.next(frameClass);
     const text = encode(kind, { sequence, turn, timeUs }, fields);
     const frame = { sequence, timeUs, text, soundUs: frameClass === "audio" ? fields.duration_us : 0 };
     this.#sequences.keep(frameClass, frame);
-    if (this.#replay.length > 0) {
-      this.#replay.push(frame);
-    } else {
-      this.#link?.put(text, frame.soundUs > 0);
-    }
+    return frame;
   }
 
   /** The microphone pauses. */
@@ -133,7 +161,7 @@ export class Session {
   /** Takes a frame of the gateway; whether it is one for the wearer, and new. */
   handle(frame) {
     if (frame.kind === "ack") {
-      this.#sequences?.acknowledged(frame.control, frame.audio);
+      this.#sequences?.acknowledged(frame.control);
       return false;
     }
     const frameClass = classOf(frame.kind, frame.kind_number);

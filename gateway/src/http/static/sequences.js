@@ -68,22 +68,28 @@ export class Sequences {
     }
   }
 
-  /** The gateway has everything up to these. */
-  acknowledged(control, audio) {
+  /** The gateway has every control frame up to this one. */
+  acknowledged(control) {
     while (this.#control.length > 0 && this.#control[0].sequence <= control) {
       this.#characters -= this.#control.shift().text.length;
     }
-    while (this.#audio.length > 0 && this.#audio[0].sequence <= audio) {
-      this.#audio.shift();
-    }
+    // Sound is kept all the same: a gateway that is restarted may ask for it.
   }
 
   /** What the gateway lacks, in the order of times, so that it meets everything where it stood. */
   replay(control, audio) {
-    this.acknowledged(control, audio);
+    return this.#after(control, ({ sequence }) => sequence > audio);
+  }
+
+  /** What a gateway that was restarted has not dealt with, in the same order. */
+  notDealtWith({ control_received: control, sound_until_us: soundUntilUs }) {
+    return this.#after(control, ({ timeUs }) => timeUs >= soundUntilUs);
+  }
+
+  #after(control, lacks) {
     const frames = [];
-    const sound = [...this.#audio];
-    for (const frame of this.#control) {
+    const sound = this.#audio.filter(lacks);
+    for (const frame of this.#control.filter(({ sequence }) => sequence > control)) {
       while (sound.length > 0 && sound[0].timeUs <= frame.timeUs) {
         frames.push(sound.shift());
       }

@@ -1,9 +1,9 @@
 //! The recognition jobs of one device, and the audio that is kept for a second pass.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use audio::{
-    asr::{Job, Options, Priority, Scheduler, Ticket},
+    asr::{Error, Job, Options, Priority, Report, Scheduler, Ticket},
     fair::Owner,
 };
 use gateway_core::vocab::{Meant, TranscriptKind};
@@ -12,6 +12,8 @@ use crate::mailbox::{DeviceMessage, Mailbox, Transcribed};
 
 /// How long the audio of a closed utterance is kept: slightly longer than its text is waited for.
 const KEPT_US: u64 = 12_000_000;
+/// Finals of a device that wait here until its one in the queue has begun: more utterances than the core waits for.
+const HELD_MAX: usize = 8;
 
 /// The decodes of one device.
 pub(super) struct Decodes {
@@ -21,7 +23,22 @@ pub(super) struct Decodes {
     mailbox: Mailbox,
     vocabulary: Arc<[String]>,
     tickets: Vec<(u32, u16, Ticket)>,
+    /// One final of a device waits in the queue of all; the next ones wait here, oldest first.
+    held: VecDeque<Held>,
     kept: Option<Kept>,
+}
+
+/// A final that waits.
+struct Held {
+    utterance: u32,
+    revision: u16,
+    job: Job,
+}
+
+impl Held {
+    fn cancel(self) {
+        (self.job.reply)(Report { result: Err(Error::Cancelled), queue_us: 0 });
+    }
 }
 
 /// The audio of the last closed utterance: it may have to be decoded once more.
@@ -35,7 +52,8 @@ impl Decodes {
     /// Texts are sent to `mailbox`.
     pub(super) fn new(scheduler: Arc<Scheduler>, wake_phrases: Arc<[String]>, mailbox: Mailbox) -> Self {
         let vocabulary = Arc::new([]);
-        Self { scheduler, owner: Owner::unique(), wake_phrases, mailbox, vocabulary, tickets: Vec::new(), kept: None }
+        let (owner, tickets, held) = (Owner::unique(), Vec::new(), VecDeque::new());
+        Self { scheduler, owner, wake_phrases, mailbox, vocabulary, tickets, held, kept: None }
     }
 
     /// Whose jobs these are.
@@ -94,6 +112,17 @@ impl Decodes {
                 }
             }),
         };
+        if job.priority == Priority::Final && (!self.held.is_empty() || self.scheduler.has_waiting_final(self.owner)) {
+            let has_room = self.held.len() < HELD_MAX;
+            if has_room {
+                self.held.push_back(Held { utterance, revision, job });
+            }
+            return has_room;
+        }
+        self.submit(utterance, revision, job)
+    }
+
+    fn submit(&mut self, utterance: u32, revision: u16, job: Job) -> bool {
         match self.scheduler.submit(job) {
             Ok(ticket) => {
                 let kept = self.kept.as_ref().map(|kept| kept.utterance);
@@ -106,6 +135,20 @@ impl Decodes {
                 false
             }
         }
+    }
+
+    /// A decode of this device has ended: the next one that is held may wait in the queue. Returns those for which there
+    /// was no room: utterance and revision.
+    pub(super) fn ended(&mut self) -> Vec<(u32, u16)> {
+        let mut refused = Vec::new();
+        while !self.scheduler.has_waiting_final(self.owner)
+            && let Some(Held { utterance, revision, job }) = self.held.pop_front()
+        {
+            if !self.submit(utterance, revision, job) {
+                refused.push((utterance, revision));
+            }
+        }
+        refused
     }
 
     fn options(&self, kind: TranscriptKind) -> Options {
@@ -130,6 +173,12 @@ impl Decodes {
             }
             !stale
         });
+        let (stale, held) = std::mem::take(&mut self.held)
+            .into_iter()
+            .partition(|held| held.utterance == utterance && held.revision < revision);
+        self.held = held;
+        let stale: VecDeque<Held> = stale;
+        stale.into_iter().for_each(Held::cancel);
     }
 }
 
@@ -149,6 +198,7 @@ impl Drop for Decodes {
         for (_, _, ticket) in &self.tickets {
             self.scheduler.cancel(ticket);
         }
+        self.held.drain(..).for_each(Held::cancel);
     }
 }
 
@@ -306,17 +356,56 @@ mod tests {
         bench.begun();
         let mut ask = |revision, meant| bench.decodes.ask((7, revision), Final, meant, Some(SOUND));
         assert!(ask(2, Meant::Overheard) && ask(3, Meant::Unsure));
-        assert!(ask(4, Meant::Addressed) && ask(5, Meant::Addressed));
+        assert!(ask(4, Meant::Addressed));
         assert!(!ask(6, Meant::Unsure), "the queue is full");
-        for expected in [2, 3] {
-            let message = bench.message();
-            assert_eq!(message.revision, expected);
-            assert!(matches!(message.report.result, Err(Error::Cancelled)));
-        }
-        for expected in [1, 4, 5] {
+        let message = bench.message();
+        assert_eq!(message.revision, 2);
+        assert!(matches!(message.report.result, Err(Error::Cancelled)));
+        for expected in [1, 4, 3] {
             bench.finish();
             assert_eq!(bench.message().revision, expected);
         }
+    }
+
+    #[test]
+    fn one_final_of_a_device_waits_among_those_of_others() {
+        let mut bench = Bench::new();
+        let mut other = Decodes::new(bench.decodes.scheduler.clone(), [].into(), bench.decodes.mailbox.clone());
+        assert!(bench.decodes.ask((1, 1), Final, Meant::Addressed, Some(SOUND)));
+        bench.begun();
+        for utterance in 2..=5 {
+            assert!(bench.decodes.ask((utterance, 1), Final, Meant::Addressed, Some(SOUND)), "{utterance}");
+        }
+        assert_eq!(bench.decodes.scheduler.load(), (1, 1));
+        assert!(other.ask((9, 1), Final, Meant::Addressed, Some(SOUND)), "it finds a place");
+        // What was given up while it was held does not come back.
+        bench.decodes.cancel(4, 2);
+        let cancelled = bench.message();
+        assert!(cancelled.utterance == 4 && matches!(cancelled.report.result, Err(Error::Cancelled)));
+        for expected in [1, 2, 9, 3, 5] {
+            bench.finish();
+            let message = bench.message();
+            assert_eq!((message.utterance, message.report.result.is_ok()), (expected, true));
+            assert_eq!(bench.decodes.ended(), []);
+            assert!(bench.decodes.scheduler.load().0 <= 2);
+            if expected != 5 {
+                bench.begun();
+            }
+        }
+        for utterance in 10..=12 + HELD_MAX as u32 {
+            let taken = bench.decodes.ask((utterance, 1), Final, Meant::Addressed, Some(SOUND));
+            if utterance == 10 {
+                bench.begun();
+            }
+            assert_eq!(taken, utterance < 12 + HELD_MAX as u32, "{utterance}");
+        }
+        drop(bench.decodes);
+        for _ in 0..=HELD_MAX {
+            let Some(DeviceMessage::Transcribed(message)) = bench.messages.blocking_recv() else { panic!("a report") };
+            assert!(matches!(message.report.result, Err(Error::Cancelled)));
+        }
+        bench.go_on.send(()).expect("a decode waits");
+        drop(other);
     }
 
     #[test]

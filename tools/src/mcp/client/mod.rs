@@ -7,6 +7,8 @@ mod ask;
 mod call;
 mod child;
 mod convert;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod keep;
 mod link;
 mod routes;

@@ -310,3 +310,7 @@ fn severity(level: LoggingLevel) -> u8 {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+#[path = "line_tests.rs"]
+mod tests;

@@ -1,0 +1,197 @@
+//! How good the link is, and how sound is coded for it.
+//!
+//! Packets that queue in front of a narrow place arrive later and later: then less is sent, in larger packets, because on
+//! a thin link the headers of small packets are more than half of the bytes. Lost packets are another matter: then each
+//! packet tells more of the one before it.
+
+use crate::{
+    limits,
+    vocab::{SoundCoding, SoundReport},
+};
+
+/// Codings from the best link to the thinnest: bits per second and milliseconds of a packet. With its headers (83 bytes on
+/// QUIC) the first one takes 57 kbit/s, the last one 23.
+const CODINGS: [(u32, u16); 3] = [(24_000, 20), (16_000, 40), (12_000, 60)];
+
+/// Waiting time of packets above which the link counts as thin: more than jitter, and less than a listener notices.
+const THIN_US: u32 = 200_000;
+/// Waiting time above which no intermediate coding is tried.
+const VERY_THIN_US: u32 = 600_000;
+/// Waiting time under which more may be sent.
+const FREE_US: u32 = 80_000;
+/// Reports in a row that must agree that the link is thin: a single one may be a hiccup.
+const THIN_REPORTS: u8 = 2;
+/// How long a link must be free before more is sent, at first.
+const FREE_MS_MIN: u32 = 8_000;
+/// And at most, where more was too much again and again.
+const FREE_MS_MAX: u32 = 120_000;
+/// If the link is thin again so soon after more was sent, that was why.
+const PROBE_MS: u32 = 10_000;
+
+/// Packets over which loss is averaged.
+const LOSS_PACKETS: u32 = 100;
+/// Expected loss, in percent, of which a coding is told at least and at most. Under the first, packets carry no copies at
+/// all; beyond the last they carry nothing else.
+const LOSS_PERCENT: core::ops::RangeInclusive<u32> = 10..=30;
+/// Difference from which on it is told.
+const LOSS_STEP: u32 = 5;
+
+/// What is known of the link.
+#[derive(Debug)]
+pub(crate) struct Quality {
+    /// Index of the coding.
+    level: usize,
+    /// Reports in a row of a thin link.
+    thin: u8,
+    free_since_us: Option<u64>,
+    free_ms: u32,
+    /// When more was sent.
+    raised_us: Option<u64>,
+    /// Lost packets, in ten-thousandths, in each direction.
+    lost: [u32; 2],
+    told: SoundCoding,
+}
+
+impl Default for Quality {
+    fn default() -> Self {
+        Self {
+            level: 0,
+            thin: 0,
+            free_since_us: None,
+            free_ms: FREE_MS_MIN,
+            raised_us: None,
+            lost: [0; 2],
+            told: SoundCoding::default(),
+        }
+    }
+}
+
+impl Quality {
+    /// Takes a report; returns the coding if it changes.
+    pub(crate) fn handle_report(&mut self, now_us: u64, report: SoundReport) -> Option<SoundCoding> {
+        self.note_loss(report);
+        self.note_wait(now_us, report.waited_us);
+        let (bitrate, packet_ms) = CODINGS.get(self.level).copied().unwrap_or(CODINGS[0]);
+        let coding = SoundCoding { bitrate, packet_ms, loss_percent: self.loss_percent() };
+        (coding != self.told).then(|| {
+            self.told = coding;
+            coding
+        })
+    }
+
+    /// The link is back, perhaps another one: its waiting time is measured anew.
+    pub(crate) fn handle_connected(&mut self) {
+        self.thin = 0;
+        self.free_since_us = None;
+    }
+
+    fn note_wait(&mut self, now_us: u64, waited_us: u32) {
+        let soon = |since_us: u64, ms: u32| now_us.saturating_sub(since_us) < u64::from(ms) * 1_000;
+        if waited_us > THIN_US {
+            self.free_since_us = None;
+            self.thin = self.thin.saturating_add(1);
+            if self.thin < THIN_REPORTS || self.level + 1 >= CODINGS.len() {
+                return;
+            }
+            self.thin = 0;
+            if self.raised_us.take().is_some_and(|at_us| soon(at_us, PROBE_MS)) {
+                self.free_ms = (self.free_ms * 2).min(FREE_MS_MAX);
+            }
+            self.level = if waited_us > VERY_THIN_US { CODINGS.len() - 1 } else { self.level + 1 };
+            return;
+        }
+        self.thin = 0;
+        if waited_us > FREE_US || self.level == 0 {
+            self.free_since_us = None;
+            return;
+        }
+        let since_us = *self.free_since_us.get_or_insert(now_us);
+        if !soon(since_us, self.free_ms) {
+            self.level -= 1;
+            self.raised_us = Some(now_us);
+            self.free_since_us = None;
+        }
+    }
+
+    fn note_loss(&mut self, report: SoundReport) {
+        let packets = report.received.saturating_add(report.lost).min(limits::SOUND_REPORT_PACKETS_MAX);
+        let Some(share) = (report.lost.min(packets) * 10_000).checked_div(packets) else { return };
+        let lost = &mut self.lost[usize::from(report.up)];
+        *lost = (*lost * LOSS_PACKETS + share * packets) / (LOSS_PACKETS + packets);
+    }
+
+    /// Expected loss of the worse direction, in steps, so that it does not change with every packet.
+    fn loss_percent(&self) -> u8 {
+        let worse = self.lost.iter().max().map_or(0, |lost| lost / 100);
+        let told = u32::from(self.told.loss_percent);
+        let percent = worse.clamp(*LOSS_PERCENT.start(), *LOSS_PERCENT.end());
+        let told = if percent.abs_diff(told) >= LOSS_STEP || percent == *LOSS_PERCENT.start() { percent } else { told };
+        u8::try_from(told).unwrap_or(u8::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn report(lost: u32, waited_ms: u32) -> SoundReport {
+        SoundReport { up: true, received: 20 - lost, lost, waited_us: waited_ms * 1_000 }
+    }
+
+    /// Bit rates after reports of these waiting times, one each 400 ms.
+    fn bitrates(quality: &mut Quality, from_s: u64, waited_ms: &[u32]) -> Vec<u32> {
+        let each = waited_ms.iter().zip(0u64..);
+        each.map(|(ms, n)| {
+            quality.handle_report(from_s * 1_000_000 + n * 400_000, report(0, *ms));
+            quality.told.bitrate
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_queue_that_grows_makes_the_sound_smaller_and_jitter_does_not() {
+        let mut quality = Quality::default();
+        assert_eq!(bitrates(&mut quality, 0, &[0, 60, 120, 250, 30, 190, 250]), [24_000; 7]);
+        assert_eq!(bitrates(&mut quality, 3, &[300, 400, 450]), [16_000, 16_000, 12_000]);
+        assert_eq!(bitrates(&mut quality, 5, &[900; 4]), [12_000; 4], "there is nothing less");
+        let mut quality = Quality::default();
+        assert_eq!(bitrates(&mut quality, 0, &[500, 900]), [24_000, 12_000]);
+    }
+
+    #[test]
+    fn a_link_that_stays_free_gets_more_and_later_each_time_that_this_was_too_much() {
+        let mut quality = Quality::default();
+        bitrates(&mut quality, 0, &[900, 900]);
+        let free = bitrates(&mut quality, 10, &[0; 45]);
+        let rises: Vec<usize> = (1..45).filter(|n| free[*n] > free[*n - 1]).collect();
+        assert_eq!(rises, [20, 41], "after 8 s each");
+        // Too much: the next try comes after 16 s.
+        assert_eq!(bitrates(&mut quality, 28, &[300, 300]), [24_000, 16_000]);
+        let free = bitrates(&mut quality, 30, &[0; 45]);
+        assert_eq!((1..45).find(|n| free[*n] > free[*n - 1]), Some(40));
+    }
+
+    #[test]
+    fn loss_is_told_in_steps_and_of_the_worse_direction() {
+        let mut quality = Quality::default();
+        for _ in 0..5 {
+            assert_eq!(quality.handle_report(0, report(1, 0)), None, "5 % is less than what is always expected");
+        }
+        for _ in 0..20 {
+            quality.handle_report(0, report(5, 0));
+            quality.handle_report(0, SoundReport { up: false, ..report(0, 0) });
+        }
+        assert!((20..=25).contains(&quality.told.loss_percent), "{quality:?}");
+        for _ in 0..40 {
+            quality.handle_report(0, report(20, 0));
+        }
+        assert_eq!(quality.told.loss_percent, 30);
+        for _ in 0..80 {
+            quality.handle_report(0, report(0, 0));
+        }
+        assert_eq!(quality.told.loss_percent, 10);
+        assert_eq!(quality.handle_report(0, SoundReport { received: 0, ..report(0, 0) }), None, "nothing came");
+    }
+}

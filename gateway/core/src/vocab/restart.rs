@@ -1,0 +1,36 @@
+//! What of a device's session is stored, so that a gateway that was restarted goes on with it.
+
+use alloc::{string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use super::tool::ToolCall;
+
+/// A time in which no wake phrase is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenEar {
+    /// Whether the wearer called or pressed; otherwise an answer was heard.
+    pub called: bool,
+    /// When it ends, in milliseconds since the Unix epoch.
+    pub until_wall_ms: i64,
+}
+
+/// What is left of a session after a restart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Remains {
+    /// The time in which no wake phrase is needed, if it had not ended.
+    pub ear: Option<OpenEar>,
+    /// The turn that was under way. It is over.
+    pub turn: Option<LostTurn>,
+}
+
+/// A turn that ended with the process.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LostTurn {
+    /// The wearer's request.
+    pub request: String,
+    /// Titles of tools of which it is not known whether they did what they were to do.
+    pub unknown: Vec<String>,
+    /// Calls that waited for the wearer's consent: nothing of them was done.
+    pub asked: Vec<ToolCall>,
+}

@@ -1,0 +1,192 @@
+//! What the link does to sound, measured for the core, which decides how sound is coded.
+
+use audio::listener;
+use device_protocol::{down, up};
+use gateway_core::{
+    input::Input,
+    vocab::{SoundCoding, SoundReport},
+};
+
+use super::session::Session;
+use crate::{clock, speech::ear::Ear};
+
+/// Counts of a session's sound since the last reports.
+#[derive(Default)]
+pub(super) struct Quality {
+    up: Up,
+    down: Down,
+    /// What the core wants; `None`: nothing yet.
+    coding: Option<SoundCoding>,
+}
+
+#[derive(Default)]
+struct Up {
+    packets: u64,
+    lost: u64,
+    /// The shortest transit since the last report, beyond the shortest one of all.
+    waited_us: Option<u64>,
+    /// Sound from before is replayed: it is late for another reason.
+    live_from_us: u64,
+}
+
+#[derive(Default)]
+struct Down {
+    audio: u32,
+    lost: u32,
+    /// The shortest time from sending a packet to its acknowledgement, over this connection.
+    least_us: Option<u64>,
+    /// The device measures, and so knows packets of any length.
+    is_measured: bool,
+}
+
+impl Quality {
+    /// A packet was under way for so much longer than the fastest one; `captured_us`: on the gateway's clock.
+    fn heard(&mut self, waited_us: u64, captured_us: u64) {
+        if captured_us >= self.up.live_from_us {
+            self.up.waited_us = Some(self.up.waited_us.unwrap_or(u64::MAX).min(waited_us));
+        }
+    }
+
+    /// The sound that has come since the last report; `None`: none, or a replay.
+    fn take_up(&mut self, counts: listener::Stats) -> Option<SoundReport> {
+        let (packets, lost) = (counts.packets, counts.lost);
+        let report = SoundReport {
+            up: true,
+            received: short(packets.saturating_sub(self.up.packets)),
+            lost: short(lost.saturating_sub(self.up.lost)),
+            waited_us: short(self.up.waited_us.take()?),
+        };
+        (self.up.packets, self.up.lost) = (packets, lost);
+        Some(report)
+    }
+
+    /// The device has received sound; `sent_us`: when the newest of it was sent.
+    fn acknowledged(&mut self, ack: &up::Ack, sent_us: Option<u64>, now_us: u64) -> Option<SoundReport> {
+        let down = &mut self.down;
+        down.is_measured |= ack.audio_held_us > 0;
+        let sent_us = sent_us.filter(|_| ack.audio_held_us > 0)?;
+        let took_us = now_us.saturating_sub(sent_us).saturating_sub(ack.audio_held_us);
+        let least_us = *down.least_us.get_or_insert(took_us);
+        down.least_us = Some(least_us.min(took_us));
+        let lost = ack.audio_lost.saturating_sub(down.lost);
+        let received = ack.audio.saturating_sub(down.audio).saturating_sub(lost);
+        (down.audio, down.lost) = (ack.audio, ack.audio_lost);
+        Some(SoundReport { up: false, received, lost, waited_us: short(took_us.saturating_sub(least_us)) })
+    }
+
+    /// Another connection: times are measured anew, and what was captured before `now_us` is replayed.
+    pub(super) fn resume(&mut self, now_us: u64) {
+        self.up.live_from_us = now_us;
+        self.up.waited_us = None;
+        self.down.least_us = None;
+    }
+
+    /// The acknowledgement also says how the device should code its sound.
+    pub(super) fn advise(&self, ack: down::Ack) -> down::Ack {
+        self.coding.map_or(ack, |coding| down::Ack {
+            audio_bitrate: coding.bitrate,
+            audio_frame_ms: coding.packet_ms,
+            audio_loss_percent: coding.loss_percent,
+            ..ack
+        })
+    }
+}
+
+fn short(long: u64) -> u32 {
+    u32::try_from(long).unwrap_or(u32::MAX)
+}
+
+impl Session {
+    /// A packet with sound has come.
+    pub(super) fn sound_heard(&mut self, capture_us: u64) {
+        if let Some(ear) = &self.ear {
+            self.quality.heard(ear.transit_us(), ear.to_gateway_us(capture_us));
+        }
+    }
+
+    /// Reports to the core how sound has come since the last report.
+    pub(super) fn report_sound(&mut self) {
+        let counts = self.ear.as_ref().map(Ear::stats);
+        if let Some(report) = counts.and_then(|counts| self.quality.take_up(counts)) {
+            self.input(Input::Sound(report));
+        }
+    }
+
+    pub(super) fn acknowledged(&mut self, ack: &up::Ack) {
+        let sent_us = self.outgoing.acknowledged(ack.control, ack.audio);
+        let was_measured = self.quality.down.is_measured;
+        if let Some(report) = self.quality.acknowledged(ack, sent_us, clock::mono_us()) {
+            self.input(Input::Sound(report));
+        }
+        if self.quality.down.is_measured && !was_measured {
+            self.code_speech();
+        }
+    }
+
+    /// From now on sound is coded like this.
+    pub(super) fn code_sound(&mut self, coding: SoundCoding) {
+        let SoundCoding { bitrate, packet_ms, loss_percent } = coding;
+        tracing::debug!(device = self.id, bitrate, packet_ms, loss_percent, "the coding of sound changes");
+        self.quality.coding = Some(coding);
+        if self.quality.down.is_measured {
+            self.code_speech();
+        }
+    }
+
+    fn code_speech(&mut self) {
+        if let (Some(mouth), Some(coding)) = (&mut self.mouth, self.quality.coding) {
+            mouth.set_coding(coding);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(packets: u64, lost: u64) -> listener::Stats {
+        listener::Stats { packets, lost, ..listener::Stats::default() }
+    }
+
+    #[test]
+    fn the_fastest_packet_tells_what_waits_and_a_replay_tells_nothing() {
+        let mut quality = Quality::default();
+        for waited_us in [90_000, 40_000, 70_000] {
+            quality.heard(waited_us, 1_000);
+        }
+        let report = SoundReport { up: true, received: 18, lost: 2, waited_us: 40_000 };
+        assert_eq!(quality.take_up(counts(18, 2)), Some(report));
+        assert_eq!(quality.take_up(counts(18, 2)), None);
+        quality.resume(5_000_000);
+        quality.heard(3_000_000, 2_000_000);
+        assert_eq!(quality.take_up(counts(30, 2)), None);
+        quality.heard(20_000, 5_000_000);
+        assert_eq!(
+            quality.take_up(counts(38, 2)).map(|report| (report.received, report.waited_us)),
+            Some((20, 20_000))
+        );
+    }
+
+    #[test]
+    fn speech_is_measured_from_sending_to_acknowledgement() {
+        let mut quality = Quality::default();
+        let ack = |audio, audio_lost, audio_held_us| up::Ack { control: 0, audio, audio_lost, audio_held_us };
+        assert_eq!(quality.acknowledged(&ack(5, 0, 0), Some(0), 80_000), None, "a device that does not measure");
+        assert!(!quality.down.is_measured);
+        let report = quality.acknowledged(&ack(20, 2, 30_000), Some(1_000_000), 1_090_000).unwrap();
+        assert_eq!(report, SoundReport { up: false, received: 18, lost: 2, waited_us: 0 });
+        let report = quality.acknowledged(&ack(40, 3, 1), Some(2_000_000), 2_500_001).unwrap();
+        assert_eq!(report, SoundReport { up: false, received: 19, lost: 1, waited_us: 440_000 });
+        assert_eq!(quality.acknowledged(&ack(40, 3, 1), None, 2_600_000), None, "nothing new");
+    }
+
+    #[test]
+    fn the_device_is_told_what_the_core_wants() {
+        let mut quality = Quality::default();
+        let ack = down::Ack { control: 1, audio: 2, audio_bitrate: 0, audio_frame_ms: 0, audio_loss_percent: 0 };
+        assert_eq!(quality.advise(ack), ack);
+        quality.coding = Some(SoundCoding { bitrate: 12_000, packet_ms: 60, loss_percent: 15 });
+        let advised = quality.advise(ack);
+        assert_eq!((advised.audio_bitrate, advised.audio_frame_ms, advised.audio_loss_percent), (12_000, 60, 15));
+    }
+}

@@ -1,0 +1,66 @@
+//! Requests of the web port, for `tests/fuzz` only: the server that serves connections, the routes of the page, and what
+//! the other routes read of a request before they know who asks.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{Router, extract::Request, response::IntoResponse as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+use super::{
+    accept::serve_http,
+    app_requests::{STORAGE, bearer, object, user_and_key},
+    origin::{host, host_is_known, host_is_loopback, origin_is_ours},
+    peer::Peer,
+    try_link::TryLink,
+    try_page::{self, About, TryPage},
+    upgrade::Upgrade,
+};
+use crate::{
+    apps::socket::Headers,
+    identity::Pairings,
+    runtime::spawn,
+    store::Store,
+    transport::{Bindings, Transport, places::Places},
+};
+
+/// Bytes of an input that are sent: the pipe must hold all of them.
+const SENT_BYTES_MAX: usize = 256 * 1024;
+
+/// Serves a connection on which these bytes come and then nothing more; the first one: from where.
+pub(crate) async fn request(bytes: &[u8], store: &Store) {
+    let Some((from, bytes)) = bytes.split_first() else { return };
+    let address = if from & 1 == 0 { [127, 0, 0, 1] } else { [192, 0, 2, 1] };
+    let address = SocketAddr::from((address, 1));
+    let place = Places::new(8).take(&address).expect("the first has a place");
+    let peer = Peer { address, bindings: Bindings::NONE, transport: Transport::TEXT, place };
+    let (link, _) = TryLink::new().expect("the system has random numbers");
+    let page = TryPage { about: About::new(&Default::default(), &[]), link: Arc::new(link) };
+    let router = try_page::routes(Some(page), Arc::new(Pairings::default()), store.clone());
+    let (mut client, server) = duplex(SENT_BYTES_MAX);
+    let serving = spawn("fuzz-http", serve_http(server, peer, router.merge(Router::new().fallback(others))));
+    client.write_all(&bytes[..bytes.len().min(SENT_BYTES_MAX)]).await.expect("the pipe has room");
+    client.shutdown().await.expect("a pipe can be shut");
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).await.expect("a pipe can be read");
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1."), "{}", answer.escape_ascii());
+    drop(serving.await.expect("serving a connection does not panic"));
+}
+
+/// What the other routes read of a request.
+async fn others(request: Request) -> axum::response::Response {
+    let headers = request.headers();
+    let named = host(headers).map(|host| (host_is_loopback(host), host_is_known(host, &["box.local".to_owned()])));
+    assert!(!matches!(named, Some((true, false))), "this machine is no stranger");
+    if origin_is_ours(headers) && headers.contains_key("origin") {
+        assert_eq!(named, Some((true, true)));
+    }
+    let path = request.uri().path().to_owned();
+    let _ = (Upgrade::of(&request).is_ok(), Headers::of(headers, &path), bearer(headers).len());
+    if let Some((user, key)) = path.strip_prefix(STORAGE).and_then(user_and_key) {
+        assert!(!user.is_empty() && user.len() + key.map_or(0, |key| key.len()) <= path.len());
+    }
+    match object(request.into_body()).await {
+        Ok(values) => format!("{}", values.len()).into_response(),
+        Err(failure) => failure.into_response(),
+    }
+}

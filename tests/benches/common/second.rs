@@ -1,0 +1,49 @@
+//! A second process of the same program, told line by line what to do: its memory and processor time are its own.
+
+use std::process::{ExitStatus, Stdio};
+
+use anyhow::{Context as _, Result};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+/// The second process, seen from the first. It ends with this.
+pub struct Second {
+    process: Child,
+    commands: ChildStdin,
+    said: Lines<BufReader<ChildStdout>>,
+}
+
+impl Second {
+    /// Starts this program with these options and their values.
+    pub fn start(options: &[(&str, String)]) -> Result<Self> {
+        let mut process = Command::new(std::env::current_exe()?)
+            .args(options.iter().flat_map(|(name, value)| [*name, value]))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let commands = process.stdin.take().context("its standard input")?;
+        let said = BufReader::new(process.stdout.take().context("its standard output")?).lines();
+        Ok(Self { process, commands, said })
+    }
+
+    /// Its number.
+    pub fn id(&self) -> Result<String> {
+        Ok(self.process.id().context("it has ended")?.to_string())
+    }
+
+    /// The next line that it says.
+    pub async fn line(&mut self) -> Result<String> {
+        self.said.next_line().await?.context("the second process ended")
+    }
+
+    /// Tells it a line.
+    pub async fn tell(&mut self, command: &str) -> Result<()> {
+        Ok(self.commands.write_all(format!("{command}\n").as_bytes()).await?)
+    }
+
+    /// Waits for its end.
+    pub async fn ended(mut self) -> Result<ExitStatus> {
+        Ok(self.process.wait().await?)
+    }
+}

@@ -1,0 +1,137 @@
+//! Spoken commands through shaped networks, end to end: what is understood, and how long after the last word.
+//!
+//! `cargo xtask bench networks [--networks none,rough,...] [--transport quic|wss] [--sentences N] [--seed N]`
+//!
+//! Simulated glasses say commands (flite's voice) behind "Hey Mentra," to a gateway with the settings that are shipped, each
+//! network in turn, beginning with none. The word error rate is that of the final transcript against what was said, and the
+//! end of the turn when the gateway decides it, from the capture of the last voiced sample on.
+
+mod common;
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use audio::asr::wer::{Wer, wer};
+use common::voices::Speaker;
+use common::{House, argument, quantile};
+use firmware_sim::latency::measure;
+use firmware_sim::network::Profile;
+use firmware_sim::transport::Scheme;
+use firmware_sim::{Event, Seen};
+use gateway::clock;
+use tokio::time::{sleep, timeout};
+
+const TABLE: &str = include_str!("data/commands.tsv");
+const TURN_MAX: Duration = Duration::from_secs(40);
+/// Between two sentences: the second is not taken for a part of the first.
+const REST: Duration = Duration::from_secs(1);
+
+/// What came of one network.
+#[derive(Default)]
+struct Tally {
+    wer: Wer,
+    right: usize,
+    missed: usize,
+    ends_us: Vec<i64>,
+    sounds_us: Vec<i64>,
+    codings: usize,
+}
+
+fn main() -> Result<()> {
+    common::calibrate("before")?;
+    common::runtime()?.block_on(run())?;
+    common::calibrate("after")
+}
+
+async fn run() -> Result<()> {
+    let networks = argument("--networks").unwrap_or_else(|| "none,rough".to_owned());
+    let seed: u64 = argument("--seed").map_or(Ok(1), |seed| seed.parse())?;
+    let most: usize = argument("--sentences").map_or(Ok(usize::MAX), |most| most.parse())?;
+    let scheme = if argument("--transport").is_some_and(|name| name == "wss") { Scheme::Wss } else { Scheme::Quic };
+    let house = House::start("").await?;
+    let sentences: Vec<&str> = TABLE
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split('\t').next())
+        .take(most)
+        .collect();
+    println!("{} commands over {}, seed {seed}", sentences.len(), scheme.name());
+    for name in networks.split(',') {
+        let network = match name {
+            "none" => None,
+            name => Some(Profile::named(name).with_context(|| format!("{name} is no network"))?),
+        };
+        let tally = through(&house, scheme, name, network, seed, &sentences).await?;
+        report(name, sentences.len(), tally);
+    }
+    house.running.stop().await;
+    Ok(())
+}
+
+async fn through(
+    house: &House,
+    scheme: Scheme,
+    name: &str,
+    network: Option<Profile>,
+    seed: u64,
+    sentences: &[&str],
+) -> Result<Tally> {
+    let mut options = house.options(scheme, name)?;
+    options.seed = seed;
+    options.network = network;
+    let glasses = house.glasses(options, name).await?;
+    let mut tally = Tally::default();
+    for sentence in sentences {
+        let text = format!("Hey Mentra, {sentence}");
+        let folder = house.folder.path().to_owned();
+        let pcm = tokio::task::spawn_blocking(move || Speaker::FLITE.say(&text, &folder)).await??;
+        let mark = glasses.log().mark();
+        let said = glasses.say_pcm(sentence, &pcm, None).await?;
+        let is_final = |event: &Event| {
+            matches!(&event.seen, Seen::Transcript { is_final: true, .. }) && event.at_us >= said.begins_us
+        };
+        if timeout(TURN_MAX, glasses.log().find(mark, is_final)).await.is_ok() {
+            let over = |event: &Event| matches!(event.seen, Seen::SpeechHeard { .. });
+            // A sentence that was not understood may have no answer.
+            drop(timeout(TURN_MAX / 4, glasses.log().find(mark, over)).await);
+        } else {
+            tally.missed += 1;
+        }
+        let events = glasses.log().since(mark);
+        let heard: Vec<String> = events
+            .iter()
+            .filter_map(|event| match &event.seen {
+                Seen::Transcript { is_final: true, text, .. } => Some(text.clone()),
+                _ => None,
+            })
+            .collect();
+        let score = wer(&format!("Hey Mentra, {sentence}"), &heard.join(" "));
+        tally.right += usize::from(score.edits == 0);
+        tally.wer += score;
+        let latency = measure(&events, said.t0_us);
+        tally.sounds_us.extend(latency.sound_us);
+        tally.codings += events.iter().filter(|event| matches!(event.seen, Seen::Coding { .. })).count();
+        sleep(REST).await;
+        // The record is complete when its turn is. Both clocks are of this process.
+        let offset_us = clock::mono_us() as i64 - glasses.now_us() as i64;
+        let ended = house.turns(&glasses).pop().and_then(|turn| turn.end_decided_us);
+        tally.ends_us.extend(ended.map(|at_us| at_us as i64 - offset_us - said.t0_us as i64).filter(|us| *us > 0));
+    }
+    glasses.goodbye().await;
+    Ok(tally)
+}
+
+fn report(name: &str, sentences: usize, mut tally: Tally) {
+    let ms = |of: &mut Vec<i64>, share| quantile(of, share).map_or(-1, |us| us / 1_000);
+    println!(
+        "{name:12} word error rate {:5.2} %, {} of {sentences} right, {} without a transcript; end of turn {} ms (p90 {}), first sound {} ms (p90 {}); {} other codings",
+        100.0 * tally.wer.rate(),
+        tally.right,
+        tally.missed,
+        ms(&mut tally.ends_us, 0.5),
+        ms(&mut tally.ends_us, 0.9),
+        ms(&mut tally.sounds_us, 0.5),
+        ms(&mut tally.sounds_us, 0.9),
+        tally.codings,
+    );
+}

@@ -1,0 +1,1 @@
+//! Nothing but its dependency: `cargo xtask fuzz` takes libFuzzer from that one's build.

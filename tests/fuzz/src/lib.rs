@@ -1,0 +1,68 @@
+//! Checks of every parser that meets hostile bytes. Each takes any bytes and panics where an invariant does not hold;
+//! the fuzzer looks for such bytes, and `tests/corpus.rs` replays those that are committed. docs/fuzzing.md has more.
+
+mod chat;
+mod files;
+mod input;
+mod sound;
+mod tool_texts;
+mod wire;
+mod words;
+
+use gateway::fuzzing as shell;
+
+/// A parser, or a few that read the same bytes.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// Name of its folder in `corpus`.
+    pub name: &'static str,
+    /// Panics where an invariant does not hold.
+    pub check: fn(&[u8]),
+}
+
+const fn target(name: &'static str, check: fn(&[u8])) -> Target {
+    Target { name, check }
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    // What the network reaches before anybody is admitted.
+    target("wire", wire::peer_bytes),
+    target("websocket", shell::links::websocket),
+    target("quic", shell::links::quic),
+    target("handshake", shell::links::handshake),
+    target("http", shell::http::request),
+    // Devices that are admitted.
+    target("listener", sound::listener),
+    target("device_tools", tool_texts::device_tools),
+    // Mini-apps.
+    target("app_frame", shell::apps::frame),
+    target("app_layout", shell::apps::layout),
+    target("app_picture", shell::apps::picture),
+    target("app_sound", sound::file),
+    target("app_relay", shell::apps::relay),
+    target("app_storage", shell::apps::storage),
+    target("app_manifest", tool_texts::manifest),
+    target("tool_answer", tool_texts::answer),
+    target("tool_definition", tool_texts::definition),
+    target("tool_schema", tool_texts::schema),
+    // Other servers.
+    target("sse_responses", chat::responses),
+    target("sse_chat_completions", chat::chat_completions),
+    target("sse_anthropic", chat::anthropic),
+    target("sse_gemini", chat::gemini),
+    target("provider_schema", chat::schema),
+    target("oauth", chat::oauth),
+    target("mcp", tool_texts::mcp),
+    // What people say, and what models want said.
+    target("utterance", words::utterance),
+    target("template", words::template),
+    target("clause", words::clause),
+    // Files and operators.
+    target("control", shell::operator::control),
+    target("config", shell::operator::config),
+    target("skill", shell::operator::skill),
+    target("rows", shell::rows::rows),
+    target("ggml", files::ggml),
+    target("ctranslate2", files::ctranslate2),
+];

@@ -1,0 +1,252 @@
+//! The disk is full, read-only, or has lost a part of the store: words instead of crashes, glasses can be revoked, and
+//! when it is over everything goes on.
+
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use firmware_sim::{Glasses, Seen};
+use gateway::control::{Answer, Request};
+use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
+
+use super::{kept, told};
+use crate::{
+    process::{Process, configure, fails, lorgnette},
+    world::{self, WAIT, answered, ask, text, until},
+};
+
+/// Set where file systems may be mounted.
+const INSIDE: &str = "LORGNETTE_TEST_MOUNTS";
+/// Bytes of the file system: more than the gateway wants to be free.
+const DISK: &str = "size=48m";
+
+/// Runs a test of this program again, as root of a user and mount namespace of its own: there it may mount file systems,
+/// which nobody else sees and which go with it. `false`: this is it.
+fn again_with_mounts(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return false;
+    }
+    let own = std::env::current_exe().expect("the test's own path");
+    let ended = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount"])
+        .arg(own)
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "1")
+        .status();
+    let ended = ended.expect("unshare, of util-linux: apt-get install util-linux");
+    assert!(
+        ended.success(),
+        "`unshare --user --map-root-user --mount` did not run {test} to its end: a full disk was not tested. User \
+         namespaces must be allowed (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces)"
+    );
+    true
+}
+
+/// A folder with a small file system of its own.
+fn small_disk(folder: &Path) -> PathBuf {
+    let data = folder.join("data");
+    fs::create_dir(&data).unwrap();
+    mount("tmpfs", &data, "tmpfs", MountFlags::empty(), Some(&*std::ffi::CString::new(DISK).unwrap()))
+        .expect("mounted");
+    data
+}
+
+/// Two pairs of glasses; one of them will be lost.
+async fn pair(gateway: &Process, data: &Path) -> (Glasses, Glasses) {
+    let glasses = world::connect(data, gateway.options()).await;
+    let mut options = gateway.options();
+    options.state = data.with_extension("lost");
+    (glasses, world::connect(data, options).await)
+}
+
+/// Revokes glasses, which are cut off at once; what the operator is told, and whether it is for ever.
+async fn revoke(data: &Path, lost: &mut Glasses) -> (String, bool) {
+    let (message, is_stored) = match ask(data, Request::Revoke { device: lost.fingerprint().to_owned() }).await {
+        Ok(Answer::Done { message }) => (message, true),
+        Err(message) => (message, false),
+        Ok(other) => panic!("{other:?}"),
+    };
+    assert!(message.contains("its session was ended"), "{message}");
+    until(lost, "the goodbye", |event| matches!(&event.seen, Seen::Goodbye { reason, .. } if reason == "revoked"))
+        .await;
+    (message, is_stored)
+}
+
+async fn is_kept_out(gateway: &Process, data: &Path) {
+    let mut options = gateway.options();
+    options.state = data.with_extension("lost");
+    let error = Glasses::start(options).unwrap().welcomed().await.expect_err("it is kept out").to_string();
+    assert!(error.contains("revoked"), "{error}");
+}
+
+/// Waits until `/healthz` says that something is wrong, or that all is well; its words.
+async fn until_problems(gateway: &Process, are_there: bool) -> String {
+    // Only the first call counts.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let address = format!("http://{}/healthz", gateway.web);
+    let seen = async {
+        loop {
+            let health = reqwest::get(&address).await.expect("an answer");
+            let status = health.status();
+            assert!(status == 200 || status == 503, "{status}");
+            if (status == 503) == are_there {
+                return health.text().await.expect("words");
+            }
+        }
+    };
+    tokio::time::timeout(WAIT, seen).await.expect("health tells it")
+}
+
+/// What `/healthz` says, and `lorgnette status`.
+async fn words_of(gateway: &Process, data: &Path) -> String {
+    let told = until_problems(gateway, true).await;
+    let config = data.with_extension("toml").display().to_string();
+    let output = lorgnette(&["status", "--config", &config]).await;
+    assert!(!output.status.success(), "scripts look at the status");
+    told + &String::from_utf8_lossy(&output.stdout)
+}
+
+/// A note cannot be kept, and the wearer hears so; everything that only reads goes on.
+async fn keeps_nothing(glasses: &mut Glasses) {
+    // The answer before is over.
+    until(glasses, "its end", |event| matches!(event.seen, Seen::SpeechHeard { complete: true, .. })).await;
+    text(glasses, "take a note call the dentist").await;
+    let answer = answered(glasses).await;
+    let words = ["full", "could not", "couldn't", "cannot", "can't", "not keep"];
+    assert!(words.iter().any(|word| answer.contains(word)), "{answer}");
+    told(glasses, "what is two plus two", "4").await;
+    told(glasses, "read my notes", "milk").await;
+}
+
+/// The fault is over: notes are kept again, and everything that was said to be kept is there after kill -9.
+async fn goes_on(gateway: Process, data: &Path, (mut glasses, lost): (Glasses, Glasses), is_stored: bool) {
+    until_problems(&gateway, false).await;
+    told(&mut glasses, "take a note buy bread", "bread").await;
+    if !is_stored {
+        let device = lost.fingerprint().to_owned();
+        assert!(matches!(ask(data, Request::Revoke { device }).await, Ok(Answer::Done { .. })));
+    }
+    drop(lost.goodbye().await);
+    let log = gateway.kill().await;
+    assert!(!log.iter().any(|line| line.contains("panicked")), "{log:#?}");
+    let (notes, _) = kept(data);
+    assert!(notes.len() == 2 && notes[0].contains("bread") && notes[1].contains("milk"), "{notes:?}");
+    let gateway = Process::start(data, "", &[]).await;
+    is_kept_out(&gateway, data).await;
+    gateway.kill().await;
+}
+
+/// Writes until not one byte more fits.
+fn fill(disk: &Path) -> PathBuf {
+    let filler = disk.join("filler");
+    let mut file = File::create(&filler).unwrap();
+    for block in [1 << 20, 1 << 12, 1] {
+        while file.write_all(&vec![1; block]).is_ok() {}
+    }
+    assert!(fs::write(disk.join("more"), [1; 8192]).is_err(), "it is full");
+    filler
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_is_told_and_passes() {
+    if again_with_mounts("durability::disk::a_full_disk_is_told_and_passes") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = small_disk(folder.path());
+    let gateway = Process::start(&data, "", &[]).await;
+    let (mut glasses, mut lost) = pair(&gateway, &data).await;
+    told(&mut glasses, "take a note buy oat milk", "milk").await;
+    let filler = fill(&data);
+    keeps_nothing(&mut glasses).await;
+    let words = words_of(&gateway, &data).await;
+    assert!(words.contains("free some") && words.contains("disk"), "{words}");
+    let (_, is_stored) = revoke(&data, &mut lost).await;
+    is_kept_out(&gateway, &data).await;
+    fs::remove_file(filler).unwrap();
+    goes_on(gateway, &data, (glasses, lost), is_stored).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_does_not_start_on_a_full_or_read_only_disk_and_says_why() {
+    if again_with_mounts("durability::disk::a_gateway_does_not_start_on_a_full_or_read_only_disk_and_says_why") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = small_disk(folder.path());
+    let config = configure(&data, "").display().to_string();
+    let filler = fill(&data);
+    let error = fails(&["serve", "--config", &config]).await;
+    assert!(error.contains("No space left") && error.contains(&data.display().to_string()), "{error}");
+    fs::remove_file(filler).unwrap();
+    let gateway = Process::start(&data, "", &[]).await;
+    let (mut glasses, _lost) = pair(&gateway, &data).await;
+    told(&mut glasses, "take a note buy oat milk", "milk").await;
+    gateway.kill().await;
+    mount_bind(&data, &data).expect("mounted");
+    mount_remount(&data, MountFlags::BIND | MountFlags::RDONLY, "").expect("read-only");
+    let error = fails(&["serve", "--config", &config]).await;
+    assert!(error.contains("Read-only file system") && error.contains(&data.display().to_string()), "{error}");
+    mount_remount(&data, MountFlags::BIND, "").expect("writable");
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    text(&mut glasses, "read my notes").await;
+    assert!(answered(&mut glasses).await.contains("milk"));
+    gateway.kill().await;
+}
+
+/// The file of the store ends too early, by a little and by much: the gateway starts, or says what to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_whose_end_is_missing_kills_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let (mut glasses, _lost) = pair(&gateway, &data).await;
+    for note in ["milk", "bread", "butter"] {
+        told(&mut glasses, &format!("take a note buy {note}"), note).await;
+    }
+    gateway.kill().await;
+    let file = data.join("store/data.mdb");
+    let whole = fs::read(&file).unwrap();
+    let config = configure(&data, "").display().to_string();
+    let (mut started, mut refused) = (0, 0);
+    let page = 4096;
+    let pages = whole.len() / page;
+    for length in [whole.len() - 1, (pages - 1) * page, pages / 2 * page, 3 * page, 2 * page, page + 1, page, 100] {
+        drop(fs::remove_file(data.join("store/lock.mdb")));
+        fs::write(&file, &whole[..length]).unwrap();
+        // A crash has neither words nor a status.
+        let output = lorgnette(&["check", "--store", "--config", &config]).await;
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code().is_some(), "{length} of {}: {:?} {words}", whole.len(), output.status);
+        fs::write(&file, &whole[..length]).unwrap();
+        match Process::try_start(&data).await {
+            Ok(gateway) => {
+                let (status, log) = gateway.terminate().await;
+                assert!(status.success(), "{length}: {log:#?}");
+                started += 1;
+            }
+            Err((status, log)) => {
+                let error = log.join("\n");
+                assert_eq!(status.code(), Some(1), "{length}: {error}");
+                assert!(
+                    error.contains("the store's file is damaged") && error.contains("from a backup"),
+                    "{length}: {error}"
+                );
+                refused += 1;
+            }
+        }
+    }
+    println!("{started} starts, {refused} refusals");
+    assert!(started > 0 && refused > 0);
+    // A backup in its place is a gateway as before.
+    fs::write(&file, &whole).unwrap();
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    text(&mut glasses, "read my notes").await;
+    assert!(answered(&mut glasses).await.contains("butter"));
+    gateway.kill().await;
+}

@@ -1,0 +1,134 @@
+//! Shaped networks: what is said is understood and answered, whatever lies between the glasses and the gateway.
+
+mod virtual_time;
+
+use firmware_sim::{
+    Event, Glasses, Seen,
+    network::{Conditions, Phase, Profile},
+};
+
+use crate::world::{World, answered, floor, understood};
+
+fn network(name: &str) -> Profile {
+    Profile::named(name).expect("a network")
+}
+
+fn phase(ms: u64, conditions: Conditions) -> Phase {
+    Phase { lasts_ms: (ms, ms), conditions }
+}
+
+/// After a moment nothing passes for so long, then all is well; `moved`: with another address.
+fn outage(ms: u64, moved: bool) -> Profile {
+    let before = Conditions::default();
+    let gap = Conditions { outage: true, ..Conditions::default() };
+    let behind = Conditions { new_address: moved, ..Conditions::default() };
+    Profile { phases: vec![phase(1_000, before), phase(ms, gap), phase(0, behind)], ..Profile::steady(behind) }
+}
+
+/// Glasses in this network, which come back by themselves.
+async fn glasses(world: &World, scheme: &str, network: Profile) -> Glasses {
+    let mut options = world.options(scheme, scheme);
+    options.network = Some(network);
+    options.reconnect = true;
+    world.connect(options).await
+}
+
+/// Says a sentence; as soon as the gateway listens, another network begins, if there is one. Returns the transcript.
+async fn sentence(glasses: &mut Glasses, then: Option<Profile>) -> String {
+    glasses.forget();
+    let before = glasses.mark();
+    let pcm = firmware_sim::voice::speak("Hey Mentra, set a timer for twenty five minutes.").await.expect("a voice");
+    let disturbing = async {
+        let is_listening = |event: &Event| matches!(&event.seen, Seen::Listening { state, .. } if state == "listening");
+        if let Some(profile) = then {
+            glasses.log().find(before, is_listening).await;
+            glasses.network(profile).await.expect("another network");
+        }
+    };
+    let (said, ()) = tokio::join!(glasses.say_pcm("a timer", &pcm, None), disturbing);
+    said.expect("said");
+    let transcript = understood(glasses).await;
+    answered(glasses).await;
+    let events = glasses.log().since(before);
+    let is_final = |event: &&Event| matches!(event.seen, Seen::Transcript { is_final: true, addressed: true, .. });
+    assert_eq!(events.iter().filter(is_final).count(), 1, "one sentence, and not two halves: {events:#?}");
+    transcript
+}
+
+fn is_the_timer(transcript: &str) -> bool {
+    transcript.contains("timer") && (transcript.contains("25") || transcript.contains("twenty"))
+}
+
+/// Sessions that the glasses were in.
+fn sessions(glasses: &Glasses) -> Vec<(u32, bool)> {
+    let welcomes = glasses.log().since(0).into_iter().filter_map(|event| match event.seen {
+        Seen::Welcome { session, resumed, .. } => Some((session, resumed)),
+        _ => None,
+    });
+    welcomes.collect()
+}
+
+/// When the display first showed this, and when sound was first heard.
+fn shown_and_heard(glasses: &Glasses, from: u64, words: &str) -> (u64, u64) {
+    let events = glasses.log().since(from);
+    let first =
+        |wanted: &dyn Fn(&Seen) -> bool| events.iter().find(|event| wanted(&event.seen)).map(|event| event.at_us);
+    let shown = first(&|seen| matches!(seen, Seen::Display { text, .. } if text.to_lowercase().contains(words)));
+    let heard = first(&|seen| matches!(seen, Seen::FirstSound { .. }));
+    (shown.expect("shown"), heard.expect("heard"))
+}
+
+async fn in_a_thin_network(scheme: &str, name: &str) {
+    let _floor = floor().await;
+    let world = World::start().await;
+    let mut glasses = glasses(&world, scheme, network(name)).await;
+    for _ in 0..2 {
+        let from = glasses.mark();
+        let transcript = sentence(&mut glasses, None).await;
+        assert!(is_the_timer(&transcript), "{transcript}");
+        let (shown_us, heard_us) = shown_and_heard(&glasses, from, "timer");
+        assert!(shown_us < heard_us, "the display waits for the sound");
+    }
+    assert_eq!(sessions(&glasses).len(), 1, "one link");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_32_kbits_the_glasses_are_understood_and_answered() {
+    in_a_thin_network("quic", "throttle").await;
+    in_a_thin_network("wss", "throttle").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_queue_of_seconds_the_glasses_are_understood_and_answered() {
+    in_a_thin_network("quic", "bufferbloat").await;
+    in_a_thin_network("wss", "bufferbloat").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sentence_survives_the_ride_in_an_elevator() {
+    for scheme in ["quic", "wss"] {
+        let _floor = floor().await;
+        let world = World::start().await;
+        let mut glasses = glasses(&world, scheme, network("home")).await;
+        let transcript = sentence(&mut glasses, Some(outage(6_000, false))).await;
+        assert!(is_the_timer(&transcript), "{transcript}");
+        let sessions = sessions(&glasses);
+        assert!(sessions.iter().all(|(session, _)| *session == sessions[0].0), "{scheme}: {sessions:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_walk_through_the_office_goes_on_in_the_same_session() {
+    for scheme in ["quic", "wss"] {
+        let _floor = floor().await;
+        let world = World::start().await;
+        let mut glasses = glasses(&world, scheme, network("home")).await;
+        let transcript = sentence(&mut glasses, Some(outage(200, true))).await;
+        assert!(!transcript.is_empty());
+        // Nothing is lost of a stream.
+        assert!(scheme == "quic" || is_the_timer(&transcript), "{transcript}");
+        let sessions = sessions(&glasses);
+        assert_eq!(sessions.len(), if scheme == "quic" { 1 } else { 2 }, "{sessions:?}");
+        assert!(sessions.iter().all(|(session, _)| *session == sessions[0].0), "{scheme}: {sessions:?}");
+    }
+}
