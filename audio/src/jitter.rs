@@ -2,14 +2,26 @@
 //!
 //! A packet in order is never held back. Only a gap makes the buffer wait, and only as long as packets of this stream
 //! have recently been reordered. The estimate of interarrival jitter is that of RFC 3550, section 6.4.1.
+//!
+//! Where the sender keeps what it has sent, a longer gap is then asked for again (a negative acknowledgement, as in RFC
+//! 4585, section 6.2.1), and the buffer waits as long as missing packets come.
 
 use std::collections::BTreeMap;
 
 use crate::frame::FRAME_US;
 
-/// Most packets held behind a gap: 0.64 s of 20 ms packets. More would only give the recogniser sound that is too old
-/// to answer.
-pub const HELD_MAX: usize = 32;
+/// Most packets held behind a gap: 3.8 s of 20 ms packets. That many come while an outage of 10 s is sent again at four
+/// times real time.
+pub const HELD_MAX: usize = 192;
+
+/// Shortest gap that is asked for: the next packet, or concealment, stands for a single one.
+const ASKED_MIN: u64 = 2;
+
+/// Longest gap that is asked for: 10 s of packets of 10 ms, which is as long as a device keeps its sound.
+const ASKED_MAX: u64 = 1_000;
+
+/// Gaps in a row that were asked for in vain, after which the sender counts as one that sends nothing again.
+const IN_VAIN_MAX: u32 = 3;
 
 /// Depth in jitter estimates (mean deviations): covers all but rare packets.
 const DEPTH_PER_JITTER: u64 = 3;
@@ -25,14 +37,19 @@ pub struct Config {
     pub depth_us_min: u64,
     /// Longest wait for a missing packet, in microseconds.
     pub depth_us_max: u64,
+    /// How long the sender may take to send a gap again, and from one packet of it to the next, in microseconds; 0: it
+    /// is not asked.
+    pub resend_us: u64,
 }
 
 impl Config {
     /// For a transport that keeps order (WebSocket, a QUIC stream): a gap was made by the sender and will never fill,
     /// so the buffer does not wait.
-    pub const ORDERED: Self = Self { depth_us_min: 0, depth_us_max: 0 };
+    pub const ORDERED: Self = Self { depth_us_min: 0, depth_us_max: 0, resend_us: 0 };
     /// For datagrams: at least one frame, and at most a delay that a listener does not notice.
-    pub const DATAGRAM: Self = Self { depth_us_min: 20_000, depth_us_max: 120_000 };
+    pub const DATAGRAM: Self = Self { depth_us_min: 20_000, depth_us_max: 120_000, resend_us: 0 };
+    /// For datagrams of a sender that keeps them: a round trip over a slow link.
+    pub const RESENT: Self = Self { resend_us: 400_000, ..Self::DATAGRAM };
 }
 
 impl Default for Config {
@@ -94,6 +111,17 @@ pub struct Stats {
     pub overflow: u64,
 }
 
+/// A gap that the sender was asked for.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// Its end: the first packet that was held behind it.
+    until: u64,
+    /// When it was asked for, or a packet of it last came.
+    progress_us: u64,
+    is_answered: bool,
+    is_told: bool,
+}
+
 struct Held<T> {
     capture_us: u64,
     arrived_us: u64,
@@ -116,6 +144,9 @@ pub struct JitterBuffer<T> {
     overtaken_us: u64,
     /// Arrival and capture time of the last packet.
     last: Option<(u64, u64)>,
+    asked: Option<Asked>,
+    /// Gaps in a row that were asked for in vain.
+    in_vain: u32,
     stats: Stats,
 }
 
@@ -131,6 +162,8 @@ impl<T> JitterBuffer<T> {
             jitter_16th_us: 0,
             overtaken_us: 0,
             last: None,
+            asked: None,
+            in_vain: 0,
             stats: Stats::default(),
         }
     }
@@ -157,6 +190,9 @@ impl<T> JitterBuffer<T> {
             self.stats.overflow += 1;
             return Pushed::Full;
         }
+        if let Some(asked) = self.asked.as_mut().filter(|asked| extended < asked.until) {
+            (asked.progress_us, asked.is_answered) = (now_us, true);
+        }
         self.held.insert(extended, Held { capture_us, arrived_us: now_us, payload });
         Pushed::Accepted
     }
@@ -167,7 +203,7 @@ impl<T> JitterBuffer<T> {
             return Slot::Wait;
         };
         if first > next {
-            if self.gap_deadline_us().is_some_and(|deadline| now_us < deadline) {
+            if self.gap_deadline_us().is_some_and(|deadline| now_us < deadline) || self.asks(first, now_us) {
                 return Slot::Wait;
             }
             let count = first - next;
@@ -184,6 +220,18 @@ impl<T> JitterBuffer<T> {
             }
             None => Slot::Wait,
         }
+    }
+
+    /// The packets behind [`last`](Self::last) that the sender is to send again, once for each gap.
+    pub fn take_missing(&mut self) -> Option<u32> {
+        let asked = self.asked.as_mut().filter(|asked| !asked.is_told)?;
+        asked.is_told = true;
+        u32::try_from(asked.until.checked_sub(self.next?)?).ok()
+    }
+
+    /// Whether [`take_missing`](Self::take_missing) has something.
+    pub fn is_missing(&self) -> bool {
+        self.asked.is_some_and(|asked| !asked.is_told)
     }
 
     /// When [`pop_ready`](Self::pop_ready) will have something new without another push.
@@ -218,6 +266,9 @@ impl<T> JitterBuffer<T> {
     pub fn resume(&mut self, config: Config) {
         self.config = config;
         self.last = None;
+        // The sender sends all of it again.
+        self.asked = None;
+        self.in_vain = 0;
     }
 
     /// Drops the held packets; the next packet starts a new sequence.
@@ -226,6 +277,7 @@ impl<T> JitterBuffer<T> {
         self.held.clear();
         self.delivered = 0;
         self.last = None;
+        self.asked = None;
     }
 
     /// When the gap before the first held packet is given up: at once if the buffer is full.
@@ -233,14 +285,35 @@ impl<T> JitterBuffer<T> {
         if self.held.len() >= HELD_MAX {
             return Some(0);
         }
+        if let Some(asked) = self.asked {
+            return Some(asked.progress_us.saturating_add(self.config.resend_us));
+        }
         // The packets behind a gap may be reordered themselves; the first to arrive started the wait.
         let arrived_us = self.held.values().map(|held| held.arrived_us).min()?;
         Some(arrived_us.saturating_add(self.depth_us()))
     }
 
+    /// The wait for the gap before `first` is over: whether the sender is asked for it, and the wait begins anew.
+    fn asks(&mut self, first: u64, now_us: u64) -> bool {
+        let missing = self.next.map_or(0, |next| first.saturating_sub(next));
+        let is_new = self.asked.is_none() && self.held.len() < HELD_MAX;
+        let is_asked = is_new
+            && self.config.resend_us > 0
+            && self.in_vain < IN_VAIN_MAX
+            && (ASKED_MIN..=ASKED_MAX).contains(&missing);
+        if is_asked {
+            self.asked = Some(Asked { until: first, progress_us: now_us, is_answered: false, is_told: false });
+        }
+        is_asked
+    }
+
     fn advance(&mut self, count: u64, delivered: bool) {
         if let Some(next) = &mut self.next {
             *next += count;
+        }
+        let next = self.next.unwrap_or(0);
+        if let Some(asked) = self.asked.take_if(|asked| next >= asked.until) {
+            self.in_vain = if asked.is_answered { 0 } else { self.in_vain + 1 };
         }
         let shifted = if count >= 64 { 0 } else { self.delivered << count };
         self.delivered = shifted | u64::from(delivered);

@@ -91,6 +91,91 @@ fn depth_follows_what_the_link_does_and_forgets_it() {
     assert_eq!(buffer.depth_us(), 20_000, "after half a minute in order");
 }
 
+/// A buffer that has taken the packets 0 to 9, the last one at 180 ms.
+fn ten_packets(config: Config) -> JitterBuffer<u32> {
+    let mut buffer = JitterBuffer::new(config);
+    for seq in 0..10 {
+        let now_us = u64::from(seq) * FRAME_US;
+        buffer.push(seq, now_us, seq, now_us);
+        drain(&mut buffer, now_us);
+    }
+    buffer
+}
+
+/// Loses the packets from `seq` on and takes `seq + lost`; returns when the sender is asked for them.
+fn lose(buffer: &mut JitterBuffer<u32>, seq: u32, lost: u32) -> u64 {
+    let now_us = u64::from(seq + lost) * FRAME_US;
+    buffer.push(seq + lost, now_us, seq + lost, now_us);
+    assert_eq!(drain(buffer, now_us), []);
+    assert_eq!(buffer.take_missing(), None, "it may come late");
+    let asked_us = now_us + buffer.depth_us();
+    assert_eq!(buffer.next_wake_us(), Some(asked_us));
+    drain(buffer, asked_us);
+    asked_us
+}
+
+#[test]
+fn a_longer_gap_is_asked_for_once_and_filled_however_long_that_takes() {
+    let mut buffer = ten_packets(Config::RESENT);
+    let mut now_us = lose(&mut buffer, 10, 100);
+    assert!(buffer.is_missing());
+    assert_eq!((buffer.last(), buffer.take_missing()), (Some(9), Some(100)));
+    assert!(!buffer.is_missing() && buffer.take_missing().is_none());
+    // It comes at four times real time, after a while, one packet not at all, and new packets come meanwhile.
+    now_us += Config::RESENT.resend_us - 1;
+    let mut out = Vec::new();
+    for seq in (10..110).filter(|seq| *seq != 50) {
+        now_us += FRAME_US / 4;
+        assert_eq!(buffer.push(seq, u64::from(seq) * FRAME_US, seq, now_us), Pushed::Accepted);
+        if seq % 4 == 0 {
+            let live = 110 + seq / 4;
+            buffer.push(live, u64::from(live) * FRAME_US, live, now_us);
+        }
+        out.extend(drain(&mut buffer, now_us));
+    }
+    assert_eq!(out.len(), 40, "up to the one that is missing");
+    out.extend(drain(&mut buffer, now_us + Config::RESENT.resend_us));
+    assert_eq!(out[40], (50, 1));
+    assert_eq!(buffer.stats().lost, 1);
+    assert!(out.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0), "{out:?}");
+}
+
+#[test]
+fn a_single_packet_and_an_ordered_transport_are_not_asked_for() {
+    let mut buffer = ten_packets(Config::RESENT);
+    buffer.push(11, 11 * FRAME_US, 11, 11 * FRAME_US);
+    let due_us = 11 * FRAME_US + buffer.depth_us();
+    assert_eq!(drain(&mut buffer, due_us), [(10, 1), (11, 0)]);
+    assert!(!buffer.is_missing());
+}
+
+#[test]
+fn a_sender_that_sends_nothing_again_is_soon_not_asked_any_more() {
+    let mut buffer = ten_packets(Config::RESENT);
+    let mut seq = 10;
+    for _ in 0..3 {
+        let asked_us = lose(&mut buffer, seq, 2);
+        assert_eq!(buffer.take_missing(), Some(2));
+        let due_us = asked_us + Config::RESENT.resend_us;
+        assert_eq!(buffer.next_wake_us(), Some(due_us));
+        assert_eq!(drain(&mut buffer, due_us - 1), []);
+        assert_eq!(drain(&mut buffer, due_us), [(seq, 2), (seq + 2, 0)]);
+        seq += 30;
+        let now_us = u64::from(seq - 1) * FRAME_US;
+        for next in seq - 27..seq {
+            buffer.push(next, u64::from(next) * FRAME_US, next, now_us);
+        }
+        drain(&mut buffer, now_us);
+    }
+    lose(&mut buffer, seq, 2);
+    assert!(!buffer.is_missing());
+    assert_eq!(buffer.last(), Some(seq + 2), "it was given up at once");
+    // Over another connection it is asked again.
+    buffer.resume(Config::RESENT);
+    lose(&mut buffer, seq + 3, 2);
+    assert!(buffer.is_missing());
+}
+
 #[test]
 fn a_leap_is_one_slot_and_a_full_buffer_does_not_wait() {
     let mut buffer = JitterBuffer::new(Config::DATAGRAM);
@@ -116,7 +201,9 @@ proptest! {
         start in prop_oneof![Just(0u32), Just(u32::MAX - 20), any::<u32>()],
         fates in prop::collection::vec((0u64..150_000, 0u8..20), 2..120),
         step_us in 1_000u64..40_000,
+        config in prop_oneof![Just(Config::DATAGRAM), Just(Config::RESENT)],
     ) {
+        let wait_us_max = config.depth_us_max.max(config.resend_us);
         let mut arrivals = Vec::new();
         for (index, (delay_us, fate)) in fates.iter().enumerate() {
             let capture_us = index as u64 * FRAME_US;
@@ -127,7 +214,7 @@ proptest! {
             if fate == 1 { arrivals.push((capture_us + delay_us + 7_000, index as u32)); }
         }
         arrivals.sort();
-        let mut buffer = JitterBuffer::new(Config::DATAGRAM);
+        let mut buffer = JitterBuffer::new(config);
         let (mut out, mut now_us, mut refused, mut overflow) = (Vec::new(), 0, 0u64, 0u64);
         for (at_us, index) in &arrivals {
             while now_us + step_us < *at_us {
@@ -145,7 +232,7 @@ proptest! {
         }
         // Without further packets it gives up every gap in time.
         while let Some(wake_us) = buffer.next_wake_us() {
-            prop_assert!(wake_us <= now_us + 120_000);
+            prop_assert!(wake_us <= now_us + wait_us_max);
             now_us = now_us.max(wake_us);
             out.extend(drain(&mut buffer, now_us));
         }
@@ -166,13 +253,13 @@ proptest! {
     /// For any pushes: no panic, no more packets held than the bound, never the same number twice.
     #[test]
     fn anything_may_be_pushed(pushes in prop::collection::vec((any::<u32>(), any::<u64>(), any::<u64>(), any::<bool>()), 0..300)) {
-        let mut buffer = JitterBuffer::new(Config::DATAGRAM);
+        let mut buffer = JitterBuffer::new(Config::RESENT);
         let mut held = 0usize;
         let mut last: Option<u32> = None;
         for (seq, capture_us, now_us, pop) in pushes {
             if buffer.push(seq, capture_us, seq, now_us) == Pushed::Accepted { held += 1; }
             prop_assert!(held <= HELD_MAX);
-            let _ = buffer.next_wake_us();
+            let _ = (buffer.next_wake_us(), buffer.take_missing());
             if !pop { continue; }
             for (seq, lost) in drain(&mut buffer, now_us) {
                 if lost == 0 {

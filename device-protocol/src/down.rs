@@ -73,6 +73,9 @@ message! {
         audio_frame_ms: u16 = 0,
         /// Percent of its packets that are expected to be lost (`OPUS_SET_PACKET_LOSS_PERC`). Appended; default: 0.
         audio_loss_percent: u8 = 0,
+        /// How many sequences behind `audio` are missing: the device should send these packets again; 0: none. Appended;
+        /// default: 0.
+        audio_missing: u32 = 0,
     }
 }
 

@@ -53,6 +53,7 @@ impl Driver {
             Down::Ack(ack) => {
                 self.sequences.handle_ack(ack.control, ack.audio);
                 self.code_sound(&ack);
+                self.send_missing(ack.audio, ack.audio_missing);
             }
             // The new connection has the session already.
             Down::Goodbye(goodbye) if goodbye.reason == GoodbyeReason::Replaced && self.is_connecting() => {

@@ -173,6 +173,8 @@ pub enum Seen {
     ApprovalSettled { approval: u32, choice: String },
     /// The gateway asks for another coding of the microphone, which is used from now on.
     Coding { bitrate: u32, frame_ms: u16, loss_percent: u8 },
+    /// The gateway misses packets of the microphone: so many are sent again.
+    SentAgain { packets: usize },
     /// The gateway did not accept something as sent.
     Warning {
         /// Name of the code.

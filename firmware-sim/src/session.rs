@@ -171,6 +171,13 @@ impl Sequences {
         self.since_us = None;
     }
 
+    /// Sound behind `audio` that is missing, as far as it is kept.
+    pub fn missing(&self, audio: u32, count: u32) -> VecDeque<Bytes> {
+        let missing = audio.saturating_add(1)..=audio.saturating_add(count);
+        let kept = self.kept_sound.iter().filter(|kept| missing.contains(&kept.sequence));
+        kept.map(|kept| kept.bytes.clone()).collect()
+    }
+
     /// Capture time of the oldest sound that is not acknowledged.
     pub fn unacknowledged_sound_us(&self) -> Option<u64> {
         let mut newest_first = self.kept_sound.iter().rev();
@@ -265,6 +272,8 @@ mod tests {
             [frame(2, false), frame(2, true), frame(3, false), frame(3, true), frame(4, false), frame(4, true)]
         );
         assert!(sequences.can_resume());
+        assert_eq!(sequences.missing(2, 2), [&[3][..], &[4]]);
+        assert_eq!(sequences.missing(0, 2), [&[2][..]]);
     }
 
     #[test]

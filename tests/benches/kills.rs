@@ -298,6 +298,12 @@ impl Wearer {
             ends = ends.min(Instant::now() + MORE_MAX);
         }
         with(&self.book, |book| *book.turns.entry(outcome).or_default() += 1);
+        if outcome == "without a word" {
+            println!("WITHOUT A WORD: {} {words:?}", self.user);
+            for event in self.glasses.log().since(mark) {
+                println!("  {:10.3} s {:?}", event.at_us as f64 / 1e6, event.seen);
+            }
+        }
         outcome == "confirmed"
     }
 }

@@ -118,6 +118,24 @@ async fn a_sentence_survives_the_ride_in_an_elevator() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_outage_that_the_connection_survives_costs_no_word() {
+    let _floor = floor().await;
+    let world = World::start().await;
+    let mut options = world.options("quic", "quic");
+    options.network = Some(network("home"));
+    // This connection is the only one.
+    options.reconnect = false;
+    let mut glasses = world.connect(options).await;
+    let transcript = sentence(&mut glasses, Some(outage(1_500, false))).await;
+    assert!(is_the_timer(&transcript), "{transcript}");
+    assert_eq!(sessions(&glasses).len(), 1, "one connection");
+    assert!(
+        glasses.log().since(0).iter().any(|event| matches!(event.seen, Seen::SentAgain { .. })),
+        "it was asked for"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_walk_through_the_office_goes_on_in_the_same_session() {
     for scheme in ["quic", "wss"] {
         let _floor = floor().await;

@@ -240,6 +240,16 @@ impl Listener {
         self.jitter.last()
     }
 
+    /// How many packets behind [`last_sequence`](Self::last_sequence) the device should send again, once for each gap.
+    pub fn take_missing(&mut self) -> Option<u32> {
+        self.jitter.take_missing()
+    }
+
+    /// Whether [`take_missing`](Self::take_missing) has something.
+    pub fn is_missing(&self) -> bool {
+        self.jitter.is_missing()
+    }
+
     /// When [`tick`](Self::tick) will have an effect.
     pub fn next_wake_us(&self) -> Option<u64> {
         if self.muted {

@@ -109,6 +109,7 @@ pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<St
         Seen::Coding { bitrate, frame_ms, loss_percent } => {
             style.dim(&format!("coding      {bitrate} bit/s, {frame_ms} ms, {loss_percent} % loss expected"))
         }
+        Seen::SentAgain { packets } => style.dim(&format!("sent again  {packets} packets")),
         Seen::Warning { code, name, message } => {
             style.red(&format!("warning     {code} {}: {}", plain(name), plain(message)))
         }

@@ -122,6 +122,8 @@ impl Driver {
         });
         self.see(Seen::Listening { turn: self.turn, state: welcome.listening.clone() });
         let resumed = welcome.resumed;
+        // A replay has all of it.
+        self.missing.clear();
         self.heartbeat_us = now_us + micros(welcome.heartbeat);
         self.last_received_us = now_us;
         self.echo = None;

@@ -112,6 +112,9 @@ pub(crate) struct Driver {
     muted: bool,
     replay: VecDeque<Replayed>,
     replay_us: u64,
+    /// Sound that is sent again beside what is new.
+    missing: VecDeque<Bytes>,
+    missing_us: u64,
     heartbeat_us: u64,
     last_received_us: u64,
     last_opened_us: u64,
@@ -165,6 +168,8 @@ impl Driver {
             muted: false,
             replay: VecDeque::new(),
             replay_us: 0,
+            missing: VecDeque::new(),
+            missing_us: 0,
             heartbeat_us: 0,
             last_received_us: 0,
             last_opened_us: 0,
@@ -334,6 +339,7 @@ impl Driver {
             self.screen.poll_timeout(),
             self.approvals.iter().map(Asked::due_us).min(),
             (online && !self.replay.is_empty()).then_some(self.replay_us),
+            (online && !self.missing.is_empty()).then_some(self.missing_us),
         ]
         .into_iter()
         .flatten()
@@ -415,14 +421,32 @@ impl Driver {
             let (audio_lost, audio_held_us) = self.sequences.sound_received(now_us);
             self.send(Up::Ack(up::Ack { control, audio, audio_lost, audio_held_us }), now_us, self.turn);
         }
+        let packet_us = self.microphone.as_ref().map_or(0, Microphone::frame_us) / limits::REPLAY_SPEED_MAX;
         while self.replay_us <= now_us
             && let Some(frame) = self.replay.pop_front()
         {
             if frame.is_sound {
-                let frame_us = self.microphone.as_ref().map_or(0, Microphone::frame_us);
-                self.replay_us += frame_us / limits::REPLAY_SPEED_MAX;
+                self.replay_us += packet_us;
             }
             self.put(frame.bytes);
+        }
+        while self.missing_us <= now_us
+            && let Some(bytes) = self.missing.pop_front()
+        {
+            self.missing_us += packet_us;
+            self.put(bytes);
+        }
+    }
+
+    /// Sends this sound again: the gateway has a gap behind `audio`.
+    pub(crate) fn send_missing(&mut self, audio: u32, count: u32) {
+        let missing = self.sequences.missing(audio, count);
+        if self.missing.is_empty() {
+            self.missing_us = self.clock.now_us();
+        }
+        if !missing.is_empty() {
+            self.see(Seen::SentAgain { packets: missing.len() });
+            self.missing.extend(missing);
         }
     }
 }

@@ -98,7 +98,14 @@ impl Incoming {
     pub(super) fn take_ack(&mut self, audio: u32) -> down::Ack {
         (self.unacknowledged_control, self.unacknowledged_audio, self.unacknowledged_us) = (0, 0, 0);
         self.since_us = None;
-        down::Ack { control: self.control, audio, audio_bitrate: 0, audio_frame_ms: 0, audio_loss_percent: 0 }
+        down::Ack {
+            control: self.control,
+            audio,
+            audio_bitrate: 0,
+            audio_frame_ms: 0,
+            audio_loss_percent: 0,
+            audio_missing: 0,
+        }
     }
 }
 

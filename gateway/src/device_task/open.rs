@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use audio::jitter;
 use device_protocol::{RejectCode, limits, up::HelloOwned};
 use gateway_core::{
     conversation::{self, Conversation},
@@ -58,7 +59,8 @@ impl Session {
         let Admitted { id, record, hello } = admitted;
         let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
-        let ear = ear_of(&services, &formats, link.transport.ordered, &mailbox).map_err(internal)?;
+        let resends = services.settings.conversation.resume_ms_max > 0;
+        let ear = ear_of(&services, &formats, waits(link.transport, resends), &mailbox).map_err(internal)?;
         let mouth = mouth_of(&services, &formats).map_err(internal)?;
         let (ending, status) =
             (Ending::default(), Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport))));
@@ -272,11 +274,20 @@ fn refused(error: users::Error) -> (RejectCode, String) {
     }
 }
 
-/// The ear of a device with a microphone. `ordered`: the link is reliable and keeps the order.
+/// How missing packets are waited for. `resends`: the device keeps its sound, and may be asked for it.
+pub(super) fn waits(transport: Transport, resends: bool) -> jitter::Config {
+    match (transport.ordered, resends) {
+        (true, _) => jitter::Config::ORDERED,
+        (false, true) => jitter::Config::RESENT,
+        (false, false) => jitter::Config::DATAGRAM,
+    }
+}
+
+/// The ear of a device with a microphone.
 fn ear_of(
     services: &Services,
     formats: &Agreed,
-    ordered: bool,
+    jitter: jitter::Config,
     mailbox: &Mailbox,
 ) -> Result<Option<Ear>, audio::listener::Error> {
     let Some((codec, rate)) = formats.up else { return Ok(None) };
@@ -286,7 +297,7 @@ fn ear_of(
         wake_phrases: services.settings.conversation.wake_phrases.clone().into(),
         judge: services.engines.judge.clone(),
     };
-    Ear::new(codec, rate, ordered, parts, mailbox.clone()).map(Some)
+    Ear::new(codec, rate, jitter, parts, mailbox.clone()).map(Some)
 }
 
 /// The mouth of a device with a speaker.

@@ -10,6 +10,9 @@ use gateway_core::{
 use super::session::Session;
 use crate::{clock, speech::ear::Ear};
 
+/// Time without a packet after which one that is as late comes from an outage, like those behind it.
+const OUTAGE_US: u64 = 500_000;
+
 /// Counts of a session's sound since the last reports.
 #[derive(Default)]
 pub(super) struct Quality {
@@ -27,6 +30,8 @@ struct Up {
     waited_us: Option<u64>,
     /// Sound from before is replayed: it is late for another reason.
     live_from_us: u64,
+    /// When the last packet came.
+    heard_us: u64,
 }
 
 #[derive(Default)]
@@ -41,7 +46,12 @@ struct Down {
 
 impl Quality {
     /// A packet was under way for so much longer than the fastest one; `captured_us`: on the gateway's clock.
-    fn heard(&mut self, waited_us: u64, captured_us: u64) {
+    fn heard(&mut self, waited_us: u64, captured_us: u64, now_us: u64) {
+        let silent_us = now_us.saturating_sub(self.up.heard_us);
+        if silent_us > OUTAGE_US && waited_us > OUTAGE_US {
+            self.up.live_from_us = now_us;
+        }
+        self.up.heard_us = now_us;
         if captured_us >= self.up.live_from_us {
             self.up.waited_us = Some(self.up.waited_us.unwrap_or(u64::MAX).min(waited_us));
         }
@@ -100,7 +110,7 @@ impl Session {
     /// A packet with sound has come.
     pub(super) fn sound_heard(&mut self, capture_us: u64) {
         if let Some(ear) = &self.ear {
-            self.quality.heard(ear.transit_us(), ear.to_gateway_us(capture_us));
+            self.quality.heard(ear.transit_us(), ear.to_gateway_us(capture_us), clock::mono_us());
         }
     }
 
@@ -152,19 +162,25 @@ mod tests {
     fn the_fastest_packet_tells_what_waits_and_a_replay_tells_nothing() {
         let mut quality = Quality::default();
         for waited_us in [90_000, 40_000, 70_000] {
-            quality.heard(waited_us, 1_000);
+            quality.heard(waited_us, 1_000, 100_000);
         }
         let report = SoundReport { up: true, received: 18, lost: 2, waited_us: 40_000 };
         assert_eq!(quality.take_up(counts(18, 2)), Some(report));
         assert_eq!(quality.take_up(counts(18, 2)), None);
         quality.resume(5_000_000);
-        quality.heard(3_000_000, 2_000_000);
+        quality.heard(3_000_000, 2_000_000, 5_000_000);
         assert_eq!(quality.take_up(counts(30, 2)), None);
-        quality.heard(20_000, 5_000_000);
+        quality.heard(20_000, 5_000_000, 5_020_000);
         assert_eq!(
             quality.take_up(counts(38, 2)).map(|report| (report.received, report.waited_us)),
             Some((20, 20_000))
         );
+        // An outage on the same connection: what was kept back meanwhile comes behind it.
+        quality.heard(1_500_000, 5_520_000, 7_020_000);
+        quality.heard(1_485_000, 5_540_000, 7_025_000);
+        assert_eq!(quality.take_up(counts(40, 2)), None);
+        quality.heard(20_000, 7_020_000, 7_040_000);
+        assert_eq!(quality.take_up(counts(41, 2)).map(|report| report.waited_us), Some(20_000));
     }
 
     #[test]
@@ -183,7 +199,14 @@ mod tests {
     #[test]
     fn the_device_is_told_what_the_core_wants() {
         let mut quality = Quality::default();
-        let ack = down::Ack { control: 1, audio: 2, audio_bitrate: 0, audio_frame_ms: 0, audio_loss_percent: 0 };
+        let ack = down::Ack {
+            control: 1,
+            audio: 2,
+            audio_bitrate: 0,
+            audio_frame_ms: 0,
+            audio_loss_percent: 0,
+            audio_missing: 0,
+        };
         assert_eq!(quality.advise(ack), ack);
         quality.coding = Some(SoundCoding { bitrate: 12_000, packet_ms: 60, loss_percent: 15 });
         let advised = quality.advise(ack);

@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use super::{
-    formats,
+    formats, open,
     restart::{self, TOKEN_BYTES},
     session::Session,
 };
@@ -144,7 +144,7 @@ impl Session {
         self.transport = link.transport;
         self.services.roster.moved(&self.id, self.number, Via::now(link.transport, link.peer));
         if let Some(ear) = &mut self.ear {
-            ear.resume(link.transport.ordered, clock::mono_us());
+            ear.resume(open::waits(link.transport, true), clock::mono_us());
         }
         self.incoming.resume(self.audio_received());
         self.quality.resume(clock::mono_us());

@@ -1,7 +1,7 @@
 //! A session's loop: external events, and timers that are due.
 
 use bytes::Bytes;
-use device_protocol::{Down, GoodbyeReason};
+use device_protocol::{Down, GoodbyeReason, down};
 use gateway_core::{
     conversation::Conversation,
     driver::Driver,
@@ -91,14 +91,17 @@ impl Session {
             return Ok(());
         }
         let audio = self.audio_received();
+        let missing = self.ear.as_mut().and_then(Ear::take_missing);
         self.report_sound();
-        let ack = self.quality.advise(self.incoming.take_ack(audio));
+        let ack = down::Ack { audio_missing: missing.unwrap_or(0), ..self.incoming.take_ack(audio) };
+        let ack = self.quality.advise(ack);
         self.send(None, Down::Ack(ack)).map(drop)
     }
 
     fn ack_due_us(&self) -> Option<u64> {
         let is_asked = self.outgoing.is_resumable() && self.outgoing.is_attached();
-        self.incoming.ack_due_us().filter(|_| is_asked && self.stored.is_written())
+        let missing_us = self.ear.as_ref().is_some_and(Ear::is_missing).then_some(0);
+        missing_us.or(self.incoming.ack_due_us()).filter(|_| is_asked && self.stored.is_written())
     }
 
     /// The last sound that need not be sent again. Behind a gap that may still fill, it is the one before the gap.

@@ -87,19 +87,18 @@ struct ClockOffset {
 }
 
 impl Ear {
-    /// An ear for audio in this codec and rate. `ordered`: the transport keeps the order, so that gaps never fill and
-    /// are not waited for.
+    /// An ear for audio in this codec and rate, with these waits for missing packets.
     ///
     /// # Errors
     /// Codec or rate are not supported.
     pub(crate) fn new(
         codec: Codec,
         rate_hz: u32,
-        ordered: bool,
+        jitter: jitter::Config,
         dependencies: EarDependencies,
         mailbox: Mailbox,
     ) -> Result<Self, listener::Error> {
-        let config = listener::Config { codec, rate_hz, jitter: jitter_of(ordered), ..listener::Config::default() };
+        let config = listener::Config { codec, rate_hz, jitter, ..listener::Config::default() };
         Ok(Self {
             listener: Listener::new(config, dependencies.silero)?,
             judge: dependencies.judge,
@@ -164,10 +163,9 @@ impl Ear {
         std::mem::take(&mut self.busy_us)
     }
 
-    /// The link is back, on a transport that keeps order (`ordered`) or not: the sound that the device has kept
-    /// follows.
-    pub(crate) fn resume(&mut self, ordered: bool, now_us: u64) {
-        self.listener.resume(jitter_of(ordered), now_us);
+    /// The link is back, with these waits for missing packets: the sound that the device has kept follows.
+    pub(crate) fn resume(&mut self, jitter: jitter::Config, now_us: u64) {
+        self.listener.resume(jitter, now_us);
     }
 
     /// Capture time of the end of the sound so far, on the device's clock; `None`: none yet.
@@ -184,6 +182,16 @@ impl Ear {
     pub(crate) fn tick(&mut self, now_us: u64) {
         self.decodes.tick(now_us);
         self.listener.tick(now_us, &mut self.facts);
+    }
+
+    /// How many packets behind the last one the device should send again, once for each gap.
+    pub(crate) fn take_missing(&mut self) -> Option<u32> {
+        self.listener.take_missing()
+    }
+
+    /// Whether `take_missing` has something.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.listener.is_missing()
     }
 
     /// When `tick` is due.
@@ -299,10 +307,6 @@ impl Drop for Ear {
         // Scores that are still to be computed become stale.
         self.pauses.begin();
     }
-}
-
-fn jitter_of(ordered: bool) -> jitter::Config {
-    if ordered { jitter::Config::ORDERED } else { jitter::Config::DATAGRAM }
 }
 
 fn fact_of(fact: Fact) -> VoiceFact {

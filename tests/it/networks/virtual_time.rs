@@ -1,7 +1,11 @@
 //! Every network in virtual time: the glasses' microphone, a shaped path, the gateway's ear and its core, without a socket
 //! and without a clock, so that one seed is one log.
 
-use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt::Write as _,
+    sync::Arc,
+};
 
 use audio::{
     codec::Codec,
@@ -32,6 +36,10 @@ const SENTENCES: u64 = 3;
 const REPORT_US: u64 = 400_000;
 /// An outage after which the glasses connect again and send what they have kept; a shorter one they do not notice.
 const NOTICED_US: u64 = 2_000_000;
+/// Packets that glasses keep.
+const KEPT_MAX: usize = 500;
+/// What a request for missing packets takes to the glasses.
+const DOWN_US: u64 = 20_000;
 
 /// A packet of the microphone.
 #[derive(Clone)]
@@ -51,10 +59,13 @@ struct World {
     sequence: u32,
     flying: BTreeMap<(u64, u64), Packet>,
     order: u64,
+    /// The last packets.
+    sent: VecDeque<Packet>,
     /// What an outage holds back, and since when.
     kept: Vec<Packet>,
     out_since_us: Option<u64>,
     dropped: u64,
+    sent_again: u64,
     listener: Listener,
     fastest_us: u64,
     waited_us: u64,
@@ -78,9 +89,13 @@ fn device() -> DeviceInfo {
     }
 }
 
+fn waits(is_stream: bool) -> jitter::Config {
+    if is_stream { jitter::Config::ORDERED } else { jitter::Config::RESENT }
+}
+
 impl World {
     fn new(name: &str, seed: u64, is_stream: bool, silero: &Arc<silero::Model>) -> Self {
-        let jitter = if is_stream { jitter::Config::ORDERED } else { jitter::Config::DATAGRAM };
+        let jitter = waits(is_stream);
         let config = Config { codec: Codec::Opus, rate_hz: 16_000, jitter, ..Config::default() };
         let format = (device_protocol::Codec::Opus, 16_000, 20);
         let mut core = Driver::new(Conversation::new(conversation::Config::default()));
@@ -94,9 +109,11 @@ impl World {
             sequence: 0,
             flying: BTreeMap::new(),
             order: 0,
+            sent: VecDeque::new(),
             kept: Vec::new(),
             out_since_us: None,
             dropped: 0,
+            sent_again: 0,
             listener: Listener::new(config, silero.clone()).expect("a listener"),
             fastest_us: u64::MAX,
             waited_us: u64::MAX,
@@ -119,6 +136,7 @@ impl World {
             }
             self.capture(now_us);
             self.arrive(now_us);
+            self.send_missing(now_us);
             self.decide(now_us);
         }
         self
@@ -134,8 +152,7 @@ impl World {
         {
             let kept = std::mem::take(&mut self.kept);
             if self.is_stream || now_us - since_us >= NOTICED_US {
-                self.listener
-                    .resume(if self.is_stream { jitter::Config::ORDERED } else { jitter::Config::DATAGRAM }, now_us);
+                self.listener.resume(waits(self.is_stream), now_us);
                 for (packet, n) in kept.into_iter().zip(0u64..) {
                     let sent_us = now_us + n * packet.duration_us / 4;
                     self.send(packet, sent_us);
@@ -151,8 +168,25 @@ impl World {
             if packet.is_sent {
                 self.sequence += 1;
                 let packet = Packet { sequence: self.sequence, capture_us, duration_us, payload: packet.payload };
+                self.sent.push_back(packet.clone());
+                if self.sent.len() > KEPT_MAX {
+                    self.sent.pop_front();
+                }
                 if conditions.outage { self.kept.push(packet) } else { self.send(packet, now_us) }
             }
+        }
+    }
+
+    /// Sends again what the gateway misses.
+    fn send_missing(&mut self, now_us: u64) {
+        let after = self.listener.last_sequence().unwrap_or(0);
+        let Some(count) = self.listener.take_missing() else { return };
+        let missing = self.sent.iter().filter(|packet| packet.sequence > after && packet.sequence <= after + count);
+        let missing: Vec<Packet> = missing.cloned().collect();
+        self.sent_again += missing.len() as u64;
+        for (packet, n) in missing.into_iter().zip(0u64..) {
+            let sent_us = now_us + DOWN_US + n * packet.duration_us / 4;
+            self.send(packet, sent_us);
         }
     }
 
@@ -261,6 +295,10 @@ async fn in_every_network_a_sentence_is_one_and_a_seed_is_a_log() {
             let missing = counts.lost.saturating_sub(world.dropped);
             assert!(missing * 100 <= counts.packets, "{name}, seed {seed}: {counts:?}, {} dropped", world.dropped);
             assert!(!is_stream || counts.lost == 0, "{name}: {counts:?}");
+            println!(
+                "{name} {seed} {is_stream}: {} dropped, {} sent again, {counts:?}",
+                world.dropped, world.sent_again
+            );
             let was_thin = world.log.contains("bitrate: 1");
             match name {
                 "throttle" | "bufferbloat" => assert!(was_thin, "{name}, seed {seed}: {}", world.log),
