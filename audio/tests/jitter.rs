@@ -186,7 +186,7 @@ fn a_leap_is_one_slot_and_a_full_buffer_does_not_wait() {
     for seq in 2_000_000_002..2_000_000_002 + HELD_MAX as u32 {
         assert_eq!(buffer.push(seq, 0, seq, 200_000), Pushed::Accepted);
     }
-    assert_eq!(buffer.push(2_000_000_100, 0, 2_000_000_100, 200_000), Pushed::Full);
+    assert_eq!(buffer.push(2_000_001_000, 0, 2_000_001_000, 200_000), Pushed::Full);
     assert_eq!(drain(&mut buffer, 200_000).len(), 1 + HELD_MAX);
     assert_eq!(buffer.stats().overflow, 1);
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use audio::{
     codec::Codec,
+    jitter,
     listener::{Config, Fact, Listener},
     models::{catalogue, default_dir, path_of},
     sound_file,
@@ -29,21 +30,25 @@ pub fn listener(bytes: &[u8]) {
         codec: if form & 1 == 0 { Codec::Opus } else { Codec::Pcm16 },
         rate_hz: [16_000, 8_000, 24_000, 48_000][usize::from(form >> 1 & 3)],
         utterance_us_max: 1_000_000 + 1_000_000 * u64::from(form >> 3),
+        jitter: jitter::Config::RESENT,
         ..Config::default()
     };
     let utterance_samples_max = (config.utterance_us_max * u64::from(RATE_HZ) / 1_000_000) as usize;
-    let jitter = config.jitter.clone();
     let Ok(mut ear) = Listener::new(config, SILERO.clone()) else { return };
     let (mut now_us, mut capture_us, mut sequence) = (1_000_000_u64, 0_u64, 0_u32);
     let (mut facts, mut open, mut last) = (Vec::new(), None, 0);
     for _ in 0..STEPS_MAX {
         let Some(step) = input.byte() else { break };
         match step {
-            0..=3 => ear.tick(now_us, &mut facts),
+            0..=3 => {
+                ear.tick(now_us, &mut facts);
+                let missing = ear.take_missing();
+                assert!(missing.is_none_or(|count| (2..=1_000).contains(&count)), "{missing:?}");
+            }
             4..=7 => ear.end_stream(sequence.saturating_sub(u32::from(step & 1)), now_us, &mut facts),
             8 | 9 => ear.set_muted(step & 1 == 1),
             10 | 11 => ear.set_tapped(step & 1 == 1),
-            12 => ear.resume(jitter.clone(), now_us),
+            12 => ear.resume(jitter::Config::RESENT, now_us),
             13 => now_us = now_us.saturating_add(u64::from(input.number().unwrap_or(0))),
             14 => capture_us = u64::from(input.number().unwrap_or(0)) << input.byte().unwrap_or(0).min(32),
             15 => sequence = input.number().unwrap_or(0),

@@ -65,7 +65,6 @@ struct World {
     kept: Vec<Packet>,
     out_since_us: Option<u64>,
     dropped: u64,
-    sent_again: u64,
     listener: Listener,
     fastest_us: u64,
     waited_us: u64,
@@ -113,7 +112,6 @@ impl World {
             kept: Vec::new(),
             out_since_us: None,
             dropped: 0,
-            sent_again: 0,
             listener: Listener::new(config, silero.clone()).expect("a listener"),
             fastest_us: u64::MAX,
             waited_us: u64::MAX,
@@ -183,7 +181,6 @@ impl World {
         let Some(count) = self.listener.take_missing() else { return };
         let missing = self.sent.iter().filter(|packet| packet.sequence > after && packet.sequence <= after + count);
         let missing: Vec<Packet> = missing.cloned().collect();
-        self.sent_again += missing.len() as u64;
         for (packet, n) in missing.into_iter().zip(0u64..) {
             let sent_us = now_us + DOWN_US + n * packet.duration_us / 4;
             self.send(packet, sent_us);
@@ -295,10 +292,9 @@ async fn in_every_network_a_sentence_is_one_and_a_seed_is_a_log() {
             let missing = counts.lost.saturating_sub(world.dropped);
             assert!(missing * 100 <= counts.packets, "{name}, seed {seed}: {counts:?}, {} dropped", world.dropped);
             assert!(!is_stream || counts.lost == 0, "{name}: {counts:?}");
-            println!(
-                "{name} {seed} {is_stream}: {} dropped, {} sent again, {counts:?}",
-                world.dropped, world.sent_again
-            );
+            // What short outages drop is sent again; single packets are not.
+            let is_repaired = counts.lost * 2 < world.dropped;
+            assert!(name != "office-roam" || is_stream || is_repaired, "{counts:?}, {} dropped", world.dropped);
             let was_thin = world.log.contains("bitrate: 1");
             match name {
                 "throttle" | "bufferbloat" => assert!(was_thin, "{name}, seed {seed}: {}", world.log),
