@@ -40,7 +40,11 @@ impl Driver {
         self.probe_us = self.clock.now_us() + PROBE_EVERY_US;
         let error = match result {
             Ok((link, welcome)) => match self.open_session(link, welcome) {
-                Ok(()) => return self.settle(Ok(())),
+                Ok(()) => {
+                    // A link that is silent soon after it began is left as soon as any other.
+                    self.probe_us = 0;
+                    return self.settle(Ok(()));
+                }
                 Err(error) => error,
             },
             Err(_) if self.link.is_some() => return,

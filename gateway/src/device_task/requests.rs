@@ -6,7 +6,9 @@ use chat_models::{AHEAD_MAX, ChatModel, Matched, Request, Watch, would_differ};
 use futures_util::FutureExt as _;
 use gateway_core::{
     input::Input,
-    vocab::{ClientClass, CommandMatch, ErrorCode, Message, ModelEvent, Pending, Role, Scene, ToolCall, Turn},
+    vocab::{
+        ClientClass, CommandMatch, ErrorCode, FailureKind, Message, ModelEvent, Pending, Role, Scene, ToolCall, Turn,
+    },
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -108,7 +110,12 @@ impl Requests {
         let (revision, mut request) = self.request(messages, pending, scene);
         tracing::debug!(turn = turn.id, rank, revision, tools = request.tools.len(), "asking a model");
         let mut asked = Asked { revision, known: count(request.tools.len()), answer: None };
-        let Some(model) = self.models.get(usize::from(rank)).or(self.models.last()).cloned() else {
+        let Some(model) = self.models.get(usize::from(rank)).cloned() else {
+            // Not another one in its place: this one was chosen for what it costs and where it runs.
+            let message = format!("no model has rank {rank}; there are {}", self.models.len());
+            tracing::error!(turn = turn.id, message);
+            let event = ModelEvent::Failed { kind: FailureKind::Bug, message };
+            drop(self.mailbox.try_send(DeviceMessage::Input(Input::Model { turn, event })));
             return asked;
         };
         let ready = model.is_ready(&request.tools, &request.language);
