@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use common::{FRAME_US, House, coded, number, quantile};
 use firmware_sim::microphone::Clip;
 use firmware_sim::network::{Conditions, Profile};
@@ -154,7 +154,11 @@ async fn live(
     let mut outcomes = Vec::new();
     let mut notes = 0;
     for (index, clip) in clips.iter().enumerate() {
+        let mark = glasses.log().mark();
         let outcome = turn(&house, &mut glasses, clip, None).await?;
+        if outcome.transcripts.is_empty() {
+            bail!("{user}: no transcript without a cut: {:#?}", glasses.log().since(mark));
+        }
         notes += u64::from(SENTENCES[index].1);
         whole.insert(index, outcome);
     }
