@@ -229,6 +229,11 @@ impl<T> JitterBuffer<T> {
         u32::try_from(asked.until.checked_sub(self.next?)?).ok()
     }
 
+    /// Until when a gap is waited for that the sender was asked for.
+    pub fn asked_until_us(&self) -> Option<u64> {
+        Some(self.asked?.progress_us.saturating_add(self.config.resend_us))
+    }
+
     /// Whether [`take_missing`](Self::take_missing) has something.
     pub fn is_missing(&self) -> bool {
         self.asked.is_some_and(|asked| !asked.is_told)
@@ -262,11 +267,12 @@ impl<T> JitterBuffer<T> {
         self.next.map(|next| (next as u32).wrapping_sub(1))
     }
 
-    /// The stream goes on over another connection after a break: other limits hold, and the break is no jitter.
+    /// The stream goes on over another connection after a break: other limits hold, and the break is no jitter. The
+    /// sender sends again all that came behind [`last`](Self::last).
     pub fn resume(&mut self, config: Config) {
         self.config = config;
         self.last = None;
-        // The sender sends all of it again.
+        self.held.clear();
         self.asked = None;
         self.in_vain = 0;
     }
@@ -285,8 +291,8 @@ impl<T> JitterBuffer<T> {
         if self.held.len() >= HELD_MAX {
             return Some(0);
         }
-        if let Some(asked) = self.asked {
-            return Some(asked.progress_us.saturating_add(self.config.resend_us));
+        if let Some(until_us) = self.asked_until_us() {
+            return Some(until_us);
         }
         // The packets behind a gap may be reordered themselves; the first to arrive started the wait.
         let arrived_us = self.held.values().map(|held| held.arrived_us).min()?;

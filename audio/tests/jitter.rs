@@ -177,6 +177,21 @@ fn a_sender_that_sends_nothing_again_is_soon_not_asked_any_more() {
 }
 
 #[test]
+fn what_came_behind_a_gap_comes_again_over_another_connection() {
+    for config in [Config::ORDERED, Config::RESENT] {
+        let mut buffer = ten_packets(Config::DATAGRAM);
+        buffer.push(12, 12 * FRAME_US, 12, 12 * FRAME_US);
+        buffer.resume(config);
+        let now_us = 2_000_000;
+        assert_eq!(drain(&mut buffer, now_us), [], "the gap is not given up");
+        for seq in 10..13 {
+            assert_eq!(buffer.push(seq, u64::from(seq) * FRAME_US, seq, now_us), Pushed::Accepted);
+        }
+        assert_eq!(drain(&mut buffer, now_us), [(10, 0), (11, 0), (12, 0)]);
+    }
+}
+
+#[test]
 fn a_leap_is_one_slot_and_a_full_buffer_does_not_wait() {
     let mut buffer = JitterBuffer::new(Config::DATAGRAM);
     buffer.push(0, 0, 0, 0);

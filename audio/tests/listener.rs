@@ -429,6 +429,28 @@ fn a_device_that_ends_its_stream_ends_the_utterance() {
 }
 
 #[test]
+fn an_ended_stream_waits_for_packets_that_were_asked_for() {
+    let scene = scene(&clip(SPEECH[6]), 0.0);
+    let packets = packets(&scene.pcm, Codec::Opus, 16_000);
+    let ended = |facts: &[Fact]| facts.iter().any(|fact| matches!(fact, Fact::Ended { .. }));
+    let config = Config { codec: Codec::Opus, jitter: jitter::Config::RESENT, ..Config::default() };
+    let mut ear = Listener::new(config, model()).unwrap();
+    let mut arrivals = in_order(&packets[..120], 1);
+    let missing: Vec<_> = arrivals.drain(100..110).collect();
+    let now_us = arrivals.last().unwrap().0;
+    let mut facts = ride(&mut ear, &arrivals, now_us);
+    assert_eq!((ear.last_sequence(), ear.take_missing()), (Some(100), Some(10)));
+    ear.end_stream(120, now_us, &mut facts);
+    ear.tick(now_us + 200_000, &mut facts);
+    assert!(!ended(&facts) && ear.next_wake_us().unwrap() > now_us + 200_000, "it waits, and sleeps");
+    for (_, seq, capture_us, packet) in &missing {
+        ear.push_packet(*seq, *capture_us, packet, now_us + 210_000, &mut facts).unwrap();
+    }
+    assert!(ended(&facts), "the last packet came long ago");
+    assert_eq!((ear.stats().lost, ear.stats().concealed), (0, 0));
+}
+
+#[test]
 fn a_device_that_sends_nothing_in_silence_is_understood() {
     // The device's own detector skips the second of silence between two commands: sequence numbers are continuous,
     // times jump.

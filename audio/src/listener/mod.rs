@@ -195,10 +195,16 @@ impl Listener {
     }
 
     fn end_if_due(&mut self, now_us: u64, facts: &mut Vec<Fact>) {
-        let due = |ending: &mut Ending| ending.due_us <= now_us || self.jitter.is_past(ending.last);
-        if self.ending.take_if(due).is_some() {
+        let is_due = self.ending_due_us().is_some_and(|due_us| due_us <= now_us);
+        if self.ending.take_if(|ending| is_due || self.jitter.is_past(ending.last)).is_some() {
             self.utterances.end(&self.timeline, facts);
         }
+    }
+
+    /// When an ended stream no longer waits for its last packet.
+    fn ending_due_us(&self) -> Option<u64> {
+        let asked_until_us = self.jitter.asked_until_us().unwrap_or(0);
+        self.ending.map(|ending| ending.due_us.max(asked_until_us))
     }
 
     /// Advances time: gaps are given up, a device that stopped sending counts as silent.
@@ -255,8 +261,7 @@ impl Listener {
         if self.muted {
             return None;
         }
-        let ending_us = self.ending.map(|ending| ending.due_us);
-        [self.jitter.next_wake_us(), self.vanished_due_us(), ending_us].into_iter().flatten().min()
+        [self.jitter.next_wake_us(), self.vanished_due_us(), self.ending_due_us()].into_iter().flatten().min()
     }
 
     /// Sound of the open utterance so far, mono at 16 kHz: from before its onset to shortly after
