@@ -37,10 +37,11 @@ pub fn recent(messages: &[Message]) -> Arc<[Said]> {
         if has_picture || content.trim().is_empty() {
             continue;
         }
+        let is_whole = content.len() <= left;
         let content = cut(&content, left);
         left = left.saturating_sub(content.len());
         said.push(Said { role, content });
-        if said.len() >= CONVERSATION_MESSAGES_MAX || left == 0 {
+        if !is_whole || said.len() >= CONVERSATION_MESSAGES_MAX {
             break;
         }
     }
