@@ -112,6 +112,33 @@ impl Gallery {
         }
         kept
     }
+
+    /// Has a user's last photo deleted, unless it was taken before that time. The answer says whether there was one, or
+    /// what went wrong; there is none where too many operations wait for the disk.
+    pub(crate) fn delete_last(&self, user: &str, since_wall_ms: i64) -> oneshot::Receiver<Result<bool, String>> {
+        let (told, deleted) = oneshot::channel();
+        let (data_dir, user) = (self.data_dir.clone(), user.to_owned());
+        let submitted = self.thread.submit(Urgency::Soon, move || {
+            let deleted = delete_last(&data_dir, &user, since_wall_ms).map_err(|error| format!("{error:#}"));
+            // Whoever asked may be gone.
+            drop(told.send(deleted));
+        });
+        if let Err(Full) = submitted {
+            tracing::warn!("a photo was not deleted: too much waits for the disk");
+        }
+        deleted
+    }
+}
+
+/// Deletes a user's last photo, unless it was taken before that time. Returns whether there was one.
+fn delete_last(data_dir: &Path, user: &str, since_wall_ms: i64) -> Result<bool> {
+    let Some(last) = of(data_dir, user)?.pop() else { return Ok(false) };
+    let taken_wall_ms = last.file_stem().and_then(|stem| stem.to_str()?.parse::<i64>().ok());
+    if taken_wall_ms.is_none_or(|taken_wall_ms| taken_wall_ms < since_wall_ms) {
+        return Ok(false);
+    }
+    fs::remove_file(&last).with_context(|| format!("removing {}", last.display()))?;
+    Ok(true)
 }
 
 /// Keeps a photo as `photos/USER/NUMBER.EXT`. The numbers are milliseconds since the Unix epoch, and greater than all
@@ -245,6 +272,23 @@ mod tests {
     fn read(data_dir: &Path, user: &str) -> Vec<String> {
         let photos = of(data_dir, user).unwrap();
         photos.iter().map(|path| fs::read_to_string(path).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_last_photo_is_deleted_if_it_is_new() {
+        let folder = tempfile::tempdir().unwrap();
+        let delete = |user: &str, since_wall_ms| delete_last(folder.path(), user, since_wall_ms).unwrap();
+        assert!(!delete("ann", 0), "there is none");
+        let began_wall_ms = clock::wall_ms();
+        for (user, bytes) in [("ann", b"1"), ("ann", b"2"), ("bob", b"3")] {
+            keep(folder.path(), user, "image/png", bytes).unwrap();
+        }
+        assert!(!delete("ann", began_wall_ms + 3_600_000), "it is too old");
+        assert!(delete("ann", began_wall_ms));
+        assert_eq!(
+            (read(folder.path(), "ann"), read(folder.path(), "bob")),
+            (vec!["1".to_owned()], vec!["3".to_owned()])
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use gateway_core::{
     conversation,
     input::{Button, Input, UserInput},
     user,
-    vocab::{DisplaySize, Due, ScheduleChange, ScheduleKind, ToolResult},
+    vocab::{DisplaySize, Due, ScheduleChange, ScheduleKind, ToolFlags, ToolResult},
 };
 use proptest::prelude::*;
 use script::Scenario;
@@ -88,7 +88,9 @@ fn step(world: &mut World, (what, pause, word): Step, number: usize) {
         8 | 9 => {
             let id = format!("c{number}");
             let result = (word > 1).then(|| ToolResult::said("Done."));
-            let tool = ToolScript { after: pause, result, cancellable: word % 3 == 0, slow: word % 5 == 0 };
+            let flags = ToolFlags { slow: word % 5 == 0, read_only: word % 2 == 0, ..ToolFlags::default() };
+            let timeout_ms = (word % 4 == 0).then_some(pause as u32 * 10);
+            let tool = ToolScript { after: pause, result, cancellable: word % 3 == 0, flags, timeout_ms };
             world.tools.insert(id.clone(), tool);
             world.models.push_back(ModelScript { calls: vec![("tool".into(), id)], ..says("Let me see.") });
         }

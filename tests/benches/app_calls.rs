@@ -8,7 +8,10 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, anyhow, ensure};
 use common::{House, argument};
@@ -114,6 +117,7 @@ async fn through(house: &House, tool: &str, round: usize) -> Result<()> {
         turn: Some(Turn { id: u32::try_from(round + 1)?, revision: 0 }),
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(10),
+        conversation: Arc::default(),
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,

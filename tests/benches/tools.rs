@@ -168,6 +168,7 @@ fn context(number: usize) -> CallContext {
         turn: Some(Turn { id: u32::try_from(number).unwrap_or(0), revision: 0 }),
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(30),
+        conversation: Arc::default(),
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,
@@ -261,6 +262,7 @@ async fn executor() -> Result<()> {
     let mut direct = Vec::with_capacity(CALLS);
     for _ in 0..CALLS {
         let run = RunContext {
+            conversation: Arc::default(),
             caller: None,
             user: "wearer".into(),
             device: Some("glasses".into()),

@@ -57,6 +57,7 @@ async fn cancellable(
         turn: None,
         cancel,
         default_timeout: WAIT,
+        conversation: Arc::default(),
         client: ClientClass::Internal,
         caller,
         session_lease: None,

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use gateway_core::vocab::{ClientClass, Turn};
 use tokio_util::sync::CancellationToken;
 
-use crate::{caller::Caller, in_flight::SessionLease};
+use crate::{caller::Caller, conversation::Said, in_flight::SessionLease};
 
 /// The origin of a call.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct CallContext {
     pub client: ClientClass,
     /// The client itself, if it can be contacted while the call runs.
     pub caller: Option<Arc<dyn Caller>>,
+    /// The recent conversation of the turn that makes the call; empty if it belongs to no turn.
+    pub conversation: Arc<[Said]>,
     /// The lease of the calling session, if it ends with an erasure of the user: a call from before the erasure is
     /// rejected.
     pub session_lease: Option<SessionLease>,

@@ -355,6 +355,7 @@ impl Executor {
             cancel: context.cancel,
             ports: self.ports.clone(),
             offered,
+            conversation: context.conversation,
             caller: context.caller,
         };
         let mut result = attempt::run(tool, run, call, until).await;

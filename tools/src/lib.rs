@@ -15,6 +15,7 @@ pub mod caller;
 mod canonical;
 pub mod catalogue;
 mod consent;
+pub mod conversation;
 pub mod definition;
 pub mod device;
 #[cfg(test)]

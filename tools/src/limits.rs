@@ -64,6 +64,10 @@ pub const FOLLOW_UPS_MAX: usize = 5;
 pub const FOLLOW_UP_BYTES_MAX: usize = 128;
 /// Bytes of an error's message.
 pub const MESSAGE_BYTES_MAX: usize = 512;
+/// Messages of the conversation that an app gets with a call, if it asks for them.
+pub const CONVERSATION_MESSAGES_MAX: usize = 20;
+/// Bytes of all of them: two minutes of speech each, at most.
+pub const CONVERSATION_BYTES_MAX: usize = 16 * 1024;
 /// Maximum duration of any call, in milliseconds: after that the wearer no longer waits for it.
 pub const CALL_MS_MAX: u64 = 120_000;
 /// Milliseconds after which a question to the wearer counts as expired, even if it is not settled.
@@ -110,6 +114,9 @@ pub const BINARY_CHARS_MIN: usize = 256;
 pub const SECRETS_MAX: usize = 256;
 /// Bytes of the shortest secret that is redacted: a shorter one may occur in ordinary words.
 pub const SECRET_BYTES_MIN: usize = 6;
+
+/// Milliseconds within which a photo is the last one: nobody who says so means an older one.
+pub const PHOTO_LAST_MS_MAX: i64 = 600_000;
 
 /// Entries of one user's schedule: a listener cannot distinguish more.
 pub const ENTRIES_MAX: usize = 100;

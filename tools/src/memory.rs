@@ -1,4 +1,4 @@
-//! Stored data about a wearer beyond notes: facts, standing instructions and conversations; also the skills that an
+//! Stored data about a wearer beyond notes: facts, standing instructions, conversations and photos; also the skills that an
 //! operator has installed. The gateway implements the ports; the tools in [`crate::builtin`] are their user interface.
 
 use std::{
@@ -79,6 +79,14 @@ pub trait Conversations: Send + Sync {
     async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<FoundMessage>, PortError>;
 }
 
+/// Photos of wearers.
+#[async_trait]
+pub trait Photos: Send + Sync {
+    /// Deletes the user's last photo, unless it was taken before that time, in milliseconds since the Unix epoch.
+    /// Returns whether there was one.
+    async fn delete_last(&self, user: &str, since_wall_ms: i64) -> Result<bool, PortError>;
+}
+
 /// A skill that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
@@ -112,6 +120,8 @@ pub struct Memory {
     pub instructions: Arc<dyn Texts>,
     /// Conversations.
     pub conversations: Arc<dyn Conversations>,
+    /// Photos.
+    pub photos: Arc<dyn Photos>,
     /// Skills.
     pub skills: Arc<dyn Skills>,
     /// Style instructions for the assistant.
@@ -128,6 +138,7 @@ impl Default for Memory {
             facts: nothing.clone(),
             instructions: nothing.clone(),
             conversations: nothing.clone(),
+            photos: nothing.clone(),
             skills: nothing.clone(),
             personality: nothing,
             that: Arc::default(),
@@ -292,6 +303,13 @@ impl Conversations for Nothing {
 
     async fn search(&self, _user: &str, _query: &str, _limit: usize) -> Result<Vec<FoundMessage>, PortError> {
         Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl Photos for Nothing {
+    async fn delete_last(&self, _user: &str, _since_wall_ms: i64) -> Result<bool, PortError> {
+        nothing()
     }
 }
 

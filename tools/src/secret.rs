@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use gateway_core::vocab::{Content, ToolResult};
+use gateway_core::vocab::{Content, Message, Part, ToolResult};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -90,6 +90,19 @@ impl Secrets {
         if after == before { Some(value) } else { serde_json::from_value(after).ok() }
     }
 
+    /// Redacts the secrets in the messages of a request to a model: the wearer may have said one, and an old result may
+    /// quote one that became known later. Pictures and thoughts are left as they are.
+    pub fn redact_messages(&self, messages: &mut [Message]) {
+        for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
+            match part {
+                Part::Text { text } => self.redact(text),
+                Part::ToolCall { call } => self.blot_value(&mut call.arguments),
+                Part::ToolResult { result, .. } => self.blot_result(result),
+                Part::Image { .. } | Part::Thinking { .. } => {}
+            }
+        }
+    }
+
     /// Redacts the secrets in a result.
     pub(crate) fn blot_result(&self, result: &mut ToolResult) {
         let kept = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -153,5 +166,39 @@ fn blot_value(secrets: &[Secret], value: &mut Value) {
             fields.values_mut().for_each(|item| blot_value(secrets, item));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_core::vocab::{Role, ToolCall};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_in_no_message_of_a_request() {
+        const PLANTED: &str = "sk-planted-4711";
+        let secrets = Secrets::default();
+        secrets.keep(&Secret::new(PLANTED));
+        let call = ToolCall { id: "c".into(), name: "t".into(), arguments: json!({"text": PLANTED}) };
+        let result = ToolResult { data: Some(json!({"key": PLANTED})), ..ToolResult::said(PLANTED) };
+        let picture = Part::Image { mime: "image/jpeg".into(), data: PLANTED.into() };
+        let parts = vec![
+            Part::Text { text: format!("my key is {PLANTED}.") },
+            Part::ToolCall { call },
+            Part::ToolResult { call_id: "c".into(), result },
+            picture.clone(),
+        ];
+        let mut messages = [Message { role: Role::User, parts }];
+        secrets.redact_messages(&mut messages);
+        let [Part::Text { text }, Part::ToolCall { call }, Part::ToolResult { result, .. }, last] =
+            messages[0].parts.as_slice()
+        else {
+            panic!("{messages:?}")
+        };
+        assert_eq!((text.as_str(), &call.arguments), ("my key is [secret].", &json!({"text": "[secret]"})));
+        assert_eq!((result.content.as_str(), &result.data), ("[secret]", &Some(json!({"key": "[secret]"}))));
+        assert_eq!(*last, picture);
     }
 }

@@ -5,7 +5,7 @@ use gateway_core::vocab::{Side, ToolSpec};
 use crate::source::Source;
 
 /// The groups of the built-in tools: preferring an app's timers does not imply preferring its notes.
-const GROUPS: [(&str, &[&str]); 12] = [
+const GROUPS: [(&str, &[&str]); 13] = [
     (TIMERS, &["timer.cancel", "timer.list", "timer.set"]),
     ("reminders", &["reminder.cancel", "reminder.list", "reminder.set"]),
     ("notes", &["note.add", "note.clear", "note.delete", "note.list", "note.search"]),
@@ -26,6 +26,7 @@ const GROUPS: [(&str, &[&str]); 12] = [
     ("clock", &["clock.date", "clock.time"]),
     ("apps", &["app.list", "app.start", "app.stop"]),
     ("conversations", &["conversation.new", "conversation.search"]),
+    ("photos", &["photo.delete"]),
     ("status", &["device.status"]),
     ("help", &["help.show"]),
     ("skills", &["skill.list", "skill.read"]),

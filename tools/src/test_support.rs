@@ -129,6 +129,7 @@ pub(crate) fn context() -> CallContext {
         turn: Some(Turn { id: 7, revision: 0 }),
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(5),
+        conversation: Arc::default(),
         client: Default::default(),
         caller: None,
         session_lease: None,

@@ -34,6 +34,7 @@ fn all_built_ins_are_linked_in() {
             "note.list",
             "note.search",
             "personality.get",
+            "photo.delete",
             "prompt.add",
             "prompt.delete",
             "prompt.list",

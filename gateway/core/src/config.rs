@@ -42,10 +42,9 @@ pub struct Config {
     pub model_first_ms_max: u32,
     /// The same if another model can be asked instead.
     pub model_fall_back_ms: u32,
-    /// Longest time from the grant to the end of the model's answer; paused while the wearer is asked for consent.
+    /// Longest time from the grant to the end of the model's answer; paused while the wearer is asked for consent, and
+    /// longer for a tool whose own time-out is beyond the default.
     pub turn_ms_max: u32,
-    /// Longest wait for a tool's result; paused likewise.
-    pub tool_ms_max: u32,
     /// Longest wait for the results of calls cancelled by an interruption.
     pub settle_ms_max: u32,
     /// Model requests in one turn.
@@ -102,7 +101,6 @@ impl Default for Config {
             model_first_ms_max: 15_000,
             model_fall_back_ms: 8_000,
             turn_ms_max: 60_000,
-            tool_ms_max: 35_000,
             settle_ms_max: 3_000,
             model_requests_max: 6,
             turn_tokens_max: None,

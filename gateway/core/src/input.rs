@@ -6,7 +6,7 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 use crate::vocab::{
     AnsweredBy, AppCard, AppConnection, AppEvent, AppStopReason, Approval, ApprovalChoice, CommandMatch, Content,
     DeviceFacts, DeviceInfo, FallbackReason, Message, ModelEvent, ModelOutcome, ModelRoute, Remains, ScheduleChange,
-    ScheduleEntry, ServiceLevel, SoundReport, ToolResult, Transcript, Turn, Usage, VoiceFact, WebhookCall,
+    ScheduleEntry, ServiceLevel, SoundReport, ToolFlags, ToolResult, Transcript, Turn, Usage, VoiceFact, WebhookCall,
 };
 
 /// Inputs of one device's conversation.
@@ -51,8 +51,9 @@ pub enum Input {
     ApplyTools,
     /// An event of the model's stream.
     Model { turn: Turn, event: ModelEvent },
-    /// A tool of a `RunTool` is declared slow and needs no approval before it runs.
-    SlowTool { turn: Turn },
+    /// What the tool of a `RunTool` declares about itself; comes before its result, and not for an unknown tool.
+    /// `timeout_ms`: its own time-out.
+    ToolKnown { turn: Turn, call_id: String, flags: ToolFlags, timeout_ms: Option<u32> },
     /// The one result of a tool call.
     Tool { turn: Turn, call_id: String, result: ToolResult },
     /// The first audio of a clause is on its way to the device; `duration_us` is the clause's length. Clauses count

@@ -7,6 +7,13 @@ pub const UTTERANCES_PENDING_MAX: usize = 4;
 pub const UTTERANCE_CHARS_MAX: usize = 4_000;
 /// Tool calls in one turn. More means that the model loops.
 pub const CALLS_PER_TURN_MAX: usize = 16;
+/// Milliseconds that a tool may take that declares no time-out of its own.
+pub const TOOL_MS_DEFAULT: u32 = 30_000;
+/// Milliseconds that any tool may take: after that the wearer no longer waits for it.
+pub const TOOL_MS_MAX: u32 = 120_000;
+/// Milliseconds that a result may come later than the tool's time-out: the executor records the call, waits for a
+/// server that has just started, and notifies one that is late.
+pub const TOOL_MARGIN_MS: u32 = 5_000;
 /// Reasoning parts kept of one answer: a provider sends at most one before each call.
 pub const THINKING_PARTS_MAX: usize = 32;
 /// Models asked one after another; each may keep the wearer waiting.
@@ -21,6 +28,10 @@ pub const FOLLOW_UP_CHARS_MAX: usize = 60;
 pub const IMAGES_PER_TURN_MAX: usize = 4;
 /// Bytes in base64 of a picture sent to a model: providers accept 5 MB at most.
 pub const IMAGE_BYTES_MAX: usize = 4_000_000;
+/// Bytes of a tool's result from which on it is left out of requests once it is stale: about 250 tokens.
+pub const STALE_RESULT_BYTES_MIN: usize = 1_000;
+/// Turns after which a result is old: "and the second one?" refers to the last answers.
+pub const STALE_TURNS_MIN: usize = 4;
 /// Interrupted turns that still wait for results of cancelled calls.
 pub const SETTLING_TURNS_MAX: usize = 4;
 /// Characters of a model's answer in one turn: about ten minutes of speech.

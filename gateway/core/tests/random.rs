@@ -11,8 +11,8 @@ use gateway_core::{
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Candidate, CommandMatch, Content, DeviceInfo,
         DisplaySize, Due, ErrorCode, FailureKind, FallbackReason, ModelEvent, ModelOutcome, ModelRoute, Pending,
-        Question, ScheduleChange, ScheduleKind, ServiceLevel, SoundReport, StopReason, Timestamp, ToolCall, ToolResult,
-        Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
+        Question, ScheduleChange, ScheduleKind, ServiceLevel, SoundReport, StopReason, Timestamp, ToolCall, ToolFlags,
+        ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 use proptest::prelude::*;
@@ -410,7 +410,7 @@ proptest! {
                 8 | 9 => {
                     calls += 1;
                     let id = format!("c{calls}");
-                    world.tools.insert(id.clone(), ToolScript { after: pause, result: (word > 3).then(|| ToolResult::said("Done.")), cancellable: word % 3 == 0, slow: word % 5 == 0 });
+                    world.tools.insert(id.clone(), ToolScript { after: pause, result: (word > 3).then(|| ToolResult::said("Done.")), cancellable: word % 3 == 0, flags: ToolFlags { slow: word % 5 == 0, read_only: word % 2 == 0, ..ToolFlags::default() }, timeout_ms: (word % 4 == 0).then_some(pause as u32 * 10) });
                     world.models.push_back(ModelScript { after: 100, text: "Let me see.".into(), calls: vec![("tool".into(), id)], ..ModelScript::default() });
                 }
                 10 if world.devices[device].connected => world.lose(device),

@@ -6,7 +6,10 @@ use gateway_core::vocab::{AppKind, AppState, AppStopReason};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use tools::apps::{import, log::Fault, manifest::App};
+use tools::{
+    apps::{import, log::Fault, manifest::App},
+    limits::CONVERSATION_MESSAGES_MAX,
+};
 
 use super::{Answer, attempt::attempt, sides};
 use crate::control::admin::Admin;
@@ -219,6 +222,11 @@ async fn add(admin: &Admin, given: Given) -> Result<Answer, String> {
     let mut message = format!("installed {} ({}) at {}\n{told}", app.name, app.package, app.public_url);
     for tool in &app.tools {
         message.push_str(&format!("\ntool {}", tool.spec.name));
+    }
+    if app.gets_conversation() {
+        message.push_str(&format!(
+            "\nwith each call of the assistant it gets up to {CONVERSATION_MESSAGES_MAX} messages of the conversation"
+        ));
     }
     for note in notes {
         message.push_str(&format!("\nnote: {note}"));

@@ -119,6 +119,7 @@ async fn execute(services: &Services, user: &str, device: Option<String>, call: 
         turn: None,
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_millis(TRY_MS),
+        conversation: Arc::default(),
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,

@@ -1,6 +1,6 @@
 //! Commands about tools.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use gateway_core::vocab::{Attachment, ClientClass, ToolCall};
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub(super) fn list(admin: &Admin, user: &str) -> Result<Answer, String> {
     check_name(user)?;
     let snapshot = admin.services.registry.snapshot(user, device_of(&admin.services, user).as_deref());
     let denied = admin.switches.denied(user);
-    let offered = |tool: &std::sync::Arc<tools::registry::Registered>| Offered {
+    let offered = |tool: &Arc<tools::registry::Registered>| Offered {
         source: tool.source.to_string(),
         off: is_denied(&denied, &tool.spec.name),
         spec: (*tool.spec).clone(),
@@ -57,6 +57,7 @@ pub(super) async fn call(services: &Services, user: String, name: String, argume
         turn: None,
         cancel: CancellationToken::new(),
         default_timeout: CALL_TIME,
+        conversation: Arc::default(),
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,

@@ -102,11 +102,9 @@ impl Session {
             Output::FollowUpsOffered { turn, count } => self.record(turn.id).follow_ups = count,
             Output::CancelModel { turn } => self.requests.cancel_model(turn),
             Output::RunTool { turn, call } => {
-                let slow = self.requests.is_slow(&call.name);
+                let declared = self.requests.declared(turn, &call);
                 self.requests.run_tool(turn, call);
-                if slow {
-                    self.input(Input::SlowTool { turn });
-                }
+                declared.into_iter().for_each(|input| self.input(input));
             }
             Output::Prefer(preference) => self.services.preferences.keep(&self.user_name, preference),
             Output::CancelTool { call_id, .. } => self.requests.cancel_tool(&call_id),

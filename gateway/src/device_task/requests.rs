@@ -6,13 +6,20 @@ use chat_models::{AHEAD_MAX, ChatModel, Matched, Request, Watch, would_differ};
 use futures_util::FutureExt as _;
 use gateway_core::{
     input::Input,
+    limits::{TOOL_MS_DEFAULT, TOOL_MS_MAX},
     vocab::{
         ClientClass, CommandMatch, ErrorCode, FailureKind, Message, ModelEvent, Pending, Role, Scene, ToolCall, Turn,
     },
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tools::{call::CallContext, executor::Executor, in_flight::SessionLease, intents::AskedCall};
+use tools::{
+    call::CallContext,
+    conversation::{self, Said},
+    executor::Executor,
+    in_flight::SessionLease,
+    intents::AskedCall,
+};
 
 use super::prepare::{Preparer, are_ready};
 use crate::{
@@ -25,8 +32,8 @@ use crate::{
 
 /// Events of a model that may wait for the device's task.
 const EVENTS_MAX: usize = 64;
-/// Timeout in milliseconds of tools that set none.
-const TOOL_MS_DEFAULT: u64 = 30_000;
+/// The executor and the core agree about the longest call.
+const _: () = assert!(tools::limits::CALL_MS_MAX == TOOL_MS_MAX as u64);
 
 /// Running requests and calls of one device.
 pub(crate) struct Requests {
@@ -45,6 +52,8 @@ pub(crate) struct Requests {
     asked_before: Vec<AskedCall>,
     /// The last request of the current turn.
     last: Option<Last>,
+    /// The last turn for which a model was asked, and what was said up to then.
+    conversation: Option<(u32, Arc<[Said]>)>,
 }
 
 /// A request that was sent to a model.
@@ -95,6 +104,7 @@ impl Requests {
             called,
             asked_before: Vec::new(),
             last: None,
+            conversation: None,
         }
     }
 
@@ -107,6 +117,7 @@ impl Requests {
         (pending, scene): (Option<Pending>, Scene),
     ) -> Asked {
         self.forget();
+        self.conversation = Some((turn.id, conversation::recent(&messages)));
         let (revision, mut request) = self.request(messages, pending, scene);
         tracing::debug!(turn = turn.id, rank, revision, tools = request.tools.len(), "asking a model");
         let mut asked = Asked { revision, known: count(request.tools.len()), answer: None };
@@ -123,7 +134,9 @@ impl Requests {
         if asked.answer.is_some() {
             return asked;
         }
-        let system = self.context.system(&self.user, &request.messages, model.name(), &request.tools);
+        let mut system = self.context.system(&self.user, &request.messages, model.name(), &request.tools);
+        let secrets = self.executor.secrets().clone();
+        secrets.redact(&mut system);
         request.system = Some(system);
         request.watch = self.watch(turn);
         let cancel = CancellationToken::new();
@@ -139,6 +152,8 @@ impl Requests {
                     return;
                 }
             }
+            // What leaves the box has no secrets in it.
+            secrets.redact_messages(&mut request.messages);
             let hand_on = stopped.run_until_cancelled(async move {
                 while let Some(event) = received.recv().await {
                     if mailbox.send(DeviceMessage::Input(Input::Model { turn, event })).await.is_err() {
@@ -252,6 +267,7 @@ impl Requests {
         if self.last.as_ref().is_some_and(|last| last.turn.id == turn.id) {
             self.forget();
         }
+        self.conversation.take_if(|(id, _)| *id == turn.id);
     }
 
     fn forget(&mut self) {
@@ -260,10 +276,11 @@ impl Requests {
         }
     }
 
-    /// Whether a tool declares itself slow, and requires no confirmation before it runs.
-    pub(crate) fn is_slow(&self, name: &str) -> bool {
-        let tool = self.executor.registry().snapshot(&self.user, Some(&self.device)).find(name).cloned();
-        tool.is_some_and(|tool| tool.spec.flags.slow && !tool.spec.flags.requires_approval)
+    /// What the tool of a call declares about itself; `None`: there is no such tool.
+    pub(crate) fn declared(&self, turn: Turn, call: &ToolCall) -> Option<Input> {
+        let offered = self.executor.registry().snapshot(&self.user, Some(&self.device));
+        let spec = &offered.find(&call.name)?.spec;
+        Some(Input::ToolKnown { turn, call_id: call.id.clone(), flags: spec.flags, timeout_ms: spec.timeout_ms })
     }
 
     /// These calls are to be run only if their tools are as they were. Returns the calls.
@@ -278,13 +295,16 @@ impl Requests {
         let cancel = CancellationToken::new();
         self.called.retain(|_, cancel| !cancel.is_cancelled());
         self.called.insert(call.id.clone(), cancel.clone());
+        let conversation = self.conversation.as_ref().filter(|(id, _)| *id == turn.id);
+        let conversation = conversation.map(|(_, said)| said.clone()).unwrap_or_default();
         let context = CallContext {
             user: self.user.clone(),
             device: Some(self.device.clone()),
             session: Some(self.session.clone()),
             turn: Some(turn),
             cancel,
-            default_timeout: Duration::from_millis(TOOL_MS_DEFAULT),
+            default_timeout: Duration::from_millis(u64::from(TOOL_MS_DEFAULT)),
+            conversation,
             client: ClientClass::Internal,
             caller: None,
             session_lease: Some(self.lease.clone()),

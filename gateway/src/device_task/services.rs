@@ -34,7 +34,7 @@ pub struct Services {
     /// Admission of connections.
     pub admission: Admission,
     /// Photos that wearers took.
-    pub gallery: Gallery,
+    pub gallery: Arc<Gallery>,
     /// Recognition and synthesis.
     pub engines: Engines,
     /// Connected devices.

@@ -11,6 +11,7 @@ use gateway_core::vocab::ClientClass;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tools::{
     executor::Executor,
+    limits::SECRETS_MAX,
     mcp::{
         client::{Pool, State},
         config::{self as servers, SERVERS_MAX, Server},
@@ -64,6 +65,12 @@ impl Prepared {
         }
         if servers.len() > SERVERS_MAX {
             problems.push(format!("{} MCP servers; at most {SERVERS_MAX} are accepted", servers.len()));
+        }
+        let secrets = servers.iter().flat_map(Server::secrets).count();
+        if secrets > SECRETS_MAX {
+            problems.push(format!(
+                "the MCP servers have {secrets} secrets; at most {SECRETS_MAX} can be kept out of results"
+            ));
         }
         if let Some(flat) = &mcp.flatten
             && !servers.iter().any(|server| server.name == *flat)
@@ -136,7 +143,7 @@ impl Mcp {
         // Only the first call in a process counts.
         drop(rustls::crypto::ring::default_provider().install_default());
         for secret in servers.iter().flat_map(Server::secrets) {
-            executor.secrets().keep(&secret);
+            executor.secrets().keep(secret);
         }
         let pool = Pool::start(servers, settings.flatten.clone(), executor.registry());
         let device_of = move |user: &str| {

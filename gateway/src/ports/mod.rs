@@ -3,6 +3,7 @@
 pub mod context;
 pub mod intents;
 pub mod memory;
+pub mod photos;
 pub(crate) mod preferences;
 pub mod records;
 pub mod stores;

@@ -17,10 +17,12 @@ use crate::{
     device_task::restart::StoredSessions,
     identity::keys::random,
     mcp::Prepared,
+    photos::Gallery,
     ports::{
         context::{ContextBuilder, Personalities},
         intents::{Left, StoredIntents},
         memory::{StoredConversations, StoredTexts},
+        photos::StoredPhotos,
         preferences::Preferences,
         records::{StoredCatalogue, StoredLedger, StoredSwitches},
         stores::{ConnectedDevices, StoredNotes, SystemClock, UserSchedule},
@@ -43,6 +45,8 @@ pub(super) struct ToolServices {
     pub(super) context: Arc<ContextBuilder>,
     /// Skills.
     pub(super) skills: Arc<SkillStore>,
+    /// Photos of users.
+    pub(super) gallery: Arc<Gallery>,
     /// What the process before this one has left of sessions.
     pub(super) stored_sessions: StoredSessions,
 }
@@ -57,7 +61,9 @@ impl ToolServices {
         stop: &CancellationToken,
     ) -> Result<Self> {
         let skills = Arc::new(SkillStore::new(config.skills.all(&config.data_dir)));
-        let (memory, context) = memory(config, store, of_users, &skills);
+        let gallery = Gallery::start(config.data_dir.clone()).context("starting the thread for photos")?;
+        let gallery = Arc::new(gallery);
+        let (memory, context) = memory(config, store, of_users, (&skills, &gallery));
         offer_known(store, of_users, mcp)?;
         let switches = Arc::new(StoredSwitches::load(store.clone()).context("reading what users have switched off")?);
         let preferences =
@@ -66,7 +72,7 @@ impl ToolServices {
         let stored_sessions = StoredSessions::read(store, config.conversation.resume_ms_max, left)
             .context("reading the sessions of the last run")?;
         let executor = Executor::with_records(of_users.registry.clone(), ports(store, of_users, &memory), records);
-        Ok(Self { executor, switches, preferences, memory, context, skills, stored_sessions })
+        Ok(Self { executor, switches, preferences, memory, context, skills, gallery, stored_sessions })
     }
 }
 
@@ -75,7 +81,7 @@ fn memory(
     config: &Config,
     store: &Store,
     of_users: &UserServices,
-    skills: &Arc<SkillStore>,
+    (skills, gallery): (&Arc<SkillStore>, &Arc<Gallery>),
 ) -> (Memory, Arc<ContextBuilder>) {
     let personalities = Arc::new(Personalities::new(&config.assistant.personality));
     let facts = Arc::new(StoredTexts::facts(store.clone()));
@@ -86,6 +92,7 @@ fn memory(
         facts,
         instructions,
         conversations: Arc::new(StoredConversations { store: store.clone(), users: of_users.users.clone() }),
+        photos: Arc::new(StoredPhotos(gallery.clone())),
         skills: skills.clone(),
         personality: personalities,
         ..Memory::default()

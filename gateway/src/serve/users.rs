@@ -69,7 +69,11 @@ impl UserServices {
             roster.clone(),
             approvals.clone(),
             (config.user.clone(), &config.limits),
-            Summariser { models: models.clone(), language: config.language.clone() },
+            Summariser {
+                models: models.clone(),
+                language: config.language.clone(),
+                secrets: registry.secrets().clone(),
+            },
         );
         Ok(Self { roster, registry, in_flight, installed, apps, approvals, users })
     }

@@ -19,6 +19,7 @@ use gateway_core::{
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use tools::secret::Secrets;
 
 use self::task::Task;
 use crate::{
@@ -57,6 +58,8 @@ pub struct Summariser {
     pub models: ModelChain,
     /// BCP 47 tag.
     pub language: String,
+    /// No model is sent these.
+    pub secrets: Secrets,
 }
 
 /// A message to a user's task.
@@ -359,7 +362,8 @@ mod tests {
         let store = Store::open(folder.path(), 16).unwrap();
         let roster = Arc::<Roster>::default();
         let approvals = Arc::new(ApprovalBroker::new(roster.clone(), Arc::<Registry>::default()));
-        let summariser = Summariser { models: ModelChain::default(), language: "en".into() };
+        let (models, secrets) = (ModelChain::default(), Secrets::default());
+        let summariser = Summariser { models, language: "en".into(), secrets };
         let limits = crate::config::check("", "none").unwrap().limits;
         let users = Users::new(store.clone(), roster, approvals, (user::Config::default(), &limits), summariser);
         for _ in 0..RESTARTS_MAX {

@@ -221,12 +221,13 @@ impl Task {
         }
     }
 
-    fn summarise(&self, request: u64, rank: u8, messages: Vec<Message>) {
-        let Summariser { models, language } = self.summariser.clone();
+    fn summarise(&self, request: u64, rank: u8, mut messages: Vec<Message>) {
+        let Summariser { models, language, secrets } = self.summariser.clone();
         // Without a place it is asked for again, as when the model fails.
         let (Some(reply), end) = (self.reserve(), self.end.clone()) else { return };
         spawn("summary", async move {
             let Some(model) = models.get(usize::from(rank)).cloned() else { return };
+            secrets.redact_messages(&mut messages);
             let summing = summary::summarise(model, language, messages);
             let Summed { text, usage } = tokio::select! {
                 summed = summing => summed,

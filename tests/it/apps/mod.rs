@@ -17,7 +17,7 @@ mod sides;
 mod sound;
 mod third;
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use gateway::control::{
     Request,
@@ -38,6 +38,7 @@ fn context() -> CallContext {
         turn: Some(Turn { id: 1, revision: 0 }),
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(20),
+        conversation: Arc::default(),
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,

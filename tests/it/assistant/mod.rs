@@ -1,5 +1,6 @@
 //! The assistant from end to end: a real gateway with a scripted provider and simulated glasses.
 
+mod context;
 mod photos;
 mod preamble;
 pub mod provider;

@@ -11,7 +11,7 @@ use super::{
     ask, in_order, model,
     provider::{Answer, Asked, Provider},
 };
-use crate::world::World;
+use crate::world::{World, text};
 
 /// Begins as JFIF files do (ITU-T T.871) and ends as JPEG files do, with unique pseudo-random bytes between.
 fn jpeg() -> Vec<u8> {
@@ -102,6 +102,26 @@ async fn what_the_glasses_see_reaches_every_provider_and_stays_nowhere() {
         }
         world.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_photo_that_is_deleted_is_no_longer_sent_to_the_model() {
+    let file = jpeg();
+    let base64 = STANDARD.encode(&file);
+    let provider = Provider::start().await;
+    let model = model(&provider, "chat_completions", "one");
+    let world = World::with(&format!("[model]\n{model}images = true\n[router]\ntools = 1000\n")).await;
+    let mut glasses = seeing(&world, "image/jpeg", &file).await;
+    provider.then("one", Answer::Calls("camera.photo", json!({})));
+    provider.then("one", Answer::Calls("photo.delete", json!({})));
+    provider.then("one", Answer::Says("It was a heron, and it is gone.", 10, 5));
+    text(&mut glasses, "look at this and delete it again").await;
+    let shown = provider.until(2).await.body.to_string();
+    assert!(shown.contains(&base64[..400]), "the model has seen it");
+    let last = provider.until(3).await;
+    in_order(&last, &["look at this", "A photo was taken.", "I deleted the last photo."]);
+    assert!(!last.body.to_string().contains(&base64[..400]), "{}", cut(&last.body));
+    assert!(!stands(&world.data(), &file[1_000..1_200]), "the file is gone");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -123,6 +123,7 @@ async fn drive(url: &str) {
             local_name: tool.local_name.clone(),
             flags: tool.spec.flags,
             activated: false,
+            conversation: Arc::default(),
             caller: Some(Arc::new(Willing)),
         };
         let result = tool.runner.run(context, call).await;

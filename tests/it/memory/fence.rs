@@ -47,6 +47,7 @@ fn context(session: &str) -> CallContext {
         turn: Some(Turn { id: 1, revision: 0 }),
         cancel: CancellationToken::new(),
         default_timeout: WAIT,
+        conversation: Arc::default(),
         client: Default::default(),
         caller: None,
         session_lease: None,

@@ -48,4 +48,4 @@ pub use layout::Layout;
 pub use server::Bound;
 pub use session::{Session, Transcript, Transcripts};
 pub use storage::Storage;
-pub use tool::{Call, Reply, Tool, ToolError};
+pub use tool::{Call, Reply, Said, Tool, ToolError};

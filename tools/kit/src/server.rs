@@ -28,7 +28,7 @@ use crate::{
     session::Session,
     socket,
     target::Target,
-    tool::{self, Call, Outcome, ToolError},
+    tool::{self, Call, Outcome, Said, ToolError},
 };
 
 /// Header with SHA-256 of the app's key.
@@ -183,6 +183,13 @@ async fn body(request: Request<Incoming>) -> Result<Value, Answer> {
     }
 }
 
+/// What was said last, in both formats; empty if the gateway does not send it.
+fn conversation(call: &mut Value) -> Vec<Said> {
+    let place = if call.get("toolId").is_some() { "/conversationHistory" } else { "/context/conversationHistory" };
+    let said = call.pointer_mut(place).map(Value::take).unwrap_or_default();
+    serde_json::from_value(said).unwrap_or_default()
+}
+
 async fn run_tool(mut call: Value, state: &State) -> Answer {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     // Both formats are accepted; the response uses the format of the request.
@@ -198,7 +205,8 @@ async fn run_tool(mut call: Value, state: &State) -> Answer {
         return error(StatusCode::NOT_FOUND, "the app has no such tool");
     };
     let session = state.session(&user);
-    let running = AssertUnwindSafe(tool.run(Call { user, session }, arguments.unwrap_or_default()));
+    let conversation = conversation(&mut call);
+    let running = AssertUnwindSafe(tool.run(Call { user, conversation, session }, arguments.unwrap_or_default()));
     let outcome = running.catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!(tool = name, "a tool panicked");
         Outcome::Refused(ToolError::new("Sorry, that went wrong in the app."))

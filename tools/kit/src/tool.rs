@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc};
 
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use crate::session::Session;
@@ -16,7 +16,18 @@ const HANDLED: &str = "GIVE_APP_CONTROL_OF_TOOL_RESPONSE";
 pub struct Call {
     /// The calling user.
     pub user: String,
+    /// What was said last, oldest first; empty without the permission `CONVERSATION_HISTORY`.
+    pub conversation: Vec<Said>,
     pub(crate) session: Option<Session>,
+}
+
+/// Something that the wearer or the assistant said.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Said {
+    /// `user` or `assistant`.
+    pub role: String,
+    /// The words.
+    pub content: String,
 }
 
 impl Call {

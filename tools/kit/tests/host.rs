@@ -208,6 +208,12 @@ fn app() -> App {
         .tool(Tool::new("store", "Keeps.", store))
         .tool(Tool::new("fail", "Fails.", fail).read_only())
         .tool(Tool::new("speak", "Speaks.", speak))
+        .tool(Tool::new("recall", "Tells the last words.", recall))
+}
+
+async fn recall(call: Call, _words: Words) -> Result<String, ToolError> {
+    let said = call.conversation.iter().map(|said| format!("{}: {}", said.role, said.content));
+    Ok(said.collect::<Vec<_>>().join(", "))
 }
 
 async fn serve(app: App) -> SocketAddr {
@@ -342,6 +348,22 @@ async fn an_app_that_is_refused_says_so() {
     assert_eq!(status, 500);
     assert!(answer["message"].as_str().unwrap().contains("wrong key"), "{answer}");
     assert_eq!(get(app, "/health").await.1["activeSessions"], 0);
+}
+
+#[tokio::test]
+async fn a_tool_is_told_what_was_said_where_the_gateway_sends_it() {
+    let app = serve(app()).await;
+    let said = json!([{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello.", "more": 1}]);
+    for (said, wanted) in [(said, "user: Hi., assistant: Hello."), (json!([]), ""), (json!("x"), ""), (json!(null), "")]
+    {
+        let mut published = call("recall", "x");
+        published["conversationHistory"] = said.clone();
+        assert_eq!(post(app, "/tool", published).await.1["reply"], wanted);
+        let context = json!({"userId": "ann", "sessionId": "s", "conversationHistory": said});
+        let mcp = json!({"name": "recall", "arguments": {"words": "x"}, "context": context});
+        assert_eq!(post(app, "/tool", mcp).await.1["content"], wanted);
+    }
+    assert_eq!(post(app, "/tool", call("recall", "x")).await.1["reply"], "");
 }
 
 #[tokio::test]

@@ -31,6 +31,7 @@ use super::{
 };
 use crate::{
     consent::cancelled,
+    conversation::Said,
     registry::{RunContext, Runner},
     reply::cut,
     secret::{Secret, Secrets},
@@ -138,9 +139,15 @@ impl AppRunner {
         let Ok(_turn) = self.turns.acquire().await else {
             return Err(Failure::NotReached("the app is being removed".to_owned()));
         };
-        attempt.body = body(&self.app, context, arguments);
+        let conversation = self.app.gets_conversation().then(|| context.conversation.as_ref());
+        // The app's log shows the call without the conversation.
+        attempt.body = body(&self.app, context, &arguments, None);
+        let written = match conversation {
+            Some(_) => body(&self.app, context, &arguments, conversation),
+            None => attempt.body.clone(),
+        };
         let url = self.url.as_ref().ok_or_else(|| Failure::NotReached("its address is no URL".to_owned()))?;
-        let request = self.client.http.post(url.clone()).headers(self.headers.clone()).body(attempt.body.clone());
+        let request = self.client.http.post(url.clone()).headers(self.headers.clone()).body(written);
         sent.store(true, Ordering::Relaxed);
         let response = request.send().await.map_err(failure)?;
         self.read(response, &mut attempt.answer).await
@@ -237,16 +244,18 @@ impl Runner for AppRunner {
 #[serde(rename_all = "camelCase")]
 struct PublishedCall<'a> {
     tool_id: &'a str,
-    tool_parameters: Value,
+    tool_parameters: &'a Value,
     user_id: &'a str,
     timestamp: &'a str,
     active_session: Option<()>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation_history: Option<&'a [Said]>,
 }
 
 #[derive(Serialize)]
 struct McpCall<'a> {
     name: &'a str,
-    arguments: Value,
+    arguments: &'a Value,
     context: McpContext<'a>,
 }
 
@@ -257,11 +266,14 @@ struct McpContext<'a> {
     session_id: String,
     timestamp: &'a str,
     activated_for_tool: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation_history: Option<&'a [Said]>,
 }
 
-fn body(app: &App, context: &RunContext, arguments: Value) -> String {
+fn body(app: &App, context: &RunContext, arguments: &Value, conversation_history: Option<&[Said]>) -> String {
     // Published apps index into it without a check.
-    let arguments = if arguments.is_object() { arguments } else { Value::Object(serde_json::Map::new()) };
+    let none = Value::Object(serde_json::Map::new());
+    let arguments = if arguments.is_object() { arguments } else { &none };
     let user_id = context.user.as_str();
     let timestamp = timestamp(context.ports.clock.now().wall_ms);
     let timestamp = timestamp.as_str();
@@ -272,6 +284,7 @@ fn body(app: &App, context: &RunContext, arguments: Value) -> String {
             user_id,
             timestamp,
             active_session: None,
+            conversation_history,
         }),
         CallShape::Mcp => serde_json::to_string(&McpCall {
             name: &context.local_name,
@@ -281,6 +294,7 @@ fn body(app: &App, context: &RunContext, arguments: Value) -> String {
                 session_id: format!("{user_id}-{}", app.package),
                 timestamp,
                 activated_for_tool: context.activated,
+                conversation_history,
             },
         }),
     };

@@ -174,6 +174,7 @@ impl Bench {
             activated: self.activated,
             ports: World::usual().ports(),
             offered: Registry::new().snapshot("u", None),
+            conversation: [Said { role: "user", content: "a secret plan".into() }].into(),
             caller: None,
         };
         self.runner.run(context, call("com.example.todo.list.add", arguments)).await
@@ -230,6 +231,24 @@ async fn the_mcp_shape() {
             }
         })]
     );
+}
+
+#[tokio::test]
+async fn the_conversation_is_sent_to_apps_with_the_permission_and_is_in_no_log() {
+    let server = Server::start(http("500 Internal Server Error", "", "")).await;
+    for (shape, place) in [(CallShape::Published, ""), (CallShape::Mcp, "/context")] {
+        for (permissions, is_sent) in [(vec!["CONVERSATION_HISTORY"], true), (vec!["ALL"], false), (vec![], false)] {
+            let permissions = permissions.into_iter().map(str::to_owned).collect();
+            let bench = Bench::of(App { shape, permissions, ..todo(&server.url) });
+            bench.call(json!({"item": "milk"})).await;
+            let body = server.seen.bodies().pop().unwrap();
+            let sent = body.pointer(&format!("{place}/conversationHistory")).cloned();
+            assert_eq!(sent, is_sent.then(|| json!([{"role": "user", "content": "a secret plan"}])), "{body}");
+            assert_eq!(body.to_string().contains("secret plan"), is_sent, "{body}");
+            let log = format!("{:?}", bench.client.log().of("com.example.todo"));
+            assert!(log.contains("milk") && !log.contains("secret plan"), "{log}");
+        }
+    }
 }
 
 #[tokio::test]

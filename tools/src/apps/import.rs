@@ -7,7 +7,7 @@ use gateway_core::vocab::AppKind;
 use reqwest::Url;
 use serde_json::{Map, Value};
 
-use super::manifest::{App, AppTool, CallShape};
+use super::manifest::{App, AppTool, CONVERSATION_HISTORY, CallShape};
 use crate::{
     arguments::clean,
     definition::{self, Naming},
@@ -31,7 +31,7 @@ const LIST_MAX: usize = 32;
 /// Maximum problems reported at once.
 const PROBLEMS_MAX: usize = 20;
 
-const PERMISSIONS: [&str; 8] = [
+const PERMISSIONS: [&str; 9] = [
     "MICROPHONE",
     "LOCATION",
     "BACKGROUND_LOCATION",
@@ -40,6 +40,7 @@ const PERMISSIONS: [&str; 8] = [
     "READ_NOTIFICATIONS",
     "POST_NOTIFICATIONS",
     "ALL",
+    CONVERSATION_HISTORY,
 ];
 const HARDWARE: [&str; 8] = ["CAMERA", "DISPLAY", "MICROPHONE", "SPEAKER", "IMU", "BUTTON", "LIGHT", "WIFI"];
 

@@ -192,17 +192,23 @@ fn what_the_operator_says_stands_in_for_a_manifest() {
         package: Some("com.example.todo".into()),
         name: Some("To  Do".into()),
         kind: Some("background".into()),
-        permissions: words(&["microphone", "CAMERA"]),
+        permissions: words(&["microphone", "CAMERA", "conversation_history"]),
         public_url: Some("http://127.0.0.1:7010".into()),
         ..given()
     };
     let (app, notes) = read("{}", &all).unwrap();
     assert_eq!((app.package.as_str(), app.name.as_str(), app.kind), ("com.example.todo", "To Do", AppKind::Background));
-    assert_eq!((app.permissions, app.tools.len(), notes), (words(&["CAMERA", "MICROPHONE"]), 0, vec![]));
+    assert_eq!(
+        (app.permissions, app.tools.len(), notes),
+        (words(&["CAMERA", "CONVERSATION_HISTORY", "MICROPHONE"]), 0, vec![])
+    );
     // The operator's value overrides the file, whose permissions are kept.
     let manifest = json!({"name": "File", "permissions": ["LOCATION"]}).to_string();
     let (app, _) = read(&manifest, &all).unwrap();
-    assert_eq!((app.name.as_str(), app.permissions), ("To Do", words(&["CAMERA", "LOCATION", "MICROPHONE"])));
+    assert_eq!(
+        (app.name.as_str(), app.permissions),
+        ("To Do", words(&["CAMERA", "CONVERSATION_HISTORY", "LOCATION", "MICROPHONE"]))
+    );
     // Problems are reported with a hint on how to fix them.
     let told = read("{}", &Given { permissions: words(&["TELEPATHY"]), ..given() }).unwrap_err();
     let told: Vec<String> = told.iter().map(ToString::to_string).collect();

@@ -23,7 +23,7 @@ pub struct App {
     /// How it shares the glasses with others.
     pub kind: AppKind,
     /// Its permissions, by MentraOS's names: `MICROPHONE`, `LOCATION`, `CAMERA`, `CALENDAR`, `READ_NOTIFICATIONS`,
-    /// `ALL`.
+    /// `ALL`; and [`CONVERSATION_HISTORY`].
     pub permissions: Vec<String>,
     /// Its settings as declared: objects with `key`, `type`, `label`, `defaultValue`.
     pub settings: Vec<Value>,
@@ -36,6 +36,16 @@ pub struct App {
     /// Parts of its manifest that could not be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
+}
+
+/// Permission to get the recent conversation with each call of a tool. It is no part of `ALL`.
+pub const CONVERSATION_HISTORY: &str = "CONVERSATION_HISTORY";
+
+impl App {
+    /// Whether it declares that it needs the recent conversation.
+    pub fn gets_conversation(&self) -> bool {
+        self.permissions.iter().any(|permission| permission == CONVERSATION_HISTORY)
+    }
 }
 
 /// A tool of an app.

@@ -16,7 +16,8 @@ use crate::{
     executor::Executor,
     matching,
     memory::{
-        Conversations, FACTS_MAX, FoundMessage, INSTRUCTIONS_MAX, Memory, Skill, Skills, THAT_US_MAX, Text, Texts,
+        Conversations, FACTS_MAX, FoundMessage, INSTRUCTIONS_MAX, Memory, Photos, Skill, Skills, THAT_US_MAX, Text,
+        Texts,
     },
     ports::{PortError, Ports},
     registry::Registry,
@@ -28,6 +29,7 @@ struct Kept {
     last: AtomicU64,
     texts: Mutex<Vec<(String, Text)>>,
     begun: AtomicU64,
+    photos_since: Mutex<Vec<(String, i64)>>,
 }
 
 #[async_trait]
@@ -89,6 +91,16 @@ impl Conversations for Kept {
 }
 
 #[async_trait]
+impl Photos for Kept {
+    /// There is one photo.
+    async fn delete_last(&self, user: &str, since_wall_ms: i64) -> Result<bool, PortError> {
+        let mut asked = self.photos_since.lock().unwrap();
+        asked.push((user.to_owned(), since_wall_ms));
+        Ok(asked.len() == 1)
+    }
+}
+
+#[async_trait]
 impl Skills for Kept {
     async fn list(&self, tools: &BTreeSet<String>) -> Result<Vec<Skill>, PortError> {
         assert!(tools.contains("skill.read"), "it is told what is offered");
@@ -119,6 +131,7 @@ impl House {
             facts: kept.clone(),
             instructions: Arc::new(Kept::default()),
             conversations: kept.clone(),
+            photos: kept.clone(),
             skills: kept.clone(),
             ..Memory::default()
         };
@@ -251,6 +264,18 @@ async fn instructions_are_kept_listed_and_dropped() {
     assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::ExecutionError));
     assert_eq!(house.say("prompt.delete", json!({"query": "all"})).await, "I dropped 32 instructions.");
     assert_eq!(house.say("prompt.delete", json!({"query": "all"})).await, "I find no instruction about all.");
+}
+
+#[tokio::test]
+async fn the_last_photo_is_deleted_and_the_pictures_of_the_turn_are_withdrawn() {
+    let house = House::new();
+    for say in ["I deleted the last photo.", "There is no photo of the last ten minutes."] {
+        let result = house.run("photo.delete", json!({})).await;
+        assert_eq!((result.say.as_deref(), result.withdraws_pictures()), (Some(say), true));
+    }
+    let since_wall_ms = house.world.ports().clock.now().wall_ms - 600_000;
+    let asked = ("ada".to_owned(), since_wall_ms);
+    assert_eq!(*house.kept.photos_since.lock().unwrap(), [asked.clone(), asked]);
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ mod note_list;
 mod note_search;
 mod notes;
 mod personality_get;
+mod photo_delete;
 mod prompt_add;
 mod prompt_delete;
 mod prompt_list;

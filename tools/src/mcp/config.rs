@@ -10,7 +10,8 @@ use std::{
 use gateway_core::vocab::ClientClass;
 use serde::Deserialize;
 
-use crate::secret::Secret;
+use super::credentials::Found;
+use crate::secret::{Secret, Secrets};
 
 /// Maximum length of a server's name: it is a prefix of each of its tools' names.
 const NAME_BYTES_MAX: usize = 32;
@@ -87,6 +88,8 @@ pub struct Server {
     pub timeout_ms: Option<u32>,
     /// Sentence templates by tool.
     pub phrases: BTreeMap<String, Vec<String>>,
+    /// Values of its configuration that only the server may see.
+    pub(super) secrets: Vec<Secret>,
 }
 
 /// The transport of a server.
@@ -112,26 +115,21 @@ pub enum Reach {
     },
 }
 
-/// Values of environment and headers are secrets.
+/// Secrets may be in every part of its transport.
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let reach = match &self.reach {
-            Reach::Stdio { command, .. } => command,
-            Reach::Http { url, .. } => url,
+            Reach::Stdio { .. } => "stdio",
+            Reach::Http { .. } => "http",
         };
-        f.debug_struct("Server").field("name", &self.name).field("reach", reach).finish_non_exhaustive()
+        f.debug_struct("Server").field("name", &self.name).field("reach", &reach).finish_non_exhaustive()
     }
 }
 
 impl Server {
-    /// Values that only the server may see.
-    pub fn secrets(&self) -> impl Iterator<Item = Secret> {
-        let (Reach::Stdio { env: values, .. } | Reach::Http { headers: values, .. }) = &self.reach;
-        values.values().map(|value| {
-            // In `Bearer KEY`, the key alone is already a secret.
-            let key = value.rsplit_once(' ').map_or(value.as_str(), |(_, key)| key);
-            Secret::new(key)
-        })
+    /// Values of its configuration that only the server may see.
+    pub fn secrets(&self) -> &[Secret] {
+        &self.secrets
     }
 
     /// Whether clients of this class see it.
@@ -142,6 +140,14 @@ impl Server {
     /// A problem that will prevent its start, as far as it can be detected beforehand: its program or its working
     /// directory does not exist. `path`: the directories that are searched for programs.
     pub fn cannot_start(&self, path: Option<OsString>) -> Option<String> {
+        let mut problem = self.missing(path)?;
+        let secrets = Secrets::default();
+        self.secrets.iter().for_each(|secret| secrets.keep(secret));
+        secrets.redact(&mut problem);
+        Some(problem)
+    }
+
+    fn missing(&self, path: Option<OsString>) -> Option<String> {
         let Reach::Stdio { command, env, cwd, .. } = &self.reach else {
             return None;
         };
@@ -190,26 +196,8 @@ pub fn check(name: &str, raw: Raw, variable: &dyn Fn(&str) -> Option<String>) ->
     for key in raw.other.keys().filter(|key| !matches!(key.as_str(), "type" | "transport" | "description")) {
         tracing::info!(server = name, key, "an unknown key of an MCP server is ignored");
     }
-    let fill = |key: &str, text: &str| substitute(text, variable).map_err(|why| format!("`{name}.{key}`: {why}"));
-    let fill_all = |key: &str, map: &BTreeMap<String, String>| -> Result<BTreeMap<String, String>, String> {
-        map.iter().map(|(entry, text)| Ok((entry.clone(), fill(&format!("{key}.{entry}"), text)?))).collect()
-    };
-    let reach = match (&raw.command, &raw.url) {
-        (Some(command), None) => Reach::Stdio {
-            command: fill("command", command)?,
-            args: raw.args.iter().map(|text| fill("args", text)).collect::<Result<_, _>>()?,
-            env: fill_all("env", &raw.env)?,
-            cwd: raw.cwd,
-        },
-        (None, Some(url)) => {
-            let url = fill("url", url)?;
-            if !(url.starts_with("http://") || url.starts_with("https://")) {
-                return Err(format!("`{name}.url`: must start with http:// or https://"));
-            }
-            Reach::Http { url, headers: fill_all("headers", &raw.headers)? }
-        }
-        _ => return Err(format!("`{name}`: needs either `command` (a program to start) or `url` (streamable HTTP)")),
-    };
+    let mut fill = Fill { server: name, variable, found: Found::default() };
+    let reach = reach(&raw, &mut fill)?;
     if raw.timeout_ms.is_some_and(|ms| !(1..=TIMEOUT_MS_MAX).contains(&ms)) {
         return Err(format!("`{name}.timeout_ms`: must be between 1 and {TIMEOUT_MS_MAX}"));
     }
@@ -222,7 +210,54 @@ pub fn check(name: &str, raw: Raw, variable: &dyn Fn(&str) -> Option<String>) ->
         approval: raw.approval,
         timeout_ms: raw.timeout_ms,
         phrases: raw.phrases,
+        secrets: fill.found.into_secrets(),
     }))
+}
+
+fn reach(raw: &Raw, fill: &mut Fill<'_>) -> Result<Reach, String> {
+    match (&raw.command, &raw.url) {
+        (Some(command), None) => {
+            let command = fill.text("command", command)?;
+            let args = raw.args.iter().map(|text| fill.text("args", text)).collect::<Result<Vec<_>, _>>()?;
+            fill.found.arguments(&args);
+            Ok(Reach::Stdio { command, args, env: fill.map("env", &raw.env)?, cwd: raw.cwd.clone() })
+        }
+        (None, Some(url)) => {
+            let url = fill.text("url", url)?;
+            if !(url.starts_with("http://") || url.starts_with("https://")) {
+                return Err(format!("`{}.url`: must start with http:// or https://", fill.server));
+            }
+            fill.found.address(&url);
+            Ok(Reach::Http { url, headers: fill.map("headers", &raw.headers)? })
+        }
+        _ => {
+            let name = fill.server;
+            Err(format!("`{name}`: needs either `command` (a program to start) or `url` (streamable HTTP)"))
+        }
+    }
+}
+
+/// Fills in the variables of a server's configuration, and notes its secrets.
+struct Fill<'a> {
+    server: &'a str,
+    variable: &'a dyn Fn(&str) -> Option<String>,
+    found: Found,
+}
+
+impl Fill<'_> {
+    fn text(&mut self, key: &str, text: &str) -> Result<String, String> {
+        substitute(text, self.variable, &mut self.found).map_err(|why| format!("`{}.{key}`: {why}", self.server))
+    }
+
+    fn map(&mut self, key: &str, map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
+        let mut filled = BTreeMap::new();
+        for (entry, text) in map {
+            let value = self.text(&format!("{key}.{entry}"), text)?;
+            self.found.entry(entry, &value);
+            filled.insert(entry.clone(), value);
+        }
+        Ok(filled)
+    }
 }
 
 /// Validates a file in the common form: `{"mcpServers": {NAME: {...}}}`.
@@ -246,7 +281,7 @@ pub fn check_file(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Resu
 }
 
 /// Replaces `${NAME}` by environment variables; `${NAME:-text}` yields the text if there is no such variable.
-fn substitute(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+fn substitute(text: &str, variable: &dyn Fn(&str) -> Option<String>, found: &mut Found) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -256,7 +291,10 @@ fn substitute(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<S
         let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, text)| (name, Some(text)));
         out.push_str(before);
         match (variable(name), default) {
-            (Some(value), _) => out.push_str(&value),
+            (Some(value), _) => {
+                found.variable(name, &value);
+                out.push_str(&value);
+            }
             (None, Some(default)) => out.push_str(default),
             (None, None) => {
                 return Err(format!(

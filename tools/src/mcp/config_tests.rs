@@ -54,14 +54,46 @@ fn mistakes_say_where_and_what_to_do() {
 
 #[test]
 fn a_default_stands_in_for_a_variable() {
-    assert_eq!(substitute("a${NOPE:-b}c${TOKEN:-d}", &variable).unwrap(), "abcs3cret");
-    assert_eq!(substitute("$TOKEN ${NOPE:-}", &variable).unwrap(), "$TOKEN ");
+    let filled = |text: &str| substitute(text, &variable, &mut Found::default()).unwrap();
+    assert_eq!(filled("a${NOPE:-b}c${TOKEN:-d}"), "abcs3cret");
+    assert_eq!(filled("$TOKEN ${NOPE:-}"), "$TOKEN ");
+}
+
+/// The secrets of a server with this configuration.
+fn secrets(config: &str) -> Vec<String> {
+    let servers = file(&format!("{{\"mcpServers\": {{\"a\": {config}}}}}")).unwrap();
+    assert!(!format!("{servers:?}").contains("s3cret"), "{config}");
+    servers[0].secrets().iter().map(|secret| secret.expose().to_owned()).collect()
 }
 
 #[test]
-fn a_servers_secrets_are_not_printed() {
-    let servers = file(r#"{"mcpServers": {"a": {"command": "x", "env": {"K": "${TOKEN}"}}}}"#).unwrap();
-    assert!(!format!("{servers:?}").contains("s3cret"));
+fn what_the_environment_provides_is_a_secret_wherever_it_is_put() {
+    for config in [
+        r#"{"command": "x", "env": {"LEVEL": "${TOKEN}"}}"#,
+        r#"{"command": "x", "args": ["-v", "a${TOKEN}b"]}"#,
+        r#"{"command": "/opt/${TOKEN}/x"}"#,
+        r#"{"url": "https://example.com/${TOKEN}/mcp"}"#,
+        r#"{"url": "https://example.com/mcp", "headers": {"X-Team": "${TOKEN}"}}"#,
+    ] {
+        assert_eq!(secrets(config), ["s3cret"], "{config}");
+    }
+}
+
+#[test]
+fn of_what_is_written_in_the_configuration_only_credentials_are_secrets() {
+    let env = r#""env": {"LANG": "en_US.UTF-8", "FAST": "true", "MODE": "production", "API_KEY": "k-12345"}"#;
+    assert_eq!(secrets(&format!("{{\"command\": \"x\", {env}}}")), ["k-12345"]);
+    let headers = r#""headers": {"Accept-Language": "english", "X-Api-Key": "k-67890", "Authorization": "Bearer k-1"}"#;
+    let found = secrets(&format!("{{\"url\": \"https://u:k-2@example.com/mcp?token=k-3&page=one\", {headers}}}"));
+    assert_eq!(found, ["k-2", "k-3", "k-1", "k-67890"]);
+    assert_eq!(secrets(r#"{"command": "npx", "args": ["-y", "server-memory", "--token", "k-4"]}"#), ["k-4"]);
+    assert!(secrets(r#"{"command": "x", "args": ["${NOPE:-english}"], "env": {"HOME": "/srv/home"}}"#).is_empty());
+}
+
+#[test]
+fn a_missing_program_is_told_without_secrets() {
+    let servers = file(r#"{"mcpServers": {"a": {"command": "/opt/${TOKEN}/x"}}}"#).unwrap();
+    assert_eq!(servers[0].cannot_start(None).unwrap(), "`a.command`: /opt/[secret]/x is not there, or no program");
 }
 
 #[test]

@@ -4,5 +4,6 @@
 
 pub mod client;
 pub mod config;
+mod credentials;
 pub mod server;
 pub mod uris;

@@ -7,7 +7,7 @@ use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, Turn};
 use tokio_util::sync::CancellationToken;
 
 use super::Snapshot;
-use crate::{caller::Caller, ports::Ports};
+use crate::{caller::Caller, conversation::Said, ports::Ports};
 
 /// The origin of a call, and the resources available to it.
 #[derive(Clone)]
@@ -34,6 +34,8 @@ pub struct RunContext {
     pub ports: Ports,
     /// The tools that are currently offered.
     pub offered: Arc<Snapshot>,
+    /// The recent conversation, for an app that declares that it needs it; empty if the call belongs to no turn.
+    pub conversation: Arc<[Said]>,
     /// The client that made the call, if it can be contacted while the call runs.
     pub caller: Option<Arc<dyn Caller>>,
 }

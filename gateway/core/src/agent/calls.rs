@@ -4,7 +4,10 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 use serde_json::json;
 
 use super::pictures::{self, ImagePolicy};
-use crate::vocab::{Attachment, ErrorCode, Message, Part, Role, ToolCall, ToolResult};
+use crate::{
+    limits::{TOOL_MARGIN_MS, TOOL_MS_DEFAULT, TOOL_MS_MAX},
+    vocab::{Attachment, ErrorCode, Message, Part, Role, ToolCall, ToolResult},
+};
 
 /// Number of failures of an identical call after which it is not tried again, although the errors are retryable.
 const RETRIES_MAX: usize = 2;
@@ -14,7 +17,47 @@ const RETRIES_MAX: usize = 2;
 pub(super) struct Pending {
     pub(super) call: ToolCall,
     pub(super) result: Option<ToolResult>,
-    pub(super) deadline_us: u64,
+    /// Longest wait for its result.
+    limit_us: u64,
+    /// Since when its limit counts; `None`: it waits for another call that changes something.
+    began_us: Option<u64>,
+    /// Whether it changes something: such calls run one after another.
+    changes: bool,
+}
+
+impl Pending {
+    /// A call that begins now.
+    pub(super) fn new(call: ToolCall, now_us: u64) -> Self {
+        let limit_us = limit_us(None);
+        Self { call, result: None, limit_us, began_us: Some(now_us), changes: false }
+    }
+
+    /// When its result counts as missing; `None`: it has one, or waits for another call.
+    pub(super) fn deadline_us(&self) -> Option<u64> {
+        let began_us = self.began_us.filter(|_| self.result.is_none())?;
+        Some(began_us.saturating_add(self.limit_us))
+    }
+
+    /// Whether its tool declares a longer time-out than the default.
+    pub(super) fn is_long(&self) -> bool {
+        self.limit_us > limit_us(None)
+    }
+
+    /// The wearer was asked for so long: that does not count.
+    pub(super) fn extend(&mut self, us: u64) {
+        self.began_us = self.began_us.map(|began_us| began_us.saturating_add(us));
+    }
+
+    /// Whether it changes something and has no result yet.
+    fn is_open_change(&self) -> bool {
+        self.result.is_none() && self.changes
+    }
+}
+
+/// How long a result is waited for, for a tool with this time-out.
+fn limit_us(timeout_ms: Option<u32>) -> u64 {
+    let limit_ms = timeout_ms.unwrap_or(TOOL_MS_DEFAULT).min(TOOL_MS_MAX).saturating_add(TOOL_MARGIN_MS);
+    u64::from(limit_ms).saturating_mul(1_000)
 }
 
 /// One request to the model: its text and its calls.
@@ -66,6 +109,27 @@ impl Step {
     /// The waiting call with this id.
     pub(super) fn waiting(&mut self, call_id: &str) -> Option<&mut Pending> {
         self.calls.iter_mut().find(|pending| pending.call.id == call_id && pending.result.is_none())
+    }
+
+    /// What the tool of a call declares: its time-out, and whether it changes something. Then it runs when the calls
+    /// before it that change something have their results.
+    pub(super) fn declare(&mut self, call_id: &str, changes: bool, timeout_ms: Option<u32>) {
+        let Some(at) = self.calls.iter().position(|pending| pending.call.id == call_id) else {
+            return;
+        };
+        let waits = changes && self.calls.iter().take(at).any(Pending::is_open_change);
+        if let Some(pending) = self.calls.get_mut(at) {
+            pending.limit_us = limit_us(timeout_ms);
+            pending.changes = changes;
+            pending.began_us = pending.began_us.filter(|_| !waits);
+        }
+    }
+
+    /// A call has its result: the next one that waited for it begins.
+    pub(super) fn go_on(&mut self, now_us: u64) {
+        if let Some(next) = self.calls.iter_mut().find(|pending| pending.is_open_change()) {
+            next.began_us = next.began_us.or(Some(now_us));
+        }
     }
 
     /// Gives every call without a result a failure: each call must have a result.

@@ -7,6 +7,7 @@ pub(crate) mod history;
 pub(crate) mod phrases;
 mod pictures;
 mod preamble;
+mod request_view;
 mod steps;
 mod turn_context;
 
@@ -88,6 +89,8 @@ struct Active {
     spoke: bool,
     follow_ups: Vec<String>,
     budget_us: u64,
+    /// Latest end of the turn, also with tools that take long.
+    budget_us_max: u64,
     /// Since when the wearer is being asked for consent: the deadlines are suspended.
     asking_since_us: Option<u64>,
 }
@@ -181,6 +184,7 @@ impl Agent {
             spoke: false,
             follow_ups: Vec::new(),
             budget_us: u64::MAX,
+            budget_us_max: u64::MAX,
             asking_since_us: None,
         });
     }
@@ -203,8 +207,7 @@ impl Agent {
         cx.disarm(Timer::GrantMissing);
         active.history = history;
         active.route = route;
-        active.budget_us = cx.after_ms(cx.config.turn_ms_max);
-        cx.arm_at(Timer::TurnBudget, active.budget_us);
+        active.set_budget(cx);
         match core::mem::take(&mut active.unanswered) {
             calls if calls.is_empty() => active.ask(cx),
             calls => active.call_again(cx, calls),

@@ -7,7 +7,7 @@ use super::{Active, Agent, Event, calls::Step, phrases};
 use crate::{
     context::{Context, Timer},
     limits::{FOLLOW_UP_CHARS_MAX, FOLLOW_UPS_MAX},
-    vocab::{ToolResult, Turn},
+    vocab::ToolResult,
 };
 
 /// How long a tool may take before the preamble is said.
@@ -22,11 +22,6 @@ impl Agent {
             }
             _ => Vec::new(),
         }
-    }
-
-    /// A tool of this turn reports that it takes long: the preamble is said at once.
-    pub(crate) fn handle_slow_tool(&mut self, cx: &mut Context, turn: Turn) -> Vec<Event> {
-        if self.turn() == Some(turn) { self.handle_preamble_due(cx) } else { Vec::new() }
     }
 
     /// Takes the follow-ups that tools suggested.

@@ -102,9 +102,8 @@ impl Active {
         if known {
             return Vec::new();
         }
-        let deadline_us = cx.after_ms(cx.config.tool_ms_max);
-        let result = calls::repeated_failure(&self.steps, &call);
-        let mut pending = Pending { call: call.clone(), result, deadline_us };
+        let mut pending = Pending::new(call.clone(), cx.now_us());
+        pending.result = calls::repeated_failure(&self.steps, &call);
         if self.calls_made >= CALLS_PER_TURN_MAX {
             // At twice the limit the turn ends: the model ignores the failures.
             if self.calls_made >= 2 * CALLS_PER_TURN_MAX {
@@ -231,12 +230,14 @@ impl Active {
             state,
         });
         pending.result = Some(result);
+        step.go_on(cx.now_us());
         let waiting = step.is_waiting();
         let mut events = Vec::new();
         if let Some(content) = show {
             self.shown = true;
             events.push(Event::Show(content));
         }
+        self.make_room(cx);
         self.watch_tools(cx);
         if !waiting {
             cx.disarm(Timer::PreambleDue);

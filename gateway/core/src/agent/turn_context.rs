@@ -10,16 +10,17 @@ use alloc::{
     vec::Vec,
 };
 
+use super::request_view;
 use crate::{
     context::Context,
     limits::SHOWN_CHARS_MAX,
-    vocab::{Content, ContextView, DeviceFacts, Message, Role},
+    vocab::{Content, DeviceFacts, Message, Role},
 };
 
 /// The messages of a request with the turn context; `turn`: index of this turn's first message.
 pub(super) fn with_context(cx: &Context, messages: Vec<Message>, turn: usize) -> Vec<Message> {
     let behind_instructions = usize::from(cx.config.instructions.is_some());
-    let mut view = ContextView::new(messages);
+    let mut view = request_view::of(messages, turn);
     for block in &cx.briefing {
         // The index is always valid: the messages of the turn follow.
         let _there = view.insert_before(behind_instructions, Message::text(Role::System, block.clone()));

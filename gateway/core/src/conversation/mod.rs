@@ -177,8 +177,8 @@ impl Machine for Conversation {
                 let events = self.agent.handle_model(&mut self.cx, turn, event);
                 self.answer(events);
             }
-            Input::SlowTool { turn } => {
-                let events = self.agent.handle_slow_tool(&mut self.cx, turn);
+            Input::ToolKnown { turn, call_id, flags, timeout_ms } => {
+                let events = self.agent.handle_tool_known(&mut self.cx, turn, &call_id, (flags, timeout_ms));
                 self.answer(events);
             }
             Input::Tool { turn, call_id, result } => {

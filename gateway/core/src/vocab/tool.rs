@@ -212,6 +212,12 @@ impl ToolResult {
         text
     }
 
+    /// Whether it withdraws the pictures of its turn, with `"withdrawsPictures": true` in its data: no model is sent
+    /// them any more.
+    pub fn withdraws_pictures(&self) -> bool {
+        self.data.as_ref().and_then(|data| data.get("withdrawsPictures")?.as_bool()).unwrap_or_default()
+    }
+
     /// Whether it failed.
     pub fn is_error(&self) -> bool {
         self.error.is_some()

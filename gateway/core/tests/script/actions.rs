@@ -4,7 +4,7 @@ use gateway_core::{
     input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Input, UserInput},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, CommandMatch, Content,
-        DeviceFacts, Due, ErrorCode, FailureKind, LostTurn, Question, Remains, ScheduleChange, ScheduleKind,
+        DeviceFacts, Due, ErrorCode, FailureKind, LostTurn, Question, Remains, ScheduleChange, ScheduleKind, ToolFlags,
         ToolResult, Turn, Usage, View, VoiceFact,
     },
 };
@@ -351,6 +351,12 @@ fn tool(world: &mut World, words: &Words) -> Result<(), String> {
         let data = format!("/9j/{}", "A".repeat(bytes.saturating_sub(4)));
         result.attachments.push(Attachment::Image { mime: "image/jpeg".into(), data });
     }
+    if let Some(bytes) = words.after("tells") {
+        result.content = "x".repeat(bytes.parse().map_err(|_| "how many bytes?")?);
+    }
+    if words.has("withdraws") {
+        result.data = Some(serde_json::json!({"withdrawsPictures": true}));
+    }
     for (index, (word, quoted)) in words.words.iter().enumerate() {
         if !quoted && word == "suggests" {
             result.follow_ups.push(words.get(index + 1).into());
@@ -366,7 +372,8 @@ fn tool(world: &mut World, words: &Words) -> Result<(), String> {
         after: words.number_after("after")?.unwrap_or(100),
         result: (!words.has("hangs")).then_some(result),
         cancellable: !words.has("uncancellable"),
-        slow: words.has("slow"),
+        flags: ToolFlags { slow: words.has("slow"), read_only: words.has("reads"), ..ToolFlags::default() },
+        timeout_ms: words.number_after("within")?.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
     };
     world.tools.insert(words.get(1).to_string(), script);
     Ok(())

@@ -154,6 +154,7 @@ pub fn messages_line(messages: &[Message]) -> String {
                 Part::ToolCall { call } => format!("call {}", call.id),
                 Part::ToolResult { call_id, result } => match &result.error {
                     Some(error) => format!("result {call_id} {:?}", error.code),
+                    None if result.content.starts_with("[Left out") => format!("result {call_id} left-out"),
                     None => format!("result {call_id} ok"),
                 },
             });

@@ -14,7 +14,7 @@ use gateway_core::{
     user,
     vocab::{
         CommandMatch, DeviceInfo, DisplaySize, FailureKind, LostTurn, Message, OpenEar, Remains, ScheduleEntry,
-        Timestamp, ToolCall, ToolResult, Transcript, Turn, Usage, VoiceFact,
+        Timestamp, ToolCall, ToolFlags, ToolResult, Transcript, Turn, Usage, VoiceFact,
     },
 };
 
@@ -130,8 +130,10 @@ pub struct ToolScript {
     pub result: Option<ToolResult>,
     /// Whether it stops when it is cancelled.
     pub cancellable: bool,
-    /// Whether it reports that it takes long.
-    pub slow: bool,
+    /// What it declares about itself.
+    pub flags: ToolFlags,
+    /// Its own time-out.
+    pub timeout_ms: Option<u32>,
 }
 
 /// One pair of glasses and its wearer.

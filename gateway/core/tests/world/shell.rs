@@ -7,7 +7,7 @@ use gateway_core::{
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
         CommandMatch, DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, Preference, Side,
-        StopReason, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
+        StopReason, ToolCall, ToolFlags, ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -432,11 +432,11 @@ impl World {
             after: 50,
             result: Some(ToolResult::said("Done.")),
             cancellable: true,
-            slow: false,
+            flags: ToolFlags::default(),
+            timeout_ms: None,
         });
-        if script.slow {
-            self.after(0, Event::To(device, Input::SlowTool { turn }));
-        }
+        let (flags, timeout_ms, call_id) = (script.flags, script.timeout_ms, call.id.clone());
+        self.after(0, Event::To(device, Input::ToolKnown { turn, call_id, flags, timeout_ms }));
         if let Some(result) = script.result {
             self.after(script.after, Event::Tool(device, turn, call.id, result));
         }

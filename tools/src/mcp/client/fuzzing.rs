@@ -19,6 +19,7 @@ pub(crate) fn tool(json: &[u8]) -> Option<ToolSpec> {
         approval: Approval::default(),
         timeout_ms: None,
         phrases: BTreeMap::new(),
+        secrets: Vec::new(),
     };
     Some(convert::spec(&server, &tool, &mut Vec::new()))
 }

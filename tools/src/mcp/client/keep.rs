@@ -63,7 +63,7 @@ pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop:
             () = stop.cancelled() => break,
         };
         let mut went_up = false;
-        let why = match opened {
+        let mut why = match opened {
             Ok(Ok((running, link))) => {
                 let (why, steady) = serve(&server, running, link, &registry, &stop).await;
                 went_up = server.now.borrow().is_up();
@@ -79,6 +79,8 @@ pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop:
             }
             Err(_elapsed) => format!("no answer within {} s", CONNECT_MS_MAX / 1000),
         };
+        // It may quote the program or the address.
+        server.secrets.redact(&mut why);
         server.now.send_modify(|now| {
             now.link = None;
             now.go(State::Down(why.clone()));

@@ -21,7 +21,7 @@ use super::{
     child::{self, ChildTransport, MESSAGE_BYTES_MAX},
     routes::{Changed, Handler, Routes},
 };
-use crate::mcp::config::Reach;
+use crate::mcp::{config::Reach, credentials::INHERITED};
 
 /// How long a server may take from its start to its first answer; `npx` may have to download it.
 pub(super) const CONNECT_MS_MAX: u64 = 60_000;
@@ -29,22 +29,6 @@ pub(super) const CONNECT_MS_MAX: u64 = 60_000;
 const LISTED_MAX: usize = 2_000;
 /// Maximum bytes of one line of a child's log.
 const LOG_LINE_BYTES_MAX: u64 = 4 * 1024;
-/// Environment variables that a child inherits; the others may contain keys of third parties.
-const INHERITED: [&str; 12] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LC_ALL",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "XDG_CACHE_HOME",
-    "XDG_RUNTIME_DIR",
-];
-
 /// An established connection.
 pub(super) struct Link {
     pub(super) peer: Peer<RoleClient>,

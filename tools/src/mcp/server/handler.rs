@@ -200,6 +200,7 @@ impl ServerHandler for Session {
                 turn: None,
                 cancel,
                 default_timeout: Duration::from_millis(CALL_MS_DEFAULT),
+                conversation: Arc::default(),
                 session: None,
                 client: endpoint.who.class,
                 caller: Some(line.clone()),

@@ -1,0 +1,227 @@
+//! Which values of a server's configuration are secrets: those that the environment provides through `${NAME}`,
+//! wherever they are put, and those under a key that names a credential. All others may appear in results.
+
+use reqwest::Url;
+
+use crate::secret::Secret;
+
+/// Environment variables that a child inherits; the others may contain keys of third parties. The gateway passes them
+/// to every child, so their values are no secrets.
+pub(super) const INHERITED: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "XDG_CACHE_HOME",
+    "XDG_RUNTIME_DIR",
+];
+/// Words of a key's name that say that its value is a credential.
+const CREDENTIALS: [&str; 12] =
+    ["key", "keys", "secrets", "pass", "pwd", "pat", "auth", "authorization", "credential", "cookie", "bearer", "jwt"];
+/// Ends of such words: `PGPASSWORD`.
+const ENDS: [&str; 9] =
+    ["apikey", "secretkey", "accesskey", "token", "secret", "password", "passwd", "passphrase", "credentials"];
+/// Last words of a name whose value only belongs to a credential: `TOKEN_FILE`, `API_KEY_ID`.
+const ABOUT: [&str; 16] = [
+    "file", "path", "dir", "folder", "id", "name", "url", "uri", "type", "limit", "length", "count", "ttl", "timeout",
+    "sock", "mode",
+];
+/// First words of a credential that name its scheme: `Bearer KEY`.
+const SCHEMES: [&str; 5] = ["bearer", "basic", "token", "apikey", "bot"];
+
+/// The secrets of one server, as they are found.
+#[derive(Default)]
+pub(super) struct Found(Vec<Secret>);
+
+impl Found {
+    /// All of them, each once.
+    pub(super) fn into_secrets(self) -> Vec<Secret> {
+        self.0
+    }
+
+    /// The value of the environment variable `name`, which is put into the configuration.
+    pub(super) fn variable(&mut self, name: &str, value: &str) {
+        if !INHERITED.contains(&name) {
+            self.push(value);
+        }
+    }
+
+    /// An entry of `env` or `headers`.
+    pub(super) fn entry(&mut self, name: &str, value: &str) {
+        if is_credential(name) {
+            self.credential(name, value);
+        }
+        self.address(value);
+    }
+
+    /// The arguments of a program: `--token KEY`, `--token=KEY`, `TOKEN=KEY`, `Authorization: Bearer KEY`, an address.
+    pub(super) fn arguments(&mut self, arguments: &[String]) {
+        let mut option = None;
+        for argument in arguments {
+            let is_option = argument.starts_with('-');
+            if let Some(name) = option.take().filter(|_| !is_option) {
+                self.credential(name, argument);
+            }
+            match argument.split_once(['=', ':']) {
+                Some((name, value)) if is_name(name) && is_credential(name) => self.credential(name, value),
+                _ if is_option && is_credential(argument) => option = Some(argument.as_str()),
+                _ => self.address(argument),
+            }
+        }
+    }
+
+    /// An address: the password and the parameters that name a credential.
+    pub(super) fn address(&mut self, text: &str) {
+        if !text.contains("://") {
+            return;
+        }
+        let Ok(url) = Url::parse(text) else { return };
+        if let Some(password) = url.password() {
+            self.push(password);
+            self.push(&decoded(password));
+        }
+        for pair in url.query().unwrap_or_default().split('&') {
+            if let Some((name, value)) = pair.split_once('=').filter(|(name, _)| is_credential(name)) {
+                self.credential(name, value);
+                self.credential(name, &decoded(value));
+            }
+        }
+    }
+
+    fn credential(&mut self, name: &str, value: &str) {
+        if name.trim_start_matches('-').eq_ignore_ascii_case("cookie") {
+            value.split(';').filter_map(|cookie| cookie.split_once('=')).for_each(|(_, value)| self.push(value));
+            return;
+        }
+        // In `Bearer KEY`, the key alone is already a secret.
+        let key = value.trim().split_once(' ').filter(|(scheme, _)| is_one_of(&SCHEMES, scheme));
+        self.push(key.map_or(value, |(_, key)| key));
+    }
+
+    fn push(&mut self, value: &str) {
+        let secret = Secret::new(value.trim());
+        if !secret.expose().is_empty() && !self.0.contains(&secret) {
+            self.0.push(secret);
+        }
+    }
+}
+
+/// Percent-encoded text as it was meant.
+fn decoded(text: &str) -> String {
+    let pair = format!("={}", text.replace('+', "%2B"));
+    form_urlencoded::parse(pair.as_bytes()).next().map(|(_, value)| value.into_owned()).unwrap_or_default()
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+fn is_one_of(words: &[&str], word: &str) -> bool {
+    words.iter().any(|other| other.eq_ignore_ascii_case(word))
+}
+
+/// Whether a name is that of a credential, by its words: `apiKey`, `X-Auth-Token`, `GITHUB_PAT`, `PGPASSWORD`.
+fn is_credential(name: &str) -> bool {
+    let mut words: Vec<String> = Vec::new();
+    let mut was_lower = false;
+    for c in name.chars() {
+        if !c.is_ascii_alphanumeric() {
+            words.push(String::new());
+        } else if c.is_ascii_uppercase() && was_lower {
+            words.push(c.to_ascii_lowercase().to_string());
+        } else if let Some(word) = words.last_mut() {
+            word.push(c.to_ascii_lowercase());
+        } else {
+            words.push(c.to_ascii_lowercase().to_string());
+        }
+        was_lower = c.is_ascii_lowercase();
+    }
+    // `API_KEY_2`.
+    words.retain(|word| word.chars().any(|c| !c.is_ascii_digit()));
+    let names = |word: &String| is_one_of(&CREDENTIALS, word) || ENDS.iter().any(|end| word.ends_with(end));
+    let is_about = words.last().is_some_and(|last| is_one_of(&ABOUT, last));
+    let is_public = words.iter().any(|word| word == "public");
+    words.iter().any(names) && !is_about && !is_public
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_credentials_are_known_by_their_words() {
+        for name in [
+            "KEY",
+            "VENDOR_API_KEY",
+            "apiKey",
+            "X-Api-Key",
+            "Authorization",
+            "Proxy-Authorization",
+            "GITHUB_PAT",
+            "PGPASSWORD",
+            "AWS_SECRET_ACCESS_KEY",
+            "SECRET_KEY_BASE",
+            "--auth-token",
+            "API_KEY_2",
+            "accessToken",
+            "FAULTY_KEY",
+            "DB_PASS",
+            "x-credentials",
+        ] {
+            assert!(is_credential(name), "{name}");
+        }
+        for name in [
+            "LANG",
+            "MONKEY",
+            "KEYBOARD",
+            "AUTHOR",
+            "TOKEN_FILE",
+            "AWS_ACCESS_KEY_ID",
+            "SSH_AUTH_SOCK",
+            "AUTH_MODE",
+            "PUBLIC_KEY",
+            "COMPASS",
+            "MAX_TOKENS",
+            "DEBUG",
+            "--port",
+            "",
+            "_",
+            "PATH",
+        ] {
+            assert!(!is_credential(name), "{name}");
+        }
+    }
+
+    fn found(look: impl FnOnce(&mut Found)) -> Vec<String> {
+        let mut found = Found::default();
+        look(&mut found);
+        found.into_secrets().iter().map(|secret| secret.expose().to_owned()).collect()
+    }
+
+    #[test]
+    fn credentials_are_found_in_every_usual_form() {
+        let arguments = |list: &[&str]| {
+            let list: Vec<String> = list.iter().map(|text| (*text).to_owned()).collect();
+            found(|found| found.arguments(&list))
+        };
+        assert_eq!(arguments(&["-y", "server", "--token", "k-1", "--verbose"]), ["k-1"]);
+        assert_eq!(arguments(&["--api-key=k-2", "-e", "DB_PASSWORD=k-3"]), ["k-2", "k-3"]);
+        assert_eq!(arguments(&["--header", "Authorization: Bearer k-4"]), ["k-4"]);
+        assert_eq!(arguments(&["postgres://ann:k%2F5@db/x?sslmode=require"]), ["k%2F5", "k/5"]);
+        assert_eq!(arguments(&["https://h/mcp?access_token=k-6&lang=en", "/srv/shared", "--port", "80"]), ["k-6"]);
+        assert!(arguments(&["--token", "--verbose", "on"]).is_empty(), "the option has no value");
+        assert_eq!(found(|found| found.entry("Authorization", "Basic YTpi")), ["YTpi"]);
+        assert_eq!(found(|found| found.entry("Cookie", "a=k-7; b=k-8")), ["k-7", "k-8"]);
+        assert_eq!(found(|found| found.entry("PASSPHRASE", "correct horse battery")), ["correct horse battery"]);
+        assert_eq!(found(|found| found.entry("DATABASE_URL", "mysql://u:k-9@db/x")), ["k-9"]);
+        assert!(found(|found| found.entry("LANG", "en_US.UTF-8")).is_empty());
+        assert!(found(|found| found.variable("HOME", "/srv/ann")).is_empty());
+        assert_eq!(found(|found| found.variable("OFFICE", "k-0")), ["k-0"]);
+    }
+}
