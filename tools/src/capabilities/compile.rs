@@ -11,6 +11,7 @@ use super::{
     input::{About, Function, Origin, SourceKind},
     names, stub,
 };
+use crate::{limits::VERSION_BYTES_MAX, reply::cut};
 
 /// Where a module is imported from: this, and its name.
 const FOLDER: &str = "@capabilities/";
@@ -46,7 +47,7 @@ pub struct Module {
 pub struct Meta {
     /// Its name, the last part of the specifier. One path segment on every file system.
     pub name: String,
-    /// The capability's version; other sources have `0.0.0-h` and the beginning of the schemas' hash.
+    /// The capability's version; other sources have `0.0.0-h` and the beginning of the schemas' hash. One path segment.
     pub version: String,
     /// The kind of its source.
     pub source: SourceKind,
@@ -211,7 +212,7 @@ fn module(layout: &Layout<'_>) -> Module {
         _ => None,
     });
     let version = match &about {
-        Some(about) => about.version.clone(),
+        Some(about) => segment(&about.version),
         None => format!("{NO_VERSION}{}", schema_sha256.get(..8).unwrap_or_default()),
     };
     let functions = layout.functions.iter().map(|(name, function)| {
@@ -229,6 +230,13 @@ fn module(layout: &Layout<'_>) -> Module {
     };
     let specifier = layout.specifier.clone();
     Module { specifier, d_ts: declarations::render(layout), js: stub::render(layout), schema, meta }
+}
+
+/// A version as one segment of a path.
+fn segment(version: &str) -> String {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let clean: String = cut(version, VERSION_BYTES_MAX).chars().map(|c| if legal(c) { c } else { '-' }).collect();
+    if clean.starts_with(|c: char| c.is_ascii_digit()) { clean } else { format!("0-{clean}") }
 }
 
 /// The schemas as they are; those that are too large are left out.

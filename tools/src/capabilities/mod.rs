@@ -19,5 +19,6 @@ pub use compile::{Bundle, FunctionMeta, Meta, Module, Policy, compile};
 pub use input::{About, Function, Origin, SourceKind, offered};
 
 #[cfg(test)]
-#[path = "tests.rs"]
+mod hostile_tests;
+#[cfg(test)]
 mod tests;
