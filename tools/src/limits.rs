@@ -63,9 +63,9 @@ pub const ENUM_LITERALS_MAX: usize = 64;
 pub const LITERAL_BYTES_MAX: usize = 128;
 /// References within references of a schema that are followed in one place.
 pub const REFERENCE_HOPS_MAX: usize = 16;
-/// What the types of one function may cost, about a byte of text each: four times the largest schema.
+/// What the types of one schema may cost, about a byte of text each: four times the largest schema.
 pub const TYPES_COST_MAX: usize = 4 * SCHEMA_BYTES_MAX;
-/// Bytes of schemas that are compared to find equal types, for one function: 30 types that all refer to each other, in the
+/// Bytes that are compared to find equal types, for one schema: 30 types that all refer to each other, in the
 /// largest published schemas, are 300 KiB.
 pub const TYPES_COMPARED_MAX: usize = 512 * 1024;
 /// Tools in one registration.

@@ -22,7 +22,6 @@ pub(super) fn render(layout: &Layout<'_>) -> String {
     let start = if layout.object.is_some() { "    " } else { "  export function " };
     let mut functions = String::new();
     for (name, function) in &layout.functions {
-        types.begin();
         let result = types.result(name, function.spec.output_schema.as_ref().filter(|schema| is_small(schema)));
         let parameters = types.parameters(name, Some(&function.spec.input_schema).filter(|schema| is_small(schema)));
         let parameters = match parameters {

@@ -68,15 +68,15 @@ pub(super) struct Types {
     names: BTreeSet<String>,
     /// Interfaces of several functions, by wanted name and content.
     shared: BTreeMap<(String, String), String>,
-    /// What the present function may still cost.
+    /// What the present schema may still cost.
     left: usize,
     /// Bytes of schemas that may still be compared to find equal interfaces.
     comparable: usize,
 }
 
 impl Types {
-    /// Starts the types of a function: each has its own share, so that a huge schema costs no other one its types.
-    pub(super) fn begin(&mut self) {
+    /// Starts the types of a schema: each has its own share, so that a huge one costs no other one its types.
+    fn begin(&mut self) {
         self.left = TYPES_COST_MAX;
         self.comparable = TYPES_COMPARED_MAX;
     }
@@ -87,6 +87,7 @@ impl Types {
         let Some(schema) = schema else {
             return Parameters::Optional(any_object());
         };
+        self.begin();
         let mut root = Root::new(schema, owner, false);
         let Some(object) = schema.as_object().filter(|object| !is_combined(object)) else {
             let made = self.convert(&mut root, schema, INDENT, 0, &mut Vec::new());
@@ -115,6 +116,7 @@ impl Types {
         let Some(schema) = schema else {
             return "unknown".to_owned();
         };
+        self.begin();
         let name = type_name(owner).unwrap_or_default();
         let mut root = Root::new(schema, owner, true);
         // The result itself, or what it is a list of.

@@ -7,7 +7,6 @@ use super::*;
 /// The type of a result with this schema, and the declarations that it needs.
 fn result(schema: &Value) -> (String, String) {
     let mut types = Types::default();
-    types.begin();
     let made = types.result("get", Some(schema));
     (made, types.declarations.join("\n"))
 }
@@ -129,10 +128,7 @@ fn equal_types_are_one_and_others_are_told_apart() {
             "Part": {"type": "object", "properties": {"x": {"type": kind}}}}})
     };
     let mut types = Types::default();
-    let mut made = |kind: &str| {
-        types.begin();
-        types.result(kind, Some(&with(kind)))
-    };
+    let mut made = |kind: &str| types.result(kind, Some(&with(kind)));
     let (first, same, other) = (made("string"), made("string"), made("number"));
     assert_eq!((first.as_str(), same.as_str()), ("Item[]", "Item[]"));
     assert!(other.starts_with("Item_"), "what it refers to differs: {other}");
@@ -147,7 +143,6 @@ fn equal_types_are_one_and_others_are_told_apart() {
 fn parameters_are_required_if_one_of_them_is() {
     let parameters = |schema: Value| {
         let mut types = Types::default();
-        types.begin();
         let (mark, made) = match types.parameters("set", Some(&schema)) {
             Parameters::None => return (String::new(), String::new()),
             Parameters::Optional(made) => ("?", made),
