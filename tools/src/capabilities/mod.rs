@@ -1,6 +1,6 @@
 //! Capabilities: named groups of functions that programs import as modules.
 //!
-//! [`definition`] reads their definitions, and [`compile`] makes modules for programs of the tools that a user may
+//! [`definition`] reads their definitions, and [`compile()`] makes modules for programs of the tools that a user may
 //! call, whatever their source: TypeScript declarations for the author of a program, JavaScript that forwards each
 //! call over the [bridge](stub::BRIDGE), the schemas, and what is known about each function. Nothing here has an
 //! effect, and nothing is trusted: names, descriptions and schemas may come from a hostile server.
