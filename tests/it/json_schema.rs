@@ -35,7 +35,7 @@ const EXPECTED: [(&str, &str, &str); 6] = [
 ];
 
 /// The folder of the suite, downloaded if it is missing.
-fn suite() -> PathBuf {
+pub fn suite() -> PathBuf {
     let cache = Cache::lock("json-schema-suite");
     let pinned = format!("{PACKAGE}=={VERSION}");
     cache.once(&pinned, |folder| {

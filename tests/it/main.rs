@@ -6,6 +6,7 @@ mod ask;
 mod assistant;
 mod bad_input;
 mod cache;
+mod capabilities;
 mod cli;
 mod closing;
 mod credentials;

@@ -13,6 +13,7 @@ pub mod builtin;
 pub mod call;
 pub mod caller;
 mod canonical;
+pub mod capabilities;
 pub mod catalogue;
 mod consent;
 pub mod conversation;

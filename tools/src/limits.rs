@@ -39,6 +39,35 @@ pub const TEMPLATE_DEPTH_MAX: usize = 6;
 pub const REPLY_BYTES_MAX: usize = 512;
 /// Bytes of guidance: it is added to every request.
 pub const GUIDANCE_BYTES_MAX: usize = 1024;
+/// Bytes of a file that defines a capability: as many as eight of the largest definitions of tools.
+pub const CAPABILITY_BYTES_MAX: usize = 1024 * 1024;
+/// Functions of a capability, and definitions in one file: the largest published MCP servers have about 100 tools.
+pub const CAPABILITY_FUNCTIONS_MAX: usize = 256;
+/// Bytes of a capability's name: the first part of its functions' full names.
+pub const CAPABILITY_NAME_BYTES_MAX: usize = 64;
+/// Bytes of a version: semantic versions with a long pre-release have 40.
+pub const VERSION_BYTES_MAX: usize = 64;
+/// Bytes of a capability's address, and of one of its headers: what most HTTP servers accept in a line is twice that.
+pub const URL_BYTES_MAX: usize = 4 * 1024;
+/// Headers of a capability's address.
+pub const HEADERS_MAX: usize = 16;
+/// Bytes of a name in generated code; a longer one is cut and gets a suffix.
+pub const MODULE_NAME_BYTES_MAX: usize = 64;
+/// Bytes of the comment before a function: a model reads it with each request for the module.
+pub const FUNCTION_DOC_BYTES_MAX: usize = 1024;
+/// Bytes of the comment before a property.
+pub const PROPERTY_DOC_BYTES_MAX: usize = 320;
+/// Choices of an enumeration that are written out; with more it is any text or number.
+pub const ENUM_LITERALS_MAX: usize = 64;
+/// Bytes of one of these choices.
+pub const LITERAL_BYTES_MAX: usize = 128;
+/// References within references of a schema that are followed in one place.
+pub const REFERENCE_HOPS_MAX: usize = 16;
+/// What the types of one schema may cost, about a byte of text each: four times the largest schema.
+pub const TYPES_COST_MAX: usize = 4 * SCHEMA_BYTES_MAX;
+/// Bytes that are compared to find equal types, for one schema: 30 types that all refer to each other, in the
+/// largest published schemas, are 300 KiB.
+pub const TYPES_COMPARED_MAX: usize = 512 * 1024;
 /// Tools in one registration.
 pub const TOOLS_PER_SOURCE_MAX: usize = 10_000;
 /// Tools that one device offers: a model reads all of them on every turn.

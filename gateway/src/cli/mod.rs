@@ -6,6 +6,7 @@ mod out;
 mod approvals;
 mod apps;
 mod ask;
+mod capabilities;
 mod check;
 mod conversations;
 mod devices;
@@ -51,6 +52,8 @@ enum Command {
     Ask(ask::Arguments),
     /// List, watch and answer questions that wait for a wearer's consent.
     Approvals(approvals::Arguments),
+    /// Compile the tools that programs may call into modules with TypeScript declarations; list and show these.
+    Capabilities(capabilities::Arguments),
     /// Check a configuration and say what is wrong, where, and what to do.
     Check(check::Arguments),
     /// Install, list, try, debug and remove mini-apps.
@@ -92,6 +95,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
         Command::Ask(arguments) => load(config).and_then(|config| ask::run(&config, &arguments)),
         Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
+        Command::Capabilities(arguments) => load(config).and_then(|config| capabilities::run(&config, arguments)),
         Command::Check(arguments) => check::run(config, &arguments),
         Command::Conversations(arguments) => load(config).and_then(|config| conversations::run(&config, arguments)),
         Command::Skills(arguments) => load(config).and_then(|config| skills::run(&config, &arguments)),

@@ -38,6 +38,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Memory { request } => memory::name(request),
         Request::Export { .. } => "users export",
         Request::Tools { .. } | Request::ToolReports => "tools list",
+        Request::Callable { .. } => "capabilities",
         Request::CallTool { .. } => "tools call",
         Request::SwitchTool { .. } => "tools allow or deny",
         Request::ExplainSentence { .. } => "tools explain",
@@ -61,6 +62,7 @@ pub(super) fn about(request: &Request) -> Option<&str> {
     match request {
         Request::PairCode { user, .. }
         | Request::Tools { user }
+        | Request::Callable { user }
         | Request::ExplainSentence { user, .. }
         | Request::Export { user }
         | Request::Ask { user, .. }
@@ -125,6 +127,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         // The socket's server writes the records after this answer.
         Request::Export { user } => check_name(&user).map(|()| Answer::Records { records: Vec::new() }),
         Request::Tools { user } => tools::list(admin, &user),
+        Request::Callable { user } => tools::callable(admin, &user),
         Request::ToolReports => Ok(tools::reports(services)),
         Request::CallTool { user, name, arguments } => tools::call(services, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(admin, &user, &name, on).await,

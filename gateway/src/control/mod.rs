@@ -20,7 +20,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ::tools::ledger::{Record, Usage};
+use ::tools::{
+    ledger::{Record, Usage},
+    source::Source,
+};
 use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +59,8 @@ pub enum Request {
     Export { user: String },
     /// The tools that a user is offered.
     Tools { user: String },
+    /// The tools that programs of a user may call.
+    Callable { user: String },
     /// What could not be converted from the definitions of apps and MCP servers.
     ToolReports,
     /// Call a tool as a user.
@@ -109,6 +114,8 @@ pub enum Answer {
     Tried { tried: apps::Tried },
     /// Tools, by name.
     Tools { tools: Vec<Offered> },
+    /// Tools that may be called, by name.
+    Callable { tools: Vec<Callable> },
     /// What could not be converted, by source.
     ToolReports { reports: Vec<(String, Vec<String>)> },
     /// The offline engine's result for a sentence, and why.
@@ -142,6 +149,17 @@ pub struct Offered {
     pub source: String,
     /// Whether the user has switched it off.
     pub off: bool,
+    /// Its full declaration.
+    pub spec: ToolSpec,
+}
+
+/// A tool that may be called.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Callable {
+    /// Its provider.
+    pub source: Source,
+    /// Its provider's own name for it.
+    pub local_name: String,
     /// Its full declaration.
     pub spec: ToolSpec,
 }

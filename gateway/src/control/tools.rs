@@ -13,7 +13,7 @@ use tools::{
 };
 
 use super::{
-    Answer, Offered,
+    Answer, Callable, Offered,
     commands::{check_name, done},
 };
 use crate::{clock, control::admin::Admin, device_task::services::Services, ports::records::StoredLedger, store::Kind};
@@ -40,6 +40,21 @@ pub(super) fn list(admin: &Admin, user: &str) -> Result<Answer, String> {
         spec: (*tool.spec).clone(),
     };
     Ok(Answer::Tools { tools: snapshot.tools().iter().map(offered).collect() })
+}
+
+/// The tools that the user's assistant may call now: without those that are switched off or for other clients.
+pub(super) fn callable(admin: &Admin, user: &str) -> Result<Answer, String> {
+    check_name(user)?;
+    let (services, device) = (&admin.services, device_of(&admin.services, user));
+    let snapshot = services.registry.snapshot(user, device.as_deref());
+    let (_, specs) = services.executor.offered(user, device.as_deref(), ClientClass::Internal);
+    let callable = |tool: &std::sync::Arc<tools::registry::Registered>| Callable {
+        source: tool.source.clone(),
+        local_name: tool.local_name.clone(),
+        spec: (*tool.spec).clone(),
+    };
+    let tools = specs.iter().filter_map(|spec| snapshot.find(&spec.name)).map(callable).collect();
+    Ok(Answer::Callable { tools })
 }
 
 pub(super) fn reports(services: &Services) -> Answer {

@@ -46,6 +46,7 @@ pub const TARGETS: &[Target] = &[
     target("tool_answer", tool_texts::answer),
     target("tool_definition", tool_texts::definition),
     target("tool_schema", tool_texts::schema),
+    target("capability", tool_texts::capability),
     // Other servers.
     target("sse_responses", chat::responses),
     target("sse_chat_completions", chat::chat_completions),

@@ -7,6 +7,7 @@ use tools::{
         answer,
         import::{self, Given},
     },
+    capabilities::{self, compile, definition::read_text},
     definition::{self, Naming, to_mcp},
     device, fuzzing,
     limits::{
@@ -53,6 +54,21 @@ pub fn definition(bytes: &[u8]) {
         drop(report.to_string());
         sound(&spec);
         again(&spec);
+    }
+}
+
+/// A file with definitions of capabilities: what is read can be registered and compiled, and each function has its place.
+pub fn capability(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(definitions) = read_text(text) else { return };
+    let functions: Vec<capabilities::Function> = definitions.iter().flat_map(|one| one.functions()).collect();
+    let bundle = compile(&functions);
+    for function in &functions {
+        sound(&function.spec);
+        registry::check(&function.spec).expect("what is read can be registered");
+        let (module, name) = bundle.place(&function.spec.name).expect("a place");
+        assert_eq!(bundle.tool(&module.specifier, name), Some(function.spec.name.as_str()));
+        assert!(!module.d_ts.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')), "{:?}", module.d_ts);
     }
 }
 

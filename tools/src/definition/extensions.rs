@@ -134,7 +134,7 @@ fn clients(at: &At<'_>) -> Result<Vec<ClientClass>, DefinitionError> {
 }
 
 /// `{requests, period}` with a period in words, or `{calls, perMs}`.
-fn rate_limit(at: &At<'_>) -> Result<RateLimit, DefinitionError> {
+pub(crate) fn rate_limit(at: &At<'_>) -> Result<RateLimit, DefinitionError> {
     let mut fields = at.object()?;
     let requests = fields.take("requests").or_else(|| fields.take("calls"));
     let calls = requests.ok_or_else(|| at.error("needs `requests`"))?.count()?;

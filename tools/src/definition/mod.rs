@@ -8,7 +8,7 @@
 mod activation;
 mod export;
 mod extensions;
-mod fields;
+pub(crate) mod fields;
 mod shape;
 
 use std::fmt;
@@ -18,6 +18,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 pub use export::to_mcp;
+pub(crate) use extensions::rate_limit;
 
 use crate::{
     limits::{
@@ -31,13 +32,15 @@ use crate::{
 use fields::Fields;
 
 /// The source of a definition, which determines the tool's full name: the prefix, a dot and the local name. A full name
-/// is never split again: all three contain dots.
+/// is never split again: all parts may contain dots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming<'a> {
     /// A mini-app's, by package.
     App(&'a str),
     /// An MCP server's, by its name in the configuration.
     Server(&'a str),
+    /// A capability's, by its name.
+    Capability(&'a str),
     /// The full name is the local one.
     AsIs,
 }
@@ -149,7 +152,7 @@ pub fn read(value: &Value, naming: Naming<'_>) -> Result<(ToolSpec, String, Repo
             let activate = extensions::activate(&mut parts.places)?.unwrap_or(wanted);
             spec.app = activate.then(|| package.to_owned());
         }
-        Naming::Server(_) | Naming::AsIs => {
+        Naming::Server(_) | Naming::Capability(_) | Naming::AsIs => {
             if extensions::activate(&mut parts.places)? == Some(true) {
                 report.note("", "activateApp: only a mini-app's tool can start its app");
             }
@@ -167,7 +170,9 @@ fn full_name(local_name: &str, naming: Naming<'_>) -> String {
         text.chars().map(|c| if ok(c) { c } else { '_' }).collect()
     };
     match naming {
-        Naming::App(prefix) | Naming::Server(prefix) => format!("{}.{}", clean(prefix), clean(local_name)),
+        Naming::App(prefix) | Naming::Server(prefix) | Naming::Capability(prefix) => {
+            format!("{}.{}", clean(prefix), clean(local_name))
+        }
         Naming::AsIs => clean(local_name),
     }
 }

@@ -1,0 +1,5 @@
+//! Capabilities: the commands, and what a compiler of TypeScript and an engine of JavaScript make of the modules.
+
+mod command;
+mod samples;
+mod types;

@@ -1,0 +1,24 @@
+//! Capabilities: named groups of functions that programs import as modules.
+//!
+//! [`definition`] reads their definitions, and [`compile()`] makes modules for programs of the tools that a user may
+//! call, whatever their source: TypeScript declarations for the author of a program, JavaScript that forwards each
+//! call over the [bridge](stub::BRIDGE), the schemas, and what is known about each function. Nothing here has an
+//! effect, and nothing is trusted: names, descriptions and schemas may come from a hostile server.
+
+mod compile;
+mod declarations;
+pub mod definition;
+mod input;
+mod lift;
+mod names;
+pub mod stub;
+mod text;
+mod types;
+
+pub use compile::{Bundle, FunctionMeta, Meta, Module, Policy, compile};
+pub use input::{About, Function, Origin, SourceKind, offered};
+
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod tests;
