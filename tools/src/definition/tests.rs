@@ -261,6 +261,21 @@ fn what_is_wrong_is_told_with_its_place() {
         (extended("activationPhrases", json!([5])), "t", "/mentraExtensions/activationPhrases/0", "a text"),
         (extended("guidance", json!("g".repeat(2_000))), "t", "/mentraExtensions/guidance", "bytes; at most"),
         (json!({"id": "t", "parameters": {"x": "string"}}), "t", "/parameters/x", "must be an object"),
+        (with("functions", json!([{"name": "a"}, {"name": "b"}])), "t", "/functions", "as a tool of its own"),
+        (with("functions", json!({"a": {}})), "t", "/functions", "as a tool of its own"),
+        (json!({"functions": []}), "?", "/functions", "several functions"),
+        (
+            json!({"type": "function", "function": {"name": "t", "functions": [{"name": "a"}]}}),
+            "t",
+            "/function/functions",
+            "several functions",
+        ),
+        (
+            json!({"type": "function", "functions": [], "function": {"name": "t"}}),
+            "t",
+            "/functions",
+            "several functions",
+        ),
     ] {
         let error = read(&definition, Naming::AsIs).expect_err(pointer);
         assert!(error.tool.starts_with(tool), "{error}");
@@ -336,6 +351,8 @@ fn json_like() -> impl Strategy<Value = Value> {
         Just("rateLimit".to_owned()),
         Just("requiresApproval".to_owned()),
         Just("clients".to_owned()),
+        Just("functions".to_owned()),
+        Just("slow".to_owned()),
         "[a-z{}|/~]{0,4}",
     ];
     let leaf = prop_oneof![
