@@ -5,4 +5,5 @@ pub mod intents;
 pub mod memory;
 pub(crate) mod preferences;
 pub mod records;
+pub(crate) mod settings;
 pub mod stores;

@@ -261,26 +261,29 @@ fn what_is_wrong_is_told_with_its_place() {
         (extended("activationPhrases", json!([5])), "t", "/mentraExtensions/activationPhrases/0", "a text"),
         (extended("guidance", json!("g".repeat(2_000))), "t", "/mentraExtensions/guidance", "bytes; at most"),
         (json!({"id": "t", "parameters": {"x": "string"}}), "t", "/parameters/x", "must be an object"),
-        (with("functions", json!([{"name": "a"}, {"name": "b"}])), "t", "/functions", "as a tool of its own"),
-        (with("functions", json!({"a": {}})), "t", "/functions", "as a tool of its own"),
-        (json!({"functions": []}), "?", "/functions", "several functions"),
-        (
-            json!({"type": "function", "function": {"name": "t", "functions": [{"name": "a"}]}}),
-            "t",
-            "/function/functions",
-            "several functions",
-        ),
-        (
-            json!({"type": "function", "functions": [], "function": {"name": "t"}}),
-            "t",
-            "/functions",
-            "several functions",
-        ),
     ] {
         let error = read(&definition, Naming::AsIs).expect_err(pointer);
         assert!(error.tool.starts_with(tool), "{error}");
         assert_eq!(error.pointer, pointer, "{error}");
         assert!(error.reason.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn several_functions_are_not_one_tool() {
+    let two = json!([{"name": "a"}, {"name": "b"}]);
+    for (definition, tool, pointer) in [
+        (json!({"name": "t", "description": "d", "version": "1.0.0", "functions": two}), "t", "/functions"),
+        (json!({"name": "t", "inputSchema": {"type": "object"}, "functions": {"a": {}}}), "t", "/functions"),
+        (json!({"functions": []}), "?", "/functions"),
+        (json!({"type": "function", "function": {"name": "t", "functions": two}}), "t", "/function/functions"),
+        (json!({"type": "function", "functions": [], "function": {"name": "t"}}), "t", "/functions"),
+    ] {
+        for naming in [APP, Naming::Server("s"), Naming::AsIs] {
+            let error = read(&definition, naming).expect_err(pointer);
+            assert_eq!((error.tool.as_str(), error.pointer.as_str()), (tool, pointer), "{error}");
+            assert!(error.reason.contains("give each function as a tool of its own"), "{error}");
+        }
     }
 }
 
