@@ -295,7 +295,7 @@ async fn executor() -> Result<()> {
     let records = CallRecords {
         journal: Some(Arc::new(StoredIntents::new(store.clone(), CancellationToken::new()))),
         ledger: Some(Arc::new(StoredLedger(store.clone()))),
-        switches: Some(Arc::new(StoredSwitches::load(store)?)),
+        switches: Some(Arc::new(StoredSwitches::load(store, registry.clone())?)),
         limits: RateLimits { per_user: many, per_source: many },
         ..CallRecords::default()
     };

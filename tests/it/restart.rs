@@ -4,8 +4,12 @@ use std::path::Path;
 
 use device_protocol::Choice;
 use firmware_sim::{Event, Glasses, Seen, transport::Target};
-use gateway::ports::records::StoredLedger;
-use gateway_core::vocab::ApprovalOutcome;
+use gateway::{
+    control::{Answer, Request},
+    ports::records::StoredLedger,
+};
+use gateway_core::vocab::{ApprovalOutcome, ErrorCode, ToolResult};
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -14,9 +18,10 @@ use tokio::{
 use crate::{
     durability::power,
     process::Process,
-    world::{self, answered, floor, pause, text, understood, until},
+    world::{self, WAIT, answered, ask, floor, pause, text, understood, until},
 };
 
+const FAULTY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/mcp_faulty.py");
 const HELD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/restart/held.c");
 
 fn target(gateway: &Process) -> Option<Target> {
@@ -261,4 +266,73 @@ async fn what_is_typed_before_the_session_is_on_the_disk_is_done_after_a_kill_9(
     glasses.goodbye().await;
     gateway.kill().await;
     assert_eq!(notes(&data).await.len(), 1);
+}
+
+/// The tools of an MCP server as the wearer is offered them, and the revision.
+async fn offered(data: &Path, source: &str) -> (Vec<Value>, u64) {
+    let request = Request::Tools { user: world::USER.to_owned() };
+    let Ok(Answer::Tools { tools }) = ask(data, request).await else { panic!("no tools") };
+    let tools = tools.iter().filter(|tool| tool.source == source).map(|tool| json!(tool)).collect();
+    let Ok(Answer::Status { status }) = ask(data, Request::Status).await else { panic!("no status") };
+    (tools, status.tools_revision)
+}
+
+async fn called(data: &Path, name: &str) -> ToolResult {
+    let request = Request::CallTool { user: world::USER.to_owned(), name: name.to_owned(), arguments: json!({}) };
+    match ask(data, request).await {
+        Ok(Answer::ToolResult { result, .. }) => *result,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Calls a tool until its server has started and answers.
+async fn answers(data: &Path, name: &str) {
+    let told = async { while called(data, name).await.is_error() {} };
+    tokio::time::timeout(WAIT, told).await.expect("its server answers");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_and_their_revision_outlive_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let with = |command: &str| {
+        let server =
+            format!("servers.faulty = {{ command = {command:?}, args = [{FAULTY:?}], approval = \"changes\" }}");
+        format!("[mcp]\n{server}\n[tools]\nclients.\"faulty.process\" = [\"internal\"]\n")
+    };
+    let mut gateway = Process::start(&data, &with("python3"), &[]).await;
+    answers(&data, "faulty.process").await;
+    let off = Request::SwitchTool { user: world::USER.to_owned(), name: "faulty.touch".to_owned(), on: false };
+    ask(&data, off).await.expect("switched off");
+    let (known, mut revision) = offered(&data, "mcp:faulty").await;
+    assert!(known.len() > 10 && known.iter().any(|tool| tool["off"] == true), "{known:?}");
+    assert!(known.iter().any(|tool| tool["clients_configured"] == true), "{known:?}");
+    for upgrade in [true, false] {
+        match upgrade {
+            true => drop(gateway.terminate().await),
+            false => {
+                written(&gateway).await;
+                drop(gateway.kill().await);
+            }
+        }
+        // The server does not start: what is offered is what was stored.
+        gateway = Process::start(&data, &with("/no/such/server"), &[]).await;
+        let (again, next) = offered(&data, "mcp:faulty").await;
+        assert_eq!(again, known);
+        assert!(next > revision, "{next} after {revision}");
+        revision = next;
+        let error = called(&data, "faulty.process").await.error.expect("no server");
+        assert_eq!((error.code, error.retryable), (ErrorCode::AppNotAvailable, true), "{error:?}");
+    }
+    gateway.terminate().await;
+    let gateway = Process::start(&data, &with("python3"), &[]).await;
+    answers(&data, "faulty.process").await;
+    let (again, next) = offered(&data, "mcp:faulty").await;
+    assert_eq!(again, known);
+    assert!(next > revision, "{next} after {revision}");
+    gateway.terminate().await;
+    // It is not configured any more.
+    let gateway = Process::start(&data, "", &[]).await;
+    assert_eq!(offered(&data, "mcp:faulty").await.0, Vec::<Value>::new());
+    gateway.terminate().await;
 }

@@ -127,6 +127,33 @@ async fn the_command_line_lists_calls_switches_and_sums_up() {
     assert!(gateway.terminate().await.0.success());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_use_a_tool_is_configured_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let settings = "[tools]\nclients.\"note.clear\" = [\"internal\"]\nclients.\"note.cleer\" = []\n";
+    let gateway = Process::start(&data, settings, &[]).await;
+    let config = data.with_extension("toml").display().to_string();
+    let list = succeeds(&["tools", "list", "--config", &config]).await;
+    let line = |name: &str| list.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
+    assert!(line(" note.clear ").ends_with("(for internal, by the configuration)"), "{list}");
+    // Others may be declared for some classes only.
+    assert!(line(" conversation.new ").ends_with("(for internal)"), "{list}");
+    assert!(!line(" note.add ").contains("(for "), "{list}");
+    let reports = succeeds(&["tools", "list", "--reports", "--config", &config]).await;
+    assert!(reports.contains("`tools.clients` names note.cleer, which nobody is offered"), "{reports}");
+    assert!(!reports.contains("note.clear"), "{reports}");
+    let checked = succeeds(&["check", "--config", &config]).await;
+    assert!(checked.contains("note.clear is for internal\n"), "{checked}");
+    assert!(checked.contains("note.cleer is for nobody (neither built in"), "{checked}");
+    let (_, log) = gateway.terminate().await;
+    let lines = log.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let warned: Vec<Value> =
+        lines.filter(|line| line["level"] == "WARN" && !line["fields"]["tool"].is_null()).collect();
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert_eq!(warned[0]["fields"]["tool"], "note.cleer");
+}
+
 /// A server that returns the headers that it received.
 struct Indiscreet(Secret);
 

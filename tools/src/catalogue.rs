@@ -18,7 +18,9 @@ use crate::{
 
 impl Registry {
     /// Offers the tools of apps and servers that were known when the gateway stopped, and persists their offers from
-    /// now on. Tools of sources that are no longer `known` are dropped. Returns the number of restored tools.
+    /// now on. Tools of sources that are no longer `known` are dropped. Revisions continue after those of earlier runs.
+    /// Returns the number of restored tools.
+    ///
     /// # Errors
     /// The store cannot be read; nothing is persisted in that case.
     pub fn keep_in(
@@ -26,7 +28,7 @@ impl Registry {
         store: Arc<dyn CatalogueStore>,
         known: impl Fn(&Source) -> bool,
     ) -> Result<usize, PortError> {
-        let mut restored = 0;
+        let (mut restored, last) = (0, store.last_revision()?);
         for set in store.load()? {
             if !known(&set.source) {
                 store.forget(&set.source, &set.scope);
@@ -41,7 +43,7 @@ impl Registry {
                 Err(error) => tracing::warn!(source, %error, "tools that were kept do not fit any more"),
             }
         }
-        self.set_store(store);
+        self.set_store(store, last);
         Ok(restored)
     }
 }

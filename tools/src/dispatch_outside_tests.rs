@@ -140,9 +140,9 @@ async fn what_is_not_text_stays_out_of_the_content() {
     assert!(result.notes.iter().any(|note| note.contains("too large")), "{:?}", result.notes);
 }
 
-/// An in-memory catalogue store.
+/// An in-memory catalogue store: sets, and the last reserved revision.
 #[derive(Default)]
-struct Shelf(Mutex<Vec<StoredSet>>);
+struct Shelf(Mutex<Vec<StoredSet>>, AtomicU64);
 
 impl CatalogueStore for Shelf {
     fn load(&self) -> Result<Vec<StoredSet>, PortError> {
@@ -152,6 +152,14 @@ impl CatalogueStore for Shelf {
     fn save(&self, set: StoredSet) {
         self.forget(&set.source, &set.scope);
         self.0.lock().unwrap().push(set);
+    }
+
+    fn last_revision(&self) -> Result<u64, PortError> {
+        Ok(self.1.load(Ordering::SeqCst))
+    }
+
+    fn reserve_revisions(&self, last: u64) {
+        self.1.store(last, Ordering::SeqCst);
     }
 
     fn forget(&self, source: &Source, scope: &Scope) {
@@ -202,6 +210,44 @@ async fn tools_are_there_before_their_server_has_answered() {
     let other = Arc::new(Registry::new());
     assert_eq!(other.keep_in(shelf.clone(), |_| false), Ok(0));
     assert!(shelf.0.lock().unwrap().is_empty(), "a server that is not configured any more is forgotten");
+}
+
+#[test]
+fn what_the_operator_has_set_is_not_kept_as_what_the_server_declared() {
+    let shelf = Arc::<Shelf>::default();
+    let runner = || {
+        Arc::new(Scripted {
+            act: Mutex::new(done()),
+            started: AtomicU32::new(0),
+            cancelled: Arc::default(),
+            seen: Mutex::default(),
+        })
+    };
+    let all = [ClientClass::Internal, ClientClass::Copilot, ClientClass::External];
+    let seen_by = |registry: &Arc<Registry>| {
+        let executor = Executor::new(registry.clone(), World::usual().ports());
+        all.into_iter().filter(|client| !executor.offered("ada", None, *client).1.is_empty()).collect::<Vec<_>>()
+    };
+    let declared = || ToolSpec { clients: Some(vec![ClientClass::Copilot]), ..spec(READING) };
+    let configured = [("com.test.tool".to_owned(), vec![ClientClass::Internal]), ("com.test.tol".to_owned(), vec![])];
+    let before = Arc::new(Registry::with_clients(configured.into()));
+    assert_eq!(before.keep_in(shelf.clone(), |_| true), Ok(0));
+    assert_eq!(before.configured_but_absent(), ["com.test.tol", "com.test.tool"]);
+    let named = vec![(declared(), "tool".to_owned())];
+    before.register_named(Source::Mcp("m".into()), Scope::Global, named, runner()).unwrap();
+    assert_eq!(before.configured_but_absent(), ["com.test.tol"]);
+    assert_eq!(seen_by(&before), [ClientClass::Internal]);
+    assert_eq!(shelf.0.lock().unwrap()[0].tools[0].0.clients, declared().clients);
+
+    // After a restart, as it is configured then; the server has not answered yet.
+    for (configured, seen) in
+        [(None, vec![ClientClass::Copilot]), (Some(vec![]), vec![]), (Some(all.to_vec()), all.to_vec())]
+    {
+        let clients = configured.map(|classes| ("com.test.tool".to_owned(), classes)).into_iter().collect();
+        let registry = Arc::new(Registry::with_clients(clients));
+        assert_eq!(registry.keep_in(shelf.clone(), |_| true), Ok(1));
+        assert_eq!(seen_by(&registry), seen);
+    }
 }
 
 fn any_code() -> impl Strategy<Value = ErrorCode> {

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -256,6 +256,29 @@ async fn a_client_of_another_class_is_refused_and_does_not_see_it() {
         assert_eq!(code(&result), (seen == 0).then_some(ErrorCode::PermissionDenied));
     }
     assert_eq!(house.started(), 1);
+}
+
+#[tokio::test]
+async fn the_operator_has_the_last_word_on_who_may_call_a_tool() {
+    let definition = ToolSpec { clients: Some(vec![ClientClass::External]), ..spec(READING) };
+    for (configured, permitted) in [
+        (vec![ClientClass::Internal], vec![ClientClass::Internal]),
+        (vec![], vec![]),
+        (vec![ClientClass::Copilot, ClientClass::External], vec![ClientClass::Copilot, ClientClass::External]),
+    ] {
+        let house = house_of(definition.clone(), done(), Limits::default(), |ports| ports);
+        let registry = Arc::new(Registry::with_clients([("com.test.tool".to_owned(), configured)].into()));
+        let named = vec![(definition.clone(), "tool".to_owned())];
+        registry.register_named(Source::App("com.test".into()), Scope::Global, named, house.runner.clone()).unwrap();
+        let executor = Executor::new(registry, house.world.ports());
+        for client in [ClientClass::Internal, ClientClass::Copilot, ClientClass::External] {
+            let may = permitted.contains(&client);
+            assert_eq!(executor.offered("ada", Some("d"), client).1.len(), usize::from(may));
+            let result = executor.call(CallContext { client, ..context() }, good()).await;
+            assert_eq!(code(&result), (!may).then_some(ErrorCode::PermissionDenied));
+        }
+        assert_eq!(house.started(), u32::try_from(permitted.len()).unwrap());
+    }
 }
 
 #[tokio::test]

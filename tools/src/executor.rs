@@ -12,9 +12,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use gateway_core::vocab::{
-    AnsweredBy, ApprovalOutcome, Attachment, ClientClass, ErrorCode, ToolCall, ToolResult, ToolSpec,
-};
+use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, Attachment, ClientClass, ErrorCode, ToolCall, ToolResult};
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -64,7 +62,7 @@ pub struct Executor {
     ports: Ports,
     journal: Option<Arc<dyn Journal>>,
     ledger: Option<Arc<dyn Ledger>>,
-    pub(crate) switches: Arc<dyn Switches>,
+    switches: Arc<dyn Switches>,
     rates: Arc<Rates>,
     secrets: Secrets,
     in_flight: InFlight,
@@ -126,17 +124,21 @@ impl Executor {
         &self.in_flight
     }
 
-    /// The tools that a client of this user is offered on this device, and the registry's revision: the tools of the
-    /// client's class that the user has not switched off.
+    /// The tools that a client of this user is offered on this device, and the revision, which grows with every change
+    /// of them: the tools of the client's class that the user has not switched off.
     pub fn offered(&self, user: &str, device: Option<&str>, client: ClientClass) -> (u64, Specs) {
         let snapshot = self.registry.snapshot(user, device);
-        let specs = snapshot.for_client(client);
         let denied = self.switches.denied(user);
         if denied.is_empty() {
-            return (snapshot.revision, specs);
+            return (snapshot.revision, snapshot.for_client(client));
         }
-        let on = specs.iter().filter(|spec| !permissions::is_denied(&denied, &spec.name));
-        (snapshot.revision, self.registry.share(on.cloned().collect()))
+        let callable = snapshot.callable(client, &denied);
+        (callable.revision, Arc::clone(&callable.specs))
+    }
+
+    /// The same tools with their sources.
+    pub(crate) fn callable(&self, user: &str, device: Option<&str>, client: ClientClass) -> Arc<Snapshot> {
+        self.registry.snapshot(user, device).callable(client, &self.switches.denied(user))
     }
 
     /// The tools that such clients of every user are offered, unless the user has switched them off.
@@ -371,14 +373,10 @@ impl Executor {
 
     /// The tools that a tool may list; only built-in tools may list others.
     fn seen(&self, context: &CallContext, tool: &Registered, offered: Arc<Snapshot>) -> Arc<Snapshot> {
-        let denied = self.switches.denied(&context.user);
-        let all_for_client = Arc::ptr_eq(&offered.for_client(context.client), &offered.specs);
-        if tool.source != Source::BuiltIn || (denied.is_empty() && all_for_client) {
+        if tool.source != Source::BuiltIn {
             return offered;
         }
-        let sees =
-            |spec: &ToolSpec| permissions::is_for(spec, context.client) && !permissions::is_denied(&denied, &spec.name);
-        Arc::new(offered.only(sees))
+        offered.callable(context.client, &self.switches.denied(&context.user))
     }
 
     /// Asks the wearer.

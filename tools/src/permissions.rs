@@ -1,22 +1,20 @@
 //! Permission to use a tool: its client classes, and the tools that a user has switched off.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use gateway_core::vocab::{ClientClass, ToolSpec};
-use tokio::sync::watch;
 
 /// The tools that users have switched off. The gateway stores them; reading must not leave memory, since it happens
-/// with every call and every request to a model.
+/// with every call and every request to a model. Whoever sets a switch reports it to the registry
+/// ([`offers_changed`](crate::registry::Registry::offers_changed)).
 pub trait Switches: Send + Sync {
     /// The switches of a user: full names, or prefixes of names followed by `*`.
     fn denied(&self, user: &str) -> Arc<[String]>;
-
-    /// Changes with every switch that is set, to notify components that have published a list of tools. It never
-    /// changes if no switch can be set.
-    fn changes(&self) -> watch::Receiver<u64> {
-        watch::Sender::default().subscribe()
-    }
 }
+
+/// The classes of clients that the operator has set for single tools, by full name. They replace those of the tool's
+/// definition; an empty list: no client at all.
+pub type ConfiguredClients = BTreeMap<String, Vec<ClientClass>>;
 
 /// No tool is switched off for anybody.
 pub struct AllOn;

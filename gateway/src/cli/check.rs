@@ -18,6 +18,7 @@ use crate::{
     http::cannot_listen,
     mcp::Prepared,
     models::{self, settings::RouterBy},
+    ports::settings::class_names,
     private::FolderLock,
     store::{self, Store},
 };
@@ -100,9 +101,21 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
         println!("  skills  {}{note}", folder.display());
     }
     if let Ok(mcp) = mcp {
+        for (tool, classes) in &config.tools.clients {
+            let note = if may_exist(tool, &mcp) { "" } else { " (neither built in nor of an MCP server)" };
+            println!("  tools   {tool} is for {}{note}", class_names(classes));
+        }
         println!("  mcp     {mcp}");
     }
     Ok(())
+}
+
+/// Whether a tool of this name is built in or may be one of a configured MCP server. Those of apps and glasses are not
+/// known without the gateway.
+fn may_exist(tool: &str, mcp: &Prepared) -> bool {
+    // The name of a server has no dot.
+    let is_of_server = tool.split_once('.').is_some_and(|(server, _)| mcp.has_server(server));
+    is_of_server || tools::builtin::all().0.iter().any(|spec| spec.name == tool)
 }
 
 /// Lists damaged records, and moves them to a file if there is one.

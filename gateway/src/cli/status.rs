@@ -71,6 +71,7 @@ fn show(status: &Status) {
     if let Some(line) = left_out(heard) {
         println!("            {line}");
     }
+    println!("tools       {}, revision {}", status.tools, status.tools_revision);
     println!("apps        {} installed, {} running", status.apps, status.apps_running);
     if status.questions > 0 {
         println!("questions   {} open; `lorgnette approvals list` shows them", status.questions);

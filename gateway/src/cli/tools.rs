@@ -11,6 +11,7 @@ use tools::spoken::sentence;
 use crate::{
     config::Config,
     control::{Answer, Offered, Request, client},
+    ports::settings::class_names,
 };
 
 /// How long a call may take: the longest question and the longest call after it.
@@ -35,7 +36,8 @@ enum Command {
         /// All details, one JSON object per line.
         #[arg(long)]
         json: bool,
-        /// Instead of the tools: what could not be converted from the definitions of apps and MCP servers.
+        /// Instead of the tools: what could not be converted from the definitions of apps and MCP servers, and tools
+        /// that the configuration names and nobody is offered.
         #[arg(long)]
         reports: bool,
     },
@@ -185,6 +187,13 @@ fn switch(config: &Config, request: Request) -> Result<()> {
     Ok(())
 }
 
+/// The classes of clients that may use the tool, unless all may.
+fn clients(tool: &Offered) -> String {
+    let by = if tool.clients_configured { ", by the configuration" } else { "" };
+    let classes = tool.spec.clients.as_deref();
+    classes.map_or_else(String::new, |classes| format!(" (for {}{by})", class_names(classes)))
+}
+
 fn list(tools: &[Offered], json: bool) -> Result<()> {
     if json {
         for tool in tools {
@@ -202,7 +211,7 @@ fn list(tools: &[Offered], json: bool) -> Result<()> {
                 .collect();
         let first = tool.spec.description.lines().next().unwrap_or_default();
         let short: String = first.chars().take(DESCRIPTION_CHARS).collect();
-        println!("{marks}  {:<width$}  {:<10}  {short}", tool.spec.name, tool.source);
+        println!("{marks}  {:<width$}  {:<10}  {short}{}", tool.spec.name, tool.source, clients(tool));
     }
     println!("x: switched off, w: changes something, ?: asks first, l: recorded; {} tools", tools.len());
     Ok(())

@@ -16,6 +16,7 @@ use crate::{
     limits::{Limits, RawLimits},
     mcp::settings::McpSettings,
     models::settings::{Model, Models, RawBudgets, RawModel, RawRouter, RawRouting},
+    ports::settings::{RawTools, ToolSettings},
     problems::{Problems, unwritten},
     skills::settings::SkillSettings,
     speech::settings::{Hearing, RawHearing, RawVoice, Voice},
@@ -47,6 +48,7 @@ struct RawConfig {
     limits: RawLimits,
     apps: RawApps,
     mcp: McpSettings,
+    tools: RawTools,
 }
 
 impl Default for RawConfig {
@@ -70,6 +72,7 @@ impl Default for RawConfig {
             limits: RawLimits::default(),
             apps: RawApps::default(),
             mcp: McpSettings::default(),
+            tools: RawTools::default(),
         }
     }
 }
@@ -111,6 +114,8 @@ pub struct Config {
     pub apps: AppsSettings,
     /// MCP in both directions.
     pub mcp: McpSettings,
+    /// What is set for single tools.
+    pub tools: ToolSettings,
 }
 
 /// Reads and checks a file; without one the defaults apply.
@@ -169,12 +174,13 @@ impl RawConfig {
         let hearing = self.hearing.check(problems, &models_dir, &mut conversation);
         self.display.check(problems, &mut conversation);
         self.budgets.check(problems, &mut conversation);
-        let tools = self.router.check(problems, &data_dir);
+        let selection = self.router.check(problems, &data_dir);
         let assistant = self.assistant.check(problems, &mut conversation, &mut user);
         let limits = self.limits.check(problems, &mut conversation);
         let voice = self.voice.check(problems);
         let store = self.store.check(problems);
         let apps = self.apps.check(problems);
+        let tools = self.tools.check(problems);
         Some(Config {
             name: self.name.into_inner(),
             language: self.language.into_inner(),
@@ -183,7 +189,7 @@ impl RawConfig {
             models_dir,
             listen: listen?,
             limits,
-            models: Models { chain: chain?, tools },
+            models: Models { chain: chain?, tools: selection },
             conversation,
             user,
             assistant,
@@ -193,6 +199,7 @@ impl RawConfig {
             store,
             apps,
             mcp: self.mcp,
+            tools,
         })
     }
 }

@@ -149,6 +149,9 @@ pub struct Offered {
     pub source: String,
     /// Whether the user has switched it off.
     pub off: bool,
+    /// Whether the operator has set its classes of clients (`[tools] clients`).
+    #[serde(default)]
+    pub clients_configured: bool,
     /// Its full declaration.
     pub spec: ToolSpec,
 }

@@ -43,6 +43,12 @@ pub struct Status {
     pub recogniser: Recogniser,
     /// MCP servers, by name.
     pub mcp: Vec<McpServer>,
+    /// Tools that are offered to anybody.
+    #[serde(default)]
+    pub tools: usize,
+    /// Their revision: it grows whenever they change or a user switches some off or on, also over restarts.
+    #[serde(default)]
+    pub tools_revision: u64,
     /// Installed mini-apps.
     pub apps: usize,
     /// Those of them that run for any user.
@@ -160,6 +166,8 @@ pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
         models: started.models.iter().map(ToString::to_string).collect(),
         recogniser: Recogniser { model, workers: started.hearing.workers, running, waiting, left_out, lost },
         mcp: mcp::servers(&admin.mcp),
+        tools: services.registry.specs().len(),
+        tools_revision: services.registry.revision(),
         apps: admin.installed.list().len(),
         apps_running,
         store: services.store.used().ok(),

@@ -21,6 +21,9 @@ use crate::{clock, control::admin::Admin, device_task::services::Services, ports
 /// Timeout of tools that set none.
 const CALL_TIME: Duration = Duration::from_secs(30);
 
+/// What stands for the configuration file among the sources of reports.
+const CONFIGURATION: &str = "configuration";
+
 /// Decisions in one answer, which must stay readable and bounded.
 const DECISIONS_MAX: usize = 500;
 
@@ -37,6 +40,7 @@ pub(super) fn list(admin: &Admin, user: &str) -> Result<Answer, String> {
     let offered = |tool: &Arc<tools::registry::Registered>| Offered {
         source: tool.source.to_string(),
         off: is_denied(&denied, &tool.spec.name),
+        clients_configured: admin.services.registry.has_configured_clients(&tool.spec.name),
         spec: (*tool.spec).clone(),
     };
     Ok(Answer::Tools { tools: snapshot.tools().iter().map(offered).collect() })
@@ -58,8 +62,12 @@ pub(super) fn callable(admin: &Admin, user: &str) -> Result<Answer, String> {
 }
 
 pub(super) fn reports(services: &Services) -> Answer {
-    let reports = services.registry.reports().into_iter().map(|(source, notes)| (source.to_string(), notes)).collect();
-    Answer::ToolReports { reports }
+    let registry = &services.registry;
+    let absent = registry.configured_but_absent();
+    let note = |name: String| format!("`tools.clients` names {name}, which nobody is offered at the moment");
+    let configured = (!absent.is_empty()).then(|| (CONFIGURATION.to_owned(), absent.into_iter().map(note).collect()));
+    let reports = registry.reports().into_iter().map(|(source, notes)| (source.to_string(), notes));
+    Answer::ToolReports { reports: configured.into_iter().chain(reports).collect() }
 }
 
 pub(super) async fn call(services: &Services, user: String, name: String, arguments: Value) -> Result<Answer, String> {

@@ -15,11 +15,10 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use tools::{executor::Executor, permissions::Switches as _, registry::Registry};
+use tools::{executor::Executor, registry::Registry};
 
 use crate::{
     models::chain::ModelChain,
-    ports::records::StoredSwitches,
     roster::Roster,
     runtime::compute::{Compute, Urgency},
 };
@@ -106,22 +105,15 @@ impl Preparer {
         self.queue(present.chain([everybody]), tell);
     }
 
-    /// Prepares for the present tools, and again whenever they change. With `at_once`, all glasses are notified of a
-    /// change.
-    pub async fn keep_up(
-        self,
-        registry: Arc<Registry>,
-        switches: Arc<StoredSwitches>,
-        at_once: bool,
-        stop: CancellationToken,
-    ) {
-        let (mut changes, mut switched) = (registry.changes(), switches.changes());
+    /// Prepares for the present tools, and again whenever they change or are switched. With `at_once`, all glasses are
+    /// notified of a change.
+    pub async fn keep_up(self, registry: Arc<Registry>, at_once: bool, stop: CancellationToken) {
+        let mut changes = registry.changes();
         self.prepare_all(false);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 Ok(()) = changes.changed() => self.prepare_all(at_once),
-                Ok(()) = switched.changed() => self.prepare_all(false),
                 else => return,
             }
         }

@@ -1,8 +1,9 @@
 //! Rows of the store with valid checksums and any content.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use tokio_util::sync::CancellationToken;
+use tools::catalogue::CatalogueStore as _;
 
 use super::store;
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
         intents::StoredIntents,
         memory::{self, StoredTexts},
         preferences::Preferences,
-        records::{StoredLedger, StoredSwitches},
+        records::{StoredCatalogue, StoredLedger, StoredSwitches},
     },
     store::{KINDS, Store},
 };
@@ -75,7 +76,8 @@ fn everything(store: &Store, rows: usize) -> Result<(), crate::store::Error> {
         memory::search(store, user, "oven", 10)?;
     }
     spending::of(store, None, 20_000, 10)?;
-    StoredSwitches::load(store.clone())?;
+    StoredSwitches::load(store.clone(), Arc::default())?;
+    StoredCatalogue(store.clone()).last_revision().expect("it can be read");
     Preferences::load(store.clone())?;
     let intents = StoredIntents::new(store.clone(), CancellationToken::new());
     StoredSessions::read(store, 1_000, intents.tell_of_open(&StoredLedger(store.clone()))?)?;

@@ -6,4 +6,5 @@ pub mod memory;
 pub mod photos;
 pub(crate) mod preferences;
 pub mod records;
+pub(crate) mod settings;
 pub mod stores;

@@ -5,13 +5,13 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use tokio::sync::watch;
 use tools::{
     catalogue::{CatalogueStore, StoredSet},
     intents,
     ledger::{Ledger, Record},
     permissions::Switches,
     ports::PortError,
+    registry::Registry,
     source::{Scope, Source},
 };
 
@@ -61,20 +61,20 @@ impl Ledger for StoredLedger {
 pub struct StoredSwitches {
     store: Store,
     off: RwLock<BTreeMap<String, Arc<[String]>>>,
-    changes: watch::Sender<u64>,
+    registry: Arc<Registry>,
 }
 
 impl StoredSwitches {
-    /// Reads them all.
+    /// Reads them all. Changes are reported to the registry.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn load(store: Store) -> Result<Self, store::Error> {
+    pub fn load(store: Store, registry: Arc<Registry>) -> Result<Self, store::Error> {
         let mut off = BTreeMap::new();
         for user in store.disk().owners(Kind::Switches)? {
             off.insert(user.clone(), read_switches(&store, &user)?);
         }
-        Ok(Self { store, off: RwLock::new(off), changes: watch::Sender::default() })
+        Ok(Self { store, off: RwLock::new(off), registry })
     }
 
     /// Switches a tool, or all with a prefix (`com.example.*`), on or off for a user. Returns whether anything changed.
@@ -97,14 +97,14 @@ impl StoredSwitches {
         self.store.write(write).await.map_err(|error| error.to_string())?;
         let now = read_switches(&self.store, user).map_err(|error| error.to_string())?;
         self.off.write().unwrap_or_else(PoisonError::into_inner).insert(user.to_owned(), now);
-        self.changes.send_modify(|count| *count += 1);
+        self.registry.offers_changed();
         Ok(true)
     }
 
     /// Drops the cached switches of a user who was erased from the store.
     pub fn erase(&self, user: &str) {
         self.off.write().unwrap_or_else(PoisonError::into_inner).remove(user);
-        self.changes.send_modify(|count| *count += 1);
+        self.registry.offers_changed();
     }
 }
 
@@ -118,17 +118,15 @@ impl Switches for StoredSwitches {
     fn denied(&self, user: &str) -> Arc<[String]> {
         self.off.read().unwrap_or_else(PoisonError::into_inner).get(user).cloned().unwrap_or_default()
     }
-
-    fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
-    }
 }
 
-/// The last known tools of apps and servers.
+/// The last known tools of apps and servers, and the revision.
 pub struct StoredCatalogue(pub Store);
 
 /// The owner of all sets: a source's name may be longer than an owner's.
 const OWNER: &str = "sources";
+/// The one row of the revision: the last one that is reserved.
+const REVISION: (&str, &[u8]) = ("revision", b"reserved");
 
 fn key_of(source: &Source, scope: &Scope) -> Vec<u8> {
     let name = serde_json::to_vec(&(source, scope)).unwrap_or_default();
@@ -156,6 +154,22 @@ impl CatalogueStore for StoredCatalogue {
         self.submit(Write::PutRow { kind: Kind::Catalogue, owner: OWNER.to_owned(), key, value });
     }
 
+    fn last_revision(&self) -> Result<u64, PortError> {
+        let (owner, key) = REVISION;
+        match self.0.disk().row(Kind::Catalogue, owner, key) {
+            Ok(row) => Ok(row.and_then(|row| row.try_into().ok()).map_or(0, u64::from_be_bytes)),
+            // The store has logged it. A gateway without the number works like a new one.
+            Err(store::Error::Damaged { .. }) => Ok(0),
+            Err(error) => Err(port(error)),
+        }
+    }
+
+    fn reserve_revisions(&self, last: u64) {
+        let (owner, key) = REVISION;
+        let (kind, value) = (Kind::Catalogue, last.to_be_bytes().to_vec());
+        self.submit(Write::PutRow { kind, owner: owner.to_owned(), key: key.to_vec(), value });
+    }
+
     fn forget(&self, source: &Source, scope: &Scope) {
         let key = key_of(source, scope);
         self.submit(Write::RemoveRow { kind: Kind::Catalogue, owner: OWNER.to_owned(), key });
@@ -170,16 +184,24 @@ mod tests {
     async fn switches_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 16).unwrap();
-        let switches = StoredSwitches::load(store.clone()).unwrap();
+        let registry = Arc::<Registry>::default();
+        let load = || StoredSwitches::load(store.clone(), registry.clone()).unwrap();
+        let switches = load();
         assert_eq!(switches.set("ann", "a.*", false).await, Ok(true));
+        assert_eq!(registry.revision(), 1, "what ann is offered is another list now");
         assert_eq!(switches.set("ann", "a.*", false).await, Ok(false));
         assert_eq!(switches.set("ann", "b", true).await, Ok(false));
-        for switches in [&switches, &StoredSwitches::load(store.clone()).unwrap()] {
+        assert_eq!(registry.revision(), 1);
+        for switches in [&switches, &load()] {
             assert_eq!(*switches.denied("ann"), ["a.*".to_owned()]);
             assert!(switches.denied("bob").is_empty());
         }
         assert_eq!(switches.set("ann", "a.*", true).await, Ok(true));
-        assert!(StoredSwitches::load(store).unwrap().denied("ann").is_empty());
+        assert_eq!(registry.revision(), 2);
+        assert!(load().denied("ann").is_empty());
+        assert_eq!(switches.set("ann", "a.*", false).await, Ok(true));
+        switches.erase("ann");
+        assert_eq!(registry.revision(), 4);
     }
 
     #[tokio::test]
@@ -194,5 +216,27 @@ mod tests {
         catalogue.forget(&Source::Mcp("a".into()), &Scope::Global);
         store.settled().await.unwrap();
         assert_eq!(catalogue.load(), Ok(vec![set(&long)]));
+    }
+
+    #[tokio::test]
+    async fn no_revision_is_used_by_two_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let mut before = 0;
+        for changes in [0, 3, 2_500, 1] {
+            let registry = Arc::new(Registry::with_built_ins().unwrap());
+            registry.keep_in(Arc::new(StoredCatalogue(store.clone())), |_| true).unwrap();
+            assert!(registry.revision() > before, "{} after {before}", registry.revision());
+            for _ in 0..changes {
+                let last = registry.revision();
+                assert_eq!(registry.offers_changed(), last + 1);
+            }
+            before = registry.revision();
+            store.settled().await.unwrap();
+        }
+        // It is neither a set of tools nor a user's.
+        assert_eq!(StoredCatalogue(store.clone()).load(), Ok(vec![]));
+        store.erase(store::Scope::User { user: "revision".into(), devices: true }).await.unwrap();
+        assert!(StoredCatalogue(store).last_revision().unwrap() >= before);
     }
 }

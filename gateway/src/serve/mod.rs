@@ -91,6 +91,10 @@ pub async fn start(config: Config) -> Result<Running> {
 
     let of_users = UserServices::new(&config, &store, &models, &engines.files, web, &stop)?;
     let mut of_tools = ToolServices::new(&config, &store, &of_users, &mcp, &stop)?;
+    // No revision of this run may be told before it is reserved on the disk.
+    if let Err(error) = store.settled().await {
+        tracing::warn!(%error, "the store does not write");
+    }
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
     let admission = Admission::new(key, stop.clone())?;
@@ -236,13 +240,10 @@ fn run(
     (vital, stop): (&Arc<Vital>, &CancellationToken),
 ) -> Vec<JoinHandle<()>> {
     let services = &admin.services;
-    let (registry, switches) = (services.registry.clone(), admin.switches.clone());
+    let registry = services.registry.clone();
     vec![
         vital.spawn("apps", services.apps.clone().run()),
-        vital.spawn(
-            "tool-changes",
-            services.preparer.clone().keep_up(registry, switches, apply_tools_now, stop.clone()),
-        ),
+        vital.spawn("tool-changes", services.preparer.clone().keep_up(registry, apply_tools_now, stop.clone())),
         vital.spawn("erasing", admin.eraser.clone().keep_trying(stop.clone())),
         vital.spawn("skills", admin.skills.clone().watch(stop.clone())),
         vital.spawn("control", control::server::serve(control_socket, admin.clone(), stop.clone())),

@@ -65,7 +65,8 @@ impl ToolServices {
         let gallery = Arc::new(gallery);
         let (memory, context) = memory(config, store, of_users, (&skills, &gallery));
         offer_known(store, of_users, mcp)?;
-        let switches = Arc::new(StoredSwitches::load(store.clone()).context("reading what users have switched off")?);
+        let switches = StoredSwitches::load(store.clone(), of_users.registry.clone());
+        let switches = Arc::new(switches.context("reading what users have switched off")?);
         let preferences =
             Arc::new(Preferences::load(store.clone()).context("reading what users have chosen between tools")?);
         let (records, left) = records(config, store, of_users, &switches, stop)?;
@@ -126,6 +127,12 @@ fn offer_known(store: &Store, of_users: &UserServices, mcp: &Prepared) -> Result
         })
         .context("reading the catalogue of tools")?;
     tracing::debug!(restored, "tools of apps and servers as they were last known");
+    for tool in of_users.registry.configured_but_absent() {
+        tracing::warn!(
+            tool,
+            "`tools.clients` names a tool that is not known yet; `lorgnette tools list --reports` tells whether it still is not"
+        );
+    }
     Ok(())
 }
 

@@ -49,8 +49,8 @@ impl UserServices {
         stop: &CancellationToken,
     ) -> Result<Self> {
         let roster = Arc::new(Roster::default());
-        let registry =
-            Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
+        let registry = Registry::with_built_ins_for(config.tools.clients.clone());
+        let registry = Arc::new(registry.map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
         let installed = Arc::new(Installed::load(store.clone(), registry.clone(), Arc::new(Client::new()?))?);
         let in_flight = InFlight::default();
         let apps = Host::new(

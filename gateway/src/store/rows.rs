@@ -32,7 +32,7 @@ pub enum Kind {
     Switches,
     /// A user's choices between tools that understand the same sentences.
     Preferences,
-    /// The last known tools of a source; the owner is the source.
+    /// The last known tools of apps and servers, and the revision of the catalogue; no owner is a user.
     Catalogue,
     /// Installed mini-apps; the owner is the package.
     Apps,

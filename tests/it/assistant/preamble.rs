@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use firmware_sim::{Event, Glasses, Seen};
-use gateway_core::vocab::{Content, ToolCall, ToolFlags, ToolResult, ToolSpec};
+use gateway::control::Request;
+use gateway_core::vocab::{ClientClass, Content, ToolCall, ToolFlags, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tools::{
@@ -18,7 +19,7 @@ use super::{
     provider::{Answer, Provider, names},
     record,
 };
-use crate::world::{World, text, until};
+use crate::world::{USER, World, text, until};
 
 /// How long the core waits for a tool before the preamble, in microseconds.
 const PREAMBLE_US: u64 = 1_000_000;
@@ -166,6 +167,44 @@ async fn a_tool_that_speaks_for_itself_is_not_talked_over() {
     // The model's history contains the call.
     let again = provider.until(2).await.body.to_string();
     assert!(again.contains("weather_look") && again.contains("It rains."), "{again}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_is_switched_off_under_way_counts_at_once() {
+    let provider = Provider::start().await;
+    let world = world(&provider, "[assistant]\napply_tools_now = true\n").await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    for answer in [Answer::Begins("I could note"), Answer::Begins("I cannot"), Answer::Says("Noted it is.", 5, 5)] {
+        provider.then("one", answer);
+    }
+    let offers = |number: usize| {
+        let asked = &provider.asked()[number];
+        names(&asked.body).iter().any(|name| name.contains("note") && name.contains("add"))
+    };
+    let switch = |on| Request::SwitchTool { user: USER.to_owned(), name: "note.add".to_owned(), on };
+    let revision = || {
+        let services = world.gateway().services();
+        services.executor.offered(USER, None, ClientClass::Internal).0
+    };
+    let half = |words: &'static str| move |event: &Event| shown(event).is_some_and(|shown| shown.contains(words));
+    text(&mut glasses, "what can you do").await;
+    until(&mut glasses, "half an answer", half("i could note")).await;
+    let before = revision();
+    world.ask(switch(false)).await.expect("switched off");
+    assert!(revision() > before, "what is offered has changed");
+    provider.until(2).await;
+    until(&mut glasses, "another half", half("i cannot")).await;
+    // Another user's switch changes nothing here.
+    let other = Request::SwitchTool { user: "somebody".to_owned(), name: "note.*".to_owned(), on: false };
+    world.ask(other).await.expect("switched off");
+    world.ask(switch(true)).await.expect("switched on");
+    provider.until(3).await;
+    assert_eq!([offers(0), offers(1), offers(2)], [true, false, true]);
+    until(&mut glasses, "the whole answer", |event| said(event).is_some_and(|said| said.contains("noted it is"))).await;
+    let turn = record(&world, 1).await;
+    assert_eq!((&turn["restarts"], &turn["requests"]), (&json!(2), &json!(3)), "{turn}");
+    assert_eq!(turn["tools_revision"].as_u64(), Some(revision()), "{turn}");
     world.stop().await;
 }
 

@@ -4,13 +4,16 @@
 use std::{fmt::Write as _, path::Path};
 
 use gateway::control::{Answer, McpServer, Request, socket_path};
-use gateway_core::vocab::{ClientClass, ErrorCode};
+use gateway_core::vocab::{ClientClass, ErrorCode, ToolSpec};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::{UnixStream, unix::OwnedWriteHalf},
 };
-use tools::mcp::client::State;
+use tools::{
+    definition::{self, Naming},
+    mcp::client::State,
+};
 
 use super::{call, state, up};
 use crate::{
@@ -254,15 +257,57 @@ impl Client {
 async fn what_is_switched_off_is_not_offered_and_a_switch_is_told() {
     let world = World::start().await;
     let mut client = Client::open(&world).await;
+    let callable = || -> Vec<String> {
+        let (_, specs) = world.gateway().services().executor.offered(USER, None, ClientClass::Internal);
+        specs.iter().map(|spec| spec.name.clone()).collect()
+    };
     assert!(client.tools().await.contains(&"note.delete".to_owned()));
     for (on, name) in [(false, "note.delete"), (true, "note.delete"), (false, "note.*")] {
         world.ask(Request::SwitchTool { user: USER.into(), name: name.into(), on }).await.expect("switched");
         client.news("notifications/tools/list_changed").await;
-        assert_eq!(client.tools().await.contains(&"note.delete".to_owned()), on, "{name}");
+        let listed = client.tools().await;
+        assert_eq!(listed.contains(&"note.delete".to_owned()), on, "{name}");
+        assert_eq!(listed, callable(), "{name}");
     }
     // A call of it is refused with the reason.
     let refused = client.ask("tools/call", json!({"name": "note.delete", "arguments": {}})).await;
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(refused.to_string().contains("switched this tool off"), "{refused}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_mcp_has_no_fields_for_reaches_its_clients() {
+    let configured = "[tools]\nclients.\"faulty.touch\" = [\"internal\"]\nclients.\"faulty.stall\" = [\"external\"]\n";
+    let world = World::with(&settings(configured)).await;
+    up(&world, "faulty").await;
+    let mut client = Client::open(&world).await;
+    let mut listed = client.ask("tools/list", json!({})).await;
+    let listed = listed["tools"].as_array_mut().map(std::mem::take).expect("tools");
+    let (_, specs) = world.gateway().services().executor.offered(USER, None, ClientClass::Internal);
+    assert_eq!(listed.len(), specs.len());
+    let (mut own, mut faulty) = (0, Vec::new());
+    for (definition, spec) in listed.iter().zip(specs.iter()) {
+        assert_eq!(definition["name"], spec.name);
+        let extensions = &definition["_meta"]["mentraExtensions"];
+        if let Some(name) = spec.name.strip_prefix("faulty.") {
+            // The server's own definition, with what the operator has added.
+            assert_eq!(definition["description"].as_str(), Some(spec.description.as_str()));
+            faulty.push((name, extensions.clone()));
+            continue;
+        }
+        let (read, _, report) = definition::read(definition, Naming::AsIs).expect("a definition");
+        assert!(report.is_empty(), "{}: {report}", spec.name);
+        let mut wanted = ToolSpec { side: read.side.clone(), ..ToolSpec::clone(spec) };
+        // What changes nothing may be repeated, which built-in tools do not say.
+        wanted.flags.idempotent |= wanted.flags.read_only;
+        assert_eq!(read, wanted, "{extensions}");
+        own += usize::from(extensions["sentenceTemplates"]["en"][0].is_string());
+    }
+    assert!(own > 20, "{own} built-in tools with sentences");
+    let of = |wanted: &str| faulty.iter().find(|(name, _)| *name == wanted).map(|(_, extensions)| extensions);
+    assert_eq!(of("complain").expect("it")["sentenceTemplates"]["en"], json!(["make a complaint"]));
+    assert_eq!(of("touch").expect("it")["clients"], json!(["internal"]));
+    assert_eq!(of("stall"), None, "it is for others");
     world.stop().await;
 }

@@ -126,6 +126,10 @@ fn every_problem_names_its_key_and_a_remedy() {
         (with("tools", json!(vec![json!({}); 129])), "tools: has 129 entries"),
         (with("tools", json!([7])), "tools/0: tool '?': must be an object"),
         (with("tools", json!([{"description": "x"}])), "tools/0/name: tool '?': a tool needs a name"),
+        (
+            with("tools", json!([{"name": "trains", "functions": [{"name": "next"}, {"name": "all"}]}])),
+            "tools/0/functions: tool 'trains': this defines several functions, not one tool; give each function as a tool",
+        ),
         (with("tools", json!([{"id": "a", "parameters": []}])), "tools/0/parameters: tool 'a': must be an object"),
         (
             with("tools", json!([{"id": "a", "description": "A."}, {"id": "a", "description": "B."}])),

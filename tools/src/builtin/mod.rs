@@ -51,6 +51,7 @@ use serde_json::{Value, json};
 
 use crate::{
     arguments::{Arguments, Refusal},
+    permissions::ConfiguredClients,
     registry::{RegisterError, Registry, RunContext, Runner},
     sides,
     source::{Scope, Source},
@@ -153,7 +154,12 @@ inventory::collect!(BuiltIn);
 impl Registry {
     /// A catalogue of all built-in tools.
     pub fn with_built_ins() -> Result<Self, RegisterError> {
-        let registry = Self::new();
+        Self::with_built_ins_for(ConfiguredClients::new())
+    }
+
+    /// The same, in which single tools are for the classes of clients that the operator has set.
+    pub fn with_built_ins_for(clients: ConfiguredClients) -> Result<Self, RegisterError> {
+        let registry = Self::with_clients(clients);
         let (specs, runner) = all();
         registry.register(Source::BuiltIn, Scope::Global, specs, runner)?;
         Ok(registry)

@@ -3,6 +3,9 @@
 use gateway_core::vocab::ToolSpec;
 use serde_json::{Map, Value, json};
 
+/// Where the extensions are in a definition's `_meta`.
+pub(crate) const EXTENSIONS: &str = "mentraExtensions";
+
 /// The tool's MCP definition. Fields that MCP does not have are under `_meta.mentraExtensions`, so that a round trip
 /// loses nothing.
 pub fn to_mcp(spec: &ToolSpec) -> Value {
@@ -23,7 +26,17 @@ pub fn to_mcp(spec: &ToolSpec) -> Value {
         "idempotentHint": flags.idempotent,
     });
     tool.insert("annotations".into(), hints);
+    let more = extensions_of(spec);
+    if !more.is_empty() {
+        tool.insert("_meta".into(), more.into());
+    }
+    tool.into()
+}
 
+/// The object `mentraExtensions` under its name, for a definition's `_meta`: the fields that MCP does not have. Empty if
+/// there are none.
+pub(crate) fn extensions_of(spec: &ToolSpec) -> Map<String, Value> {
+    let flags = spec.flags;
     let mut more = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -41,6 +54,7 @@ pub fn to_mcp(spec: &ToolSpec) -> Value {
     put("activateApp", spec.app.as_ref().map(|_| true.into()));
     put("requiresDisplay", flags.requires_display.then(|| true.into()));
     put("always", flags.always.then(|| true.into()));
+    put("slow", flags.slow.then(|| true.into()));
     put("persistent", (flags.persistent == flags.read_only).then(|| flags.persistent.into()));
     let says = flags.requires_approval != flags.destructive || spec.approval.is_some();
     put("requiresApproval", says.then(|| flags.requires_approval.into()));
@@ -48,8 +62,6 @@ pub fn to_mcp(spec: &ToolSpec) -> Value {
     put("clients", spec.clients.as_ref().map(|classes| json!(classes)));
     put("rateLimit", spec.rate_limit.map(|limit| json!({"calls": limit.calls, "perMs": limit.per_ms})));
     put("timeoutMs", spec.timeout_ms.map(Value::from));
-    if !more.is_empty() {
-        tool.insert("_meta".into(), json!({"mentraExtensions": more}));
-    }
-    tool.into()
+    let named = (!more.is_empty()).then(|| (EXTENSIONS.to_owned(), more.into()));
+    named.into_iter().collect()
 }

@@ -18,6 +18,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 pub use export::to_mcp;
+pub(crate) use export::{EXTENSIONS, extensions_of};
 pub(crate) use extensions::rate_limit;
 
 use crate::{

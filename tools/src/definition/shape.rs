@@ -9,6 +9,9 @@ use super::{
 };
 use crate::limits::PROPERTIES_MAX;
 
+/// Why a group of functions is refused: as one tool it would have no parameters.
+const SEVERAL: &str = "this defines several functions, not one tool; give each function as a tool of its own, with its name and parameters";
+
 /// The parts of a definition.
 pub(super) struct Parts<'a> {
     pub(super) name: String,
@@ -49,6 +52,11 @@ pub(super) fn take_apart<'a>(tool: &str, value: &'a Value, report: &mut Report) 
         }
         None => outer,
     };
+    for place in whole.iter_mut().chain([&mut fields]) {
+        if let Some(several) = place.take("functions") {
+            return Err(several.error(SEVERAL));
+        }
+    }
     let (name, published) = match (fields.take("name"), fields.take("id")) {
         // Published apps name their tools by id, and some have a display name in addition.
         (Some(name), Some(id)) if value.get("inputSchema").is_none() => {

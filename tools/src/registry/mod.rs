@@ -27,6 +27,7 @@ use crate::{
         NAME_BYTES_MAX, REPLY_BYTES_MAX, SNAPSHOTS_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX, TOOLS_MAX,
         TOOLS_PER_SOURCE_MAX,
     },
+    permissions::ConfiguredClients,
     phrases,
     schema::Schema,
     secret::Secrets,
@@ -65,6 +66,10 @@ pub enum RegisterError {
     },
 }
 
+/// Revisions that are reserved in the store at once, so that few of them are written, and none is used by two runs of
+/// the program even if the last write before a power failure is lost.
+const REVISIONS_AHEAD: u64 = 1_000;
+
 type Sets = BTreeMap<(Scope, Source), Vec<Arc<Registered>>>;
 
 /// By user and device.
@@ -78,7 +83,10 @@ struct Catalogue {
 /// The catalogue. Readers get an immutable snapshot and never block a writer.
 pub struct Registry {
     catalogue: RwLock<Arc<Catalogue>>,
-    writer: Mutex<()>,
+    /// Held by the one who writes: the last revision that is reserved in the store.
+    writer: Mutex<u64>,
+    /// What the operator has set.
+    clients: ConfiguredClients,
     snapshots: Mutex<Snapshots>,
     changes: watch::Sender<u64>,
     store: OnceLock<Arc<dyn CatalogueStore>>,
@@ -97,9 +105,15 @@ impl Default for Registry {
 impl Registry {
     /// An empty catalogue, revision 0.
     pub fn new() -> Self {
+        Self::with_clients(ConfiguredClients::new())
+    }
+
+    /// The same, in which single tools are for the classes of clients that the operator has set.
+    pub fn with_clients(clients: ConfiguredClients) -> Self {
         Self {
             catalogue: RwLock::new(Arc::new(Catalogue { revision: 0, sets: Sets::new() })),
-            writer: Mutex::new(()),
+            writer: Mutex::default(),
+            clients,
             snapshots: Mutex::new(BTreeMap::new()),
             changes: watch::Sender::new(0),
             store: OnceLock::new(),
@@ -155,15 +169,20 @@ impl Registry {
         }
         let mut tools = BTreeMap::new();
         for (spec, local_name) in named {
-            let Some(spec) = self.secrets.blotted(spec).map(|spec| sides::put(spec, &source)) else {
+            let Some(mut spec) = self.secrets.blotted(spec).map(|spec| sides::put(spec, &source)) else {
                 continue;
             };
             let schema = check(&spec)?;
+            let declared_clients = spec.clients.clone();
+            if let Some(classes) = self.clients.get(&spec.name) {
+                spec.clients = Some(classes.clone());
+            }
             let tool = Arc::new(Registered {
                 local_name,
                 source: source.clone(),
                 output_schema: spec.output_schema.as_ref().and_then(|schema| Schema::compile_any(schema).ok()),
                 schema,
+                declared_clients,
                 runner: Arc::clone(&runner),
                 name: spec.name.as_str().into(),
                 spec: self.shared.spec(spec),
@@ -173,7 +192,7 @@ impl Registry {
                 return Err(RegisterError::NameTaken { tool: name, by: source });
             }
         }
-        let _writer = lock(&self.writer);
+        let mut writer = lock(&self.writer);
         let old = self.catalogue();
         let key = (scope, source);
         let others = old.sets.iter().filter(|(other, _)| **other != key);
@@ -196,7 +215,7 @@ impl Registry {
         let tools: Vec<_> = tools.into_values().collect();
         self.keep(&key, old.sets.get(&key), &tools);
         sets.insert(key, tools);
-        Ok(self.publish(old.revision, sets))
+        Ok(self.publish(&mut writer, old.revision, sets))
     }
 
     /// Persists the tools of apps and servers if they have changed.
@@ -204,19 +223,23 @@ impl Registry {
         let Some(store) = self.store.get().filter(|_| matches!(key.1, Source::App(_) | Source::Mcp(_))) else {
             return;
         };
-        let same =
-            |(old, new): (&Arc<Registered>, &Arc<Registered>)| old.local_name == new.local_name && old.spec == new.spec;
+        let same = |(old, new): (&Arc<Registered>, &Arc<Registered>)| old.is_declared_like(new);
         if before.is_some_and(|old| old.len() == tools.len() && old.iter().zip(tools).all(same)) {
             return;
         }
-        let tools = tools.iter().map(|tool| (ToolSpec::clone(&tool.spec), tool.local_name.clone())).collect();
+        let tools = tools.iter().map(|tool| (tool.declared(), tool.local_name.clone())).collect();
         store.save(StoredSet { source: key.1.clone(), scope: key.0.clone(), tools });
     }
 
-    pub(crate) fn set_store(&self, store: Arc<dyn CatalogueStore>) {
+    /// Persists changes from now on, and continues after the `last` revision of the programs that ran before.
+    pub(crate) fn set_store(&self, store: Arc<dyn CatalogueStore>, last: u64) {
+        let mut writer = lock(&self.writer);
         if self.store.set(store).is_err() {
             tracing::warn!("the catalogue is kept in one place already");
         }
+        *writer = last;
+        let old = self.catalogue();
+        self.publish(&mut writer, old.revision.max(last), old.sets.clone());
     }
 
     /// The tools of a source in a scope.
@@ -228,14 +251,33 @@ impl Registry {
     /// `None` if there were none.
     pub fn unregister(&self, source: &Source, scope: &Scope) -> Option<u64> {
         lock(&self.reports).remove(source);
-        let _writer = lock(&self.writer);
+        let mut writer = lock(&self.writer);
         let old = self.catalogue();
         let mut sets = old.sets.clone();
         sets.remove(&(scope.clone(), source.clone()))?;
         if let Some(store) = self.store.get().filter(|_| matches!(source, Source::App(_) | Source::Mcp(_))) {
             store.forget(source, scope);
         }
-        Some(self.publish(old.revision, sets))
+        Some(self.publish(&mut writer, old.revision, sets))
+    }
+
+    /// Publishes the same tools under a new revision: what a user is offered of them has changed.
+    pub fn offers_changed(&self) -> u64 {
+        let mut writer = lock(&self.writer);
+        let old = self.catalogue();
+        self.publish(&mut writer, old.revision, old.sets.clone())
+    }
+
+    /// Whether the operator has set the classes of clients of this tool.
+    pub fn has_configured_clients(&self, name: &str) -> bool {
+        self.clients.contains_key(name)
+    }
+
+    /// Tools of which the operator has set the classes of clients, and which nobody is offered at the moment.
+    pub fn configured_but_absent(&self) -> Vec<String> {
+        let specs = self.specs();
+        let is_absent = |name: &&String| !specs.iter().any(|spec| spec.name == **name);
+        self.clients.keys().filter(is_absent).cloned().collect()
     }
 
     /// The tools currently offered to this device of this user, in a deterministic order. Without a device, those of
@@ -281,17 +323,13 @@ impl Registry {
         global.any(|(_, set)| set.iter().any(|tool| tool.spec.name == name))
     }
 
-    /// The shared list of exactly these tools, or this one if there is none yet.
-    pub fn share(&self, tools: Vec<Arc<ToolSpec>>) -> Specs {
-        self.shared.list(tools)
-    }
-
     /// The definitions of all tools in all scopes; a name may occur more than once.
     pub fn specs(&self) -> Specs {
         self.catalogue().sets.values().flatten().map(|tool| Arc::clone(&tool.spec)).collect()
     }
 
-    /// The current revision; it only increases.
+    /// The current revision. It only increases, also from one run of the program to the next if there is a store; it
+    /// may leave numbers out.
     pub fn revision(&self) -> u64 {
         self.catalogue().revision
     }
@@ -306,8 +344,14 @@ impl Registry {
         Arc::clone(&catalogue.unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn publish(&self, old_revision: u64, sets: Sets) -> u64 {
-        let revision = old_revision + 1;
+    fn publish(&self, reserved: &mut u64, old_revision: u64, sets: Sets) -> u64 {
+        let revision = old_revision.saturating_add(1);
+        if let Some(store) = self.store.get()
+            && reserved.saturating_sub(revision) < REVISIONS_AHEAD / 2
+        {
+            *reserved = revision.saturating_add(REVISIONS_AHEAD);
+            store.reserve_revisions(*reserved);
+        }
         let new = Arc::new(Catalogue { revision, sets });
         *self.catalogue.write().unwrap_or_else(PoisonError::into_inner) = new;
         self.changes.send_replace(revision);
@@ -324,6 +368,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether a tool may have this full name.
+pub fn is_name(name: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(is_allowed)
+}
+
 /// Validates a definition and compiles its schema.
 pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
     let invalid = |pointer: String, reason: String| RegisterError::Invalid {
@@ -334,8 +384,7 @@ pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
     let too_long = |pointer: &str, bytes: usize, max: usize| {
         invalid(pointer.to_owned(), format!("{bytes} bytes; at most {max} are accepted"))
     };
-    let name_ok = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
-    if spec.name.is_empty() || spec.name.len() > NAME_BYTES_MAX || !spec.name.chars().all(name_ok) {
+    if !is_name(&spec.name) {
         let reason = format!("must be 1 to {NAME_BYTES_MAX} characters out of letters, digits, '.', '_', '-' and '/'");
         return Err(invalid("/name".into(), reason));
     }

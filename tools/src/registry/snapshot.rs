@@ -27,11 +27,25 @@ pub struct Registered {
     pub schema: Schema,
     /// The compiled schema of its results, if it has one.
     pub output_schema: Option<Schema>,
+    /// The classes of clients that its definition names; the operator may have set others, which the spec has.
+    pub(super) declared_clients: Option<Vec<ClientClass>>,
     /// Runs it.
     pub runner: Arc<dyn Runner>,
 }
 
 impl Registered {
+    /// Its definition as its source declares it.
+    pub(super) fn declared(&self) -> ToolSpec {
+        ToolSpec { clients: self.declared_clients.clone(), ..ToolSpec::clone(&self.spec) }
+    }
+
+    /// Whether its source declares it like the other one.
+    pub(super) fn is_declared_like(&self, other: &Self) -> bool {
+        self.local_name == other.local_name
+            && self.spec == other.spec
+            && self.declared_clients == other.declared_clients
+    }
+
     /// Identifies the definition across restarts, which the catalogue's revision does not.
     pub(crate) fn definition_hash(&self) -> u64 {
         let definition = serde_json::to_value(&*self.spec).unwrap_or_default();
@@ -81,10 +95,14 @@ impl Snapshot {
         Arc::clone(view.get_or_init(make))
     }
 
-    /// The same specs without those that `keep` rejects.
-    pub(crate) fn only(&self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
-        let tools: Vec<_> = self.tools.iter().filter(|tool| keep(&tool.spec)).cloned().collect();
-        Self::of(self.revision, tools, Arc::clone(&self.shared))
+    /// The tools that a client of this class may call, for a user with these switches.
+    pub(crate) fn callable(self: Arc<Self>, client: ClientClass, denied: &[String]) -> Arc<Self> {
+        if denied.is_empty() && Arc::ptr_eq(&self.for_client(client), &self.specs) {
+            return self;
+        }
+        let may = |spec: &ToolSpec| permissions::is_for(spec, client) && !permissions::is_denied(denied, &spec.name);
+        let tools: Vec<_> = self.tools.iter().filter(|tool| may(&tool.spec)).cloned().collect();
+        Arc::new(Self::of(self.revision, tools, Arc::clone(&self.shared)))
     }
 
     /// All tools, in the order of `specs`.

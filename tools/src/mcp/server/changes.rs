@@ -30,20 +30,17 @@ enum Change {
 /// All changes from now on.
 struct Changes {
     tools: tokio::sync::watch::Receiver<u64>,
-    switches: tokio::sync::watch::Receiver<u64>,
     news: tokio::sync::broadcast::Receiver<News>,
 }
 
 impl Changes {
     fn of(hub: &Hub) -> Self {
-        let executor = &hub.executor;
-        Self { tools: executor.registry().changes(), switches: executor.switches.changes(), news: hub.pool.news() }
+        Self { tools: hub.executor.registry().changes(), news: hub.pool.news() }
     }
 
     async fn next(&mut self) -> Option<Change> {
         tokio::select! {
             changed = self.tools.changed() => changed.ok().map(|()| Change::Tools),
-            Ok(()) = self.switches.changed() => Some(Change::Tools),
             news = self.news.recv() => match news {
                 Ok(News::Prompts) => Some(Change::Prompts),
                 // A receiver that lagged behind assumes changed resources, since these are the frequent changes.

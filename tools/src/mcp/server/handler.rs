@@ -168,7 +168,7 @@ impl ServerHandler for Session {
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let tool = self.endpoint.tool(name)?;
-        Some(self.endpoint.describe(name, &tool))
+        self.endpoint.describe(name, &tool)
     }
 
     async fn list_tools(
@@ -177,7 +177,7 @@ impl ServerHandler for Session {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let (page, next_cursor) = page(self.endpoint.tools(), request)?;
-        let tools = page.iter().map(|(name, tool)| self.endpoint.describe(name, tool)).collect();
+        let tools = page.iter().filter_map(|(name, tool)| self.endpoint.describe(name, tool)).collect();
         Ok(ListToolsResult { next_cursor, ..ListToolsResult::with_all_items(tools) })
     }
 

@@ -5,11 +5,11 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use gateway_core::vocab::ToolSpec;
 use rmcp::{
     ErrorData,
-    model::{PaginatedRequestParams, Prompt, Resource, ResourceTemplate, Tool, ToolAnnotations},
+    model::{MetaObject, PaginatedRequestParams, Prompt, Resource, ResourceTemplate, Tool},
 };
 
 use super::Endpoint;
-use crate::{mcp::client::Downstream, permissions, registry::Registered, source::Source};
+use crate::{definition, mcp::client::Downstream, permissions, registry::Registered, source::Source};
 
 /// Items per page: a page of large schemas stays below a megabyte.
 const PAGE_MAX: usize = 250;
@@ -21,14 +21,12 @@ const CURSOR: &str = "after:";
 impl Endpoint {
     /// Tools by the names that the client sees, sorted.
     pub(super) fn tools(&self) -> BTreeMap<String, Arc<Registered>> {
-        let snapshot = self.hub.executor.registry().snapshot(&self.who.user, self.device().as_deref());
+        // Tools that are switched off are not listed; a call of one returns an error that says so.
+        let callable = self.hub.executor.callable(&self.who.user, self.device().as_deref(), self.who.class);
         let flatten = self.hub.pool.prefixes().flatten();
         let mut seen = BTreeMap::new();
         let mut flat = BTreeMap::new();
-        // Tools that are switched off are not listed; a call of one returns an error that says so.
-        let denied = self.hub.executor.switches.denied(&self.who.user);
-        let is_on = |spec: &ToolSpec| !permissions::is_denied(&denied, &spec.name);
-        for tool in snapshot.tools().iter().filter(|tool| self.may_see(&tool.spec) && is_on(&tool.spec)) {
+        for tool in callable.tools() {
             match &tool.source {
                 Source::Mcp(server) if Some(server.as_str()) == flatten => {
                     flat.insert(local_name(server, &tool.spec.name).to_owned(), tool.clone());
@@ -55,7 +53,7 @@ impl Endpoint {
             let tool = snapshot.find(name)?;
             (!matches!(&tool.source, Source::Mcp(server) if Some(server.as_str()) == flat)).then_some(tool)
         });
-        found.filter(|tool| self.may_see(&tool.spec)).cloned()
+        found.filter(|tool| permissions::is_for(&tool.spec, self.who.class)).cloned()
     }
 
     /// The downstream servers that the client sees.
@@ -68,12 +66,9 @@ impl Endpoint {
         self.hub.pool.server(name).filter(|server| server.config.is_for(self.who.class))
     }
 
-    fn may_see(&self, spec: &ToolSpec) -> bool {
-        spec.clients.as_ref().is_none_or(|clients| clients.contains(&self.who.class))
-    }
-
-    /// A tool in the form for the client.
-    pub(super) fn describe(&self, name: &str, tool: &Registered) -> Tool {
+    /// A tool in the form for the client: as its server defines it, otherwise as the gateway does, in either case with
+    /// the gateway's extensions.
+    pub(super) fn describe(&self, name: &str, tool: &Registered) -> Option<Tool> {
         let original = match &tool.source {
             Source::Mcp(server) => self
                 .hub
@@ -85,7 +80,8 @@ impl Endpoint {
         match original {
             Some(mut original) => {
                 original.name = Cow::Owned(name.to_owned());
-                original
+                original.meta = extended(original.meta, &tool.spec);
+                Some(original)
             }
             None => own(name, &tool.spec),
         }
@@ -139,18 +135,26 @@ fn local_name<'a>(server: &str, name: &'a str) -> &'a str {
     name.strip_prefix(server).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name)
 }
 
-/// A tool of the gateway's own.
-fn own(name: &str, spec: &ToolSpec) -> Tool {
-    let schema = spec.input_schema.as_object().cloned().unwrap_or_default();
-    let mut tool = Tool::new(name.to_owned(), spec.description.clone(), Arc::new(schema));
-    tool.title.clone_from(&spec.title);
-    tool.output_schema = spec.output_schema.as_ref().and_then(|schema| schema.as_object()).cloned().map(Arc::new);
-    let mut annotations = ToolAnnotations::new();
-    annotations.read_only_hint = Some(spec.flags.read_only);
-    annotations.destructive_hint = Some(spec.flags.destructive);
-    annotations.idempotent_hint = Some(spec.flags.idempotent);
-    tool.annotations = Some(annotations);
-    tool
+/// A tool whose definition the gateway has itself.
+fn own(name: &str, spec: &ToolSpec) -> Option<Tool> {
+    let mut definition = definition::to_mcp(spec);
+    let fields = definition.as_object_mut()?;
+    fields.insert("name".to_owned(), name.into());
+    // The protocol has no other schemas of results.
+    if fields.get("outputSchema").is_some_and(|schema| !schema.is_object()) {
+        fields.remove("outputSchema");
+    }
+    serde_json::from_value(definition)
+        .inspect_err(|error| tracing::error!(tool = name, %error, "a tool cannot be described to MCP clients"))
+        .ok()
+}
+
+/// A server's metadata of a tool with the extensions as the gateway applies them: the operator may have set others.
+fn extended(meta: Option<MetaObject>, spec: &ToolSpec) -> Option<MetaObject> {
+    let mut meta = meta.unwrap_or_default();
+    meta.0.remove(definition::EXTENSIONS);
+    meta.0.extend(definition::extensions_of(spec));
+    (!meta.0.is_empty()).then_some(meta)
 }
 
 /// Items by their keys, and the cursor of the next page.
