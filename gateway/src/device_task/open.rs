@@ -59,8 +59,7 @@ impl Session {
         let Admitted { id, record, hello } = admitted;
         let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
-        let resends = services.settings.conversation.resume_ms_max > 0;
-        let ear = ear_of(&services, &formats, waits(link.transport, resends), &mailbox).map_err(internal)?;
+        let ear = ear_of(&services, &formats, link.transport, &mailbox).map_err(internal)?;
         let mouth = mouth_of(&services, &formats).map_err(internal)?;
         let (ending, status) =
             (Ending::default(), Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport))));
@@ -287,7 +286,7 @@ pub(super) fn waits(transport: Transport, resends: bool) -> jitter::Config {
 fn ear_of(
     services: &Services,
     formats: &Agreed,
-    jitter: jitter::Config,
+    transport: Transport,
     mailbox: &Mailbox,
 ) -> Result<Option<Ear>, audio::listener::Error> {
     let Some((codec, rate)) = formats.up else { return Ok(None) };
@@ -297,7 +296,8 @@ fn ear_of(
         wake_phrases: services.settings.conversation.wake_phrases.clone().into(),
         judge: services.engines.judge.clone(),
     };
-    Ear::new(codec, rate, jitter, parts, mailbox.clone()).map(Some)
+    let resends = services.settings.conversation.resume_ms_max > 0;
+    Ear::new(codec, rate, waits(transport, resends), parts, mailbox.clone()).map(Some)
 }
 
 /// The mouth of a device with a speaker.
