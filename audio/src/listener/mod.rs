@@ -369,7 +369,8 @@ impl Listener {
             self.end_if_due(now_us, facts);
             match self.jitter.pop_ready(now_us) {
                 Slot::Wait => return result,
-                Slot::Lost { count, .. } => {
+                Slot::Lost { seq, count } => {
+                    tracing::debug!(seq, count, "packets are given up as lost");
                     let before = count.saturating_sub(1);
                     for _ in 0..before.min(CONCEAL_MAX) {
                         self.conceal(facts);
