@@ -6,7 +6,7 @@
 //! Where the sender keeps what it has sent, a longer gap is then asked for again (a negative acknowledgement, as in RFC
 //! 4585, section 6.2.1), and the buffer waits as long as missing packets come.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use crate::frame::FRAME_US;
 
@@ -14,14 +14,26 @@ use crate::frame::FRAME_US;
 /// times real time.
 pub const HELD_MAX: usize = 192;
 
-/// Shortest gap that is asked for: the next packet, or concealment, stands for a single one.
+/// Shortest gap that is asked for on a link that loses packets often: the next packet, or concealment, stands for a
+/// single one.
 const ASKED_MIN: u64 = 2;
+
+/// Packets in a row without a gap, after which a link counts as one that seldom loses any, and is asked for single ones
+/// as well: 5 s of 20 ms packets.
+const SELDOM_MIN: u64 = 250;
 
 /// Longest gap that is asked for: 10 s of packets of 10 ms, which is as long as a device keeps its sound.
 const ASKED_MAX: u64 = 1_000;
 
 /// Gaps in a row that were asked for in vain, after which the sender counts as one that sends nothing again.
 const IN_VAIN_MAX: u32 = 3;
+
+/// Times the length of a gap for which its packets are waited for: what a short one holds up should not be longer than
+/// what it would save.
+const WAIT_PER_GAP: u64 = 4;
+
+/// Shortest wait for packets that were asked for, in microseconds: a round trip over a usual link.
+const RESEND_US_MIN: u64 = 160_000;
 
 /// Depth in jitter estimates (mean deviations): covers all but rare packets.
 const DEPTH_PER_JITTER: u64 = 3;
@@ -37,19 +49,22 @@ pub struct Config {
     pub depth_us_min: u64,
     /// Longest wait for a missing packet, in microseconds.
     pub depth_us_max: u64,
+    /// Longest wait for a missing packet of which the sender can be asked, before it is asked, in microseconds.
+    pub ask_us: u64,
     /// How long the sender may take to send a gap again, and from one packet of it to the next, in microseconds; 0: it
-    /// is not asked.
+    /// is not asked. For short gaps it is less.
     pub resend_us: u64,
 }
 
 impl Config {
     /// For a transport that keeps order (WebSocket, a QUIC stream): a gap was made by the sender and will never fill,
     /// so the buffer does not wait.
-    pub const ORDERED: Self = Self { depth_us_min: 0, depth_us_max: 0, resend_us: 0 };
+    pub const ORDERED: Self = Self { depth_us_min: 0, depth_us_max: 0, ask_us: 0, resend_us: 0 };
     /// For datagrams: at least one frame, and at most a delay that a listener does not notice.
-    pub const DATAGRAM: Self = Self { depth_us_min: 20_000, depth_us_max: 120_000, resend_us: 0 };
-    /// For datagrams of a sender that keeps them: a round trip over a slow link.
-    pub const RESENT: Self = Self { resend_us: 400_000, ..Self::DATAGRAM };
+    pub const DATAGRAM: Self = Self { depth_us_min: 20_000, depth_us_max: 120_000, ask_us: 0, resend_us: 0 };
+    /// For datagrams of a sender that keeps them: it is asked when a packet is later than two that overtook it, and may
+    /// take a round trip over a slow link.
+    pub const RESENT: Self = Self { ask_us: 40_000, resend_us: 400_000, ..Self::DATAGRAM };
 }
 
 impl Default for Config {
@@ -114,6 +129,8 @@ pub struct Stats {
 /// A gap that the sender was asked for.
 #[derive(Clone, Copy)]
 struct Asked {
+    /// Its first packet.
+    from: u64,
     /// Its end: the first packet that was held behind it.
     until: u64,
     /// When it was asked for, or a packet of it last came.
@@ -147,6 +164,10 @@ pub struct JitterBuffer<T> {
     asked: Option<Asked>,
     /// Gaps in a row that were asked for in vain.
     in_vain: u32,
+    /// The last gap that was asked for and is over.
+    last_asked: Range<u64>,
+    /// Packets that were delivered since the last gap.
+    since_gap: u64,
     stats: Stats,
 }
 
@@ -164,6 +185,8 @@ impl<T> JitterBuffer<T> {
             last: None,
             asked: None,
             in_vain: 0,
+            last_asked: 0..0,
+            since_gap: SELDOM_MIN,
             stats: Stats::default(),
         }
     }
@@ -180,6 +203,10 @@ impl<T> JitterBuffer<T> {
                 return Pushed::Duplicate;
             }
             self.stats.late += 1;
+            if self.last_asked.contains(&extended) {
+                // It does send again, only later than that was waited for.
+                self.in_vain = 0;
+            }
             return Pushed::TooLate;
         }
         if self.held.contains_key(&extended) {
@@ -215,6 +242,7 @@ impl<T> JitterBuffer<T> {
         match self.held.pop_first() {
             Some((seq, held)) => {
                 self.advance(1, true);
+                self.since_gap += 1;
                 self.stats.delivered += 1;
                 Slot::Packet { seq: seq as u32, capture_us: held.capture_us, payload: held.payload }
             }
@@ -231,7 +259,10 @@ impl<T> JitterBuffer<T> {
 
     /// Until when a gap is waited for that the sender was asked for.
     pub fn asked_until_us(&self) -> Option<u64> {
-        Some(self.asked?.progress_us.saturating_add(self.config.resend_us))
+        let asked = self.asked?;
+        let missing = asked.until.saturating_sub(self.next?);
+        let wait_us = missing.saturating_mul(FRAME_US * WAIT_PER_GAP).max(RESEND_US_MIN).min(self.config.resend_us);
+        Some(asked.progress_us.saturating_add(wait_us))
     }
 
     /// Whether [`take_missing`](Self::take_missing) has something.
@@ -275,6 +306,7 @@ impl<T> JitterBuffer<T> {
         self.held.clear();
         self.asked = None;
         self.in_vain = 0;
+        self.since_gap = SELDOM_MIN;
     }
 
     /// Drops the held packets; the next packet starts a new sequence.
@@ -296,21 +328,31 @@ impl<T> JitterBuffer<T> {
         }
         // The packets behind a gap may be reordered themselves; the first to arrive started the wait.
         let arrived_us = self.held.values().map(|held| held.arrived_us).min()?;
-        Some(arrived_us.saturating_add(self.depth_us()))
+        let (&first, _) = self.held.first_key_value()?;
+        let most_us = if self.may_ask(first) { self.config.ask_us } else { u64::MAX };
+        Some(arrived_us.saturating_add(self.depth_us().min(most_us)))
     }
 
     /// The wait for the gap before `first` is over: whether the sender is asked for it, and the wait begins anew.
     fn asks(&mut self, first: u64, now_us: u64) -> bool {
-        let missing = self.next.map_or(0, |next| first.saturating_sub(next));
-        let is_new = self.asked.is_none() && self.held.len() < HELD_MAX;
-        let is_asked = is_new
-            && self.config.resend_us > 0
-            && self.in_vain < IN_VAIN_MAX
-            && (ASKED_MIN..=ASKED_MAX).contains(&missing);
+        let is_asked = self.may_ask(first);
+        self.since_gap = 0;
         if is_asked {
-            self.asked = Some(Asked { until: first, progress_us: now_us, is_answered: false, is_told: false });
+            let from = self.next.unwrap_or(first);
+            self.asked = Some(Asked { from, until: first, progress_us: now_us, is_answered: false, is_told: false });
         }
         is_asked
+    }
+
+    /// Whether the sender can be asked for the gap before `first`.
+    fn may_ask(&self, first: u64) -> bool {
+        let missing = self.next.map_or(0, |next| first.saturating_sub(next));
+        let missing_min = if self.since_gap >= SELDOM_MIN { 1 } else { ASKED_MIN };
+        self.asked.is_none()
+            && self.held.len() < HELD_MAX
+            && self.config.resend_us > 0
+            && self.in_vain < IN_VAIN_MAX
+            && (missing_min..=ASKED_MAX).contains(&missing)
     }
 
     fn advance(&mut self, count: u64, delivered: bool) {
@@ -320,6 +362,7 @@ impl<T> JitterBuffer<T> {
         let next = self.next.unwrap_or(0);
         if let Some(asked) = self.asked.take_if(|asked| next >= asked.until) {
             self.in_vain = if asked.is_answered { 0 } else { self.in_vain + 1 };
+            self.last_asked = asked.from..asked.until;
         }
         let shifted = if count >= 64 { 0 } else { self.delivered << count };
         self.delivered = shifted | u64::from(delivered);

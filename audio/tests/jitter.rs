@@ -108,7 +108,7 @@ fn lose(buffer: &mut JitterBuffer<u32>, seq: u32, lost: u32) -> u64 {
     buffer.push(seq + lost, now_us, seq + lost, now_us);
     assert_eq!(drain(buffer, now_us), []);
     assert_eq!(buffer.take_missing(), None, "it may come late");
-    let asked_us = now_us + buffer.depth_us();
+    let asked_us = now_us + buffer.depth_us().min(Config::RESENT.ask_us);
     assert_eq!(buffer.next_wake_us(), Some(asked_us));
     drain(buffer, asked_us);
     asked_us
@@ -141,11 +141,40 @@ fn a_longer_gap_is_asked_for_once_and_filled_however_long_that_takes() {
 }
 
 #[test]
-fn a_single_packet_and_an_ordered_transport_are_not_asked_for() {
+fn a_single_packet_is_asked_for_where_that_is_seldom() {
     let mut buffer = ten_packets(Config::RESENT);
-    buffer.push(11, 11 * FRAME_US, 11, 11 * FRAME_US);
-    let due_us = 11 * FRAME_US + buffer.depth_us();
-    assert_eq!(drain(&mut buffer, due_us), [(10, 1), (11, 0)]);
+    let mut seq = 10;
+    let mut run_in_order = |buffer: &mut JitterBuffer<u32>, count: u32| {
+        for _ in 0..count {
+            let now_us = u64::from(seq) * FRAME_US;
+            buffer.push(seq, now_us, seq, now_us);
+            drain(buffer, now_us);
+            seq += 1;
+        }
+        seq += 1;
+        seq - 1
+    };
+    let lost = run_in_order(&mut buffer, 20);
+    lose(&mut buffer, lost, 1);
+    assert_eq!(buffer.take_missing(), Some(1), "the first one of a link");
+    let now_us = u64::from(lost) * FRAME_US + 100_000;
+    buffer.push(lost, 0, lost, now_us);
+    assert_eq!(drain(&mut buffer, now_us), [(lost, 0), (lost + 1, 0)]);
+    // Too soon after that one, and long enough after it.
+    run_in_order(&mut buffer, 1);
+    for (in_order, is_asked) in [(200, false), (260, true)] {
+        let lost = run_in_order(&mut buffer, in_order);
+        lose(&mut buffer, lost, 1);
+        assert_eq!(buffer.is_missing(), is_asked, "after {in_order} packets in order");
+        run_in_order(&mut buffer, 1);
+    }
+}
+
+#[test]
+fn an_ordered_transport_is_asked_for_nothing() {
+    let mut buffer = ten_packets(Config::ORDERED);
+    buffer.push(15, 15 * FRAME_US, 15, 15 * FRAME_US);
+    assert_eq!(drain(&mut buffer, 15 * FRAME_US), [(10, 5), (15, 0)]);
     assert!(!buffer.is_missing());
 }
 
@@ -156,8 +185,9 @@ fn a_sender_that_sends_nothing_again_is_soon_not_asked_any_more() {
     for _ in 0..3 {
         let asked_us = lose(&mut buffer, seq, 2);
         assert_eq!(buffer.take_missing(), Some(2));
-        let due_us = asked_us + Config::RESENT.resend_us;
-        assert_eq!(buffer.next_wake_us(), Some(due_us));
+        // A short gap is not waited for as long as a long one.
+        let due_us = buffer.next_wake_us().unwrap();
+        assert!((asked_us + 1..asked_us + Config::RESENT.resend_us).contains(&due_us));
         assert_eq!(drain(&mut buffer, due_us - 1), []);
         assert_eq!(drain(&mut buffer, due_us), [(seq, 2), (seq + 2, 0)]);
         seq += 30;
@@ -167,13 +197,29 @@ fn a_sender_that_sends_nothing_again_is_soon_not_asked_any_more() {
         }
         drain(&mut buffer, now_us);
     }
-    lose(&mut buffer, seq, 2);
+    let now_us = u64::from(seq + 2) * FRAME_US;
+    buffer.push(seq + 2, now_us, seq + 2, now_us);
+    let given_up_us = now_us + buffer.depth_us();
+    assert_eq!(drain(&mut buffer, given_up_us), [(seq, 2), (seq + 2, 0)]);
     assert!(!buffer.is_missing());
-    assert_eq!(buffer.last(), Some(seq + 2), "it was given up at once");
     // Over another connection it is asked again.
     buffer.resume(Config::RESENT);
     lose(&mut buffer, seq + 3, 2);
     assert!(buffer.is_missing());
+}
+
+#[test]
+fn a_sender_that_sends_again_too_late_is_asked_on() {
+    let mut buffer = ten_packets(Config::RESENT);
+    let mut seq = 10;
+    for _ in 0..6 {
+        lose(&mut buffer, seq, 2);
+        assert_eq!(buffer.take_missing(), Some(2));
+        let due_us = buffer.next_wake_us().unwrap();
+        assert_eq!(drain(&mut buffer, due_us), [(seq, 2), (seq + 2, 0)]);
+        assert_eq!(buffer.push(seq, 0, seq, due_us + 1), Pushed::TooLate);
+        seq += 3;
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use audio::{
 use bytes::Bytes;
 use firmware_sim::{
     microphone::{Background, Clip, Microphone},
-    network::{NAMES, Profile, path::Path, schedule::Schedule},
+    network::{Conditions, NAMES, Profile, path::Path, schedule::Schedule},
 };
 use gateway_core::{
     conversation::{self, Conversation},
@@ -94,13 +94,17 @@ fn waits(is_stream: bool) -> jitter::Config {
 
 impl World {
     fn new(name: &str, seed: u64, is_stream: bool, silero: &Arc<silero::Model>) -> Self {
+        Self::over(Profile::named(name).expect("a network"), seed, is_stream, silero)
+    }
+
+    fn over(profile: Profile, seed: u64, is_stream: bool, silero: &Arc<silero::Model>) -> Self {
         let jitter = waits(is_stream);
         let config = Config { codec: Codec::Opus, rate_hz: 16_000, jitter, ..Config::default() };
         let format = (device_protocol::Codec::Opus, 16_000, 20);
         let mut core = Driver::new(Conversation::new(conversation::Config::default()));
         core.push(Input::Connected { device: device(), resumed: false });
         Self {
-            schedule: Schedule::new(Profile::named(name).expect("a network"), seed),
+            schedule: Schedule::new(profile, seed),
             path: Path::new(seed),
             is_stream,
             microphone: Microphone::new(format, Background::Noise(8), seed, None).expect("a microphone"),
@@ -195,7 +199,7 @@ impl World {
             [Some(self.path.segment(at_us, bytes, conditions.up, &conditions)), None]
         } else {
             // A network that blocks UDP is left for WebSocket, which the end-to-end tests show.
-            let conditions = firmware_sim::network::Conditions { blocks_udp: false, outage: false, ..conditions };
+            let conditions = Conditions { blocks_udp: false, outage: false, ..conditions };
             self.path.datagram(at_us, bytes, conditions.up, &conditions)
         };
         self.dropped += u64::from(arrivals[0].is_none());
@@ -292,7 +296,7 @@ async fn in_every_network_a_sentence_is_one_and_a_seed_is_a_log() {
             let missing = counts.lost.saturating_sub(world.dropped);
             assert!(missing * 100 <= counts.packets, "{name}, seed {seed}: {counts:?}, {} dropped", world.dropped);
             assert!(!is_stream || counts.lost == 0, "{name}: {counts:?}");
-            // What short outages drop is sent again; single packets are not.
+            // What short outages drop is sent again; single packets are only where that is seldom.
             let is_repaired = counts.lost * 2 < world.dropped;
             assert!(name != "office-roam" || is_stream || is_repaired, "{counts:?}, {} dropped", world.dropped);
             let was_thin = world.log.contains("bitrate: 1");
@@ -306,4 +310,29 @@ async fn in_every_network_a_sentence_is_one_and_a_seed_is_a_log() {
             }
         }
     }
+}
+
+/// When the sentences of ten networks of this profile were over, in microseconds after they began.
+fn ends_us(profile: &Profile, pcm: &[i16], silero: &Arc<silero::Model>) -> Vec<u64> {
+    let mut ends = Vec::new();
+    for seed in 0..10 {
+        let world = World::over(profile.clone(), seed, false, silero).run(pcm);
+        let sentences = world.log.lines().filter_map(|line| line.split_once(" sentence "));
+        ends.extend(sentences.map(|(at_us, _)| (at_us.parse::<u64>().expect("a time") - 1_000_000) % EVERY_US));
+    }
+    assert_eq!(ends.len() as u64, 10 * SENTENCES, "{}", profile.name);
+    ends.sort_unstable();
+    ends
+}
+
+#[tokio::test]
+async fn a_rough_network_delays_the_end_of_a_turn_by_a_tenth_of_a_second() {
+    let pcm = firmware_sim::voice::speak("Set a timer for twenty five minutes.").await.expect("a voice");
+    let model = silero::Model::load(&audio::models::default_dir().join("silero-v6-16k.onnx")).expect("the detector");
+    let without = ends_us(&Profile::steady(Conditions::default()), &pcm, &model);
+    let rough = ends_us(&Profile::named("rough").expect("a network"), &pcm, &model);
+    let later_us = |share: usize| rough[rough.len() * share / 100].saturating_sub(without[without.len() * share / 100]);
+    // The network itself takes 20 ms and up to 60 ms more.
+    assert!(later_us(50) <= 100_000, "median: {} us later", later_us(50));
+    assert!(later_us(90) <= 250_000, "90 %: {} us later", later_us(90));
 }
