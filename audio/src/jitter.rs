@@ -14,19 +14,21 @@ use crate::frame::FRAME_US;
 /// times real time.
 pub const HELD_MAX: usize = 192;
 
-/// Shortest gap that is asked for on a link that loses packets often: the next packet, or concealment, stands for a
-/// single one.
-const ASKED_MIN: u64 = 2;
-
-/// Packets in a row without a gap, after which a link counts as one that seldom loses any, and is asked for single ones
-/// as well: 5 s of 20 ms packets.
-const SELDOM_MIN: u64 = 250;
-
 /// Longest gap that is asked for: 10 s of packets of 10 ms, which is as long as a device keeps its sound.
 const ASKED_MAX: u64 = 1_000;
 
 /// Gaps in a row that were asked for in vain, after which the sender counts as one that sends nothing again.
 const IN_VAIN_MAX: u32 = 3;
+
+/// Packets for each of which a single one may be asked for, so that this is only done where few are lost: 5 s of 20 ms
+/// packets.
+const PACKETS_PER_SINGLE: u32 = 250;
+
+/// Single packets that may be asked for at once: a busy machine may drop some at the same moment.
+const SINGLES_MAX: u32 = 8;
+
+/// Upper limit of the credit for single packets, in packets.
+const CREDIT_MAX: u32 = SINGLES_MAX * PACKETS_PER_SINGLE;
 
 /// Times the length of a gap for which its packets are waited for: what a short one holds up should not be longer than
 /// what it would save.
@@ -166,8 +168,8 @@ pub struct JitterBuffer<T> {
     in_vain: u32,
     /// The last gap that was asked for and is over.
     last_asked: Range<u64>,
-    /// Packets that were delivered since the last gap.
-    since_gap: u64,
+    /// Packets that were delivered, less those for which a single one was asked for.
+    credit: u32,
     stats: Stats,
 }
 
@@ -186,7 +188,7 @@ impl<T> JitterBuffer<T> {
             asked: None,
             in_vain: 0,
             last_asked: 0..0,
-            since_gap: SELDOM_MIN,
+            credit: CREDIT_MAX,
             stats: Stats::default(),
         }
     }
@@ -242,7 +244,7 @@ impl<T> JitterBuffer<T> {
         match self.held.pop_first() {
             Some((seq, held)) => {
                 self.advance(1, true);
-                self.since_gap += 1;
+                self.credit = (self.credit + 1).min(CREDIT_MAX);
                 self.stats.delivered += 1;
                 Slot::Packet { seq: seq as u32, capture_us: held.capture_us, payload: held.payload }
             }
@@ -306,7 +308,7 @@ impl<T> JitterBuffer<T> {
         self.held.clear();
         self.asked = None;
         self.in_vain = 0;
-        self.since_gap = SELDOM_MIN;
+        self.credit = CREDIT_MAX;
     }
 
     /// Drops the held packets; the next packet starts a new sequence.
@@ -336,8 +338,10 @@ impl<T> JitterBuffer<T> {
     /// The wait for the gap before `first` is over: whether the sender is asked for it, and the wait begins anew.
     fn asks(&mut self, first: u64, now_us: u64) -> bool {
         let is_asked = self.may_ask(first);
-        self.since_gap = 0;
         if is_asked {
+            if self.is_single(first) {
+                self.credit -= PACKETS_PER_SINGLE.min(self.credit);
+            }
             let from = self.next.unwrap_or(first);
             self.asked = Some(Asked { from, until: first, progress_us: now_us, is_answered: false, is_told: false });
         }
@@ -347,12 +351,17 @@ impl<T> JitterBuffer<T> {
     /// Whether the sender can be asked for the gap before `first`.
     fn may_ask(&self, first: u64) -> bool {
         let missing = self.next.map_or(0, |next| first.saturating_sub(next));
-        let missing_min = if self.since_gap >= SELDOM_MIN { 1 } else { ASKED_MIN };
+        let is_cheap = !self.is_single(first) || self.credit >= PACKETS_PER_SINGLE;
         self.asked.is_none()
             && self.held.len() < HELD_MAX
             && self.config.resend_us > 0
             && self.in_vain < IN_VAIN_MAX
-            && (missing_min..=ASKED_MAX).contains(&missing)
+            && is_cheap
+            && missing <= ASKED_MAX
+    }
+
+    fn is_single(&self, first: u64) -> bool {
+        self.next.is_some_and(|next| next + 1 == first)
     }
 
     fn advance(&mut self, count: u64, delivered: bool) {

@@ -140,34 +140,40 @@ fn a_longer_gap_is_asked_for_once_and_filled_however_long_that_takes() {
     assert!(out.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0), "{out:?}");
 }
 
+/// Takes so many packets from `seq` on, each at its time.
+fn in_order(buffer: &mut JitterBuffer<u32>, seq: u32, count: u32) -> u32 {
+    for seq in seq..seq + count {
+        let now_us = u64::from(seq) * FRAME_US;
+        buffer.push(seq, now_us, seq, now_us);
+        drain(buffer, now_us);
+    }
+    seq + count
+}
+
 #[test]
 fn a_single_packet_is_asked_for_where_that_is_seldom() {
     let mut buffer = ten_packets(Config::RESENT);
     let mut seq = 10;
-    let mut run_in_order = |buffer: &mut JitterBuffer<u32>, count: u32| {
-        for _ in 0..count {
-            let now_us = u64::from(seq) * FRAME_US;
-            buffer.push(seq, now_us, seq, now_us);
-            drain(buffer, now_us);
-            seq += 1;
+    let mut lose_one = |buffer: &mut JitterBuffer<u32>, in_order_before: u32| {
+        let lost = in_order(buffer, seq, in_order_before);
+        seq = lost + 2;
+        let now_us = u64::from(lost + 1) * FRAME_US;
+        buffer.push(lost + 1, now_us, lost + 1, now_us);
+        drain(buffer, now_us + buffer.depth_us());
+        let missing = buffer.take_missing();
+        if missing.is_some() {
+            buffer.push(lost, 0, lost, now_us);
+            assert_eq!(drain(buffer, now_us), [(lost, 0), (lost + 1, 0)]);
         }
-        seq += 1;
-        seq - 1
+        missing
     };
-    let lost = run_in_order(&mut buffer, 20);
-    lose(&mut buffer, lost, 1);
-    assert_eq!(buffer.take_missing(), Some(1), "the first one of a link");
-    let now_us = u64::from(lost) * FRAME_US + 100_000;
-    buffer.push(lost, 0, lost, now_us);
-    assert_eq!(drain(&mut buffer, now_us), [(lost, 0), (lost + 1, 0)]);
-    // Too soon after that one, and long enough after it.
-    run_in_order(&mut buffer, 1);
-    for (in_order, is_asked) in [(200, false), (260, true)] {
-        let lost = run_in_order(&mut buffer, in_order);
-        lose(&mut buffer, lost, 1);
-        assert_eq!(buffer.is_missing(), is_asked, "after {in_order} packets in order");
-        run_in_order(&mut buffer, 1);
+    // Some at once, and then one in five seconds.
+    for _ in 0..8 {
+        assert_eq!(lose_one(&mut buffer, 10), Some(1));
     }
+    assert_eq!(lose_one(&mut buffer, 10), None);
+    assert_eq!(lose_one(&mut buffer, 250), Some(1));
+    assert_eq!(lose_one(&mut buffer, 50), None);
 }
 
 #[test]
