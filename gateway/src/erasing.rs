@@ -26,6 +26,7 @@ use crate::{
     store::{Scope, Store},
     telemetry::Turns,
     users::Users,
+    workspace,
 };
 
 /// What glasses are told that connect again in a moment.
@@ -115,9 +116,10 @@ pub async fn resume(data_dir: &Path, store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// All files: photos and the store.
+/// All files: photos, the workspace and the store.
 async fn on_disk(data_dir: &Path, store: &Store, erasure: &Erasure) -> Result<()> {
     photos::erase(data_dir, &erasure.user)?;
+    workspace::erase(data_dir, &erasure.user)?;
     let scope = Scope::User { user: erasure.user.clone(), devices: erasure.devices };
     store.erase(scope).await.context("erasing from the store")
 }
@@ -255,7 +257,15 @@ mod tests {
     use super::*;
     use gateway_core::vocab::{ScheduleEntry, ScheduleKind};
 
-    use crate::store::{DeviceRecord, Kind, MessageRecord, NoteRecord, Write};
+    use tools::{
+        in_flight::InFlight,
+        workspace::{FilePath, FileRequest, Workspace as _},
+    };
+
+    use crate::{
+        store::{DeviceRecord, Kind, MessageRecord, NoteRecord, Write},
+        workspace::Workspaces,
+    };
 
     /// A word that is nowhere else, for one place.
     fn word(user: &str, place: &str) -> String {
@@ -331,9 +341,12 @@ mod tests {
             for user in ["ann", "anne"] {
                 plant(&store, user).await;
                 photos::keep(folder.path(), user, "image/jpeg", word(user, "photo").as_bytes()).unwrap();
+                let file = FileRequest::Write(FilePath::parse("a/b").unwrap(), word(user, "file").into_bytes());
+                let workspaces = Workspaces::start(folder.path().to_owned(), InFlight::default()).unwrap();
+                workspaces.run(user, file).await.unwrap();
             }
             // It sees what is to be seen, in free pages too.
-            for place in ["message", "title", "note", "long", "dropped", "facts", "photo", "device"] {
+            for place in ["message", "title", "note", "long", "dropped", "facts", "photo", "file", "device"] {
                 assert!(count(folder.path(), &word("ann", place)) > 0, "{place}");
             }
             let before = count(folder.path(), "zq-anne-");

@@ -35,3 +35,4 @@ pub mod telemetry;
 mod text;
 pub mod transport;
 pub mod users;
+mod workspace;

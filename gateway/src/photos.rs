@@ -249,7 +249,7 @@ fn folder_of(data_dir: &Path, user: &str) -> PathBuf {
 }
 
 /// A user's name as a file name: what could leave the folder is escaped, so that no two users share one.
-fn file_name(user: &str) -> String {
+pub(crate) fn file_name(user: &str) -> String {
     let mut name = String::new();
     for byte in user.bytes() {
         match byte {

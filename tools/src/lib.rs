@@ -52,5 +52,6 @@ pub mod spoken;
 mod test_support;
 mod titles;
 pub mod wording;
+pub mod workspace;
 
 pub use rates::Limits as RateLimits;

@@ -8,7 +8,11 @@ use std::{
 
 use async_trait::async_trait;
 
-use crate::{matching, port_error::PortError};
+use crate::{
+    matching,
+    port_error::PortError,
+    workspace::{NoWorkspace, Workspace},
+};
 
 /// Maximum facts about one wearer: at ten words each, about as much as fits into a model's context.
 pub const FACTS_MAX: usize = 1_000;
@@ -122,6 +126,8 @@ pub struct Memory {
     pub conversations: Arc<dyn Conversations>,
     /// Photos.
     pub photos: Arc<dyn Photos>,
+    /// Files of programs.
+    pub workspace: Arc<dyn Workspace>,
     /// Skills.
     pub skills: Arc<dyn Skills>,
     /// Style instructions for the assistant.
@@ -139,6 +145,7 @@ impl Default for Memory {
             instructions: nothing.clone(),
             conversations: nothing.clone(),
             photos: nothing.clone(),
+            workspace: Arc::new(NoWorkspace),
             skills: nothing.clone(),
             personality: nothing,
             that: Arc::default(),

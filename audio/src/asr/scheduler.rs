@@ -127,8 +127,8 @@ impl Transcribe for Decoder {
 pub struct SchedulerConfig {
     /// Threads, with a decoder each; as many as cores.
     pub workers: usize,
-    /// Most waiting jobs. An utterance of 4 s takes about 0.15 s. A short queue drops only speech that coincides; with
-    /// a dozen jobs per worker every caller waits longer than a turn may take.
+    /// Most waiting jobs. An utterance of 4 s takes about 0.15 s. A short queue drops speech that coincides; with much
+    /// more than a dozen jobs per worker every caller waits longer than a turn may take.
     pub queue_max: usize,
 }
 

@@ -23,6 +23,7 @@ use crate::{
     photos,
     ports::memory::{search, spoken},
     store::{Conversation, KINDS, Kind, Scope, Store},
+    workspace,
 };
 
 /// Results of one search.
@@ -237,6 +238,7 @@ enum Part {
     Messages { from: u64 },
     Rows { kind: usize },
     Photo { at: usize },
+    File { at: usize },
 }
 
 impl Export {
@@ -285,11 +287,22 @@ impl Export {
             Part::Photo { at } => {
                 let photos =
                     photos::of(&self.services.settings.data_dir, user).map_err(|error| format!("{error:#}"))?;
-                let Some(path) = photos.get(at) else { return Ok(None) };
+                let Some(path) = photos.get(at) else {
+                    self.next = Part::File { at: 0 };
+                    return Ok(Some(Vec::new()));
+                };
                 self.next = Part::Photo { at: at + 1 };
                 let bytes = std::fs::read(path).map_err(words)?;
                 let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
                 Some(vec![json!({"kind": "photo", "file": file, "base64": STANDARD.encode(bytes)})])
+            }
+            Part::File { at } => {
+                let data_dir = &self.services.settings.data_dir;
+                let Some((path, content)) = workspace::file(data_dir, user, at).map_err(words)? else {
+                    return Ok(None);
+                };
+                self.next = Part::File { at: at + 1 };
+                Some(vec![json!({"kind": "file", "path": path, "base64": STANDARD.encode(content)})])
             }
         })
     }

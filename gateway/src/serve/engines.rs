@@ -26,9 +26,10 @@ const SYNTHESIS_THREADS: usize = 2;
 const FILES_WAITING_MAX: usize = 32;
 /// Pauses that may wait to be judged: with more, a score would come after the decision.
 const PAUSES_WAITING_MAX: usize = 8;
-/// Decodes that may wait per thread. At 150 to 500 ms each, a longer queue would delay too much. A much shorter one
-/// would drop utterances that happen to coincide, though the machine has time for them a second later.
-const RECOGNITION_WAITING_PER_WORKER: usize = 6;
+/// Decodes that may wait per thread. At 150 to 500 ms each, a longer queue would delay too much. A shorter one would drop
+/// utterances that happen to coincide, though the machine has time for them a few seconds later: 20 wearers who speak at
+/// once on two cores.
+const RECOGNITION_WAITING_PER_WORKER: usize = 12;
 
 /// Loads all models concurrently, outside the runtime's threads.
 pub(super) async fn load(config: &Config) -> Result<(Engines, Option<Arc<BySentences>>)> {
