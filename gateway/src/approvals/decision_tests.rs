@@ -73,6 +73,7 @@ impl House {
             },
             arguments_hash: arguments_hash("note.delete", &arguments),
             arguments,
+            program: None,
         };
         tokio::spawn(async move { approvals.ask(request, cancel).await.outcome })
     }

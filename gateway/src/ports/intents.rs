@@ -51,6 +51,17 @@ struct Row {
     /// The wearer is being asked about it, and it is not begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asked: Option<AskedCall>,
+    /// The call whose program made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    program: Option<Key>,
+}
+
+impl Row {
+    /// A call that is begun now.
+    fn of(intent: &Intent) -> Self {
+        let Intent { tool, wall_ms, program, .. } = intent;
+        Self { tool: tool.clone(), wall_ms: *wall_ms, result: None, told: false, asked: None, program: *program }
+    }
 }
 
 /// What the process before this one has left open.
@@ -124,6 +135,7 @@ impl StoredIntents {
                     error: Some(ErrorCode::ExecutionError),
                     asked: false,
                     approval: None,
+                    program: None,
                     bytes_in: 0,
                     bytes_out: 0,
                 });
@@ -168,9 +180,24 @@ impl Journal for StoredIntents {
         }))
     }
 
+    fn made_by(&self, program: &Intent) -> Result<Vec<(String, Past)>, PortError> {
+        let mut made = Vec::new();
+        for (key, value) in self.store.disk().rows(Kind::Intents, &program.user, b"", ROWS_MAX * 2).map_err(port)? {
+            let Ok(row) = serde_json::from_slice::<Row>(&value) else { continue };
+            if row.program != Some(program.key) || row.asked.is_some() {
+                continue;
+            }
+            let key = Key::try_from(key.as_slice()).unwrap_or_default();
+            let ended = self.ended().get(&(program.user.clone(), key)).cloned();
+            let past = ended.or(row.result).map_or(Past::Unknown, |result| Past::Done(Box::new(result)));
+            made.push((row.wall_ms, row.tool, past));
+        }
+        made.sort_by_key(|(wall_ms, ..)| *wall_ms);
+        Ok(made.into_iter().map(|(_, tool, past)| (tool, past)).collect())
+    }
+
     async fn begin(&self, intent: &Intent) -> Result<(), PortError> {
-        let row = Row { tool: intent.tool.clone(), wall_ms: intent.wall_ms, result: None, told: false, asked: None };
-        self.store.write(put(&intent.user, &intent.key, &row)).await.map_err(port)?;
+        self.store.write(put(&intent.user, &intent.key, &Row::of(intent))).await.map_err(port)?;
         if self.begun.fetch_add(1, Ordering::Relaxed) % PRUNE_EVERY == PRUNE_EVERY - 1 {
             let (store, user) = (self.store.clone(), intent.user.clone());
             spawn("intents", async move {
@@ -183,8 +210,7 @@ impl Journal for StoredIntents {
     }
 
     fn ask(&self, intent: &Intent, asked: AskedCall) {
-        let (tool, wall_ms) = (intent.tool.clone(), intent.wall_ms);
-        let row = Row { tool, wall_ms, result: None, told: false, asked: Some(asked) };
+        let row = Row { asked: Some(asked), ..Row::of(intent) };
         if let Err(error) = self.store.submit(put(&intent.user, &intent.key, &row), |_| {}) {
             tracing::debug!(%error, "a question was not stored: it would not be asked again after a restart");
         }
@@ -202,8 +228,7 @@ impl Journal for StoredIntents {
     fn finish(&self, intent: &Intent, result: &ToolResult) {
         let at = (intent.user.clone(), intent.key);
         let result = short(result);
-        let (tool, wall_ms) = (intent.tool.clone(), intent.wall_ms);
-        let row = Row { tool, wall_ms, result: Some(result.clone()), told: false, asked: None };
+        let row = Row { result: Some(result.clone()), ..Row::of(intent) };
         self.ended().insert(at.clone(), result);
         let (ended, of) = (Arc::clone(&self.ended), at.clone());
         let submitted = self.store.submit(put(&intent.user, &intent.key, &row), move |written| {
@@ -259,7 +284,7 @@ mod tests {
     use crate::ports::records::StoredLedger;
 
     fn intent(number: u8) -> Intent {
-        Intent { user: "ann".into(), key: [number; 16], tool: "t".into(), wall_ms: clock::wall_ms() }
+        Intent { user: "ann".into(), key: [number; 16], tool: "t".into(), wall_ms: clock::wall_ms(), program: None }
     }
 
     #[tokio::test]
