@@ -67,7 +67,7 @@ impl Row {
 /// What the process before this one has left open.
 #[derive(Debug, Default)]
 pub struct Left {
-    /// Tools of calls whose outcome is unknown, by user.
+    /// Tools of calls whose outcome is unknown, by user; for a program also what its calls have done.
     pub unknown: BTreeMap<String, Vec<String>>,
     /// Calls about which a wearer was being asked, by user and device.
     pub asked: BTreeMap<(String, String), Vec<LeftQuestion>>,
@@ -108,8 +108,12 @@ impl StoredIntents {
     pub fn tell_of_open(&self, ledger: &dyn Ledger) -> Result<Left, store::Error> {
         let mut left = Left::default();
         for user in self.store.disk().owners(Kind::Intents)? {
-            for (key, value) in self.store.disk().rows(Kind::Intents, &user, b"", ROWS_MAX * 2)? {
-                let Ok(row) = serde_json::from_slice::<Row>(&value) else { continue };
+            let rows = self.store.disk().rows(Kind::Intents, &user, b"", ROWS_MAX * 2)?;
+            let rows =
+                rows.into_iter().filter_map(|(key, value)| Some((key, serde_json::from_slice::<Row>(&value).ok()?)));
+            let rows: Vec<_> = rows.collect();
+            let done = done_by_programs(&rows);
+            for (key, row) in rows {
                 if row.result.is_some() || row.told {
                     continue;
                 }
@@ -139,7 +143,11 @@ impl StoredIntents {
                     bytes_in: 0,
                     bytes_out: 0,
                 });
-                left.unknown.entry(user.clone()).or_default().push(row.tool.clone());
+                let unknown = match done.get(&key) {
+                    Some(done) => format!("{} (already done: {})", row.tool, done.join(", ")),
+                    None => row.tool.clone(),
+                };
+                left.unknown.entry(user.clone()).or_default().push(unknown);
                 let told = Row { told: true, ..row };
                 drop(self.store.submit(put(&user, &key, &told), |_| {}));
             }
@@ -151,6 +159,19 @@ impl StoredIntents {
     fn ended(&self) -> MutexGuard<'_, Ended> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The tools of completed changes that programs made, by the calls that ran these programs.
+fn done_by_programs(rows: &[(Vec<u8>, Row)]) -> BTreeMap<Vec<u8>, Vec<String>> {
+    let mut done: BTreeMap<Vec<u8>, Vec<String>> = BTreeMap::new();
+    for (_, row) in rows {
+        if let (Some(program), Some(result)) = (row.program, &row.result)
+            && !result.is_error()
+        {
+            done.entry(program.to_vec()).or_default().push(row.tool.clone());
+        }
+    }
+    done
 }
 
 fn remove(user: &str, key: Vec<u8>) -> Write {
@@ -314,6 +335,33 @@ mod tests {
         let [record] = told.as_slice() else { panic!("{told:?}") };
         assert_eq!((record.tool.as_str(), record.error), ("t", Some(ErrorCode::ExecutionError)));
         assert_eq!(again.recall(&intent(2)), Ok(Some(Past::Unknown)), "told of, and still unknown");
+    }
+
+    #[tokio::test]
+    async fn what_a_program_has_done_outlives_the_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+        let program = Intent { tool: "code.run".into(), ..intent(1) };
+        let of = |number, tool: &str| Intent { tool: tool.into(), program: Some([1; 16]), ..intent(number) };
+        for intent in [&program, &of(2, "note.add"), &of(3, "mail.send"), &intent(4)] {
+            journal.begin(intent).await.unwrap();
+        }
+        let result = ToolResult::said("done");
+        journal.finish(&of(2, "note.add"), &result);
+        let made = vec![("note.add".to_owned(), Past::Done(Box::new(result))), ("mail.send".to_owned(), Past::Unknown)];
+        let sorted = |journal: &StoredIntents| {
+            let mut made = journal.made_by(&program).unwrap();
+            made.sort_by(|(a, _), (b, _)| b.cmp(a));
+            made
+        };
+        assert_eq!(sorted(&journal), made, "at once");
+        store.settled().await.unwrap();
+        let again = StoredIntents::new(store.clone(), CancellationToken::new());
+        assert_eq!(sorted(&again), made);
+        let mut left = again.tell_of_open(&StoredLedger(store.clone())).unwrap().unknown.remove("ann").unwrap();
+        left.sort();
+        assert_eq!(left, ["code.run (already done: note.add)", "mail.send", "t"]);
     }
 
     fn asked(device: &str) -> AskedCall {
