@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tools::{executor::arguments_hash, ports::DeviceStatus};
 
-use super::*;
+use super::{event::EventKind, *};
 use crate::{
     mailbox::Mailbox,
     roster::{Present, Via},
