@@ -1,7 +1,7 @@
 //! Calls that programs make, driven by a program in Rust.
 
-use futures_util::{FutureExt as _, future::BoxFuture};
-use tokio::time::{Instant, advance, sleep};
+use futures_util::future::BoxFuture;
+use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::{
@@ -281,7 +281,7 @@ async fn a_program_that_is_late_tells_what_it_has_done() {
         calls.call("com.test.add", json!({"text": "tea"})).await;
         calls.call("com.test.add", json!({"fails": "the list is full"})).await;
         calls.call("com.test.read", json!({})).await;
-        calls.call("com.test.brief", json!({"ms": 400})).await;
+        calls.call("com.test.brief", json!({"ms": 900})).await;
         tokio::join!(calls.call("com.test.add", json!({"ms": 9_000})), calls.call("com.test.add", json!({})));
         ToolResult::said("ran")
     });
@@ -293,7 +293,7 @@ async fn a_program_that_is_late_tells_what_it_has_done() {
         "The program did not end within 1 s and was stopped.\n\
          It has made 2 changes: do not repeat them. Whether it has made 2 changes more is unknown: do not repeat them \
          either.\nDone:\n- com.test.add {\"text\":\"milk\"}\n- com.test.add {\"text\":\"tea\"}\nUnknown:\n\
-         - com.test.brief {\"ms\":400}\n- com.test.add {\"ms\":9000}\nFailed:\n\
+         - com.test.brief {\"ms\":900}\n- com.test.add {\"ms\":9000}\nFailed:\n\
          - com.test.add {\"fails\":\"the list is full\"}: the list is full\n\
          Not begun: 1"
     );
@@ -339,9 +339,11 @@ async fn after_a_restart_a_program_is_not_run_again_and_what_it_did_is_known() {
         ToolResult::said("ran")
     });
     let mut running = Box::pin(bench.run());
-    assert!((&mut running).now_or_never().is_none());
-    advance(ms(1)).await;
-    assert!((&mut running).now_or_never().is_none());
+    tokio::select! {
+        biased;
+        _ = &mut running => unreachable!("it takes longer"),
+        () = sleep(ms(100)) => {}
+    }
     // The process dies in the second call.
     drop(running);
     let begun = bench.log();
@@ -411,7 +413,7 @@ async fn a_change_that_outlasts_its_program_is_unknown_for_the_moment_and_comes_
 async fn a_question_of_a_program_ends_with_the_program() {
     let bench = bench(|_, calls| async move {
         calls.call("com.test.delete", json!({})).await;
-        ToolResult::said("ran")
+        std::future::pending().await
     });
     *bench.world.consent_after.lock().unwrap() = Duration::from_secs(20);
     let context = context();

@@ -203,13 +203,15 @@ impl Journal for StoredIntents {
 
     fn made_by(&self, program: &Intent) -> Result<Vec<(String, Past)>, PortError> {
         let mut made = Vec::new();
+        // Before the disk is read: an outcome that gets there meanwhile is in one of both.
+        let ended = self.ended().clone();
         for (key, value) in self.store.disk().rows(Kind::Intents, &program.user, b"", ROWS_MAX * 2).map_err(port)? {
             let Ok(row) = serde_json::from_slice::<Row>(&value) else { continue };
             if row.program != Some(program.key) || row.asked.is_some() {
                 continue;
             }
             let key = Key::try_from(key.as_slice()).unwrap_or_default();
-            let ended = self.ended().get(&(program.user.clone(), key)).cloned();
+            let ended = ended.get(&(program.user.clone(), key)).cloned();
             let past = ended.or(row.result).map_or(Past::Unknown, |result| Past::Done(Box::new(result)));
             made.push((row.wall_ms, row.tool, past));
         }
