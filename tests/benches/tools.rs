@@ -264,6 +264,8 @@ async fn executor() -> Result<()> {
         let run = RunContext {
             conversation: Arc::default(),
             caller: None,
+            program: None,
+            calls: None,
             user: "wearer".into(),
             device: Some("glasses".into()),
             turn: None,

@@ -154,7 +154,7 @@ async fn a_wish_by_text_is_answered_by_text_tap_and_operator() {
                     panic!("no list");
                 };
                 let [open] = approvals.as_slice() else { panic!("{approvals:?}") };
-                assert_eq!((open.id, &open.parameters), (number.into(), &json!({"list": "shopping"})));
+                assert_eq!((open.id, &open.params), (number.into(), &json!({"list": "shopping"})));
                 let answer = Request::AnswerApproval { id: open.id, yes };
                 let Answer::Done { message } = world.ask(answer).await.expect("taken") else { panic!("not done") };
                 assert!(message.contains(if yes { "approved" } else { "denied" }), "{message}");

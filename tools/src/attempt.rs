@@ -5,31 +5,35 @@ use std::{panic::AssertUnwindSafe, pin::pin, time::Duration};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use futures_util::FutureExt;
 use gateway_core::vocab::{ErrorCode, ToolCall, ToolResult};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     consent::cancelled,
+    deadline::Deadline,
     limits::{CANCEL_MS_MAX, RETRIES_MAX, RETRY_MS_MIN},
     registry::{Registered, RunContext},
     reply::seconds,
     source::Source,
 };
 
+/// The failure of a program that was interrupted. What its calls have done is added by the executor.
+const PROGRAM_STOPPED: &str = "The program was interrupted.";
+
 /// Runs a tool and returns its result.
-pub(crate) async fn run(tool: &Registered, context: RunContext, call: ToolCall, until: Instant) -> ToolResult {
+pub(crate) async fn run(tool: &Registered, context: RunContext, call: ToolCall, until: &Deadline) -> ToolResult {
     let mut pauses = ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(RETRY_MS_MIN))
         .with_max_times(RETRIES_MAX)
         .build();
     loop {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = until.left();
         let attempt = RunContext { deadline: left.min(context.deadline), ..context.clone() };
         let result = once(tool, attempt, call.clone(), until, context.deadline).await;
         if !proves_nothing_done(tool, &result) || context.cancel.is_cancelled() {
             return truthful(tool, result);
         }
-        let Some(pause) = pauses.next().filter(|pause| Instant::now() + *pause < until) else {
+        let Some(pause) = pauses.next().filter(|pause| *pause < until.left()) else {
             return result;
         };
         tracing::debug!(tool = tool.spec.name, pause_ms = pause.as_millis(), "trying a tool again");
@@ -61,10 +65,11 @@ async fn once(
     tool: &Registered,
     mut context: RunContext,
     call: ToolCall,
-    until: Instant,
+    until: &Deadline,
     given: Duration,
 ) -> ToolResult {
-    let read_only = tool.spec.flags.read_only;
+    // A program changes nothing by itself: its calls do, and they are not stopped with it.
+    let may_stop = tool.spec.flags.read_only || tool.is_program();
     let interrupted = context.cancel.clone();
     let cancel: CancellationToken = interrupted.child_token();
     context.cancel = cancel.clone();
@@ -72,8 +77,8 @@ async fn once(
     let late = tokio::select! {
         biased;
         ended = &mut running => return ended.unwrap_or_else(|_panic| crashed(tool)),
-        () = interrupted.cancelled(), if read_only => false,
-        () = sleep_until(until) => true,
+        () = interrupted.cancelled(), if may_stop => false,
+        () = until.passed() => true,
     };
     // The tool's source is notified and has a moment to notify its server.
     cancel.cancel();
@@ -82,13 +87,19 @@ async fn once(
         // If the work was completed after all, this is reported, even if late.
         Ok(Ok(result)) if late && !result.is_error() => result,
         _ if late => too_late(tool, given),
+        // A program that has stopped tells how far it has come.
+        Ok(Ok(result)) if tool.is_program() => result,
+        _ if tool.is_program() => ToolResult::failed(ErrorCode::Cancelled, PROGRAM_STOPPED, false),
         _ => cancelled(),
     }
 }
 
 fn crashed(tool: &Registered) -> ToolResult {
     tracing::error!(tool = tool.spec.name, "a tool panicked");
-    let message = "The tool crashed; whether anything was done is unknown.";
+    let message = match tool.is_program() {
+        true => "The program crashed.",
+        false => "The tool crashed; whether anything was done is unknown.",
+    };
     ToolResult::failed(ErrorCode::ExecutionError, message, false)
 }
 
@@ -96,6 +107,10 @@ fn too_late(tool: &Registered, given: Duration) -> ToolResult {
     let given = seconds(given);
     if tool.spec.flags.read_only {
         return ToolResult::failed(ErrorCode::Timeout, format!("No answer within {given}."), true);
+    }
+    if tool.is_program() {
+        let message = format!("The program did not end within {given} and was stopped.");
+        return ToolResult::failed(ErrorCode::Timeout, message, false);
     }
     let message = format!("No answer within {given}; whether it was done is unknown. Do not repeat it.");
     let mut result = ToolResult::failed(ErrorCode::Timeout, message, false);
@@ -107,7 +122,7 @@ fn too_late(tool: &Registered, given: Duration) -> ToolResult {
 /// call is not marked as retryable.
 fn truthful(tool: &Registered, mut result: ToolResult) -> ToolResult {
     let flags = tool.spec.flags;
-    if flags.read_only || flags.idempotent {
+    if flags.read_only || flags.idempotent || tool.is_program() {
         return result;
     }
     let Some(error) = &mut result.error else {

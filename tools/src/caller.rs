@@ -4,7 +4,7 @@
 //! results that cannot be spoken. Values have MCP's own JSON form, so that nothing outside of `tools::mcp` needs its
 //! types.
 
-use std::{collections::BTreeMap, fmt::Debug};
+use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
 use gateway_core::vocab::ApprovalOutcome;
@@ -58,4 +58,36 @@ pub trait Caller: Debug + Send + Sync {
     fn log(&self, message: Value);
     /// Stores the exact outcome in addition to the call's result.
     fn keep(&self, exact: Exact);
+}
+
+/// The client of a program, for the calls that the program makes. The result and the progress are those of the
+/// program: its calls have none for the client.
+#[derive(Debug)]
+pub(crate) struct OfProgram(pub(crate) Arc<dyn Caller>);
+
+#[async_trait]
+impl Caller for OfProgram {
+    async fn consent(&self, request: &ConsentRequest, cancel: &CancellationToken) -> Option<ApprovalOutcome> {
+        self.0.consent(request, cancel).await
+    }
+
+    fn capabilities(&self) -> Value {
+        self.0.capabilities()
+    }
+
+    async fn ask(&self, requests: BTreeMap<String, Value>) -> Result<BTreeMap<String, Value>, NotAsked> {
+        self.0.ask(requests).await
+    }
+
+    fn progress(&self, _done: f64, _total: Option<f64>, _message: Option<String>) {}
+
+    fn log_level(&self) -> Option<String> {
+        self.0.log_level()
+    }
+
+    fn log(&self, message: Value) {
+        self.0.log(message);
+    }
+
+    fn keep(&self, _exact: Exact) {}
 }

@@ -34,6 +34,8 @@ use crate::{
 
 #[path = "dispatch_again_tests.rs"]
 mod again;
+#[path = "dispatch_nested_tests.rs"]
+mod nested;
 #[path = "dispatch_outside_tests.rs"]
 mod outside;
 
@@ -47,6 +49,8 @@ struct Memory {
     forgetful: AtomicBool,
     /// Questions that are recorded.
     asked: Mutex<BTreeMap<Key, AskedCall>>,
+    /// Calls that programs have begun.
+    made: Mutex<Vec<Intent>>,
 }
 
 #[async_trait]
@@ -59,6 +63,12 @@ impl Journal for Memory {
         }))
     }
 
+    fn made_by(&self, program: &Intent) -> Result<Vec<(String, Past)>, PortError> {
+        let made = self.made.lock().unwrap();
+        let made = made.iter().filter(|intent| intent.program == Some(program.key));
+        made.map(|intent| Ok((intent.tool.clone(), self.recall(intent)?.unwrap()))).collect()
+    }
+
     async fn begin(&self, intent: &Intent) -> Result<(), PortError> {
         // A commit takes time, in which other tasks run.
         tokio::task::yield_now().await;
@@ -67,6 +77,7 @@ impl Journal for Memory {
         }
         self.begun.fetch_add(1, Ordering::SeqCst);
         self.asked.lock().unwrap().remove(&intent.key);
+        self.made.lock().unwrap().push(intent.clone());
         self.rows.lock().unwrap().insert((intent.user.clone(), intent.key), None);
         Ok(())
     }

@@ -31,6 +31,8 @@ pub struct Intent {
     pub tool: String,
     /// When it began, in milliseconds since the Unix epoch.
     pub wall_ms: i64,
+    /// The call whose program makes this call; `None`: no program makes it.
+    pub program: Option<Key>,
 }
 
 /// A call about which the wearer is being asked: nothing of it was done.
@@ -61,6 +63,15 @@ pub trait Journal: Send + Sync {
     /// # Errors
     /// The journal cannot be read.
     fn recall(&self, intent: &Intent) -> Result<Option<Past>, PortError>;
+
+    /// The calls that the program of this call has begun: their tools, and what became of them.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    fn made_by(&self, program: &Intent) -> Result<Vec<(String, Past)>, PortError> {
+        let _ = program;
+        Ok(Vec::new())
+    }
 
     /// Records the intent; when this returns, it is on disk.
     ///

@@ -35,6 +35,9 @@ pub struct Record {
     /// The decision of the wearer, if asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+    /// The program that it belongs to, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<OfProgram>,
     /// Bytes of the arguments as JSON.
     pub bytes_in: u64,
     /// Bytes of the result: content, data and attachments.
@@ -55,6 +58,16 @@ pub struct Approval {
     pub wall_ms: i64,
     /// How long the decision took, in milliseconds.
     pub took_ms: u64,
+}
+
+/// The program that a call belongs to: the one that it runs, or the one that makes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfProgram {
+    /// Id of the call that runs the program.
+    pub id: String,
+    /// Number among the calls of the program, from 1 on; `None`: it is the one that runs the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<u32>,
 }
 
 /// Stores records. The gateway implements it.
@@ -131,6 +144,7 @@ mod tests {
             error: None,
             asked: true,
             approval: Some(approval(device)),
+            program: None,
             bytes_in: 3,
             bytes_out: 4,
         };

@@ -17,6 +17,7 @@ pub mod capabilities;
 pub mod catalogue;
 mod consent;
 pub mod conversation;
+pub mod deadline;
 pub mod definition;
 pub mod device;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub mod limits;
 pub mod matching;
 pub mod mcp;
 pub mod memory;
+pub mod nested;
 mod order;
 pub mod permissions;
 pub mod personality;

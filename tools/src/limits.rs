@@ -104,6 +104,18 @@ pub const CONSENT_MS_MAX: u64 = 180_000;
 
 /// Milliseconds that an interrupted or late tool has to notify its server.
 pub const CANCEL_MS_MAX: u64 = 200;
+/// Calls that one program may make: a program that needs more is better written as several, between which the model
+/// looks at the results.
+pub const NESTED_CALLS_MAX: usize = 64;
+/// Calls of one program that run at once; further ones wait.
+pub const NESTED_AT_ONCE_MAX: usize = 8;
+/// Milliseconds that the calls of a stopped program are waited for before it is told what was done: less than the
+/// assistant waits for the results of an interrupted turn.
+pub const NESTED_SETTLE_MS_MAX: u64 = 2_000;
+/// Bytes of a call's arguments in the account of what a stopped program has done.
+pub const NESTED_ARGUMENTS_BYTES_MAX: usize = 160;
+/// Tools named to the wearer in that account; the others are counted.
+pub const NESTED_SAID_MAX: usize = 4;
 /// Retries of a call if nothing was done: a server that is being restarted is back within a second, one that has
 /// failed is not.
 pub const RETRIES_MAX: usize = 2;

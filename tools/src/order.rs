@@ -30,6 +30,16 @@ impl Order {
     /// Waits until no other change of this turn runs. Calls that belong to no turn do not wait.
     pub(crate) async fn wait(&self, context: &CallContext) -> Option<Slot> {
         let of = (context.user.clone(), context.device.clone(), context.turn?.id);
+        Some(self.wait_for(of).await)
+    }
+
+    /// Waits until no other change of this program runs: the changes of one program have an order of their own. The
+    /// program itself holds the place in the order of the turn, for which its changes would wait for ever.
+    pub(crate) async fn wait_in_program(&self) -> Slot {
+        self.wait_for(Of::default()).await
+    }
+
+    async fn wait_for(&self, of: Of) -> Slot {
         let turn = {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(turns.entry(of.clone()).or_default())
@@ -37,7 +47,7 @@ impl Order {
         // Created before waiting, so that a call that is dropped while it waits cleans up as well.
         let mut slot = Slot { order: self.clone(), of, held: None };
         slot.held = Some(turn.lock_owned().await);
-        Some(slot)
+        slot
     }
 }
 

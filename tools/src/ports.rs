@@ -146,6 +146,8 @@ pub struct ConsentRequest {
     pub arguments: Value,
     /// [`crate::executor::arguments_hash`] of tool and arguments.
     pub arguments_hash: u64,
+    /// Id of the call whose program makes this call; `None`: no program makes it.
+    pub program: Option<String>,
 }
 
 /// How a question was settled.

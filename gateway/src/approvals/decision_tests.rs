@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tools::{executor::arguments_hash, ports::DeviceStatus};
 
-use super::*;
+use super::{event::EventKind, *};
 use crate::{
     mailbox::Mailbox,
     roster::{Present, Via},
@@ -73,6 +73,7 @@ impl House {
             },
             arguments_hash: arguments_hash("note.delete", &arguments),
             arguments,
+            program: None,
         };
         tokio::spawn(async move { approvals.ask(request, cancel).await.outcome })
     }
@@ -197,14 +198,14 @@ async fn admin_clients_are_told_what_is_asked_and_how_it_ended() {
     let approval = asked(&mut messages).await;
     let event = events.recv().await.unwrap();
     let mut told = serde_json::to_value(&event).unwrap();
-    let time = told["time"].take();
+    let time = told["timestamp"].take();
     assert!(time.as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{time}");
     assert_eq!(
         told,
         json!({
-            "type": "approval_required", "time": null, "id": approval.id, "user": "ann", "device": "glasses",
-            "source": "built_in", "capability": "lorgnette", "function": "note.delete",
-            "parameters": {"text": "shopping"}, "message": "Delete a note?\ntext: \"shopping\"",
+            "type": "approvalRequired", "timestamp": null, "id": approval.id, "user": "ann", "device": "glasses",
+            "source": "capability", "provider": "built_in", "capability": "lorgnette", "function": "note.delete",
+            "params": {"text": "shopping"}, "message": "Delete a note?\ntext: \"shopping\"",
         })
     );
     assert_eq!(house.approvals.list(), [event]);

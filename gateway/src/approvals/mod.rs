@@ -1,6 +1,8 @@
 //! Questions to wearers on their way from the executor to a device's conversation and back. Decided
 //! they are in the core; here is only who waits for what, and what admin clients are told of it.
 
+mod event;
+
 use std::{
     collections::BTreeMap,
     hash::{BuildHasher as _, RandomState},
@@ -16,17 +18,14 @@ use gateway_core::{
     input::{Input, UserInput},
     vocab::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Settlement},
 };
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use tools::{
-    absent,
     ports::{Consent, ConsentRequest, Decision},
     registry::Registry,
-    source::Source,
 };
 
+pub(crate) use self::event::Event;
 use crate::{clock, mailbox::DeviceMessage, roster::Roster};
 
 /// How long an answer to a question may take, in milliseconds, from when it is put: time to read it, to think, and to
@@ -40,49 +39,6 @@ const EVENTS_WAITING_MAX: usize = 64;
 pub(crate) const WATCHERS_MAX: usize = 4;
 /// How long an admin client waits to learn what came of its answer: the core settles at once what it settles.
 const SETTLED_MS_MAX: u64 = 2_000;
-
-/// What admin clients are told: a question was asked, or settled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Event {
-    /// `approval_required` or `approval_settled`.
-    #[serde(rename = "type")]
-    pub kind: EventKind,
-    /// When, RFC 3339.
-    pub time: String,
-    /// Number of the question: what `approve` and `deny` take.
-    pub id: u64,
-    /// Whose consent.
-    pub user: String,
-    /// The glasses that are asked; `None`: none are there, and only an operator can answer.
-    #[serde(with = "absent")]
-    pub device: Option<String>,
-    /// Who provides the tool: `built_in`, `device`, `app` or `mcp`.
-    pub source: String,
-    /// The app, server or device of it; `lorgnette` for what is built in.
-    pub capability: String,
-    /// What the tool is called there.
-    pub function: String,
-    /// Exactly the arguments that were asked about.
-    pub parameters: Value,
-    /// The question, as the wearer is asked it.
-    pub message: String,
-    /// How it ended, where it has: `approved`, `denied`, `expired`, `unasked` or `cancelled`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub outcome: Option<String>,
-    /// Who settled it: `voice`, `text`, `tap`, `operator` or `nobody`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub by: Option<String>,
-}
-
-/// What happened to a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EventKind {
-    /// It was asked.
-    ApprovalRequired,
-    /// It has its answer.
-    ApprovalSettled,
-}
 
 /// Why an answer of an admin client had no effect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -239,8 +195,7 @@ impl ApprovalBroker {
 
     fn tell(&self, open: Open, outcome: ApprovalOutcome, by: AnsweredBy) {
         let Open { device, event, reply, .. } = open;
-        let word = outcome_word(outcome);
-        let by_word = answered_by_word(by);
+        let (word, by_word) = (event::outcome_word(outcome), event::answered_by_word(by));
         tracing::info!(
             id = event.id,
             user = event.user,
@@ -251,39 +206,8 @@ impl ApprovalBroker {
             "approval"
         );
         let decision = Decision { outcome, by, device };
-        let _ = self.events.send(Event {
-            kind: EventKind::ApprovalSettled,
-            time: now(),
-            outcome: Some(word.to_owned()),
-            by: Some(by_word.to_owned()),
-            ..event
-        });
+        let _ = self.events.send(event.settled(outcome, by));
         let _ = reply.send(decision);
-    }
-
-    fn describe(&self, id: u64, request: &ConsentRequest) -> Event {
-        let offered = self.registry.snapshot(&request.user, request.device.as_deref());
-        let (source, capability, function) = match offered.find(&request.tool) {
-            Some(tool) => {
-                let (source, capability) = source_words(&tool.source);
-                (source, capability, tool.local_name.clone())
-            }
-            None => ("unknown", String::new(), request.tool.clone()),
-        };
-        Event {
-            kind: EventKind::ApprovalRequired,
-            time: now(),
-            id,
-            user: request.user.clone(),
-            device: request.device.clone(),
-            source: source.to_owned(),
-            capability,
-            function,
-            parameters: request.arguments.clone(),
-            message: request.question.whole(),
-            outcome: None,
-            by: None,
-        }
     }
 }
 
@@ -292,7 +216,7 @@ impl Consent for ApprovalBroker {
     async fn ask(&self, request: ConsentRequest, cancel: CancellationToken) -> Decision {
         // Wraps after two thousand million questions; 0 is never used.
         let id = u64::from(self.next.fetch_add(1, Ordering::Relaxed).max(1));
-        let event = self.describe(id, &request);
+        let event = Event::required(&self.registry, id, &request);
         let from_outside = request.turn.is_none();
         // Tells this call from any other one, whatever numbers both have.
         let reference = RandomState::new().hash_one(&request.call_id);
@@ -350,40 +274,6 @@ impl Drop for Asked<'_> {
             self.approvals.tell_user(&user, UserInput::ApprovalWithdrawn { id });
             self.approvals.tell(open, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
         }
-    }
-}
-
-fn now() -> String {
-    jiff::Timestamp::from_millisecond(clock::wall_ms()).unwrap_or_default().to_string()
-}
-
-fn outcome_word(outcome: ApprovalOutcome) -> &'static str {
-    match outcome {
-        ApprovalOutcome::Approved => "approved",
-        ApprovalOutcome::Denied => "denied",
-        ApprovalOutcome::Expired => "expired",
-        ApprovalOutcome::Unasked => "unasked",
-        ApprovalOutcome::Cancelled => "cancelled",
-    }
-}
-
-fn answered_by_word(by: AnsweredBy) -> &'static str {
-    match by {
-        AnsweredBy::Voice => "voice",
-        AnsweredBy::Text => "text",
-        AnsweredBy::Tap => "tap",
-        AnsweredBy::Operator => "operator",
-        AnsweredBy::Client => "client",
-        AnsweredBy::Nobody => "nobody",
-    }
-}
-
-fn source_words(source: &Source) -> (&'static str, String) {
-    match source {
-        Source::BuiltIn => ("built_in", "lorgnette".to_owned()),
-        Source::Device(id) => ("device", id.clone()),
-        Source::App(package) => ("app", package.clone()),
-        Source::Mcp(name) => ("mcp", name.clone()),
     }
 }
 

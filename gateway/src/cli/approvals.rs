@@ -100,7 +100,8 @@ fn history(answer: Answer, json: bool) -> Result<()> {
         let device = approval.device.as_deref().unwrap_or("none");
         let seconds = approval.took_ms as f64 / 1_000.0;
         println!("{time:.0}  {outcome} by {by} after {seconds:.1} s  {}", record.tool);
-        println!("    user {}, glasses {device}, source {}", record.user, record.source);
+        let program = record.program.as_ref().map(|of| format!(", program of call {}", of.id)).unwrap_or_default();
+        println!("    user {}, glasses {device}, source {}{program}", record.user, record.source);
     }
     Ok(())
 }
@@ -124,12 +125,13 @@ fn line(event: &Event, json: bool) -> String {
     if json {
         return serde_json::to_string(event).unwrap_or_default();
     }
-    let Event { id, time, user, device, source, capability, function, message, .. } = event;
+    let Event { id, timestamp: time, user, device, provider, capability, function, message, .. } = event;
     match &event.outcome {
         Some(outcome) => format!("{id}  {time}  {outcome} by {}", event.by.as_deref().unwrap_or("nobody")),
         None => format!(
-            "{id}  {time}  {}\n    {source} {capability}: {function}\n    user {user}, glasses {}",
+            "{id}  {time}  {}\n    {provider} {capability}: {function}{}\n    user {user}, glasses {}",
             message.replace('\n', "\n    "),
+            event.run.as_ref().map(|run| format!(", called by the program of call {run}")).unwrap_or_default(),
             device.as_deref().unwrap_or("none: only an operator can answer")
         ),
     }

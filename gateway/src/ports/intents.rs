@@ -51,12 +51,23 @@ struct Row {
     /// The wearer is being asked about it, and it is not begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asked: Option<AskedCall>,
+    /// The call whose program made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    program: Option<Key>,
+}
+
+impl Row {
+    /// A call that is begun now.
+    fn of(intent: &Intent) -> Self {
+        let Intent { tool, wall_ms, program, .. } = intent;
+        Self { tool: tool.clone(), wall_ms: *wall_ms, result: None, told: false, asked: None, program: *program }
+    }
 }
 
 /// What the process before this one has left open.
 #[derive(Debug, Default)]
 pub struct Left {
-    /// Tools of calls whose outcome is unknown, by user.
+    /// Tools of calls whose outcome is unknown, by user; for a program also what its calls have done.
     pub unknown: BTreeMap<String, Vec<String>>,
     /// Calls about which a wearer was being asked, by user and device.
     pub asked: BTreeMap<(String, String), Vec<LeftQuestion>>,
@@ -97,8 +108,12 @@ impl StoredIntents {
     pub fn tell_of_open(&self, ledger: &dyn Ledger) -> Result<Left, store::Error> {
         let mut left = Left::default();
         for user in self.store.disk().owners(Kind::Intents)? {
-            for (key, value) in self.store.disk().rows(Kind::Intents, &user, b"", ROWS_MAX * 2)? {
-                let Ok(row) = serde_json::from_slice::<Row>(&value) else { continue };
+            let rows = self.store.disk().rows(Kind::Intents, &user, b"", ROWS_MAX * 2)?;
+            let rows =
+                rows.into_iter().filter_map(|(key, value)| Some((key, serde_json::from_slice::<Row>(&value).ok()?)));
+            let rows: Vec<_> = rows.collect();
+            let done = done_by_programs(&rows);
+            for (key, row) in rows {
                 if row.result.is_some() || row.told {
                     continue;
                 }
@@ -124,10 +139,15 @@ impl StoredIntents {
                     error: Some(ErrorCode::ExecutionError),
                     asked: false,
                     approval: None,
+                    program: None,
                     bytes_in: 0,
                     bytes_out: 0,
                 });
-                left.unknown.entry(user.clone()).or_default().push(row.tool.clone());
+                let unknown = match done.get(&key) {
+                    Some(done) => format!("{} (already done: {})", row.tool, done.join(", ")),
+                    None => row.tool.clone(),
+                };
+                left.unknown.entry(user.clone()).or_default().push(unknown);
                 let told = Row { told: true, ..row };
                 drop(self.store.submit(put(&user, &key, &told), |_| {}));
             }
@@ -139,6 +159,19 @@ impl StoredIntents {
     fn ended(&self) -> MutexGuard<'_, Ended> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The tools of completed changes that programs made, by the calls that ran these programs.
+fn done_by_programs(rows: &[(Vec<u8>, Row)]) -> BTreeMap<Vec<u8>, Vec<String>> {
+    let mut done: BTreeMap<Vec<u8>, Vec<String>> = BTreeMap::new();
+    for (_, row) in rows {
+        if let (Some(program), Some(result)) = (row.program, &row.result)
+            && !result.is_error()
+        {
+            done.entry(program.to_vec()).or_default().push(row.tool.clone());
+        }
+    }
+    done
 }
 
 fn remove(user: &str, key: Vec<u8>) -> Write {
@@ -168,9 +201,26 @@ impl Journal for StoredIntents {
         }))
     }
 
+    fn made_by(&self, program: &Intent) -> Result<Vec<(String, Past)>, PortError> {
+        let mut made = Vec::new();
+        // Before the disk is read: an outcome that gets there meanwhile is in one of both.
+        let ended = self.ended().clone();
+        for (key, value) in self.store.disk().rows(Kind::Intents, &program.user, b"", ROWS_MAX * 2).map_err(port)? {
+            let Ok(row) = serde_json::from_slice::<Row>(&value) else { continue };
+            if row.program != Some(program.key) || row.asked.is_some() {
+                continue;
+            }
+            let key = Key::try_from(key.as_slice()).unwrap_or_default();
+            let ended = ended.get(&(program.user.clone(), key)).cloned();
+            let past = ended.or(row.result).map_or(Past::Unknown, |result| Past::Done(Box::new(result)));
+            made.push((row.wall_ms, row.tool, past));
+        }
+        made.sort_by_key(|(wall_ms, ..)| *wall_ms);
+        Ok(made.into_iter().map(|(_, tool, past)| (tool, past)).collect())
+    }
+
     async fn begin(&self, intent: &Intent) -> Result<(), PortError> {
-        let row = Row { tool: intent.tool.clone(), wall_ms: intent.wall_ms, result: None, told: false, asked: None };
-        self.store.write(put(&intent.user, &intent.key, &row)).await.map_err(port)?;
+        self.store.write(put(&intent.user, &intent.key, &Row::of(intent))).await.map_err(port)?;
         if self.begun.fetch_add(1, Ordering::Relaxed) % PRUNE_EVERY == PRUNE_EVERY - 1 {
             let (store, user) = (self.store.clone(), intent.user.clone());
             spawn("intents", async move {
@@ -183,8 +233,7 @@ impl Journal for StoredIntents {
     }
 
     fn ask(&self, intent: &Intent, asked: AskedCall) {
-        let (tool, wall_ms) = (intent.tool.clone(), intent.wall_ms);
-        let row = Row { tool, wall_ms, result: None, told: false, asked: Some(asked) };
+        let row = Row { asked: Some(asked), ..Row::of(intent) };
         if let Err(error) = self.store.submit(put(&intent.user, &intent.key, &row), |_| {}) {
             tracing::debug!(%error, "a question was not stored: it would not be asked again after a restart");
         }
@@ -202,8 +251,7 @@ impl Journal for StoredIntents {
     fn finish(&self, intent: &Intent, result: &ToolResult) {
         let at = (intent.user.clone(), intent.key);
         let result = short(result);
-        let (tool, wall_ms) = (intent.tool.clone(), intent.wall_ms);
-        let row = Row { tool, wall_ms, result: Some(result.clone()), told: false, asked: None };
+        let row = Row { result: Some(result.clone()), ..Row::of(intent) };
         self.ended().insert(at.clone(), result);
         let (ended, of) = (Arc::clone(&self.ended), at.clone());
         let submitted = self.store.submit(put(&intent.user, &intent.key, &row), move |written| {
@@ -259,7 +307,7 @@ mod tests {
     use crate::ports::records::StoredLedger;
 
     fn intent(number: u8) -> Intent {
-        Intent { user: "ann".into(), key: [number; 16], tool: "t".into(), wall_ms: clock::wall_ms() }
+        Intent { user: "ann".into(), key: [number; 16], tool: "t".into(), wall_ms: clock::wall_ms(), program: None }
     }
 
     #[tokio::test]
@@ -289,6 +337,33 @@ mod tests {
         let [record] = told.as_slice() else { panic!("{told:?}") };
         assert_eq!((record.tool.as_str(), record.error), ("t", Some(ErrorCode::ExecutionError)));
         assert_eq!(again.recall(&intent(2)), Ok(Some(Past::Unknown)), "told of, and still unknown");
+    }
+
+    #[tokio::test]
+    async fn what_a_program_has_done_outlives_the_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+        let program = Intent { tool: "code.run".into(), ..intent(1) };
+        let of = |number, tool: &str| Intent { tool: tool.into(), program: Some([1; 16]), ..intent(number) };
+        for intent in [&program, &of(2, "note.add"), &of(3, "mail.send"), &intent(4)] {
+            journal.begin(intent).await.unwrap();
+        }
+        let result = ToolResult::said("done");
+        journal.finish(&of(2, "note.add"), &result);
+        let made = vec![("note.add".to_owned(), Past::Done(Box::new(result))), ("mail.send".to_owned(), Past::Unknown)];
+        let sorted = |journal: &StoredIntents| {
+            let mut made = journal.made_by(&program).unwrap();
+            made.sort_by(|(a, _), (b, _)| b.cmp(a));
+            made
+        };
+        assert_eq!(sorted(&journal), made, "at once");
+        store.settled().await.unwrap();
+        let again = StoredIntents::new(store.clone(), CancellationToken::new());
+        assert_eq!(sorted(&again), made);
+        let mut left = again.tell_of_open(&StoredLedger(store.clone())).unwrap().unknown.remove("ann").unwrap();
+        left.sort();
+        assert_eq!(left, ["code.run (already done: note.add)", "mail.send", "t"]);
     }
 
     fn asked(device: &str) -> AskedCall {

@@ -125,6 +125,8 @@ async fn drive(url: &str) {
             activated: false,
             conversation: Arc::default(),
             caller: Some(Arc::new(Willing)),
+            program: None,
+            calls: None,
         };
         let result = tool.runner.run(context, call).await;
         println!("{local}: {result:?}");

@@ -176,6 +176,8 @@ impl Bench {
             offered: Registry::new().snapshot("u", None),
             conversation: [Said { role: "user", content: "a secret plan".into() }].into(),
             caller: None,
+            program: None,
+            calls: None,
         };
         self.runner.run(context, call("com.example.todo.list.add", arguments)).await
     }

@@ -70,6 +70,10 @@ pub trait Tool: Send + Sync {
     fn approval(&self) -> Option<&'static str> {
         None
     }
+    /// Whether it runs programs that call other tools ([`Runner::runs_programs`]).
+    fn runs_programs(&self) -> bool {
+        false
+    }
     /// Runs it. The arguments have been checked against the schema.
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal>;
 }
@@ -192,6 +196,10 @@ impl Runner for BuiltIns {
             return ToolResult::failed(ErrorCode::ToolNotFound, message, false);
         };
         tool.run(&context, Arguments(&call.arguments)).await.unwrap_or_else(Refusal::into_result)
+    }
+
+    fn runs_programs(&self, local_name: &str) -> bool {
+        self.0.get(local_name).is_some_and(|tool| tool.runs_programs())
     }
 }
 

@@ -7,7 +7,7 @@ use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, Turn};
 use tokio_util::sync::CancellationToken;
 
 use super::Snapshot;
-use crate::{caller::Caller, conversation::Said, ports::Ports};
+use crate::{caller::Caller, conversation::Said, nested::NestedCalls, ports::Ports};
 
 /// The origin of a call, and the resources available to it.
 #[derive(Clone)]
@@ -38,6 +38,10 @@ pub struct RunContext {
     pub conversation: Arc<[Said]>,
     /// The client that made the call, if it can be contacted while the call runs.
     pub caller: Option<Arc<dyn Caller>>,
+    /// Id of the call whose program makes this call; `None`: no program makes it.
+    pub program: Option<String>,
+    /// Makes calls for the program that the tool runs; only for tools that [run programs](Runner::runs_programs).
+    pub calls: Option<NestedCalls>,
 }
 
 /// Runs the calls of one source. Arguments have been checked against the tool's schema.
@@ -46,6 +50,14 @@ pub trait Runner: Send + Sync {
     /// Runs a call. The future may be dropped at any await point once its deadline has passed, or when all data of the
     /// user are being erased.
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult;
+
+    /// Whether this tool, by the source's own name for it, runs programs that call other tools. It counts for built-in
+    /// tools that are not read-only; no other tool gets [`RunContext::calls`]. Such a tool has no effects of its own: if
+    /// it is stopped, what was done is what the calls of its program have done.
+    fn runs_programs(&self, local_name: &str) -> bool {
+        let _ = local_name;
+        false
+    }
 
     /// Whether it is a placeholder for a source that has not responded yet.
     fn is_waiting(&self) -> bool {

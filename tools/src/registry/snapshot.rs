@@ -46,6 +46,13 @@ impl Registered {
             && self.declared_clients == other.declared_clients
     }
 
+    /// Whether it runs programs that call other tools.
+    pub fn is_program(&self) -> bool {
+        // Only the gateway's own tools may: what others declare about themselves is not trusted.
+        let may = self.source == Source::BuiltIn && !self.spec.flags.read_only;
+        may && self.runner.runs_programs(&self.local_name)
+    }
+
     /// Identifies the definition across restarts, which the catalogue's revision does not.
     pub(crate) fn definition_hash(&self) -> u64 {
         let definition = serde_json::to_value(&*self.spec).unwrap_or_default();

@@ -32,6 +32,8 @@ pub(crate) enum Event {
     Say { step: usize, text: String },
     /// A sentence that is not part of the answer; `shown`: on the display as well.
     Aside { text: String, shown: bool },
+    /// What the calls of an interrupted turn have done, to be said when nobody speaks.
+    Afterwards(String),
     /// The last text asks for what an incomplete request lacks.
     Asks(Pending),
     /// Content that a tool shows.
@@ -225,9 +227,12 @@ impl Agent {
         if let Some(active) = self.current(turn) {
             return active.take_result(cx, call_id, result);
         }
+        let mut events = Vec::new();
         if let Some(index) = self.settling.iter().position(|settling| settling.turn == turn)
             && let Some(settling) = self.settling.get_mut(index)
         {
+            let partly_done = result.say.clone().filter(|_| result.is_partly_done());
+            events.extend(partly_done.map(Event::Afterwards));
             for step in &mut settling.steps {
                 if let Some(pending) = step.waiting(call_id) {
                     pending.result = Some(result);
@@ -241,7 +246,7 @@ impl Agent {
             }
             self.watch_settling(cx);
         }
-        Vec::new()
+        events
     }
 
     /// The answer has been given; `heard`: how much of it reached the wearer.

@@ -11,6 +11,7 @@ use crate::{
         commands::{self, Command},
     },
     input::{Announcement, AnnouncementId, AnnouncementVoice, Button},
+    limits::SETTLING_TURNS_MAX,
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
@@ -256,6 +257,13 @@ impl Conversation {
                 }
                 agent::Event::Say { step, text } => self.reply.push_sentence(&mut self.cx, step, &text),
                 agent::Event::Aside { text, shown } => self.reply.push_aside(&mut self.cx, &text, shown),
+                agent::Event::Afterwards(text) => {
+                    if self.afterwards.len() >= SETTLING_TURNS_MAX {
+                        self.afterwards.pop_front();
+                    }
+                    self.afterwards.push_back(text);
+                    None
+                }
                 agent::Event::Asks(pending) => {
                     self.floor.note_question(&self.cx, pending);
                     None
@@ -342,6 +350,24 @@ impl Conversation {
         self.ended(ended);
         let ended = self.reply.finish(&mut self.cx);
         self.ended(ended);
+    }
+
+    /// Says what the calls of an interrupted turn have done: before the next answer, or by itself.
+    fn tell_afterwards(&mut self) {
+        let free = !self.floor.is_hearing() && !self.floor.is_called(self.cx.now_us());
+        if !self.link.is_up() || !free || self.reply.is_speaking() || self.approvals.standing().is_some() {
+            return;
+        }
+        if self.agent.is_thinking() {
+            if let Some(text) = self.afterwards.pop_front() {
+                let ended = self.reply.push_aside(&mut self.cx, &text, true);
+                self.ended(ended);
+            }
+        } else if !self.is_busy()
+            && let Some(text) = self.afterwards.pop_front()
+        {
+            self.aside(&text);
+        }
     }
 
     /// The device plays nothing of what it was given: the answer is over as it is.
@@ -437,6 +463,7 @@ impl Conversation {
         if !self.floor.is_hearing() {
             self.settle_notice(false);
         }
+        self.tell_afterwards();
         self.ask_again();
         self.announce_next();
         self.ask_next();

@@ -6,6 +6,8 @@ mod coordination;
 mod presence;
 mod talk;
 
+use alloc::{collections::VecDeque, string::String};
+
 pub use crate::{
     config::{BargeIn, Config},
     context::Timer,
@@ -45,6 +47,8 @@ pub struct Conversation {
     notices: Notices,
     /// Calls about which the wearer is to be asked again after a restart.
     unanswered: Option<Unanswered>,
+    /// What calls of interrupted turns have done, which the wearer has not heard yet.
+    afterwards: VecDeque<String>,
     /// An announcement that the wearer spoke over, until it is known what was said.
     cut_notice: Option<AnnouncementId>,
     /// The talk button, while it is held.
@@ -71,6 +75,7 @@ impl Conversation {
             approvals: Approvals::default(),
             notices: Notices::default(),
             unanswered: None,
+            afterwards: VecDeque::new(),
             cut_notice: None,
             held: None,
             muted: false,

@@ -218,6 +218,12 @@ impl ToolResult {
         self.data.as_ref().and_then(|data| data.get("withdrawsPictures")?.as_bool()).unwrap_or_default()
     }
 
+    /// Whether it is that of a program that was stopped after some of its changes were done, with `"partlyDone": true` in
+    /// its data: the wearer is told of these even if the turn was interrupted.
+    pub fn is_partly_done(&self) -> bool {
+        self.data.as_ref().and_then(|data| data.get("partlyDone")?.as_bool()).unwrap_or_default()
+    }
+
     /// Whether it failed.
     pub fn is_error(&self) -> bool {
         self.error.is_some()

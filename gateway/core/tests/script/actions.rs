@@ -357,6 +357,9 @@ fn tool(world: &mut World, words: &Words) -> Result<(), String> {
     if words.has("withdraws") {
         result.data = Some(serde_json::json!({"withdrawsPictures": true}));
     }
+    if words.has("partly") {
+        result.data = Some(serde_json::json!({"partlyDone": true}));
+    }
     for (index, (word, quoted)) in words.words.iter().enumerate() {
         if !quoted && word == "suggests" {
             result.follow_ups.push(words.get(index + 1).into());

@@ -279,6 +279,7 @@ impl Runner for McpRunner {
                 question: Question::default(),
                 arguments: call.arguments.clone(),
                 arguments_hash: arguments_hash(&call.name, &call.arguments),
+                program: context.program.clone(),
             },
             cancel: context.cancel.clone(),
         };

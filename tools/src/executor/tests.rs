@@ -1,18 +1,21 @@
 //! Tests of the executor's rules, on tokio's paused clock.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Content, ToolFlags, ToolSpec};
+use gateway_core::vocab::{ApprovalOutcome, Content, ToolFlags, ToolSpec};
 use serde_json::json;
 
 use super::*;
 use crate::{
     limits::{CANCEL_MS_MAX, CONTENT_BYTES_MAX, SAY_BYTES_MAX},
-    registry::Runner,
+    registry::{RunContext, Runner},
     source::{Scope, Source},
     test_support::{World, call, context},
 };

@@ -1,0 +1,287 @@
+//! The steps of a call, from its tool to its result.
+
+use std::{sync::Arc, time::Duration};
+
+use gateway_core::vocab::{ErrorCode, ToolCall, ToolResult};
+use serde_json::Value;
+
+use super::{Executor, Facts, arguments_hash, outcomes, program::Program};
+use crate::{
+    arguments::Refusal,
+    attempt,
+    call::CallContext,
+    consent::{self, cancelled},
+    deadline::Deadline,
+    intents::{self, Entry, Intent, Journal, OpenQuestion, Past},
+    ledger::Approval,
+    limits::{ARGUMENTS_BYTES_MAX, CALL_MS_MAX, NAME_BYTES_MAX},
+    nested::NestedCalls,
+    order::Slot,
+    permissions,
+    ports::{Decision, PortError},
+    rates::too_often,
+    registry::{Registered, RunContext, Snapshot},
+    reply,
+    source::Source,
+};
+
+/// A call on its way.
+pub(super) struct Passing {
+    pub(super) context: CallContext,
+    pub(super) offered: Arc<Snapshot>,
+    pub(super) call: ToolCall,
+    /// The program that makes it.
+    pub(super) program: Option<Arc<Program>>,
+}
+
+type Refused = Box<ToolResult>;
+
+impl Executor {
+    pub(super) async fn decide(&self, passing: Passing, tool: Option<&Registered>, facts: &mut Facts) -> ToolResult {
+        let Some(tool) = tool else {
+            let name = reply::cut(&passing.call.name, NAME_BYTES_MAX);
+            let message = format!("No tool named '{name}' is offered.");
+            return ToolResult::failed(ErrorCode::ToolNotFound, message, false);
+        };
+        if let Err(refused) = self.check(&passing, tool, facts) {
+            return *refused;
+        }
+        let Some((journal, intent)) = self.intent(&passing, tool) else {
+            return self.ask_and_run(passing, tool, None, facts).await;
+        };
+        // The same call may be running now, or may have run before.
+        let place = match self.running.enter(&intent) {
+            Entry::First(place) => place,
+            Entry::Same(other) => return intents::wait(other).await,
+        };
+        let result = match journal.recall(&intent) {
+            Ok(None) => self.ask_and_run(passing, tool, Some((journal, &intent)), facts).await,
+            Ok(Some(Past::Done(result))) => *result,
+            Ok(Some(Past::Unknown)) if tool.is_program() => match journal.made_by(&intent) {
+                Ok(calls) => outcomes::recalled(calls),
+                Err(error) => not_written(error),
+            },
+            Ok(Some(Past::Unknown)) => intents::unknown(),
+            Err(error) => not_written(error),
+        };
+        place.tell(&result);
+        result
+    }
+
+    /// Whether this client may make the call.
+    fn check(&self, passing: &Passing, tool: &Registered, facts: &mut Facts) -> Result<(), Refused> {
+        let Passing { context, call, program, .. } = passing;
+        let refuse = |message: &str| Err(Box::new(ToolResult::failed(ErrorCode::PermissionDenied, message, false)));
+        if !permissions::is_for(&tool.spec, context.client) {
+            return refuse("This tool is not for this kind of client.");
+        }
+        if permissions::is_denied(&self.switches.denied(&context.user), &tool.spec.name) {
+            return refuse("The user has switched this tool off.");
+        }
+        if program.is_some() && tool.is_program() {
+            return refuse("A program cannot run a program: call the tools that it would call.");
+        }
+        facts.bytes_in = check_arguments(tool, &call.arguments)?;
+        Ok(())
+    }
+
+    /// The intent to record before the call.
+    fn intent(&self, passing: &Passing, tool: &Registered) -> Option<(&dyn Journal, Intent)> {
+        let Passing { context, call, program, .. } = passing;
+        let flags = tool.spec.flags;
+        let journal = self.journal.as_deref().filter(|_| !flags.read_only || flags.requires_approval)?;
+        let wall_ms = self.ports.clock.now().wall_ms;
+        let session = context.session.as_deref();
+        let number = if session.is_none() { self.number() } else { 0 };
+        let key = intents::key(&[
+            session.unwrap_or_default().as_bytes(),
+            &number.to_be_bytes(),
+            // Numbers restart with the process, and so may the wall time of a box whose clock has no battery.
+            if session.is_none() { &self.boot } else { &[] },
+            context.device.as_deref().unwrap_or_default().as_bytes(),
+            &context.turn.map_or(0, |turn| turn.id).to_be_bytes(),
+            call.id.as_bytes(),
+            &arguments_hash(&call.name, &call.arguments).to_be_bytes(),
+        ]);
+        let (user, tool) = (context.user.clone(), tool.spec.name.clone());
+        let program = program.as_ref().and_then(|program| program.key());
+        Some((journal, Intent { user, key, tool, wall_ms, program }))
+    }
+
+    async fn ask_and_run(
+        &self,
+        passing: Passing,
+        tool: &Registered,
+        intent: Option<(&dyn Journal, &Intent)>,
+        facts: &mut Facts,
+    ) -> ToolResult {
+        let cancel = passing.context.cancel.clone();
+        if let Err(early) = self.rates.check(&passing.context.user, tool) {
+            return too_often(early);
+        }
+        let question = match self.agree(&passing, tool, intent, facts).await {
+            Ok(question) => question,
+            Err(refused) => return *refused,
+        };
+        if cancel.is_cancelled() {
+            return cancelled();
+        }
+        let _slot = if tool.spec.flags.read_only {
+            None
+        } else {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return cancelled(),
+                slot = self.slot(&passing) => slot,
+            }
+        };
+        // The timeout starts only here: waiting for the wearer and for other calls does not count.
+        let span = tool
+            .spec
+            .timeout_ms
+            .map_or(passing.context.default_timeout, |ms| Duration::from_millis(u64::from(ms)))
+            .min(Duration::from_millis(CALL_MS_MAX));
+        let deadline = if tool.is_program() { Deadline::suspendable(span) } else { Deadline::fixed(span) };
+        let activated = match self.activate(&passing.context, tool, &deadline).await {
+            Ok(activated) => activated,
+            Err(refused) => return *refused,
+        };
+        let key = intent.map(|(_, intent)| intent.key);
+        let intent = intent.filter(|_| !tool.spec.flags.read_only);
+        if let Some((journal, intent)) = intent {
+            if let Err(error) = journal.begin(intent).await {
+                return not_written(error);
+            }
+            OpenQuestion::begun(question);
+            if cancel.is_cancelled() {
+                let result = cancelled();
+                journal.finish(intent, &result);
+                return result;
+            }
+        }
+        facts.begun = true;
+        let mut result = self.run(passing, tool, (span, deadline), activated, key).await;
+        check_output(tool, &result);
+        if let Some((journal, intent)) = intent {
+            // The result that is stored for repetitions is limited and redacted like the one that is returned.
+            result = reply::finish(result, tool.spec.reply.as_deref());
+            self.secrets.blot_result(&mut result);
+            journal.finish(intent, &result);
+        }
+        result
+    }
+
+    /// Asks the wearer if that is required; returns the record of the question.
+    async fn agree<'a>(
+        &self,
+        passing: &Passing,
+        tool: &Registered,
+        intent: Option<(&'a dyn Journal, &'a Intent)>,
+        facts: &mut Facts,
+    ) -> Result<Option<OpenQuestion<'a>>, Refused> {
+        if !tool.spec.flags.requires_approval {
+            return Ok(None);
+        }
+        facts.asked = true;
+        let began_us = self.ports.clock.now().mono_us;
+        // After a restart nobody asks again on behalf of a program: it is gone.
+        let question = intent
+            .filter(|_| passing.program.is_none())
+            .and_then(|(journal, intent)| OpenQuestion::record(journal, intent, &passing.context, tool, &passing.call));
+        let Decision { outcome, by, device } = self.ask(passing, tool).await;
+        let now = self.ports.clock.now();
+        let took_ms = now.mono_us.saturating_sub(began_us) / 1_000;
+        facts.approval = Some(Approval { outcome, by, device, wall_ms: now.wall_ms, took_ms });
+        match consent::refusal(outcome) {
+            Some(refused) => Err(Box::new(refused)),
+            None => Ok(question),
+        }
+    }
+
+    /// The place of a change among the others.
+    async fn slot(&self, passing: &Passing) -> Option<Slot> {
+        match &passing.program {
+            Some(program) => Some(program.order().wait_in_program().await),
+            None => self.order.wait(&passing.context).await,
+        }
+    }
+
+    async fn run(
+        &self,
+        passing: Passing,
+        tool: &Registered,
+        (span, deadline): (Duration, Deadline),
+        activated: bool,
+        key: Option<intents::Key>,
+    ) -> ToolResult {
+        let Passing { context, offered, call, program } = passing;
+        let offered = self.seen(&context, tool, offered);
+        let run = RunContext {
+            user: context.user.clone(),
+            device: context.device.clone(),
+            turn: context.turn,
+            local_name: tool.local_name.clone(),
+            flags: tool.spec.flags,
+            activated,
+            deadline: span,
+            cancel: context.cancel.clone(),
+            ports: self.ports.clone(),
+            offered,
+            conversation: Arc::clone(&context.conversation),
+            caller: context.caller.clone(),
+            program: program.map(|program| program.id().to_owned()),
+            calls: None,
+        };
+        if !tool.is_program() {
+            return attempt::run(tool, run, call, &deadline).await;
+        }
+        let (calls, requests) = NestedCalls::new(call.id.clone(), deadline.clone());
+        let program = Arc::new(Program::new(context, key, calls.clone()));
+        let run = RunContext { calls: Some(calls), ..run };
+        self.accompany(program, requests, attempt::run(tool, run, call, &deadline)).await
+    }
+
+    /// The tools that a tool may list; only built-in tools may list others.
+    fn seen(&self, context: &CallContext, tool: &Registered, offered: Arc<Snapshot>) -> Arc<Snapshot> {
+        if tool.source != Source::BuiltIn {
+            return offered;
+        }
+        offered.callable(context.client, &self.switches.denied(&context.user))
+    }
+}
+
+/// Validates the arguments and returns their size in bytes.
+fn check_arguments(tool: &Registered, arguments: &Value) -> Result<u64, Refused> {
+    let refuse = |message: String| {
+        let code = ErrorCode::InvalidArguments;
+        Err(Box::new(ToolResult::failed(code, message, false)))
+    };
+    if let Err(misfit) = tool.schema.check(arguments) {
+        return refuse(format!("The arguments do not fit {misfit}."));
+    }
+    let bytes = arguments.to_string().len();
+    if bytes > ARGUMENTS_BYTES_MAX {
+        return refuse(format!("The arguments have {bytes} bytes; at most {ARGUMENTS_BYTES_MAX} are accepted."));
+    }
+    Ok(bytes as u64)
+}
+
+/// A result that violates its own schema is still the result of completed work: the violation is logged, and the
+/// result is returned.
+fn check_output(tool: &Registered, result: &ToolResult) {
+    if let (Some(schema), Some(data)) = (&tool.output_schema, &result.data)
+        && let Err(misfit) = schema.check_any(data)
+    {
+        tracing::warn!(tool = tool.spec.name, %misfit, "a result does not fit the tool's output schema");
+    }
+}
+
+/// The result if the intent could not be recorded: the call is not made.
+fn not_written(error: PortError) -> ToolResult {
+    tracing::error!(%error, "an intent could not be written down");
+    let say = match error {
+        PortError::Full(_) => "I can't do that: the storage is full.",
+        _ => "I can't do that right now.",
+    };
+    Refusal { say: say.to_owned(), ..Refusal::from(error) }.into_result()
+}
