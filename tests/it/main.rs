@@ -9,6 +9,7 @@ mod cache;
 mod capabilities;
 mod cli;
 mod closing;
+mod code;
 mod credentials;
 mod cycles;
 mod device_tools;

@@ -15,6 +15,7 @@ pub mod caller;
 mod canonical;
 pub mod capabilities;
 pub mod catalogue;
+pub mod code;
 mod consent;
 pub mod conversation;
 pub mod deadline;

@@ -4,6 +4,7 @@
 mod chat;
 mod files;
 mod input;
+mod programs;
 mod sound;
 mod tool_texts;
 mod wire;
@@ -47,6 +48,8 @@ pub const TARGETS: &[Target] = &[
     target("tool_definition", tool_texts::definition),
     target("tool_schema", tool_texts::schema),
     target("capability", tool_texts::capability),
+    // Programs that have taken over their process.
+    target("code_bridge", programs::bridge),
     // Other servers.
     target("sse_responses", chat::responses),
     target("sse_chat_completions", chat::chat_completions),

@@ -7,16 +7,17 @@ use toml::{Table, Value};
 use super::{no_complaints, tree};
 
 /// Every crate, and the crates of this workspace that it may name in any dependency table.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("device-protocol", &[]),
     ("audio", &[]),
     ("xtask", &[]),
     ("gateway-core", &[]),
     ("chat-models", &["gateway-core"]),
-    ("tools", &["gateway-core"]),
+    ("code-sandbox", &[]),
+    ("tools", &["gateway-core", "code-sandbox"]),
     ("mini-app-kit", &[]),
     ("firmware-sim", &["device-protocol", "audio"]),
-    ("gateway", &["tools", "chat-models", "gateway-core", "audio", "device-protocol"]),
+    ("gateway", &["tools", "code-sandbox", "chat-models", "gateway-core", "audio", "device-protocol"]),
     ("fuzz", &["gateway", "tools", "chat-models", "gateway-core", "audio", "device-protocol"]),
     (
         "tests",
@@ -34,7 +35,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
 ];
 
 /// Crates with synchronous code only: neither a runtime nor sockets, also not in their tests.
-const SYNCHRONOUS: [&str; 3] = ["device-protocol", "audio", "gateway-core"];
+const SYNCHRONOUS: [&str; 4] = ["device-protocol", "audio", "gateway-core", "code-sandbox"];
 const RUNTIME: [&str; 10] = [
     "tokio",
     "tokio-util",

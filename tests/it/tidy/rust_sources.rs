@@ -11,8 +11,15 @@ const SHELL: &str = "gateway/src/";
 const SHELL_LINES_MAX: usize = 400;
 
 /// Crates that process bytes from a network, a file or a model.
-const PRODUCT: [&str; 6] =
-    ["device-protocol/src/", "audio/src/", "gateway/", "tools/src/", "tools/kit/src/", "firmware-sim/src/"];
+const PRODUCT: [&str; 7] = [
+    "device-protocol/src/",
+    "audio/src/",
+    "gateway/",
+    "tools/src/",
+    "tools/kit/src/",
+    "tools/sandbox/src/",
+    "firmware-sim/src/",
+];
 
 /// Libraries: they report through `tracing` only.
 const LIBRARIES: [&str; 6] =
