@@ -113,8 +113,8 @@ impl NestedCalls {
     /// Calls a tool by its full name, like a model would, and returns the call's only result. A call runs to its end
     /// even if this future is dropped; one that was not begun by then is not made.
     ///
-    /// Beyond [`NESTED_CALLS_MAX`] calls in total the result is a failure. If [`NESTED_AT_ONCE_MAX`] calls run, it waits
-    /// for one of them. Once the program is being stopped, no call is begun.
+    /// Beyond [`NESTED_CALLS_MAX`] calls in total the result is a failure. If [`NESTED_AT_ONCE_MAX`] calls run, it
+    /// waits for one of them. Once the program is being stopped, no call is begun.
     ///
     /// [`NESTED_AT_ONCE_MAX`]: crate::limits::NESTED_AT_ONCE_MAX
     pub async fn call(&self, name: &str, arguments: Value) -> ToolResult {

@@ -68,8 +68,8 @@ impl Program {
 }
 
 impl Executor {
-    /// Lets a program run and carries out its calls. Once it is interrupted or late, none is begun; those under way have
-    /// a moment to end, and the result tells what was done.
+    /// Lets a program run and carries out its calls. Once it is interrupted or late, none is begun; those under way
+    /// have a moment to end, and the result tells what was done.
     pub(super) async fn accompany(
         &self,
         program: Arc<Program>,
