@@ -17,6 +17,7 @@ pub mod capabilities;
 pub mod catalogue;
 mod consent;
 pub mod conversation;
+mod credentials;
 pub mod definition;
 pub mod device;
 #[cfg(test)]

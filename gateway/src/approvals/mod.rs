@@ -56,9 +56,9 @@ pub struct Event {
     /// The glasses that are asked; `None`: none are there, and only an operator can answer.
     #[serde(with = "absent")]
     pub device: Option<String>,
-    /// Who provides the tool: `built_in`, `device`, `app` or `mcp`.
+    /// Who provides the tool: `built_in`, `device`, `app`, `mcp` or `capability`.
     pub source: String,
-    /// The app, server or device of it; `lorgnette` for what is built in.
+    /// The app, server, capability or device of it; `lorgnette` for what is built in.
     pub capability: String,
     /// What the tool is called there.
     pub function: String,
@@ -384,6 +384,7 @@ fn source_words(source: &Source) -> (&'static str, String) {
         Source::Device(id) => ("device", id.clone()),
         Source::App(package) => ("app", package.clone()),
         Source::Mcp(name) => ("mcp", name.clone()),
+        Source::Capability(name) => ("capability", name.clone()),
     }
 }
 

@@ -7,7 +7,7 @@ use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, Turn};
 use tokio_util::sync::CancellationToken;
 
 use super::Snapshot;
-use crate::{caller::Caller, conversation::Said, ports::Ports};
+use crate::{caller::Caller, conversation::Said, ports::Ports, source::About};
 
 /// The origin of a call, and the resources available to it.
 #[derive(Clone)]
@@ -46,6 +46,11 @@ pub trait Runner: Send + Sync {
     /// Runs a call. The future may be dropped at any await point once its deadline has passed, or when all data of the
     /// user are being erased.
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult;
+
+    /// What the capability says about itself whose functions it runs; other sources have nothing of the kind.
+    fn about(&self) -> Option<Arc<About>> {
+        None
+    }
 
     /// Whether it is a placeholder for a source that has not responded yet.
     fn is_waiting(&self) -> bool {
