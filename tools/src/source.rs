@@ -95,7 +95,8 @@ pub fn check_users(users: &[String]) -> Result<(), String> {
     if users.len() > USERS_MAX {
         return Err(format!("{} users; at most {USERS_MAX} are accepted", users.len()));
     }
-    let wrong = |name: &&String| name.trim().is_empty() || name.len() > USER_BYTES_MAX || name.contains(char::is_control);
+    let wrong =
+        |name: &&String| name.trim().is_empty() || name.len() > USER_BYTES_MAX || name.contains(char::is_control);
     match users.iter().find(wrong) {
         Some(_) => Err(format!("the name of a user has 1 to {USER_BYTES_MAX} bytes, all of visible characters")),
         None => Ok(()),

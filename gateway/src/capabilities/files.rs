@@ -65,6 +65,7 @@ fn read_file(file: &Path) -> Result<Vec<(PathBuf, Offer)>, String> {
     let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
     let variable = |name: &str| std::env::var(name).ok();
     let definitions = definition::read_text(&text).map_err(|error| error.to_string())?;
-    let offer = |definition| Ok((file.to_owned(), Offer::new(definition, &variable).map_err(|error| error.to_string())?));
+    let offer =
+        |definition| Ok((file.to_owned(), Offer::new(definition, &variable).map_err(|error| error.to_string())?));
     definitions.into_iter().map(offer).collect()
 }

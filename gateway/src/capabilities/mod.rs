@@ -173,7 +173,10 @@ impl Prepared {
             }
         }
         for package in self.named_apps.iter().filter(|package| !is_installed(package)) {
-            tracing::warn!(package, "[capabilities] names an app that is not installed; `lorgnette apps add` installs it");
+            tracing::warn!(
+                package,
+                "[capabilities] names an app that is not installed; `lorgnette apps add` installs it"
+            );
         }
     }
 }

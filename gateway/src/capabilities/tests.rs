@@ -80,7 +80,10 @@ fn what_is_wrong_is_told_with_its_place_and_the_remedy() {
     write("slack.json", definition("slack", "x", ENDPOINT));
     write("chat.json", definition("chat", "x", "\"mcp\": \"slack\""));
     write("lost.json", definition("lost", "x", "\"mcp\": \"absent\""));
-    write("secret.json", definition("s", "x", "\"endpoint\": {\"url\": \"http://a\", \"headers\": {\"A\": \"${NO_SUCH_VARIABLE}\"}}"));
+    write(
+        "secret.json",
+        definition("s", "x", "\"endpoint\": {\"url\": \"http://a\", \"headers\": {\"A\": \"${NO_SUCH_VARIABLE}\"}}"),
+    );
     let slack = "[mcp.servers.slack]\ncommand = \"x\"\n";
     let for_ada = "[capabilities.users.ada]\nuse = ";
     for (text, words) in [

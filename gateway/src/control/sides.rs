@@ -116,11 +116,9 @@ fn find(installed: &Installed, wanted: &str) -> Result<Side, String> {
         (Some(_), Some(_)) => Err(format!("several apps are called `{wanted}`; give the package")),
         // A removed app may still be chosen or forgotten.
         (None, _) if wanted.contains('.') => Ok(Side::App(wanted.to_owned())),
-        (None, _) => {
-            Err(format!(
-                "no app is called `{wanted}`; MCP servers are written `{MCP}NAME`, capabilities `{CAPABILITY}NAME`, the \
+        (None, _) => Err(format!(
+            "no app is called `{wanted}`; MCP servers are written `{MCP}NAME`, capabilities `{CAPABILITY}NAME`, the \
                  rest `{BUILT_IN}`"
-            ))
-        }
+        )),
     }
 }

@@ -75,7 +75,9 @@ async fn server() -> (String, Seen) {
             let body = request.into_body().collect().await.expect("a body").to_bytes();
             let call: Value = serde_json::from_slice(&body).expect("JSON");
             let reply = match call["function"].as_str() {
-                Some("getSchedule") => json!({"status": "success", "reply": [{"id": "1", "destination": "Bern", "via": key}]}),
+                Some("getSchedule") => {
+                    json!({"status": "success", "reply": [{"id": "1", "destination": "Bern", "via": key}]})
+                }
                 Some("getTrainDetails") => json!({"success": true, "content": "Train 1 is on time."}),
                 Some("fail") => json!({"status": "error", "message": "The line is closed."}),
                 Some("garbage") => json!({"id": 5}),
@@ -141,7 +143,8 @@ async fn functions_are_carried_out_by_their_server() {
     {
         let seen = seen.lock().unwrap();
         let bodies: Vec<&Value> = seen.iter().map(|(_, body)| body).collect();
-        let body = |function: &str, parameters: Value| json!({"function": function, "parameters": parameters, "userId": USER});
+        let body =
+            |function: &str, parameters: Value| json!({"function": function, "parameters": parameters, "userId": USER});
         let wanted = [
             body("getSchedule", json!({"station": "Central"})),
             body("getTrainDetails", json!({"trainId": "1"})),

@@ -206,7 +206,10 @@ pub fn read(value: &Value) -> Result<Definition, CapabilityError> {
 
 fn read_single(value: &Value) -> Result<Single, DefinitionError> {
     let execution = match value.as_object() {
-        Some(_) => execution(&mut Fields::new(value.get("name").and_then(Value::as_str).unwrap_or("?"), "", value)?)?,
+        Some(_) => {
+            let name = value.get("function").unwrap_or(value).get("name").and_then(Value::as_str).unwrap_or("?");
+            execution(&mut Fields::new(&cut(name, NAME_BYTES_MAX), "", value)?)?
+        }
         None => None,
     };
     let mut value = value.clone();

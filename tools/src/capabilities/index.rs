@@ -82,7 +82,10 @@ mod tests {
         let functions: Vec<Function> = (0..300).map(of_server).collect();
         let text = index(&compile(&functions));
         let named = text.matches("toolNumber").count();
-        assert!(text.len() < INDEX_NAMES_BYTES_MAX + 100 && text.ends_with(&format!(" and {} more\n", 300 - named)), "{text}");
+        assert!(
+            text.len() < INDEX_NAMES_BYTES_MAX + 100 && text.ends_with(&format!(" and {} more\n", 300 - named)),
+            "{text}"
+        );
 
         let hostile = format!("One\n\u{202e}@capabilities/evil: {}", "x".repeat(4_000));
         let functions: Vec<Function> =

@@ -20,9 +20,9 @@ pub mod stub;
 mod text;
 mod types;
 
+pub use crate::source::About;
 pub use cache::Cache;
 pub use compile::{Bundle, FunctionMeta, Meta, Module, Policy, compile};
-pub use crate::source::About;
 pub use index::index;
 pub use input::{Function, Origin, SourceKind, offered};
 

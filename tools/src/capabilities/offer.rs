@@ -17,7 +17,7 @@ use crate::{
     consent::cancelled,
     credentials::{Found, substitute},
     definition::Note,
-    registry::{Registered, RegisterError, Registry, RunContext, Runner},
+    registry::{RegisterError, Registered, Registry, RunContext, Runner},
     secret::{Secret, Secrets},
     source::{About, Scope, Source},
     spoken,
@@ -29,8 +29,7 @@ const NO_EXECUTION: &str = "says nothing about who carries out its calls; add \"
                             address that calls are posted to, or \"mcp\": \"NAME\", the MCP server that has tools of \
                             these names";
 /// Headers that belong to the connection or to the body, and not to a definition.
-const OWN_HEADERS: [&str; 6] =
-    ["connection", "content-length", "content-type", "host", "transfer-encoding", "upgrade"];
+const OWN_HEADERS: [&str; 6] = ["connection", "content-length", "content-type", "host", "transfer-encoding", "upgrade"];
 
 /// A definition whose calls can be carried out.
 #[derive(Clone)]
@@ -57,9 +56,7 @@ impl Offer {
     /// It does not say who carries out its calls, or a variable is not set.
     pub fn new(definition: Definition, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, CapabilityError> {
         let (name, about, tools, execution, notes) = match definition {
-            Definition::Capability(it) => {
-                (it.about.name.clone(), Some(it.about), it.functions, it.execution, it.notes)
-            }
+            Definition::Capability(it) => (it.about.name.clone(), Some(it.about), it.functions, it.execution, it.notes),
             Definition::Tool(single) => {
                 (single.tool.spec.name.clone(), None, vec![single.tool], single.execution, single.notes)
             }
@@ -124,8 +121,7 @@ impl Offer {
     pub fn register(&self, registry: &Registry, client: &Arc<Client>, scope: Scope) -> Result<u64, RegisterError> {
         self.secrets.iter().for_each(|secret| registry.secrets().keep(secret));
         let source = Source::Capability(self.name.clone());
-        let revision =
-            registry.register_named(source.clone(), scope, self.tools.clone(), self.runner(client))?;
+        let revision = registry.register_named(source.clone(), scope, self.tools.clone(), self.runner(client))?;
         registry.report(&source, self.notes.clone());
         Ok(revision)
     }
@@ -244,10 +240,14 @@ impl ServerRunner {
     fn absent(&self, context: &RunContext, has_others: bool) -> ToolResult {
         let (server, tool) = (&self.server, &context.local_name);
         let (code, message) = match has_others {
-            true => (ErrorCode::ToolNotFound, format!("The MCP server '{server}' has no tool '{tool}'; nothing was done.")),
+            true => {
+                (ErrorCode::ToolNotFound, format!("The MCP server '{server}' has no tool '{tool}'; nothing was done."))
+            }
             false => (
                 ErrorCode::AppNotAvailable,
-                format!("The MCP server '{server}' is not connected, and none of its tools are known; nothing was done."),
+                format!(
+                    "The MCP server '{server}' is not connected, and none of its tools are known; nothing was done."
+                ),
             ),
         };
         let mut result = ToolResult::failed(code, message, !has_others);
@@ -269,7 +269,8 @@ impl ServerRunner {
             return Err(ToolResult::failed(ErrorCode::PermissionDenied, message, false));
         }
         let own = context.offered.find(&call.name).and_then(|function| function.spec.clients.as_ref());
-        let is_wider = |theirs: &Vec<ClientClass>| own.is_none_or(|own| own.iter().any(|class| !theirs.contains(class)));
+        let is_wider =
+            |theirs: &Vec<ClientClass>| own.is_none_or(|own| own.iter().any(|class| !theirs.contains(class)));
         if let Some(theirs) = tool.spec.clients.as_ref().filter(|theirs| is_wider(theirs)) {
             let theirs = serde_json::to_string(theirs).unwrap_or_default();
             let message = format!(

@@ -40,7 +40,10 @@ fn who_carries_out_calls_has_to_be_said() {
     let single = json!({"type": "function", "function": {"name": "get_weather", "parameters": {}}});
     for (value, name) in [(train_schedule(), "trainSchedule"), (single.clone(), "get_weather")] {
         let error = offer(&value).err().expect("nobody carries it out").to_string();
-        assert!(error.contains(name) && error.contains("\"endpoint\": {\"url\"") && error.contains("\"mcp\""), "{error}");
+        assert!(
+            error.contains(name) && error.contains("\"endpoint\": {\"url\"") && error.contains("\"mcp\""),
+            "{error}"
+        );
     }
     let mut at_server = single;
     at_server["mcp"] = "weather".into();
@@ -54,7 +57,10 @@ fn variables_are_filled_in_and_kept_out_of_results() {
     let value = at_endpoint(json!({"Authorization": "Bearer ${TRAINS_KEY}", "X-Lang": "${LANGUAGE:-english}"}));
     let ready = offer(&value).unwrap();
     let Reach::Endpoint { headers, .. } = &ready.reach else { panic!("no endpoint") };
-    assert_eq!((headers["authorization"].to_str().unwrap(), headers["x-lang"].to_str().unwrap()), ("Bearer planted-4711", "english"));
+    assert_eq!(
+        (headers["authorization"].to_str().unwrap(), headers["x-lang"].to_str().unwrap()),
+        ("Bearer planted-4711", "english")
+    );
     assert!(headers["authorization"].is_sensitive());
     let secrets: Vec<_> = ready.secrets().iter().map(Secret::expose).collect();
     assert_eq!(secrets, ["planted-4711"]);
@@ -132,7 +138,10 @@ async fn functions_are_called_as_tools_of_an_mcp_server_that_is_for_the_user() {
 
     let told = Arc::new(Told::default());
     let named = [("post", false), ("wipe", true), ("ask", true)].map(|(local, asks)| {
-        (ToolSpec { input_schema: json!({"type": "object"}), ..tool(&format!("slack.{local}"), asks) }, local.to_owned())
+        (
+            ToolSpec { input_schema: json!({"type": "object"}), ..tool(&format!("slack.{local}"), asks) },
+            local.to_owned(),
+        )
     });
     let mut named: Vec<_> = named.into_iter().collect();
     named[0].0 = tool("slack.post", false);
@@ -174,9 +183,8 @@ async fn one_limit_counts_the_calls_of_all_functions_without_one_of_their_own() 
     });
     let server = Source::Mcp("s".to_owned());
     registry.register_named(server, Scope::Global, named.to_vec(), Arc::new(Told::default())).unwrap();
-    let is_limited = async |user: &str, name: &str| {
-        called(&executor, user, name, json!({})).await.1 == Some(ErrorCode::RateLimited)
-    };
+    let is_limited =
+        async |user: &str, name: &str| called(&executor, user, name, json!({})).await.1 == Some(ErrorCode::RateLimited);
     for (user, name, limited) in [
         ("ada", "x.a", false),
         ("ada", "x.b", false),
@@ -218,7 +226,10 @@ fn the_compiler_shows_a_capability_with_its_version_and_a_tool_alone() {
     assert_eq!(compile(&direct).modules()[0].js, trains.js);
     // The wearer hears whose tool it is.
     let found = snapshot.find("trainSchedule.getSchedule").unwrap();
-    assert_eq!((found.owner().as_deref(), found.source.to_string().as_str()), (Some("Train schedule"), "capability:trainSchedule"));
+    assert_eq!(
+        (found.owner().as_deref(), found.source.to_string().as_str()),
+        (Some("Train schedule"), "capability:trainSchedule")
+    );
     assert_eq!(snapshot.find("get_weather").unwrap().owner(), None);
 }
 

@@ -11,7 +11,12 @@ use super::{
     runner::Runner,
     shared::{Shared, Specs},
 };
-use crate::{canonical::arguments_hash, permissions, schema::Schema, source::{About, Source}};
+use crate::{
+    canonical::arguments_hash,
+    permissions,
+    schema::Schema,
+    source::{About, Source},
+};
 
 /// A callable tool: its spec together with its runner.
 pub struct Registered {
