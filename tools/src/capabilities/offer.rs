@@ -224,7 +224,7 @@ impl Runner for ServerRunner {
             return self.absent(&context, of_server().next().is_some());
         };
         if let Err(refused) = self.check(&context, tool, &call) {
-            return refused;
+            return *refused;
         }
         call.name.clone_from(&tool.spec.name);
         tool.runner.run(context, call).await
@@ -259,14 +259,14 @@ impl ServerRunner {
     }
 
     /// Another definition of a tool must not weaken what holds for it.
-    fn check(&self, context: &RunContext, tool: &Registered, call: &ToolCall) -> Result<(), ToolResult> {
+    fn check(&self, context: &RunContext, tool: &Registered, call: &ToolCall) -> Result<(), Box<ToolResult>> {
         if tool.spec.flags.requires_approval && !context.flags.requires_approval {
             let message = format!(
                 "The wearer is asked before '{}' of the MCP server '{}' is called, and this function does not ask; its \
                  definition needs \"requiresApproval\": true. Nothing was done.",
                 tool.local_name, self.server
             );
-            return Err(ToolResult::failed(ErrorCode::PermissionDenied, message, false));
+            return Err(Box::new(ToolResult::failed(ErrorCode::PermissionDenied, message, false)));
         }
         let own = context.offered.find(&call.name).and_then(|function| function.spec.clients.as_ref());
         let is_wider =
@@ -278,11 +278,11 @@ impl ServerRunner {
                  {theirs}. Nothing was done.",
                 tool.local_name, self.server
             );
-            return Err(ToolResult::failed(ErrorCode::PermissionDenied, message, false));
+            return Err(Box::new(ToolResult::failed(ErrorCode::PermissionDenied, message, false)));
         }
         tool.schema.check(&call.arguments).map_err(|misfit| {
             let message = format!("The arguments do not fit the tool of '{}': {misfit}.", self.server);
-            ToolResult::failed(ErrorCode::InvalidArguments, message, false)
+            Box::new(ToolResult::failed(ErrorCode::InvalidArguments, message, false))
         })
     }
 }

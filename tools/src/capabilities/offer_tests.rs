@@ -126,7 +126,9 @@ async fn functions_are_called_as_tools_of_an_mcp_server_that_is_for_the_user() {
     let value = json!({"name": "chat", "mcp": "slack", "functions": [
         {"name": "post", "parameters": {"type": "object", "properties": {"text": {}}}},
         {"name": "wipe"},
-        {"name": "ask", "requiresApproval": true},
+        {"name": "ask", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+            "requiresApproval": true, "approvalMessage": "Delete file: {path}?"},
+        {"name": "inner"},
         {"name": "fly"},
     ]});
     let registry = Arc::new(Registry::new());
@@ -137,7 +139,7 @@ async fn functions_are_called_as_tools_of_an_mcp_server_that_is_for_the_user() {
     assert!(words.contains("'slack' is not connected") && code == Some(ErrorCode::AppNotAvailable), "{words}");
 
     let told = Arc::new(Told::default());
-    let named = [("post", false), ("wipe", true), ("ask", true)].map(|(local, asks)| {
+    let named = [("post", false), ("wipe", true), ("ask", true), ("inner", false)].map(|(local, asks)| {
         (
             ToolSpec { input_schema: json!({"type": "object"}), ..tool(&format!("slack.{local}"), asks) },
             local.to_owned(),
@@ -145,6 +147,7 @@ async fn functions_are_called_as_tools_of_an_mcp_server_that_is_for_the_user() {
     });
     let mut named: Vec<_> = named.into_iter().collect();
     named[0].0 = tool("slack.post", false);
+    named[3].0.clients = Some(vec![ClientClass::Internal]);
     let scope = Scope::User("ada".to_owned());
     registry.register_named(Source::Mcp("slack".to_owned()), scope, named, told.clone()).unwrap();
     assert_eq!(called(&executor, "ada", "chat.post", json!({"text": "hi"})).await, ("done".to_owned(), None));
@@ -156,6 +159,7 @@ async fn functions_are_called_as_tools_of_an_mcp_server_that_is_for_the_user() {
     let table = [
         ("ada", "chat.post", json!({"text": 5}), ErrorCode::InvalidArguments, "do not fit"),
         ("ada", "chat.wipe", json!({}), ErrorCode::PermissionDenied, "\"requiresApproval\": true"),
+        ("ada", "chat.inner", json!({}), ErrorCode::PermissionDenied, "\"clients\": [\"internal\"]"),
         ("ada", "chat.fly", json!({}), ErrorCode::ToolNotFound, "has no tool 'fly'"),
         // The server is not for him.
         ("bob", "chat.post", json!({"text": "hi"}), ErrorCode::AppNotAvailable, "none of its tools are known"),
@@ -164,7 +168,8 @@ async fn functions_are_called_as_tools_of_an_mcp_server_that_is_for_the_user() {
         let (said, code) = called(&executor, user, name, arguments).await;
         assert!(code == Some(wanted) && said.contains(words), "{user} {name}: {said}");
     }
-    assert_eq!(called(&executor, "ada", "chat.ask", json!({})).await.1, None);
+    assert_eq!(called(&executor, "ada", "chat.ask", json!({"path": "important.txt"})).await.1, None);
+    assert_eq!(world.asked.lock().unwrap()[0].question.said, "Delete file: \"important.txt\"?");
     assert_eq!((told.0.lock().unwrap().len(), world.asked.lock().unwrap().len()), (2, 1));
 }
 

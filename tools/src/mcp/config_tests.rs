@@ -105,6 +105,15 @@ fn a_server_may_be_for_some_clients_only() {
 }
 
 #[test]
+fn a_server_may_be_for_some_users_only() {
+    let servers = file(r#"{"mcpServers": {"a": {"command": "x", "users": ["ada"]}, "b": {"command": "x"}}}"#).unwrap();
+    assert!(servers[0].is_for("ada", ClientClass::External) && !servers[0].is_for("bob", ClientClass::External));
+    assert!(servers[1].is_for("bob", ClientClass::External));
+    assert_eq!((servers[0].scopes(), servers[1].scopes()), (vec![Scope::User("ada".into())], vec![Scope::Global]));
+    assert!(file(r#"{"mcpServers": {"a": {"command": "x", "users": []}}}"#).unwrap_err().contains("`a.users`"));
+}
+
+#[test]
 fn a_program_that_is_not_there_is_told_before_it_is_started() {
     let folder = std::env::temp_dir();
     let problem = |command: &str, more: &str| {
