@@ -5,6 +5,7 @@
 
 mod approvals;
 pub mod apps;
+mod capabilities;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -52,7 +52,7 @@ fn proves_nothing_done(tool: &Registered, result: &ToolResult) -> bool {
         return false;
     };
     match tool.source {
-        Source::App(_) | Source::Mcp(_) => match error.code {
+        Source::App(_) | Source::Mcp(_) | Source::Capability(_) => match error.code {
             ErrorCode::AppNotAvailable => true,
             ErrorCode::HttpError => tool.spec.flags.read_only,
             _ => false,

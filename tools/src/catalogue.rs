@@ -18,7 +18,7 @@ use crate::{
 
 impl Registry {
     /// Offers the tools of apps and servers that were known when the gateway stopped, and persists their offers from
-    /// now on. Tools of sources that are no longer `known` are dropped. Revisions continue after those of earlier runs.
+    /// now on. Tools of sources that are no longer `known`, or not in this scope, are dropped. Revisions continue after those of earlier runs.
     /// Returns the number of restored tools.
     ///
     /// # Errors
@@ -26,11 +26,11 @@ impl Registry {
     pub fn keep_in(
         self: &Arc<Self>,
         store: Arc<dyn CatalogueStore>,
-        known: impl Fn(&Source) -> bool,
+        known: impl Fn(&Source, &Scope) -> bool,
     ) -> Result<usize, PortError> {
         let (mut restored, last) = (0, store.last_revision()?);
         for set in store.load()? {
-            if !known(&set.source) {
+            if !known(&set.source, &set.scope) {
                 store.forget(&set.source, &set.scope);
                 continue;
             }

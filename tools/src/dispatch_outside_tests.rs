@@ -183,14 +183,14 @@ async fn tools_are_there_before_their_server_has_answered() {
         registry.register_named(Source::Mcp("m".into()), Scope::Global, named, runner).unwrap()
     };
     let before = Arc::new(Registry::new());
-    assert_eq!(before.keep_in(shelf.clone(), |_| true), Ok(0));
+    assert_eq!(before.keep_in(shelf.clone(), |_, _| true), Ok(0));
     offer(&before, runner());
     let with_device = before.register(Source::Device("d".into()), Scope::Global, vec![], runner());
     assert!(with_device.is_ok());
     assert_eq!(shelf.0.lock().unwrap().len(), 1, "what a device offers is not kept");
 
     let registry = Arc::new(Registry::new());
-    assert_eq!(registry.keep_in(shelf.clone(), |_| true), Ok(1));
+    assert_eq!(registry.keep_in(shelf.clone(), |_, _| true), Ok(1));
     let executor = Executor::new(registry.clone(), World::usual().ports());
     assert_eq!(executor.offered("ada", Some("d"), ClientClass::Internal).1.len(), 1);
     assert_eq!(code(&executor.call(context(), good()).await), Some(ErrorCode::AppNotAvailable));
@@ -208,7 +208,7 @@ async fn tools_are_there_before_their_server_has_answered() {
     assert!(shelf.0.lock().unwrap().is_empty());
     offer(&registry, runner());
     let other = Arc::new(Registry::new());
-    assert_eq!(other.keep_in(shelf.clone(), |_| false), Ok(0));
+    assert_eq!(other.keep_in(shelf.clone(), |_, _| false), Ok(0));
     assert!(shelf.0.lock().unwrap().is_empty(), "a server that is not configured any more is forgotten");
 }
 
@@ -231,7 +231,7 @@ fn what_the_operator_has_set_is_not_kept_as_what_the_server_declared() {
     let declared = || ToolSpec { clients: Some(vec![ClientClass::Copilot]), ..spec(READING) };
     let configured = [("com.test.tool".to_owned(), vec![ClientClass::Internal]), ("com.test.tol".to_owned(), vec![])];
     let before = Arc::new(Registry::with_clients(configured.into()));
-    assert_eq!(before.keep_in(shelf.clone(), |_| true), Ok(0));
+    assert_eq!(before.keep_in(shelf.clone(), |_, _| true), Ok(0));
     assert_eq!(before.configured_but_absent(), ["com.test.tol", "com.test.tool"]);
     let named = vec![(declared(), "tool".to_owned())];
     before.register_named(Source::Mcp("m".into()), Scope::Global, named, runner()).unwrap();
@@ -245,7 +245,7 @@ fn what_the_operator_has_set_is_not_kept_as_what_the_server_declared() {
     {
         let clients = configured.map(|classes| ("com.test.tool".to_owned(), classes)).into_iter().collect();
         let registry = Arc::new(Registry::with_clients(clients));
-        assert_eq!(registry.keep_in(shelf.clone(), |_| true), Ok(1));
+        assert_eq!(registry.keep_in(shelf.clone(), |_, _| true), Ok(1));
         assert_eq!(seen_by(&registry), seen);
     }
 }

@@ -57,6 +57,12 @@ pub const MODULE_NAME_BYTES_MAX: usize = 64;
 pub const FUNCTION_DOC_BYTES_MAX: usize = 1024;
 /// Bytes of the comment before a property.
 pub const PROPERTY_DOC_BYTES_MAX: usize = 320;
+/// Bytes of the first sentence about a module.
+pub const SUMMARY_BYTES_MAX: usize = 120;
+/// Bytes of the index of modules: about 4,000 tokens, which a model reads with each request.
+pub const INDEX_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of the functions' names in a line of it.
+pub const INDEX_NAMES_BYTES_MAX: usize = 512;
 /// Choices of an enumeration that are written out; with more it is any text or number.
 pub const ENUM_LITERALS_MAX: usize = 64;
 /// Bytes of one of these choices.
@@ -68,6 +74,10 @@ pub const TYPES_COST_MAX: usize = 4 * SCHEMA_BYTES_MAX;
 /// Bytes that are compared to find equal types, for one schema: 30 types that all refer to each other, in the
 /// largest published schemas, are 300 KiB.
 pub const TYPES_COMPARED_MAX: usize = 512 * 1024;
+/// Bytes of a user's name.
+pub const USER_BYTES_MAX: usize = 64;
+/// Users that a capability, an app or an MCP server is for, if not for all: each has a copy of the list of its tools.
+pub const USERS_MAX: usize = 64;
 /// Tools in one registration.
 pub const TOOLS_PER_SOURCE_MAX: usize = 10_000;
 /// Tools that one device offers: a model reads all of them on every turn.

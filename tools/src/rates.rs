@@ -1,4 +1,4 @@
-//! Rate limits: per user, per source of tools, and per tool if its definition declares one.
+//! Rate limits: per user, per source of tools, and per tool or capability if its definition declares one.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,7 @@ const SWEEP_EVERY: u32 = 1_024;
 pub struct Limits {
     /// Calls of one user.
     pub per_user: Option<RateLimit>,
-    /// Calls of one user to the tools of one source: an app, a server, a device, or the built-in tools.
+    /// Calls of one user to the tools of one source: an app, a server, a capability, a device, or the built-in tools.
     pub per_source: Option<RateLimit>,
 }
 
@@ -49,7 +49,8 @@ pub(crate) struct Rates {
     clock: HouseClock,
     per_user: Option<Limiter>,
     per_source: Option<Limiter>,
-    per_tool: Mutex<BTreeMap<String, (RateLimit, Arc<Limiter>)>>,
+    /// By what is limited, and its limit.
+    per_tool: Mutex<BTreeMap<(String, u32, u32), Arc<Limiter>>>,
     checks: AtomicU32,
 }
 
@@ -77,8 +78,11 @@ impl Rates {
         if let Some(limiter) = &self.per_source {
             self.pass(limiter, format!("{}\n{user}", tool.source))?;
         }
-        if let Some(limit) = tool.spec.rate_limit
-            && let Some(limiter) = self.of_tool(&tool.spec.name, limit)
+        let own = tool.spec.rate_limit.map(|limit| (tool.spec.name.clone(), limit));
+        // No tool has the name of a source.
+        let shared = || Some((tool.source.to_string(), tool.about.as_ref()?.rate_limit?));
+        if let Some((what, limit)) = own.or_else(shared)
+            && let Some(limiter) = self.of_tool(what, limit)
         {
             self.pass(&limiter, user.to_owned())?;
         }
@@ -92,19 +96,19 @@ impl Rates {
         limiter.check_key(&key).map_err(|early| early.wait_time_from(self.clock.now()))
     }
 
-    /// A tool that is registered again keeps its count, unless its limit has changed.
-    fn of_tool(&self, name: &str, limit: RateLimit) -> Option<Arc<Limiter>> {
+    /// The limiter of a tool, or of all functions of a capability. What is registered again keeps its count, unless its
+    /// limit has changed. Two users may have definitions of the same name with different limits.
+    fn of_tool(&self, what: String, limit: RateLimit) -> Option<Arc<Limiter>> {
         let mut tools = self.per_tool.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, limiter)) = tools.get(name)
-            && *known == limit
-        {
+        let key = (what, limit.calls, limit.per_ms);
+        if let Some(limiter) = tools.get(&key) {
             return Some(Arc::clone(limiter));
         }
         if tools.len() >= RATED_TOOLS_MAX {
             tools.clear();
         }
         let limiter = Arc::new(limiter(limit, &self.clock)?);
-        tools.insert(name.to_owned(), (limit, Arc::clone(&limiter)));
+        tools.insert(key, Arc::clone(&limiter));
         Some(limiter)
     }
 }

@@ -59,6 +59,7 @@ pub(crate) fn put(spec: ToolSpec, source: &Source) -> ToolSpec {
         Source::Device(_) => Side::BuiltIn(GLASSES.to_owned()),
         Source::App(package) => Side::App(package.clone()),
         Source::Mcp(name) => Side::Mcp(name.clone()),
+        Source::Capability(name) => Side::Capability(name.clone()),
     };
     ToolSpec { side, ..spec }
 }
@@ -78,6 +79,7 @@ mod tests {
         assert_eq!(put(Source::BuiltIn), timers());
         assert_eq!(put(Source::App("com.a".into())), Side::App("com.a".into()));
         assert_eq!(put(Source::Mcp("a".into())), Side::Mcp("a".into()));
+        assert_eq!(put(Source::Capability("a".into())), Side::Capability("a".into()));
         assert_eq!(put(Source::Device("a".into())), Side::BuiltIn(GLASSES.into()));
     }
 }

@@ -23,6 +23,9 @@ impl Registered {
             // The last part of a package name is the app's own name.
             Source::App(package) => package.rsplit('.').next().unwrap_or(package),
             Source::Mcp(server) => server,
+            // A single tool stands for itself.
+            Source::Capability(_) if self.about.is_none() => return None,
+            Source::Capability(name) => name,
         };
         Some(spoken::capitalised(&words(name)).chars().take(TITLE_CHARS_MAX).collect())
     }

@@ -24,7 +24,7 @@ pub struct Event {
     /// The glasses that are asked; `None`: none are there, and only an operator can answer.
     #[serde(with = "absent")]
     pub device: Option<String>,
-    /// Who provides the tool: `built_in`, `device`, `app` or `mcp`.
+    /// Who provides the tool: `built_in`, `device`, `app`, `mcp` or `capability`.
     pub provider: String,
     /// The app, server or device of it; `lorgnette` for what is built in.
     pub capability: String,
@@ -139,5 +139,6 @@ fn provider_words(source: &Source) -> (&'static str, String) {
         Source::Device(id) => ("device", id.clone()),
         Source::App(package) => ("app", package.clone()),
         Source::Mcp(name) => ("mcp", name.clone()),
+        Source::Capability(name) => ("capability", name.clone()),
     }
 }

@@ -109,7 +109,10 @@ impl Host {
     /// # Errors
     /// Why it does not run, as text.
     pub async fn start(&self, user: &str, package: &str, deadline: Duration) -> Result<bool, String> {
-        let app = self.installed.get(package).ok_or_else(|| format!("no mini-app {package} is installed"))?;
+        let app = self.installed.get_for(user, package).ok_or_else(|| match self.installed.get(package) {
+            Some(_) => format!("the mini-app {package} is not for {user}"),
+            None => format!("no mini-app {package} is installed"),
+        })?;
         let (reply, answer) = oneshot::channel();
         let asked = async {
             self.tasks.send(user, AppsMessage::Start { app, reply }).await;

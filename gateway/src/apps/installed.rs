@@ -1,7 +1,7 @@
 //! Installed mini-apps: kept in the store, offered in the registry.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -46,18 +46,25 @@ pub struct Installed {
     store: Store,
     registry: Arc<Registry>,
     client: Arc<Client>,
+    /// The users that the configuration leaves apps to, by package.
+    users: BTreeMap<String, Vec<String>>,
     apps: RwLock<BTreeMap<String, Arc<App>>>,
     changing: Mutex<()>,
     changes: watch::Sender<u64>,
 }
 
 impl Installed {
-    /// Reads the installed apps and offers their tools. An app that can no longer be offered, for example after an
+    /// Reads the installed apps and offers their tools; `users`: those that the configuration leaves apps to. An app that can no longer be offered, for example after an
     /// update of the gateway, stays installed and is reported in the log.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn load(store: Store, registry: Arc<Registry>, client: Arc<Client>) -> Result<Self, store::Error> {
+    pub fn load(
+        store: Store,
+        registry: Arc<Registry>,
+        client: Arc<Client>,
+        users: BTreeMap<String, Vec<String>>,
+    ) -> Result<Self, store::Error> {
         let mut apps = BTreeMap::new();
         for package in store.disk().owners(Kind::Apps)? {
             let bytes = match store.disk().row(Kind::Apps, &package, KEY) {
@@ -77,12 +84,13 @@ impl Installed {
             store,
             registry,
             client,
+            users,
             apps: RwLock::default(),
             changing: Mutex::default(),
             changes: watch::Sender::new(0),
         };
         for app in apps.values() {
-            if let Err(error) = installed.offer(app) {
+            if let Err(error) = installed.offer(app, None) {
                 tracing::error!(package = app.package, %error, "the tools of an installed app cannot be offered");
             }
         }
@@ -93,6 +101,28 @@ impl Installed {
     /// An installed app.
     pub fn get(&self, package: &str) -> Option<Arc<App>> {
         self.apps.read().unwrap_or_else(PoisonError::into_inner).get(package).cloned()
+    }
+
+    /// An installed app that is for this user.
+    pub fn get_for(&self, user: &str, package: &str) -> Option<Arc<App>> {
+        self.get(package).filter(|app| self.is_for(app, user))
+    }
+
+    /// Those that are for this user, by package.
+    pub fn list_for(&self, user: &str) -> Vec<Arc<App>> {
+        self.list().into_iter().filter(|app| self.is_for(app, user)).collect()
+    }
+
+    /// The users that an app is for; empty: all.
+    pub fn users_of(&self, app: &App) -> Vec<String> {
+        let configured = self.users.get(&app.package).into_iter().flatten();
+        let all: BTreeSet<&String> = app.users.iter().chain(configured).collect();
+        all.into_iter().cloned().collect()
+    }
+
+    fn is_for(&self, app: &App, user: &str) -> bool {
+        let users = self.users_of(app);
+        users.is_empty() || users.iter().any(|name| name == user)
     }
 
     /// All of them, by package.
@@ -123,13 +153,13 @@ impl Installed {
         }
         let value = serde_json::to_vec(&app).map_err(|error| Error::Package(format!("{}: {error}", app.package)))?;
         let app = Arc::new(app);
-        self.offer(&app)?;
+        if let Err(error) = self.offer(&app, before.as_ref()) {
+            self.put_back(&app, before.as_ref());
+            return Err(error.into());
+        }
         let write = Write::PutRow { kind: Kind::Apps, owner: app.package.clone(), key: KEY.to_vec(), value };
         if let Err(error) = self.store.write(write).await {
-            match before {
-                Some(before) => drop(self.offer(&before)),
-                None => self.withdraw(&app.package),
-            }
+            self.put_back(&app, before.as_ref());
             return Err(error.into());
         }
         self.change(|apps| apps.insert(app.package.clone(), app.clone()));
@@ -145,7 +175,9 @@ impl Installed {
         let _changing = self.changing.lock().await;
         let write = Write::ClearRows { kind: Kind::Apps, owner: package.to_owned(), prefix: Vec::new() };
         let removed = self.store.write(write).await?;
-        self.withdraw(package);
+        if let Some(app) = self.get(package) {
+            self.withdraw(&self.scopes(&app), &app);
+        }
         self.client.log().forget(package);
         self.change(|apps| apps.remove(package));
         Ok(removed > 0)
@@ -156,17 +188,38 @@ impl Installed {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    fn offer(&self, app: &Arc<App>) -> Result<u64, RegisterError> {
-        let named = app.tools.iter().map(|tool| (tool.spec.clone(), tool.local_name.clone())).collect();
-        let runner = Arc::new(AppRunner::new(app.clone(), self.client.clone()));
+    /// Offers its tools to its users, and no longer to those of `before`, the app that it replaces.
+    fn offer(&self, app: &Arc<App>, before: Option<&Arc<App>>) -> Result<(), RegisterError> {
+        let scopes = self.scopes(app);
+        let mut gone = before.map(|before| self.scopes(before)).unwrap_or_default();
+        gone.retain(|scope| !scopes.contains(scope));
+        self.withdraw(&gone, app);
         let source = Source::App(app.package.clone());
-        let revision = self.registry.register_named(source.clone(), Scope::Global, named, runner)?;
+        for scope in scopes {
+            let named = app.tools.iter().map(|tool| (tool.spec.clone(), tool.local_name.clone())).collect();
+            let runner = Arc::new(AppRunner::new(app.clone(), self.client.clone()));
+            self.registry.register_named(source.clone(), scope, named, runner)?;
+        }
         self.registry.report(&source, app.lost.clone());
-        Ok(revision)
+        Ok(())
     }
 
-    fn withdraw(&self, package: &str) {
-        self.registry.unregister(&Source::App(package.to_owned()), &Scope::Global);
+    /// Offers what was offered before an app that is not installed after all.
+    fn put_back(&self, app: &Arc<App>, before: Option<&Arc<App>>) {
+        self.withdraw(&self.scopes(app), app);
+        if let Some(before) = before {
+            drop(self.offer(before, None));
+        }
+    }
+
+    fn scopes(&self, app: &App) -> Vec<Scope> {
+        Scope::of(&self.users_of(app))
+    }
+
+    fn withdraw(&self, scopes: &[Scope], app: &App) {
+        for scope in scopes {
+            self.registry.unregister(&Source::App(app.package.clone()), scope);
+        }
     }
 }
 
@@ -208,7 +261,7 @@ mod tests {
         drop(rustls::crypto::ring::default_provider().install_default());
         let registry = Arc::new(Registry::with_built_ins().unwrap());
         let client = Arc::new(Client::new().unwrap());
-        (Installed::load(store.clone(), registry.clone(), client).unwrap(), registry)
+        (Installed::load(store.clone(), registry.clone(), client, BTreeMap::new()).unwrap(), registry)
     }
 
     fn offers(registry: &Registry, name: &str) -> bool {

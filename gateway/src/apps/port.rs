@@ -21,7 +21,7 @@ impl Host {
             (Some(_), AppKind::Foreground) => AppLife::InFront,
             (Some(_), AppKind::Background | AppKind::Dashboard) => AppLife::Running,
         };
-        let apps = self.installed.list();
+        let apps = self.installed.list_for(user);
         apps.iter().map(|app| SceneApp { package: app.package.clone(), name: name_of(app), life: life(app) }).collect()
     }
 }
@@ -46,6 +46,6 @@ impl AppHost for Host {
             package: app.package.clone(),
             description: app.description.clone(),
         };
-        Ok(self.installed.list().into_iter().map(entry).collect())
+        Ok(self.installed.list_for(user).into_iter().map(entry).collect())
     }
 }

@@ -58,6 +58,12 @@ enum Command {
         /// A permission such as MICROPHONE, in addition to those in the manifest; may be repeated.
         #[arg(long)]
         permission: Vec<String>,
+        /// The user that it is for; may be repeated. Default: as before, for a new app all users.
+        #[arg(long)]
+        user: Vec<String>,
+        /// Make it an app for all users.
+        #[arg(long, conflicts_with = "user")]
+        all_users: bool,
     },
     /// Show installed apps, the users for whom they run, and the last error of each.
     List,
@@ -112,7 +118,7 @@ enum Command {
         user: String,
     },
     /// Choose, for a user, which of two takes the sentences that both understand: an app by its package or name, an MCP
-    /// server as `mcp:NAME`, or `built-in`, `built-in timers` and the like.
+    /// server as `mcp:NAME`, a capability as `capability:NAME`, or `built-in`, `built-in timers` and the like.
     Prefer {
         /// The side that takes them.
         side: String,
@@ -150,8 +156,9 @@ enum Command {
 
 pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     let request = match arguments.command {
-        Command::Add { manifest, url, api_key, package, name, kind, permission } => {
+        Command::Add { manifest, url, api_key, package, name, kind, permission, user, all_users } => {
             let given = Given { package, name, kind, permissions: permission, url, api_key, ..Given::default() };
+            let given = Given { users: user, all_users, ..given };
             AppsRequest::Add(described(manifest.as_deref(), given)?)
         }
         Command::List => AppsRequest::List,
@@ -206,6 +213,9 @@ fn show_app(app: &Listed) {
         AppKind::Dashboard => "dashboard",
     };
     println!("{}  {}  {kind}  {}", app.package, app.name, app.public_url);
+    if !app.users.is_empty() {
+        println!("  for {} only", app.users.join(", "));
+    }
     for (user, state) in &app.running {
         println!("  {} for {user}", word(*state));
     }

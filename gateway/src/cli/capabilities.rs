@@ -16,7 +16,7 @@ use tools::capabilities::{Bundle, Function, Module, compile};
 use crate::{
     clock,
     config::Config,
-    control::{Answer, Request, client},
+    control::{Answer, Callable, Request, client},
     private::make_folder,
 };
 
@@ -86,8 +86,10 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
 fn bundle(config: &Config, user: String) -> Result<Bundle> {
     match client::ask(&config.data_dir, &Request::Callable { user })? {
         Answer::Callable { tools } => {
-            let tools = tools.into_iter().map(|tool| Function::of(Arc::new(tool.spec), tool.local_name, &tool.source));
-            Ok(compile(&tools.collect::<Vec<_>>()))
+            let function = |tool: Callable| {
+                Function::of(Arc::new(tool.spec), tool.local_name, &tool.source, tool.about.map(Arc::new))
+            };
+            Ok(compile(&tools.into_iter().map(function).collect::<Vec<_>>()))
         }
         answer => bail!("unexpected answer: {answer:?}"),
     }

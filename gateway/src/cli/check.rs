@@ -14,6 +14,7 @@ use audio::{
 use rustix::fs::Access;
 
 use crate::{
+    capabilities::Prepared as Capabilities,
     config::{self, Config},
     http::cannot_listen,
     mcp::Prepared,
@@ -49,13 +50,17 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     if arguments.store {
         return check_store(&config, arguments.set_aside.as_deref());
     }
-    let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
+    let mut mcp = Prepared::load(&config.mcp, config.folder.as_deref());
     if let Err(problems) = &mcp {
         for problem in problems {
             eprintln!("{problem}");
         }
         bail!("the section [mcp] has {} problem(s)", problems.len());
     }
+    let capabilities = match &mut mcp {
+        Ok(mcp) => capabilities(&config, mcp)?,
+        Err(_) => Capabilities::default(),
+    };
     let selection = match &config.models.tools.by {
         RouterBy::Model(model) => Some(model),
         RouterBy::Words | RouterBy::Sentences { .. } => None,
@@ -102,20 +107,32 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     }
     if let Ok(mcp) = mcp {
         for (tool, classes) in &config.tools.clients {
-            let note = if may_exist(tool, &mcp) { "" } else { " (neither built in nor of an MCP server)" };
+            let note = if may_exist(tool, &mcp, &capabilities) { "" } else { " (neither built in nor configured)" };
             println!("  tools   {tool} is for {}{note}", class_names(classes));
         }
         println!("  mcp     {mcp}");
+        println!("  capabilities  {capabilities}");
     }
     Ok(())
 }
 
-/// Whether a tool of this name is built in or may be one of a configured MCP server. Those of apps and glasses are not
+/// Reads the capabilities.
+fn capabilities(config: &Config, mcp: &mut Prepared) -> Result<Capabilities> {
+    let folders = (config.folder.as_deref(), config.data_dir.as_path());
+    Capabilities::load(&config.capabilities, folders, mcp).or_else(|problems| {
+        for problem in &problems {
+            eprintln!("{problem}");
+        }
+        bail!("the section [capabilities] has {} problem(s)", problems.len())
+    })
+}
+
+/// Whether a tool of this name is built in, of a capability, or may be one of a configured MCP server. Those of apps and glasses are not
 /// known without the gateway.
-fn may_exist(tool: &str, mcp: &Prepared) -> bool {
+fn may_exist(tool: &str, mcp: &Prepared, capabilities: &Capabilities) -> bool {
     // The name of a server has no dot.
     let is_of_server = tool.split_once('.').is_some_and(|(server, _)| mcp.has_server(server));
-    is_of_server || tools::builtin::all().0.iter().any(|spec| spec.name == tool)
+    is_of_server || capabilities.has_tool(tool) || tools::builtin::all().0.iter().any(|spec| spec.name == tool)
 }
 
 /// Lists damaged records, and moves them to a file if there is one.

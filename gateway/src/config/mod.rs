@@ -11,6 +11,7 @@ use toml::Spanned;
 pub use crate::problems::Problem;
 use crate::{
     apps::settings::{AppsSettings, RawApps},
+    capabilities::settings::CapabilitySettings,
     device_task::settings::{Assistant, RawAssistant, RawDisplay, check_language, check_name},
     http::settings::{Listen, RawListen},
     limits::{Limits, RawLimits},
@@ -48,6 +49,7 @@ struct RawConfig {
     limits: RawLimits,
     apps: RawApps,
     mcp: McpSettings,
+    capabilities: CapabilitySettings,
     tools: RawTools,
 }
 
@@ -72,6 +74,7 @@ impl Default for RawConfig {
             limits: RawLimits::default(),
             apps: RawApps::default(),
             mcp: McpSettings::default(),
+            capabilities: CapabilitySettings::default(),
             tools: RawTools::default(),
         }
     }
@@ -114,6 +117,8 @@ pub struct Config {
     pub apps: AppsSettings,
     /// MCP in both directions.
     pub mcp: McpSettings,
+    /// Which capabilities, apps and MCP servers are for whom.
+    pub capabilities: CapabilitySettings,
     /// What is set for single tools.
     pub tools: ToolSettings,
 }
@@ -160,6 +165,7 @@ impl RawConfig {
         check_name(problems, &self.name);
         check_language(problems, &self.language);
         self.mcp.check(problems);
+        self.capabilities.check(problems);
         let data_dir = problems.folder(self.data_dir.as_ref(), "data_dir").unwrap_or_else(default_data_dir);
         let models_dir =
             problems.folder(self.models_dir.as_ref(), "models_dir").unwrap_or_else(audio::models::default_dir);
@@ -199,6 +205,7 @@ impl RawConfig {
             store,
             apps,
             mcp: self.mcp,
+            capabilities: self.capabilities,
             tools,
         })
     }

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use tools::{
     apps::{import, log::Fault, manifest::App},
     limits::CONVERSATION_MESSAGES_MAX,
+    source::check_users,
 };
 
 use super::{Answer, attempt::attempt, sides};
@@ -65,6 +66,10 @@ pub struct Given {
     pub permissions: Vec<String>,
     pub url: Option<String>,
     pub api_key: Option<String>,
+    /// The users that it is for; empty: as before, for a new app all.
+    pub users: Vec<String>,
+    /// It is for all users.
+    pub all_users: bool,
 }
 
 /// An installed app, for people.
@@ -78,6 +83,8 @@ pub struct Listed {
     pub public_url: String,
     /// How it shares the glasses.
     pub kind: AppKind,
+    /// The users that it is for; empty: all.
+    pub users: Vec<String>,
     /// The users for whom it runs or is starting.
     pub running: Vec<(String, AppState)>,
     /// Full names of its tools.
@@ -187,6 +194,7 @@ fn listed(admin: &Admin, app: &App) -> Listed {
     let faults = admin.installed.client().log().faults(&app.package);
     Listed {
         kind: app.kind,
+        users: admin.installed.users_of(app),
         running: admin.services.apps.running(&app.package),
         package: app.package.clone(),
         name: app.name.clone(),
@@ -209,6 +217,15 @@ async fn add(admin: &Admin, given: Given) -> Result<Answer, String> {
     };
     let (mut app, notes) = import::read(manifest, &said).map_err(|problems| lines(&problems))?;
     let before = admin.installed.get(&app.package);
+    app.users = match (&before, given.users) {
+        _ if given.all_users => Vec::new(),
+        (Some(before), users) if users.is_empty() => before.users.clone(),
+        (_, users) if users.is_empty() => users,
+        (_, users) => {
+            check_users(&users)?;
+            users
+        }
+    };
     let (hash, told) = match (given.api_key, before) {
         (Some(key), _) => (hash_of(&key)?, "its key is the one that was given".to_owned()),
         (None, Some(before)) => (before.api_key_sha256.clone(), "its key is the same as before".to_owned()),
@@ -220,6 +237,10 @@ async fn add(admin: &Admin, given: Given) -> Result<Answer, String> {
     app.api_key_sha256 = hash;
     let app = admin.installed.add(app).await.map_err(|error| error.to_string())?;
     let mut message = format!("installed {} ({}) at {}\n{told}", app.name, app.package, app.public_url);
+    let users = admin.installed.users_of(&app);
+    if !users.is_empty() {
+        message.push_str(&format!("\nfor {} only", users.join(", ")));
+    }
     for tool in &app.tools {
         message.push_str(&format!("\ntool {}", tool.spec.name));
     }

@@ -90,7 +90,7 @@ pub(super) fn explain(services: &Services, text: &str, user: &str) -> Result<Ans
 fn phrases(admin: &Admin, user: &str, text: &str) -> Vec<(String, String)> {
     let base = |tag: &str| tag.split('-').next().unwrap_or_default().to_lowercase();
     let heard = |spoken: &&Phrases| base(&spoken.language) == base(&admin.services.settings.language);
-    let (apps, denied) = (admin.installed.list(), admin.switches.denied(user));
+    let (apps, denied) = (admin.installed.list_for(user), admin.switches.denied(user));
     let tools = apps.iter().flat_map(|app| &app.tools).filter(|tool| !is_denied(&denied, &tool.spec.name));
     let mut all: Vec<(usize, String, String)> = tools
         .flat_map(|tool| {

@@ -22,7 +22,7 @@ use std::{
 
 use ::tools::{
     ledger::{Record, Usage},
-    source::Source,
+    source::{About, Source},
 };
 use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
@@ -163,6 +163,9 @@ pub struct Callable {
     pub source: Source,
     /// Its provider's own name for it.
     pub local_name: String,
+    /// The capability that it is a function of.
+    #[serde(default)]
+    pub about: Option<About>,
     /// Its full declaration.
     pub spec: ToolSpec,
 }

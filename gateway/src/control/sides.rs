@@ -14,6 +14,8 @@ use crate::{apps::installed::Installed, control::admin::Admin};
 const COLLISIONS_MAX: usize = 8;
 /// Prefix of an MCP server.
 const MCP: &str = "mcp:";
+/// Prefix of a capability.
+const CAPABILITY: &str = "capability:";
 /// Name of built-in tools; the group may follow.
 const BUILT_IN: &str = "built-in";
 
@@ -83,6 +85,7 @@ fn name(installed: &Installed, side: &Side) -> String {
         Side::BuiltIn(group) if group.is_empty() => BUILT_IN.to_owned(),
         Side::BuiltIn(group) => format!("{BUILT_IN} {group}"),
         Side::Mcp(name) => format!("{MCP}{name}"),
+        Side::Capability(name) => format!("{CAPABILITY}{name}"),
         Side::App(package) => {
             let name = installed.get(package).map(|app| app.name.clone()).filter(|name| !name.is_empty());
             name.unwrap_or_else(|| package.clone())
@@ -103,6 +106,9 @@ fn find(installed: &Installed, wanted: &str) -> Result<Side, String> {
     if let Some(name) = wanted.strip_prefix(MCP) {
         return Ok(Side::Mcp(name.to_owned()));
     }
+    if let Some(name) = wanted.strip_prefix(CAPABILITY) {
+        return Ok(Side::Capability(name.to_owned()));
+    }
     let apps = installed.list();
     let mut fitting = apps.iter().filter(|app| app.package == wanted || app.name.eq_ignore_ascii_case(wanted));
     match (fitting.next(), fitting.next()) {
@@ -110,8 +116,9 @@ fn find(installed: &Installed, wanted: &str) -> Result<Side, String> {
         (Some(_), Some(_)) => Err(format!("several apps are called `{wanted}`; give the package")),
         // A removed app may still be chosen or forgotten.
         (None, _) if wanted.contains('.') => Ok(Side::App(wanted.to_owned())),
-        (None, _) => {
-            Err(format!("no app is called `{wanted}`; MCP servers are written `{MCP}NAME`, the rest `{BUILT_IN}`"))
-        }
+        (None, _) => Err(format!(
+            "no app is called `{wanted}`; MCP servers are written `{MCP}NAME`, capabilities `{CAPABILITY}NAME`, the \
+                 rest `{BUILT_IN}`"
+        )),
     }
 }

@@ -55,6 +55,7 @@ pub(super) fn callable(admin: &Admin, user: &str) -> Result<Answer, String> {
     let callable = |tool: &std::sync::Arc<tools::registry::Registered>| Callable {
         source: tool.source.clone(),
         local_name: tool.local_name.clone(),
+        about: tool.about.as_deref().cloned(),
         spec: (*tool.spec).clone(),
     };
     let tools = specs.iter().filter_map(|spec| snapshot.find(&spec.name)).map(callable).collect();

@@ -124,7 +124,8 @@ mod tests {
             let store = Store::open(folder.path(), 16).unwrap();
             let (roster, registry) = (Arc::<Roster>::default(), Arc::<Registry>::default());
             let client = Arc::new(Client::new().unwrap());
-            let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client).unwrap());
+            let installed =
+                Arc::new(Installed::load(store.clone(), registry.clone(), client, Default::default()).unwrap());
             let sounds = Sounds::new(Compute::start("test", 1, 1).unwrap()).unwrap();
             let stop = CancellationToken::new();
             let apps = Host::new(store, InFlight::default(), roster.clone(), installed, sounds, ("en", None), stop);

@@ -17,6 +17,7 @@ use tools::{
         config::{self as servers, SERVERS_MAX, Server},
         server::{Approver, Http, Hub, Limits, Who},
     },
+    source::Scope,
 };
 
 use self::{keys::Keys, settings::McpSettings};
@@ -93,7 +94,38 @@ impl Prepared {
 
     /// Whether the configuration names this server.
     pub fn has_server(&self, name: &str) -> bool {
-        self.servers.iter().any(|server| server.name == name)
+        self.server(name).is_some()
+    }
+
+    fn server(&self, name: &str) -> Option<&Server> {
+        self.servers.iter().find(|server| server.name == name)
+    }
+
+    /// Whether tools of this server belong into this scope.
+    pub fn is_in_scope(&self, name: &str, scope: &Scope) -> bool {
+        self.server(name).is_some_and(|server| server.scopes().contains(scope))
+    }
+
+    /// The users that a server is for; empty: all.
+    pub fn users_of(&self, name: &str) -> &[String] {
+        self.server(name).map_or(&[], |server| &server.users)
+    }
+
+    /// The classes of clients that a server is for; `None`: all.
+    pub fn clients_of(&self, name: &str) -> Option<Vec<ClientClass>> {
+        self.server(name)?.clients.clone()
+    }
+
+    /// Leaves a server to these users, and those that it is left to already.
+    pub fn leave_to(&mut self, name: &str, users: &[String]) {
+        if let Some(server) = self.servers.iter_mut().find(|server| server.name == name) {
+            server.users.extend(users.iter().cloned());
+        }
+    }
+
+    /// Number of values that only single servers may see.
+    pub fn secrets(&self) -> usize {
+        self.servers.iter().flat_map(Server::secrets).count()
     }
 }
 
@@ -104,7 +136,11 @@ impl fmt::Display for Prepared {
             (true, false) => format!("{} key(s)", self.keys.count()),
             (true, true) => format!("{} key(s), none needed on this machine", self.keys.count()),
         };
-        let names: Vec<_> = self.servers.iter().map(|server| server.name.as_str()).collect();
+        let named = |server: &Server| match server.users.as_slice() {
+            [] => server.name.clone(),
+            users => format!("{} for {}", server.name, users.join(" and ")),
+        };
+        let names: Vec<_> = self.servers.iter().map(named).collect();
         write!(f, "http {http}; servers: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") })
     }
 }

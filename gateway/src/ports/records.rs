@@ -225,7 +225,7 @@ mod tests {
         let mut before = 0;
         for changes in [0, 3, 2_500, 1] {
             let registry = Arc::new(Registry::with_built_ins().unwrap());
-            registry.keep_in(Arc::new(StoredCatalogue(store.clone())), |_| true).unwrap();
+            registry.keep_in(Arc::new(StoredCatalogue(store.clone())), |_, _| true).unwrap();
             assert!(registry.revision() > before, "{} after {before}", registry.revision());
             for _ in 0..changes {
                 let last = registry.revision();

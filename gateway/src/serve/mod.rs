@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use self::{data::Data, tools::ToolServices, users::UserServices};
 use crate::{
     apps::scene::Scenes,
+    capabilities::Prepared as Capabilities,
     clock,
     config::Config,
     control::{
@@ -83,13 +84,16 @@ pub async fn start(config: Config) -> Result<Running> {
     let vital = Vital::new(stop.clone());
     let Data { lock, control_socket, key, tls, store } = Data::open(&config.data_dir, config.store).await?;
     let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
-    let mcp = mcp.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
+    let mut mcp = mcp.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
+    let folders = (config.folder.as_deref(), config.data_dir.as_path());
+    let capabilities = Capabilities::load(&config.capabilities, folders, &mut mcp);
+    let capabilities = capabilities.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
     let bound = Bound::bind(&config.listen, tls).await?;
     let (web, quic) = (bound.web_address()?, bound.quic_address());
     let (engines, sentences) = engines::load(&config).await?;
     let models = models(&config.models, sentences.clone())?;
 
-    let of_users = UserServices::new(&config, &store, &models, &engines.files, web, &stop)?;
+    let of_users = UserServices::new(&config, &store, &models, &engines.files, (web, &capabilities), &stop)?;
     let mut of_tools = ToolServices::new(&config, &store, &of_users, &mcp, &stop)?;
     // No revision of this run may be told before it is reserved on the disk.
     if let Err(error) = store.settled().await {

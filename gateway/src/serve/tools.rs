@@ -124,10 +124,10 @@ fn ports(store: &Store, of_users: &UserServices, memory: &Memory) -> Ports {
 fn offer_known(store: &Store, of_users: &UserServices, mcp: &Prepared) -> Result<()> {
     let restored = of_users
         .registry
-        .keep_in(Arc::new(StoredCatalogue(store.clone())), |source| match source {
-            // Installed apps are already offered, from their own records.
-            Source::App(_) => false,
-            Source::Mcp(server) => mcp.has_server(server),
+        .keep_in(Arc::new(StoredCatalogue(store.clone())), |source, scope| match source {
+            // Installed apps and capabilities are already offered, from their own records and files.
+            Source::App(_) | Source::Capability(_) => false,
+            Source::Mcp(server) => mcp.is_in_scope(server, scope),
             Source::BuiltIn | Source::Device(_) => true,
         })
         .context("reading the catalogue of tools")?;

@@ -12,6 +12,7 @@ use tools::{apps::client::Client, in_flight::InFlight, registry::Registry};
 use crate::{
     approvals::ApprovalBroker,
     apps::{APP_SOCKET_PATH, host::Host, installed::Installed, sound::Sounds},
+    capabilities::Prepared as Capabilities,
     config::Config,
     models::chain::ModelChain,
     roster::Roster,
@@ -45,13 +46,15 @@ impl UserServices {
         store: &Store,
         models: &ModelChain,
         files: &Compute,
-        web: SocketAddr,
+        (web, capabilities): (SocketAddr, &Capabilities),
         stop: &CancellationToken,
     ) -> Result<Self> {
         let roster = Arc::new(Roster::default());
         let registry = Registry::with_built_ins_for(config.tools.clients.clone());
         let registry = Arc::new(registry.map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
-        let installed = Arc::new(Installed::load(store.clone(), registry.clone(), Arc::new(Client::new()?))?);
+        let (client, users) = (Arc::new(Client::new()?), capabilities.users_of_apps());
+        let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client.clone(), users)?);
+        capabilities.offer(&registry, &client, |package| installed.get(package).is_some());
         let in_flight = InFlight::default();
         let apps = Host::new(
             store.clone(),

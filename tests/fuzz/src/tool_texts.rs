@@ -7,12 +7,12 @@ use tools::{
         answer,
         import::{self, Given},
     },
-    capabilities::{self, compile, definition::read_text},
+    capabilities::{self, compile, definition::read_text, offer::Offer},
     definition::{self, Naming, to_mcp},
     device, fuzzing,
     limits::{
         ATTACHMENTS_MAX, CONTENT_BYTES_MAX, DATA_BYTES_MAX, DESCRIPTION_BYTES_MAX, FOLLOW_UPS_MAX, GUIDANCE_BYTES_MAX,
-        MESSAGE_BYTES_MAX, NAME_BYTES_MAX, NOTES_MAX, PROPERTIES_MAX, REPLY_BYTES_MAX, SAY_BYTES_MAX,
+        INDEX_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, NOTES_MAX, PROPERTIES_MAX, REPLY_BYTES_MAX, SAY_BYTES_MAX,
     },
     registry, reply,
     schema::{Schema, check_depth},
@@ -69,6 +69,12 @@ pub fn capability(bytes: &[u8]) {
         let (module, name) = bundle.place(&function.spec.name).expect("a place");
         assert_eq!(bundle.tool(&module.specifier, name), Some(function.spec.name.as_str()));
         assert!(!module.d_ts.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')), "{:?}", module.d_ts);
+    }
+    let index = capabilities::index(&bundle);
+    assert!(index.len() < INDEX_BYTES_MAX + 64 && index.lines().count() <= bundle.modules().len() + 1, "{index:?}");
+    let variable = |name: &str| name.starts_with('A').then(|| "planted-4711".to_owned());
+    for offer in definitions.into_iter().filter_map(|one| Offer::new(one, &variable).ok()) {
+        assert!(offer.tools().next().is_some() && offer.secrets().iter().all(|secret| !secret.expose().is_empty()));
     }
 }
 

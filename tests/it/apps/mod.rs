@@ -1,7 +1,7 @@
 //! Mini-apps with a real gateway: the twenty rules of docs/apps-host.md with a fake app, and an app on the published
 //! SDK.
 
-mod fake;
+pub mod fake;
 mod faults;
 mod first;
 mod gaps;

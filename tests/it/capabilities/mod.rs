@@ -1,5 +1,6 @@
 //! Capabilities: the commands, and what a compiler of TypeScript and an engine of JavaScript make of the modules.
 
 mod command;
+mod files;
 mod samples;
 mod types;

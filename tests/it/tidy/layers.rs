@@ -14,7 +14,7 @@ const LAYERS: [&[&str]; 15] = [
     &["transport"],
     &["identity", "roster"],
     &["approvals", "mcp"],
-    &["users"],
+    &["capabilities", "users"],
     &["ports"],
     &["apps"],
     &["erasing"],

@@ -13,7 +13,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::apps::{log::Entry, manifest::AppTool};
+use crate::apps::{log::Entry, manifest::AppTool, post::CALLS_MAX};
 use crate::{
     registry::Registry,
     test_support::{World, call, context},
@@ -271,7 +271,7 @@ async fn an_interruption_ends_what_may_be_ended() {
     }
     // A call that is waiting for a free slot is not started.
     let bench = Bench::of(todo(&server.url));
-    let all = bench.runner.turns.acquire_many(CALLS_PER_APP_MAX as u32).await.unwrap();
+    let all = bench.runner.post.turns.acquire_many(CALLS_MAX as u32).await.unwrap();
     bench.cancel.cancel();
     assert_eq!(bench.call(json!({})).await.error.unwrap().code, ErrorCode::Cancelled);
     drop(all);
@@ -394,7 +394,7 @@ async fn many_calls_wait_their_turn() {
                         let mut now_and_most = counted.lock().unwrap();
                         now_and_most.0 += 1;
                         now_and_most.1 = now_and_most.1.max(now_and_most.0);
-                        if now_and_most.0 == CALLS_PER_APP_MAX {
+                        if now_and_most.0 == CALLS_MAX {
                             door.add_permits(1_000);
                         }
                     }
@@ -409,8 +409,8 @@ async fn many_calls_wait_their_turn() {
         }
     });
     let bench = Bench::of(todo(&url));
-    let calls = (0..CALLS_PER_APP_MAX * 3).map(|_| bench.call(json!({})));
+    let calls = (0..CALLS_MAX * 3).map(|_| bench.call(json!({})));
     let said: BTreeSet<_> = join_all(calls).await.into_iter().map(|result| result.say).collect();
     assert_eq!(said, BTreeSet::from([Some("in".to_owned())]));
-    assert_eq!(present.lock().unwrap().1, CALLS_PER_APP_MAX);
+    assert_eq!(present.lock().unwrap().1, CALLS_MAX);
 }

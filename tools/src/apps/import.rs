@@ -125,6 +125,7 @@ impl<'a> Reader<'a> {
             hardware_required: self.hardware(),
             tools: self.tools(&package),
             shape: self.shape(),
+            users: Vec::new(),
             lost: Vec::new(),
             package,
         }

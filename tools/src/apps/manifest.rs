@@ -33,6 +33,9 @@ pub struct App {
     pub tools: Vec<AppTool>,
     /// The format of calls to its tools.
     pub shape: CallShape,
+    /// The users that it is for, as its operator has said; empty: all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<String>,
     /// Parts of its manifest that could not be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,

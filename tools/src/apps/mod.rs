@@ -6,4 +6,5 @@ pub mod failure;
 pub mod import;
 pub mod log;
 pub mod manifest;
+pub(crate) mod post;
 mod probe;

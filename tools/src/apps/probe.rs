@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    client::{Client, bounded, cause},
+    client::Client,
     manifest::App,
+    post::{bounded, cause},
 };
 use crate::reply::cut;
 

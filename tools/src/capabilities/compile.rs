@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::{
     declarations,
-    input::{About, Function, Origin, SourceKind},
-    names, stub,
+    input::{Function, Origin, SourceKind},
+    names, stub, text,
 };
-use crate::{limits::VERSION_BYTES_MAX, reply::cut};
+use crate::{limits::VERSION_BYTES_MAX, reply::cut, source::About};
 
 /// Where a module is imported from: this, and its name.
 const FOLDER: &str = "@capabilities/";
@@ -40,6 +40,8 @@ pub struct Module {
     pub schema: Value,
     /// What is known about it.
     pub meta: Meta,
+    /// The first sentence about it, on one line; may be empty.
+    pub summary: String,
 }
 
 /// What is known about a module.
@@ -226,10 +228,17 @@ fn module(layout: &Layout<'_>) -> Module {
         source: layout.functions.values().next().map_or(SourceKind::Tool, |function| function.origin.kind()),
         schema_sha256,
         functions: functions.collect(),
-        policy: Policy { rate_limit: about.and_then(|about| about.rate_limit) },
+        policy: Policy { rate_limit: about.as_ref().and_then(|about| about.rate_limit) },
     };
     let specifier = layout.specifier.clone();
-    Module { specifier, d_ts: declarations::render(layout), js: stub::render(layout), schema, meta }
+    let first = layout.functions.values().next().map_or("", |function| function.spec.description.as_str());
+    let summary = match (&about, &layout.object) {
+        (Some(about), _) => text::first_sentence(&about.description),
+        // A single tool.
+        (None, None) => text::first_sentence(first),
+        (None, Some(_)) => String::new(),
+    };
+    Module { specifier, d_ts: declarations::render(layout), js: stub::render(layout), schema, meta, summary }
 }
 
 /// A version as one segment of a path.

@@ -9,7 +9,8 @@
 //! A function has the fields of a tool's definition (see [`crate::definition`]), and becomes the tool `NAME.FUNCTION`.
 //! `config` has the defaults of all functions; its rate limit counts the calls of all functions without one of their
 //! own together. An unknown field is an error: a misspelt `requiresApproval` would let calls pass without a question.
-//! A single tool in any form that [`crate::definition`] reads, and a list of definitions, are read as well.
+//! A single tool in any form that [`crate::definition`] reads, with `endpoint` or `mcp` at its top, and a list of
+//! definitions, are read as well.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,7 +19,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::{
-    input::{About, Function, Origin},
+    input::{Function, Origin},
     lift,
 };
 use crate::{
@@ -34,6 +35,7 @@ use crate::{
     reply::cut,
     schema::check_depth_within,
     secret::Secret,
+    source::About,
 };
 
 /// The version of a capability that states none.
@@ -89,7 +91,7 @@ pub enum Definition {
     /// A group of functions.
     Capability(Capability),
     /// A single tool.
-    Tool(Box<Tool>),
+    Tool(Box<Single>),
 }
 
 /// A group of functions.
@@ -102,6 +104,17 @@ pub struct Capability {
     /// Who carries out calls; `None` if the definition does not say.
     pub execution: Option<Execution>,
     /// Parts that could not be used. The functions work without them.
+    pub notes: Vec<Note>,
+}
+
+/// A single tool.
+#[derive(Clone, Debug)]
+pub struct Single {
+    /// The tool.
+    pub tool: Tool,
+    /// Who carries out calls; `None` if the definition does not say.
+    pub execution: Option<Execution>,
+    /// Parts that could not be used. The tool works without them.
     pub notes: Vec<Note>,
 }
 
@@ -134,7 +147,7 @@ impl Definition {
     /// What the compiler takes.
     pub fn functions(&self) -> Vec<Function> {
         match self {
-            Self::Tool(tool) => vec![tool.function(Origin::Tool)],
+            Self::Tool(single) => vec![single.tool.function(Origin::Tool)],
             Self::Capability(capability) => {
                 let origin = || Origin::Capability(Arc::clone(&capability.about));
                 capability.functions.iter().map(|tool| tool.function(origin())).collect()
@@ -188,11 +201,25 @@ pub fn read(value: &Value) -> Result<Definition, CapabilityError> {
     if value.get("functions").is_some() {
         return read_capability(&capability, value).map_err(in_words).map(Definition::Capability);
     }
+    read_single(value).map_err(in_words).map(|single| Definition::Tool(Box::new(single)))
+}
+
+fn read_single(value: &Value) -> Result<Single, DefinitionError> {
+    let execution = match value.as_object() {
+        Some(_) => {
+            let name = value.get("function").unwrap_or(value).get("name").and_then(Value::as_str).unwrap_or("?");
+            execution(&mut Fields::new(&cut(name, NAME_BYTES_MAX), "", value)?)?
+        }
+        None => None,
+    };
     let mut value = value.clone();
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|key, _| !same(key, "endpoint") && !same(key, "mcp"));
+    }
     let at = if value.get("function").is_some_and(Value::is_object) { "/function" } else { "" };
     value.pointer_mut(at).into_iter().for_each(lift_required);
-    let (spec, local_name, _) = definition::read(&value, Naming::AsIs).map_err(in_words)?;
-    Ok(Definition::Tool(Box::new(Tool { spec, local_name, shares_rate_limit: false })))
+    let (spec, local_name, report) = definition::read(&value, Naming::AsIs)?;
+    Ok(Single { tool: Tool { spec, local_name, shares_rate_limit: false }, execution, notes: report.notes })
 }
 
 fn in_words(error: DefinitionError) -> CapabilityError {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use gateway_core::vocab::{RateLimit, ToolSpec};
+use gateway_core::vocab::ToolSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    registry::{Snapshot, Specs},
-    source::Source,
+    registry::{Registered, Snapshot, Specs},
+    source::{About, Source},
 };
 
 /// A tool as a function of a module.
@@ -34,19 +34,6 @@ pub enum Origin {
     Device(String),
     /// A capability.
     Capability(Arc<About>),
-}
-
-/// What a capability says about itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
-    /// Its name, which no other one has.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// For the author of a program; may be empty.
-    pub description: String,
-    /// How often one user may call its functions, all together.
-    pub rate_limit: Option<RateLimit>,
 }
 
 /// The kinds of sources, as metadata name them.
@@ -79,10 +66,11 @@ impl Origin {
 }
 
 impl Function {
-    /// A registered tool.
-    pub fn of(spec: Arc<ToolSpec>, local_name: String, source: &Source) -> Self {
+    /// A registered tool; `about`: the capability that it is a function of.
+    pub fn of(spec: Arc<ToolSpec>, local_name: String, source: &Source, about: Option<Arc<About>>) -> Self {
         let origin = match source {
             Source::BuiltIn => Origin::Tool,
+            Source::Capability(_) => about.map_or(Origin::Tool, Origin::Capability),
             Source::Mcp(name) => Origin::Mcp(name.clone()),
             Source::App(package) => Origin::App(package.clone()),
             Source::Device(id) => Origin::Device(id.clone()),
@@ -95,5 +83,8 @@ impl Function {
 /// it may call, as the executor lists them.
 pub fn offered(snapshot: &Snapshot, specs: &Specs) -> Vec<Function> {
     let tools = specs.iter().filter_map(|spec| snapshot.find(&spec.name));
-    tools.map(|tool| Function::of(Arc::clone(&tool.spec), tool.local_name.clone(), &tool.source)).collect()
+    let function = |tool: &Arc<Registered>| {
+        Function::of(Arc::clone(&tool.spec), tool.local_name.clone(), &tool.source, tool.about.clone())
+    };
+    tools.map(function).collect()
 }

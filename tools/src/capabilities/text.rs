@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{reply::cut, wording::is_hidden};
+use crate::{limits::SUMMARY_BYTES_MAX, reply::cut, wording::is_hidden};
 
 /// A string literal in single quotes.
 pub(super) fn quoted(text: &str) -> String {
@@ -46,6 +46,13 @@ pub(super) fn doc(paragraphs: &[&str], indent: usize, bytes_max: usize) -> Strin
     }
 }
 
+/// The first sentence of a text, on one line.
+pub(super) fn first_sentence(text: &str) -> String {
+    let line = text.split(is_line_end).map(harmless).find(|line| !line.is_empty()).unwrap_or_default();
+    let sentence = line.split_once(". ").map_or(line.clone(), |(first, _)| format!("{first}."));
+    cut(&sentence, SUMMARY_BYTES_MAX)
+}
+
 /// A line that neither ends a comment nor instructs the compiler.
 fn harmless(line: &str) -> String {
     let visible: String = line.chars().filter(|c| *c == '\t' || !is_hidden(*c)).collect();
@@ -82,6 +89,19 @@ mod tests {
         {
             assert_eq!(property(name), written);
         }
+    }
+
+    #[test]
+    fn a_summary_is_the_first_sentence() {
+        for (text, summary) in [
+            ("Weather of a place. By hour.", "Weather of a place."),
+            ("\n\u{202e}\n Weather\r\nBy hour.", "Weather"),
+            ("Version 1.5 of it", "Version 1.5 of it"),
+            ("", ""),
+        ] {
+            assert_eq!(first_sentence(text), summary);
+        }
+        assert!(first_sentence(&"x".repeat(1_000)).len() <= SUMMARY_BYTES_MAX);
     }
 
     #[test]

@@ -10,8 +10,11 @@ use std::{
 use gateway_core::vocab::ClientClass;
 use serde::Deserialize;
 
-use super::credentials::Found;
-use crate::secret::{Secret, Secrets};
+use crate::{
+    credentials::{Found, substitute},
+    secret::{Secret, Secrets},
+    source::{self, Scope},
+};
 
 /// Maximum length of a server's name: it is a prefix of each of its tools' names.
 const NAME_BYTES_MAX: usize = 32;
@@ -42,6 +45,8 @@ pub struct Raw {
     pub deny: Vec<String>,
     /// The classes of clients that see it; absent: all.
     pub clients: Option<Vec<ClientClass>>,
+    /// The users who are offered it; absent: all.
+    pub users: Option<Vec<String>>,
     /// The calls that require approval.
     pub approval: Approval,
     /// Timeout of a call in milliseconds.
@@ -82,6 +87,8 @@ pub struct Server {
     pub deny: Vec<String>,
     /// The classes of clients that see it; absent: all.
     pub clients: Option<Vec<ClientClass>>,
+    /// The users who are offered it; empty: all.
+    pub users: Vec<String>,
     /// The calls that require approval.
     pub approval: Approval,
     /// Timeout of a call in milliseconds.
@@ -132,9 +139,15 @@ impl Server {
         &self.secrets
     }
 
-    /// Whether clients of this class see it.
-    pub fn is_for(&self, class: ClientClass) -> bool {
-        self.clients.as_ref().is_none_or(|clients| clients.contains(&class))
+    /// Whether clients of this class and user see it.
+    pub fn is_for(&self, user: &str, class: ClientClass) -> bool {
+        let is_of_user = self.users.is_empty() || self.users.iter().any(|name| name == user);
+        is_of_user && self.clients.as_ref().is_none_or(|clients| clients.contains(&class))
+    }
+
+    /// The scopes of its tools.
+    pub fn scopes(&self) -> Vec<Scope> {
+        Scope::of(&self.users)
     }
 
     /// A problem that will prevent its start, as far as it can be detected beforehand: its program or its working
@@ -201,9 +214,13 @@ pub fn check(name: &str, raw: Raw, variable: &dyn Fn(&str) -> Option<String>) ->
     if raw.timeout_ms.is_some_and(|ms| !(1..=TIMEOUT_MS_MAX).contains(&ms)) {
         return Err(format!("`{name}.timeout_ms`: must be between 1 and {TIMEOUT_MS_MAX}"));
     }
+    if let Some(users) = &raw.users {
+        source::check_users(users).map_err(|why| format!("`{name}.users`: {why}"))?;
+    }
     Ok(Some(Server {
         name: name.to_owned(),
         reach,
+        users: raw.users.unwrap_or_default(),
         allow: raw.allow,
         deny: raw.deny,
         clients: raw.clients,
@@ -278,34 +295,6 @@ pub fn check_file(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Resu
         servers.extend(check(&name, raw, variable)?);
     }
     Ok(servers)
-}
-
-/// Replaces `${NAME}` by environment variables; `${NAME:-text}` yields the text if there is no such variable.
-fn substitute(text: &str, variable: &dyn Fn(&str) -> Option<String>, found: &mut Found) -> Result<String, String> {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        let Some((inside, after)) = after.split_once('}') else {
-            return Err("`${` without `}`".to_owned());
-        };
-        let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, text)| (name, Some(text)));
-        out.push_str(before);
-        match (variable(name), default) {
-            (Some(value), _) => {
-                found.variable(name, &value);
-                out.push_str(&value);
-            }
-            (None, Some(default)) => out.push_str(default),
-            (None, None) => {
-                return Err(format!(
-                    "the environment variable {name} is not set; set it, or give a default: ${{{name}:-text}}"
-                ));
-            }
-        }
-        rest = after;
-    }
-    out.push_str(rest);
-    Ok(out)
 }
 
 #[cfg(test)]

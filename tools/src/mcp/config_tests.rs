@@ -100,8 +100,17 @@ fn a_missing_program_is_told_without_secrets() {
 fn a_server_may_be_for_some_clients_only() {
     let servers =
         file(r#"{"mcpServers": {"a": {"command": "x", "clients": ["internal"]}, "b": {"command": "x"}}}"#).unwrap();
-    assert!(servers[0].is_for(ClientClass::Internal) && !servers[0].is_for(ClientClass::External));
-    assert!(servers[1].is_for(ClientClass::External));
+    assert!(servers[0].is_for("ada", ClientClass::Internal) && !servers[0].is_for("ada", ClientClass::External));
+    assert!(servers[1].is_for("ada", ClientClass::External));
+}
+
+#[test]
+fn a_server_may_be_for_some_users_only() {
+    let servers = file(r#"{"mcpServers": {"a": {"command": "x", "users": ["ada"]}, "b": {"command": "x"}}}"#).unwrap();
+    assert!(servers[0].is_for("ada", ClientClass::External) && !servers[0].is_for("bob", ClientClass::External));
+    assert!(servers[1].is_for("bob", ClientClass::External));
+    assert_eq!((servers[0].scopes(), servers[1].scopes()), (vec![Scope::User("ada".into())], vec![Scope::Global]));
+    assert!(file(r#"{"mcpServers": {"a": {"command": "x", "users": []}}}"#).unwrap_err().contains("`a.users`"));
 }
 
 #[test]

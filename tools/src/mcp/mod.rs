@@ -4,6 +4,5 @@
 
 pub mod client;
 pub mod config;
-mod credentials;
 pub mod server;
 pub mod uris;

@@ -1,4 +1,4 @@
-//! The catalogue of available tools: built-in, and of devices, apps and MCP servers.
+//! The catalogue of available tools: built-in, and of devices, apps, MCP servers and capabilities.
 
 mod runner;
 mod shared;
@@ -167,7 +167,7 @@ impl Registry {
         if named.len() > TOOLS_PER_SOURCE_MAX {
             return Err(RegisterError::TooMany { count: named.len(), max: TOOLS_PER_SOURCE_MAX });
         }
-        let mut tools = BTreeMap::new();
+        let (mut tools, about) = (BTreeMap::new(), runner.about());
         for (spec, local_name) in named {
             let Some(mut spec) = self.secrets.blotted(spec).map(|spec| sides::put(spec, &source)) else {
                 continue;
@@ -183,6 +183,7 @@ impl Registry {
                 output_schema: spec.output_schema.as_ref().and_then(|schema| Schema::compile_any(schema).ok()),
                 schema,
                 declared_clients,
+                about: about.clone(),
                 runner: Arc::clone(&runner),
                 name: spec.name.as_str().into(),
                 spec: self.shared.spec(spec),

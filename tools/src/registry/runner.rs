@@ -7,7 +7,7 @@ use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, Turn};
 use tokio_util::sync::CancellationToken;
 
 use super::Snapshot;
-use crate::{caller::Caller, conversation::Said, nested::NestedCalls, ports::Ports};
+use crate::{caller::Caller, conversation::Said, nested::NestedCalls, ports::Ports, source::About};
 
 /// The origin of a call, and the resources available to it.
 #[derive(Clone)]
@@ -57,6 +57,11 @@ pub trait Runner: Send + Sync {
     fn runs_programs(&self, local_name: &str) -> bool {
         let _ = local_name;
         false
+    }
+
+    /// What the capability says about itself whose functions it runs; other sources have nothing of the kind.
+    fn about(&self) -> Option<Arc<About>> {
+        None
     }
 
     /// Whether it is a placeholder for a source that has not responded yet.

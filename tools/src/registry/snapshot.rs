@@ -11,7 +11,12 @@ use super::{
     runner::Runner,
     shared::{Shared, Specs},
 };
-use crate::{canonical::arguments_hash, permissions, schema::Schema, source::Source};
+use crate::{
+    canonical::arguments_hash,
+    permissions,
+    schema::Schema,
+    source::{About, Source},
+};
 
 /// A callable tool: its spec together with its runner.
 pub struct Registered {
@@ -29,6 +34,8 @@ pub struct Registered {
     pub output_schema: Option<Schema>,
     /// The classes of clients that its definition names; the operator may have set others, which the spec has.
     pub(super) declared_clients: Option<Vec<ClientClass>>,
+    /// The capability that it is a function of.
+    pub about: Option<Arc<About>>,
     /// Runs it.
     pub runner: Arc<dyn Runner>,
 }

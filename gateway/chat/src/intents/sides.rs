@@ -161,6 +161,7 @@ impl<'a> Sides<'a> {
                 app.map_or_else(|| package.clone(), |app| app.name.clone())
             }
             Side::Mcp(name) => name.clone(),
+            Side::Capability(name) => spaced(name),
             Side::BuiltIn(group) if group.is_empty() => "the built-in one".to_owned(),
             Side::BuiltIn(group) if group == "glasses" => "the glasses".to_owned(),
             Side::BuiltIn(group) => format!("the built-in {group}"),
@@ -175,7 +176,7 @@ impl<'a> Sides<'a> {
                 let own = !group.is_empty() && Name::new(group).distance(heard).is_some();
                 (rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')) || own).then_some(0)
             }
-            Side::App(_) | Side::Mcp(_) => Name::new(&self.name(side)).distance(heard),
+            Side::App(_) | Side::Mcp(_) | Side::Capability(_) => Name::new(&self.name(side)).distance(heard),
         }
     }
 
@@ -225,4 +226,21 @@ fn bare(mut heard: &[&str]) -> Option<String> {
 /// Whether none of the others leaves fewer words to free text.
 fn says_most(found: &[Found], at: usize) -> bool {
     found.iter().all(|other| other.text_words.cmp(&found[at].text_words) != Ordering::Less)
+}
+
+/// The words of a name in camel case: "train schedule" of `trainSchedule`.
+fn spaced(name: &str) -> String {
+    let mut out = String::new();
+    let mut was_lower = false;
+    for c in name.chars() {
+        if c.is_uppercase() && was_lower {
+            out.push(' ');
+        }
+        was_lower = c.is_lowercase() || c.is_ascii_digit();
+        match c.is_alphanumeric() {
+            true => out.extend(c.to_lowercase()),
+            false => out.push(' '),
+        }
+    }
+    out
 }

@@ -14,6 +14,8 @@ pub enum Side {
     App(String),
     /// An MCP server, by its name in the configuration.
     Mcp(String),
+    /// A capability, by its name.
+    Capability(String),
 }
 
 impl Default for Side {

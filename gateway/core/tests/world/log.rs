@@ -8,7 +8,7 @@ use gateway_core::{
 
 fn side_name(side: &Side) -> &str {
     match side {
-        Side::BuiltIn(name) | Side::App(name) | Side::Mcp(name) => name,
+        Side::BuiltIn(name) | Side::App(name) | Side::Mcp(name) | Side::Capability(name) => name,
     }
 }
 

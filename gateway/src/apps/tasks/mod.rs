@@ -175,7 +175,8 @@ impl Tasks {
     pub(super) async fn restore(self: &Arc<Self>, user: &str) {
         let rows = self.common.store.disk().rows(Kind::AppSessions, user, b"", RESTORED_MAX).unwrap_or_default();
         let cards = rows.iter().filter_map(|(_, value)| serde_json::from_slice::<AppCard>(value).ok());
-        let cards: Vec<AppCard> = cards.filter(|card| self.common.installed.get(&card.package).is_some()).collect();
+        let cards: Vec<AppCard> =
+            cards.filter(|card| self.common.installed.get_for(user, &card.package).is_some()).collect();
         if !cards.is_empty() {
             let (reply, restored) = oneshot::channel();
             self.send(user, AppsMessage::Restore { cards, reply }).await;
@@ -243,7 +244,7 @@ mod tests {
         let store = Store::open(folder, 16).unwrap();
         let (registry, client) = (Arc::new(Registry::default()), Arc::new(Client::new().unwrap()));
         Tasks::new(Common {
-            installed: Arc::new(Installed::load(store.clone(), registry, client).unwrap()),
+            installed: Arc::new(Installed::load(store.clone(), registry, client, Default::default()).unwrap()),
             store,
             roster: Arc::default(),
             speeches: Arc::default(),

@@ -210,11 +210,11 @@ impl Task {
         self.push(AppInput::Start(AppCard { package: package.clone(), name: name_of(app), kind: app.kind, session }));
     }
 
-    /// Stops apps that are no longer installed.
+    /// Stops apps that are no longer installed, or no longer for this user.
     fn stop_removed(&mut self) {
         let running: Vec<String> = self.lives().all().map(|(card, _)| card.package.clone()).collect();
         for package in running {
-            if self.common().installed.get(&package).is_none() {
+            if self.common().installed.get_for(&self.user, &package).is_none() {
                 self.push(AppInput::Stop { package, reason: AppStopReason::System });
             }
         }

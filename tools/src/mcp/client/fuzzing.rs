@@ -16,6 +16,7 @@ pub(crate) fn tool(json: &[u8]) -> Option<ToolSpec> {
         allow: None,
         deny: Vec::new(),
         clients: None,
+        users: Vec::new(),
         approval: Approval::default(),
         timeout_ms: None,
         phrases: BTreeMap::new(),

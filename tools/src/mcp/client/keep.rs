@@ -300,13 +300,28 @@ fn register<'a>(server: &Arc<Downstream>, tools: impl Iterator<Item = &'a Tool>,
             }
         }
     }
+    let source = Source::Mcp(name.clone());
+    for scope in server.config.scopes() {
+        offer(server, &scope, named.clone(), &mut lost, registry);
+    }
+    lost.truncate(LOST_MAX);
+    registry.report(&source, lost);
+}
+
+/// Registers the tools in one scope, except those whose names are taken there.
+fn offer(
+    server: &Arc<Downstream>,
+    scope: &Scope,
+    mut named: Vec<(ToolSpec, String)>,
+    lost: &mut Vec<String>,
+    registry: &Registry,
+) {
+    let name = &server.config.name;
     loop {
         let runner = Arc::new(McpRunner::new(server.clone()));
-        match registry.register_named(Source::Mcp(name.clone()), Scope::Global, named.clone(), runner) {
+        match registry.register_named(Source::Mcp(name.clone()), scope.clone(), named.clone(), runner) {
             Ok(revision) => {
                 tracing::info!(server = name, tools = named.len(), revision, "tools of an MCP server");
-                lost.truncate(LOST_MAX);
-                registry.report(&Source::Mcp(name.clone()), lost);
                 return;
             }
             Err(RegisterError::NameTaken { tool, by }) if named.iter().any(|(spec, _)| spec.name == tool) => {

@@ -21,7 +21,7 @@ use super::{
     child::{self, ChildTransport, MESSAGE_BYTES_MAX},
     routes::{Changed, Handler, Routes},
 };
-use crate::mcp::{config::Reach, credentials::INHERITED};
+use crate::{credentials::INHERITED, mcp::config::Reach};
 
 /// How long a server may take from its start to its first answer; `npx` may have to download it.
 pub(super) const CONNECT_MS_MAX: u64 = 60_000;

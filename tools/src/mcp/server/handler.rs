@@ -371,6 +371,7 @@ impl ServerHandler for Session {
         let pool = &self.endpoint.hub.pool;
         let (server, uri) = pool.prefixes().uri_in(&request.uri).ok_or_else(|| no_resource(&request.uri))?;
         let key = (server.to_owned(), uri.to_owned());
+        let server = self.endpoint.server(server).ok_or_else(|| no_resource(&request.uri))?;
         {
             let mut watched = lock(&self.watched);
             if watched.len() >= WATCHED_MAX {
@@ -380,7 +381,6 @@ impl ServerHandler for Session {
                 return Ok(());
             }
         }
-        let server = self.endpoint.server(server).ok_or_else(|| no_resource(&request.uri))?;
         if server.watch(uri).await { Ok(()) } else { Err(ErrorData::internal_error("too many subscriptions", None)) }
     }
 
@@ -410,7 +410,8 @@ impl ServerHandler for Session {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            uris.retain(|uri| self.endpoint.hub.pool.prefixes().uri_in(uri).is_some());
+            let prefixes = self.endpoint.hub.pool.prefixes();
+            uris.retain(|uri| prefixes.uri_in(uri).is_some_and(|(server, _)| self.endpoint.server(server).is_some()));
             uris.truncate(WATCHED_MAX);
         }
         Some(accepted)

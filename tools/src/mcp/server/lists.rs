@@ -58,12 +58,12 @@ impl Endpoint {
 
     /// The downstream servers that the client sees.
     fn servers(&self) -> impl Iterator<Item = &Arc<Downstream>> {
-        self.hub.pool.servers().filter(|server| server.config.is_for(self.who.class))
+        self.hub.pool.servers().filter(|server| server.config.is_for(&self.who.user, self.who.class))
     }
 
     /// The downstream server of this name, if the client sees it.
     pub(super) fn server(&self, name: &str) -> Option<&Arc<Downstream>> {
-        self.hub.pool.server(name).filter(|server| server.config.is_for(self.who.class))
+        self.hub.pool.server(name).filter(|server| server.config.is_for(&self.who.user, self.who.class))
     }
 
     /// A tool in the form for the client: as its server defines it, otherwise as the gateway does, in either case with

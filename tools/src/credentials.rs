@@ -1,5 +1,6 @@
-//! Which values of a server's configuration are secrets: those that the environment provides through `${NAME}`,
-//! wherever they are put, and those under a key that names a credential. All others may appear in results.
+//! Values from the environment, and which values of a configuration are secrets: those that the environment provides
+//! through `${NAME}`, wherever they are put, and those under a key that names a credential. All others may appear in
+//! results.
 
 use reqwest::Url;
 
@@ -7,7 +8,7 @@ use crate::secret::Secret;
 
 /// Environment variables that a child inherits; the others may contain keys of third parties. The gateway passes them
 /// to every child, so their values are no secrets.
-pub(super) const INHERITED: [&str; 12] = [
+pub(crate) const INHERITED: [&str; 12] = [
     "PATH",
     "HOME",
     "USER",
@@ -35,25 +36,25 @@ const ABOUT: [&str; 16] = [
 /// First words of a credential that name its scheme: `Bearer KEY`.
 const SCHEMES: [&str; 5] = ["bearer", "basic", "token", "apikey", "bot"];
 
-/// The secrets of one server, as they are found.
+/// The secrets of one server or capability, as they are found.
 #[derive(Default)]
-pub(super) struct Found(Vec<Secret>);
+pub(crate) struct Found(Vec<Secret>);
 
 impl Found {
     /// All of them, each once.
-    pub(super) fn into_secrets(self) -> Vec<Secret> {
+    pub(crate) fn into_secrets(self) -> Vec<Secret> {
         self.0
     }
 
     /// The value of the environment variable `name`, which is put into the configuration.
-    pub(super) fn variable(&mut self, name: &str, value: &str) {
+    pub(crate) fn variable(&mut self, name: &str, value: &str) {
         if !INHERITED.contains(&name) {
             self.push(value);
         }
     }
 
     /// An entry of `env` or `headers`.
-    pub(super) fn entry(&mut self, name: &str, value: &str) {
+    pub(crate) fn entry(&mut self, name: &str, value: &str) {
         if is_credential(name) {
             self.credential(name, value);
         }
@@ -61,7 +62,7 @@ impl Found {
     }
 
     /// The arguments of a program: `--token KEY`, `--token=KEY`, `TOKEN=KEY`, `Authorization: Bearer KEY`, an address.
-    pub(super) fn arguments(&mut self, arguments: &[String]) {
+    pub(crate) fn arguments(&mut self, arguments: &[String]) {
         let mut option = None;
         for argument in arguments {
             let is_option = argument.starts_with('-');
@@ -77,7 +78,7 @@ impl Found {
     }
 
     /// An address: the password and the parameters that name a credential.
-    pub(super) fn address(&mut self, text: &str) {
+    pub(crate) fn address(&mut self, text: &str) {
         if !text.contains("://") {
             return;
         }
@@ -110,6 +111,38 @@ impl Found {
             self.0.push(secret);
         }
     }
+}
+
+/// Replaces `${NAME}` by environment variables; `${NAME:-text}` yields the text if there is no such variable.
+pub(crate) fn substitute(
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+    found: &mut Found,
+) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((inside, after)) = after.split_once('}') else {
+            return Err("`${` without `}`".to_owned());
+        };
+        let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, text)| (name, Some(text)));
+        out.push_str(before);
+        match (variable(name), default) {
+            (Some(value), _) => {
+                found.variable(name, &value);
+                out.push_str(&value);
+            }
+            (None, Some(default)) => out.push_str(default),
+            (None, None) => {
+                return Err(format!(
+                    "the environment variable {name} is not set; set it, or give a default: ${{{name}:-text}}"
+                ));
+            }
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
 }
 
 /// Percent-encoded text as it was meant.
