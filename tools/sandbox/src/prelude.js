@@ -27,13 +27,16 @@
   freeze(ToolError);
 
   // A property of a promise that no promise has: the author has forgotten `await`.
-  const forgotten = (name) => ({
+  const forgotten = (name, stack) => ({
     __proto__: null,
     get(target, key, promise) {
       if (key in target) return get(target, key, promise);
       if (typeof key === 'symbol' && key !== toPrimitive && key !== iterator && key !== asyncIterator) return undefined;
       const use = typeof key === 'symbol' || key === 'toJSON' ? 'its value is used' : `.${key} is read`;
-      throw new T(`${name}() returns a promise: write "await ${name}(...)" before ${use}`);
+      const error = new T(`${name}() returns a promise: write "await ${name}(...)" before ${use}`);
+      // Where the call is: there it has to be written.
+      own(error, 'stack', stack);
+      throw error;
     },
     getPrototypeOf: () => promises,
   });
@@ -45,23 +48,24 @@
   };
 
   const pending = create(null);
+  // The last one, for programs that go on and on.
+  let refusal;
   const call = (module, name, argument) => {
-    // Made here, for its position in the program.
-    const error = new ToolError('');
     const json = stringify(argument === undefined ? {} : argument, strict);
+    const id = send(text(module), text(name), json === undefined ? 'null' : json);
+    if (typeof id !== 'number') {
+      if (refusal === undefined || refusal.message !== id) refusal = new ToolError(id, 'refused');
+      return new P((_, reject) => reject(refusal));
+    }
     const waiting = create(null);
+    // Made here, for its position in the program.
+    waiting.error = new ToolError('');
     const promise = new P((resolve, reject) => {
       waiting.resolve = resolve;
       waiting.reject = reject;
     });
-    waiting.error = error;
-    const id = send(text(module), text(name), json === undefined ? 'null' : json);
-    if (typeof id === 'number') {
-      pending[id] = waiting;
-    } else {
-      fail(waiting, id, 'refused', false);
-    }
-    return setPrototypeOf(promise, new Px(promises, forgotten(text(name))));
+    pending[id] = waiting;
+    return setPrototypeOf(promise, new Px(promises, forgotten(text(name), waiting.error.stack)));
   };
 
   const fail = (waiting, message, code, retryable) => {
