@@ -20,7 +20,7 @@ use chat_models::{
 use tools::router::Router;
 
 use self::{
-    settings::{KeySource, Model, OAuth, ProviderConfig, RouterBy, SelectionSettings},
+    settings::{CodeSettings, KeySource, Model, OAuth, ProviderConfig, RouterBy, SelectionSettings},
     tool_selection::{BySentences, ToolSelector, selecting::SelectingModel},
 };
 
@@ -33,8 +33,9 @@ pub(crate) fn chat_model(model: &Model, selection: &ToolSelection) -> Result<Arc
         return Ok(Arc::new(intents::Engine::sharing(selection.grammars.clone())));
     };
     // Inside the offline commands, which need the phrases of all tools.
-    let ToolSelection { router, selector, grammars } = selection.clone();
-    let model = Arc::new(SelectingModel::new(served(config)?, router, selector));
+    let ToolSelection { router, selector, grammars, code } = selection.clone();
+    let model = SelectingModel::new(served(config)?, router, selector, code.of(&config.base_url));
+    let model = Arc::new(model);
     Ok(if config.commands_offline {
         Arc::new(CommandsFirst::with_engine(intents::Engine::sharing(grammars), model))
     } else {
@@ -48,6 +49,7 @@ pub(crate) struct ToolSelection {
     router: Arc<Router>,
     selector: Option<Arc<ToolSelector>>,
     grammars: intents::Grammars,
+    code: CodeSettings,
 }
 
 impl ToolSelection {
@@ -55,14 +57,18 @@ impl ToolSelection {
     ///
     /// # Errors
     /// The key of the selecting model cannot be read, or its address is wrong.
-    pub(crate) fn new(settings: &SelectionSettings, sentences: Option<Arc<BySentences>>) -> Result<Self> {
+    pub(crate) fn new(
+        settings: &SelectionSettings,
+        code: CodeSettings,
+        sentences: Option<Arc<BySentences>>,
+    ) -> Result<Self> {
         let model = match &settings.by {
             RouterBy::Model(Model::Provider(config)) => Some(served(config).context("`router.model`")?),
             RouterBy::Model(Model::Offline) | RouterBy::Sentences { .. } | RouterBy::Words => None,
         };
         let selector = model.map(ToolSelector::model).or(sentences.map(ToolSelector::Sentences));
         let (router, grammars) = (Arc::new(Router::new(settings.router)), intents::Grammars::default());
-        Ok(Self { router, selector: selector.map(Arc::new), grammars })
+        Ok(Self { router, selector: selector.map(Arc::new), grammars, code })
     }
 }
 
@@ -157,7 +163,7 @@ mod tests {
 
     fn selection() -> ToolSelection {
         let settings = SelectionSettings { router: tools::router::Config::default(), by: RouterBy::Words };
-        ToolSelection::new(&settings, None).unwrap()
+        ToolSelection::new(&settings, CodeSettings::default(), None).unwrap()
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub struct Running {
 /// # Errors
 /// A key cannot be read, or an address or a header is wrong.
 pub(crate) fn models(models: &Models, sentences: Option<Arc<BySentences>>) -> Result<ModelChain> {
-    chain::set_up(&models.chain, &ToolSelection::new(&models.tools, sentences)?)
+    chain::set_up(&models.chain, &ToolSelection::new(&models.tools, models.code.clone(), sentences)?)
 }
 
 /// Starts a gateway; returns when it listens.

@@ -7,7 +7,13 @@ use std::{
 
 use anyhow::{Result, anyhow};
 use tokio_util::sync::CancellationToken;
-use tools::{apps::client::Client, in_flight::InFlight, registry::Registry};
+use tools::{
+    apps::client::Client,
+    builtin::Tool,
+    code::{self, Sandbox},
+    in_flight::InFlight,
+    registry::Registry,
+};
 
 use crate::{
     approvals::ApprovalBroker,
@@ -50,7 +56,7 @@ impl UserServices {
         stop: &CancellationToken,
     ) -> Result<Self> {
         let roster = Arc::new(Roster::default());
-        let registry = Registry::with_built_ins_for(config.tools.clients.clone());
+        let registry = Registry::with_built_ins_and(of_programs(config), config.tools.clients.clone());
         let registry = Arc::new(registry.map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
         let (client, users) = (Arc::new(Client::new()?), capabilities.users_of_apps());
         let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client.clone(), users)?);
@@ -89,4 +95,17 @@ fn apps_url(web: SocketAddr) -> String {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
     }
     format!("ws://{address}{APP_SOCKET_PATH}")
+}
+
+/// The tools with which models write programs.
+fn of_programs(config: &Config) -> Vec<Arc<dyn Tool>> {
+    if !config.models.code.enabled {
+        return Vec::new();
+    }
+    let executable = config.models.code.executable.as_deref();
+    let sandbox = Arc::new(executable.map_or_else(Sandbox::default, Sandbox::new));
+    if let Err(error) = sandbox.warm_up() {
+        tracing::warn!(%error, "no process could be started for programs; it is tried again with the first one");
+    }
+    code::tools::tools(sandbox).into()
 }

@@ -3,6 +3,7 @@
 mod context;
 mod photos;
 mod preamble;
+mod programs;
 pub mod provider;
 mod speech;
 mod summaries;

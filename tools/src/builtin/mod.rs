@@ -43,7 +43,7 @@ mod timer_set;
 #[cfg(feature = "fuzzing")]
 pub(crate) use calculator_evaluate::calculation;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::Deref, sync::Arc};
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, Content, ErrorCode, Phrases, ToolCall, ToolFlags, ToolResult, ToolSpec};
@@ -73,6 +73,10 @@ pub trait Tool: Send + Sync {
     /// Whether it runs programs that call other tools ([`Runner::runs_programs`]).
     fn runs_programs(&self) -> bool {
         false
+    }
+    /// Longest time of a call in milliseconds. By default that of one commit to a memory card.
+    fn timeout_ms(&self) -> u32 {
+        BUILT_IN_MS_MAX
     }
     /// Runs it. The arguments have been checked against the schema.
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal>;
@@ -121,7 +125,7 @@ const WITH_KEY: Option<&[ClientClass]> = Some(&[ClientClass::Internal, ClientCla
 /// Also for the wearer's assistants on other machines, which should behave alike.
 const ASSISTANTS: Option<&[ClientClass]> = Some(&[ClientClass::Internal, ClientClass::Copilot]);
 
-/// Timeout of a built-in tool in milliseconds: its slowest operation is one commit to a memory card.
+/// Timeout of most built-in tools in milliseconds: their slowest operation is one commit to a memory card.
 const BUILT_IN_MS_MAX: u32 = 10_000;
 
 impl From<Definition> for ToolSpec {
@@ -136,15 +140,17 @@ impl From<Definition> for ToolSpec {
                 "required": definition.required,
                 "additionalProperties": false,
             }),
-            phrases: vec![Phrases {
-                language: "en".to_owned(),
-                templates: definition.phrases.iter().map(ToString::to_string).collect(),
-            }],
+            phrases: (!definition.phrases.is_empty())
+                .then(|| Phrases {
+                    language: "en".to_owned(),
+                    templates: definition.phrases.iter().map(ToString::to_string).collect(),
+                })
+                .into_iter()
+                .collect(),
             // Every built-in result has its own text.
             reply: None,
             guidance: definition.guidance.map(ToOwned::to_owned),
             flags: definition.flags,
-            timeout_ms: Some(BUILT_IN_MS_MAX),
             ..Self::default()
         }
     }
@@ -163,8 +169,13 @@ impl Registry {
 
     /// The same, in which single tools are for the classes of clients that the operator has set.
     pub fn with_built_ins_for(clients: ConfiguredClients) -> Result<Self, RegisterError> {
+        Self::with_built_ins_and(Vec::new(), clients)
+    }
+
+    /// The same with further tools, which are built in but not always there.
+    pub fn with_built_ins_and(more: Vec<Arc<dyn Tool>>, clients: ConfiguredClients) -> Result<Self, RegisterError> {
         let registry = Self::with_clients(clients);
-        let (specs, runner) = all();
+        let (specs, runner) = with(more);
         registry.register(Source::BuiltIn, Scope::Global, specs, runner)?;
         Ok(registry)
     }
@@ -172,21 +183,45 @@ impl Registry {
 
 /// Specs of all built-in tools, sorted by name, and their runners.
 pub fn all() -> (Vec<ToolSpec>, Arc<dyn Runner>) {
+    with(Vec::new())
+}
+
+/// The same with further tools.
+fn with(more: Vec<Arc<dyn Tool>>) -> (Vec<ToolSpec>, Arc<dyn Runner>) {
     let mut specs = Vec::new();
     let mut tools = BTreeMap::new();
-    for BuiltIn(tool) in inventory::iter::<BuiltIn> {
+    let always = inventory::iter::<BuiltIn>.into_iter().map(|BuiltIn(tool)| Handle::Always(*tool));
+    for tool in always.chain(more.into_iter().map(Handle::Given)) {
         let definition = tool.definition();
-        tools.insert(definition.name, *tool);
         let clients = tool.clients().map(<[ClientClass]>::to_vec);
         let approval = tool.approval().map(ToOwned::to_owned);
         let side = sides::built_in(definition.name);
-        specs.push(ToolSpec { clients, approval, side, ..ToolSpec::from(definition) });
+        let (name, timeout_ms) = (definition.name, Some(tool.timeout_ms()));
+        specs.push(ToolSpec { clients, approval, side, timeout_ms, ..ToolSpec::from(definition) });
+        tools.insert(name, tool);
     }
     specs.sort_by(|a, b| a.name.cmp(&b.name));
     (specs, Arc::new(BuiltIns(tools)))
 }
 
-struct BuiltIns(BTreeMap<&'static str, &'static dyn Tool>);
+/// A built-in tool that is always there, or one that the gateway gives.
+enum Handle {
+    Always(&'static dyn Tool),
+    Given(Arc<dyn Tool>),
+}
+
+impl Deref for Handle {
+    type Target = dyn Tool;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Always(tool) => *tool,
+            Self::Given(tool) => tool.as_ref(),
+        }
+    }
+}
+
+struct BuiltIns(BTreeMap<&'static str, Handle>);
 
 #[async_trait]
 impl Runner for BuiltIns {

@@ -9,6 +9,7 @@ mod content;
 mod process;
 mod run;
 mod sandbox;
+pub mod tools;
 
 use std::time::Duration;
 

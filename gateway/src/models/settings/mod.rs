@@ -1,5 +1,6 @@
-//! The sections of models: `[model]`, `[[fallback]]`, `[budgets]` and `[router]`.
+//! The sections of models: `[model]`, `[[fallback]]`, `[budgets]`, `[router]` and `[code]`.
 
+mod code;
 mod model;
 mod oauth;
 mod options;
@@ -7,6 +8,7 @@ mod raw;
 mod router;
 mod routing;
 
+pub(crate) use code::CodeSettings;
 pub(crate) use model::{KeySource, Model, ProviderConfig};
 pub(crate) use oauth::OAuth;
 pub(crate) use raw::RawModel;
@@ -21,4 +23,6 @@ pub struct Models {
     pub chain: Vec<Model>,
     /// Tool selection of a request.
     pub tools: SelectionSettings,
+    /// Whether they may write programs.
+    pub code: CodeSettings,
 }

@@ -10,7 +10,10 @@ use chat_models::{ChatModel, Request, Tools};
 use gateway_core::vocab::ModelEvent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tools::router::{Query, Router};
+use tools::{
+    code::tools::{Programs, offered_to},
+    router::{Query, Router},
+};
 
 use crate::models::tool_selection::ToolSelector;
 
@@ -19,12 +22,18 @@ pub(crate) struct SelectingModel {
     model: Arc<dyn ChatModel>,
     router: Arc<Router>,
     selector: Option<Arc<ToolSelector>>,
+    programs: Programs,
 }
 
 impl SelectingModel {
     /// Wraps this model.
-    pub(crate) fn new(model: Arc<dyn ChatModel>, router: Arc<Router>, selector: Option<Arc<ToolSelector>>) -> Self {
-        Self { model, router, selector }
+    pub(crate) fn new(
+        model: Arc<dyn ChatModel>,
+        router: Arc<Router>,
+        selector: Option<Arc<ToolSelector>>,
+        programs: Programs,
+    ) -> Self {
+        Self { model, router, selector, programs }
     }
 }
 
@@ -41,11 +50,13 @@ impl ChatModel for SelectingModel {
     /// `None` if a selecting model would have to be asked.
     fn offers(&self, request: &Request) -> Option<Tools> {
         let said = Query::of(&request.messages);
-        let choose = || self.router.choose(&request.tools, &said, self.model.tools_max()).tools;
+        let tools = offered_to(self.programs, &request.tools);
+        let choose = || self.router.choose(&tools, &said, self.model.tools_max()).tools;
         self.selector.is_none().then(choose)
     }
 
     fn prepare(&self, tools: &Tools, language: &str) {
+        let tools = &offered_to(self.programs, tools);
         self.model.prepare(tools, language);
         // Reads the tools' descriptions. Of the possible lists, the one for words without any match is known now.
         // none is known already.
@@ -54,7 +65,7 @@ impl ChatModel for SelectingModel {
     }
 
     fn is_ready(&self, tools: &Tools, language: &str) -> bool {
-        self.model.is_ready(tools, language)
+        self.model.is_ready(&offered_to(self.programs, tools), language)
     }
 
     async fn open_ahead(&self) -> bool {
@@ -67,6 +78,7 @@ impl ChatModel for SelectingModel {
 
     async fn stream(&self, mut request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
         let (said, tools_max) = (Query::of(&request.messages), self.model.tools_max());
+        request.tools = offered_to(self.programs, &request.tools);
         let choice = match &self.selector {
             Some(selector) => selector.choose(&self.router, &request.tools, &said, tools_max).await,
             None => self.router.choose(&request.tools, &said, tools_max),
@@ -114,7 +126,7 @@ mod tests {
         let mut tools: Vec<_> = (0..40).map(|number| tool(&format!("x.{number:02}"), "Does a thing.")).collect();
         tools.push(tool("zoo.feed", "Feeds the penguins."));
         let witness = Arc::new(Witness::default());
-        let routed = SelectingModel::new(witness.clone(), Arc::new(Router::default()), None);
+        let routed = SelectingModel::new(witness.clone(), Arc::new(Router::default()), None, Programs::None);
         for said in ["Feed the penguins, please", "Good evening"] {
             let request = Request {
                 messages: vec![Message::text(Role::User, said)],
@@ -131,7 +143,7 @@ mod tests {
     #[test]
     fn what_a_router_leaves_out_is_no_change() {
         let plain: Arc<dyn ChatModel> = Arc::<Witness>::default();
-        let routed = SelectingModel::new(plain.clone(), Arc::new(Router::default()), None);
+        let routed = SelectingModel::new(plain.clone(), Arc::new(Router::default()), None, Programs::None);
         let others: Vec<_> = (0..40).map(|number| tool(&format!("x.{number:02}"), "Does a thing.")).collect();
         let with = |more: &[Arc<ToolSpec>]| -> Tools { others.iter().chain(more).cloned().collect() };
         let (feed, paint) = (tool("zoo.feed", "Feeds the penguins."), tool("zoo.paint", "Paints the penguins."));

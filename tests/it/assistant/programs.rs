@@ -1,0 +1,111 @@
+//! Programs that a model writes, from its request to what the wearer hears.
+
+use std::path::Path;
+
+use firmware_sim::Seen;
+use gateway::control::Request;
+use serde_json::json;
+
+use super::{
+    ask, has, in_order, model,
+    provider::{Answer, Provider, names},
+};
+use crate::{
+    process::binary,
+    world::{World, answered, text, until},
+};
+
+/// A gateway whose model may write programs.
+async fn world(provider: &Provider, mode: &str) -> World {
+    let settings = format!(
+        "[model]\n{}[code]\nenabled = true\nlocal_models = true\nmode = \"{mode}\"\n",
+        model(provider, "chat_completions", "one")
+    );
+    World::tuned(&settings, |config| config.models.code.executable = Some(binary())).await
+}
+
+fn program(source: &str) -> Answer {
+    Answer::Calls("code.run", json!({"code": source}))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_calls_tools_and_only_its_outcome_reaches_the_model() {
+    let provider = Provider::start().await;
+    let world = world(&provider, "beside").await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    provider.then("one", Answer::Calls("code.api", json!({"module": "@capabilities/note-add"})));
+    provider.then(
+        "one",
+        program(
+            "import { noteAdd } from '@capabilities/note-add';\n\
+             import { noteList } from '@capabilities/note-list';\n\
+             interface Note { id: number; text: string }\n\
+             for (const text of ['buy oat milk', 'call the dentist', 'buy bread']) await noteAdd({ text });\n\
+             const { notes } = (await noteList({})) as { notes: Note[] };\n\
+             console.log('seen', notes.length);\n\
+             export default notes.filter((note: Note) => note.text.startsWith('buy')).map((note) => note.text).sort();\n",
+        ),
+    );
+    provider.then("one", Answer::Says("You want to buy oat milk and bread.", 60, 6));
+    let told = ask(&mut glasses, "what do I want to buy").await;
+    assert!(has(&told, &["oat milk and bread"]), "{told}");
+    assert_eq!(world.notes(), ["buy bread", "call the dentist", "buy oat milk"]);
+    let asked = provider.until(3).await;
+    let offered = names(&asked.body);
+    assert!(offered.iter().any(|name| name.starts_with("code") && name.ends_with("run")), "{offered:?}");
+    assert!(offered.len() > 10, "all tools beside: {offered:?}");
+    in_order(&asked, &["export function noteAdd", "seen 3\\n[\\\"buy bread\\\",\\\"buy oat milk\\\"]"]);
+    assert!(!asked.body.to_string().contains("\\\"id\\\":"), "notes as the tool told them: {}", asked.body);
+    // Each call has its line in the ledger, with the call that runs the program.
+    let told = world.ask(Request::Ledger { user: None, count: 20 }).await.expect("a ledger");
+    let told = serde_json::to_string(&told).expect("JSON");
+    assert_eq!(told.matches("note.add").count(), 3, "{told}");
+    assert_eq!(told.matches("code.run").count(), 1, "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_in_a_program_is_answered_and_an_error_reaches_the_model_with_its_line() {
+    let provider = Provider::start().await;
+    let world = world(&provider, "instead").await;
+    let mut glasses = world.glasses("quic", "glasses").await;
+    provider.then("one", Answer::Calls("note.add", json!({"text": "not offered"})));
+    provider.then(
+        "one",
+        program(
+            "import { noteAdd } from '@capabilities/note-add';\n\
+             import { noteClear } from '@capabilities/note-clear';\n\
+             await noteAdd({ text: 'old' });\n\
+             await noteClear();\n\
+             await noteAdd({ text: 'new' });\n\
+             await noteAdd({ txt: 'wrong' });\n",
+        ),
+    );
+    provider.then("one", Answer::Says("Your notes are new, but for one.", 60, 6));
+    text(&mut glasses, "renew my notes").await;
+    until(&mut glasses, "the question", |event| matches!(event.seen, Seen::ApprovalAsked { .. })).await;
+    text(&mut glasses, "yes").await;
+    let told = answered(&mut glasses).await;
+    assert!(has(&told, &["but for one"]), "{told}");
+    assert_eq!(world.notes()[0], "new");
+    let asked = provider.until(3).await;
+    assert_eq!(names(&asked.body).len(), 2, "{:?}", names(&asked.body));
+    in_order(&asked, &["Error in line 6", "note.add"]);
+}
+
+/// The outcome of a program that the gateway's own executable runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_is_ready_before_the_first_program() {
+    let provider = Provider::start().await;
+    let world = world(&provider, "beside").await;
+    let has_child = || {
+        let tasks = std::fs::read_dir("/proc").expect("processes");
+        tasks.flatten().any(|task| {
+            let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+            let command = std::fs::read(task.path().join("cmdline")).unwrap_or_default();
+            status.contains(&format!("PPid:\t{}\n", std::process::id()))
+                && String::from_utf8_lossy(&command).contains("code-sandbox")
+        })
+    };
+    assert!(Path::new("/proc/self").exists() && has_child());
+    world.stop().await;
+}
