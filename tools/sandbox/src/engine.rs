@@ -16,8 +16,8 @@ use crate::{
     clock::ComputeClock,
     failure::{PROGRAM, failure, internal, thrown},
     protocol::{
-        CALLS_MAX, Call, CallError, Cut, Done, Failure, FailureKind, LOG_BYTES_MAX, LOG_LINES_MAX, NAME_BYTES_MAX,
-        RESULT_BYTES_MAX, Run, ToParent, VALUE_BYTES_MAX, beginning, is_shallow,
+        CALLS_MAX, Call, CallError, Cut, Done, Failure, FailureKind, LOG_BYTES_MAX, LOG_LINES_MAX, MEMORY_BYTES_MAX,
+        NAME_BYTES_MAX, RESULT_BYTES_MAX, Run, ToParent, VALUE_BYTES_MAX, beginning, is_shallow,
     },
     strip::strip,
 };
@@ -26,8 +26,6 @@ mod modules;
 #[cfg(test)]
 mod tests;
 
-/// Bytes of a program's values.
-pub const MEMORY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of a program's stack: some hundred calls within calls.
 const STACK_BYTES_MAX: usize = 256 * 1024;
 const PRELUDE: &str = include_str!("prelude.js");

@@ -2,7 +2,7 @@
 
 use rquickjs::{Ctx, Exception, FromJs as _, Value};
 
-use crate::protocol::{Failure, FailureKind, MESSAGE_BYTES_MAX, beginning};
+use crate::protocol::{Failure, FailureKind, MEMORY_BYTES_MAX, MESSAGE_BYTES_MAX, beginning};
 
 /// Name of the program in positions.
 pub const PROGRAM: &str = "program.ts";
@@ -54,7 +54,7 @@ pub fn thrown<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Failure {
 }
 
 fn out_of_memory() -> Failure {
-    let mib = crate::engine::MEMORY_BYTES_MAX / (1024 * 1024);
+    let mib = MEMORY_BYTES_MAX / (1024 * 1024);
     failure(
         FailureKind::OutOfMemory,
         &format!("the program ran out of memory: {mib} MiB are the maximum, work on less at a time"),

@@ -17,6 +17,8 @@ pub const SOURCE_BYTES_MAX: usize = 64 * 1024;
 pub const MODULES_MAX: usize = 2048;
 /// See [`MODULES_MAX`].
 pub const MODULES_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Bytes of a program's values.
+pub const MEMORY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Calls of a program.
 pub const CALLS_MAX: u32 = 64;
 /// Calls of a program that are carried out at a time.
