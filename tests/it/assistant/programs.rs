@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use firmware_sim::Seen;
-use gateway::control::Request;
+use gateway::control::{Answer as Told, Request};
 use serde_json::json;
 
 use super::{
@@ -56,11 +56,13 @@ async fn a_program_calls_tools_and_only_its_outcome_reaches_the_model() {
     assert!(offered.len() > 10, "all tools beside: {offered:?}");
     in_order(&asked, &["export function noteAdd", "seen 3\\n[\\\"buy bread\\\",\\\"buy oat milk\\\"]"]);
     assert!(!asked.body.to_string().contains("\\\"id\\\":"), "notes as the tool told them: {}", asked.body);
-    // Each call has its line in the ledger, with the call that runs the program.
-    let told = world.ask(Request::Ledger { user: None, count: 20 }).await.expect("a ledger");
-    let told = serde_json::to_string(&told).expect("JSON");
-    assert_eq!(told.matches("note.add").count(), 3, "{told}");
-    assert_eq!(told.matches("code.run").count(), 1, "{told}");
+    // Each call is recorded.
+    let Told::Usage { users } = world.ask(Request::Usage { user: None, since_wall_ms: 0 }).await.expect("records")
+    else {
+        panic!("no records");
+    };
+    let calls: Vec<_> = users.values().flatten().map(|usage| (usage.tool.as_str(), usage.calls)).collect();
+    assert!(calls.contains(&("note.add", 3)) && calls.contains(&("code.run", 1)), "{calls:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,7 +84,7 @@ async fn a_question_in_a_program_is_answered_and_an_error_reaches_the_model_with
     );
     provider.then("one", Answer::Says("Your notes are new, but for one.", 60, 6));
     text(&mut glasses, "renew my notes").await;
-    until(&mut glasses, "the question", |event| matches!(event.seen, Seen::ApprovalAsked { .. })).await;
+    until(&mut glasses, "the question", |event| matches!(event.seen, Seen::ApprovalRequest { .. })).await;
     text(&mut glasses, "yes").await;
     let told = answered(&mut glasses).await;
     assert!(has(&told, &["but for one"]), "{told}");
