@@ -15,9 +15,12 @@ use crate::{
     protocol::{Failure, FailureKind},
 };
 
+/// What the parser says, and where.
+type Complaint = (String, Option<BytePos>);
+
 /// The first complaint of the parser.
 #[derive(Clone, Default)]
-struct First(Arc<Mutex<Option<(String, Option<BytePos>)>>>);
+struct First(Arc<Mutex<Option<Complaint>>>);
 
 impl Emitter for First {
     fn emit(&mut self, diagnostic: &mut DiagnosticBuilder<'_>) {
