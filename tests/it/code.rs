@@ -67,7 +67,7 @@ impl Host for Trains {
         self.at_once.fetch_sub(1, Ordering::SeqCst);
         match function {
             "fail" => Err(HostError { code: "denied".into(), message: "the wearer said no".into(), retryable: false }),
-            _ if arguments["huge"] == true => Ok(Value::from("x".repeat(100_000))),
+            _ if arguments["huge"] == true => Ok(Value::from("x".repeat(2_000_000))),
             _ => Ok(arguments),
         }
     }

@@ -29,7 +29,6 @@ use crate::{
     },
     skills::SkillStore,
     store::Store,
-    workspace::Workspaces,
 };
 
 /// Handles to these services.
@@ -64,9 +63,7 @@ impl ToolServices {
         let skills = Arc::new(SkillStore::new(config.skills.all(&config.data_dir)));
         let gallery = Gallery::start(config.data_dir.clone()).context("starting the thread for photos")?;
         let gallery = Arc::new(gallery);
-        let workspaces = Workspaces::start(config.data_dir.clone(), of_users.in_flight.clone());
-        let workspaces = workspaces.context("starting the thread for the files of programs")?;
-        let (memory, context) = memory(config, store, of_users, (&skills, &gallery), workspaces);
+        let (memory, context) = memory(config, store, of_users, (&skills, &gallery));
         offer_known(store, of_users, mcp)?;
         let switches = StoredSwitches::load(store.clone(), of_users.registry.clone());
         let switches = Arc::new(switches.context("reading what users have switched off")?);
@@ -86,7 +83,6 @@ fn memory(
     store: &Store,
     of_users: &UserServices,
     (skills, gallery): (&Arc<SkillStore>, &Arc<Gallery>),
-    workspaces: Workspaces,
 ) -> (Memory, Arc<ContextBuilder>) {
     let personalities = Arc::new(Personalities::new(&config.assistant.personality));
     let facts = Arc::new(StoredTexts::facts(store.clone()));
@@ -98,7 +94,7 @@ fn memory(
         instructions,
         conversations: Arc::new(StoredConversations { store: store.clone(), users: of_users.users.clone() }),
         photos: Arc::new(StoredPhotos(gallery.clone())),
-        workspace: Arc::new(workspaces),
+        workspace: of_users.workspaces.clone(),
         skills: skills.clone(),
         personality: personalities,
         ..Memory::default()

@@ -5,14 +5,18 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 use tokio_util::sync::CancellationToken;
 use tools::{
     apps::client::Client,
     builtin::Tool,
-    code::{self, Sandbox},
+    code::{
+        self, Sandbox,
+        std::{StdHost, StdPolicy},
+    },
     in_flight::InFlight,
     registry::Registry,
+    secret::Secrets,
 };
 
 use crate::{
@@ -21,10 +25,12 @@ use crate::{
     capabilities::Prepared as Capabilities,
     config::Config,
     models::chain::ModelChain,
+    ports::{records::StoredLedger, stores::SystemClock},
     roster::Roster,
     runtime::compute::Compute,
     store::Store,
     users::{Summariser, Users},
+    workspace::Workspaces,
 };
 
 /// Handles to these services.
@@ -35,6 +41,8 @@ pub(super) struct UserServices {
     pub(super) registry: Arc<Registry>,
     /// Operations that an erasure of a user ends.
     pub(super) in_flight: InFlight,
+    /// Files of programs.
+    pub(super) workspaces: Arc<Workspaces>,
     /// Installed mini-apps.
     pub(super) installed: Arc<Installed>,
     /// Running mini-apps.
@@ -56,12 +64,16 @@ impl UserServices {
         stop: &CancellationToken,
     ) -> Result<Self> {
         let roster = Arc::new(Roster::default());
-        let registry = Registry::with_built_ins_and(of_programs(config), config.tools.clients.clone());
+        let in_flight = InFlight::default();
+        let workspaces = Workspaces::start(config.data_dir.clone(), in_flight.clone());
+        let workspaces = Arc::new(workspaces.context("starting the thread for the files of programs")?);
+        let secrets = Secrets::default();
+        let programs = of_programs(config, store, &workspaces, &secrets)?;
+        let registry = Registry::with_built_ins_and(programs, config.tools.clients.clone(), secrets);
         let registry = Arc::new(registry.map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
         let (client, users) = (Arc::new(Client::new()?), capabilities.users_of_apps());
         let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client.clone(), users)?);
         capabilities.offer(&registry, &client, |package| installed.get(package).is_some());
-        let in_flight = InFlight::default();
         let apps = Host::new(
             store.clone(),
             in_flight.clone(),
@@ -84,7 +96,7 @@ impl UserServices {
                 secrets: registry.secrets().clone(),
             },
         );
-        Ok(Self { roster, registry, in_flight, installed, apps, approvals, users })
+        Ok(Self { roster, registry, in_flight, workspaces, installed, apps, approvals, users })
     }
 }
 
@@ -98,14 +110,25 @@ fn apps_url(web: SocketAddr) -> String {
 }
 
 /// The tools with which models write programs.
-fn of_programs(config: &Config) -> Vec<Arc<dyn Tool>> {
-    if !config.models.code.enabled {
-        return Vec::new();
+fn of_programs(
+    config: &Config,
+    store: &Store,
+    workspaces: &Arc<Workspaces>,
+    secrets: &Secrets,
+) -> Result<Vec<Arc<dyn Tool>>> {
+    let settings = &config.models.code;
+    if !settings.enabled {
+        return Ok(Vec::new());
     }
-    let executable = config.models.code.executable.as_deref();
-    let sandbox = Arc::new(executable.map_or_else(Sandbox::default, Sandbox::new));
+    let policy = StdPolicy::check(settings.library(), |name| std::env::var(name).ok()).context("the section [code]")?;
+    // Only the first call in a process counts.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let ledger = Arc::new(StoredLedger(store.clone()));
+    let (clock, files) = (Arc::new(SystemClock), workspaces.clone());
+    let library = StdHost::new(policy, files, clock, Some(ledger), secrets.clone()).context("HTTP for programs")?;
+    let sandbox = settings.executable.as_deref().map_or_else(Sandbox::default, Sandbox::new);
     if let Err(error) = sandbox.warm_up() {
         tracing::warn!(%error, "no process could be started for programs; it is tried again with the first one");
     }
-    code::tools::tools(sandbox).into()
+    Ok(code::tools::tools(sandbox, library).into())
 }

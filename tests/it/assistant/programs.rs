@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     process::binary,
-    world::{World, answered, text, until},
+    world::{USER, World, answered, pause, text, until},
 };
 
 /// A gateway whose model may write programs.
@@ -39,10 +39,12 @@ async fn a_program_calls_tools_and_only_its_outcome_reaches_the_model() {
         program(
             "import { noteAdd } from '@capabilities/note-add';\n\
              import { noteList } from '@capabilities/note-list';\n\
+             import { csv, fs } from '@lorgnette/std';\n\
              interface Note { id: number; text: string }\n\
              for (const text of ['buy oat milk', 'call the dentist', 'buy bread']) await noteAdd({ text });\n\
              const { notes } = (await noteList({})) as { notes: Note[] };\n\
              console.log('seen', notes.length);\n\
+             await fs.writeFile('notes/all.csv', csv.stringify(notes.map(({ text }) => ({ text }))));\n\
              export default notes.filter((note: Note) => note.text.startsWith('buy')).map((note) => note.text).sort();\n",
         ),
     );
@@ -56,6 +58,11 @@ async fn a_program_calls_tools_and_only_its_outcome_reaches_the_model() {
     assert!(offered.len() > 10, "all tools beside: {offered:?}");
     in_order(&asked, &["export function noteAdd", "seen 3\\n[\\\"buy bread\\\",\\\"buy oat milk\\\"]"]);
     assert!(!asked.body.to_string().contains("\\\"id\\\":"), "notes as the tool told them: {}", asked.body);
+    let file = world.data().join("workspace").join(USER).join("notes/all.csv");
+    let table = std::fs::read_to_string(file).expect("the program's file");
+    let mut lines: Vec<&str> = table.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["buy bread", "buy oat milk", "call the dentist", "text"]);
     // Each call is recorded.
     let Told::Usage { users } = world.ask(Request::Usage { user: None, since_wall_ms: 0 }).await.expect("records")
     else {
@@ -63,6 +70,7 @@ async fn a_program_calls_tools_and_only_its_outcome_reaches_the_model() {
     };
     let calls: Vec<_> = users.values().flatten().map(|usage| (usage.tool.as_str(), usage.calls)).collect();
     assert!(calls.contains(&("note.add", 3)) && calls.contains(&("code.run", 1)), "{calls:?}");
+    assert!(calls.contains(&("std.fs.writeFile", 1)), "{calls:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,7 +93,9 @@ async fn a_question_in_a_program_is_answered_and_an_error_reaches_the_model_with
     provider.then("one", Answer::Says("Your notes are new, but for one.", 60, 6));
     text(&mut glasses, "renew my notes").await;
     until(&mut glasses, "the question", |event| matches!(event.seen, Seen::ApprovalRequest { .. })).await;
-    text(&mut glasses, "yes").await;
+    // What was typed before the question could be read does not answer it.
+    pause(&glasses).await;
+    glasses.text("yes").await.expect("typed");
     let told = answered(&mut glasses).await;
     assert!(has(&told, &["but for one"]), "{told}");
     assert_eq!(world.notes()[0], "new");

@@ -24,6 +24,8 @@ use crate::{
 
 mod modules;
 #[cfg(test)]
+mod std_tests;
+#[cfg(test)]
 mod tests;
 
 /// Bytes of a program's stack: some hundred calls within calls.

@@ -25,8 +25,10 @@ pub const CALLS_MAX: u32 = 64;
 pub const CALLS_AT_ONCE_MAX: usize = 8;
 /// Bytes of the name of a module or function.
 pub const NAME_BYTES_MAX: usize = 256;
-/// Bytes of a call's arguments, and of a call's result, as JSON.
+/// Bytes of a call's arguments as JSON.
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a call's result as JSON: a file or a response of 1 MiB, in base64 or with what JSON escapes.
+pub const ANSWER_BYTES_MAX: usize = 1536 * 1024;
 /// Nesting of a value: the limit of the JSON parser is 128, less what is around a value.
 pub const VALUE_DEPTH_MAX: usize = 100;
 /// Lines that a program prints.

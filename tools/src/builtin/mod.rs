@@ -53,6 +53,7 @@ use crate::{
     arguments::{Arguments, Refusal},
     permissions::ConfiguredClients,
     registry::{RegisterError, Registry, RunContext, Runner},
+    secret::Secrets,
     sides,
     source::{Scope, Source},
 };
@@ -169,12 +170,16 @@ impl Registry {
 
     /// The same, in which single tools are for the classes of clients that the operator has set.
     pub fn with_built_ins_for(clients: ConfiguredClients) -> Result<Self, RegisterError> {
-        Self::with_built_ins_and(Vec::new(), clients)
+        Self::with_built_ins_and(Vec::new(), clients, Secrets::default())
     }
 
-    /// The same with further tools, which are built in but not always there.
-    pub fn with_built_ins_and(more: Vec<Arc<dyn Tool>>, clients: ConfiguredClients) -> Result<Self, RegisterError> {
-        let registry = Self::with_clients(clients);
+    /// The same with further tools, which are built in but not always there, and the secrets that they use.
+    pub fn with_built_ins_and(
+        more: Vec<Arc<dyn Tool>>,
+        clients: ConfiguredClients,
+        secrets: Secrets,
+    ) -> Result<Self, RegisterError> {
+        let registry = Self::with_clients_and(clients, secrets);
         let (specs, runner) = with(more);
         registry.register(Source::BuiltIn, Scope::Global, specs, runner)?;
         Ok(registry)

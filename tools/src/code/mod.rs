@@ -9,9 +9,10 @@ mod content;
 mod process;
 mod run;
 mod sandbox;
+pub mod std;
 pub mod tools;
 
-use std::time::Duration;
+use ::std::time::Duration;
 
 use async_trait::async_trait;
 pub use code_sandbox::protocol::{CALLS_AT_ONCE_MAX, CALLS_MAX, SOURCE_BYTES_MAX};

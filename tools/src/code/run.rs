@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use code_sandbox::protocol::{
-    CALLS_AT_ONCE_MAX, Call, CallError, FailureKind, MESSAGE_BYTES_MAX, Run, ToChild, ToParent, VALUE_BYTES_MAX,
+    ANSWER_BYTES_MAX, CALLS_AT_ONCE_MAX, Call, CallError, FailureKind, MESSAGE_BYTES_MAX, Run, ToChild, ToParent,
     beginning, is_shallow,
 };
 use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
@@ -203,8 +203,8 @@ impl Session<'_> {
     fn answer(&mut self, id: u32, result: Result<Value, HostError>) {
         let result = result.map_err(for_program).and_then(|value| {
             let bytes = value.to_string().len();
-            if bytes > VALUE_BYTES_MAX {
-                let message = format!("the result has {bytes} bytes, {VALUE_BYTES_MAX} are the maximum: ask for less");
+            if bytes > ANSWER_BYTES_MAX {
+                let message = format!("the result has {bytes} bytes, {ANSWER_BYTES_MAX} are the maximum: ask for less");
                 return Err(CallError { code: "result_too_large".to_owned(), message, retryable: false });
             }
             if !is_shallow(&value) {

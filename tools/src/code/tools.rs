@@ -1,17 +1,21 @@
 //! The tools that let a model write programs: `code.api` tells what a program can import, `code.run` runs one.
 
-use std::{sync::Arc, time::Duration};
+use ::std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ErrorCode, ToolFlags, ToolResult};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{COMPUTE_MAX, Ended, Host, HostError, Limits, Outcome, Program, Sandbox, WALL_MAX};
+use super::{
+    COMPUTE_MAX, Ended, Host, HostError, Limits, Outcome, Program, Sandbox, WALL_MAX,
+    std::{self, StdCaller, StdHost},
+};
 use crate::{
     arguments::{Arguments, Refusal},
     builtin::{Definition, Tool},
     capabilities::{Bundle, Cache, index},
+    ledger::OfProgram,
     limits::DATA_BYTES_MAX,
     nested::NestedCalls,
     registry::{RunContext, Specs},
@@ -32,6 +36,10 @@ const ALL_MODULES_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of the data of a result that are left for the program's own: the rest is for the list of its calls.
 const OUTCOME_BYTES_MAX: usize = DATA_BYTES_MAX - 16 * 1024;
 
+/// The standard library in the index.
+const STD_LINE: &str = "@lorgnette/std: fs, http, json, csv, crypto, time - Files of the wearer's programs, HTTP where it is \
+    allowed, JSON, CSV, digests, dates\n";
+
 const ANSWER_SAID: &str = "The program has ended.";
 
 const GUIDANCE: &str = "To combine tools, to filter what they return, or to act on each item of a list, write one TypeScript program \
@@ -49,10 +57,10 @@ const GUIDANCE: &str = "To combine tools, to filter what they return, or to act 
     try { await slack.postMessage({ channel: 'home', text: 'On my way' }); }\n\
     catch (error) { console.log(error.code, error.retryable, error.message); }";
 
-/// Both tools. Programs run in this sandbox.
-pub fn tools(sandbox: Arc<Sandbox>) -> [Arc<dyn Tool>; 2] {
+/// Both tools. Programs run in this sandbox, with this standard library.
+pub fn tools(sandbox: Sandbox, library: StdHost) -> [Arc<dyn Tool>; 2] {
     let modules = Arc::new(Modules::default());
-    [Arc::new(CodeApi(Arc::clone(&modules))), Arc::new(CodeRun { modules, sandbox })]
+    [Arc::new(CodeApi(Arc::clone(&modules))), Arc::new(CodeRun { modules, sandbox, library })]
 }
 
 /// Whether a tool of this name is one of them.
@@ -98,7 +106,8 @@ impl Tool for CodeApi {
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let bundle = self.0.of(context);
         let content = match arguments.text("module") {
-            None => index(&bundle),
+            None => format!("{STD_LINE}{}", index(&bundle)),
+            Some(module) if std::is_std(&module) => std::DECLARATIONS.to_owned(),
             Some(module) => match bundle.module(&module) {
                 Some(module) => module.d_ts.clone(),
                 None => {
@@ -114,7 +123,8 @@ impl Tool for CodeApi {
 
 struct CodeRun {
     modules: Arc<Modules>,
-    sandbox: Arc<Sandbox>,
+    sandbox: Sandbox,
+    library: StdHost,
 }
 
 #[async_trait]
@@ -124,8 +134,8 @@ impl Tool for CodeRun {
             name: RUN,
             title: "Run a program",
             description: "Runs a TypeScript program (an ES module) that calls tools as functions of imported modules. \
-                          Returns what it printed and its default export. It has no network, files or timers of its \
-                          own. A failed call throws an error with `code` and `retryable`.",
+                          Returns what it printed and its default export. Files, HTTP where it is allowed, CSV and \
+                          dates are in @lorgnette/std. A failed call throws an error with `code` and `retryable`.",
             properties: json!({
                 "code": {"type": "string", "description": "The program."},
                 "timeout_ms": {
@@ -161,7 +171,14 @@ impl Tool for CodeRun {
         let time = Duration::from_millis(timeout_ms.min(RUN_MS_MAX.into()));
         let bundle = self.modules.of(context);
         let program = Program { source: source.to_owned(), modules: modules(&bundle, source) };
-        let host = Tools { bundle, calls: calls.clone() };
+        let caller = StdCaller {
+            user: context.user.clone(),
+            device: context.device.clone(),
+            client: ClientClass::Internal,
+            turn: context.turn.map(|turn| turn.id),
+            program: Some(OfProgram { id: calls.parent().to_owned(), call: None }),
+        };
+        let host = Functions { bundle, calls: calls.clone(), library: &self.library, caller };
         // The time that counts stands still while the wearer is asked; the sandbox's own is for the whole.
         let limits = Limits { compute: time.min(COMPUTE_MAX), wall: WALL_MAX };
         let deadline = calls.deadline().within(time);
@@ -193,7 +210,7 @@ fn modules(bundle: &Bundle, source: &str) -> Vec<(String, String)> {
     let bytes: usize = all.clone().map(|module| module.js.len()).sum();
     let is_wanted = |specifier: &str| bytes <= ALL_MODULES_BYTES_MAX || source.contains(specifier);
     let wanted = all.filter(|module| is_wanted(&module.specifier));
-    wanted.map(|module| (module.specifier.clone(), module.js.clone())).collect()
+    wanted.map(|module| (module.specifier.clone(), module.js.clone())).chain(std::modules()).collect()
 }
 
 fn result(outcome: &Outcome, calls: &NestedCalls) -> ToolResult {
@@ -224,15 +241,20 @@ fn result(outcome: &Outcome, calls: &NestedCalls) -> ToolResult {
     result
 }
 
-/// The functions of a program: the tools behind its modules.
-struct Tools {
+/// The functions of a program: the tools behind its modules, and the standard library.
+struct Functions<'a> {
     bundle: Arc<Bundle>,
     calls: NestedCalls,
+    library: &'a StdHost,
+    caller: StdCaller,
 }
 
 #[async_trait]
-impl Host for Tools {
+impl Host for Functions<'_> {
     async fn call(&self, module: &str, function: &str, arguments: Value) -> Result<Value, HostError> {
+        if std::is_std(module) {
+            return self.library.call(&self.caller, function, arguments).await;
+        }
         let Some(tool) = self.bundle.tool(module, function) else {
             let (module, function) = (cut(module, 128), cut(function, 128));
             let message = format!("there is no function '{function}' in '{module}'");

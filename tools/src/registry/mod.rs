@@ -110,6 +110,11 @@ impl Registry {
 
     /// The same, in which single tools are for the classes of clients that the operator has set.
     pub fn with_clients(clients: ConfiguredClients) -> Self {
+        Self::with_clients_and(clients, Secrets::default())
+    }
+
+    /// The same with secrets that are in use already.
+    pub(crate) fn with_clients_and(clients: ConfiguredClients, secrets: Secrets) -> Self {
         Self {
             catalogue: RwLock::new(Arc::new(Catalogue { revision: 0, sets: Sets::new() })),
             writer: Mutex::default(),
@@ -117,7 +122,7 @@ impl Registry {
             snapshots: Mutex::new(BTreeMap::new()),
             changes: watch::Sender::new(0),
             store: OnceLock::new(),
-            secrets: Secrets::default(),
+            secrets,
             shared: Arc::default(),
             reports: Mutex::default(),
         }

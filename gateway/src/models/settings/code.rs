@@ -1,12 +1,18 @@
 //! The section `[code]`: whether models may write programs that call tools.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Deserialize;
-use tools::code::tools::Programs;
+use tools::code::{
+    std::{
+        StdConfig,
+        policy::{HttpConfig, SecretConfig},
+    },
+    tools::Programs,
+};
 
 /// `[code]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CodeSettings {
     /// Whether there are the tools `code.api` and `code.run`.
@@ -15,6 +21,10 @@ pub struct CodeSettings {
     mode: Mode,
     /// Whether models on this machine are offered these tools as well: small ones cannot write programs.
     local_models: bool,
+    /// The hosts that programs may reach.
+    http: HttpConfig,
+    /// Secrets that are filled in for them.
+    secrets: BTreeMap<String, SecretConfig>,
     /// The executable whose processes run programs, where it is not the one of this process: in tests.
     #[serde(skip)]
     pub executable: Option<PathBuf>,
@@ -31,6 +41,11 @@ enum Mode {
 }
 
 impl CodeSettings {
+    /// What the standard library of programs may do.
+    pub(crate) fn library(&self) -> StdConfig {
+        StdConfig { http: self.http.clone(), secrets: self.secrets.clone() }
+    }
+
     /// What a model at this address may do.
     pub(crate) fn of(&self, base_url: &str) -> Programs {
         match self.mode {

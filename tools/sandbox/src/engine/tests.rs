@@ -9,10 +9,10 @@ use crate::protocol::Module as Given;
 
 /// Answers calls with what a function of a test says; the newest call first, so that the order of answers is not that
 /// of calls.
-struct Script {
-    sent: Rc<RefCell<Vec<ToParent>>>,
-    open: VecDeque<(u32, Call)>,
-    answer: fn(&Call) -> Result<Json, CallError>,
+pub(super) struct Script {
+    pub(super) sent: Rc<RefCell<Vec<ToParent>>>,
+    pub(super) open: VecDeque<(u32, Call)>,
+    pub(super) answer: fn(&Call) -> Result<Json, CallError>,
 }
 
 impl Channel for Script {

@@ -3,16 +3,21 @@ use gateway_core::vocab::ToolSpec;
 use super::*;
 use crate::{
     call::CallContext,
+    code::std::StdPolicy,
     executor::Executor,
     permissions::ConfiguredClients,
     registry::Registry,
+    secret::Secrets,
     test_support::{World, context},
+    workspace::NoWorkspace,
 };
 
 fn executor(world: &Arc<World>) -> Executor {
     // No program runs here: tests/it/code has the sandbox.
-    let given = tools(Arc::new(Sandbox::new("/nonexistent".as_ref())));
-    let registry = Registry::with_built_ins_and(given.into(), ConfiguredClients::new()).unwrap();
+    let (workspace, secrets) = (Arc::new(NoWorkspace), Secrets::default());
+    let library = StdHost::new(StdPolicy::default(), workspace, world.ports().clock, None, secrets.clone()).unwrap();
+    let given = tools(Sandbox::new("/nonexistent".as_ref()), library);
+    let registry = Registry::with_built_ins_and(given.into(), ConfiguredClients::new(), secrets).unwrap();
     Executor::new(Arc::new(registry), world.ports())
 }
 
@@ -28,6 +33,8 @@ async fn the_index_and_declarations_are_told() {
     assert!(all.content.contains("\n@capabilities/timer-set: timerSet"), "{}", all.content);
     let one = api(json!({"module": "@capabilities/timer-set"})).await;
     assert!(one.content.contains("export function timerSet(params"), "{}", one.content);
+    let library = api(json!({"module": "@lorgnette/std"})).await;
+    assert!(library.content.contains("readFile") && all.content.starts_with("@lorgnette/std: fs"), "{library:?}");
     let none = api(json!({"module": "@capabilities/nothing"})).await;
     assert!(none.error.unwrap().message.contains("code.api without arguments lists"));
 }
