@@ -14,7 +14,7 @@ use tools::in_flight::Lease;
 
 use crate::{
     clock,
-    private::{make_folder, write_private},
+    private::{file_name, make_folder, write_private},
     runtime::compute::{Compute, Full, Urgency},
 };
 
@@ -246,19 +246,6 @@ pub(crate) fn of(data_dir: &Path, user: &str) -> Result<Vec<PathBuf>> {
 
 fn folder_of(data_dir: &Path, user: &str) -> PathBuf {
     data_dir.join("photos").join(file_name(user))
-}
-
-/// A user's name as a file name: what could leave the folder is escaped, so that no two users share one.
-pub(crate) fn file_name(user: &str) -> String {
-    let mut name = String::new();
-    for byte in user.bytes() {
-        match byte {
-            b'-' | b'_' => name.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => name.push(char::from(byte)),
-            byte => name.push_str(&format!("%{byte:02x}")),
-        }
-    }
-    name
 }
 
 #[cfg(test)]

@@ -29,6 +29,19 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
 }
 
+/// A user's name as a file name: what could leave the folder is escaped, so that no two users share one.
+pub(crate) fn file_name(user: &str) -> String {
+    let mut name = String::new();
+    for byte in user.bytes() {
+        match byte {
+            b'-' | b'_' => name.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => name.push(char::from(byte)),
+            byte => name.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    name
+}
+
 /// Takes the rights of others from a folder and everything in it. Symbolic links are not followed. What cannot be changed is
 /// logged: it may be another user's, such as models that several gateways use.
 pub(crate) fn repair(folder: &Path) {

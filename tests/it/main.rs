@@ -33,6 +33,7 @@ mod restart;
 mod resume;
 mod router;
 mod speech;
+mod standard_library;
 mod tidy;
 mod tools;
 mod try_page;

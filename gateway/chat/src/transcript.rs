@@ -306,10 +306,18 @@ fn local_time(now: Timestamp) -> String {
         .to_string()
 }
 
+/// A failure for a model: the error, and what the content says besides, such as what a program printed before.
+pub fn failed(result: &ToolResult, error: &ToolError) -> Value {
+    match result.for_model() {
+        text if is_blank(&text) || text == error.message => json!({"error": error}),
+        text => json!({"error": error, "content": text}),
+    }
+}
+
 /// The text of a result for a model; never blank.
 pub fn told(result: &ToolResult) -> String {
     match &result.error {
-        Some(error) => json!({"error": error}).to_string(),
+        Some(error) => failed(result, error).to_string(),
         None => match result.for_model() {
             text if is_blank(&text) => result.data.as_ref().map_or_else(|| "done".to_owned(), Value::to_string),
             text => text,

@@ -19,7 +19,7 @@ use tools::{
 
 use self::folder::Folder;
 use crate::{
-    photos::file_name,
+    private::file_name,
     runtime::compute::{Compute, Full, Urgency},
 };
 

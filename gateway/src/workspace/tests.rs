@@ -1,3 +1,5 @@
+//! Files of programs on a real disk.
+
 use std::{fs, os::unix::fs::symlink, pin::pin};
 
 use futures_util::poll;

@@ -2,5 +2,6 @@
 
 mod command;
 mod files;
+mod library;
 mod samples;
 mod types;

@@ -102,7 +102,7 @@ fn built_ins() -> Bundle {
 }
 
 /// The compiler's errors about these modules and programs; empty for none.
-fn judged(bundles: &[&Bundle], programs: &[(String, String)]) -> String {
+pub(super) fn judged(bundles: &[&Bundle], programs: &[(String, String)]) -> String {
     let tools = Programs::providers();
     let folder = tempfile::tempdir_in(tools.folder()).expect("a folder");
     let modules = bundles.iter().flat_map(|bundle| bundle.modules());

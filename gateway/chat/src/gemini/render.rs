@@ -237,7 +237,7 @@ fn response(outcome: &transcript::Outcome<'_>) -> Value {
 /// `output` and `error` are keys with a meaning in the API.
 fn told(result: &ToolResult) -> Value {
     match &result.error {
-        Some(error) => json!({"error": error}),
+        Some(error) => transcript::failed(result, error),
         None => match &result.data {
             Some(data) if result.for_model().trim().is_empty() => json!({"output": data}),
             _ => json!({"output": transcript::told(result)}),

@@ -125,7 +125,7 @@ impl Http {
         Ok(Self(Some([client(Reach::Public)?, client(Reach::Private)?])))
     }
 
-    /// Sends a request and returns `{status, url, headers, text | bytes}`.
+    /// Sends a request and returns `{status, url, headers, text | bytes}`. Its texts may still quote secrets.
     pub(super) async fn request(&self, policy: &StdPolicy, user: &str, request: Request) -> Result<Value, HostError> {
         let url = parse(&request.url)?;
         let rule = policy.rule(user, &url)?;
@@ -246,11 +246,11 @@ async fn answer(policy: &StdPolicy, response: Response) -> Result<Value, HostErr
             headers.insert(name.as_str().to_owned(), value.into());
         }
     }
-    let body = policy.secrets().fold(bounded(response).await?, |body, secret| blot(body, secret));
     let mut answer = json!({"status": status, "url": url, "headers": headers});
-    let (key, content) = match String::from_utf8(body) {
+    let (key, content) = match String::from_utf8(bounded(response).await?) {
+        // Texts are blotted with the rest of the answer.
         Ok(text) => ("text", Value::from(text)),
-        Err(other) => ("bytes", to_base64(other.as_bytes()).into()),
+        Err(other) => ("bytes", to_base64(&policy.secrets().fold(other.into_bytes(), blot)).into()),
     };
     if let Value::Object(fields) = &mut answer {
         fields.insert(key.to_owned(), content);
@@ -274,7 +274,7 @@ async fn bounded(mut response: Response) -> Result<Vec<u8>, HostError> {
     Ok(body)
 }
 
-/// A body without a secret, also one that is no text.
+/// A body that is no text, without a secret.
 fn blot(body: Vec<u8>, secret: &Secret) -> Vec<u8> {
     let secret = secret.expose().as_bytes();
     let Some(first) = find(&body, secret) else { return body };
@@ -291,7 +291,7 @@ fn blot(body: Vec<u8>, secret: &Secret) -> Vec<u8> {
 }
 
 fn find(body: &[u8], wanted: &[u8]) -> Option<usize> {
-    body.windows(wanted.len().max(1)).position(|window| window == wanted)
+    body.windows(wanted.len().max(1)).position(|window| window.first() == wanted.first() && window == wanted)
 }
 
 /// Why a request failed: what the program must not do, or what went wrong.

@@ -7,6 +7,26 @@ const fail = (message) => {
   throw new TypeError(message);
 };
 
+/** Functions whose promises say where `await` is missing, as those of the bridge do. */
+const api = (group, functions) => {
+  const marked = (name, run) => (...values) => {
+    const promise = run(...values);
+    if (Object.getPrototypeOf(promise) !== Promise.prototype) return promise;
+    // Where the call is: there it has to be written.
+    const { stack } = new Error();
+    const get = (target, key, receiver) => {
+      if (key in target) return Reflect.get(target, key, receiver);
+      const isUse = [Symbol.toPrimitive, Symbol.iterator, Symbol.asyncIterator].includes(key);
+      if (typeof key === 'symbol' && !isUse) return undefined;
+      const hint = `write "await ${group}.${name}(...)" before its value is used`;
+      throw Object.assign(new TypeError(`${group}.${name}() returns a promise: ${hint}`), { stack });
+    };
+    const prototype = new Proxy(Promise.prototype, { get, getPrototypeOf: () => Promise.prototype });
+    return Object.setPrototypeOf(promise, prototype);
+  };
+  return Object.freeze(Object.fromEntries(Object.entries(functions).map(([name, run]) => [name, marked(name, run)])));
+};
+
 // --- bytes ---
 
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
@@ -65,7 +85,7 @@ const content = (data) => {
 
 // --- fs ---
 
-export const fs = Object.freeze({
+export const fs = api('fs', {
   readFile: (path, part = {}) => call('fs.readFile', { path, ...part }),
   readBytes: async (path, part = {}) => fromBase64(await call('fs.readBytes', { path, ...part })),
   writeFile: async (path, data) => void (await call('fs.writeFile', { path, ...content(data) })),
@@ -104,7 +124,7 @@ const request = async (options) => {
   });
 };
 
-export const http = Object.freeze({
+export const http = api('http', {
   request: (options) => request(options),
   get: (url, options = {}) => request({ ...options, url, method: 'GET' }),
   post: (url, data, options = {}) => {
@@ -214,7 +234,7 @@ const utf8 = (bytes) => {
 
 const decryptBytes = async (secret, sealed) => fromBase64(await call('crypto.decrypt', { secret, sealed }));
 
-export const crypto = Object.freeze({
+export const crypto = api('crypto', {
   hash: async (algorithm, data) => toHex(fromBase64(await call('crypto.hash', { algorithm, ...content(data) }))),
   hmac: async (secret, data) => toHex(fromBase64(await call('crypto.hmac', { secret, ...content(data) }))),
   encrypt: (secret, data) => call('crypto.encrypt', { secret, ...content(data) }),

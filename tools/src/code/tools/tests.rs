@@ -1,3 +1,5 @@
+//! The tools for programs, without a sandbox: tests/it/assistant/programs.rs has one.
+
 use gateway_core::vocab::ToolSpec;
 
 use super::*;
