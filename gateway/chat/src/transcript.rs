@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use gateway_core::vocab::{Message, Part, Role, Timestamp, ToolResult, ToolSpec};
+use gateway_core::vocab::{Message, Part, Role, Timestamp, ToolError, ToolResult, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use crate::{Request, names::NameMap};
