@@ -1,3 +1,5 @@
+//! The functions of the standard library, as a host calls them: files in memory, everything else real.
+
 use std::{
     collections::BTreeMap,
     sync::{Mutex, PoisonError},

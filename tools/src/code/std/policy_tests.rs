@@ -1,3 +1,5 @@
+//! What a policy allows, and what is wrong with one.
+
 use super::*;
 
 fn checked(text: &str) -> Result<StdPolicy, String> {
