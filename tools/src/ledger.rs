@@ -65,7 +65,8 @@ pub struct Approval {
 pub struct OfProgram {
     /// Id of the call that runs the program.
     pub id: String,
-    /// Number among the calls of the program, from 1 on; `None`: it is the one that runs the program.
+    /// Number among the calls of the program, from 1 on; `None`: it is the one that runs the program,
+    /// or a function of the standard library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<u32>,
 }

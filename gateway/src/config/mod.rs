@@ -189,6 +189,7 @@ impl RawConfig {
         let store = self.store.check(problems);
         let apps = self.apps.check(problems);
         let tools = self.tools.check(problems);
+        self.code.check(problems);
         Some(Config {
             name: self.name.into_inner(),
             language: self.language.into_inner(),

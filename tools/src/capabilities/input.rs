@@ -82,7 +82,8 @@ impl Function {
 /// The functions of these tools, of which all that are not in the snapshot are left out. A caller passes the tools that
 /// it may call, as the executor lists them.
 pub fn offered(snapshot: &Snapshot, specs: &Specs) -> Vec<Function> {
-    let tools = specs.iter().filter_map(|spec| snapshot.find(&spec.name));
+    // A program cannot run a program.
+    let tools = specs.iter().filter_map(|spec| snapshot.find(&spec.name)).filter(|tool| !tool.is_program());
     let function = |tool: &Arc<Registered>| {
         Function::of(Arc::clone(&tool.spec), tool.local_name.clone(), &tool.source, tool.about.clone())
     };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    COMPUTE_MAX, Ended, Host, HostError, Limits, Outcome, Program, Sandbox, WALL_MAX,
+    Ended, Host, HostError, Limits, Outcome, Program, Sandbox, WALL_MAX,
     std::{self, StdCaller, StdHost},
 };
 use crate::{
@@ -73,7 +73,7 @@ pub fn is_code(tool: &str) -> bool {
 struct Modules(Cache);
 
 impl Modules {
-    /// All that the caller of this tool may call, but for tools that run programs and tell of them.
+    /// All that the caller of this tool may call.
     fn of(&self, context: &RunContext) -> Arc<Bundle> {
         self.0.bundle(&context.offered, &context.offered.specs)
     }
@@ -180,7 +180,7 @@ impl Tool for CodeRun {
         };
         let host = Functions { bundle, calls: calls.clone(), library: &self.library, caller };
         // The time that counts stands still while the wearer is asked; the sandbox's own is for the whole.
-        let limits = Limits { compute: time.min(COMPUTE_MAX), wall: WALL_MAX };
+        let limits = Limits { compute: Limits::default().compute.min(time), wall: WALL_MAX };
         let deadline = calls.deadline().within(time);
         let stop: CancellationToken = context.cancel.child_token();
         let outcome = {
@@ -206,10 +206,10 @@ impl Tool for CodeRun {
 
 /// The modules that a program gets.
 fn modules(bundle: &Bundle, source: &str) -> Vec<(String, String)> {
-    let all = bundle.modules().iter().filter(|module| !module.meta.functions.values().any(|at| is_code(&at.tool)));
-    let bytes: usize = all.clone().map(|module| module.js.len()).sum();
+    let all = bundle.modules();
+    let bytes: usize = all.iter().map(|module| module.js.len()).sum();
     let is_wanted = |specifier: &str| bytes <= ALL_MODULES_BYTES_MAX || source.contains(specifier);
-    let wanted = all.filter(|module| is_wanted(&module.specifier));
+    let wanted = all.iter().filter(|module| is_wanted(&module.specifier));
     wanted.map(|module| (module.specifier.clone(), module.js.clone())).chain(std::modules()).collect()
 }
 

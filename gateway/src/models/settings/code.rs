@@ -5,11 +5,16 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::Deserialize;
 use tools::code::{
     std::{
-        StdConfig,
+        StdConfig, StdPolicy,
         policy::{HttpConfig, SecretConfig},
     },
     tools::Programs,
 };
+
+use crate::problems::Problems;
+
+/// The value of a variable that is not set here.
+const PLACEHOLDER: &str = "a secret of a usual length";
 
 /// `[code]`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -41,6 +46,15 @@ enum Mode {
 }
 
 impl CodeSettings {
+    /// Checks what the standard library may do, also where it is off: a wrong line is one all the same. A variable belongs
+    /// to the gateway's process: whether it is set is checked at the start.
+    pub(crate) fn check(&self, problems: &mut Problems<'_>) {
+        let of_process = |name: &str| Some(std::env::var(name).unwrap_or_else(|_| PLACEHOLDER.to_owned()));
+        if let Err(error) = StdPolicy::check(self.library(), of_process) {
+            problems.nowhere(error.to_string());
+        }
+    }
+
     /// What the standard library of programs may do.
     pub(crate) fn library(&self) -> StdConfig {
         StdConfig { http: self.http.clone(), secrets: self.secrets.clone() }
@@ -86,6 +100,8 @@ mod tests {
             assert_eq!(settings.of(far), elsewhere, "{text}");
             near.iter().for_each(|url| assert_eq!(settings.of(url), here, "{text} {url}"));
         }
+        let problems = check("[code]\nhttp.hosts = [\"no host\"]\n", "x.toml").unwrap_err();
+        assert!(problems[0].what.contains("no host"), "{problems:?}");
         let problems = check("[code]\nmode = \"only\"\n", "x.toml").unwrap_err();
         assert!(problems[0].line == 2 && problems[0].what.contains("`beside`"), "{problems:?}");
     }
