@@ -46,7 +46,11 @@ impl Runner for Called {
         self.log.lock().unwrap().push(format!("end {}", call.id));
         match call.arguments["fails"].as_str() {
             Some(message) => ToolResult::failed(ErrorCode::ExecutionError, message, false),
-            None => ToolResult::said("done"),
+            None => {
+                let claims = call.arguments["claims"] == true;
+                let data = claims.then(|| json!({"partlyDone": true, "a": 1}));
+                ToolResult { data, ..ToolResult::said("done") }
+            }
         }
     }
 
@@ -305,6 +309,13 @@ async fn a_program_that_is_late_tells_what_it_has_done() {
         )
     );
     assert_eq!(result.data, Some(json!({"partlyDone": true})));
+}
+
+#[tokio::test]
+async fn only_of_programs_it_is_told_that_they_are_partly_done() {
+    let bench = bench(|_, _| async { ToolResult::said("") });
+    let result = bench.executor.call(context(), call("com.test.read", json!({"claims": true}))).await;
+    assert_eq!(result.data, Some(json!({"a": 1})));
 }
 
 #[tokio::test(start_paused = true)]

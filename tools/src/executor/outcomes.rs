@@ -2,7 +2,6 @@
 //! is repeated, and a sentence for the wearer.
 
 use gateway_core::vocab::{ErrorCode, ToolError, ToolResult};
-use serde_json::{Value, json};
 
 use crate::{
     intents::Past,
@@ -105,11 +104,8 @@ pub(super) fn told(mut result: ToolResult, calls: &[Entry]) -> ToolResult {
     error.message = format!("{} {summary}", cut(&error.message, room));
     if account.is_partly_done() {
         error.retryable = false;
-        let data = result.data.get_or_insert_with(|| json!({}));
-        if let Value::Object(data) = data {
-            // The core tells the wearer of this even if the turn was interrupted.
-            data.insert("partlyDone".to_owned(), Value::Bool(true));
-        }
+        // The core tells the wearer of this even if the turn was interrupted.
+        result.mark_partly_done(true);
     }
     result
 }

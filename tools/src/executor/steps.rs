@@ -233,7 +233,10 @@ impl Executor {
             calls: None,
         };
         if !tool.is_program() {
-            return attempt::run(tool, run, call, &deadline).await;
+            let mut result = attempt::run(tool, run, call, &deadline).await;
+            // Only of programs it is known what they have done.
+            result.mark_partly_done(false);
+            return result;
         }
         let (calls, requests) = NestedCalls::new(call.id.clone(), deadline.clone());
         let program = Arc::new(Program::new(context, key, calls.clone()));

@@ -1,10 +1,13 @@
 //! Tools, as used throughout the workspace.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{borrow::ToOwned as _, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{display::Content, side::Side};
+
+/// Key of a result's data.
+const PARTLY_DONE: &str = "partlyDone";
 
 /// A tool's declaration.
 ///
@@ -221,7 +224,19 @@ impl ToolResult {
     /// Whether it is that of a program that was stopped after some of its changes were done, with `"partlyDone": true` in
     /// its data: the wearer is told of these even if the turn was interrupted.
     pub fn is_partly_done(&self) -> bool {
-        self.data.as_ref().and_then(|data| data.get("partlyDone")?.as_bool()).unwrap_or_default()
+        self.data.as_ref().and_then(|data| data.get(PARTLY_DONE)?.as_bool()).unwrap_or_default()
+    }
+
+    /// Sets or removes that mark; data that is not an object stays as it is.
+    pub fn mark_partly_done(&mut self, is_partly_done: bool) {
+        if is_partly_done {
+            let data = self.data.get_or_insert_with(|| Value::Object(serde_json::Map::new()));
+            if let Value::Object(data) = data {
+                data.insert(PARTLY_DONE.to_owned(), Value::Bool(true));
+            }
+        } else if let Some(Value::Object(data)) = &mut self.data {
+            data.remove(PARTLY_DONE);
+        }
     }
 
     /// Whether it failed.
