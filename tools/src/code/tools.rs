@@ -31,6 +31,8 @@ pub const RUN: &str = "code.run";
 const RUN_MS: u64 = 30_000;
 /// The same, at most: the assistant waits no longer for any tool.
 const RUN_MS_MAX: u32 = 110_000;
+/// From the end of a program's time to its stop from outside: the engine stops it by itself, and knows the line.
+const GRACE: Duration = Duration::from_millis(500);
 /// Bytes of JavaScript up to which a program gets all modules. Of more it gets those whose names it contains.
 const ALL_MODULES_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of the data of a result that are left for the program's own: the rest is for the list of its calls.
@@ -181,7 +183,7 @@ impl Tool for CodeRun {
         let host = Functions { bundle, calls: calls.clone(), library: &self.library, caller };
         // The time that counts stands still while the wearer is asked; the sandbox's own is for the whole.
         let limits = Limits { compute: Limits::default().compute.min(time), wall: WALL_MAX };
-        let deadline = calls.deadline().within(time);
+        let deadline = calls.deadline().within(time + GRACE);
         let stop: CancellationToken = context.cancel.child_token();
         let outcome = {
             let running = self.sandbox.run(program, &host, limits, &stop);
