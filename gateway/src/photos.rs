@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     fs,
-    io::ErrorKind,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -14,7 +13,7 @@ use tools::in_flight::Lease;
 
 use crate::{
     clock,
-    private::{file_name, make_folder, write_private},
+    private::{file_name, make_folder, remove_folder, write_private},
     runtime::compute::{Compute, Full, Urgency},
 };
 
@@ -219,13 +218,7 @@ fn all_bytes(data_dir: &Path) -> Result<u64> {
 /// # Errors
 /// The folder cannot be removed.
 pub(crate) fn erase(data_dir: &Path, user: &str) -> Result<()> {
-    let folder = folder_of(data_dir, user);
-    match fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("removing {}", folder.display()))
-        }
-        _ => Ok(()),
-    }
+    remove_folder(&folder_of(data_dir, user))
 }
 
 /// All photos of a user, oldest first.

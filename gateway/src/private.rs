@@ -42,6 +42,19 @@ pub(crate) fn file_name(user: &str) -> String {
     name
 }
 
+/// Removes a folder and everything in it; it may be gone already.
+///
+/// # Errors
+/// Something of it cannot be removed.
+pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("removing {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Takes the rights of others from a folder and everything in it. Symbolic links are not followed. What cannot be changed is
 /// logged: it may be another user's, such as models that several gateways use.
 pub(crate) fn repair(folder: &Path) {

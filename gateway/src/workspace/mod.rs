@@ -3,13 +3,9 @@
 
 mod folder;
 
-use std::{
-    fs,
-    io::ErrorKind,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 use tools::{
@@ -19,7 +15,7 @@ use tools::{
 
 use self::folder::Folder;
 use crate::{
-    private::file_name,
+    private::{file_name, remove_folder},
     runtime::compute::{Compute, Full, Urgency},
 };
 
@@ -83,13 +79,7 @@ pub(crate) fn file(data_dir: &Path, user: &str, at: usize) -> Result<Option<(Str
 /// # Errors
 /// The folder cannot be removed.
 pub(crate) fn erase(data_dir: &Path, user: &str) -> Result<()> {
-    let folder = folder_of(data_dir, user);
-    match fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("removing {}", folder.display()))
-        }
-        _ => Ok(()),
-    }
+    remove_folder(&folder_of(data_dir, user))
 }
 
 fn folder_of(data_dir: &Path, user: &str) -> PathBuf {
