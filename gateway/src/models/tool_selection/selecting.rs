@@ -3,7 +3,10 @@
 //! It wraps each remote model directly, inside whatever answers on the box: the offline engine needs all tools, since
 //! it understands their phrases.
 
-use std::sync::Arc;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use async_trait::async_trait;
 use chat_models::{ChatModel, Request, Tools};
@@ -17,12 +20,17 @@ use tools::{
 
 use crate::models::tool_selection::ToolSelector;
 
+/// Lists of tools that are kept without those that the model is not offered: more than users speak at the same time.
+const LISTS_MAX: usize = 16;
+
 /// A model with a router.
 pub(crate) struct SelectingModel {
     model: Arc<dyn ChatModel>,
     router: Arc<Router>,
     selector: Option<Arc<ToolSelector>>,
     programs: Programs,
+    /// Lists, and what the model is offered of them. Other caches know a list by its address, so it must stay the same.
+    lists: Mutex<VecDeque<(Tools, Tools)>>,
 }
 
 impl SelectingModel {
@@ -33,7 +41,21 @@ impl SelectingModel {
         selector: Option<Arc<ToolSelector>>,
         programs: Programs,
     ) -> Self {
-        Self { model, router, selector, programs }
+        Self { model, router, selector, programs, lists: Mutex::default() }
+    }
+
+    /// What the model is offered of these tools.
+    fn offered(&self, tools: &Tools) -> Tools {
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, offered)) = lists.iter().find(|(list, _)| Arc::ptr_eq(list, tools)) {
+            return Arc::clone(offered);
+        }
+        let offered = offered_to(self.programs, tools);
+        if !Arc::ptr_eq(&offered, tools) {
+            lists.truncate(LISTS_MAX - 1);
+            lists.push_front((Arc::clone(tools), Arc::clone(&offered)));
+        }
+        offered
     }
 }
 
@@ -50,13 +72,13 @@ impl ChatModel for SelectingModel {
     /// `None` if a selecting model would have to be asked.
     fn offers(&self, request: &Request) -> Option<Tools> {
         let said = Query::of(&request.messages);
-        let tools = offered_to(self.programs, &request.tools);
+        let tools = self.offered(&request.tools);
         let choose = || self.router.choose(&tools, &said, self.model.tools_max()).tools;
         self.selector.is_none().then(choose)
     }
 
     fn prepare(&self, tools: &Tools, language: &str) {
-        let tools = &offered_to(self.programs, tools);
+        let tools = &self.offered(tools);
         self.model.prepare(tools, language);
         // Reads the tools' descriptions. Of the possible lists, the one for words without any match is known now.
         // none is known already.
@@ -65,7 +87,7 @@ impl ChatModel for SelectingModel {
     }
 
     fn is_ready(&self, tools: &Tools, language: &str) -> bool {
-        self.model.is_ready(&offered_to(self.programs, tools), language)
+        self.model.is_ready(&self.offered(tools), language)
     }
 
     async fn open_ahead(&self) -> bool {
@@ -78,7 +100,7 @@ impl ChatModel for SelectingModel {
 
     async fn stream(&self, mut request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
         let (said, tools_max) = (Query::of(&request.messages), self.model.tools_max());
-        request.tools = offered_to(self.programs, &request.tools);
+        request.tools = self.offered(&request.tools);
         let choice = match &self.selector {
             Some(selector) => selector.choose(&self.router, &request.tools, &said, tools_max).await,
             None => self.router.choose(&request.tools, &said, tools_max),
@@ -138,6 +160,17 @@ mod tests {
         let seen = witness.0.lock().unwrap();
         assert_eq!(seen[0], ["zoo.feed"]);
         assert_eq!(seen[1].len(), 20);
+    }
+
+    #[test]
+    fn a_list_that_is_offered_in_part_is_the_same_each_time() {
+        let tools: Tools = ["code.api", "code.run", "note.add"].map(|name| tool(name, "Does a thing.")).into();
+        for (programs, count) in [(Programs::None, 1), (Programs::Beside, 3), (Programs::Instead, 2)] {
+            let model = SelectingModel::new(Arc::<Witness>::default(), Arc::new(Router::default()), None, programs);
+            let offered = model.offered(&tools);
+            assert_eq!(offered.len(), count);
+            assert!(Arc::ptr_eq(&offered, &model.offered(&tools)));
+        }
     }
 
     #[test]
