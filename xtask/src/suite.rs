@@ -39,6 +39,11 @@ pub(crate) fn run(places: &Places, filters: &[String]) -> Result<(), Failure> {
     process::run(&mut runner(places, filters))
 }
 
+/// Tests that run at once. Most wait, for answers in real time: twice the cores keeps small machines busy.
+fn at_once() -> usize {
+    std::thread::available_parallelism().map_or(4, |cores| cores.get() * 2)
+}
+
 /// nextest if available: it kills a hanging test alone, and limits heavy ones.
 fn runner(places: &Places, filters: &[String]) -> Command {
     let base = cargo(places, &["test", "--workspace", "--locked"]);
@@ -51,6 +56,9 @@ fn runner(places: &Places, filters: &[String]) -> Command {
         Some(program) => {
             let mut command = Command::new(program);
             command.args(["nextest", "run", "--workspace", "--locked"]).current_dir(&places.root);
+            if std::env::var_os("NEXTEST_TEST_THREADS").is_none() {
+                command.env("NEXTEST_TEST_THREADS", at_once().to_string());
+            }
             for (name, value) in base.get_envs() {
                 match value {
                     Some(value) => command.env(name, value),

@@ -33,6 +33,8 @@ const LINES_MAX: usize = 64;
 const TAIL_MAX: usize = 200;
 /// Seconds for making an input that fails smaller.
 const SHORTEN_S: u32 = 30;
+/// Of the times in `/proc`, on every architecture.
+const TICKS_PER_S: u64 = 100;
 
 const USAGE: &str = "\
 usage: cargo xtask fuzz                                  list the targets and what was run
@@ -98,7 +100,7 @@ pub(crate) fn run(places: &Places, words: &[String]) -> Result<(), Failure> {
         let places = Folders::of(places, &folder, &target)?;
         let ran = fuzz(&engine, &target, &places, minutes, wish.jobs)?;
         let kept = corpus::keep(&engine, &target, &places)?;
-        totals.add(&target, minutes * wish.jobs, ran.executions, ran.edges, kept)?;
+        totals.add(&target, ran.minutes, ran.executions, ran.edges, kept)?;
         println!("{}", Row::of(&totals, &target));
         failed.extend(ran.found);
     }
@@ -142,6 +144,8 @@ impl Folders {
 /// What a run came to.
 #[derive(Default)]
 struct Ran {
+    /// Of computing, rounded: a busy machine gives less than the time that went by.
+    minutes: u64,
     executions: u64,
     edges: u64,
     found: Vec<String>,
@@ -150,7 +154,7 @@ struct Ran {
 /// Runs a target on some processes, which share their inputs.
 fn fuzz(engine: &Engine, target: &str, folders: &Folders, minutes: u64, jobs: u64) -> Result<Ran, Failure> {
     let (tell, told) = mpsc::sync_channel(LINES_MAX);
-    let mut children = Vec::new();
+    let (before, mut children) = (children_cpu_s()?, Vec::new());
     for job in 0..jobs {
         let mut command = engine.command(target);
         command.args(LIMITS).args([&folders.working, &folders.committed]);
@@ -184,14 +188,28 @@ fn fuzz(engine: &Engine, target: &str, folders: &Folders, minutes: u64, jobs: u6
             }
         }
     }
+    let mut failed = Vec::new();
     for (job, mut child) in (0..).zip(children) {
-        let status = child.wait().map_err(Failure::at(&folders.working))?;
-        if !status.success() {
-            let lines = tails.remove(&job).unwrap_or_default();
-            ran.found.push(failure_of(engine, target, folders, &lines));
+        if !child.wait().map_err(Failure::at(&folders.working))?.success() {
+            failed.push(tails.remove(&job).unwrap_or_default());
         }
     }
+    ran.minutes = (children_cpu_s()?.saturating_sub(before) + 30) / 60;
+    ran.found = failed.iter().map(|lines| failure_of(engine, target, folders, lines)).collect();
     Ok(ran)
+}
+
+/// Computing time, in seconds, of the processes that this one has started and waited for.
+fn children_cpu_s() -> Result<u64, Failure> {
+    let file = Path::new("/proc/self/stat");
+    let text = std::fs::read_to_string(file).map_err(Failure::at(file))?;
+    children_ticks(&text).map(|ticks| ticks / TICKS_PER_S).ok_or_else(|| Failure::new("/proc/self/stat cannot be read"))
+}
+
+/// Fields 16 and 17 of `/proc/PID/stat` (proc(5)), in ticks: the name, the second one, may have spaces.
+fn children_ticks(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(13);
+    Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
 }
 
 /// Sends each line of a process's standard error.
@@ -256,6 +274,14 @@ impl Pulse {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn computing_time_of_children_is_read() {
+        let stat = "7 (a (b) c) S 1 7 7 0 -1 4194304 10 20 0 0 5 6 300 40 20 0 1 0 99 1000 5";
+        assert_eq!(children_ticks(stat), Some(340));
+        assert_eq!(children_ticks("7 (a) S 1"), None);
+        assert!(children_cpu_s().is_ok());
+    }
 
     #[test]
     fn progress_is_read() {
