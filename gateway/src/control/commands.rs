@@ -11,7 +11,10 @@ use crate::{
     clock,
     control::admin::Admin,
     device_task::services::Services,
-    identity::pairing::{Grant, Outcome, REVOKED},
+    identity::{
+        pairing::{Grant, Outcome, REVOKED},
+        typed,
+    },
     roster::Present,
     store::{
         DeviceRecord, Error, Write,
@@ -92,10 +95,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::Devices => devices(services),
         Request::PairCode { code, user, name } => {
             let grant = grant(user, name)?;
-            let code: String = code.chars().filter(char::is_ascii_digit).collect();
-            if code.len() != 6 {
-                return Err("a pairing code has six digits, as the glasses show it; this costs no try".to_owned());
-            }
+            let code = typed::code(&code)?;
             can_be_paired(services, "", &grant)?;
             let (device, outcome) =
                 services.admission.pairings.by_code(now_us, &code, grant).map_err(|error| error.to_string())?;
@@ -103,10 +103,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         }
         Request::PairFingerprint { fingerprint, user, name } => {
             let grant = grant(user, name)?;
-            let fingerprint = fingerprint.replace(['-', ':', ' '], "").to_lowercase();
-            if fingerprint.len() != 32 || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                return Err("a fingerprint has 32 hexadecimal digits; the glasses' log or box shows it".to_owned());
-            }
+            let fingerprint = typed::fingerprint(&fingerprint)?;
             can_be_paired(services, &fingerprint, &grant)?;
             let opened = services.admission.pairings.by_fingerprint(now_us, &fingerprint, grant);
             match opened.map_err(|error| error.to_string())? {
@@ -211,7 +208,7 @@ pub(super) fn done(message: String) -> Answer {
     Answer::Done { message }
 }
 
-fn grant(user: String, name: String) -> Result<Grant, String> {
+pub(super) fn grant(user: String, name: String) -> Result<Grant, String> {
     check_name(&user)?;
     // Without a name, the glasses are called by their model.
     if !name.is_empty() {

@@ -255,3 +255,9 @@ fn turns_as_json(turns: &[TurnRecord]) -> Vec<serde_json::Value> {
 pub(crate) fn told(request: &Request) -> (&'static str, Option<&str>) {
     (commands::name(request), commands::about(request))
 }
+
+/// What a pairing is granted for, if these are names, for `tests/fuzz` only.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn granted(user: &str, name: &str) -> Option<crate::identity::pairing::Grant> {
+    commands::grant(user.to_owned(), name.to_owned()).ok()
+}

@@ -4,7 +4,9 @@
 pub mod apps;
 pub mod http;
 pub mod links;
+pub mod mcp;
 pub mod operator;
+pub mod pairing;
 pub mod rows;
 
 use std::{fs, path::PathBuf, sync::LazyLock};

@@ -291,7 +291,7 @@ fn is_from_our_page(headers: &HeaderMap) -> bool {
     origin.is_some() && origin == host(headers) && !forwarded
 }
 
-fn key_of(digits: &[u8]) -> Option<[u8; 32]> {
+pub(super) fn key_of(digits: &[u8]) -> Option<[u8; 32]> {
     let mut key = [0; 32];
     let pairs = digits.chunks_exact(2);
     if digits.len() != KEY_DIGITS || !pairs.remainder().is_empty() {

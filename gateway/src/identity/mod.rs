@@ -3,6 +3,7 @@
 pub(crate) mod handshake;
 pub(crate) mod keys;
 pub mod pairing;
+pub(crate) mod typed;
 
 pub use handshake::{Admitted, admit, retry_ms, turn_away};
 pub(crate) use keys::random;

@@ -33,6 +33,7 @@ pub const TARGETS: &[Target] = &[
     target("quic", shell::links::quic),
     target("handshake", shell::links::handshake),
     target("http", shell::http::request),
+    target("pairing", shell::pairing::steps),
     // Devices that are admitted.
     target("listener", sound::listener),
     target("device_tools", tool_texts::device_tools),
@@ -58,6 +59,8 @@ pub const TARGETS: &[Target] = &[
     target("provider_schema", chat::schema),
     target("oauth", chat::oauth),
     target("mcp", tool_texts::mcp),
+    target("mcp_line", shell::mcp::line),
+    target("mcp_http", shell::mcp::http),
     // What people say, and what models want said.
     target("utterance", words::utterance),
     target("template", words::template),
