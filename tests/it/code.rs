@@ -78,7 +78,7 @@ impl Host for Trains {
 }
 
 fn program(source: impl Into<String>) -> Program {
-    Program { source: source.into(), modules: vec![("@capabilities/trains".into(), TRAINS.into())] }
+    Program { source: source.into(), modules: vec![("@capabilities/trains".into(), TRAINS.into())], task: None }
 }
 
 fn limits() -> Limits {

@@ -85,7 +85,7 @@ async fn a_program_uses_the_library() {
             table: csv.stringify([{{ a: 1, b: 'x,y' }}]),
         }};"
     );
-    let program = Program { source, modules: modules().into() };
+    let program = Program { source, modules: modules().into(), task: None };
     let (sandbox, host, cancel) = (Sandbox::new(&binary()), Library(host), CancellationToken::new());
     let (outcome, request) = tokio::join!(sandbox.run(program, &host, Limits::default(), &cancel), serve(listener));
     assert_eq!(

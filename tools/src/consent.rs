@@ -48,6 +48,18 @@ pub(crate) fn question(tool: &Registered, arguments: &Value) -> Question {
     }
 }
 
+/// A question in the words that the tool's source has found for these arguments: one line, with every argument below it.
+/// `None`: nothing is left of them.
+pub(crate) fn computed(tool: &Registered, arguments: &Value, words: &str) -> Option<Question> {
+    let asked = cut(&plain(words), MESSAGE_BYTES_MAX);
+    let is_said = asked.chars().any(char::is_alphanumeric);
+    is_said.then(|| Question {
+        title: tool.headline(),
+        said: asked.clone(),
+        shown: with_lines(asked, ordered(tool, arguments)),
+    })
+}
+
 /// Adds a notice to a question about a call that belongs to no turn: the wearer did not request it.
 pub(crate) fn from_outside(question: Question, by_client: bool) -> Question {
     let whose = if by_client { "A connected program asks" } else { "Somebody at the gateway asks" };

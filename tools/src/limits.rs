@@ -109,6 +109,8 @@ pub const CONVERSATION_MESSAGES_MAX: usize = 20;
 pub const CONVERSATION_BYTES_MAX: usize = 16 * 1024;
 /// Maximum duration of any call, in milliseconds: after that the wearer no longer waits for it.
 pub const CALL_MS_MAX: u64 = 120_000;
+/// Milliseconds in which a source may find words for a question.
+pub const QUESTION_MS_MAX: u64 = 3_000;
 /// Milliseconds after which a question to the wearer counts as expired, even if it is not settled.
 pub const CONSENT_MS_MAX: u64 = 180_000;
 

@@ -13,12 +13,21 @@ use std::{
 use tools::{
     apps::client::Client,
     capabilities::offer::Offer,
+    code::{
+        Sandbox,
+        handlers::HandlerFile,
+        std::{StdHost, StdPolicy},
+    },
     limits::SECRETS_MAX,
-    registry::Registry,
+    registry::{Registry, Runner},
     source::{Scope, Source},
 };
 
-use self::settings::CapabilitySettings;
+pub(crate) use self::files::Evaluator;
+use self::{
+    files::{ENDINGS, Found},
+    settings::CapabilitySettings,
+};
 use crate::mcp::Prepared as PreparedServers;
 
 /// The folder in the data folder that has the definitions which are referred to by name.
@@ -29,11 +38,22 @@ const OFFERS_MAX: usize = 128;
 /// The capabilities, read and checked.
 #[derive(Default)]
 pub(crate) struct Prepared {
-    offers: Vec<(Scope, Offer)>,
+    offers: Vec<Carried>,
+    /// What the handlers of capabilities may do, by name.
+    policies: BTreeMap<String, StdPolicy>,
+    /// Where they run; `None`: there are none.
+    sandbox: Option<Arc<Sandbox>>,
     /// The users of apps that are not for all, by package.
     apps: BTreeMap<String, Vec<String>>,
     /// All apps that are named.
     named_apps: BTreeSet<String>,
+}
+
+/// A definition, for whom it is, and what carries out its calls if handlers do.
+struct Carried {
+    scope: Scope,
+    offer: Offer,
+    handlers: Option<HandlerFile>,
 }
 
 /// What a reference in the configuration names.
@@ -50,10 +70,11 @@ impl Prepared {
     ///
     /// # Errors
     /// All problems.
-    pub(crate) fn load(
+    pub(crate) async fn load(
         settings: &CapabilitySettings,
         (folder, data_dir): (Option<&Path>, &Path),
         mcp: &mut PreparedServers,
+        evaluator: &Evaluator,
     ) -> Result<Self, Vec<String>> {
         let (mut prepared, mut problems) = (Self::default(), Vec::new());
         let mut places = Vec::new();
@@ -88,16 +109,22 @@ impl Prepared {
         }
         for (at, user, path) in places {
             let scope = user.map_or(Scope::Global, |user| Scope::User(user.to_owned()));
-            match files::read(&path) {
-                Ok(offers) => offers.into_iter().for_each(|(file, offer)| {
-                    if let Err(why) = prepared.add(&scope, offer, mcp) {
+            match files::read(&path, evaluator).await {
+                Ok(all) => all.into_iter().for_each(|Found { file, offer, handlers }| {
+                    if let Err(why) = prepared.add(&scope, (offer, handlers), mcp) {
                         problems.push(format!("{at}: {}: {why}", file.display()));
                     }
                 }),
                 Err(found) => problems.extend(found.into_iter().map(|why| format!("{at}: {why}"))),
             }
         }
-        let secrets = mcp.secrets() + prepared.offers.iter().map(|(_, offer)| offer.secrets().len()).sum::<usize>();
+        problems.extend(prepared.allow(settings));
+        if prepared.offers.iter().any(|it| it.handlers.is_some()) {
+            prepared.sandbox = Some(evaluator.sandbox().clone());
+        }
+        let of_policies: usize = prepared.policies.values().map(|policy| policy.secrets().count()).sum();
+        let of_offers: usize = prepared.offers.iter().map(|it| it.offer.secrets().len()).sum();
+        let secrets = mcp.secrets() + of_policies + of_offers;
         if secrets > SECRETS_MAX {
             problems.push(format!(
                 "capabilities and MCP servers have {secrets} secrets; at most {SECRETS_MAX} can be kept out of results"
@@ -106,8 +133,32 @@ impl Prepared {
         if problems.is_empty() { Ok(prepared) } else { Err(problems) }
     }
 
+    /// Reads what handlers may do; all problems.
+    fn allow(&mut self, settings: &CapabilitySettings) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (name, policy) in &settings.policy {
+            let mut all = self.offers.iter().filter_map(|it| it.handlers.as_ref());
+            if !all.any(|handlers| handlers.name() == name) {
+                problems.push(format!(
+                    "capabilities.policy.{name}: no file in TypeScript or JavaScript defines the capability '{name}'"
+                ));
+                continue;
+            }
+            match StdPolicy::check_for(name, policy.library(), |name| std::env::var(name).ok()) {
+                Ok(policy) => drop(self.policies.insert(name.clone(), policy)),
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+        problems
+    }
+
     /// Adds a definition if its names are free and its MCP server exists for the same users.
-    fn add(&mut self, scope: &Scope, mut offer: Offer, mcp: &PreparedServers) -> Result<(), String> {
+    fn add(
+        &mut self,
+        scope: &Scope,
+        (mut offer, handlers): (Offer, Option<HandlerFile>),
+        mcp: &PreparedServers,
+    ) -> Result<(), String> {
         let name = offer.name();
         if mcp.has_server(name) {
             return Err(format!("'{name}' is the name of an MCP server as well; choose another one"));
@@ -116,8 +167,8 @@ impl Prepared {
         if let Some(taken) = offer.tools().find(|tool| built_in().iter().any(|spec| spec.name == *tool)) {
             return Err(format!("'{taken}' is a built-in tool; choose another name"));
         }
-        let near = self.offers.iter().filter(|(other, _)| *other == Scope::Global || other == scope);
-        for (_, other) in near {
+        let near = self.offers.iter().filter(|other| other.scope == Scope::Global || other.scope == *scope);
+        for Carried { offer: other, .. } in near {
             if other.name() == name {
                 return Err(format!("'{name}' is defined twice for the same users; give one of both another name"));
             }
@@ -125,7 +176,7 @@ impl Prepared {
                 return Err(format!("'{taken}' is a tool of '{}' as well; choose another name", other.name()));
             }
         }
-        if self.offers.iter().filter(|(other, _)| other == scope).count() >= OFFERS_MAX {
+        if self.offers.iter().filter(|other| other.scope == *scope).count() >= OFFERS_MAX {
             return Err(format!("more than {OFFERS_MAX} definitions for the same users"));
         }
         if let Some(server) = offer.server().map(str::to_owned) {
@@ -145,7 +196,7 @@ impl Prepared {
                 offer.restrict(&classes);
             }
         }
-        self.offers.push((scope.clone(), offer));
+        self.offers.push(Carried { scope: scope.clone(), offer, handlers });
         Ok(())
     }
 
@@ -156,14 +207,33 @@ impl Prepared {
 
     /// Whether a definition has this tool.
     pub(crate) fn has_tool(&self, name: &str) -> bool {
-        self.offers.iter().any(|(_, offer)| offer.tools().any(|tool| tool == name))
+        self.offers.iter().any(|it| it.offer.tools().any(|tool| tool == name))
     }
 
     /// Offers the tools. Those whose names are taken, by a mini-app or glasses, are left out and reported.
-    pub(crate) fn offer(&self, registry: &Registry, client: &Arc<Client>, is_installed: impl Fn(&str) -> bool) {
-        for (scope, offer) in &self.offers {
+    /// `library`: the standard library of handlers under a policy.
+    ///
+    /// # Errors
+    /// The standard library of a capability cannot be made.
+    pub(crate) fn offer(
+        &self,
+        registry: &Registry,
+        client: &Arc<Client>,
+        library: impl Fn(StdPolicy) -> anyhow::Result<StdHost>,
+        is_installed: impl Fn(&str) -> bool,
+    ) -> anyhow::Result<()> {
+        for Carried { scope, offer, handlers } in &self.offers {
             let capability = offer.name();
-            match offer.register(registry, client, scope.clone()) {
+            let runner: Option<Arc<dyn Runner>> = match (handlers, &self.sandbox) {
+                (Some(handlers), Some(sandbox)) => {
+                    let policy =
+                        self.policies.get(capability).cloned().unwrap_or_else(|| StdPolicy::nothing_for(capability));
+                    Some(handlers.runner(sandbox.clone(), library(policy)?))
+                }
+                _ => offer.runner(client),
+            };
+            let Some(runner) = runner else { continue };
+            match offer.register(registry, runner, scope.clone()) {
                 Ok(revision) => tracing::info!(capability, ?scope, revision, "tools of a capability"),
                 Err(error) => {
                     tracing::error!(capability, ?scope, %error, "the tools of a capability cannot be offered");
@@ -178,12 +248,13 @@ impl Prepared {
                 "[capabilities] names an app that is not installed; `lorgnette apps add` installs it"
             );
         }
+        Ok(())
     }
 }
 
 impl fmt::Display for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = self.offers.iter().map(|(scope, offer)| match scope {
+        let told = self.offers.iter().map(|Carried { scope, offer, .. }| match scope {
             Scope::User(user) => format!("{} for {user}", offer.name()),
             _ => offer.name().to_owned(),
         });
@@ -205,13 +276,20 @@ fn reference(text: &str, folder: Option<&Path>, data_dir: &Path) -> Result<Refer
         return Ok(Reference::Server(name.to_owned()));
     }
     if text.starts_with('@') {
-        return Err("packages of npm are not loaded; name a file or a folder with definitions in JSON".to_owned());
+        return Err("packages of npm are not loaded; bundle them into one ES module that defines a capability, and name its file".to_owned());
     }
-    if text.starts_with('.') || text.contains('/') || text.ends_with(".json") {
+    let is_file = text.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending));
+    if text.starts_with('.') || text.contains('/') || is_file {
         return Ok(Reference::Place(folder.unwrap_or(Path::new("")).join(text)));
     }
     if is_name(text) {
-        return Ok(Reference::Place(data_dir.join(FOLDER).join(format!("{text}.json"))));
+        let files = ENDINGS.map(|ending| data_dir.join(FOLDER).join(format!("{text}.{ending}")));
+        let there: Vec<&PathBuf> = files.iter().filter(|file| file.is_file()).collect();
+        return match there.as_slice() {
+            [] => Ok(Reference::Place(data_dir.join(FOLDER).join(format!("{text}.json")))),
+            [one] => Ok(Reference::Place((*one).clone())),
+            [one, other, ..] => Err(format!("{} and {} are there; keep one of both", one.display(), other.display())),
+        };
     }
     Err("must be ./FILE, ./FOLDER, app:PACKAGE, mcp:SERVER, or the NAME of a file in the folder `capabilities` of the \
          data folder"

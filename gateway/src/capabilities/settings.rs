@@ -3,9 +3,18 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use tools::source::check_users;
+use tools::{
+    code::std::{
+        StdConfig, StdPolicy,
+        policy::{HostConfig, HttpConfig, SecretConfig},
+    },
+    source::check_users,
+};
 
 use crate::problems::Problems;
+
+/// The value of a variable that is not set here.
+const PLACEHOLDER: &str = "a secret of a usual length";
 
 /// Which capabilities, apps and MCP servers are for whom. Files are read when the gateway starts, and by `lorgnette
 /// check`.
@@ -16,6 +25,8 @@ pub struct CapabilitySettings {
     pub global: Vec<String>,
     /// For single users, by name.
     pub users: BTreeMap<String, OfUser>,
+    /// What handlers may do, by capability.
+    pub policy: BTreeMap<String, HandlerPolicy>,
 }
 
 /// What is for one user.
@@ -27,12 +38,36 @@ pub struct OfUser {
     pub uses: Vec<String>,
 }
 
+/// What the handlers of a capability may do.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HandlerPolicy {
+    /// Hosts that they may reach; none by default.
+    pub hosts: Vec<HostConfig>,
+    /// Secrets that are filled in for them.
+    pub secrets: BTreeMap<String, SecretConfig>,
+}
+
+impl HandlerPolicy {
+    /// As the standard library takes it.
+    pub(super) fn library(&self) -> StdConfig {
+        StdConfig { http: HttpConfig { hosts: self.hosts.clone() }, secrets: self.secrets.clone() }
+    }
+}
+
 impl CapabilitySettings {
     /// Checks what does not depend on files.
     pub(crate) fn check(&self, problems: &mut Problems<'_>) {
         let names: Vec<String> = self.users.keys().cloned().collect();
         if let Err(why) = check_users(&names).or_else(|why| if names.is_empty() { Ok(()) } else { Err(why) }) {
             problems.nowhere(format!("`capabilities.users`: {why}"));
+        }
+        // A variable belongs to the gateway's process: whether it is set is checked when the files are read.
+        let of_process = |name: &str| Some(std::env::var(name).unwrap_or_else(|_| PLACEHOLDER.to_owned()));
+        for (capability, policy) in &self.policy {
+            if let Err(error) = StdPolicy::check_for(capability, policy.library(), of_process) {
+                problems.nowhere(error.to_string());
+            }
         }
     }
 

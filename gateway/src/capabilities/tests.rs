@@ -15,7 +15,11 @@ fn loaded(folder: &Path, text: &str) -> Result<(Prepared, PreparedServers), Vec<
     let config = config(folder, text);
     let mut mcp = PreparedServers::load(&config.mcp, config.folder.as_deref())?;
     let folders = (config.folder.as_deref(), config.data_dir.as_path());
-    Prepared::load(&config.capabilities, folders, &mut mcp).map(|prepared| (prepared, mcp))
+    let evaluator = Evaluator::new(Some(Path::new("/no/executable")));
+    let load = Prepared::load(&config.capabilities, folders, &mut mcp, &evaluator);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let prepared = runtime.block_on(load)?;
+    Ok((prepared, mcp))
 }
 
 fn definition(name: &str, function: &str, more: &str) -> String {
@@ -54,7 +58,8 @@ fn files_folders_and_names_are_read_for_everybody_and_for_single_users() {
 
     let registry = Registry::new();
     drop(rustls::crypto::ring::default_provider().install_default());
-    prepared.offer(&registry, &Arc::new(Client::new().unwrap()), |_| true);
+    let client = Arc::new(Client::new().unwrap());
+    prepared.offer(&registry, &client, |_| anyhow::bail!("no file has handlers"), |_| true).unwrap();
     let has = |user: &str, tool: &str| registry.snapshot(user, None).find(tool).is_some();
     assert!(has("bob", "trains.get") && has("ada", "own.x") && !has("bob", "own.x"));
 }

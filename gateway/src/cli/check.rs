@@ -14,7 +14,7 @@ use audio::{
 use rustix::fs::Access;
 
 use crate::{
-    capabilities::Prepared as Capabilities,
+    capabilities::{Evaluator, Prepared as Capabilities},
     config::{self, Config},
     http::cannot_listen,
     mcp::Prepared,
@@ -119,7 +119,10 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
 /// Reads the capabilities.
 fn capabilities(config: &Config, mcp: &mut Prepared) -> Result<Capabilities> {
     let folders = (config.folder.as_deref(), config.data_dir.as_path());
-    Capabilities::load(&config.capabilities, folders, mcp).or_else(|problems| {
+    let evaluator = Evaluator::new(config.models.code.executable.as_deref());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let load = Capabilities::load(&config.capabilities, folders, mcp, &evaluator);
+    runtime.block_on(load).or_else(|problems| {
         for problem in &problems {
             eprintln!("{problem}");
         }

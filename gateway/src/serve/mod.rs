@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use self::{data::Data, tools::ToolServices, users::UserServices};
 use crate::{
     apps::scene::Scenes,
-    capabilities::Prepared as Capabilities,
+    capabilities::{Evaluator, Prepared as Capabilities},
     clock,
     config::Config,
     control::{
@@ -86,7 +86,8 @@ pub async fn start(config: Config) -> Result<Running> {
     let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
     let mut mcp = mcp.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
     let folders = (config.folder.as_deref(), config.data_dir.as_path());
-    let capabilities = Capabilities::load(&config.capabilities, folders, &mut mcp);
+    let evaluator = Evaluator::new(config.models.code.executable.as_deref());
+    let capabilities = Capabilities::load(&config.capabilities, folders, &mut mcp, &evaluator).await;
     let capabilities = capabilities.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
     let bound = Bound::bind(&config.listen, tls).await?;
     let (web, quic) = (bound.web_address()?, bound.quic_address());

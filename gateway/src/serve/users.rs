@@ -68,12 +68,15 @@ impl UserServices {
         let workspaces = Workspaces::start(config.data_dir.clone(), in_flight.clone());
         let workspaces = Arc::new(workspaces.context("starting the thread for the files of programs")?);
         let secrets = Secrets::default();
-        let programs = of_programs(config, store, &workspaces, &secrets)?;
-        let registry = Registry::with_built_ins_and(programs, config.tools.clients.clone(), secrets);
+        // Only the first call in a process counts.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let library = |policy| library(policy, store, &workspaces, &secrets);
+        let programs = of_programs(config, library)?;
+        let registry = Registry::with_built_ins_and(programs, config.tools.clients.clone(), secrets.clone());
         let registry = Arc::new(registry.map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
         let (client, users) = (Arc::new(Client::new()?), capabilities.users_of_apps());
         let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client.clone(), users)?);
-        capabilities.offer(&registry, &client, |package| installed.get(package).is_some());
+        capabilities.offer(&registry, &client, library, |package| installed.get(package).is_some())?;
         let apps = Host::new(
             store.clone(),
             in_flight.clone(),
@@ -109,23 +112,20 @@ fn apps_url(web: SocketAddr) -> String {
     format!("ws://{address}{APP_SOCKET_PATH}")
 }
 
+/// The standard library under a policy.
+fn library(policy: StdPolicy, store: &Store, workspaces: &Arc<Workspaces>, secrets: &Secrets) -> Result<StdHost> {
+    let (clock, files, ledger) = (Arc::new(SystemClock), workspaces.clone(), Arc::new(StoredLedger(store.clone())));
+    StdHost::new(policy, files, clock, Some(ledger), secrets.clone()).context("HTTP for programs")
+}
+
 /// The tools with which models write programs.
-fn of_programs(
-    config: &Config,
-    store: &Store,
-    workspaces: &Arc<Workspaces>,
-    secrets: &Secrets,
-) -> Result<Vec<Arc<dyn Tool>>> {
+fn of_programs(config: &Config, library: impl Fn(StdPolicy) -> Result<StdHost>) -> Result<Vec<Arc<dyn Tool>>> {
     let settings = &config.models.code;
     if !settings.enabled {
         return Ok(Vec::new());
     }
     let policy = StdPolicy::check(settings.library(), |name| std::env::var(name).ok()).context("the section [code]")?;
-    // Only the first call in a process counts.
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let ledger = Arc::new(StoredLedger(store.clone()));
-    let (clock, files) = (Arc::new(SystemClock), workspaces.clone());
-    let library = StdHost::new(policy, files, clock, Some(ledger), secrets.clone()).context("HTTP for programs")?;
+    let library = library(policy)?;
     let sandbox = settings.executable.as_deref().map_or_else(Sandbox::default, Sandbox::new);
     if let Err(error) = sandbox.warm_up() {
         tracing::warn!(%error, "no process could be started for programs; it is tried again with the first one");

@@ -24,6 +24,12 @@ impl ComputeClock {
         self.left.set(limit);
     }
 
+    /// Sets the time that is left from now on, if less is wanted.
+    pub fn limit_now(&self, limit: Duration) {
+        let running = self.running_since.get().map_or(Duration::ZERO, |since| since.elapsed());
+        self.left.set(self.left.get().min(running.saturating_add(limit)));
+    }
+
     /// Runs from now on.
     pub fn start(&self) {
         self.running_since.set(Some(Instant::now()));

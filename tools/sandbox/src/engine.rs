@@ -25,6 +25,9 @@ use crate::{
 mod modules;
 #[cfg(test)]
 mod std_tests;
+mod task;
+#[cfg(test)]
+mod task_tests;
 #[cfg(test)]
 mod tests;
 
@@ -249,15 +252,33 @@ impl Engine {
     }
 
     fn program(&self, run: Run) -> Result<Done, Stop> {
+        if let Some(task) = run.task {
+            return self.task(&run.source, run.modules, task);
+        }
         let source = strip(&run.source)?;
-        modules::provide(&self.runtime, run.modules);
+        let refused = modules::provide(&self.runtime, run.modules, modules::Importer::Program);
+        let namespace = self.evaluate(source).map_err(|stop| modules::placed(stop, &refused, &run.source))?;
+        let value = self.with(|ctx| {
+            let value: Value<'_> = namespace.restore(ctx)?.get("default")?;
+            Ok(Persistent::save(ctx, value))
+        })?;
+        Ok(done(self.finished(value)?)?)
+    }
+
+    /// Runs the program itself; its exports.
+    fn evaluate(&self, source: String) -> Result<Persistent<Object<'static>>, Stop> {
         let (namespace, promise) = self.with(|ctx| {
             let (module, promise) = Module::declare(ctx.clone(), PROGRAM, source)?.eval()?;
             Ok((Persistent::save(ctx, module.namespace()?), Persistent::save(ctx, promise)))
         })?;
         self.drive(&promise)?;
+        Ok(namespace)
+    }
+
+    /// The JSON of a value, or of what it is a promise of, when all calls have ended; `None` for `undefined`.
+    fn finished(&self, value: Persistent<Value<'static>>) -> Result<Option<String>, Stop> {
         let json = self.with(|ctx| {
-            let value: Value<'_> = namespace.restore(ctx)?.get("default")?;
+            let value = value.restore(ctx)?;
             let json: Promise<'_> = self.finish.clone().restore(ctx)?.call((value,))?;
             Ok(Persistent::save(ctx, json))
         })?;
@@ -268,14 +289,13 @@ impl Engine {
             self.jobs()?;
         }
         self.unhandled()?;
-        let json = self.with(|ctx| {
+        self.with(|ctx| {
             let result: Option<rquickjs::Result<Value<'_>>> = json.clone().restore(ctx)?.result();
             match result.transpose()?.and_then(|value| value.into_string()) {
                 Some(json) => json.to_string().map(Some),
                 None => Ok(None),
             }
-        })?;
-        Ok(done(json)?)
+        })
     }
 
     /// Runs until a promise is settled; an error if it is rejected, or if nothing can settle it any more.

@@ -10,6 +10,7 @@ mod engine;
 mod failure;
 pub mod fences;
 pub mod protocol;
+mod returns;
 mod strip;
 
 pub use child::{ARGUMENT, child_main};

@@ -13,6 +13,10 @@ pub const TO_PARENT_BYTES_MAX: usize = 256 * 1024;
 pub const TO_CHILD_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of a program: more than a model writes in one answer.
 pub const SOURCE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a capability's file in TypeScript, which is parsed twice.
+pub const TYPESCRIPT_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of a capability's file in JavaScript: a program with the packages that it uses.
+pub const JAVASCRIPT_BYTES_MAX: usize = 1024 * 1024;
 /// Modules of a program, and bytes of their JavaScript: those of 1,000 tools have about 200 KiB.
 pub const MODULES_MAX: usize = 2048;
 /// See [`MODULES_MAX`].
@@ -174,6 +178,53 @@ pub struct Run {
     pub modules: Vec<Module>,
     /// Computing time, without the time of calls.
     pub compute_ms: u64,
+    /// What to do with a file that defines a capability; without it the default export is the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
+}
+
+/// What to do with a file that defines a capability.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// Its language.
+    pub language: Language,
+    /// What to do.
+    pub action: Action,
+}
+
+/// The language of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    /// JavaScript with types, which are read.
+    TypeScript,
+    /// JavaScript: nothing parses it but the engine.
+    JavaScript,
+}
+
+/// What to do with a capability.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Action {
+    /// The result is its definition: `{fields, functions: [{name, fields, asks}], types}`.
+    Define,
+    /// The result is what the handler of a function returns.
+    Handle {
+        /// The function.
+        function: String,
+        /// Its argument.
+        arguments: Value,
+    },
+    /// The result is the question about a call, a text.
+    Ask {
+        /// The function that would be called.
+        function: String,
+        /// Its argument.
+        arguments: Value,
+        /// Computing time for the question itself, without that of the file.
+        compute_ms: u64,
+    },
 }
 
 /// A module that a program may import.

@@ -50,7 +50,8 @@ pub fn message(body: &[u8]) -> Option<String> {
     text(&fields, "message").or(nested)
 }
 
-fn replied(reply: Value) -> ToolResult {
+/// The result of a call that has returned this.
+pub fn replied(reply: Value) -> ToolResult {
     match reply {
         Value::Null => ToolResult::said("Done."),
         Value::String(text) if text == HANDLED => handled(),

@@ -11,7 +11,7 @@ use reqwest::{
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::definition::{CapabilityError, Definition, Execution, Tool};
+use super::definition::{Capability, CapabilityError, Definition, Execution, Tool};
 use crate::{
     apps::{client::Client, post::Post},
     consent::cancelled,
@@ -45,8 +45,13 @@ pub struct Offer {
 /// Where its calls go.
 #[derive(Clone)]
 enum Reach {
-    Endpoint { url: String, headers: HeaderMap },
+    Endpoint {
+        url: String,
+        headers: HeaderMap,
+    },
     Mcp(String),
+    /// To handlers, which another runner runs.
+    Handlers,
 }
 
 impl Offer {
@@ -83,6 +88,15 @@ impl Offer {
         Ok(Self { name, about, tools, reach, secrets: found.into_secrets(), notes })
     }
 
+    /// A capability whose calls are carried out by handlers.
+    pub fn handled(capability: Capability) -> Self {
+        let Capability { about, functions, notes, .. } = capability;
+        let tools = functions.into_iter().map(|Tool { spec, local_name, .. }| (spec, local_name)).collect();
+        let notes = notes.into_iter().map(|Note { pointer, reason }| format!("'{pointer}': {reason}")).collect();
+        let (name, about) = (about.name.clone(), Some(about));
+        Self { name, about, tools, reach: Reach::Handlers, secrets: Vec::new(), notes }
+    }
+
     /// The name of the capability, or of the single tool.
     pub fn name(&self) -> &str {
         &self.name
@@ -97,7 +111,7 @@ impl Offer {
     pub fn server(&self) -> Option<&str> {
         match &self.reach {
             Reach::Mcp(server) => Some(server),
-            Reach::Endpoint { .. } => None,
+            Reach::Endpoint { .. } | Reach::Handlers => None,
         }
     }
 
@@ -114,21 +128,23 @@ impl Offer {
         }
     }
 
-    /// Offers its tools in one scope, and keeps its secrets out of results.
+    /// Offers its tools in one scope, and keeps its secrets out of results. They are run by this runner.
     ///
     /// # Errors
     /// A name is taken, or there are too many tools: none of them is offered.
-    pub fn register(&self, registry: &Registry, client: &Arc<Client>, scope: Scope) -> Result<u64, RegisterError> {
+    pub fn register(&self, registry: &Registry, runner: Arc<dyn Runner>, scope: Scope) -> Result<u64, RegisterError> {
         self.secrets.iter().for_each(|secret| registry.secrets().keep(secret));
         let source = Source::Capability(self.name.clone());
-        let revision = registry.register_named(source.clone(), scope, self.tools.clone(), self.runner(client))?;
+        let revision = registry.register_named(source.clone(), scope, self.tools.clone(), runner)?;
         registry.report(&source, self.notes.clone());
         Ok(revision)
     }
 
-    fn runner(&self, client: &Arc<Client>) -> Arc<dyn Runner> {
+    /// What carries out its calls; `None`: handlers.
+    pub fn runner(&self, client: &Arc<Client>) -> Option<Arc<dyn Runner>> {
         let about = self.about.clone();
-        match &self.reach {
+        Some(match &self.reach {
+            Reach::Handlers => return None,
             Reach::Mcp(server) => Arc::new(ServerRunner { server: server.clone(), about }),
             Reach::Endpoint { url, headers } => {
                 let secrets = Secrets::default();
@@ -136,7 +152,7 @@ impl Offer {
                 let post = Post::new(url, headers.clone(), secrets, client.clone());
                 Arc::new(EndpointRunner { name: spoken::capitalised(&words(&self.name)), post, about })
             }
-        }
+        })
     }
 }
 

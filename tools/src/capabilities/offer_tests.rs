@@ -24,6 +24,11 @@ fn offer(value: &Value) -> Result<Offer, CapabilityError> {
     Offer::new(read(value).expect("a definition"), &variable)
 }
 
+fn register(registry: &Registry, offer: &Offer, scope: Scope) {
+    let runner = offer.runner(&client()).expect("no handlers");
+    offer.register(registry, runner, scope).unwrap();
+}
+
 fn client() -> Arc<Client> {
     drop(rustls::crypto::ring::default_provider().install_default());
     Arc::new(Client::new().unwrap())
@@ -65,7 +70,7 @@ fn variables_are_filled_in_and_kept_out_of_results() {
     let secrets: Vec<_> = ready.secrets().iter().map(Secret::expose).collect();
     assert_eq!(secrets, ["planted-4711"]);
     let registry = Registry::new();
-    ready.register(&registry, &client(), Scope::Global).unwrap();
+    register(&registry, &ready, Scope::Global);
     let mut told = "It is planted-4711.".to_owned();
     registry.secrets().redact(&mut told);
     assert_eq!(told, "It is [secret].");
@@ -134,7 +139,7 @@ async fn functions_are_called_as_tools_of_an_mcp_server_that_is_for_the_user() {
     let registry = Arc::new(Registry::new());
     let world = World::usual();
     let executor = Executor::new(registry.clone(), world.ports());
-    offer(&value).unwrap().register(&registry, &client(), Scope::Global).unwrap();
+    register(&registry, &offer(&value).unwrap(), Scope::Global);
     let (words, code) = called(&executor, "ada", "chat.post", json!({"text": "hi"})).await;
     assert!(words.contains("'slack' is not connected") && code == Some(ErrorCode::AppNotAvailable), "{words}");
 
@@ -182,7 +187,7 @@ async fn one_limit_counts_the_calls_of_all_functions_without_one_of_their_own() 
     let registry = Arc::new(Registry::new());
     let executor = Executor::new(registry.clone(), World::usual().ports());
     let ready = offer(&value).unwrap();
-    ready.register(&registry, &client(), Scope::Global).unwrap();
+    register(&registry, &ready, Scope::Global);
     let named = ["a", "b", "c"].map(|local| {
         (ToolSpec { input_schema: json!({"type": "object"}), ..tool(&format!("s.{local}"), false) }, local.to_owned())
     });
@@ -206,18 +211,18 @@ async fn one_limit_counts_the_calls_of_all_functions_without_one_of_their_own() 
     let mut other = value;
     other["config"]["rateLimit"]["requests"] = 5.into();
     registry.unregister(&Source::Capability("x".to_owned()), &Scope::Global).unwrap();
-    ready.register(&registry, &client(), Scope::User("ada".to_owned())).unwrap();
-    offer(&other).unwrap().register(&registry, &client(), Scope::User("bob".to_owned())).unwrap();
+    register(&registry, &ready, Scope::User("ada".to_owned()));
+    register(&registry, &offer(&other).unwrap(), Scope::User("bob".to_owned()));
     assert!(!is_limited("bob", "x.a").await && is_limited("ada", "x.a").await);
 }
 
 #[test]
 fn the_compiler_shows_a_capability_with_its_version_and_a_tool_alone() {
     let registry = Registry::new();
-    offer(&at_endpoint(json!({}))).unwrap().register(&registry, &client(), Scope::Global).unwrap();
+    register(&registry, &offer(&at_endpoint(json!({}))).unwrap(), Scope::Global);
     let text = r#"{"type": "function", "function": {"name": "get_weather"}, "endpoint": {"url": "https://w.example"}}"#;
     for definition in read_text(text).unwrap() {
-        Offer::new(definition, &variable).unwrap().register(&registry, &client(), Scope::Global).unwrap();
+        register(&registry, &Offer::new(definition, &variable).unwrap(), Scope::Global);
     }
     let snapshot = registry.snapshot("ada", None);
     let bundle = compile(&offered(&snapshot, &snapshot.specs));

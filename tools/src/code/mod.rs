@@ -1,11 +1,12 @@
 //! Runs programs that models write. Each runs in a child process of its own, behind the kernel's fences
 //! (`code_sandbox`), and reaches nothing but the functions of its host. docs/code.md has limits and threat model.
 //!
-//! Start with [`Sandbox::run`]. [`bridge`] checks what a child sends, `process` starts and ends children, `run` passes
+//! Start with [`Sandbox::run`]. [`handlers`] are the programs that carry out calls of capabilities; [`bridge`] checks what a child sends, `process` starts and ends children, `run` passes
 //! a program's calls to its host.
 
 pub mod bridge;
 mod content;
+pub mod handlers;
 mod process;
 mod run;
 mod sandbox;
@@ -15,7 +16,10 @@ pub mod tools;
 use ::std::time::Duration;
 
 use async_trait::async_trait;
-pub use code_sandbox::protocol::{CALLS_AT_ONCE_MAX, CALLS_MAX, SOURCE_BYTES_MAX};
+pub use code_sandbox::protocol::{
+    Action, CALLS_AT_ONCE_MAX, CALLS_MAX, JAVASCRIPT_BYTES_MAX, Language, RESULT_BYTES_MAX, SOURCE_BYTES_MAX,
+    TYPESCRIPT_BYTES_MAX, Task,
+};
 pub use sandbox::Sandbox;
 use serde_json::Value;
 
@@ -33,6 +37,8 @@ pub struct Program {
     pub source: String,
     /// What it may import: specifiers, and the JavaScript of the modules.
     pub modules: Vec<(String, String)>,
+    /// What to do with a file that defines a capability; without it the default export is the result.
+    pub task: Option<Task>,
 }
 
 /// Limits of one run.

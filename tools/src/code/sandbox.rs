@@ -9,7 +9,10 @@ use std::{
     },
 };
 
-use code_sandbox::protocol::{Fence, Hello, MODULES_BYTES_MAX, MODULES_MAX, Module, Run, SOURCE_BYTES_MAX};
+use code_sandbox::protocol::{
+    Fence, Hello, JAVASCRIPT_BYTES_MAX, Language, MODULES_BYTES_MAX, MODULES_MAX, Module, Run, SOURCE_BYTES_MAX,
+    TYPESCRIPT_BYTES_MAX,
+};
 use futures_util::future::join;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -64,7 +67,7 @@ impl Sandbox {
         let limits = Limits { compute: limits.compute.min(COMPUTE_MAX), wall: limits.wall.min(WALL_MAX) };
         let modules = program.modules.into_iter().map(|(specifier, source)| Module { specifier, source });
         let compute_ms = u64::try_from(limits.compute.as_millis()).unwrap_or(u64::MAX);
-        let program = Run { source: program.source, modules: modules.collect(), compute_ms };
+        let program = Run { source: program.source, modules: modules.collect(), compute_ms, task: program.task };
         let start = async {
             let place = self.places.acquire().await;
             (place, self.process().await)
@@ -128,7 +131,12 @@ fn check(program: &Program) -> Result<(), String> {
     let within = |what: &str, count: usize, max: usize| {
         if count <= max { Ok(()) } else { Err(format!("{what}: {count}, {max} are the maximum")) }
     };
-    within("bytes of the program", program.source.len(), SOURCE_BYTES_MAX)?;
+    let bytes_max = match program.task.as_ref().map(|task| task.language) {
+        None => SOURCE_BYTES_MAX,
+        Some(Language::TypeScript) => TYPESCRIPT_BYTES_MAX,
+        Some(Language::JavaScript) => JAVASCRIPT_BYTES_MAX,
+    };
+    within("bytes of the program", program.source.len(), bytes_max)?;
     within("modules of the program", program.modules.len(), MODULES_MAX)?;
     let bytes = program.modules.iter().map(|(specifier, source)| specifier.len() + source.len()).sum();
     within("bytes of the program's modules", bytes, MODULES_BYTES_MAX)

@@ -172,7 +172,7 @@ impl Tool for CodeRun {
         let timeout_ms = arguments.0.get("timeout_ms").and_then(Value::as_u64).unwrap_or(RUN_MS);
         let time = Duration::from_millis(timeout_ms.min(RUN_MS_MAX.into()));
         let bundle = self.modules.of(context);
-        let program = Program { source: source.to_owned(), modules: modules(&bundle, source) };
+        let program = Program { source: source.to_owned(), modules: modules(&bundle, source), task: None };
         let caller = StdCaller {
             user: context.user.clone(),
             device: context.device.clone(),

@@ -3,7 +3,7 @@
 use std::{panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt;
-use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, ErrorCode, ToolResult};
+use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, ErrorCode, Question, ToolResult};
 use tokio::time::timeout;
 
 use super::{Executor, arguments_hash, steps::Passing};
@@ -11,7 +11,7 @@ use crate::{
     call::CallContext,
     consent::{self, cancelled},
     deadline::Deadline,
-    limits::CONSENT_MS_MAX,
+    limits::{CONSENT_MS_MAX, QUESTION_MS_MAX},
     ports::{ConsentRequest, Decision},
     registry::Registered,
     reply, spoken,
@@ -28,7 +28,7 @@ impl Executor {
             turn: context.turn,
             call_id: call.id.clone(),
             tool: tool.spec.name.clone(),
-            question: consent::question(tool, &call.arguments),
+            question: self.question(passing, tool).await,
             arguments: call.arguments.clone(),
             arguments_hash: arguments_hash(&call.name, &call.arguments),
             program: program.as_ref().map(|program| program.id().to_owned()),
@@ -56,6 +56,22 @@ impl Executor {
                 Err(_elapsed) => ApprovalOutcome::Expired.into(),
             },
         }
+    }
+
+    /// The words of the question: those of the tool's source, if it finds any in time, then all arguments; otherwise the
+    /// definition's or the gateway's own. A call is never made without a question because there are no words.
+    async fn question(&self, passing: &Passing, tool: &Registered) -> Question {
+        let Passing { context, call, .. } = passing;
+        let asking = AssertUnwindSafe(async { tool.runner.question(&tool.local_name, &call.arguments).await });
+        let words = tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => None,
+            words = timeout(Duration::from_millis(QUESTION_MS_MAX), asking.catch_unwind()) => {
+                words.ok().and_then(Result::ok).flatten()
+            }
+        };
+        let computed = words.and_then(|words| consent::computed(tool, &call.arguments, &words));
+        computed.unwrap_or_else(|| consent::question(tool, &call.arguments))
     }
 
     /// Ensures that the tool's app runs. Returns whether it had to be started for this call.

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, Turn};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Snapshot;
@@ -57,6 +58,13 @@ pub trait Runner: Send + Sync {
     fn runs_programs(&self, local_name: &str) -> bool {
         let _ = local_name;
         false
+    }
+
+    /// The question to the wearer before a call, if the source puts it into words itself for these arguments. The text is
+    /// data: it is limited and cleaned where it is asked. `None`: the definition's words, or the gateway's.
+    async fn question(&self, local_name: &str, arguments: &Value) -> Option<String> {
+        let _ = (local_name, arguments);
+        None
     }
 
     /// What the capability says about itself whose functions it runs; other sources have nothing of the kind.

@@ -41,7 +41,7 @@ fn ended(source: &str) -> Result<Json, Failure> {
     let alias = "export * from '@lorgnette/std';\n";
     let modules = [("@lorgnette/std", STD), ("@agent-spaces/std", alias)]
         .map(|(specifier, source)| Given { specifier: specifier.into(), source: source.into() });
-    let run = Run { source: format!("{IMPORT}{source}"), modules: modules.into(), compute_ms: 30_000 };
+    let run = Run { source: format!("{IMPORT}{source}"), modules: modules.into(), compute_ms: 30_000, task: None };
     match Engine::new(script).unwrap().run(run).unwrap() {
         ToParent::Done(Done { result: Some(result), cut: None }) => Ok(result),
         ToParent::Failed(failure) => Err(failure),

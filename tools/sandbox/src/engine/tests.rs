@@ -59,7 +59,7 @@ fn sent_within(compute_ms: u64, source: &str) -> Vec<ToParent> {
     let script = Script { sent: Rc::clone(&sent), open: VecDeque::new(), answer: respond };
     let engine = Engine::new(script).unwrap();
     let modules = vec![Given { specifier: "@capabilities/trains".into(), source: TRAINS.into() }];
-    let end = engine.run(Run { source: source.into(), modules, compute_ms }).unwrap();
+    let end = engine.run(Run { source: source.into(), modules, compute_ms, task: None }).unwrap();
     let mut sent = sent.take();
     sent.push(ToParent::parse(end.line().unwrap().trim_ascii_end()).unwrap());
     sent

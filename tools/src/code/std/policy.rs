@@ -138,9 +138,30 @@ pub struct PolicyError {
     pub what: String,
 }
 
+/// Where a policy is in the configuration.
+#[derive(Clone, Debug)]
+struct Keys {
+    hosts: String,
+    secrets: String,
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self { hosts: "code.http.hosts".to_owned(), secrets: "code.secrets".to_owned() }
+    }
+}
+
+impl Keys {
+    fn of(capability: &str) -> Self {
+        let at = |key: &str| format!("capabilities.policy.{capability}.{key}");
+        Self { hosts: at("hosts"), secrets: at("secrets") }
+    }
+}
+
 /// What programs may do, checked. The default allows nothing.
 #[derive(Clone, Debug, Default)]
 pub struct StdPolicy {
+    keys: Keys,
     hosts: Vec<HostRule>,
     secrets: BTreeMap<String, NamedSecret>,
 }
@@ -262,22 +283,47 @@ impl StdPolicy {
     /// # Errors
     /// A host is none, a secret is missing, too short, or bound to a host that is not listed.
     pub fn check(config: StdConfig, environment: impl Fn(&str) -> Option<String>) -> Result<Self, PolicyError> {
-        let wrong = |at: String, what: String| Err(PolicyError { at, what });
+        Self::check_in(Keys::default(), config, environment)
+    }
+
+    /// The same of the handlers of a capability, in `[capabilities.policy.NAME]`.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn check_for(
+        capability: &str,
+        config: StdConfig,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, PolicyError> {
+        Self::check_in(Keys::of(capability), config, environment)
+    }
+
+    /// Nothing is allowed to the handlers of this capability; errors say where it could be.
+    pub fn nothing_for(capability: &str) -> Self {
+        Self { keys: Keys::of(capability), ..Self::default() }
+    }
+
+    fn check_in(
+        keys: Keys,
+        config: StdConfig,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, PolicyError> {
+        let wrong = |at: &str, what: String| Err(PolicyError { at: at.to_owned(), what });
         if config.http.hosts.len() > HOSTS_MAX {
-            return wrong("code.http.hosts".to_owned(), format!("at most {HOSTS_MAX} hosts"));
+            return wrong(&keys.hosts, format!("at most {HOSTS_MAX} hosts"));
         }
         if config.secrets.len() > SECRETS_MAX {
-            return wrong("code.secrets".to_owned(), format!("at most {SECRETS_MAX} secrets"));
+            return wrong(&keys.secrets, format!("at most {SECRETS_MAX} secrets"));
         }
-        let mut policy = Self::default();
+        let mut policy = Self { keys, ..Self::default() };
         for (number, host) in config.http.hosts.into_iter().enumerate() {
-            let at = format!("code.http.hosts[{number}] ('{}')", host.host);
+            let at = format!("{}[{number}] ('{}')", policy.keys.hosts, host.host);
             policy.hosts.push(HostRule::new(host).map_err(|what| PolicyError { at, what })?);
         }
         for (name, secret) in config.secrets {
             let secret = policy
                 .secret(&name, secret, &environment)
-                .map_err(|what| PolicyError { at: format!("code.secrets.{name}"), what })?;
+                .map_err(|what| PolicyError { at: format!("{}.{name}", policy.keys.secrets), what })?;
             policy.secrets.insert(name, secret);
         }
         Ok(policy)
@@ -323,7 +369,7 @@ impl StdPolicy {
                 HostPattern::Below(_) => rule.pattern == pattern,
             };
             if !self.hosts.iter().any(is_listed) {
-                return Err(format!("'{host}' is not among code.http.hosts: list it there"));
+                return Err(format!("'{host}' is not among {}: list it there", self.keys.hosts));
             }
             hosts.push(pattern);
         }
@@ -344,10 +390,11 @@ impl StdPolicy {
     pub(super) fn rule(&self, user: &str, url: &Url) -> Result<&HostRule, HostError> {
         self.hosts.iter().find(|rule| rule.matches(user, url)).ok_or_else(|| {
             let origin = url.origin().ascii_serialization();
+            let key = &self.keys.hosts;
             let message = if self.has_hosts() {
-                format!("programs may not request {origin}: the operator can list the host in [code.http] hosts")
+                format!("programs may not request {origin}: the operator can list the host in {key}")
             } else {
-                format!("programs may not request {origin}: http is off until the operator lists hosts in [code.http]")
+                format!("programs may not request {origin}: http is off until the operator lists hosts in {key}")
             };
             error("not_allowed", message)
         })
@@ -382,7 +429,7 @@ impl StdPolicy {
             let name: String = name.chars().take(NAME_BYTES_MAX).collect();
             error(
                 "not_allowed",
-                format!("there is no secret {name} for this user; the operator sets [code.secrets.NAME]"),
+                format!("there is no secret {name} for this user; the operator sets {}.NAME", self.keys.secrets),
             )
         })
     }
