@@ -6,7 +6,10 @@
 
 pub mod bridge;
 mod content;
+mod engine;
+mod keep;
 mod process;
+pub mod routine;
 mod run;
 mod sandbox;
 pub mod std;
@@ -16,6 +19,7 @@ use ::std::time::Duration;
 
 use async_trait::async_trait;
 pub use code_sandbox::protocol::{CALLS_AT_ONCE_MAX, CALLS_MAX, SOURCE_BYTES_MAX};
+pub use engine::Engine;
 pub use sandbox::Sandbox;
 use serde_json::Value;
 
