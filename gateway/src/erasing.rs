@@ -20,7 +20,7 @@ use tools::{executor::Executor, memory::Memory};
 use crate::{
     apps::host::Host,
     photos,
-    ports::{context::ContextBuilder, preferences::Preferences, records::StoredSwitches},
+    ports::{context::ContextBuilder, preferences::Preferences, records::StoredSwitches, routines::StoredRoutines},
     private::write_private,
     roster::Roster,
     store::{Scope, Store},
@@ -145,6 +145,8 @@ pub struct Forgets {
     pub preferences: Arc<Preferences>,
     /// What the words of a conversation refer to.
     pub memory: Memory,
+    /// Programs that users have kept.
+    pub routines: Arc<StoredRoutines>,
     /// What models are told of wearers.
     pub context: Arc<ContextBuilder>,
 }
@@ -237,6 +239,7 @@ impl Eraser {
         self.forgets.preferences.erase(user);
         self.apps.erase(user).await;
         self.forgets.memory.that.erase(user);
+        self.forgets.routines.erase(user);
         self.forgets.context.erase(user);
         for id in own() {
             self.turns.erase(id);

@@ -268,6 +268,7 @@ async fn executor() -> Result<()> {
             calls: None,
             user: "wearer".into(),
             device: Some("glasses".into()),
+            session: None,
             turn: None,
             local_name: tool.local_name.clone(),
             flags: tool.spec.flags,

@@ -32,6 +32,7 @@ mod relay;
 mod restart;
 mod resume;
 mod router;
+mod routines;
 mod speech;
 mod standard_library;
 mod tidy;

@@ -12,6 +12,13 @@ pub fn arguments_hash(tool: &str, arguments: &Value) -> u64 {
     digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
 
+/// The first sixteen bytes of SHA-256 over a value with sorted keys, in hexadecimal digits.
+pub(crate) fn digest(value: &Value) -> String {
+    let mut canonical = String::new();
+    write_canonical(value, &mut canonical);
+    Sha256::digest(canonical).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Sorts keys regardless of the map type behind `Value`. The recursion is bounded: the depth was checked before.
 fn write_canonical(value: &Value, out: &mut String) {
     match value {

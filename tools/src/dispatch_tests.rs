@@ -20,7 +20,7 @@ use crate::{
     call::CallContext,
     catalogue::{CatalogueStore, StoredSet},
     executor::{CallRecords, Executor},
-    intents::{AskedCall, Intent, Journal, Key, Past},
+    intents::{AskedCall, Intent, Journal, Key, Made, Past},
     ledger::{self, Ledger, Record},
     limits::{ATTACHMENTS_BYTES_MAX, ATTACHMENTS_MAX, CONTENT_BYTES_MAX, DATA_BYTES_MAX, SAY_BYTES_MAX},
     permissions::Switches,
@@ -63,10 +63,14 @@ impl Journal for Memory {
         }))
     }
 
-    fn made_by(&self, program: &Intent) -> Result<Vec<(String, Past)>, PortError> {
+    fn made_by(&self, program: &Intent) -> Result<Vec<Made>, PortError> {
         let made = self.made.lock().unwrap();
         let made = made.iter().filter(|intent| intent.program == Some(program.key));
-        made.map(|intent| Ok((intent.tool.clone(), self.recall(intent)?.unwrap()))).collect()
+        let of = |intent: &Intent| {
+            let past = self.recall(intent)?.unwrap();
+            Ok(Made { tool: intent.tool.clone(), arguments: intent.arguments.clone(), past })
+        };
+        made.map(of).collect()
     }
 
     async fn begin(&self, intent: &Intent) -> Result<(), PortError> {

@@ -33,6 +33,19 @@ pub struct Intent {
     pub wall_ms: i64,
     /// The call whose program makes this call; `None`: no program makes it.
     pub program: Option<Key>,
+    /// The arguments of a program's call, redacted and cut, for the account of the program; otherwise empty.
+    pub arguments: String,
+}
+
+/// A change that a program has begun.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    /// Full name of the tool.
+    pub tool: String,
+    /// The [arguments](Intent::arguments).
+    pub arguments: String,
+    /// What became of it.
+    pub past: Past,
 }
 
 /// A call about which the wearer is being asked: nothing of it was done.
@@ -64,11 +77,11 @@ pub trait Journal: Send + Sync {
     /// The journal cannot be read.
     fn recall(&self, intent: &Intent) -> Result<Option<Past>, PortError>;
 
-    /// The calls that the program of this call has begun: their tools, and what became of them.
+    /// The calls that the program of this call has begun.
     ///
     /// # Errors
     /// The journal cannot be read.
-    fn made_by(&self, program: &Intent) -> Result<Vec<(String, Past)>, PortError> {
+    fn made_by(&self, program: &Intent) -> Result<Vec<Made>, PortError> {
         let _ = program;
         Ok(Vec::new())
     }

@@ -42,6 +42,7 @@ pub mod personality;
 pub mod phrases;
 mod port_error;
 pub mod ports;
+pub mod programs;
 mod rates;
 pub mod registry;
 pub mod reply;

@@ -126,6 +126,8 @@ pub const NESTED_AT_ONCE_MAX: usize = 8;
 pub const NESTED_SETTLE_MS_MAX: u64 = 2_000;
 /// Bytes of a call's arguments in the account of what a stopped program has done.
 pub const NESTED_ARGUMENTS_BYTES_MAX: usize = 160;
+/// Bytes of the arguments of a call in the record of a program's run.
+pub const RUN_ARGUMENTS_BYTES_MAX: usize = 1024;
 /// Tools named to the wearer in that account; the others are counted.
 pub const NESTED_SAID_MAX: usize = 4;
 /// Retries of a call if nothing was done: a server that is being restarted is back within a second, one that has

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use crate::{
     matching,
     port_error::PortError,
+    programs::{NoPrograms, ProgramStore},
     workspace::{NoWorkspace, Workspace},
 };
 
@@ -128,6 +129,8 @@ pub struct Memory {
     pub photos: Arc<dyn Photos>,
     /// Files of programs.
     pub workspace: Arc<dyn Workspace>,
+    /// Runs of programs, and routines.
+    pub programs: Arc<dyn ProgramStore>,
     /// Skills.
     pub skills: Arc<dyn Skills>,
     /// Style instructions for the assistant.
@@ -146,6 +149,7 @@ impl Default for Memory {
             conversations: nothing.clone(),
             photos: nothing.clone(),
             workspace: Arc::new(NoWorkspace),
+            programs: Arc::new(NoPrograms),
             skills: nothing.clone(),
             personality: nothing,
             that: Arc::default(),

@@ -3,7 +3,9 @@
 //! The handle only queues calls. The executor takes them from the queue and passes each through all of its steps, for
 //! the same user, device, turn and client as the program's own call.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod effects;
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gateway_core::vocab::{ErrorCode, ToolCall, ToolError, ToolResult};
 use serde_json::Value;
@@ -11,9 +13,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     deadline::Deadline,
-    limits::{NAME_BYTES_MAX, NESTED_ARGUMENTS_BYTES_MAX, NESTED_CALLS_MAX},
+    limits::{NAME_BYTES_MAX, NESTED_ARGUMENTS_BYTES_MAX, NESTED_CALLS_MAX, RUN_ARGUMENTS_BYTES_MAX},
+    programs::{CallOutcome, Frozen, LIBRARY, RunCall},
     reply::cut,
+    secret::Secrets,
 };
+
+pub use effects::Effect;
+pub(crate) use effects::{Effects, title};
 
 /// Makes calls for a program. Clones share one limit and one log, and may be used at the same time.
 #[derive(Clone, Debug)]
@@ -26,6 +33,11 @@ struct Shared {
     deadline: Deadline,
     queue: mpsc::Sender<Request>,
     log: Mutex<Vec<Entry>>,
+    secrets: Secrets,
+    /// Records changes by functions that are no tools.
+    effects: Arc<dyn Effects>,
+    /// The tools that a routine may call.
+    frozen: OnceLock<Frozen>,
 }
 
 /// A call that a program has made and that has ended.
@@ -60,8 +72,10 @@ pub(crate) struct Entry {
     pub(crate) tool: String,
     /// The name for people.
     pub(crate) title: String,
-    /// The arguments as JSON, cut.
+    /// The arguments as JSON, redacted and cut.
     pub(crate) arguments: String,
+    /// Identifies the tool's definition; absent until the call begins.
+    pub(crate) definition: Option<Arc<str>>,
     /// Whether the tool changes something.
     pub(crate) changes: bool,
     pub(crate) state: State,
@@ -75,7 +89,7 @@ pub(crate) enum State {
     /// It was begun and has not ended.
     Running,
     /// It has ended.
-    Ended { outcome: Outcome, error: Option<ToolError>, ms: u64 },
+    Ended { outcome: Outcome, error: Option<ToolError>, ms: u64, begun: bool },
 }
 
 /// What became of a call.
@@ -104,10 +118,53 @@ impl Outcome {
 
 impl NestedCalls {
     /// The handle for the program of this call, and the queue of its calls.
-    pub(crate) fn new(parent: String, deadline: Deadline) -> (Self, mpsc::Receiver<Request>) {
+    pub(crate) fn new(
+        parent: String,
+        deadline: Deadline,
+        secrets: Secrets,
+        effects: Arc<dyn Effects>,
+    ) -> (Self, mpsc::Receiver<Request>) {
         // There is room for all calls that a program may make.
         let (queue, requests) = mpsc::channel(NESTED_CALLS_MAX);
-        (Self(Arc::new(Shared { parent, deadline, queue, log: Mutex::default() })), requests)
+        let (log, frozen) = (Mutex::default(), OnceLock::new());
+        (Self(Arc::new(Shared { parent, deadline, queue, log, secrets, effects, frozen })), requests)
+    }
+
+    /// From now on the program may call these tools only, each with this definition. Once: the first one counts.
+    pub fn freeze(&self, tools: Frozen) {
+        drop(self.0.frozen.set(tools));
+    }
+
+    /// Whether the program may call a tool with this definition.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn check(&self, tool: &str, definition: &str) -> Result<(), String> {
+        self.0.frozen.get().map_or(Ok(()), |frozen| frozen.check(tool, definition))
+    }
+
+    /// A function of the standard library is about to have an effect: it is in the account of the program from now on.
+    /// `changes`: it changes something, which must not be repeated. The result's end has to be told; if it is dropped
+    /// before, it is unknown what was done.
+    ///
+    /// # Errors
+    /// The call must not be made: the program is being stopped, is a routine that may not, or the intent could not be
+    /// recorded.
+    pub async fn effect(&self, name: &str, arguments: &Value, changes: bool) -> Result<Effect, ToolError> {
+        let refuse = |code, message: String| Err(ToolError { code, message, retryable: false });
+        if let Err(message) = self.check(name, LIBRARY) {
+            return refuse(ErrorCode::PermissionDenied, message);
+        }
+        if self.0.queue.is_closed() {
+            return refuse(ErrorCode::Cancelled, "The program is being stopped; this call was not made.".to_owned());
+        }
+        let Some((number, _)) = self.note(name, arguments) else {
+            return refuse(ErrorCode::RateLimited, too_many());
+        };
+        self.begin(number, title(name), changes, LIBRARY.into());
+        let entry = self.log().get(number.saturating_sub(1)).cloned();
+        let arguments = entry.map(|entry| cut(&entry.arguments, NESTED_ARGUMENTS_BYTES_MAX)).unwrap_or_default();
+        Effect::begin(self.clone(), (number, name, arguments), changes).await
     }
 
     /// Calls a tool by its full name, like a model would, and returns the call's only result. A call runs to its end
@@ -119,8 +176,7 @@ impl NestedCalls {
     /// [`NESTED_AT_ONCE_MAX`]: crate::limits::NESTED_AT_ONCE_MAX
     pub async fn call(&self, name: &str, arguments: Value) -> ToolResult {
         let Some((number, id)) = self.note(name, &arguments) else {
-            let message = format!("A program may make {NESTED_CALLS_MAX} calls; this one was not made.");
-            return ToolResult::failed(ErrorCode::RateLimited, message, false);
+            return ToolResult::failed(ErrorCode::RateLimited, too_many(), false);
         };
         let (reply, result) = oneshot::channel();
         let call = ToolCall { id, name: name.to_owned(), arguments };
@@ -143,6 +199,11 @@ impl NestedCalls {
         self.entries().into_iter().filter_map(ended).collect()
     }
 
+    /// All calls as they are kept, in the order in which they were made.
+    pub fn kept(&self) -> Vec<RunCall> {
+        self.entries().into_iter().map(RunCall::from).collect()
+    }
+
     /// When the program has to end. It stands still while the wearer is asked about one of its calls, so that a
     /// program's own time must be measured with it as well ([`Deadline::within`]).
     pub fn deadline(&self) -> &Deadline {
@@ -160,16 +221,18 @@ impl NestedCalls {
     }
 
     /// The tool of a call is found, and the call begins.
-    pub(crate) fn begin(&self, number: usize, title: String, changes: bool) {
+    pub(crate) fn begin(&self, number: usize, title: String, changes: bool, definition: Arc<str>) {
         if let Some(entry) = self.log().get_mut(number.saturating_sub(1)) {
             (entry.title, entry.changes, entry.state) = (title, changes, State::Running);
+            entry.definition = Some(definition).filter(|definition| !definition.is_empty());
         }
     }
 
     /// A call has its result. `begun`: the tool itself was called.
     pub(crate) fn end(&self, number: usize, result: &ToolResult, begun: bool, ms: u64) {
         if let Some(entry) = self.log().get_mut(number.saturating_sub(1)) {
-            entry.state = State::Ended { outcome: Outcome::of(result, begun), error: result.error.clone(), ms };
+            let (outcome, error) = (Outcome::of(result, begun), result.error.clone());
+            entry.state = State::Ended { outcome, error, ms, begun };
         }
     }
 
@@ -182,13 +245,45 @@ impl NestedCalls {
         let number = log.len() + 1;
         let id = format!("{}/{number}", self.0.parent);
         let tool = cut(name, NAME_BYTES_MAX);
-        let arguments = cut(&arguments.to_string(), NESTED_ARGUMENTS_BYTES_MAX);
+        let arguments = redacted(&self.0.secrets, arguments, RUN_ARGUMENTS_BYTES_MAX);
         let (title, state) = (tool.clone(), State::Waiting);
-        log.push(Entry { id: id.clone(), tool, title, arguments, changes: false, state });
+        log.push(Entry { id: id.clone(), tool, title, arguments, definition: None, changes: false, state });
         Some((number, id))
     }
 
     fn log(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.0.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Arguments as JSON without secrets, in at most so many bytes.
+pub(crate) fn redacted(secrets: &Secrets, arguments: &Value, bytes_max: usize) -> String {
+    let mut text = arguments.to_string();
+    // Before it is cut: half a secret would not be found.
+    secrets.redact(&mut text);
+    cut(&text, bytes_max)
+}
+
+fn too_many() -> String {
+    format!("A program may make {NESTED_CALLS_MAX} calls; this one was not made.")
+}
+
+impl From<Entry> for RunCall {
+    fn from(entry: Entry) -> Self {
+        let (outcome, error, ms, begun) = match entry.state {
+            State::Waiting => (CallOutcome::NotBegun, None, 0, false),
+            State::Running => (CallOutcome::Unknown, None, 0, true),
+            State::Ended { outcome, error, ms, begun } => {
+                let outcome = match outcome {
+                    Outcome::Done => CallOutcome::Done,
+                    Outcome::Failed => CallOutcome::Failed,
+                    Outcome::NotBegun => CallOutcome::NotBegun,
+                    Outcome::Unknown => CallOutcome::Unknown,
+                };
+                (outcome, error.map(|error| error.message), ms, begun)
+            }
+        };
+        let definition = entry.definition.map(|definition| definition.to_string());
+        Self { tool: entry.tool, arguments: entry.arguments, outcome, error, ms, definition, begun }
     }
 }

@@ -50,7 +50,7 @@ impl<'de> Deserialize<'de> for Secret {
 
 /// Secrets in use. If an app or a server quotes one in an answer, it must not get into a result, and from there into
 /// a prompt: the executor redacts them in everything that comes back.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Secrets(Arc<RwLock<Vec<Secret>>>);
 
 impl Secrets {

@@ -36,6 +36,14 @@ const GLASSES: &str = "glasses";
 /// The group whose items can be active on their own, as a running timer is.
 const TIMERS: &str = "timers";
 
+/// The group of routines, which are built in as well: each is a tool of its user.
+const ROUTINES: &str = "routines";
+
+/// The routines of a user.
+pub fn routines() -> Side {
+    Side::BuiltIn(ROUTINES.to_owned())
+}
+
 /// The built-in timers.
 pub fn timers() -> Side {
     Side::BuiltIn(TIMERS.to_owned())
@@ -43,7 +51,7 @@ pub fn timers() -> Side {
 
 /// The groups of the built-in tools.
 pub fn groups() -> impl Iterator<Item = &'static str> {
-    GROUPS.iter().map(|(group, _)| *group).chain([GLASSES])
+    GROUPS.iter().map(|(group, _)| *group).chain([GLASSES, ROUTINES])
 }
 
 /// The side of a built-in tool.

@@ -26,3 +26,5 @@ mod speech_text;
 mod timers;
 pub mod user;
 pub mod vocab;
+
+pub use floor::commands::is_command;

@@ -8,6 +8,7 @@ mod apps;
 mod ask;
 mod capabilities;
 mod check;
+mod code;
 mod conversations;
 mod devices;
 mod login;
@@ -54,6 +55,8 @@ enum Command {
     Approvals(approvals::Arguments),
     /// Compile the tools that programs may call into modules with TypeScript declarations; list and show these.
     Capabilities(capabilities::Arguments),
+    /// Show the programs that models ran, run them again, and keep them as routines.
+    Code(code::Arguments),
     /// Check a configuration and say what is wrong, where, and what to do.
     Check(check::Arguments),
     /// Install, list, try, debug and remove mini-apps.
@@ -96,6 +99,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Ask(arguments) => load(config).and_then(|config| ask::run(&config, &arguments)),
         Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
         Command::Capabilities(arguments) => load(config).and_then(|config| capabilities::run(&config, arguments)),
+        Command::Code(arguments) => load(config).and_then(|config| code::run(&config, arguments)),
         Command::Check(arguments) => check::run(config, &arguments),
         Command::Conversations(arguments) => load(config).and_then(|config| conversations::run(&config, arguments)),
         Command::Skills(arguments) => load(config).and_then(|config| skills::run(&config, &arguments)),

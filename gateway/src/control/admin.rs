@@ -3,8 +3,15 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use crate::{
-    apps::installed::Installed, device_task::services::Services, erasing::Eraser, health::Health, mcp::Mcp,
-    models::settings::Model, ports::records::StoredSwitches, skills::SkillStore, speech::settings::Hearing,
+    apps::installed::Installed,
+    device_task::services::Services,
+    erasing::Eraser,
+    health::Health,
+    mcp::Mcp,
+    models::settings::Model,
+    ports::{records::StoredSwitches, routines::StoredRoutines},
+    skills::SkillStore,
+    speech::settings::Hearing,
 };
 
 /// State for the commands. One per process.
@@ -15,6 +22,8 @@ pub struct Admin {
     pub installed: Arc<Installed>,
     /// Tools that users have switched off.
     pub switches: Arc<StoredSwitches>,
+    /// Programs that users have kept, and the runs of programs.
+    pub routines: Arc<StoredRoutines>,
     /// MCP in both directions.
     pub mcp: Arc<Mcp>,
     /// Skills.

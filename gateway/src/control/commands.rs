@@ -6,7 +6,9 @@ use device_protocol::GoodbyeReason;
 use gateway_core::vocab::ApprovalChoice;
 use tokio::{sync::oneshot, time::timeout};
 
-use super::{Answer, Paired, Request, SessionOf, Waits, apps, attempt, mcp, memory, status, tools, turns_as_json};
+use super::{
+    Answer, Paired, Request, SessionOf, Waits, apps, attempt, mcp, memory, programs, status, tools, turns_as_json,
+};
 use crate::{
     clock,
     control::admin::Admin,
@@ -39,6 +41,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Apps { request } => apps::name(request),
         Request::FollowApp { .. } => "apps logs",
         Request::Memory { request } => memory::name(request),
+        Request::Programs { request } => programs::name(request),
         Request::Export { .. } => "users export",
         Request::Tools { .. } | Request::ToolReports => "tools list",
         Request::Callable { .. } => "capabilities",
@@ -77,6 +80,7 @@ pub(super) fn about(request: &Request) -> Option<&str> {
         | Request::RestartMcpServer { name }
         | Request::McpServerLogs { name } => Some(name),
         Request::Memory { request } => memory::about(request),
+        Request::Programs { request } => Some(programs::about(request)),
         _ => None,
     }
 }
@@ -121,6 +125,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::Revoke { device } => revoke(services, &device).await,
         Request::Apps { request } => apps::carry_out(admin, request).await,
         Request::Memory { request } => memory::carry_out(admin, request).await,
+        Request::Programs { request } => programs::carry_out(admin, request).await,
         // The socket's server writes the records after this answer.
         Request::Export { user } => check_name(&user).map(|()| Answer::Records { records: Vec::new() }),
         Request::Tools { user } => tools::list(admin, &user),

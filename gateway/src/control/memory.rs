@@ -337,7 +337,8 @@ impl Export {
             Ok(text) => Value::String(text),
             Err(error) => json!({"base64": STANDARD.encode(error.as_bytes())}),
         };
-        let numbered = matches!(kind, Kind::Conversations | Kind::Facts | Kind::Instructions | Kind::Ledger);
+        let numbered =
+            matches!(kind, Kind::Conversations | Kind::Facts | Kind::Instructions | Kind::Ledger | Kind::Runs);
         let record = |(key, value): (Vec<u8>, Vec<u8>)| {
             let value: Value = serde_json::from_slice(&value).unwrap_or_else(|_| text(value));
             let key = match key.as_array::<8>() {

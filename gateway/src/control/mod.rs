@@ -10,6 +10,7 @@ pub mod client;
 mod commands;
 mod mcp;
 pub mod memory;
+pub mod programs;
 pub(crate) mod server;
 mod sides;
 pub(crate) mod status;
@@ -55,6 +56,8 @@ pub enum Request {
     FollowApp { package: String },
     /// A request about users and their stored data.
     Memory { request: memory::MemoryRequest },
+    /// A request about runs of programs and routines.
+    Programs { request: programs::ProgramsRequest },
     /// All stored data of a user, in several answers.
     Export { user: String },
     /// The tools that a user is offered.

@@ -14,6 +14,9 @@ use crate::{
         memory::{self, StoredTexts},
         preferences::Preferences,
         records::{StoredCatalogue, StoredLedger, StoredSwitches},
+        routines::StoredRoutines,
+        runs::StoredRuns,
+        stores::SystemClock,
     },
     store::{KINDS, Store},
 };
@@ -79,6 +82,12 @@ fn everything(store: &Store, rows: usize) -> Result<(), crate::store::Error> {
     StoredSwitches::load(store.clone(), Arc::default())?;
     StoredCatalogue(store.clone()).last_revision().expect("it can be read");
     Preferences::load(store.clone())?;
+    let runs = Arc::new(StoredRuns::load(store.clone(), Arc::new(SystemClock))?);
+    for user in &users {
+        assert!(runs.list(user)?.len() <= rows);
+    }
+    let routines = StoredRoutines::load((store.clone(), runs), Arc::new(SystemClock), (Arc::default(), None), "en")?;
+    assert!(users.iter().map(|user| routines.of(user).len()).sum::<usize>() <= rows);
     let intents = StoredIntents::new(store.clone(), CancellationToken::new());
     StoredSessions::read(store, 1_000, intents.tell_of_open(&StoredLedger(store.clone()))?)?;
     Ok(())

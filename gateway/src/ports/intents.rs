@@ -13,7 +13,7 @@ use gateway_core::vocab::{ErrorCode, ToolResult};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tools::{
-    intents::{AskedCall, Intent, Journal, Key, Past},
+    intents::{AskedCall, Intent, Journal, Key, Made, Past},
     ledger::{Ledger, Record},
     ports::PortError,
     reply::cut,
@@ -54,13 +54,16 @@ struct Row {
     /// The call whose program made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     program: Option<Key>,
+    /// Its arguments, redacted and cut, if a program made it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    arguments: String,
 }
 
 impl Row {
     /// A call that is begun now.
     fn of(intent: &Intent) -> Self {
-        let Intent { tool, wall_ms, program, .. } = intent;
-        Self { tool: tool.clone(), wall_ms: *wall_ms, result: None, told: false, asked: None, program: *program }
+        let Intent { tool, wall_ms, program, arguments, .. } = intent.clone();
+        Self { tool, wall_ms, result: None, told: false, asked: None, program, arguments }
     }
 }
 
@@ -201,7 +204,7 @@ impl Journal for StoredIntents {
         }))
     }
 
-    fn made_by(&self, program: &Intent) -> Result<Vec<(String, Past)>, PortError> {
+    fn made_by(&self, program: &Intent) -> Result<Vec<Made>, PortError> {
         let mut made = Vec::new();
         // Before the disk is read: an outcome that gets there meanwhile is in one of both.
         let ended = self.ended().clone();
@@ -213,10 +216,10 @@ impl Journal for StoredIntents {
             let key = Key::try_from(key.as_slice()).unwrap_or_default();
             let ended = ended.get(&(program.user.clone(), key)).cloned();
             let past = ended.or(row.result).map_or(Past::Unknown, |result| Past::Done(Box::new(result)));
-            made.push((row.wall_ms, row.tool, past));
+            made.push((row.wall_ms, Made { tool: row.tool, arguments: row.arguments, past }));
         }
-        made.sort_by_key(|(wall_ms, ..)| *wall_ms);
-        Ok(made.into_iter().map(|(_, tool, past)| (tool, past)).collect())
+        made.sort_by_key(|(wall_ms, _)| *wall_ms);
+        Ok(made.into_iter().map(|(_, made)| made).collect())
     }
 
     async fn begin(&self, intent: &Intent) -> Result<(), PortError> {
@@ -307,7 +310,8 @@ mod tests {
     use crate::ports::records::StoredLedger;
 
     fn intent(number: u8) -> Intent {
-        Intent { user: "ann".into(), key: [number; 16], tool: "t".into(), wall_ms: clock::wall_ms(), program: None }
+        let (user, tool, arguments) = ("ann".into(), "t".into(), String::new());
+        Intent { user, key: [number; 16], tool, wall_ms: clock::wall_ms(), program: None, arguments }
     }
 
     #[tokio::test]
@@ -345,16 +349,23 @@ mod tests {
         let store = Store::open(folder.path(), 16).unwrap();
         let journal = StoredIntents::new(store.clone(), CancellationToken::new());
         let program = Intent { tool: "code.run".into(), ..intent(1) };
-        let of = |number, tool: &str| Intent { tool: tool.into(), program: Some([1; 16]), ..intent(number) };
+        let of = |number, tool: &str| {
+            let arguments = format!("{{\"n\":{number}}}");
+            Intent { tool: tool.into(), program: Some([1; 16]), arguments, ..intent(number) }
+        };
         for intent in [&program, &of(2, "note.add"), &of(3, "mail.send"), &intent(4)] {
             journal.begin(intent).await.unwrap();
         }
         let result = ToolResult::said("done");
         journal.finish(&of(2, "note.add"), &result);
-        let made = vec![("note.add".to_owned(), Past::Done(Box::new(result))), ("mail.send".to_owned(), Past::Unknown)];
+        let call = |tool: &str, arguments: &str, past| Made { tool: tool.into(), arguments: arguments.into(), past };
+        let made = vec![
+            call("note.add", "{\"n\":2}", Past::Done(Box::new(result))),
+            call("mail.send", "{\"n\":3}", Past::Unknown),
+        ];
         let sorted = |journal: &StoredIntents| {
             let mut made = journal.made_by(&program).unwrap();
-            made.sort_by(|(a, _), (b, _)| b.cmp(a));
+            made.sort_by(|a, b| b.tool.cmp(&a.tool));
             made
         };
         assert_eq!(sorted(&journal), made, "at once");

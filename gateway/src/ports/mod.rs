@@ -6,5 +6,7 @@ pub mod memory;
 pub mod photos;
 pub(crate) mod preferences;
 pub mod records;
+pub mod routines;
+pub mod runs;
 pub(crate) mod settings;
 pub mod stores;

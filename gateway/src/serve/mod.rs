@@ -113,6 +113,7 @@ pub async fn start(config: Config) -> Result<Running> {
         services,
         installed: of_users.installed,
         switches: of_tools.switches,
+        routines: of_tools.routines,
         mcp,
         skills: of_tools.skills,
         health,
@@ -218,6 +219,7 @@ fn eraser(services: &Services, of_tools: &ToolServices) -> Arc<Eraser> {
             switches: of_tools.switches.clone(),
             preferences: services.preferences.clone(),
             memory: of_tools.memory.clone(),
+            routines: of_tools.routines.clone(),
             context: services.context.clone(),
         },
     )
@@ -250,6 +252,7 @@ fn run(
         vital.spawn("apps", services.apps.clone().run()),
         vital.spawn("tool-changes", services.preparer.clone().keep_up(registry, apply_tools_now, stop.clone())),
         vital.spawn("erasing", admin.eraser.clone().keep_trying(stop.clone())),
+        vital.spawn("runs", admin.routines.runs.clone().keep_sweeping(stop.clone())),
         vital.spawn("skills", admin.skills.clone().watch(stop.clone())),
         vital.spawn("control", control::server::serve(control_socket, admin.clone(), stop.clone())),
     ]

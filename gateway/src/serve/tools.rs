@@ -25,6 +25,8 @@ use crate::{
         photos::StoredPhotos,
         preferences::Preferences,
         records::{StoredCatalogue, StoredLedger, StoredSwitches},
+        routines::StoredRoutines,
+        runs::StoredRuns,
         stores::{ConnectedDevices, StoredNotes, SystemClock, UserSchedule},
     },
     skills::SkillStore,
@@ -41,6 +43,8 @@ pub(super) struct ToolServices {
     pub(super) preferences: Arc<Preferences>,
     /// What tools store about users.
     pub(super) memory: Memory,
+    /// Programs that users have kept.
+    pub(super) routines: Arc<StoredRoutines>,
     /// Builds the context about wearers for models.
     pub(super) context: Arc<ContextBuilder>,
     /// Skills.
@@ -65,6 +69,8 @@ impl ToolServices {
         let gallery = Arc::new(gallery);
         let (memory, context) = memory(config, store, of_users, (&skills, &gallery));
         offer_known(store, of_users, mcp)?;
+        let routines = routines(config, store, of_users)?;
+        let memory = Memory { programs: routines.clone(), ..memory };
         let switches = StoredSwitches::load(store.clone(), of_users.registry.clone());
         let switches = Arc::new(switches.context("reading what users have switched off")?);
         let preferences =
@@ -73,7 +79,7 @@ impl ToolServices {
         let stored_sessions = StoredSessions::read(store, config.conversation.resume_ms_max, left)
             .context("reading the sessions of the last run")?;
         let executor = Executor::with_records(of_users.registry.clone(), ports(store, of_users, &memory), records);
-        Ok(Self { executor, switches, preferences, memory, context, skills, gallery, stored_sessions })
+        Ok(Self { executor, switches, preferences, memory, routines, context, skills, gallery, stored_sessions })
     }
 }
 
@@ -100,6 +106,15 @@ fn memory(
         ..Memory::default()
     };
     (memory, context)
+}
+
+/// The programs that users have kept, which are offered from now on, and the runs of programs.
+fn routines(config: &Config, store: &Store, of_users: &UserServices) -> Result<Arc<StoredRoutines>> {
+    let runs = StoredRuns::load(store.clone(), Arc::new(SystemClock)).context("reading the runs of programs")?;
+    let of_programs = (of_users.registry.clone(), of_users.engine.clone());
+    let stored = (store.clone(), Arc::new(runs));
+    let routines = StoredRoutines::load(stored, Arc::new(SystemClock), of_programs, &config.language);
+    Ok(Arc::new(routines.context("reading the routines of users")?))
 }
 
 /// What tools need from outside.

@@ -9,9 +9,8 @@ use anyhow::{Context as _, Result, anyhow};
 use tokio_util::sync::CancellationToken;
 use tools::{
     apps::client::Client,
-    builtin::Tool,
     code::{
-        self, Sandbox,
+        self, Engine, Sandbox,
         std::{StdHost, StdPolicy},
     },
     in_flight::InFlight,
@@ -43,6 +42,8 @@ pub(super) struct UserServices {
     pub(super) in_flight: InFlight,
     /// Files of programs.
     pub(super) workspaces: Arc<Workspaces>,
+    /// Runs programs; `None`: they are switched off.
+    pub(super) engine: Option<Arc<Engine>>,
     /// Installed mini-apps.
     pub(super) installed: Arc<Installed>,
     /// Running mini-apps.
@@ -71,7 +72,8 @@ impl UserServices {
         // Only the first call in a process counts.
         drop(rustls::crypto::ring::default_provider().install_default());
         let library = |policy| library(policy, store, &workspaces, &secrets);
-        let programs = of_programs(config, library)?;
+        let engine = engine(config, library)?;
+        let programs = engine.as_ref().map(|engine| code::tools::tools(engine).into()).unwrap_or_default();
         let registry = Registry::with_built_ins_and(programs, config.tools.clients.clone(), secrets.clone());
         let registry = Arc::new(registry.map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
         let (client, users) = (Arc::new(Client::new()?), capabilities.users_of_apps());
@@ -99,7 +101,7 @@ impl UserServices {
                 secrets: registry.secrets().clone(),
             },
         );
-        Ok(Self { roster, registry, in_flight, workspaces, installed, apps, approvals, users })
+        Ok(Self { roster, registry, in_flight, workspaces, engine, installed, apps, approvals, users })
     }
 }
 
@@ -118,11 +120,11 @@ fn library(policy: StdPolicy, store: &Store, workspaces: &Arc<Workspaces>, secre
     StdHost::new(policy, files, clock, Some(ledger), secrets.clone()).context("HTTP for programs")
 }
 
-/// The tools with which models write programs.
-fn of_programs(config: &Config, library: impl Fn(StdPolicy) -> Result<StdHost>) -> Result<Vec<Arc<dyn Tool>>> {
+/// What runs programs; `None`: they are switched off.
+fn engine(config: &Config, library: impl Fn(StdPolicy) -> Result<StdHost>) -> Result<Option<Arc<Engine>>> {
     let settings = &config.models.code;
     if !settings.enabled {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let policy = StdPolicy::check(settings.library(), |name| std::env::var(name).ok()).context("the section [code]")?;
     let library = library(policy)?;
@@ -130,5 +132,5 @@ fn of_programs(config: &Config, library: impl Fn(StdPolicy) -> Result<StdHost>) 
     if let Err(error) = sandbox.warm_up() {
         tracing::warn!(%error, "no process could be started for programs; it is tried again with the first one");
     }
-    Ok(code::tools::tools(sandbox, library).into())
+    Ok(Some(Engine::new(sandbox, library)))
 }

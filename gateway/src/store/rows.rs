@@ -54,6 +54,10 @@ pub enum Kind {
     Facts,
     /// A user's standing instructions, by number.
     Instructions,
+    /// Runs of a user's programs, by number.
+    Runs,
+    /// A user's routines, by name.
+    Routines,
 }
 
 impl Kind {
@@ -72,14 +76,16 @@ impl Kind {
             | Self::Spending
             | Self::Conversations
             | Self::Facts
-            | Self::Instructions => true,
+            | Self::Instructions
+            | Self::Runs
+            | Self::Routines => true,
             Self::Catalogue | Self::Apps => false,
         }
     }
 }
 
 /// All kinds and the names of their databases.
-pub const KINDS: [(Kind, &str); 15] = [
+pub const KINDS: [(Kind, &str); 17] = [
     (Kind::Ledger, "ledger"),
     (Kind::Intents, "intents"),
     (Kind::Switches, "switches"),
@@ -95,6 +101,8 @@ pub const KINDS: [(Kind, &str); 15] = [
     (Kind::Facts, "facts"),
     (Kind::Instructions, "instructions"),
     (Kind::DeviceSessions, "device-sessions"),
+    (Kind::Runs, "runs"),
+    (Kind::Routines, "routines"),
 ];
 
 /// One database for each kind.

@@ -115,6 +115,7 @@ async fn drive(url: &str) {
         let context = RunContext {
             user: "wearer".into(),
             device: None,
+            session: None,
             turn: None,
             deadline: Duration::from_secs(20),
             cancel: CancellationToken::new(),

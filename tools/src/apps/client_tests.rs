@@ -166,6 +166,7 @@ impl Bench {
         let context = RunContext {
             user: from.user,
             device: from.device,
+            session: from.session,
             turn: from.turn,
             deadline: Duration::from_millis(2_000),
             cancel: self.cancel.clone(),

@@ -6,8 +6,11 @@
 
 pub mod bridge;
 mod content;
+mod engine;
 pub mod handlers;
+mod keep;
 mod process;
+pub mod routine;
 mod run;
 mod sandbox;
 pub mod std;
@@ -20,6 +23,7 @@ pub use code_sandbox::protocol::{
     Action, CALLS_AT_ONCE_MAX, CALLS_MAX, JAVASCRIPT_BYTES_MAX, Language, RESULT_BYTES_MAX, SOURCE_BYTES_MAX,
     TYPESCRIPT_BYTES_MAX, Task,
 };
+pub use engine::Engine;
 pub use sandbox::Sandbox;
 use serde_json::Value;
 

@@ -1,21 +1,22 @@
-//! The tools that let a model write programs: `code.api` tells what a program can import, `code.run` runs one.
+//! The tools that let a model write programs: `code.api` tells what a program can import, `code.run` runs one, `code.keep`
+//! keeps one as a routine.
 
-use ::std::{sync::Arc, time::Duration};
+use ::std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ErrorCode, ToolFlags, ToolResult};
+use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult, ToolSpec};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::{
-    Ended, Host, HostError, Limits, Outcome, Program, Sandbox, WALL_MAX,
-    std::{self, StdCaller, StdHost},
+    Outcome,
+    engine::{Engine, failure},
+    keep::CodeKeep,
+    routine, std,
 };
 use crate::{
     arguments::{Arguments, Refusal},
     builtin::{Definition, Tool},
-    capabilities::{Bundle, Cache, index},
-    ledger::OfProgram,
+    capabilities::index,
     limits::DATA_BYTES_MAX,
     nested::NestedCalls,
     registry::{RunContext, Specs},
@@ -26,15 +27,13 @@ use crate::{
 pub const API: &str = "code.api";
 /// Name of the tool that runs programs.
 pub const RUN: &str = "code.run";
+/// Name of the tool that keeps programs.
+pub const KEEP: &str = "code.keep";
 
 /// Time of a program without the wearer's time to answer questions, if its call names none, in milliseconds.
-const RUN_MS: u64 = 30_000;
+pub(super) const RUN_MS: u64 = 30_000;
 /// The same, at most: the assistant waits no longer for any tool.
-const RUN_MS_MAX: u32 = 110_000;
-/// From the end of a program's time to its stop from outside: the engine stops it by itself, and knows the line.
-const GRACE: Duration = Duration::from_millis(500);
-/// Bytes of JavaScript up to which a program gets all modules. Of more it gets those whose names it contains.
-const ALL_MODULES_BYTES_MAX: usize = 64 * 1024;
+pub(super) const RUN_MS_MAX: u32 = 110_000;
 /// Bytes of the data of a result that are left for the program's own: the rest is for the list of its calls.
 const OUTCOME_BYTES_MAX: usize = DATA_BYTES_MAX - 16 * 1024;
 
@@ -59,29 +58,17 @@ const GUIDANCE: &str = "To combine tools, to filter what they return, or to act 
     try { await slack.postMessage({ channel: 'home', text: 'On my way' }); }\n\
     catch (error) { console.log(error.code, error.retryable, error.message); }";
 
-/// Both tools. Programs run in this sandbox, with this standard library.
-pub fn tools(sandbox: Sandbox, library: StdHost) -> [Arc<dyn Tool>; 2] {
-    let modules = Arc::new(Modules::default());
-    [Arc::new(CodeApi(Arc::clone(&modules))), Arc::new(CodeRun { modules, sandbox, library })]
+/// The tools. Their programs run in this engine.
+pub fn tools(engine: &Arc<Engine>) -> [Arc<dyn Tool>; 3] {
+    [Arc::new(CodeApi(Arc::clone(engine))), Arc::new(CodeRun(Arc::clone(engine))), Arc::new(CodeKeep)]
 }
 
-/// Whether a tool of this name is one of them.
+/// Whether a tool of this name is one of those that write programs.
 pub fn is_code(tool: &str) -> bool {
     matches!(tool, API | RUN)
 }
 
-/// The modules for what a caller may call.
-#[derive(Default)]
-struct Modules(Cache);
-
-impl Modules {
-    /// All that the caller of this tool may call.
-    fn of(&self, context: &RunContext) -> Arc<Bundle> {
-        self.0.bundle(&context.offered, &context.offered.specs)
-    }
-}
-
-struct CodeApi(Arc<Modules>);
+struct CodeApi(Arc<Engine>);
 
 #[async_trait]
 impl Tool for CodeApi {
@@ -106,7 +93,7 @@ impl Tool for CodeApi {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let bundle = self.0.of(context);
+        let bundle = self.0.modules_of(context);
         let content = match arguments.text("module") {
             None => format!("{STD_LINE}{}", index(&bundle)),
             Some(module) if std::is_std(&module) => std::DECLARATIONS.to_owned(),
@@ -123,11 +110,7 @@ impl Tool for CodeApi {
     }
 }
 
-struct CodeRun {
-    modules: Arc<Modules>,
-    sandbox: Sandbox,
-    library: StdHost,
-}
+struct CodeRun(Arc<Engine>);
 
 #[async_trait]
 impl Tool for CodeRun {
@@ -170,52 +153,13 @@ impl Tool for CodeRun {
         };
         let source = arguments.0.get("code").and_then(Value::as_str).unwrap_or_default();
         let timeout_ms = arguments.0.get("timeout_ms").and_then(Value::as_u64).unwrap_or(RUN_MS);
-        let time = Duration::from_millis(timeout_ms.min(RUN_MS_MAX.into()));
-        let bundle = self.modules.of(context);
-        let program = Program { source: source.to_owned(), modules: modules(&bundle, source), task: None };
-        let caller = StdCaller {
-            user: context.user.clone(),
-            device: context.device.clone(),
-            client: ClientClass::Internal,
-            turn: context.turn.map(|turn| turn.id),
-            program: Some(OfProgram { id: calls.parent().to_owned(), call: None }),
-        };
-        let host = Functions { bundle, calls: calls.clone(), library: &self.library, caller };
-        // The time that counts stands still while the wearer is asked; the sandbox's own is for the whole.
-        let limits = Limits { compute: Limits::default().compute.min(time), wall: WALL_MAX };
-        let deadline = calls.deadline().within(time + GRACE);
-        let stop: CancellationToken = context.cancel.child_token();
-        let outcome = {
-            let running = self.sandbox.run(program, &host, limits, &stop);
-            tokio::pin!(running);
-            tokio::select! {
-                biased;
-                outcome = &mut running => outcome,
-                () = deadline.passed() => {
-                    stop.cancel();
-                    let mut outcome = running.await;
-                    outcome.ended = Ended::TimedOut;
-                    if let Some(error) = &mut outcome.error {
-                        error.message = format!("the program took longer than {timeout_ms} ms and was stopped");
-                    }
-                    outcome
-                }
-            }
-        };
+        let outcome = self.0.run(context, &calls, source, timeout_ms.min(RUN_MS_MAX.into()), None).await;
         Ok(result(&outcome, &calls))
     }
 }
 
-/// The modules that a program gets.
-fn modules(bundle: &Bundle, source: &str) -> Vec<(String, String)> {
-    let all = bundle.modules();
-    let bytes: usize = all.iter().map(|module| module.js.len()).sum();
-    let is_wanted = |specifier: &str| bytes <= ALL_MODULES_BYTES_MAX || source.contains(specifier);
-    let wanted = all.iter().filter(|module| is_wanted(&module.specifier));
-    wanted.map(|module| (module.specifier.clone(), module.js.clone())).chain(std::modules()).collect()
-}
-
-fn result(outcome: &Outcome, calls: &NestedCalls) -> ToolResult {
+/// The result of a program for a model.
+pub(super) fn result(outcome: &Outcome, calls: &NestedCalls) -> ToolResult {
     let content = outcome.content();
     let mut data = outcome.data(OUTCOME_BYTES_MAX);
     let done = calls.done();
@@ -223,14 +167,7 @@ fn result(outcome: &Outcome, calls: &NestedCalls) -> ToolResult {
         let calls = done.iter().map(|call| json!({"tool": call.tool, "ok": call.ok, "ms": call.ms}));
         data.insert("calls".to_owned(), calls.collect());
     }
-    let code = match outcome.ended {
-        Ended::Finished => None,
-        Ended::Failed | Ended::OutOfMemory | Ended::Crashed => Some(ErrorCode::ExecutionError),
-        Ended::TimedOut => Some(ErrorCode::Timeout),
-        Ended::Cancelled => Some(ErrorCode::Cancelled),
-        Ended::Unavailable => Some(ErrorCode::AppNotAvailable),
-    };
-    let mut result = match code {
+    let mut result = match failure(outcome.ended) {
         None => ToolResult { content, say: Some(ANSWER_SAID.to_owned()), ..ToolResult::default() },
         Some(code) => {
             let message =
@@ -243,68 +180,19 @@ fn result(outcome: &Outcome, calls: &NestedCalls) -> ToolResult {
     result
 }
 
-/// The functions of a program: the tools behind its modules, and the standard library.
-struct Functions<'a> {
-    bundle: Arc<Bundle>,
-    calls: NestedCalls,
-    library: &'a StdHost,
-    caller: StdCaller,
-}
-
-#[async_trait]
-impl Host for Functions<'_> {
-    async fn call(&self, module: &str, function: &str, arguments: Value) -> Result<Value, HostError> {
-        if std::is_std(module) {
-            return self.library.call(&self.caller, function, arguments).await;
-        }
-        let Some(tool) = self.bundle.tool(module, function) else {
-            let (module, function) = (cut(module, 128), cut(function, 128));
-            let message = format!("there is no function '{function}' in '{module}'");
-            return Err(HostError { code: word(ErrorCode::ToolNotFound), message, retryable: false });
-        };
-        let result = self.calls.call(tool, arguments).await;
-        match result.error {
-            Some(error) => {
-                Err(HostError { code: word(error.code), message: error.message, retryable: error.retryable })
-            }
-            None => Ok(value(result)),
-        }
-    }
-
-    fn log(&self, _line: &str) {}
-}
-
-/// What a function returns: the data of the tool's result, or its text. A text that is JSON counts as data: many
-/// servers return it so.
-fn value(result: ToolResult) -> Value {
-    if let Some(data) = result.data {
-        return data;
-    }
-    let text = result.for_model();
-    let is_json = text.trim_start().starts_with(['{', '[']);
-    match serde_json::from_str(&text) {
-        Ok(value) if is_json => value,
-        _ => Value::String(text),
-    }
-}
-
-/// The code as programs see it.
-fn word(code: ErrorCode) -> String {
-    serde_json::to_value(code).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
 /// Those of these tools that a model is offered which must not, or must only, write programs.
 pub fn offered_to(model: Programs, tools: &Specs) -> Specs {
-    let keep = |name: &str| match model {
-        Programs::None => !is_code(name),
+    let keep = |tool: &ToolSpec| match model {
+        Programs::None => !is_code(&tool.name) && tool.name != KEEP,
         Programs::Beside => true,
-        Programs::Instead => is_code(name),
+        // Programs cannot call routines.
+        Programs::Instead => is_code(&tool.name) || tool.side == routine::side(),
     };
     let are_there = tools.iter().any(|tool| is_code(&tool.name));
     if !are_there || model == Programs::Beside {
         return Arc::clone(tools);
     }
-    tools.iter().filter(|tool| keep(&tool.name)).cloned().collect()
+    tools.iter().filter(|tool| keep(tool)).cloned().collect()
 }
 
 /// Whether a model may write programs.

@@ -4,12 +4,11 @@
 use gateway_core::vocab::{ErrorCode, ToolError, ToolResult};
 
 use crate::{
-    intents::Past,
-    limits::{MESSAGE_BYTES_MAX, NESTED_SAID_MAX, TITLE_CHARS_MAX},
-    nested::{Entry, Outcome, State},
+    intents::{Made, Past},
+    limits::{MESSAGE_BYTES_MAX, NESTED_ARGUMENTS_BYTES_MAX, NESTED_SAID_MAX, TITLE_CHARS_MAX},
+    nested::{Entry, Outcome, State, title},
     reply::cut,
     spoken,
-    wording::words,
 };
 
 /// The changes among the calls of a program.
@@ -111,21 +110,24 @@ pub(super) fn told(mut result: ToolResult, calls: &[Entry]) -> ToolResult {
 }
 
 /// The result of a program that was begun before the gateway was restarted. `calls`: the changes that it had begun.
-pub(super) fn recalled(calls: Vec<(String, Past)>) -> ToolResult {
+pub(super) fn recalled(calls: Vec<Made>) -> ToolResult {
     let message = "This program was begun before and was cut off. It is not run again.";
     let mut result = ToolResult::failed(ErrorCode::ExecutionError, message, false);
     result.say = Some("I began that before, and was cut off.".to_owned());
-    let calls: Vec<Entry> = calls.into_iter().map(|(tool, past)| recalled_call(tool, past)).collect();
+    let calls: Vec<Entry> = calls.into_iter().map(recalled_call).collect();
     told(result, &calls)
 }
 
-fn recalled_call(tool: String, past: Past) -> Entry {
+fn recalled_call(made: Made) -> Entry {
+    let Made { tool, arguments, past } = made;
     let state = match past {
-        Past::Done(result) => State::Ended { outcome: Outcome::of(&result, true), error: result.error, ms: 0 },
+        Past::Done(result) => {
+            State::Ended { outcome: Outcome::of(&result, true), error: result.error, ms: 0, begun: true }
+        }
         Past::Unknown => State::Running,
     };
-    let title = spoken::capitalised(&words(&tool));
-    Entry { id: String::new(), tool, title, arguments: String::new(), changes: true, state }
+    let title = title(&tool);
+    Entry { id: String::new(), tool, title, arguments, definition: None, changes: true, state }
 }
 
 fn changes(count: usize) -> String {
@@ -133,7 +135,7 @@ fn changes(count: usize) -> String {
 }
 
 fn line(call: &Entry) -> String {
-    format!("- {} {}", call.tool, call.arguments).trim_end().to_owned()
+    format!("- {} {}", call.tool, cut(&call.arguments, NESTED_ARGUMENTS_BYTES_MAX)).trim_end().to_owned()
 }
 
 /// The calls by their titles, each with its number: "add note, 3 times".

@@ -1,8 +1,14 @@
 //! Programs: tools whose runs make calls of their own. The executor carries these calls out beside the program, so
 //! that each one comes to its result whatever becomes of the program.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    fmt::{self, Debug, Formatter},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use gateway_core::vocab::ToolResult;
 use tokio::{
@@ -16,10 +22,11 @@ use crate::{
     call::CallContext,
     caller::{Caller, OfProgram},
     deadline::Suspended,
-    intents::Key,
+    intents::{self, Intent, Journal, Key},
     limits::{NESTED_AT_ONCE_MAX, NESTED_SETTLE_MS_MAX},
-    nested::{NestedCalls, Request},
+    nested::{Effects, NestedCalls, Request},
     order::Order,
+    ports::{Clock, PortError},
 };
 
 /// A program that runs.
@@ -54,6 +61,11 @@ impl Program {
 
     pub(super) fn order(&self) -> &Order {
         &self.order
+    }
+
+    /// Whether it may call a tool with this definition.
+    pub(super) fn check(&self, tool: &str, definition: &str) -> Result<(), String> {
+        self.calls.check(tool, definition)
     }
 
     /// Its deadline stands still while this is held: the wearer is asked about one of its calls.
@@ -127,11 +139,11 @@ impl Executor {
             }
             let context = program.context();
             let offered = executor.registry.snapshot(&context.user, context.device.as_deref());
-            let (title, changes) = match offered.find(&call.name) {
-                Some(tool) => (tool.title(), !tool.spec.flags.read_only),
-                None => (call.name.clone(), false),
+            let (title, changes, definition) = match offered.find(&call.name) {
+                Some(tool) => (tool.title(), !tool.spec.flags.read_only, tool.definition_id().into()),
+                None => (call.name.clone(), false, Arc::default()),
             };
-            program.calls.begin(number, title, changes);
+            program.calls.begin(number, title, changes, definition);
             let began_us = executor.ports.clock.now().mono_us;
             let origin = Origin { definition: None, program: Some((Arc::clone(&program), number)) };
             let (result, facts) = executor.pass(context, call, origin).await;
@@ -139,6 +151,56 @@ impl Executor {
             program.calls.end(number, &result, facts.begun, took_us / 1_000);
             drop(reply.send(result));
         })
+    }
+}
+
+/// Records the effects of a program that are no calls of tools.
+pub(super) struct ProgramEffects {
+    journal: Option<Arc<dyn Journal>>,
+    clock: Arc<dyn Clock>,
+    user: String,
+    /// Identifies the call that runs the program, if that is recorded.
+    key: Option<Key>,
+}
+
+impl ProgramEffects {
+    pub(super) fn new(executor: &Executor, context: &CallContext, key: Option<Key>) -> Self {
+        let (journal, clock) = (executor.journal.clone(), Arc::clone(&executor.ports.clock));
+        Self { journal, clock, user: context.user.clone(), key }
+    }
+
+    fn intent(&self, number: usize, name: &str, arguments: &str) -> Option<(&dyn Journal, Intent)> {
+        let (journal, program) = (self.journal.as_deref()?, self.key?);
+        let key = intents::key(&[&program, &number.to_be_bytes(), name.as_bytes()]);
+        let (user, tool, arguments) = (self.user.clone(), name.to_owned(), arguments.to_owned());
+        let wall_ms = self.clock.now().wall_ms;
+        Some((journal, Intent { user, key, tool, wall_ms, program: Some(program), arguments }))
+    }
+}
+
+impl Debug for ProgramEffects {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProgramEffects").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Effects for ProgramEffects {
+    async fn begin(&self, number: usize, name: &str, arguments: &str) -> Result<(), PortError> {
+        match self.intent(number, name, arguments) {
+            Some((journal, intent)) => journal.begin(&intent).await,
+            None => Ok(()),
+        }
+    }
+
+    fn end(&self, number: usize, name: &str, arguments: &str, result: &ToolResult) {
+        if let Some((journal, intent)) = self.intent(number, name, arguments) {
+            journal.finish(&intent, result);
+        }
+    }
+
+    fn now_us(&self) -> u64 {
+        self.clock.now().mono_us
     }
 }
 

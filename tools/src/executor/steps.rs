@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use gateway_core::vocab::{ErrorCode, ToolCall, ToolResult};
 use serde_json::Value;
 
-use super::{Executor, Facts, arguments_hash, outcomes, program::Program};
+use super::{
+    Executor, Facts, arguments_hash, outcomes,
+    program::{Program, ProgramEffects},
+};
 use crate::{
     arguments::Refusal,
     attempt,
@@ -14,8 +17,8 @@ use crate::{
     deadline::Deadline,
     intents::{self, Entry, Intent, Journal, OpenQuestion, Past},
     ledger::Approval,
-    limits::{ARGUMENTS_BYTES_MAX, CALL_MS_MAX, NAME_BYTES_MAX},
-    nested::NestedCalls,
+    limits::{ARGUMENTS_BYTES_MAX, CALL_MS_MAX, NAME_BYTES_MAX, NESTED_ARGUMENTS_BYTES_MAX},
+    nested::{NestedCalls, redacted},
     order::Slot,
     permissions,
     ports::{Decision, PortError},
@@ -81,6 +84,11 @@ impl Executor {
         if program.is_some() && tool.is_program() {
             return refuse("A program cannot run a program: call the tools that it would call.");
         }
+        if let Some(program) = program
+            && let Err(message) = program.check(&tool.spec.name, tool.definition_id())
+        {
+            return refuse(&message);
+        }
         facts.bytes_in = check_arguments(tool, &call.arguments)?;
         Ok(())
     }
@@ -104,8 +112,9 @@ impl Executor {
             &arguments_hash(&call.name, &call.arguments).to_be_bytes(),
         ]);
         let (user, tool) = (context.user.clone(), tool.spec.name.clone());
+        let arguments = program.as_ref().map(|_| redacted(&self.secrets, &call.arguments, NESTED_ARGUMENTS_BYTES_MAX));
         let program = program.as_ref().and_then(|program| program.key());
-        Some((journal, Intent { user, key, tool, wall_ms, program }))
+        Some((journal, Intent { user, key, tool, wall_ms, program, arguments: arguments.unwrap_or_default() }))
     }
 
     async fn ask_and_run(
@@ -219,6 +228,7 @@ impl Executor {
         let run = RunContext {
             user: context.user.clone(),
             device: context.device.clone(),
+            session: context.session.clone(),
             turn: context.turn,
             local_name: tool.local_name.clone(),
             flags: tool.spec.flags,
@@ -238,7 +248,9 @@ impl Executor {
             result.mark_partly_done(false);
             return result;
         }
-        let (calls, requests) = NestedCalls::new(call.id.clone(), deadline.clone());
+        let effects = ProgramEffects::new(self, &context, key);
+        let (calls, requests) =
+            NestedCalls::new(call.id.clone(), deadline.clone(), self.secrets.clone(), Arc::new(effects));
         let program = Arc::new(Program::new(context, key, calls.clone()));
         let run = RunContext { calls: Some(calls), ..run };
         self.accompany(program, requests, attempt::run(tool, run, call, &deadline)).await

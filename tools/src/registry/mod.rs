@@ -190,6 +190,7 @@ impl Registry {
                 declared_clients,
                 about: about.clone(),
                 runner: Arc::clone(&runner),
+                definition: OnceLock::new(),
                 name: spec.name.as_str().into(),
                 spec: self.shared.spec(spec),
             });

@@ -17,6 +17,8 @@ pub struct RunContext {
     pub user: String,
     /// The device of the [call](crate::call::CallContext::device).
     pub device: Option<String>,
+    /// The session of the [call](crate::call::CallContext::session).
+    pub session: Option<String>,
     /// The turn that makes the call; `None` if it belongs to no turn.
     pub turn: Option<Turn>,
     /// The source's own name for the tool; the call carries the full name.

@@ -6,13 +6,14 @@ use std::{
 };
 
 use gateway_core::vocab::{ClientClass, ToolSpec};
+use serde_json::json;
 
 use super::{
     runner::Runner,
     shared::{Shared, Specs},
 };
 use crate::{
-    canonical::arguments_hash,
+    canonical::{self, arguments_hash},
     permissions,
     schema::Schema,
     source::{About, Source},
@@ -38,6 +39,8 @@ pub struct Registered {
     pub about: Option<Arc<About>>,
     /// Runs it.
     pub runner: Arc<dyn Runner>,
+    /// Computed when it is asked for.
+    pub(super) definition: OnceLock<String>,
 }
 
 impl Registered {
@@ -58,6 +61,17 @@ impl Registered {
         // Only the gateway's own tools may: what others declare about themselves is not trusted.
         let may = self.source == Source::BuiltIn && !self.spec.flags.read_only;
         may && self.runner.runs_programs(&self.local_name)
+    }
+
+    /// Identifies what the tool is and does: its source, its description, the schemas, and whether it changes something or
+    /// asks. Stays the same when the gateway is upgraded.
+    pub fn definition_id(&self) -> &str {
+        self.definition.get_or_init(|| {
+            let ToolSpec { description, input_schema, output_schema, flags, .. } = &*self.spec;
+            let flags = [flags.read_only, flags.idempotent, flags.destructive, flags.requires_approval];
+            let source = self.source.to_string();
+            canonical::digest(&json!([source, self.local_name, description, input_schema, output_schema, flags]))
+        })
     }
 
     /// Identifies the definition across restarts, which the catalogue's revision does not.

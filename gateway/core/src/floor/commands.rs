@@ -122,6 +122,11 @@ pub(crate) fn command(text: &str) -> Option<Command> {
     }
 }
 
+/// Whether the assistant itself understands `text` as a whole, so that no tool is called by it: a command, a yes or a no.
+pub fn is_command(text: &str) -> bool {
+    command(text).is_some() || yes_or_no(text).is_some()
+}
+
 /// The cancel phrase at the end of `text`, which may begin with the assistant's own words.
 pub(crate) fn cancel_at_end(text: &str) -> Option<&'static str> {
     let said = plain(text);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use gateway_core::vocab::{ClientClass, ErrorCode};
+use gateway_core::vocab::{ClientClass, ErrorCode, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -67,6 +67,11 @@ impl StdHost {
         Ok(Self { policy, workspace, clock, ledger, secrets, http })
     }
 
+    /// The secrets that are redacted.
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
     /// Carries out a function of the module, such as `fs.readFile`. Writes and HTTP requests are recorded in the ledger,
     /// also if nobody waits for them any more.
     ///
@@ -109,8 +114,19 @@ impl StdHost {
 }
 
 /// Whether a function changes something, or sends something.
-fn has_effect(function: &str) -> bool {
+pub fn has_effect(function: &str) -> bool {
     matches!(function, "fs.writeFile" | "fs.appendFile" | "fs.remove" | "fs.mkdir" | "http.request")
+}
+
+/// Whether such a call changes something: requests by these methods are for reading.
+pub fn changes(function: &str, arguments: &Value) -> bool {
+    let method = arguments.get("method").and_then(Value::as_str).unwrap_or("GET").to_ascii_uppercase();
+    has_effect(function) && !(function == "http.request" && matches!(method.as_str(), "GET" | "HEAD" | "OPTIONS"))
+}
+
+/// The error of such a call as that of a tool.
+pub fn as_tool_error(error: &HostError) -> ToolError {
+    ToolError { code: kind(error), message: error.message.clone(), retryable: error.retryable }
 }
 
 /// What the ledger says of an error.

@@ -14,6 +14,7 @@ mod record;
 mod time;
 
 pub use host::{StdCaller, StdHost};
+pub(super) use host::{as_tool_error, changes, has_effect};
 pub use http::HttpClientError;
 pub use policy::{StdConfig, StdPolicy};
 

@@ -1,11 +1,16 @@
 //! The tools for programs, without a sandbox: tests/it/assistant/programs.rs has one.
 
-use gateway_core::vocab::ToolSpec;
+use gateway_core::vocab::{ErrorCode, ToolSpec};
 
 use super::*;
 use crate::{
     call::CallContext,
-    code::std::StdPolicy,
+    capabilities::{Bundle, Cache},
+    code::{
+        Sandbox,
+        engine::{modules, value},
+        std::{StdHost, StdPolicy},
+    },
     executor::Executor,
     permissions::ConfiguredClients,
     registry::Registry,
@@ -18,7 +23,7 @@ fn executor(world: &Arc<World>) -> Executor {
     // No program runs here: tests/it/code has the sandbox.
     let (workspace, secrets) = (Arc::new(NoWorkspace), Secrets::default());
     let library = StdHost::new(StdPolicy::default(), workspace, world.ports().clock, None, secrets.clone()).unwrap();
-    let given = tools(Sandbox::new("/nonexistent".as_ref()), library);
+    let given = tools(&Engine::new(Sandbox::new("/nonexistent".as_ref()), library));
     let registry = Registry::with_built_ins_and(given.into(), ConfiguredClients::new(), secrets).unwrap();
     Executor::new(Arc::new(registry), world.ports())
 }
@@ -98,7 +103,7 @@ fn models_are_offered_what_they_may_use() {
     let specs = executor(&world).offered("user", None, ClientClass::Internal).1;
     let count = |model| offered_to(model, &specs).len();
     assert_eq!(count(Programs::Beside), specs.len());
-    assert_eq!(count(Programs::None), specs.len() - 2);
+    assert_eq!(count(Programs::None), specs.len() - 3);
     assert_eq!(count(Programs::Instead), 2);
     // Without these tools nothing changes.
     let plain = world.executor().offered("user", None, ClientClass::Internal).1;

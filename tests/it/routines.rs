@@ -1,0 +1,175 @@
+//! Programs for people, on a running gateway: runs are shown and repeated, kept as routines, and run by a phrase.
+
+use std::path::Path;
+
+use firmware_sim::{Glasses, Seen};
+use gateway::control::{Answer as Told, Request, programs::ProgramsRequest};
+use serde_json::{Value, json};
+
+use crate::{
+    process::{Process, binary, fails, succeeds},
+    world::{self, USER, World, answered, pause, text, until},
+};
+
+const CODE: &str = "[code]\nenabled = true\nlocal_models = true\n";
+/// Lists notes; where there are more than two it adds another one, which it did not do when it was kept.
+const SUMMARY: &str = "import { noteAdd } from '@capabilities/note-add';
+import { noteList } from '@capabilities/note-list';
+import { fs } from '@lorgnette/std';
+const { notes } = (await noteList({})) as { notes: { text: string }[] };
+console.log(`You have ${notes.length} notes.`);
+await fs.writeFile('summary.txt', String(notes.length));
+if (notes.length > 2) await noteAdd({ text: 'too many' });
+export default 'Have a nice day!';";
+
+/// The commands of an operator of this gateway.
+struct Operator(String);
+
+impl Operator {
+    fn of(data: &Path) -> Self {
+        Self(data.with_extension("toml").display().to_string())
+    }
+
+    fn words<'a>(&'a self, words: &[&'a str]) -> Vec<&'a str> {
+        words.iter().copied().chain(["--config", self.0.as_str()]).collect()
+    }
+
+    async fn says(&self, words: &[&str]) -> String {
+        succeeds(&self.words(words)).await
+    }
+
+    async fn fails(&self, words: &[&str]) -> String {
+        fails(&self.words(words)).await
+    }
+
+    async fn run(&self, program: &str) -> String {
+        self.says(&["tools", "call", "code.run", &json!({"code": program}).to_string()]).await
+    }
+
+    async fn note(&self, note: &str) {
+        self.says(&["tools", "call", "note.add", &json!({"text": note}).to_string()]).await;
+    }
+}
+
+/// Types a request; returns what was said and shown.
+async fn told(glasses: &mut Glasses, request: &str) -> String {
+    text(glasses, request).await;
+    answered(glasses).await.replace('\n', " ")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_becomes_a_routine_that_a_phrase_runs_also_after_a_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut gateway = Process::start(&data, CODE, &[]).await;
+    let operator = Operator::of(&data);
+    assert!(operator.says(&["code", "runs"]).await.starts_with("0 run(s)"));
+    operator.note("buy oat milk").await;
+    let broken = json!({"code": "const x = 1;\nconst y: string = null;\ny.length;"}).to_string();
+    operator.fails(&["tools", "call", "code.run", &broken]).await;
+    assert!(operator.run(SUMMARY).await.contains("You have 1 notes."));
+
+    let runs = operator.says(&["code", "runs"]).await;
+    let lines: Vec<&str> = runs.lines().collect();
+    assert!(lines.len() == 3 && lines[0].starts_with("     2  ") && lines[1].contains("EXECUTION_ERROR"), "{runs}");
+    let shown = operator.says(&["code", "show", "2"]).await;
+    for words in
+        ["    1  import { noteAdd }", "done", "note.list {}", "std.fs.writeFile", "  | You have 1 notes.", "nice day"]
+    {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let shown = operator.says(&["code", "show", "1"]).await;
+    assert!(shown.contains(">   3  y.length;") && shown.contains("error in line 3"), "{shown}");
+    let error = operator.fails(&["code", "keep", "1", "--name", "broken", "--phrase", "run it all"]).await;
+    assert!(error.contains("failed in line 3"), "{error}");
+
+    let keep = ["code", "keep", "2", "--name", "morning-summary", "--phrase", "Run my morning summary"];
+    let kept = operator.says(&keep).await;
+    assert!(kept.contains("version 1") && kept.contains("may call note.list, std.fs.writeFile"), "{kept}");
+    let taken = ["code", "keep", "2", "--name", "other", "--phrase", "run my morning summary"];
+    let error = operator.fails(&taken).await;
+    assert!(error.contains("routine.morning-summary understands it"), "{error}");
+
+    for round in 0..2 {
+        let mut glasses = world::connect(&data, gateway.options()).await;
+        let told = told(&mut glasses, "run my morning summary").await;
+        let count = round + 1;
+        assert!(told.contains(&format!("you have {count} notes")) && told.contains("have a nice day"), "{told}");
+        glasses.goodbye().await;
+        operator.note("call the dentist").await;
+        if round == 0 {
+            gateway.kill().await;
+            gateway = Process::start(&data, CODE, &[]).await;
+        }
+    }
+    // It would call what it did not when it was kept.
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    let refused = told(&mut glasses, "please run my morning summary").await;
+    assert!(refused.contains("may not call note.add"), "{refused}");
+    let notes = operator.says(&["tools", "call", "note.list"]).await;
+    assert!(!notes.contains("too many"), "{notes}");
+
+    // By hand it may: that is a new run, which can be kept in its place.
+    let again = operator.says(&["code", "run", "2"]).await;
+    assert!(again.contains("run 2 again") && again.contains("note.add"), "{again}");
+    let all: Vec<Value> = operator
+        .says(&["code", "runs", "--json"])
+        .await
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!((&all[0]["again_of"], &all[1]["routine"]["name"]), (&json!(2), &json!("morning-summary")));
+    let newest = all[0]["id"].to_string();
+    let kept = operator.says(&["code", "keep", &newest, "--name", "morning-summary"]).await;
+    assert!(kept.contains("version 2") && kept.contains("note.add"), "{kept}");
+    let told_now = told(&mut glasses, "run my morning summary").await;
+    assert!(told_now.contains("have a nice day"), "{told_now}");
+    let restored = operator.says(&["code", "routine", "restore", "morning-summary", "1"]).await;
+    assert!(restored.contains("version 3"), "{restored}");
+    let shown = operator.says(&["code", "routine", "show", "morning-summary"]).await;
+    assert!(shown.contains("version 3") && shown.contains("restore morning-summary 2"), "{shown}");
+    glasses.goodbye().await;
+
+    // All of it belongs to the user.
+    let export = operator.says(&["users", "export", USER]).await;
+    assert!(export.contains("\"kind\":\"runs\"") && export.contains("\"kind\":\"routines\""));
+    operator.says(&["users", "erase", USER, "--yes"]).await;
+    assert!(operator.says(&["code", "runs"]).await.starts_with("0 run(s)"));
+    assert!(operator.says(&["code", "routines"]).await.starts_with("0 routine(s)"));
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    let nothing = told(&mut glasses, "run my morning summary").await;
+    assert!(!nothing.contains("nice day"), "{nothing}");
+    glasses.goodbye().await;
+    gateway.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_in_a_routine_is_asked_each_time() {
+    let world = World::tuned(CODE, |config| config.models.code.executable = Some(binary())).await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    let program =
+        "import { noteClear } from '@capabilities/note-clear';\nawait noteClear();\nexport default 'All gone.';";
+    let request = Request::CallTool { user: USER.into(), name: "code.run".into(), arguments: json!({"code": program}) };
+    let asking = world.ask(request);
+    let yes = async {
+        until(&mut glasses, "the question", |event| matches!(event.seen, Seen::ApprovalRequest { .. })).await;
+        pause(&glasses).await;
+        glasses.text("yes").await.expect("typed");
+    };
+    let (ran, ()) = tokio::join!(asking, yes);
+    assert!(matches!(ran, Ok(Told::ToolResult { result, .. }) if result.error.is_none()));
+    let keep = ProgramsRequest::Keep {
+        user: USER.into(),
+        id: 1,
+        name: "tidy".into(),
+        phrases: vec!["tidy my notes up".into()],
+    };
+    world.ask(Request::Programs { request: keep }).await.expect("kept");
+    text(&mut glasses, "tidy my notes up").await;
+    until(&mut glasses, "the question", |event| matches!(event.seen, Seen::ApprovalRequest { .. })).await;
+    pause(&glasses).await;
+    glasses.text("no").await.expect("typed");
+    let told = answered(&mut glasses).await;
+    assert!(told.contains("couldn't finish tidy"), "{told}");
+    world.stop().await;
+}
