@@ -6,7 +6,10 @@ use gateway::control::{Answer, Request};
 use gateway_core::vocab::{ClientClass, ErrorCode, ToolCall, ToolResult};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use tools::call::CallContext;
+use tools::{
+    call::CallContext,
+    code::{JAVASCRIPT_BYTES_MAX, TYPESCRIPT_BYTES_MAX},
+};
 
 use super::servers::Servers;
 use crate::{
@@ -214,6 +217,39 @@ async fn a_bundle_in_javascript_and_defaults_of_parameters() {
     assert_eq!(result(&world, "pads.pad", json!({"text": "7", "length": 2})).await.data, Some(json!("07")));
     let wrong = result(&world, "pads.pad", json!({})).await;
     assert_eq!(wrong.error.map(|error| error.code), Some(ErrorCode::InvalidArguments));
+    world.stop().await;
+}
+
+/// As long as the limits of files allow.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_files_are_read_and_their_handlers_run() {
+    let lines = |bytes_max: usize, line: &dyn Fn(usize) -> String| {
+        let mut text = String::new();
+        for at in 0.. {
+            let next = line(at);
+            if text.len() + next.len() > bytes_max - 1_024 {
+                break;
+            }
+            text.push_str(&next);
+        }
+        text
+    };
+    let typed = |at: usize| {
+        format!(
+            "interface T{at} {{ a: string; b?: {{ c: number }}[] }}\nconst f{at} = (t: T{at}): string => t.a + '{at}';\n"
+        )
+    };
+    let plain = |at: usize| format!("var f{at} = function (a, b) {{ return a ? a.length + b[{at}] : \"{at}\"; }};\n");
+    let define = "defineTool({ name: 'NAME', functions: { f: { handler: () => f7({ a: 'x', length: 1 }, Array(9).fill(2)) } } });";
+    let file = |name: &str, text: String| format!("{IMPORT}{text}{}", define.replace("NAME", name));
+    let files = [
+        ("long.ts", file("long", lines(TYPESCRIPT_BYTES_MAX, &typed))),
+        ("longer.mjs", file("longer", lines(JAVASCRIPT_BYTES_MAX, &plain))),
+    ];
+    assert!(files[0].1.len() > 260_000 && files[1].1.len() > 1_040_000);
+    let world = world(&files, "").await;
+    assert_eq!(result(&world, "long.f", json!({})).await.data, Some(json!("x7")));
+    assert_eq!(result(&world, "longer.f", json!({})).await.data, Some(json!(3)));
     world.stop().await;
 }
 

@@ -12,11 +12,11 @@ use crate::{
 async fn the_wearer_asks_for_trains_by_voice() {
     let _floor = floor().await;
     let (provider, servers) = (Provider::start().await, Servers::start().await);
-    let world = world(&provider, &servers, "[hearing]\nfollow_up_ms = 300000\n").await;
+    let world = world(&provider, &servers, "").await;
     let mut glasses = world.glasses("wss", "glasses").await;
     provider.then("one", Answer::Calls("trainSchedule.getTrainDetails", json!({"trainId": "t1"})));
     provider.then("one", Answer::Says("Alpine Rail runs it.", 60, 6));
-    say(&mut glasses, "who runs the next train").await;
+    say(&mut glasses, "Hey Mentra, who runs the next train?").await;
     let heard = understood(&mut glasses).await;
     assert!(heard.contains("train"), "{heard}");
     let told = answered(&mut glasses).await;

@@ -117,7 +117,7 @@ fn what_is_wrong_is_told_with_its_line() {
         (format!("{0}\n{0}", one("{ handler() {} }")), "called twice", Some(3)),
         ("export default 5;".to_owned(), "calls defineTool nowhere", None),
         ("\nimport fs from 'node:fs';".to_owned(), "'node:fs'", Some(3)),
-        ("import './other';".to_owned(), "bundle it with all others into one ES module", Some(2)),
+        ("import './other';".to_owned(), "bundle it into one ES module, without modules of Node.js", Some(2)),
         ("await fetch('https://trains.example/x');".to_owned(), "no such host", Some(2)),
         ("throw new Error('away');".to_owned(), "away", Some(2)),
         ("while (true) {}".to_owned(), "computed for too long", None),
