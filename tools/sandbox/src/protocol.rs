@@ -195,7 +195,7 @@ pub struct Task {
 
 /// The language of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "lowercase")]
 pub enum Language {
     /// JavaScript with types, which are read.
     TypeScript,
@@ -207,7 +207,7 @@ pub enum Language {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Action {
-    /// The result is its definition: `{fields, functions: [{name, fields, asks}], types}`.
+    /// The result is its definition: `{fields, functions: [{name, fields, asks}], types, lines}`.
     Define,
     /// The result is what the handler of a function returns.
     Handle {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use swc_common::{FileName, SourceMap, sync::Lrc};
+use swc_common::{BytePos, FileName, SourceMap, Spanned as _, sync::Lrc};
 use swc_ecma_ast::{
     Callee, Decl, EsVersion, Expr, Lit, Module, ModuleDecl, ModuleItem, ObjectLit, Prop, PropName, PropOrSpread, Stmt,
     TsEntityName, TsFnParam, TsInterfaceDecl, TsKeywordTypeKind as Keyword, TsLit, TsTupleType, TsType,
@@ -28,16 +28,18 @@ enum Declared<'a> {
     Alias(&'a TsTypeAliasDecl),
 }
 
-/// The schemas by function; an empty object if the file cannot be parsed, which its evaluation complains about.
+/// `{types, lines}`: the schemas by function, and the line of each function. Both are empty if the file cannot be parsed,
+/// which its evaluation complains about.
 pub fn of(source: &str) -> Value {
     let map: Lrc<SourceMap> = Lrc::default();
     let file = map.new_source_file(FileName::Anon.into(), source.to_owned());
     let syntax = Syntax::Typescript(TsSyntax::default());
     let parsed = parse_file_as_module(&file, syntax, EsVersion::latest(), None, &mut Vec::new());
-    parsed.map_or_else(|_| json!({}), |module| of_module(&module))
+    let line = |at: BytePos| map.try_lookup_char_pos(at).map(|place| place.line).ok();
+    parsed.map_or_else(|_| json!({"types": {}, "lines": {}}), |module| of_module(&module, &line))
 }
 
-fn of_module(module: &Module) -> Value {
+fn of_module(module: &Module, line: &dyn Fn(BytePos) -> Option<usize>) -> Value {
     let (mut declared, mut calls) = (BTreeMap::new(), Vec::new());
     for item in &module.body {
         match item {
@@ -48,11 +50,14 @@ fn of_module(module: &Module) -> Value {
             _ => {}
         }
     }
-    let mut types = Map::new();
-    for (name, written) in calls.into_iter().filter_map(defined).flat_map(functions) {
-        types.insert(name, Reader { declared: &declared, named: BTreeMap::new(), left: NODES_MAX }.whole(written));
+    let (mut types, mut lines) = (Map::new(), Map::new());
+    for (name, at, function) in calls.into_iter().filter_map(defined).flat_map(functions) {
+        lines.extend(line(at).map(|line| (name.clone(), line.into())));
+        if let Some(written) = returned(function) {
+            types.insert(name, Reader { declared: &declared, named: BTreeMap::new(), left: NODES_MAX }.whole(written));
+        }
     }
-    types.into()
+    json!({"types": types, "lines": lines})
 }
 
 fn note<'a>(declaration: &'a Decl, declared: &mut BTreeMap<&'a str, Declared<'a>>, calls: &mut Vec<&'a Expr>) {
@@ -83,10 +88,12 @@ fn defined(expression: &Expr) -> Option<&ObjectLit> {
     }
 }
 
-/// The functions of a definition whose results have a type.
-fn functions(definition: &ObjectLit) -> Vec<(String, &TsType)> {
-    let Some(Expr::Object(functions)) = field(definition, "functions") else { return Vec::new() };
-    entries(functions).filter_map(|(name, function)| Some((name, returned(function)?))).collect()
+/// The functions of a definition, with their places.
+fn functions(definition: &ObjectLit) -> Vec<(String, BytePos, &Expr)> {
+    match field(definition, "functions") {
+        Some(Expr::Object(functions)) => entries(functions).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// The type of a function's result.
@@ -99,10 +106,10 @@ fn returned(function: &Expr) -> Option<&TsType> {
     }
 }
 
-fn entries(literal: &ObjectLit) -> impl Iterator<Item = (String, &Expr)> {
+fn entries(literal: &ObjectLit) -> impl Iterator<Item = (String, BytePos, &Expr)> {
     literal.props.iter().filter_map(|property| match property {
         PropOrSpread::Prop(property) => match &**property {
-            Prop::KeyValue(pair) => Some((key(&pair.key)?, bare(&pair.value))),
+            Prop::KeyValue(pair) => Some((key(&pair.key)?, pair.key.span_lo(), bare(&pair.value))),
             _ => None,
         },
         PropOrSpread::Spread(_) => None,
@@ -110,7 +117,7 @@ fn entries(literal: &ObjectLit) -> impl Iterator<Item = (String, &Expr)> {
 }
 
 fn field<'a>(literal: &'a ObjectLit, name: &str) -> Option<&'a Expr> {
-    entries(literal).filter(|(key, _)| key == name).map(|(_, value)| value).last()
+    entries(literal).filter(|(key, ..)| key == name).map(|(.., value)| value).last()
 }
 
 fn key(name: &PropName) -> Option<String> {
@@ -364,9 +371,10 @@ mod tests {
             "{declarations}\nexport const x = defineTool({{ name: 'x', functions: {{ f: {{ returns: {{}} as {written}, \
              handler: async () => 1 }}, g: {{ returns: {{}} }} }} }});"
         );
-        let types = of(&source);
-        assert_eq!(types.as_object().map(Map::len), Some(1), "{source}: {types}");
-        types["f"].clone()
+        let told = of(&source);
+        assert_eq!(told["types"].as_object().map(Map::len), Some(1), "{source}: {told}");
+        assert_eq!(told["lines"]["g"], declarations.lines().count().max(1) + 1, "{told}");
+        told["types"]["f"].clone()
     }
 
     #[test]
@@ -432,6 +440,6 @@ mod tests {
             let text = schema(declarations, &written).to_string();
             assert!(text.len() < 64 * 1024, "{declarations} {}", text.len());
         }
-        assert_eq!(of("const = ;"), json!({}));
+        assert_eq!(of("const = ;"), json!({"types": {}, "lines": {}}));
     }
 }

@@ -257,4 +257,6 @@ fn bytes_of(result: &ToolResult) -> u64 {
 }
 
 #[cfg(test)]
+mod question_tests;
+#[cfg(test)]
 mod tests;

@@ -13,6 +13,9 @@ use crate::{failure::PROGRAM, protocol};
 
 /// Names of modules in an error.
 const NAMED_MAX: usize = 12;
+/// Why the import of a capability is refused. The engine cuts what is longer.
+const FOR_CAPABILITIES: &str = "bundle it into one ES module, without modules of Node.js; a capability can import \
+                                @lorgnette/capabilities and @lorgnette/std";
 
 /// Who imports.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,18 +59,14 @@ pub fn placed(stop: Stop, refused: &Refused, source: &str) -> Stop {
 
 impl Modules {
     fn why(&self) -> String {
+        if self.importer == Importer::Capability {
+            return FOR_CAPABILITIES.to_owned();
+        }
         let mut names = self.all.keys().map(String::as_str).collect::<Vec<_>>();
         names.sort_unstable();
         let more = if names.len() > NAMED_MAX { ", ..." } else { "" };
         names.truncate(NAMED_MAX);
-        let names = names.join(", ");
-        match self.importer {
-            Importer::Program => format!("a program can import these modules: {names}{more}"),
-            Importer::Capability => format!(
-                "a capability can import these modules: {names}; bundle it with all others into one ES module \
-                 beforehand, for a platform without the modules of Node.js"
-            ),
-        }
+        format!("a program can import these modules: {}{more}", names.join(", "))
     }
 }
 

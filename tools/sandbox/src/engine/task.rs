@@ -30,8 +30,9 @@ impl Engine {
             _ => Json::default(),
         };
         let refused = modules::provide(&self.runtime, given, modules::Importer::Capability);
-        self.evaluate(code).map_err(|stop| modules::placed(stop, &refused, source))?;
+        // First, for `fetch`.
         let open = self.open()?;
+        self.evaluate(code).map_err(|stop| modules::placed(stop, &refused, source))?;
         let (action, function, arguments) = match task.action {
             Action::Define => ("define", String::new(), "null".to_owned()),
             Action::Handle { function, arguments } => ("handle", function, arguments.to_string()),
@@ -46,9 +47,9 @@ impl Engine {
         })?;
         let mut end = done(self.finished(value)?)?;
         if let Some(Json::Object(definition)) = &mut end.result
-            && types.is_object()
+            && let Json::Object(types) = types
         {
-            definition.insert("types".to_owned(), types);
+            definition.extend(types);
             end = done(end.result.map(|whole| whole.to_string()))?;
         }
         Ok(end)

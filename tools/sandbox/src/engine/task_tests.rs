@@ -90,6 +90,7 @@ fn a_definition_is_read_with_its_types_and_without_its_functions() {
     assert_eq!(told["types"], json!({}));
     let told = result(define(&source.replace("} as any);", "});")));
     assert_eq!(told["types"]["list"]["items"]["$ref"], "#/$defs/Trip");
+    assert_eq!(told["lines"], json!({"list": 6}));
 
     assert_eq!(result(handle(&source, "list", json!({"station": "bern"}))), json!([{"id": "1"}]));
     let (message, line) = failed(handle(&source, "list", json!({"station": "x"})));
@@ -100,7 +101,7 @@ fn a_definition_is_read_with_its_types_and_without_its_functions() {
 fn what_is_wrong_is_told_with_its_line() {
     let one = |rest: &str| format!("defineTool({{ name: 'a', functions: {{ f: {rest} }} }});");
     for (source, wanted, line) in [
-        (TRAINS.to_owned(), "functions.count must be an object", Some(4)),
+        (TRAINS.to_owned(), "functions.count must be an object", Some(3)),
         ("const a: = 1;".to_owned(), "SyntaxError", Some(2)),
         (one("{}"), "functions.f needs a handler", Some(2)),
         (one("{ handler: 5 }"), "functions.f needs a handler", Some(2)),
@@ -116,7 +117,7 @@ fn what_is_wrong_is_told_with_its_line() {
         (format!("{0}\n{0}", one("{ handler() {} }")), "called twice", Some(3)),
         ("export default 5;".to_owned(), "calls defineTool nowhere", None),
         ("\nimport fs from 'node:fs';".to_owned(), "'node:fs'", Some(3)),
-        ("import './other';".to_owned(), "bundle it with all others into one ES module", Some(2)),
+        ("import './other';".to_owned(), "bundle it into one ES module, without modules of Node.js", Some(2)),
         ("await fetch('https://trains.example/x');".to_owned(), "no such host", Some(2)),
         ("throw new Error('away');".to_owned(), "away", Some(2)),
         ("while (true) {}".to_owned(), "computed for too long", None),
@@ -152,7 +153,7 @@ fn a_definition_stays_what_it_was_and_prototypes_do_not_change_it() {
     assert_eq!(
         told,
         json!({"fields": {"name": "name1"}, "functions": [{"name": "f", "asks": false, "fields": {}}],
-        "types": {}})
+        "types": {}, "lines": {}})
     );
     let odd = "defineTool({ name: 'a', functions: { ['__proto__']: { handler: () => 7 }, f: { handler() {} } } });";
     assert_eq!(result(define(odd))["functions"][0]["name"], "__proto__");

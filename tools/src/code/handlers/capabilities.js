@@ -11,6 +11,8 @@ const { isFinite } = Number;
 const [S, T, iterator] = [String, TypeError, Symbol.iterator];
 const request = http.request;
 
+// The file itself is in what errors tell of the calls that led to them.
+Error.stackTraceLimit = 64;
 const LEVELS_MAX = 40;
 const NODES_MAX = 20000;
 

@@ -19,12 +19,25 @@ type Misfit = (String, String);
 const CARRIERS: [&str; 2] = ["endpoint", "mcp"];
 
 /// The capability, and the functions that put their questions into words themselves.
-pub(super) fn read(told: Value) -> Result<(Capability, BTreeSet<String>), CapabilityError> {
+///
+/// # Errors
+/// What is wrong: the function's line, the place in the definition, and the remedy.
+pub(super) fn read(told: &Value) -> Result<(Capability, BTreeSet<String>), String> {
+    read_parts(told).map_err(|error| {
+        let function = error.pointer.strip_prefix("/functions/").and_then(|rest| rest.split('/').next());
+        match function.and_then(|name| told.get("lines")?.get(name)?.as_u64()) {
+            Some(line) => format!("line {line}: {error}"),
+            None => error.to_string(),
+        }
+    })
+}
+
+fn read_parts(told: &Value) -> Result<(Capability, BTreeSet<String>), CapabilityError> {
     let name = told.pointer("/fields/name").and_then(Value::as_str).unwrap_or("?");
     let capability = cut(name, CAPABILITY_NAME_BYTES_MAX);
     let refuse = |pointer: String, reason: String| CapabilityError { capability: capability.clone(), pointer, reason };
     // Depth is checked first: everything after it may recurse.
-    check_depth_within(&told, DEFINITION_DEPTH_MAX + 4).map_err(|misfit| refuse(misfit.pointer, misfit.reason))?;
+    check_depth_within(told, DEFINITION_DEPTH_MAX + 4).map_err(|misfit| refuse(misfit.pointer, misfit.reason))?;
     let part = |key: &str| told.get(key).cloned().unwrap_or_default();
     let (Value::Object(mut fields), Value::Array(functions)) = (part("fields"), part("functions")) else {
         return Err(refuse(String::new(), "is no definition".to_owned()));
@@ -172,7 +185,7 @@ mod tests {
     }
 
     fn parameters(written: Value) -> Value {
-        let (capability, _) = read(told(json!({"name": "a"}), json!({"parameters": written}))).unwrap();
+        let (capability, _) = read(&told(json!({"name": "a"}), json!({"parameters": written}))).unwrap();
         capability.functions[0].spec.input_schema.clone()
     }
 
@@ -236,11 +249,15 @@ mod tests {
             (json!({"name": "a"}), json!({"parameters": {"x": {"type": "text"}}}), "at '/functions/f/parameters"),
             (json!({"name": "a"}), json!({"returns": {"type": 5}}), "at '/functions/f/returns"),
         ] {
-            let error = read(told(fields, function)).unwrap_err().to_string();
+            let error = read(&told(fields, function)).unwrap_err();
             assert!(error.contains(wanted), "{wanted}: {error}");
         }
-        assert!(read(json!({"fields": {"name": "a"}, "functions": []})).is_err());
-        assert!(read(json!(5)).is_err());
+        let mut lines = told(json!({"name": "a"}), json!({"slw": true}));
+        lines["lines"] = json!({"f": 12});
+        let error = read(&lines).unwrap_err();
+        assert!(error.starts_with("line 12: capability 'a") && error.contains("'/functions/f/slw'"), "{error}");
+        assert!(read(&json!({"fields": {"name": "a"}, "functions": []})).is_err());
+        assert!(read(&json!(5)).is_err());
     }
 
     #[test]
@@ -248,7 +265,7 @@ mod tests {
         let asks = |function: Value, config: Value| {
             let functions = json!([{"name": "f", "asks": true, "fields": function}]);
             let fields = json!({"name": "a", "config": config});
-            let (capability, asking) = read(json!({"fields": fields, "functions": functions})).unwrap();
+            let (capability, asking) = read(&json!({"fields": fields, "functions": functions})).unwrap();
             assert!(asking.contains("f"));
             capability.functions[0].spec.flags.requires_approval
         };

@@ -63,8 +63,7 @@ pub async fn read(sandbox: &Sandbox, source: &str, language: Language) -> Result
         let max = super::RESULT_BYTES_MAX;
         return Err(format!("the definition has {bytes} bytes without its handlers; at most {max} are accepted"));
     }
-    let (Capability { about, functions, execution: _, notes }, asking) =
-        definition::read(result.unwrap_or_default()).map_err(|error| error.to_string())?;
+    let (Capability { about, functions, execution: _, notes }, asking) = definition::read(&result.unwrap_or_default())?;
     let file = HandlerFile { source: source.into(), language, about: about.clone(), asking };
     Ok((Offer::handled(Capability { about, functions, execution: None, notes }), file))
 }

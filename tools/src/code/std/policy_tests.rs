@@ -125,3 +125,16 @@ fn secrets_are_for_their_hosts_uses_and_users() {
     }
     assert!(!format!("{policy:?}").contains("planted-4711"));
 }
+
+#[test]
+fn a_policy_of_a_capability_names_its_own_keys() {
+    let config = |text: &str| toml::from_str::<StdConfig>(text).unwrap();
+    let url = Url::parse("https://api.example.com/").unwrap();
+    let none = StdPolicy::nothing_for("trains").rule("ada", &url).unwrap_err();
+    assert!(none.message.ends_with("until the operator lists hosts in capabilities.policy.trains.hosts"), "{none:?}");
+    let wrong = StdPolicy::check_for("trains", config("http.hosts = [\"a:b\"]"), |_| None).unwrap_err().to_string();
+    assert!(wrong.starts_with("capabilities.policy.trains.hosts[0] ('a:b'): "), "{wrong}");
+    let secret = "secrets.KEY = { value = \"long enough\", hosts = [\"api.example.com\"] }";
+    let wrong = StdPolicy::check_for("trains", config(secret), |_| None).unwrap_err().to_string();
+    assert!(wrong.contains("capabilities.policy.trains.secrets.KEY: ") && wrong.contains("trains.hosts"), "{wrong}");
+}
