@@ -7,6 +7,7 @@ use gateway::control::{Answer as Told, Request, programs::ProgramsRequest};
 use serde_json::{Value, json};
 
 use crate::{
+    assistant::provider::{Answer, Provider, names},
     process::{Process, binary, fails, succeeds},
     world::{self, USER, World, answered, pause, text, until},
 };
@@ -144,6 +145,27 @@ async fn a_program_becomes_a_routine_that_a_phrase_runs_also_after_a_kill_9() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn effects_of_the_standard_library_are_told_of_a_program_that_failed() {
+    let world = World::tuned(CODE, |config| config.models.code.executable = Some(binary())).await;
+    let program = "import { fs } from '@lorgnette/std';\nawait fs.readFile('none').catch(() => 0);\n\
+                   await fs.writeFile('a.txt', 'x');\nawait fs.mkdir('/etc').catch(() => 0);\nthrow new Error('no more');";
+    let request = Request::CallTool { user: USER.into(), name: "code.run".into(), arguments: json!({"code": program}) };
+    let Ok(Told::ToolResult { result, .. }) = world.ask(request).await else { panic!("no result") };
+    let account = "Done:\n- std.fs.writeFile {\"";
+    assert!(
+        result.content.contains(account) && result.content.contains("Failed:\n- std.fs.mkdir"),
+        "{}",
+        result.content
+    );
+    assert!(result.say.is_some_and(|say| say.contains("Already done: Write a file.")));
+    let request = ProgramsRequest::Show { user: USER.into(), id: 1 };
+    let Ok(Told::Records { records }) = world.ask(Request::Programs { request }).await else { panic!("no run") };
+    let outcomes: Vec<_> = records[0]["calls"].as_array().expect("calls").iter().map(|call| &call["outcome"]).collect();
+    assert_eq!(outcomes, ["done", "failed"]);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_question_in_a_routine_is_asked_each_time() {
     let world = World::tuned(CODE, |config| config.models.code.executable = Some(binary())).await;
     let mut glasses = world.glasses("wss", "glasses").await;
@@ -172,4 +194,60 @@ async fn a_question_in_a_routine_is_asked_each_time() {
     let told = answered(&mut glasses).await;
     assert!(told.contains("couldn't finish tidy"), "{told}");
     world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_keeps_the_last_program_of_the_conversation_if_the_wearer_agrees() {
+    let provider = Provider::start().await;
+    let settings = format!(
+        "[model]\nkind = \"chat_completions\"\nbase_url = \"{}\"\nmodel = \"scripted\"\ncommands_offline = true\n\
+         [router]\ntools = 1000\n{CODE}",
+        provider.url("one")
+    );
+    let world = World::tuned(&settings, |config| config.models.code.executable = Some(binary())).await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    let keep = || {
+        let arguments = json!({"name": "evening-list", "phrases": ["read my evening list"]});
+        provider.then("one", Answer::Calls("code.keep", arguments));
+    };
+    keep();
+    provider.then("one", Answer::Says("There is nothing to keep.", 5, 5));
+    text(&mut glasses, "keep what you did this evening").await;
+    agree(&mut glasses).await;
+    answered(&mut glasses).await;
+    assert!(provider.until(2).await.body.to_string().contains("no program ran in this conversation"));
+
+    let program = "import { noteAdd } from '@capabilities/note-add';\nimport { noteList } from '@capabilities/note-list';\n\
+                   await noteAdd({ text: 'lock the door' });\nconst { notes } = await noteList({});\nexport default notes[0].text;";
+    provider.then("one", Answer::Calls("code.run", json!({"code": program})));
+    provider.then("one", Answer::Says("You have to lock the door.", 5, 5));
+    assert!(told(&mut glasses, "what is to be done this evening, think about it").await.contains("lock the door"));
+    keep();
+    provider.then("one", Answer::Says("It is kept.", 5, 5));
+    text(&mut glasses, "keep what you did this evening").await;
+    let question = agree(&mut glasses).await;
+    assert!(question.contains("evening-list") && question.contains("read my evening list"), "{question}");
+    answered(&mut glasses).await;
+    assert!(provider.until(6).await.body.to_string().contains("I have kept evening list"));
+
+    // By its phrase no model is asked, and the next request of a model offers it.
+    let heard = told(&mut glasses, "Read my evening list.").await;
+    assert!(heard.contains("lock the door"), "{heard}");
+    assert_eq!((provider.asked().len(), world.notes().len()), (6, 2));
+    provider.then("one", Answer::Calls("routine.evening-list", json!({})));
+    provider.then("one", Answer::Says("It is done again.", 5, 5));
+    assert!(told(&mut glasses, "do whatever you did before once more, thanks").await.contains("done again"));
+    let offered = names(&provider.until(7).await.body);
+    assert!(offered.iter().any(|name| name.contains("routine") && name.contains("evening")), "{offered:?}");
+    assert_eq!(world.notes().len(), 3);
+    world.stop().await;
+}
+
+/// Waits for a question and answers yes; what was asked.
+async fn agree(glasses: &mut Glasses) -> String {
+    let asked = until(glasses, "the question", |event| matches!(event.seen, Seen::ApprovalRequest { .. })).await;
+    // What was typed before the question could be read does not answer it.
+    pause(glasses).await;
+    glasses.text("yes").await.expect("typed");
+    format!("{asked:?}")
 }

@@ -257,10 +257,9 @@ impl StoredRoutines {
 
     /// Offers these routines of a user in place of the present ones, and stores the change.
     async fn change(&self, user: &str, routines: OfUser, write: Write) -> Result<(), NotKept> {
-        let before = self.of(user);
         self.offer(user, &routines).map_err(NotKept::Refused)?;
         if let Err(error) = self.store.write(write).await {
-            if let Err(why) = self.offer(user, &before) {
+            if let Err(why) = self.offer(user, &self.of(user)) {
                 tracing::warn!(user, why, "the routines of a user cannot be offered");
             }
             return Err(failed(error));
