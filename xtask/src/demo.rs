@@ -157,9 +157,10 @@ impl House<'_> {
         let code = PROGRAM.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let [name, phrase] = ROUTINE;
         let arguments = format!("{{\"code\": \"{code}\"}}");
-        for words in
-            [&["tools", "call", "code.run", &arguments][..], &["code", "keep", "1", "--name", name, "--phrase", phrase]]
-        {
+        for words in [
+            &["tools", "call", "code.run", arguments.as_str()][..],
+            &["code", "keep", "1", "--name", name, "--phrase", phrase],
+        ] {
             gateway::run_interruptible(self.gateway().args(words))?;
         }
         Ok(())

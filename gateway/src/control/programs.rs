@@ -85,7 +85,8 @@ pub(super) async fn carry_out(admin: &Admin, request: ProgramsRequest) -> Result
     let lease = services.executor.in_flight().enter(about(&request));
     let erased = || "everything of this user is being erased; try again in a minute".to_owned();
     let lease = lease.ok_or_else(erased)?;
-    lease.within(admitted(admin, request)).await.ok_or_else(erased)?
+    // Boxed, and so are the others: a call's future is large.
+    lease.within(Box::pin(admitted(admin, request))).await.ok_or_else(erased)?
 }
 
 async fn admitted(admin: &Admin, request: ProgramsRequest) -> Result<Answer, String> {
@@ -99,7 +100,7 @@ async fn admitted(admin: &Admin, request: ProgramsRequest) -> Result<Answer, Str
             list.iter().map(brief).collect()
         }
         ProgramsRequest::Show { user, id } => vec![whole(&find(routines, &user, id)?)],
-        ProgramsRequest::Run { user, id } => vec![again(admin, user, id).await?],
+        ProgramsRequest::Run { user, id } => vec![Box::pin(again(admin, user, id)).await?],
         ProgramsRequest::Keep { user, id, name, phrases } => {
             let keep = Keep { run: WhichRun::Number(id), name, phrases };
             return kept(routines.keep(&user, device.as_deref(), keep).await);
@@ -206,7 +207,8 @@ async fn again(admin: &Admin, user: String, id: u64) -> Result<Value, String> {
     };
     let arguments = json!({"code": run.source});
     let repeats = runs.repeats(&call, id);
-    let result = services.executor.call(context, ToolCall { id: call.clone(), name: RUN.to_owned(), arguments }).await;
+    let call_again = ToolCall { id: call.clone(), name: RUN.to_owned(), arguments };
+    let result = Box::pin(services.executor.call(context, call_again)).await;
     runs.repeated(&call);
     if !repeats {
         tracing::warn!("too many programs are run by hand at once: the new run does not name the old one");

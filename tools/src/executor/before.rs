@@ -13,22 +13,30 @@ use crate::{
     deadline::Deadline,
     limits::CONSENT_MS_MAX,
     ports::{ConsentRequest, Decision},
-    registry::Registered,
-    reply, spoken,
+    registry::{Asking, Registered},
+    reply,
+    source::Source,
+    spoken,
 };
 
 impl Executor {
     /// Asks the wearer. The program that makes the call has as much more time.
     pub(super) async fn ask(&self, passing: &Passing, tool: &Registered) -> Decision {
-        let Passing { context, call, program, .. } = passing;
+        let Passing { context, call, program, called_wall_ms, .. } = passing;
         let _suspended = program.as_ref().map(|program| program.suspend());
+        let mut asked = consent::question(tool, &call.arguments);
+        if tool.source == Source::BuiltIn {
+            let asking = Asking { context, call, called_wall_ms: *called_wall_ms, ports: &self.ports };
+            let more = AssertUnwindSafe(tool.runner.more_to_ask(&asking)).catch_unwind().await;
+            asked = consent::with_more(asked, more.ok().flatten());
+        }
         let mut request = ConsentRequest {
             user: context.user.clone(),
             device: context.device.clone(),
             turn: context.turn,
             call_id: call.id.clone(),
             tool: tool.spec.name.clone(),
-            question: consent::question(tool, &call.arguments),
+            question: asked,
             arguments: call.arguments.clone(),
             arguments_hash: arguments_hash(&call.name, &call.arguments),
             program: program.as_ref().map(|program| program.id().to_owned()),

@@ -7,7 +7,7 @@ use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, Turn};
 use tokio_util::sync::CancellationToken;
 
 use super::Snapshot;
-use crate::{caller::Caller, conversation::Said, nested::NestedCalls, ports::Ports, source::About};
+use crate::{call::CallContext, caller::Caller, conversation::Said, nested::NestedCalls, ports::Ports, source::About};
 
 /// The origin of a call, and the resources available to it.
 #[derive(Clone)]
@@ -18,6 +18,8 @@ pub struct RunContext {
     pub device: Option<String>,
     /// The session of the [call](crate::call::CallContext::session).
     pub session: Option<String>,
+    /// When the call came, before any question about it, in milliseconds since the Unix epoch.
+    pub called_wall_ms: i64,
     /// The turn that makes the call; `None` if it belongs to no turn.
     pub turn: Option<Turn>,
     /// The source's own name for the tool; the call carries the full name.
@@ -46,6 +48,18 @@ pub struct RunContext {
     pub calls: Option<NestedCalls>,
 }
 
+/// A call about which the wearer is to be asked.
+pub struct Asking<'a> {
+    /// Who makes it.
+    pub context: &'a CallContext,
+    /// The call.
+    pub call: &'a ToolCall,
+    /// As [`RunContext::called_wall_ms`].
+    pub called_wall_ms: i64,
+    /// All ports.
+    pub ports: &'a Ports,
+}
+
 /// Runs the calls of one source. Arguments have been checked against the tool's schema.
 #[async_trait]
 pub trait Runner: Send + Sync {
@@ -59,6 +73,12 @@ pub trait Runner: Send + Sync {
     fn runs_programs(&self, local_name: &str) -> bool {
         let _ = local_name;
         false
+    }
+
+    /// A sentence for the question about a call, of what its arguments do not tell. It counts for built-in tools.
+    async fn more_to_ask(&self, asking: &Asking<'_>) -> Option<String> {
+        let _ = asking;
+        None
     }
 
     /// What the capability says about itself whose functions it runs; other sources have nothing of the kind.
