@@ -52,10 +52,27 @@ impl Operator {
     }
 }
 
-/// Types a request; returns what was said and shown.
-async fn told(glasses: &mut Glasses, request: &str) -> String {
+/// Types a request, and waits until all of these words were said or shown, whatever else is said before.
+async fn hears(glasses: &mut Glasses, request: &str, words: &[&str]) {
     text(glasses, request).await;
-    answered(glasses).await.replace('\n', " ")
+    learns(glasses, words).await;
+}
+
+fn has(told: &str, words: &[&str]) -> bool {
+    words.iter().any(|words| told.contains(words))
+}
+
+/// Waits until all of these words were said or shown.
+async fn learns(glasses: &mut Glasses, words: &[&str]) {
+    let mut missing = words.to_vec();
+    until(glasses, &format!("{words:?}"), |event| {
+        if let Seen::SpeechStart { text, .. } | Seen::Display { text, .. } = &event.seen {
+            let text = text.to_lowercase().replace('\n', " ");
+            missing.retain(|words| !text.contains(words));
+        }
+        missing.is_empty()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,9 +110,8 @@ async fn a_program_becomes_a_routine_that_a_phrase_runs_also_after_a_kill_9() {
 
     for round in 0..2 {
         let mut glasses = world::connect(&data, gateway.options()).await;
-        let told = told(&mut glasses, "run my morning summary").await;
-        let count = round + 1;
-        assert!(told.contains(&format!("you have {count} notes")) && told.contains("have a nice day"), "{told}");
+        let notes = format!("you have {} notes", round + 1);
+        hears(&mut glasses, "run my morning summary", &[&notes, "have a nice day"]).await;
         glasses.goodbye().await;
         operator.note("call the dentist").await;
         if round == 0 {
@@ -105,8 +121,7 @@ async fn a_program_becomes_a_routine_that_a_phrase_runs_also_after_a_kill_9() {
     }
     // It would call what it did not when it was kept.
     let mut glasses = world::connect(&data, gateway.options()).await;
-    let refused = told(&mut glasses, "please run my morning summary").await;
-    assert!(refused.contains("may not call note.add"), "{refused}");
+    hears(&mut glasses, "please run my morning summary", &["may not call note.add"]).await;
     let notes = operator.says(&["tools", "call", "note.list"]).await;
     assert!(!notes.contains("too many"), "{notes}");
 
@@ -123,8 +138,7 @@ async fn a_program_becomes_a_routine_that_a_phrase_runs_also_after_a_kill_9() {
     let newest = all[0]["id"].to_string();
     let kept = operator.says(&["code", "keep", &newest, "--name", "morning-summary"]).await;
     assert!(kept.contains("version 2") && kept.contains("note.add"), "{kept}");
-    let told_now = told(&mut glasses, "run my morning summary").await;
-    assert!(told_now.contains("have a nice day"), "{told_now}");
+    hears(&mut glasses, "run my morning summary", &["have a nice day"]).await;
     let restored = operator.says(&["code", "routine", "restore", "morning-summary", "1"]).await;
     assert!(restored.contains("version 3"), "{restored}");
     let shown = operator.says(&["code", "routine", "show", "morning-summary"]).await;
@@ -138,8 +152,9 @@ async fn a_program_becomes_a_routine_that_a_phrase_runs_also_after_a_kill_9() {
     assert!(operator.says(&["code", "runs"]).await.starts_with("0 run(s)"));
     assert!(operator.says(&["code", "routines"]).await.starts_with("0 routine(s)"));
     let mut glasses = world::connect(&data, gateway.options()).await;
-    let nothing = told(&mut glasses, "run my morning summary").await;
-    assert!(!nothing.contains("nice day"), "{nothing}");
+    text(&mut glasses, "run my morning summary").await;
+    let nothing = answered(&mut glasses).await;
+    assert!(!nothing.contains("nice day") && has(&nothing, &["no command", "did not"]), "{nothing}");
     glasses.goodbye().await;
     gateway.kill().await;
 }
@@ -191,8 +206,7 @@ async fn a_question_in_a_routine_is_asked_each_time() {
     until(&mut glasses, "the question", |event| matches!(event.seen, Seen::ApprovalRequest { .. })).await;
     pause(&glasses).await;
     glasses.text("no").await.expect("typed");
-    let told = answered(&mut glasses).await;
-    assert!(told.contains("couldn't finish tidy"), "{told}");
+    learns(&mut glasses, &["couldn't finish tidy"]).await;
     world.stop().await;
 }
 
@@ -221,7 +235,7 @@ async fn a_model_keeps_the_last_program_of_the_conversation_if_the_wearer_agrees
                    await noteAdd({ text: 'lock the door' });\nconst { notes } = await noteList({});\nexport default notes[0].text;";
     provider.then("one", Answer::Calls("code.run", json!({"code": program})));
     provider.then("one", Answer::Says("You have to lock the door.", 5, 5));
-    assert!(told(&mut glasses, "what is to be done this evening, think about it").await.contains("lock the door"));
+    hears(&mut glasses, "what is to be done this evening, think about it", &["you have to lock the door"]).await;
     keep();
     provider.then("one", Answer::Says("It is kept.", 5, 5));
     text(&mut glasses, "keep what you did this evening").await;
@@ -233,13 +247,11 @@ async fn a_model_keeps_the_last_program_of_the_conversation_if_the_wearer_agrees
     assert!(provider.until(6).await.body.to_string().contains("I have kept evening list"));
 
     // By its phrase no model is asked, and the next request of a model offers it.
-    let heard = told(&mut glasses, "Read my evening list.").await;
-    assert!(heard.contains("lock the door"), "{heard}");
+    hears(&mut glasses, "Read my evening list.", &["lock the door"]).await;
     assert_eq!((provider.asked().len(), world.notes().len()), (6, 2));
     provider.then("one", Answer::Calls("routine.evening-list", json!({})));
     provider.then("one", Answer::Says("It is done again.", 5, 5));
-    let heard = told(&mut glasses, "do whatever you did before once more, thanks").await;
-    assert!(heard.contains("done again"), "{heard}");
+    hears(&mut glasses, "do whatever you did before once more, thanks", &["done again"]).await;
     let offered = names(&provider.until(7).await.body);
     assert!(offered.iter().any(|name| name.contains("routine") && name.contains("evening")), "{offered:?}");
     assert_eq!(world.notes().len(), 3);
