@@ -269,6 +269,7 @@ async fn executor() -> Result<()> {
             user: "wearer".into(),
             device: Some("glasses".into()),
             session: None,
+            called_wall_ms: 0,
             turn: None,
             local_name: tool.local_name.clone(),
             flags: tool.spec.flags,

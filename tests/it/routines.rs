@@ -7,6 +7,7 @@ use gateway::control::{Answer as Told, Request, programs::ProgramsRequest};
 use serde_json::{Value, json};
 
 use crate::{
+    assistant::provider::{Answer, Provider, names},
     process::{Process, binary, fails, succeeds},
     world::{self, USER, World, answered, pause, text, until},
 };
@@ -51,10 +52,27 @@ impl Operator {
     }
 }
 
-/// Types a request; returns what was said and shown.
-async fn told(glasses: &mut Glasses, request: &str) -> String {
+/// Types a request, and waits until all of these words were said or shown, whatever else is said before.
+async fn hears(glasses: &mut Glasses, request: &str, words: &[&str]) {
     text(glasses, request).await;
-    answered(glasses).await.replace('\n', " ")
+    learns(glasses, words).await;
+}
+
+fn has(told: &str, words: &[&str]) -> bool {
+    words.iter().any(|words| told.contains(words))
+}
+
+/// Waits until all of these words were said or shown.
+async fn learns(glasses: &mut Glasses, words: &[&str]) {
+    let mut missing = words.to_vec();
+    until(glasses, &format!("{words:?}"), |event| {
+        if let Seen::SpeechStart { text, .. } | Seen::Display { text, .. } = &event.seen {
+            let text = text.to_lowercase().replace('\n', " ");
+            missing.retain(|words| !text.contains(words));
+        }
+        missing.is_empty()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,9 +110,8 @@ async fn a_program_becomes_a_routine_that_a_phrase_runs_also_after_a_kill_9() {
 
     for round in 0..2 {
         let mut glasses = world::connect(&data, gateway.options()).await;
-        let told = told(&mut glasses, "run my morning summary").await;
-        let count = round + 1;
-        assert!(told.contains(&format!("you have {count} notes")) && told.contains("have a nice day"), "{told}");
+        let notes = format!("you have {} notes", round + 1);
+        hears(&mut glasses, "run my morning summary", &[&notes, "have a nice day"]).await;
         glasses.goodbye().await;
         operator.note("call the dentist").await;
         if round == 0 {
@@ -104,8 +121,7 @@ async fn a_program_becomes_a_routine_that_a_phrase_runs_also_after_a_kill_9() {
     }
     // It would call what it did not when it was kept.
     let mut glasses = world::connect(&data, gateway.options()).await;
-    let refused = told(&mut glasses, "please run my morning summary").await;
-    assert!(refused.contains("may not call note.add"), "{refused}");
+    hears(&mut glasses, "please run my morning summary", &["may not call note.add"]).await;
     let notes = operator.says(&["tools", "call", "note.list"]).await;
     assert!(!notes.contains("too many"), "{notes}");
 
@@ -122,8 +138,7 @@ async fn a_program_becomes_a_routine_that_a_phrase_runs_also_after_a_kill_9() {
     let newest = all[0]["id"].to_string();
     let kept = operator.says(&["code", "keep", &newest, "--name", "morning-summary"]).await;
     assert!(kept.contains("version 2") && kept.contains("note.add"), "{kept}");
-    let told_now = told(&mut glasses, "run my morning summary").await;
-    assert!(told_now.contains("have a nice day"), "{told_now}");
+    hears(&mut glasses, "run my morning summary", &["have a nice day"]).await;
     let restored = operator.says(&["code", "routine", "restore", "morning-summary", "1"]).await;
     assert!(restored.contains("version 3"), "{restored}");
     let shown = operator.says(&["code", "routine", "show", "morning-summary"]).await;
@@ -137,10 +152,32 @@ async fn a_program_becomes_a_routine_that_a_phrase_runs_also_after_a_kill_9() {
     assert!(operator.says(&["code", "runs"]).await.starts_with("0 run(s)"));
     assert!(operator.says(&["code", "routines"]).await.starts_with("0 routine(s)"));
     let mut glasses = world::connect(&data, gateway.options()).await;
-    let nothing = told(&mut glasses, "run my morning summary").await;
-    assert!(!nothing.contains("nice day"), "{nothing}");
+    text(&mut glasses, "run my morning summary").await;
+    let nothing = answered(&mut glasses).await;
+    assert!(!nothing.contains("nice day") && has(&nothing, &["no command", "did not"]), "{nothing}");
     glasses.goodbye().await;
     gateway.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn effects_of_the_standard_library_are_told_of_a_program_that_failed() {
+    let world = World::tuned(CODE, |config| config.models.code.executable = Some(binary())).await;
+    let program = "import { fs } from '@lorgnette/std';\nawait fs.readFile('none').catch(() => 0);\n\
+                   await fs.writeFile('a.txt', 'x');\nawait fs.mkdir('/etc').catch(() => 0);\nthrow new Error('no more');";
+    let request = Request::CallTool { user: USER.into(), name: "code.run".into(), arguments: json!({"code": program}) };
+    let Ok(Told::ToolResult { result, .. }) = world.ask(request).await else { panic!("no result") };
+    let account = "Done:\n- std.fs.writeFile {\"";
+    assert!(
+        result.content.contains(account) && result.content.contains("Failed:\n- std.fs.mkdir"),
+        "{}",
+        result.content
+    );
+    assert!(result.say.is_some_and(|say| say.contains("Already done: Write a file.")));
+    let request = ProgramsRequest::Show { user: USER.into(), id: 1 };
+    let Ok(Told::Records { records }) = world.ask(Request::Programs { request }).await else { panic!("no run") };
+    let outcomes: Vec<_> = records[0]["calls"].as_array().expect("calls").iter().map(|call| &call["outcome"]).collect();
+    assert_eq!(outcomes, ["done", "failed"]);
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -169,7 +206,63 @@ async fn a_question_in_a_routine_is_asked_each_time() {
     until(&mut glasses, "the question", |event| matches!(event.seen, Seen::ApprovalRequest { .. })).await;
     pause(&glasses).await;
     glasses.text("no").await.expect("typed");
-    let told = answered(&mut glasses).await;
-    assert!(told.contains("couldn't finish tidy"), "{told}");
+    learns(&mut glasses, &["couldn't finish tidy"]).await;
     world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_keeps_the_last_program_of_the_conversation_if_the_wearer_agrees() {
+    let provider = Provider::start().await;
+    let settings = format!(
+        "[model]\nkind = \"chat_completions\"\nbase_url = \"{}\"\nmodel = \"scripted\"\ncommands_offline = true\n\
+         [router]\ntools = 1000\n{CODE}",
+        provider.url("one")
+    );
+    let world = World::tuned(&settings, |config| config.models.code.executable = Some(binary())).await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    let keep = || {
+        let arguments = json!({"name": "evening-list", "phrases": ["read my evening list"]});
+        provider.then("one", Answer::Calls("code.keep", arguments));
+    };
+    keep();
+    provider.then("one", Answer::Says("There is nothing to keep.", 5, 5));
+    text(&mut glasses, "keep what you did this evening").await;
+    agree(&mut glasses).await;
+    answered(&mut glasses).await;
+    assert!(provider.until(2).await.body.to_string().contains("no program ran in this conversation"));
+
+    let program = "import { noteAdd } from '@capabilities/note-add';\nimport { noteList } from '@capabilities/note-list';\n\
+                   await noteAdd({ text: 'lock the door' });\nconst { notes } = await noteList({});\nexport default notes[0].text;";
+    provider.then("one", Answer::Calls("code.run", json!({"code": program})));
+    provider.then("one", Answer::Says("You have to lock the door.", 5, 5));
+    hears(&mut glasses, "what is to be done this evening, think about it", &["you have to lock the door"]).await;
+    keep();
+    provider.then("one", Answer::Says("It is kept.", 5, 5));
+    text(&mut glasses, "keep what you did this evening").await;
+    let question = agree(&mut glasses).await;
+    for words in ["evening-list", "read my evening list", "It may call: note add; note list."] {
+        assert!(question.contains(words), "{words}: {question}");
+    }
+    answered(&mut glasses).await;
+    assert!(provider.until(6).await.body.to_string().contains("I have kept evening list"));
+
+    // By its phrase no model is asked, and the next request of a model offers it.
+    hears(&mut glasses, "Read my evening list.", &["lock the door"]).await;
+    assert_eq!((provider.asked().len(), world.notes().len()), (6, 2));
+    provider.then("one", Answer::Calls("routine.evening-list", json!({})));
+    provider.then("one", Answer::Says("It is done again.", 5, 5));
+    hears(&mut glasses, "do whatever you did before once more, thanks", &["done again"]).await;
+    let offered = names(&provider.until(7).await.body);
+    assert!(offered.iter().any(|name| name.contains("routine") && name.contains("evening")), "{offered:?}");
+    assert_eq!(world.notes().len(), 3);
+    world.stop().await;
+}
+
+/// Waits for a question and answers yes; what was asked.
+async fn agree(glasses: &mut Glasses) -> String {
+    let asked = until(glasses, "the question", |event| matches!(event.seen, Seen::ApprovalRequest { .. })).await;
+    // What was typed before the question could be read does not answer it.
+    pause(glasses).await;
+    glasses.text("yes").await.expect("typed");
+    format!("{asked:?}")
 }

@@ -60,6 +60,15 @@ pub(crate) fn computed(tool: &Registered, arguments: &Value, words: &str) -> Opt
     })
 }
 
+/// Adds a sentence to a question.
+pub(crate) fn with_more(question: Question, more: &str) -> Question {
+    Question {
+        said: cut(&format!("{} {more}", question.said), MESSAGE_BYTES_MAX),
+        shown: cut(&format!("{more}\n{}", question.shown), QUESTION_BYTES_MAX),
+        ..question
+    }
+}
+
 /// Adds a notice to a question about a call that belongs to no turn: the wearer did not request it.
 pub(crate) fn from_outside(question: Question, by_client: bool) -> Question {
     let whose = if by_client { "A connected program asks" } else { "Somebody at the gateway asks" };

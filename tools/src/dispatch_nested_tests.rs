@@ -9,6 +9,9 @@ use crate::{
     nested::NestedCalls,
 };
 
+#[path = "dispatch_account_tests.rs"]
+mod account;
+
 type Script = dyn Fn(RunContext) -> BoxFuture<'static, ToolResult> + Send + Sync;
 
 /// A tool that runs a program: this script.
@@ -363,7 +366,8 @@ async fn after_a_restart_a_program_is_not_run_again_and_what_it_did_is_known() {
     let again = Executor::with_records(bench.registry.clone(), bench.world.ports(), records);
     let result = again.call(context(), program()).await;
     assert_eq!(code(&result), Some(ErrorCode::ExecutionError));
-    assert!(result.content.contains("Done:\n- com.test.add\nUnknown:\n- com.test.add"), "{}", result.content);
+    let account = "Done:\n- com.test.add {}\nUnknown:\n- com.test.add {\"ms\":500}";
+    assert!(result.content.contains(account), "{}", result.content);
     assert!(result.say.unwrap().contains("Already done: Com test add."));
     assert_eq!(bench.log(), begun, "nothing is run again");
 }

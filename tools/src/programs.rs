@@ -166,13 +166,24 @@ impl Frozen {
 pub enum WhichRun {
     /// The one with this number.
     Number(u64),
-    /// The last one of this session on this device.
+    /// The last one of this session on this device, no routine; without a session, the last one outside of any.
     Last {
         /// The device.
         device: Option<String>,
         /// The session.
         session: Option<String>,
+        /// It had ended by then, in milliseconds since the Unix epoch: a program that ran while the wearer was asked is not
+        /// the one that was meant.
+        until_wall_ms: i64,
     },
+}
+
+impl Run {
+    /// The tools that it has called, each with the definition that it had.
+    pub fn called(&self) -> BTreeMap<String, String> {
+        let begun = self.calls.iter().filter(|call| call.begun);
+        begun.filter_map(|call| Some((call.tool.clone(), call.definition.clone()?))).collect()
+    }
 }
 
 /// A run is to be kept as a routine.
@@ -211,6 +222,8 @@ pub enum NotKept {
 pub trait ProgramStore: Send + Sync {
     /// Stores a run. It does not block and does not fail: the program has run.
     fn record(&self, user: &str, run: Run);
+    /// The tools that a run has called, which are those that a routine of it may call; `None`: there is no such run.
+    async fn called(&self, user: &str, run: &WhichRun) -> Option<Vec<String>>;
     /// Keeps a run as a routine, in a new version if there is one of this name. `device`: the tools of these glasses
     /// count where phrases are compared.
     async fn keep(&self, user: &str, device: Option<&str>, keep: Keep) -> Result<Kept, NotKept>;
@@ -222,6 +235,10 @@ pub struct NoPrograms;
 #[async_trait]
 impl ProgramStore for NoPrograms {
     fn record(&self, _user: &str, _run: Run) {}
+
+    async fn called(&self, _user: &str, _run: &WhichRun) -> Option<Vec<String>> {
+        None
+    }
 
     async fn keep(&self, _user: &str, _device: Option<&str>, _keep: Keep) -> Result<Kept, NotKept> {
         Err(NotKept::Port(PortError::Unavailable("no programs are kept".to_owned())))
@@ -290,7 +307,8 @@ mod tests {
         }
         assert_eq!(phrase(" Run my  morning Summary. ").unwrap(), "run my morning summary");
         assert_eq!(phrase("what's up-to-date?").unwrap(), "what's up-to-date");
-        assert_eq!(phrase("Guten Morgen, Überblick").unwrap_err().contains("only letters"), true);
+        assert_eq!(phrase("Guten Morgen Überblick").unwrap(), "guten morgen überblick");
+        assert!(phrase("good morning, summary").unwrap_err().contains("only letters"));
         let (long, many) = (format!("a {}", "b".repeat(PHRASE_BYTES_MAX)), "a ".repeat(PHRASE_WORDS_MAX + 1));
         for text in ["", "run", "run {it}", "run (a|b)", "run\u{202e}it now", "run\nit\u{7} now", "- '", &long, &many] {
             assert!(phrase(text).unwrap_err().contains("run my morning summary"), "{text:?}");

@@ -23,6 +23,16 @@ const APP: &str = "reminders";
 const APP_KEY: &str = "the-key-of-a-demo";
 /// The MCP server, an example too; the gateway starts and stops it.
 const SERVER: &str = "shopping_list";
+/// The program that becomes a routine. A model would write it; here nobody does but this file.
+const PROGRAM: &str = "import { noteList } from '@capabilities/note-list';
+import { timerList } from '@capabilities/timer-list';
+const [{ notes }, { timers }] = await Promise.all([noteList({}), timerList({})]);
+const count = (list, one) => `${list.length} ${one}${list.length === 1 ? '' : 's'}`;
+console.log(`You have ${count(notes, 'note')} and ${count(timers, 'timer')}`);
+for (const note of notes.slice(0, 2)) console.log(note.text);
+";
+/// Its name, and what the wearer says.
+const ROUTINE: [&str; 2] = ["evening-summary", "run my evening summary"];
 /// Beginning of the app's readiness line: `ready at http://ADDRESS`.
 const APP_READY: &str = "ready at ";
 /// Beginning of the gateway's readiness line: `ready in 900 ms: web ADDRESS quic ADDRESS key KEY`.
@@ -68,12 +78,13 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
         Ok(app) => app,
         Err(failure) => return gateway.stop().and(Err(failure)),
     };
-    let outcome = step("pair the glasses", || house.pair(&web)).and_then(|()| {
+    let kept_program = step("run a program and keep it as a routine", || house.keep());
+    let outcome = kept_program.and_then(|()| step("pair the glasses", || house.pair(&web))).and_then(|()| {
         let mut demo = house.simulator();
         demo.arg("demo");
         demo.args(["--gateway-ws", &format!("ws://{web}/glasses")]);
         demo.args(["--gateway-quic", &format!("quic://{quic}")]);
-        demo.args(["--with-app", "--with-server"]);
+        demo.args(["--with-app", "--with-server", "--with-routine"]);
         demo.arg("--heard").arg(&kept);
         if model.is_some() {
             demo.arg("--with-model");
@@ -98,6 +109,7 @@ fn configuration(places: &Places, data: &Path, model: Option<&str>) -> String {
         // It chats, but cannot call tools.
         text.push_str("tools = false\ncommands_offline = true\n");
     }
+    text.push_str("[code]\nenabled = true\n");
     text.push_str(&format!("[mcp.servers.shopping]\ncommand = {:?}\n", places.example(SERVER)));
     text
 }
@@ -137,6 +149,21 @@ impl House<'_> {
         operator.args(["apps", "add", &manifest, "--api-key", APP_KEY]);
         gateway::run_interruptible(&mut operator)?;
         Ok(app)
+    }
+
+    /// Runs the program as an operator would, and keeps it. No language model of the demo can write one.
+    fn keep(&self) -> Result<(), Failure> {
+        eprintln!("  a program, written by hand in place of a model:\n\n{PROGRAM}");
+        let code = PROGRAM.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let [name, phrase] = ROUTINE;
+        let arguments = format!("{{\"code\": \"{code}\"}}");
+        for words in [
+            &["tools", "call", "code.run", arguments.as_str()][..],
+            &["code", "keep", "1", "--name", name, "--phrase", phrase],
+        ] {
+            gateway::run_interruptible(self.gateway().args(words))?;
+        }
+        Ok(())
     }
 
     /// Pairs: the glasses show a code, which the operator types.

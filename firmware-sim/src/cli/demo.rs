@@ -28,6 +28,9 @@ pub(super) struct Arguments {
     /// Call the example of an MCP server, too (`shopping_list`), which the gateway must have.
     #[arg(long)]
     with_server: bool,
+    /// Run a routine, too, which the gateway must have: a program, kept under the phrase "run my evening summary".
+    #[arg(long)]
+    with_routine: bool,
     /// Seconds to wait for an answer.
     #[arg(long, default_value_t = 30)]
     wait_s: u64,
@@ -86,6 +89,14 @@ const OF_A_SERVER: Scene = Scene {
     proof: Proof::Answer(&["on the shopping list"]),
 };
 
+/// The program reads the note of the second turn. It was written by hand: no model takes part.
+const OF_A_ROUTINE: Scene = Scene {
+    title: "a program, written by hand and kept as a routine",
+    file: "9-routine.wav",
+    sentence: "Hey Mentra, run my evening summary.",
+    proof: Proof::Answer(&["dentist"]),
+};
+
 const OVER_QUIC: Scene = Scene {
     title: "the time, over QUIC",
     file: "6-time.wav",
@@ -121,7 +132,10 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         scenes: 0,
         total: OVER_WEBSOCKET.len()
             + 2
-            + [arguments.with_app, arguments.with_server, arguments.with_model].map(usize::from).iter().sum::<usize>(),
+            + [arguments.with_app, arguments.with_server, arguments.with_routine, arguments.with_model]
+                .map(usize::from)
+                .iter()
+                .sum::<usize>(),
         rows: Vec::new(),
         failures: Vec::new(),
     };
@@ -147,6 +161,9 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     }
     if arguments.with_server {
         stage.play(&mut glasses, &OF_A_SERVER).await?;
+    }
+    if arguments.with_routine {
+        stage.play(&mut glasses, &OF_A_ROUTINE).await?;
     }
     glasses.goodbye().await;
 

@@ -34,7 +34,7 @@ enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
     },
-    /// Erase everything of a user from the disk: conversations, memory, notes, reminders, settings, photos, records of calls.
+    /// Erase everything of a user from the disk: conversations, memory, notes, reminders, settings, photos, programs, records of calls.
     Erase {
         /// Name of the user.
         name: String,

@@ -125,7 +125,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::Revoke { device } => revoke(services, &device).await,
         Request::Apps { request } => apps::carry_out(admin, request).await,
         Request::Memory { request } => memory::carry_out(admin, request).await,
-        Request::Programs { request } => programs::carry_out(admin, request).await,
+        Request::Programs { request } => Box::pin(programs::carry_out(admin, request)).await,
         // The socket's server writes the records after this answer.
         Request::Export { user } => check_name(&user).map(|()| Answer::Records { records: Vec::new() }),
         Request::Tools { user } => tools::list(admin, &user),

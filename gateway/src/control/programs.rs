@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tools::{
     call::CallContext,
     code::tools::RUN,
-    programs::{Keep, Kept, NotKept, Run, WhichRun},
+    programs::{Keep, Kept, NotKept, ProgramStore as _, Run, WhichRun},
 };
 
 use super::{
@@ -81,21 +81,29 @@ pub(super) async fn carry_out(admin: &Admin, request: ProgramsRequest) -> Result
     check_name(about(&request))?;
     let services = &admin.services;
     services.store.settled().await.map_err(words)?;
-    let routines = &admin.routines;
+    // An erasure of the user ends it.
+    let lease = services.executor.in_flight().enter(about(&request));
+    let erased = || "everything of this user is being erased; try again in a minute".to_owned();
+    let lease = lease.ok_or_else(erased)?;
+    // Boxed, and so are the others: a call's future is large.
+    lease.within(Box::pin(admitted(admin, request))).await.ok_or_else(erased)?
+}
+
+async fn admitted(admin: &Admin, request: ProgramsRequest) -> Result<Answer, String> {
+    let (services, routines) = (&admin.services, &admin.routines);
+    let device = device_of(services, about(&request));
+    let kept = |kept: Result<Kept, NotKept>| kept.map(|kept| done(told(&kept))).map_err(why);
     let records = match request {
         ProgramsRequest::Runs { user } => {
-            let read = move |runs: &StoredRoutines| runs.runs.list(&user);
             let (all, store) = (routines.clone(), services.store.clone());
-            let list = store.read(move |_| read(&all)).await.map_err(words)?;
+            let list = store.read(move |_| all.runs.list(&user)).await.map_err(words)?;
             list.iter().map(brief).collect()
         }
         ProgramsRequest::Show { user, id } => vec![whole(&find(routines, &user, id)?)],
-        ProgramsRequest::Run { user, id } => vec![again(admin, user, id).await?],
+        ProgramsRequest::Run { user, id } => vec![Box::pin(again(admin, user, id)).await?],
         ProgramsRequest::Keep { user, id, name, phrases } => {
             let keep = Keep { run: WhichRun::Number(id), name, phrases };
-            let device = device_of(services, &user);
-            let kept = tools::programs::ProgramStore::keep(&**routines, &user, device.as_deref(), keep).await;
-            return kept.map(|kept| done(told(&kept))).map_err(why);
+            return kept(routines.keep(&user, device.as_deref(), keep).await);
         }
         ProgramsRequest::Routines { user } => routines.of(&user).values().map(listed).collect(),
         ProgramsRequest::Routine { user, name } => {
@@ -109,9 +117,7 @@ pub(super) async fn carry_out(admin: &Admin, request: ProgramsRequest) -> Result
             };
         }
         ProgramsRequest::RestoreRoutine { user, name, version } => {
-            let device = device_of(services, &user);
-            let kept = routines.restore(&user, device.as_deref(), &name, version).await;
-            return kept.map(|kept| done(told(&kept))).map_err(why);
+            return kept(routines.restore(&user, device.as_deref(), &name, version).await);
         }
     };
     Ok(Answer::Records { records })
@@ -201,7 +207,8 @@ async fn again(admin: &Admin, user: String, id: u64) -> Result<Value, String> {
     };
     let arguments = json!({"code": run.source});
     let repeats = runs.repeats(&call, id);
-    let result = services.executor.call(context, ToolCall { id: call.clone(), name: RUN.to_owned(), arguments }).await;
+    let call_again = ToolCall { id: call.clone(), name: RUN.to_owned(), arguments };
+    let result = Box::pin(services.executor.call(context, call_again)).await;
     runs.repeated(&call);
     if !repeats {
         tracing::warn!("too many programs are run by hand at once: the new run does not name the old one");

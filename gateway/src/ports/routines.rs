@@ -16,8 +16,8 @@ use tools::{
     },
     ports::Clock,
     programs::{
-        CallOutcome, Keep, Kept, LIBRARY, NotKept, OfRoutine, PHRASES_MAX, ProgramStore, ROUTINES_MAX, Run,
-        VERSIONS_MAX, WhichRun, check_name, phrase,
+        Keep, Kept, LIBRARY, NotKept, OfRoutine, PHRASES_MAX, ProgramStore, ROUTINES_MAX, Run, VERSIONS_MAX, WhichRun,
+        check_name, phrase,
     },
     registry::Registry,
     source::{Scope, Source},
@@ -212,17 +212,14 @@ impl StoredRoutines {
             return Err(format!("this program failed{line}; only one that ran to its end can be kept"));
         }
         let offered = self.registry.snapshot(user, device);
-        let mut tools = BTreeMap::new();
-        for call in run.calls.iter().filter(|call| call.begun || call.outcome == CallOutcome::Done) {
-            let Some(definition) = &call.definition else { continue };
-            let is_same = definition == LIBRARY
-                || offered.find(&call.tool).is_some_and(|tool| tool.definition_id() == definition);
-            if !is_same {
-                return Err(format!("{} is gone or has changed since this program ran; run it again", call.tool));
-            }
-            tools.insert(call.tool.clone(), definition.clone());
+        let tools = run.called();
+        let is_same = |(tool, definition): &(&String, &String)| {
+            *definition == LIBRARY || offered.find(tool).is_some_and(|tool| tool.definition_id() == *definition)
+        };
+        match tools.iter().find(|called| !is_same(called)) {
+            Some((tool, _)) => Err(format!("{tool} is gone or has changed since this program ran; run it again")),
+            None => Ok(tools),
         }
-        Ok(tools)
     }
 
     /// Adds a version, offers it, and stores it.
@@ -257,10 +254,9 @@ impl StoredRoutines {
 
     /// Offers these routines of a user in place of the present ones, and stores the change.
     async fn change(&self, user: &str, routines: OfUser, write: Write) -> Result<(), NotKept> {
-        let before = self.of(user);
         self.offer(user, &routines).map_err(NotKept::Refused)?;
         if let Err(error) = self.store.write(write).await {
-            if let Err(why) = self.offer(user, &before) {
+            if let Err(why) = self.offer(user, &self.of(user)) {
                 tracing::warn!(user, why, "the routines of a user cannot be offered");
             }
             return Err(failed(error));
@@ -319,6 +315,12 @@ fn refuse<T>(why: impl Into<String>) -> Result<T, NotKept> {
 impl ProgramStore for StoredRoutines {
     fn record(&self, user: &str, run: Run) {
         self.runs.record(user, run);
+    }
+
+    async fn called(&self, user: &str, run: &WhichRun) -> Option<Vec<String>> {
+        // What was recorded a moment ago is on its way to the disk.
+        self.store.settled().await.ok()?;
+        self.runs.find(user, run).ok()?.map(|run| run.called().into_keys().collect())
     }
 
     async fn keep(&self, user: &str, device: Option<&str>, keep: Keep) -> Result<Kept, NotKept> {

@@ -7,7 +7,7 @@ use tools::{
         Sandbox,
         std::{StdHost, StdPolicy},
     },
-    programs::{RunCall, RunError},
+    programs::{CallOutcome, RunCall, RunError},
     registry::{RunContext, Runner},
     secret::Secrets,
     workspace::NoWorkspace,

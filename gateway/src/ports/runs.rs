@@ -147,9 +147,16 @@ impl StoredRuns {
     pub fn find(&self, user: &str, which: &WhichRun) -> Result<Option<Run>, store::Error> {
         match which {
             WhichRun::Number(id) => self.get(user, *id),
-            WhichRun::Last { device, session } => {
+            WhichRun::Last { device, session, until_wall_ms } => {
+                // Outside of sessions the glasses are only those that happened to be there.
+                let is_there = |run: &Run| session.is_none() || run.device == *device;
                 // What a routine runs is kept already.
-                self.latest(user, |run| run.device == *device && run.session == *session && run.routine.is_none())
+                let has_ended = |run: &Run| {
+                    let took_ms = i64::try_from(run.took_ms).unwrap_or(i64::MAX);
+                    run.wall_ms.saturating_add(took_ms) <= *until_wall_ms
+                };
+                let is_it = |run: &Run| run.session == *session && is_there(run) && run.routine.is_none();
+                self.latest(user, |run| is_it(run) && has_ended(run))
             }
         }
     }
@@ -350,11 +357,13 @@ mod tests {
         assert!(runs.repeats("c4", 2));
         runs.record("ann", of(4, Some("other")));
         store.settled().await.unwrap();
-        let last = |session: Option<&str>| {
-            let which = WhichRun::Last { device: Some("g".into()), session: session.map(str::to_owned) };
-            runs.find("ann", &which).unwrap().map(|run| run.id)
+        let last = |session: Option<&str>, until_wall_ms| {
+            let (device, session) = (Some("g".to_owned()), session.map(str::to_owned));
+            runs.find("ann", &WhichRun::Last { device, session, until_wall_ms }).unwrap().map(|run| run.id)
         };
-        assert_eq!((last(Some("s")), last(None), last(Some("none"))), (Some(1), Some(2), None));
+        assert_eq!((last(Some("s"), 9), last(None, 9), last(Some("none"), 9)), (Some(1), Some(2), None));
+        // One that ran while the wearer was asked is not meant.
+        assert_eq!((last(Some("s"), 0), last(Some("other"), 3), last(Some("other"), 4)), (None, None, Some(4)));
         assert_eq!(runs.get("ann", 4).unwrap().unwrap().again_of, Some(2));
         assert_eq!(runs.find("ann", &WhichRun::Number(3)).unwrap().map(|run| run.id), Some(3));
         let key = 2_u64.to_be_bytes().to_vec();

@@ -116,6 +116,7 @@ async fn drive(url: &str) {
             user: "wearer".into(),
             device: None,
             session: None,
+            called_wall_ms: 0,
             turn: None,
             deadline: Duration::from_secs(20),
             cancel: CancellationToken::new(),

@@ -167,6 +167,7 @@ impl Bench {
             user: from.user,
             device: from.device,
             session: from.session,
+            called_wall_ms: 0,
             turn: from.turn,
             deadline: Duration::from_millis(2_000),
             cancel: self.cancel.clone(),

@@ -52,7 +52,7 @@ use serde_json::{Value, json};
 use crate::{
     arguments::{Arguments, Refusal},
     permissions::ConfiguredClients,
-    registry::{RegisterError, Registry, RunContext, Runner},
+    registry::{Asking, RegisterError, Registry, RunContext, Runner, Words},
     secret::Secrets,
     sides,
     source::{Scope, Source},
@@ -69,6 +69,11 @@ pub trait Tool: Send + Sync {
     }
     /// The question before a call that requires approval.
     fn approval(&self) -> Option<&'static str> {
+        None
+    }
+    /// A sentence for that question, of what the arguments do not tell.
+    async fn more_to_ask(&self, asking: &Asking<'_>) -> Option<String> {
+        let _ = asking;
         None
     }
     /// Whether it runs programs that call other tools ([`Runner::runs_programs`]).
@@ -236,6 +241,10 @@ impl Runner for BuiltIns {
             return ToolResult::failed(ErrorCode::ToolNotFound, message, false);
         };
         tool.run(&context, Arguments(&call.arguments)).await.unwrap_or_else(Refusal::into_result)
+    }
+
+    async fn words(&self, asking: &Asking<'_>) -> Option<Words> {
+        self.0.get(asking.local_name)?.more_to_ask(asking).await.map(Words::Added)
     }
 
     fn runs_programs(&self, local_name: &str) -> bool {

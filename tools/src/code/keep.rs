@@ -9,7 +9,7 @@ use crate::{
     arguments::{Arguments, Refusal},
     builtin::{Definition, Tool},
     programs::{Keep, Kept, NotKept, PHRASE_BYTES_MAX, PHRASES_MAX, ROUTINE_NAME_BYTES_MAX, WhichRun},
-    registry::RunContext,
+    registry::{Asking, RunContext},
     spoken,
     wording::words,
 };
@@ -51,12 +51,23 @@ impl Tool for CodeKeep {
         Some("Keep the last program as the routine {name}, run by saying {phrases}?")
     }
 
+    async fn more_to_ask(&self, asking: &Asking<'_>) -> Option<String> {
+        let Asking { context, called_wall_ms, ports, .. } = asking;
+        let run = last(context.device.as_deref(), context.session.as_deref(), *called_wall_ms);
+        let tools = ports.memory.programs.called(&context.user, &run).await?;
+        let titles: Vec<String> = tools.iter().map(|tool| words(tool)).collect();
+        Some(match titles.is_empty() {
+            true => "It may call nothing.".to_owned(),
+            false => format!("It may call: {}.", titles.join("; ")),
+        })
+    }
+
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let name = arguments.0.get("name").and_then(text).unwrap_or_default();
         let phrases = arguments.0.get("phrases").and_then(Value::as_array);
         let phrases = phrases.map(|all| all.iter().filter_map(text).collect()).unwrap_or_default();
-        let run = WhichRun::Last { device: context.device.clone(), session: context.session.clone() };
+        let run = last(context.device.as_deref(), context.session.as_deref(), context.called_wall_ms);
         let keep = Keep { run, name, phrases };
         let store = &context.ports.memory.programs;
         match store.keep(&context.user, context.device.as_deref(), keep).await {
@@ -70,6 +81,11 @@ impl Tool for CodeKeep {
             }),
         }
     }
+}
+
+/// The program that is meant.
+fn last(device: Option<&str>, session: Option<&str>, until_wall_ms: i64) -> WhichRun {
+    WhichRun::Last { device: device.map(str::to_owned), session: session.map(str::to_owned), until_wall_ms }
 }
 
 fn told(kept: &Kept) -> ToolResult {

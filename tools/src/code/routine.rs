@@ -57,7 +57,7 @@ impl Routine {
             description: cut(&description, 1024),
             input_schema: json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false}),
             phrases: if self.phrases.is_empty() { Vec::new() } else { vec![phrases] },
-            flags: ToolFlags { persistent: true, slow: true, ..ToolFlags::default() },
+            flags: ToolFlags { persistent: true, ..ToolFlags::default() },
             timeout_ms: Some(RUN_MS_MAX),
             side: side(),
             clients: Some(vec![ClientClass::Internal]),

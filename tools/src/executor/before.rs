@@ -13,8 +13,10 @@ use crate::{
     deadline::Deadline,
     limits::{CONSENT_MS_MAX, QUESTION_MS_MAX},
     ports::{ConsentRequest, Decision},
-    registry::Registered,
-    reply, spoken,
+    registry::{Asking, Registered, Words},
+    reply,
+    source::Source,
+    spoken,
 };
 
 impl Executor {
@@ -58,11 +60,13 @@ impl Executor {
         }
     }
 
-    /// The words of the question: those of the tool's source, if it finds any in time, then all arguments; otherwise the
-    /// definition's or the gateway's own. A call is never made without a question because there are no words.
+    /// The question in the words of the tool's source, if it finds any in time, and otherwise of the definition or the
+    /// gateway. A call is never made without a question because there are no words.
     async fn question(&self, passing: &Passing, tool: &Registered) -> Question {
-        let Passing { context, call, .. } = passing;
-        let asking = AssertUnwindSafe(async { tool.runner.question(&tool.local_name, &call.arguments).await });
+        let Passing { context, call, called_wall_ms, .. } = passing;
+        let local_name = tool.local_name.as_str();
+        let asking = Asking { context, call, local_name, called_wall_ms: *called_wall_ms, ports: &self.ports };
+        let asking = AssertUnwindSafe(async { tool.runner.words(&asking).await });
         let words = tokio::select! {
             biased;
             () = context.cancel.cancelled() => None,
@@ -70,8 +74,12 @@ impl Executor {
                 words.ok().and_then(Result::ok).flatten()
             }
         };
-        let computed = words.and_then(|words| consent::computed(tool, &call.arguments, &words));
-        computed.unwrap_or_else(|| consent::question(tool, &call.arguments))
+        let usual = || consent::question(tool, &call.arguments);
+        match words {
+            Some(Words::Whole(words)) => consent::computed(tool, &call.arguments, &words).unwrap_or_else(usual),
+            Some(Words::Added(more)) if tool.source == Source::BuiltIn => consent::with_more(usual(), &more),
+            Some(Words::Added(_)) | None => usual(),
+        }
     }
 
     /// Ensures that the tool's app runs. Returns whether it had to be started for this call.

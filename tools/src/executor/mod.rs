@@ -200,7 +200,8 @@ impl Executor {
             }
             None => None,
         };
-        let passing = Passing { context, offered, call, program: origin.program.map(|(program, _)| program) };
+        let program = origin.program.map(|(program, _)| program);
+        let passing = Passing { context, offered, call, program, called_wall_ms: began.wall_ms };
         let deciding = AssertUnwindSafe(self.decide(passing, tool.as_deref(), &mut facts));
         let Some(decided) = lease.within(deciding.catch_unwind()).await else { return (erased(), facts) };
         let result = decided.unwrap_or_else(|_panic| {

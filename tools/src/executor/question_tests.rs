@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     limits::MESSAGE_BYTES_MAX,
-    registry::{RunContext, Runner},
+    registry::{self, RunContext, Runner},
     source::{Scope, Source},
     test_support::{World, call, context},
 };
@@ -15,6 +15,7 @@ use crate::{
 #[derive(Clone, Copy)]
 enum Words {
     Say(&'static str),
+    Add(&'static str),
     None,
     Panic,
     Never,
@@ -28,10 +29,11 @@ impl Runner for Asking {
         ToolResult::said("done")
     }
 
-    async fn question(&self, local_name: &str, arguments: &Value) -> Option<String> {
-        assert_eq!((local_name, &arguments["path"]), ("test.tool", &json!("a.txt")));
+    async fn words(&self, asking: &registry::Asking<'_>) -> Option<registry::Words> {
+        assert_eq!((asking.local_name, &asking.call.arguments["path"]), ("test.tool", &json!("a.txt")));
         match self.0 {
-            Words::Say(words) => Some(words.to_owned()),
+            Words::Say(words) => Some(registry::Words::Whole(words.to_owned())),
+            Words::Add(words) => Some(registry::Words::Added(words.to_owned())),
             Words::None => None,
             Words::Panic => panic!("as told"),
             Words::Never => std::future::pending().await,
@@ -72,7 +74,9 @@ async fn words_are_cleaned_and_shown_with_all_arguments() {
 
 #[tokio::test(start_paused = true)]
 async fn without_words_the_wearer_is_asked_all_the_same() {
-    for words in [Words::None, Words::Panic, Words::Never, Words::Say(" \u{200b}\n"), Words::Say("?!")] {
+    for words in
+        [Words::None, Words::Panic, Words::Never, Words::Say(" \u{200b}\n"), Words::Say("?!"), Words::Add("I checked.")]
+    {
         assert_eq!(asked(words).await.said, "Really \"a.txt\"?");
     }
 }

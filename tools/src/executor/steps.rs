@@ -35,6 +35,8 @@ pub(super) struct Passing {
     pub(super) call: ToolCall,
     /// The program that makes it.
     pub(super) program: Option<Arc<Program>>,
+    /// When it came.
+    pub(super) called_wall_ms: i64,
 }
 
 type Refused = Box<ToolResult>;
@@ -223,12 +225,13 @@ impl Executor {
         activated: bool,
         key: Option<intents::Key>,
     ) -> ToolResult {
-        let Passing { context, offered, call, program } = passing;
+        let Passing { context, offered, call, program, called_wall_ms } = passing;
         let offered = self.seen(&context, tool, offered);
         let run = RunContext {
             user: context.user.clone(),
             device: context.device.clone(),
             session: context.session.clone(),
+            called_wall_ms,
             turn: context.turn,
             local_name: tool.local_name.clone(),
             flags: tool.spec.flags,

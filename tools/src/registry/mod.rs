@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use self::shared::Shared;
 pub use self::{
-    runner::{RunContext, Runner},
+    runner::{Asking, RunContext, Runner, Words},
     shared::Specs,
     snapshot::{Registered, Snapshot},
     store::{CatalogueStore, StoredSet},

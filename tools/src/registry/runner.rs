@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Snapshot;
-use crate::{caller::Caller, conversation::Said, nested::NestedCalls, ports::Ports, source::About};
+use crate::{call::CallContext, caller::Caller, conversation::Said, nested::NestedCalls, ports::Ports, source::About};
 
 /// The origin of a call, and the resources available to it.
 #[derive(Clone)]
@@ -19,6 +19,8 @@ pub struct RunContext {
     pub device: Option<String>,
     /// The session of the [call](crate::call::CallContext::session).
     pub session: Option<String>,
+    /// When the call came, before any question about it, in milliseconds since the Unix epoch.
+    pub called_wall_ms: i64,
     /// The turn that makes the call; `None` if it belongs to no turn.
     pub turn: Option<Turn>,
     /// The source's own name for the tool; the call carries the full name.
@@ -47,6 +49,28 @@ pub struct RunContext {
     pub calls: Option<NestedCalls>,
 }
 
+/// A call about which the wearer is to be asked.
+pub struct Asking<'a> {
+    /// Who makes it.
+    pub context: &'a CallContext,
+    /// The call.
+    pub call: &'a ToolCall,
+    /// The source's own name for the tool.
+    pub local_name: &'a str,
+    /// As [`RunContext::called_wall_ms`].
+    pub called_wall_ms: i64,
+    /// All ports.
+    pub ports: &'a Ports,
+}
+
+/// Words of a source for a question.
+pub enum Words {
+    /// The question itself.
+    Whole(String),
+    /// A sentence beside the gateway's question, of what the arguments do not tell; for built-in tools.
+    Added(String),
+}
+
 /// Runs the calls of one source. Arguments have been checked against the tool's schema.
 #[async_trait]
 pub trait Runner: Send + Sync {
@@ -62,10 +86,10 @@ pub trait Runner: Send + Sync {
         false
     }
 
-    /// The question to the wearer before a call, if the source puts it into words itself for these arguments. The text is
-    /// data: it is limited and cleaned where it is asked. `None`: the definition's words, or the gateway's.
-    async fn question(&self, local_name: &str, arguments: &Value) -> Option<String> {
-        let _ = (local_name, arguments);
+    /// Words for the question to the wearer before a call that only the source can find. They are data: limited and
+    /// cleaned where they are asked. `None`: the definition's words, or the gateway's, are all.
+    async fn words(&self, asking: &Asking<'_>) -> Option<Words> {
+        let _ = asking;
         None
     }
 

@@ -70,6 +70,8 @@ impl Registered {
             let ToolSpec { description, input_schema, output_schema, flags, .. } = &*self.spec;
             let flags = [flags.read_only, flags.idempotent, flags.destructive, flags.requires_approval];
             let source = self.source.to_string();
+            // The gateway's own words may be improved: nobody else writes them.
+            let description = (self.source != Source::BuiltIn).then_some(description);
             canonical::digest(&json!([source, self.local_name, description, input_schema, output_schema, flags]))
         })
     }

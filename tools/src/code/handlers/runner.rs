@@ -22,7 +22,7 @@ use crate::{
     },
     consent::cancelled,
     ledger::OfProgram,
-    registry::{RunContext, Runner},
+    registry::{Asking, RunContext, Runner, Words},
     source::About,
 };
 
@@ -86,11 +86,12 @@ impl Runner for HandlerRunner {
         Some(self.file.about.clone())
     }
 
-    async fn question(&self, local_name: &str, arguments: &Value) -> Option<String> {
+    async fn words(&self, asking: &Asking<'_>) -> Option<Words> {
+        let local_name = asking.local_name;
         if !self.file.asking.contains(local_name) {
             return None;
         }
-        let (function, arguments) = (local_name.to_owned(), arguments.clone());
+        let (function, arguments) = (local_name.to_owned(), asking.call.arguments.clone());
         let action = Action::Ask { function, arguments, compute_ms: QUESTION_MS };
         let never = CancellationToken::new();
         let outcome = open(&self.sandbox, self.file(), action, &Nothing, QUESTION_LIMITS, &never).await;
@@ -99,7 +100,7 @@ impl Runner for HandlerRunner {
             tracing::warn!(capability, function = local_name, ended = ?outcome.ended, line, "a question has no words");
             tracing::debug!(error = error.message, "why");
         }
-        outcome.result.as_ref().and_then(Value::as_str).map(str::to_owned)
+        outcome.result.as_ref().and_then(Value::as_str).map(|words| Words::Whole(words.to_owned()))
     }
 }
 
