@@ -7,8 +7,8 @@ use crate::{
     input::{Announcement, AnnouncementId, RunningTimer, Spending},
     vocab::{
         AppCard, AppConnection, AppEvent, AppStopReason, Approval, DisplayCommand, FallbackReason, ListeningState,
-        Meant, Message, ModelOutcome, ModelRoute, OpenEar, Pending, Preference, ScheduleEntry, ServiceLevel,
-        Settlement, SoundCoding, ToolCall, TranscriptKind, Turn, Usage, WebhookCall,
+        Meant, Message, ModelOutcome, ModelRoute, OpenEar, OpenQuestion, Pending, Preference, ScheduleEntry,
+        ServiceLevel, Settlement, SoundCoding, ToolCall, TranscriptKind, Turn, Usage, WebhookCall,
     },
 };
 
@@ -47,6 +47,9 @@ pub enum Output {
     ExpectRequest { rank: u8 },
     /// The time in which no wake phrase is needed has begun, was moved, or is over (`None`): store it for a restart.
     EarOpen(Option<OpenEar>),
+    /// The wearer is being asked about a request that is not whole, or an answer no longer counts (`None`): store it for a
+    /// restart.
+    QuestionOpen(Option<OpenQuestion>),
     /// Ask the user's machine for the turn. `request`: what the wearer wants; store it for a restart.
     RequestTurn { turn: Turn, request: String },
     /// Ask the model of this rank, with the current tools. Messages are in order, oldest first; `pending` is the

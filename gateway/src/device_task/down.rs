@@ -78,6 +78,7 @@ impl Session {
             }
             Output::ExpectRequest { rank } => self.requests.expect_request(rank),
             Output::EarOpen(ear) => self.stored.ear(ear),
+            Output::QuestionOpen(question) => self.stored.question(question),
             Output::RequestTurn { turn, request } => {
                 self.stored.turn(Some(request), self.incoming.control_received());
                 let device = self.id.clone();

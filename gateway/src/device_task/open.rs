@@ -150,7 +150,7 @@ impl Session {
 
     /// Goes on with what is left of a session after a restart.
     fn go_on_with(&mut self, restored: Restored) {
-        let Restored { muted, ear, turn, .. } = restored;
+        let Restored { muted, ear, question, turn, .. } = restored;
         tracing::info!(device = self.id, session = self.number, turn = turn.is_some(), "goes on after a restart");
         if muted {
             self.input(Input::Mute(true));
@@ -160,7 +160,7 @@ impl Session {
             unknown: unknown.iter().map(|tool| self.requests.title(tool)).collect(),
             asked: self.requests.expect_again(asked),
         });
-        self.input(Input::Restarted(Remains { ear, turn }));
+        self.input(Input::Restarted(Remains { ear, question, turn }));
     }
 }
 

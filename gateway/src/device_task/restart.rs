@@ -16,7 +16,7 @@ use std::{
 };
 
 use device_protocol::{down::Continued, limits, up::ResumeOwned};
-use gateway_core::vocab::OpenEar;
+use gateway_core::vocab::{OpenEar, OpenQuestion};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tools::intents::AskedCall;
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The stored form of a session: JSON, to which fields are added with a default.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Row {
     /// SHA-256 of the token; only in rows of a version whose sessions had no number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,6 +51,9 @@ struct Row {
     /// The time in which no wake phrase is needed.
     #[serde(default)]
     ear: Option<OpenEar>,
+    /// The question that waits for its answer.
+    #[serde(default)]
+    question: Option<OpenQuestion>,
 }
 
 /// A session's row, which follows the session: [`store`](Self::store) after each round of its loop.
@@ -113,6 +116,10 @@ impl StoredSession {
         self.row.ear = ear;
     }
 
+    pub(super) fn question(&mut self, question: Option<OpenQuestion>) {
+        self.row.question = question;
+    }
+
     /// Stores what has changed.
     pub(super) fn store(&mut self) {
         let Some(stored) = self.stored.as_mut().filter(|stored| **stored != self.row) else { return };
@@ -160,6 +167,7 @@ pub(crate) struct Restored {
     pub(super) continued: Continued,
     pub(super) muted: bool,
     pub(super) ear: Option<OpenEar>,
+    pub(super) question: Option<OpenQuestion>,
     /// The turn that was under way.
     pub(super) turn: Option<RestoredTurn>,
 }
@@ -259,11 +267,12 @@ impl StoredSessions {
             None if number.is_some() => Row::default(),
             _ => return None,
         };
-        let Row { muted, turn, control_received, sound_until_us, request, ear, .. } = row;
+        let Row { muted, turn, control_received, sound_until_us, request, ear, question, .. } = row;
         Some(Restored {
             continued: Continued { control_received, sound_until_us },
             muted,
             ear,
+            question,
             turn: turn.then(|| self.turn(store, device, user, request)),
         })
     }
@@ -291,6 +300,7 @@ const DEVICES_MAX: usize = 1_024;
 
 #[cfg(test)]
 mod tests {
+    use gateway_core::vocab::Pending;
     use tokio::sync::mpsc;
     use tokio_util::sync::CancellationToken;
 
@@ -335,6 +345,9 @@ mod tests {
         glasses.utterances_settled(1);
         let ear = Some(OpenEar { called: false, until_wall_ms: 3 });
         glasses.ear(ear);
+        let pending = Pending { words: "set a timer".into(), ..Pending::default() };
+        let asked = OpenQuestion { text: "For how long?".into(), pending, heard: true, until_wall_ms: 9 };
+        glasses.question(Some(asked.clone()));
         glasses.store();
         let mut ended = session(&store, "ended", 3);
         ended.keep();
@@ -351,7 +364,7 @@ mod tests {
         let begun = Continued { control_received: 0, sound_until_us: 0 };
         let row = take("glasses", USER, 2).unwrap();
         assert_eq!(row.continued, Continued { control_received: 5, sound_until_us: 9 });
-        assert_eq!((row.muted, row.ear), (true, ear));
+        assert_eq!((row.muted, row.ear, row.question), (true, ear, Some(asked)));
         assert_eq!(row.turn.map(|turn| turn.request), Some("what time is it".to_owned()));
         assert_eq!(take("glasses", USER, 3).map(|restored| restored.continued), Some(begun), "it was not written");
         assert_eq!(take("glasses", USER, 1), None, "long over");

@@ -34,8 +34,8 @@ pub(crate) enum Event {
     Aside { text: String, shown: bool },
     /// What the calls of an interrupted turn have done, to be said when nobody speaks.
     Afterwards(String),
-    /// The last text asks for what an incomplete request lacks.
-    Asks(Pending),
+    /// The last text asks for what an incomplete request lacks: its words, and the request.
+    Asks(String, Pending),
     /// Content that a tool shows.
     Show(Content),
     /// The answer is complete.

@@ -37,7 +37,7 @@ impl Agent {
             ModelEvent::ToolCall(call) => active.take_call(cx, call),
             ModelEvent::Question { text, pending } => {
                 let mut asked = active.take_text(cx, &text);
-                asked.push(Event::Asks(pending));
+                asked.push(Event::Asks(text, pending));
                 asked
             }
             ModelEvent::NotUnderstood { text, without_model, brief } => {

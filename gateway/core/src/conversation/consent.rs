@@ -1,20 +1,24 @@
 //! Questions for consent among everything else that is said.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use super::Conversation;
 use crate::{
+    agent::phrases,
     approval,
     context::Timer,
-    floor::commands,
+    floor::{Again, commands},
     output::{Chime, Output},
     reply::Purpose,
-    vocab::{AnsweredBy, Approval, ApprovalChoice, ToolCall},
+    vocab::{AnsweredBy, Approval, ApprovalChoice, OpenQuestion, ToolCall},
 };
 
 /// How long after a restart the wearer is not asked again. By then the glasses have replayed what was said before, 10 s
 /// at four times their speed: a yes among it is no answer to a question that was not put yet.
 const ASK_AGAIN_MS: u32 = 4_000;
+
+/// After this time a question is not put again: nobody knows any more what it was about.
+const ASK_AGAIN_MS_MAX: i64 = 5 * 60 * 1_000;
 
 /// Calls that waited for consent when the process died: nothing of them was done.
 #[derive(Debug)]
@@ -107,13 +111,31 @@ impl Conversation {
         self.unanswered.is_some() && commands::yes_or_no(text).is_some()
     }
 
+    /// Whether a question that the process before this one has put is still of interest.
+    pub(super) fn is_to_be_asked_again(&self, question: &OpenQuestion) -> bool {
+        self.cx.now.wall_ms.saturating_sub(question.until_wall_ms) <= ASK_AGAIN_MS_MAX
+    }
+
+    /// After a restart: the wearer is asked this again soon, unless the glasses replay an answer or another request.
+    pub(super) fn expect_question_again(&mut self, question: OpenQuestion, told: bool) {
+        let from_us = self.cx.after_ms(ASK_AGAIN_MS);
+        self.floor.restore_question(&mut self.cx, question, Again { from_us, told });
+        self.cx.arm(Timer::AskAgain, ASK_AGAIN_MS);
+    }
+
     /// Asks again, where nobody else has the floor.
     pub(super) fn ask_again(&mut self) {
-        let free = !self.floor.is_hearing() && !self.floor.is_called(self.cx.now_us());
-        if !self.link.is_up() || self.is_busy() || !free {
+        let now_us = self.cx.now_us();
+        if !self.link.is_up() || self.is_busy() || self.floor.is_hearing() {
             return;
         }
-        let now_us = self.cx.now_us();
+        if let Some((text, told)) = self.floor.take_again(&mut self.cx) {
+            let text = if told { text } else { format!("{} {text}", phrases::RESTARTED_IN_QUESTION) };
+            return self.aside(&text);
+        }
+        if self.floor.is_called(now_us) {
+            return;
+        }
         if let Some(Unanswered { request, calls, .. }) = self.unanswered.take_if(|open| open.from_us <= now_us) {
             self.agent.take_up(&mut self.cx, request, calls);
             let turn = self.agent.turn();

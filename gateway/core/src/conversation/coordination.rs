@@ -264,8 +264,8 @@ impl Conversation {
                     self.afterwards.push_back(text);
                     None
                 }
-                agent::Event::Asks(pending) => {
-                    self.floor.note_question(&self.cx, pending);
+                agent::Event::Asks(text, pending) => {
+                    self.floor.note_question(&mut self.cx, text, pending);
                     None
                 }
                 agent::Event::Show(content) => {
@@ -303,16 +303,15 @@ impl Conversation {
                 self.floor.answer_heard(&mut self.cx, ended.asks);
             }
             Purpose::Notice { id } => self.cx.push(Output::Announced { id, heard: ended.part >= NOTICE_HEARD_PART }),
-            Purpose::Question | Purpose::Aside => {}
+            Purpose::Aside => self.floor.question_heard(&mut self.cx),
+            Purpose::Question => {}
         }
     }
 
     /// Ends whatever is going on. `on_purpose`: the wearer asked for just that.
     pub(super) fn stop(&mut self, on_purpose: bool) {
         self.approvals.cancel_all(&mut self.cx);
-        if on_purpose {
-            self.unanswered = None;
-        }
+        drop(self.unanswered.take_if(|_| on_purpose));
         let Some(ended) = self.reply.stop(&mut self.cx) else {
             return;
         };
@@ -321,7 +320,7 @@ impl Conversation {
                 let was_heard = ended.part > 0.0 && !self.agent.is_thinking();
                 self.agent.interrupt(&mut self.cx, ended.heard, TurnOutcome::Interrupted);
                 if on_purpose {
-                    self.floor.drop_question();
+                    self.floor.drop_question(&mut self.cx);
                 } else if was_heard {
                     self.floor.answer_heard(&mut self.cx, ended.asks);
                 }
@@ -329,6 +328,7 @@ impl Conversation {
             Purpose::Notice { id } => {
                 self.cx.push(Output::Announced { id, heard: on_purpose || ended.part >= NOTICE_HEARD_PART })
             }
+            Purpose::Aside if on_purpose => self.floor.drop_question(&mut self.cx),
             Purpose::Question | Purpose::Aside => {}
         }
     }

@@ -99,7 +99,7 @@ impl Conversation {
             Timer::TranscriptMissing => self.transcript_missing(),
             Timer::VoiceConfirmed => self.voice_confirmed(),
             // The moment itself closes it; the listening sign follows in `settle`.
-            Timer::EarCloses => {}
+            Timer::EarCloses => self.floor.watch_question(&mut self.cx),
             Timer::GrantMissing => {
                 let events = self.agent.handle_grant_missing(&mut self.cx);
                 self.answer(events);

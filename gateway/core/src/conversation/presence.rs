@@ -92,20 +92,23 @@ impl Conversation {
         if let Some(ear) = remains.ear {
             self.floor.reopen_ear(&mut self.cx, ear);
         }
+        let question = remains.question.filter(|question| self.is_to_be_asked_again(question));
         let Some(LostTurn { request, unknown, asked }) = remains.turn else {
-            return;
+            return question.into_iter().for_each(|question| self.expect_question_again(question, false));
         };
         let unknown = (!unknown.is_empty()).then(|| format!("{}: {}.", phrases::UNKNOWN_CALL, unknown.join(", ")));
-        let told = match (asked.is_empty(), &unknown) {
+        let told = match (asked.is_empty() && question.is_none(), &unknown) {
             (true, None) => phrases::RESTARTED,
             (true, Some(_)) => phrases::RESTARTED_IN_CALL,
             (false, _) => phrases::RESTARTED_IN_QUESTION,
         };
         let text = unknown.map_or_else(|| told.to_string(), |unknown| format!("{told} {unknown}"));
+        self.aside(&text);
         if !asked.is_empty() {
             self.expect_asking_again(request, asked);
+        } else if let Some(question) = question {
+            self.expect_question_again(question, true);
         }
-        self.aside(&text);
     }
 
     pub(super) fn device_silent(&mut self) {

@@ -12,7 +12,7 @@ use crate::{
     config::Config,
     context::{Context, Timer},
     output::Output,
-    vocab::{CommandMatch, OpenEar, Pending},
+    vocab::{CommandMatch, OpenEar, OpenQuestion, Pending},
 };
 
 /// How long an answer to a question needs no wake word, from the moment the question was heard: time to think, but no
@@ -41,8 +41,18 @@ pub(super) enum Grounds {
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     until_us: u64,
-    /// The request that waits for the answer, unless a model asked.
-    pending: Option<Pending>,
+    /// Whether it was said to its end.
+    heard: bool,
+    /// Its words and the request that waits for the answer, unless a model asked.
+    pending: Option<(String, Pending)>,
+}
+
+/// When a question is put again after a restart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Again {
+    pub(crate) from_us: u64,
+    /// Whether the wearer was told of the restart.
+    pub(crate) told: bool,
 }
 
 /// The previous request.
@@ -54,15 +64,53 @@ pub(super) struct Piece {
 
 impl Floor {
     /// The assistant asks a question. An answer counts from now on; for how long is known once the question was heard.
-    pub(crate) fn note_question(&mut self, cx: &Context, pending: Pending) {
-        self.question = Some(Question { until_us: cx.after_ms(cx.config.turn_ms_max), pending: Some(pending) });
+    pub(crate) fn note_question(&mut self, cx: &mut Context, text: String, pending: Pending) {
+        let until_us = cx.after_ms(cx.config.turn_ms_max);
+        self.question = Some(Question { until_us, heard: false, pending: Some((text, pending)) });
+        // It may be another question with the same time.
+        self.stored_question = None;
+        self.watch_question(cx);
+    }
+
+    /// What was said by itself is over: a question with it.
+    pub(crate) fn question_heard(&mut self, cx: &mut Context) {
+        if self.again.is_none()
+            && let Some(question) = self.question.as_mut().filter(|question| !question.heard)
+        {
+            question.heard = true;
+            question.until_us = cx.after_ms(ANSWER_MS);
+            self.watch_ear(cx);
+        }
+    }
+
+    /// After a restart: an answer to a question that was heard counts, whether the glasses replay it or not. What was not
+    /// heard is not asked before it is put again.
+    pub(crate) fn restore_question(&mut self, cx: &mut Context, question: OpenQuestion, again: Again) {
+        let OpenQuestion { text, pending, heard, until_wall_ms } = question;
+        let left_ms = until_wall_ms.saturating_sub(cx.now.wall_ms).clamp(0, ANSWER_MS.into());
+        let until_us = cx.after_ms(u32::try_from(left_ms).unwrap_or(0)).max(again.from_us);
+        self.question = Some(Question { until_us, heard, pending: Some((text, pending)) });
+        self.again = Some(again);
+        self.watch_ear(cx);
+    }
+
+    /// The question that is to be put again by now, from now on; whether the wearer was told of the restart.
+    pub(crate) fn take_again(&mut self, cx: &mut Context) -> Option<(String, bool)> {
+        let now_us = cx.now_us();
+        if self.grounds_now(now_us) == Grounds::Called {
+            return None;
+        }
+        let Again { told, .. } = self.again.take_if(|again| again.from_us <= now_us)?;
+        let (text, pending) = self.question.take()?.pending?;
+        self.note_question(cx, text.clone(), pending);
+        Some((text, told))
     }
 
     /// An answer is over; `asks`: it ended in a question. What follows needs no wake word for a while.
     pub(crate) fn answer_heard(&mut self, cx: &mut Context, asks: bool) {
         let pending = self.question.take().and_then(|question| question.pending);
         if asks || pending.is_some() {
-            self.question = Some(Question { until_us: cx.after_ms(ANSWER_MS), pending });
+            self.question = Some(Question { until_us: cx.after_ms(ANSWER_MS), heard: true, pending });
         }
         if cx.config.follow_up && !self.handed_over {
             self.ear = Ear::FollowUp { until_us: cx.after_ms(cx.config.follow_up_ms) };
@@ -96,7 +144,8 @@ impl Floor {
 
     /// What an utterance that began at this moment may answer or continue.
     pub(super) fn pending(&self, cx: &Context, started_us: u64) -> Option<Pending> {
-        self.asked(started_us).and_then(|question| question.pending.clone()).or_else(|| {
+        let asked = self.asked(started_us).and_then(|question| question.pending.as_ref());
+        asked.map(|(_, pending)| pending.clone()).or_else(|| {
             let last = self.last.as_ref().filter(|last| started_us <= last.ended_us.saturating_add(GOES_ON_US))?;
             Some(Pending { words: last.words.clone(), done: cx.done.clone(), ..Pending::default() })
         })
@@ -129,13 +178,16 @@ impl Floor {
     }
 
     /// The wearer dismissed the question.
-    pub(crate) fn drop_question(&mut self) {
+    pub(crate) fn drop_question(&mut self, cx: &mut Context) {
         self.question = None;
+        self.again = None;
+        self.watch_question(cx);
     }
 
     /// The question that an utterance beginning at this moment may answer.
     fn asked(&self, at_us: u64) -> Option<&Question> {
-        self.question.as_ref().filter(|question| at_us <= question.until_us)
+        let is_put = |question: &&Question| question.heard || self.again.is_none();
+        self.question.as_ref().filter(is_put).filter(|question| at_us <= question.until_us)
     }
 
     /// Moves on by this time what is open, and the end of the previous request.
@@ -168,6 +220,24 @@ impl Floor {
         if core::mem::replace(&mut self.stored_ear, stored) != stored {
             let open = stored.map(|(called, until_us)| OpenEar { called, until_wall_ms: cx.wall_ms_at(until_us) });
             cx.push(Output::EarOpen(open));
+        }
+        self.watch_question(cx);
+    }
+
+    /// Has the question stored for a restart, while an answer counts or it is to be put again.
+    pub(crate) fn watch_question(&mut self, cx: &mut Context) {
+        let is_open = |question: &&Question| self.again.is_some() || cx.now_us() <= question.until_us;
+        let question = self.question.as_ref().filter(is_open);
+        let open = question.and_then(|question| Some((question, question.pending.as_ref()?)));
+        let stored = open.map(|(question, _)| (question.heard, question.until_us));
+        if core::mem::replace(&mut self.stored_question, stored) != stored {
+            let open = open.map(|(&Question { heard, until_us, .. }, (text, pending))| OpenQuestion {
+                text: text.clone(),
+                pending: pending.clone(),
+                heard,
+                until_wall_ms: cx.wall_ms_at(until_us),
+            });
+            cx.push(Output::QuestionOpen(open));
         }
     }
 

@@ -16,6 +16,7 @@ mod worth;
 
 use alloc::{collections::VecDeque, string::String};
 
+pub(crate) use self::addressing::Again;
 use self::{
     addressing::{Grounds, Piece, Question},
     talk::Talk,
@@ -107,6 +108,10 @@ pub(crate) struct Floor {
     followed: bool,
     /// The assistant's question, until it is answered.
     question: Option<Question>,
+    /// What is stored of it for a restart: whether it was heard, and until when an answer counts.
+    stored_question: Option<(bool, u64)>,
+    /// After a restart: the question is put again, unless it is answered before.
+    again: Option<Again>,
     /// The previous request, which more words may belong to.
     last: Option<Piece>,
     /// Whether a foreground app has begun to listen since the last request.
@@ -128,6 +133,8 @@ impl Floor {
             stored_ear: None,
             followed: false,
             question: None,
+            stored_question: None,
+            again: None,
             last: None,
             handed_over: false,
             talk: Talk::default(),
@@ -159,6 +166,7 @@ impl Floor {
     pub(crate) fn close_ear(&mut self, cx: &mut Context) {
         self.ear = Ear::Closed;
         self.question = None;
+        self.again = None;
         self.watch_ear(cx);
     }
 

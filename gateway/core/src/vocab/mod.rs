@@ -30,7 +30,7 @@ pub use link::{SoundCoding, SoundReport};
 pub use message::{Message, Part, Role};
 pub use model::{FailureKind, ModelEvent, PromptHint, StopReason, Usage};
 pub use pending::{Pending, PendingCall};
-pub use restart::{LostTurn, OpenEar, Remains};
+pub use restart::{LostTurn, OpenEar, OpenQuestion, Remains};
 pub use routing::{Candidate, FallbackReason, ModelOutcome, ModelRoute, RANK_FIRST, ServiceLevel};
 pub use scene::{AppLife, Scene, SceneApp};
 pub use schedule::{Due, OpenEntry, ScheduleChange, ScheduleEntry, ScheduleKind};

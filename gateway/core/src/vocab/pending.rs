@@ -1,6 +1,7 @@
 //! Commands that wait for further input of the wearer.
 
 use alloc::{string::String, vec::Vec};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{side::Side, tool::ToolCall};
@@ -8,7 +9,8 @@ use super::{side::Side, tool::ToolCall};
 /// An incomplete request: a command engine has asked about it, or the wearer may continue it.
 ///
 /// The core keeps it and decides how long an answer counts; only the engine interprets its contents.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Pending {
     /// The wearer's words so far, verbatim.
     pub words: String,
@@ -21,7 +23,8 @@ pub struct Pending {
 }
 
 /// A candidate call.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PendingCall {
     /// Full name of the tool.
     pub name: String,

@@ -4,7 +4,7 @@ use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use super::tool::ToolCall;
+use super::{pending::Pending, tool::ToolCall};
 
 /// A time in which no wake phrase is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,11 +15,26 @@ pub struct OpenEar {
     pub until_wall_ms: i64,
 }
 
+/// A question of a command engine about a request that is not whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenQuestion {
+    /// Its words.
+    pub text: String,
+    /// The request that waits for the answer.
+    pub pending: Pending,
+    /// Whether it was heard to its end: only then something that was said may be the answer.
+    pub heard: bool,
+    /// Until when an answer counts, in milliseconds since the Unix epoch.
+    pub until_wall_ms: i64,
+}
+
 /// What is left of a session after a restart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Remains {
     /// The time in which no wake phrase is needed, if it had not ended.
     pub ear: Option<OpenEar>,
+    /// The question that waited for its answer.
+    pub question: Option<OpenQuestion>,
     /// The turn that was under way. It is over.
     pub turn: Option<LostTurn>,
 }

@@ -78,7 +78,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
             format!("code {} bit/s, {} ms, {} % lost", coding.bitrate, coding.packet_ms, coding.loss_percent)
         }
         Output::UtterancesSettled { until } => format!("dealt-with {until}"),
-        Output::Heartbeat | Output::UtteranceLost { .. } | Output::EarOpen(_) => {
+        Output::Heartbeat | Output::UtteranceLost { .. } | Output::EarOpen(_) | Output::QuestionOpen(_) => {
             return None;
         }
         Output::Close { reason } => format!("bye {}", lower(reason)),

@@ -13,8 +13,8 @@ use gateway_core::{
     input::{Input, Spending, UserInput},
     user,
     vocab::{
-        CommandMatch, DeviceInfo, DisplaySize, FailureKind, LostTurn, Message, OpenEar, Remains, ScheduleEntry,
-        Timestamp, ToolCall, ToolFlags, ToolResult, Transcript, Turn, Usage, VoiceFact,
+        CommandMatch, DeviceInfo, DisplaySize, FailureKind, LostTurn, Message, OpenEar, OpenQuestion, Remains,
+        ScheduleEntry, Timestamp, ToolCall, ToolFlags, ToolResult, Transcript, Turn, Usage, VoiceFact,
     },
 };
 
@@ -155,6 +155,8 @@ pub struct Device {
     pub records: bool,
     /// What is stored of its session for a restart: the time in which no wake phrase is needed,
     pub stored_ear: Option<OpenEar>,
+    /// the question that waits for its answer,
+    pub stored_question: Option<OpenQuestion>,
     /// the request of the turn under way,
     pub stored_request: Option<String>,
     /// and the calls that wait for consent, by question.
@@ -338,6 +340,7 @@ impl World {
             plays: true,
             records: true,
             stored_ear: None,
+            stored_question: None,
             stored_request: None,
             stored_asked: BTreeMap::new(),
             last_call: None,
@@ -501,7 +504,7 @@ impl World {
             }
             let turn = state.stored_request.take();
             let turn = turn.map(|request| LostTurn { request, unknown: Vec::new(), asked });
-            let remains = Remains { ear: state.stored_ear.take(), turn };
+            let remains = Remains { ear: state.stored_ear.take(), question: state.stored_question.take(), turn };
             self.connect(device, false);
             if back {
                 self.input(device, Input::Restarted(remains));

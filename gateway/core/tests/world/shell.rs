@@ -181,6 +181,7 @@ impl World {
                 }
             }
             Output::EarOpen(ear) => self.devices[device].stored_ear = ear,
+            Output::QuestionOpen(question) => self.devices[device].stored_question = question,
             Output::RequestTurn { turn, request } => {
                 self.devices[device].stored_request = Some(request);
                 assert!(!self.devices[device].turns_done.contains(&turn), "{turn:?} is used twice");
