@@ -200,6 +200,7 @@ impl Executor {
             }
             None => None,
         };
+        let is_nested = origin.program.is_some();
         let passing = Passing { context, offered, call, program: origin.program.map(|(program, _)| program) };
         let deciding = AssertUnwindSafe(self.decide(passing, tool.as_deref(), &mut facts));
         let Some(decided) = lease.within(deciding.catch_unwind()).await else { return (erased(), facts) };
@@ -209,7 +210,8 @@ impl Executor {
             ToolResult::failed(ErrorCode::ExecutionError, message, false)
         });
         let template = tool.as_deref().and_then(|tool| tool.spec.reply.as_deref());
-        let mut result = reply::finish(result, template);
+        let mut result =
+            if is_nested { reply::finish_for_program(result, template) } else { reply::finish(result, template) };
         self.secrets.blot_result(&mut result);
         if let (Some(ledger), Some(tool)) =
             (&self.ledger, tool.filter(|tool| tool.spec.flags.persistent || facts.asked))
