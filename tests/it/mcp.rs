@@ -61,6 +61,7 @@ async fn cancellable(
         client: ClientClass::Internal,
         caller,
         session_lease: None,
+        watcher: None,
     };
     let call = ToolCall { id: format!("test-{name}"), name: name.to_owned(), arguments };
     world.gateway().services().executor.call(context, call).await

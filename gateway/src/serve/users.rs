@@ -12,6 +12,7 @@ use tools::{
     builtin::Tool,
     code::{
         self, Sandbox,
+        modules::Modules,
         std::{StdHost, StdPolicy},
     },
     in_flight::InFlight,
@@ -43,6 +44,8 @@ pub(super) struct UserServices {
     pub(super) in_flight: InFlight,
     /// Files of programs.
     pub(super) workspaces: Arc<Workspaces>,
+    /// The modules for programs.
+    pub(super) modules: Arc<Modules>,
     /// Installed mini-apps.
     pub(super) installed: Arc<Installed>,
     /// Running mini-apps.
@@ -68,7 +71,8 @@ impl UserServices {
         let workspaces = Workspaces::start(config.data_dir.clone(), in_flight.clone());
         let workspaces = Arc::new(workspaces.context("starting the thread for the files of programs")?);
         let secrets = Secrets::default();
-        let programs = of_programs(config, store, &workspaces, &secrets)?;
+        let modules = Arc::default();
+        let programs = of_programs(config, store, (&workspaces, &modules), &secrets)?;
         let registry = Registry::with_built_ins_and(programs, config.tools.clients.clone(), secrets);
         let registry = Arc::new(registry.map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
         let (client, users) = (Arc::new(Client::new()?), capabilities.users_of_apps());
@@ -96,7 +100,7 @@ impl UserServices {
                 secrets: registry.secrets().clone(),
             },
         );
-        Ok(Self { roster, registry, in_flight, workspaces, installed, apps, approvals, users })
+        Ok(Self { roster, registry, in_flight, workspaces, modules, installed, apps, approvals, users })
     }
 }
 
@@ -113,7 +117,7 @@ fn apps_url(web: SocketAddr) -> String {
 fn of_programs(
     config: &Config,
     store: &Store,
-    workspaces: &Arc<Workspaces>,
+    (workspaces, modules): (&Arc<Workspaces>, &Arc<Modules>),
     secrets: &Secrets,
 ) -> Result<Vec<Arc<dyn Tool>>> {
     let settings = &config.models.code;
@@ -130,5 +134,5 @@ fn of_programs(
     if let Err(error) = sandbox.warm_up() {
         tracing::warn!(%error, "no process could be started for programs; it is tried again with the first one");
     }
-    Ok(code::tools::tools(sandbox, library).into())
+    Ok(code::tools::tools(sandbox, library, modules.clone()).into())
 }

@@ -6,6 +6,7 @@
 
 pub mod bridge;
 mod content;
+pub mod modules;
 mod process;
 mod run;
 mod sandbox;

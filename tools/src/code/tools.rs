@@ -9,12 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Ended, Host, HostError, Limits, Outcome, Program, Sandbox, WALL_MAX,
-    std::{self, StdCaller, StdHost},
+    modules::Modules,
+    std::{self, STD_LINE, StdCaller, StdHost},
 };
 use crate::{
     arguments::{Arguments, Refusal},
     builtin::{Definition, Tool},
-    capabilities::{Bundle, Cache, index},
+    capabilities::{Bundle, index},
     ledger::OfProgram,
     limits::DATA_BYTES_MAX,
     nested::NestedCalls,
@@ -38,47 +39,29 @@ const ALL_MODULES_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of the data of a result that are left for the program's own: the rest is for the list of its calls.
 const OUTCOME_BYTES_MAX: usize = DATA_BYTES_MAX - 16 * 1024;
 
-/// The standard library in the index.
-const STD_LINE: &str = "@lorgnette/std: fs, http, json, csv, crypto, time - Files of the wearer's programs, HTTP where it is \
-    allowed, JSON, CSV, digests, dates\n";
-
 const ANSWER_SAID: &str = "The program has ended.";
 
 const GUIDANCE: &str = "To combine tools, to filter what they return, or to act on each item of a list, write one TypeScript program \
     for code.run. Look functions up first: code.api lists modules, code.api with a module shows its functions. Await every \
-    call, print little, and export the result by default. Examples:\n\
+    call, print little, and export the result by default. Example:\n\
     import { noteList } from '@capabilities/note-list';\n\
-    const { notes } = await noteList({});\n\
-    export default notes.filter((note) => note.text.includes('milk')).length;\n\
-    ---\n\
-    import { timerSet } from '@capabilities/timer-set';\n\
-    for (const minutes of [5, 10]) await timerSet({ duration: `${minutes} minutes` });\n\
-    export default 'two timers';\n\
-    ---\n\
     import { slack } from '@capabilities/mcp-slack';\n\
-    try { await slack.postMessage({ channel: 'home', text: 'On my way' }); }\n\
-    catch (error) { console.log(error.code, error.retryable, error.message); }";
+    const { notes } = await noteList({});\n\
+    const urgent = notes.filter((note) => note.text.includes('today'));\n\
+    for (const { text } of urgent) {\n\
+    try { await slack.postMessage({ channel: 'home', text }); }\n\
+    catch (error) { console.log(error.code, error.retryable, error.message); }\n\
+    }\n\
+    export default urgent.length;";
 
-/// Both tools. Programs run in this sandbox, with this standard library.
-pub fn tools(sandbox: Sandbox, library: StdHost) -> [Arc<dyn Tool>; 2] {
-    let modules = Arc::new(Modules::default());
+/// Both tools. Programs import these modules, and run in this sandbox with this standard library.
+pub fn tools(sandbox: Sandbox, library: StdHost, modules: Arc<Modules>) -> [Arc<dyn Tool>; 2] {
     [Arc::new(CodeApi(Arc::clone(&modules))), Arc::new(CodeRun { modules, sandbox, library })]
 }
 
 /// Whether a tool of this name is one of them.
 pub fn is_code(tool: &str) -> bool {
     matches!(tool, API | RUN)
-}
-
-/// The modules for what a caller may call.
-#[derive(Default)]
-struct Modules(Cache);
-
-impl Modules {
-    /// All that the caller of this tool may call.
-    fn of(&self, context: &RunContext) -> Arc<Bundle> {
-        self.0.bundle(&context.offered, &context.offered.specs)
-    }
 }
 
 struct CodeApi(Arc<Modules>);
