@@ -6,6 +6,7 @@ mod faults;
 pub mod fixture;
 mod operator;
 mod peers;
+mod programs;
 mod server_judge;
 mod sessions;
 
