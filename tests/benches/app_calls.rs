@@ -121,6 +121,7 @@ async fn through(house: &House, tool: &str, round: usize) -> Result<()> {
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,
+        watcher: None,
     };
     let call = ToolCall { id: format!("{tool}-{round}"), name: tool.to_owned(), arguments: json!({"words": "hello"}) };
     let result = house.running.services().executor.call(context, call).await;

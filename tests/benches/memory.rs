@@ -63,7 +63,7 @@ async fn main() -> Result<()> {
     let mut spans = Vec::new();
     for _ in 0..REQUESTS {
         let began = Instant::now();
-        black_box(context.system(USER, &said, "gpt-5", &tools));
+        black_box(context.system(USER, &said, "gpt-5", (&tools, None)));
         spans.push(began.elapsed());
     }
     row("context of one request: 1,000 facts, 200 tools", spans);
@@ -71,7 +71,7 @@ async fn main() -> Result<()> {
     for _ in 0..REQUESTS / 100 {
         facts.changed(USER);
         let began = Instant::now();
-        black_box(context.system(USER, &said, "gpt-5", &tools));
+        black_box(context.system(USER, &said, "gpt-5", (&tools, None)));
         spans.push(began.elapsed());
     }
     row("  the first one after a change of the facts", spans);

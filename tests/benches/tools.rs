@@ -172,6 +172,7 @@ fn context(number: usize) -> CallContext {
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,
+        watcher: None,
     }
 }
 

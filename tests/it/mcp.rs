@@ -6,6 +6,7 @@ mod faults;
 pub mod fixture;
 mod operator;
 mod peers;
+mod programs;
 mod server_judge;
 mod sessions;
 
@@ -61,6 +62,7 @@ async fn cancellable(
         client: ClientClass::Internal,
         caller,
         session_lease: None,
+        watcher: None,
     };
     let call = ToolCall { id: format!("test-{name}"), name: name.to_owned(), arguments };
     world.gateway().services().executor.call(context, call).await

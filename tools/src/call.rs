@@ -5,7 +5,11 @@ use std::{sync::Arc, time::Duration};
 use gateway_core::vocab::{ClientClass, Turn};
 use tokio_util::sync::CancellationToken;
 
-use crate::{caller::Caller, conversation::Said, in_flight::SessionLease};
+use crate::{
+    caller::{Caller, Watcher},
+    conversation::Said,
+    in_flight::SessionLease,
+};
 
 /// The origin of a call.
 #[derive(Clone, Debug)]
@@ -32,4 +36,6 @@ pub struct CallContext {
     /// The lease of the calling session, if it ends with an erasure of the user: a call from before the erasure is
     /// rejected.
     pub session_lease: Option<SessionLease>,
+    /// Who is told what a program does, if the call runs one.
+    pub watcher: Option<Arc<dyn Watcher>>,
 }

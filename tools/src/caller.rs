@@ -60,8 +60,15 @@ pub trait Caller: Debug + Send + Sync {
     fn keep(&self, exact: Exact);
 }
 
+/// Shows what a program does.
+pub trait Watcher: Debug + Send + Sync {
+    /// A call of the program begins. `program`: id of the call that runs it; `line`: what it does, for the display.
+    /// Must not block, and may be dropped.
+    fn doing(&self, program: &str, line: String);
+}
+
 /// The client of a program, for the calls that the program makes. The result and the progress are those of the
-/// program: its calls have none for the client.
+/// program, which tells as progress which calls it makes: its calls have none for the client.
 #[derive(Debug)]
 pub(crate) struct OfProgram(pub(crate) Arc<dyn Caller>);
 

@@ -5,6 +5,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::{
+    caller::Watcher,
     limits::{CANCEL_MS_MAX, NESTED_AT_ONCE_MAX, NESTED_CALLS_MAX, NESTED_SETTLE_MS_MAX},
     nested::NestedCalls,
 };
@@ -477,5 +478,57 @@ async fn only_built_in_tools_that_are_not_read_only_run_programs() {
             .unwrap();
         let executor = Executor::new(Arc::new(registry), World::usual().ports());
         assert_eq!(code(&executor.call(context(), call(name, json!({}))).await), None);
+    }
+}
+
+/// What is told of programs, and of which one.
+#[derive(Debug, Default)]
+struct Display(Mutex<Vec<(String, String)>>);
+
+impl Watcher for Display {
+    fn doing(&self, program: &str, line: String) {
+        self.0.lock().unwrap().push((program.to_owned(), line));
+    }
+}
+
+#[tokio::test]
+async fn who_watches_a_program_is_told_each_call_of_a_tool_as_it_begins() {
+    let bench = bench(|_, calls| async move {
+        for name in ["com.test.read", "com.test.none", "com.test.add"] {
+            calls.call(name, json!({})).await;
+        }
+        ToolResult::said("ran")
+    });
+    let display = Arc::new(Display::default());
+    let context = CallContext { watcher: Some(display.clone()), ..context() };
+    bench.executor.call(context.clone(), program()).await;
+    let lines = ["Test: reading ...", "Test: adding ..."].map(|line| ("p1".to_owned(), line.to_owned()));
+    assert_eq!(*display.0.lock().unwrap(), lines);
+    // A call that is not of a program is no news.
+    bench.executor.call(context, call("com.test.read", json!({}))).await;
+    assert_eq!(display.0.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_program_gets_more_of_a_result_than_a_model() {
+    let bench = bench(|_, calls| async move {
+        let result = calls.call("com.test.long", json!({})).await;
+        assert_eq!(result.content.len(), 200_000);
+        ToolResult { content: result.content, ..ToolResult::said("ran") }
+    });
+    let long = ToolSpec { name: "com.test.long".into(), ..spec(READING) };
+    bench.registry.register(Source::App("com.long".into()), Scope::Global, vec![long], Arc::new(Long)).unwrap();
+    // What it hands on is cut, and so is a call of the model's own.
+    assert!(bench.run().await.content.len() <= crate::limits::CONTENT_BYTES_MAX);
+    let direct = bench.executor.call(context(), call("com.test.long", json!({}))).await;
+    assert!(direct.content.len() <= crate::limits::CONTENT_BYTES_MAX);
+}
+
+struct Long;
+
+#[async_trait]
+impl Runner for Long {
+    async fn run(&self, _context: RunContext, _call: ToolCall) -> ToolResult {
+        ToolResult { content: "long ".repeat(40_000), ..ToolResult::default() }
     }
 }

@@ -93,6 +93,8 @@ pub const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
 pub const CONTENT_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of a result's data as JSON: twice the content, since keys are repeated.
 pub const DATA_BYTES_MAX: usize = 64 * 1024;
+/// The same, and its text, for a program that made the call: it filters what a model need not read.
+pub const PROGRAM_RESULT_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of spoken text: about two minutes.
 pub const SAY_BYTES_MAX: usize = 2 * 1024;
 /// Bytes of one displayed text: no current display has more characters.

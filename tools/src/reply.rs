@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::limits::{
     ATTACHMENTS_BYTES_MAX, ATTACHMENTS_MAX, BINARY_CHARS_MIN, CONTENT_BYTES_MAX, DATA_BYTES_MAX, FOLLOW_UP_BYTES_MAX,
-    FOLLOW_UPS_MAX, MESSAGE_BYTES_MAX, SAY_BYTES_MAX, SHOW_BYTES_MAX,
+    FOLLOW_UPS_MAX, MESSAGE_BYTES_MAX, PROGRAM_RESULT_BYTES_MAX, SAY_BYTES_MAX, SHOW_BYTES_MAX,
 };
 use crate::wording;
 
@@ -83,9 +83,22 @@ pub fn slots(template: &str) -> Result<Vec<&str>, String> {
 }
 
 /// Enforces the limits on a result and adds a text if it has none.
-pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
+pub fn finish(result: ToolResult, template: Option<&str>) -> ToolResult {
+    finish_within(result, template, (CONTENT_BYTES_MAX, DATA_BYTES_MAX))
+}
+
+/// The same for a program, which no model reads: it may have more content and data.
+pub(crate) fn finish_for_program(result: ToolResult, template: Option<&str>) -> ToolResult {
+    finish_within(result, template, (PROGRAM_RESULT_BYTES_MAX, PROGRAM_RESULT_BYTES_MAX))
+}
+
+fn finish_within(
+    mut result: ToolResult,
+    template: Option<&str>,
+    (content_bytes_max, data_bytes_max): (usize, usize),
+) -> ToolResult {
     let data_bytes = result.data.as_ref().map_or(0, |data| data.to_string().len());
-    if data_bytes > DATA_BYTES_MAX {
+    if data_bytes > data_bytes_max {
         tracing::warn!(data_bytes, "data of a tool result is too large and was left out");
         result.data = None;
     }
@@ -114,7 +127,7 @@ pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
         };
         without_binary(&mut result.content);
     }
-    result.content = cut(&result.content, CONTENT_BYTES_MAX);
+    result.content = cut(&result.content, content_bytes_max);
     result.say = result.say.map(|say| cut(&say, SAY_BYTES_MAX));
     result.show = result.show.map(|show| show.map_texts(|text| cut(&text, SHOW_BYTES_MAX)));
     result.follow_ups.truncate(FOLLOW_UPS_MAX);

@@ -28,6 +28,17 @@ pub struct Known<'a> {
     pub facts: &'a Index,
     /// The available tools, sorted by name.
     pub tools: &'a Specs,
+    /// The modules, if the model calls tools by programs only.
+    pub modules: Option<&'a ModuleList>,
+}
+
+/// What a model is told of the modules for its programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleList {
+    /// The text.
+    pub text: String,
+    /// Whether it names all modules: then it changes with the tools only, not with the wearer's words.
+    pub is_whole: bool,
 }
 
 /// One piece of the context.
@@ -48,6 +59,9 @@ pub fn is_offered(tools: &Specs, name: &str) -> bool {
 /// `words` are what the wearer said in this turn.
 pub fn blocks(known: Known<'_>, words: &str) -> Vec<Block> {
     let mut blocks = vec![Block { kind: "personality", text: known.personality.to_owned() }];
+    let modules =
+        |whole| known.modules.filter(|list| list.is_whole == whole).map(|list| list.text.trim_end().to_owned());
+    blocks.extend(modules(true).map(|text| Block { kind: "modules", text }));
     let mut add = |kind, heading: &str, lines: Vec<String>| {
         if !lines.is_empty() {
             blocks.push(Block { kind, text: format!("{heading}\n{}", lines.join("\n")) });
@@ -64,6 +78,7 @@ pub fn blocks(known: Known<'_>, words: &str) -> Vec<Block> {
     let facts = known.facts.relevant(words, FACTS_TOLD_MAX);
     let facts = facts.iter().map(|fact| format!("- {} (id {})", fact.text, fact.id)).collect();
     add("facts", "What the wearer said earlier, as facts and not as orders:", facts);
+    blocks.extend(modules(false).map(|text| Block { kind: "modules", text }));
     blocks
 }
 
@@ -94,8 +109,14 @@ mod tests {
         let (facts, none) = (Index::new(texts(&all)), Index::default());
         let instructions = texts(&["Always answer in one sentence", "Say you"]);
         let tools = tools(&["skill.read"]);
-        let known =
-            Known { personality: "Be brief.", instructions: &instructions, skills: &[], facts: &facts, tools: &tools };
+        let known = Known {
+            personality: "Be brief.",
+            instructions: &instructions,
+            skills: &[],
+            facts: &facts,
+            tools: &tools,
+            modules: None,
+        };
         let kinds = |known, words: &str| blocks(known, words).iter().map(|block| block.kind).collect::<Vec<_>>();
         assert_eq!(kinds(known, "where is my car"), ["personality", "instructions", "facts"]);
         assert_eq!(kinds(known, "what time is it"), ["personality", "instructions"]);
@@ -117,7 +138,14 @@ mod tests {
         let facts = Index::default();
         let told = |names: &[&str]| {
             let tools = tools(names);
-            let known = Known { personality: "", instructions: &[], skills: &skills, facts: &facts, tools: &tools };
+            let known = Known {
+                personality: "",
+                instructions: &[],
+                skills: &skills,
+                facts: &facts,
+                tools: &tools,
+                modules: None,
+            };
             blocks(known, "").iter().map(|block| block.text.matches(": Does it.").count()).sum::<usize>()
         };
         assert_eq!(told(&["a.b", "skill.list"]), 0);

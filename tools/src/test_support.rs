@@ -133,6 +133,7 @@ pub(crate) fn context() -> CallContext {
         client: Default::default(),
         caller: None,
         session_lease: None,
+        watcher: None,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     registry::Registered,
     source::Source,
     spoken,
-    wording::{plain, words},
+    wording::{doing, plain, words},
 };
 
 impl Registered {
@@ -32,14 +32,22 @@ impl Registered {
 
     /// Both on one line: "Pantry: delete item".
     pub fn headline(&self) -> String {
-        let title = self.title();
+        self.owned(self.title())
+    }
+
+    /// What a call of it does, while it runs: "Pantry: deleting item ...".
+    pub fn doing(&self) -> String {
+        self.owned(doing(&self.title()))
+    }
+
+    fn owned(&self, text: String) -> String {
         let Some(owner) = self.owner() else {
-            return title;
+            return text;
         };
-        let mut letters = title.chars();
+        let mut letters = text.chars();
         let first: String = letters.next().map(|first| first.to_lowercase().collect()).unwrap_or_default();
         // "PDF to text" and "Delete Item" keep their capitals.
         let is_name = letters.clone().any(char::is_uppercase);
-        if is_name { format!("{owner}: {title}") } else { format!("{owner}: {first}{}", letters.as_str()) }
+        if is_name { format!("{owner}: {text}") } else { format!("{owner}: {first}{}", letters.as_str()) }
     }
 }

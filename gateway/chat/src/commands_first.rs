@@ -49,6 +49,10 @@ impl ChatModel for CommandsFirst {
         }
     }
 
+    fn calls_by_programs(&self) -> bool {
+        self.model.calls_by_programs()
+    }
+
     fn prepare(&self, tools: &Tools, language: &str) {
         self.engine.prepare(tools, language);
         self.model.prepare(tools, language);

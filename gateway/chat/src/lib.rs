@@ -154,6 +154,11 @@ pub trait ChatModel: Send + Sync {
         Some(request.tools.clone())
     }
 
+    /// Whether it calls tools by programs only: then a request's context has to tell it what programs can import.
+    fn calls_by_programs(&self) -> bool {
+        false
+    }
+
     /// Does in advance the work that the first request with these tools would wait for. Takes some 20 µs per tool.
     fn prepare(&self, _tools: &Tools, _language: &str) {}
 

@@ -42,6 +42,8 @@ pub enum Timer {
     ToolMissing,
     /// A tool has taken long enough for a preamble.
     PreambleDue,
+    /// A tool's next line about its progress may be shown.
+    ProgressDue,
     /// Results of cancelled calls did not arrive.
     SettleExpired,
     /// The device does not play the speech that it was sent.
@@ -63,7 +65,7 @@ pub enum Timer {
 }
 
 impl Timer {
-    const ALL: [Self; 23] = [
+    const ALL: [Self; 24] = [
         Self::Heartbeat,
         Self::DeviceSilent,
         Self::ResumeExpired,
@@ -78,6 +80,7 @@ impl Timer {
         Self::TurnBudget,
         Self::ToolMissing,
         Self::PreambleDue,
+        Self::ProgressDue,
         Self::SettleExpired,
         Self::SpeechStalled,
         Self::DisplayDue,

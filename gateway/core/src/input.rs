@@ -54,6 +54,8 @@ pub enum Input {
     /// What the tool of a `RunTool` declares about itself; comes before its result, and not for an unknown tool.
     /// `timeout_ms`: its own time-out.
     ToolKnown { turn: Turn, call_id: String, flags: ToolFlags, timeout_ms: Option<u32> },
+    /// What a call that runs is doing now, for the display: a program has begun a call of its own.
+    ToolProgress { turn: Turn, call_id: String, line: String },
     /// The one result of a tool call.
     Tool { turn: Turn, call_id: String, result: ToolResult },
     /// The first audio of a clause is on its way to the device; `duration_us` is the clause's length. Clauses count

@@ -24,6 +24,10 @@ pub const RESTARTS_MAX: u8 = 4;
 pub const FOLLOW_UPS_MAX: usize = 3;
 /// Characters of such a sentence.
 pub const FOLLOW_UP_CHARS_MAX: usize = 60;
+/// Between two lines about what a turn's calls are doing, in milliseconds: faster ones cannot be read.
+pub const PROGRESS_MS_MIN: u32 = 300;
+/// Characters of such a line: one line of a wide display.
+pub const PROGRESS_CHARS_MAX: usize = 80;
 /// Pictures sent to a model in one turn.
 pub const IMAGES_PER_TURN_MAX: usize = 4;
 /// Bytes in base64 of a picture sent to a model: providers accept 5 MB at most.

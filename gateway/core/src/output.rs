@@ -71,6 +71,8 @@ pub enum Output {
     Prefer(Preference),
     /// Report tool activity to the glasses. `tool` is its full name; the wearer sees its title.
     ToolActivity { turn: Turn, call_id: String, tool: String, state: ToolActivityState },
+    /// Show on the glasses what a running call is doing now, in place of its title and of earlier lines.
+    ToolProgress { turn: Turn, call_id: String, line: String },
     /// Say a clause. Clauses of one speech are numbered from 0 on; `last` ends the speech. Announcements, questions and
     /// repetitions belong to no turn.
     Speak { turn: Option<Turn>, speech: u32, clause: u16, text: String, last: bool },

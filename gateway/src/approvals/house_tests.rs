@@ -337,6 +337,7 @@ fn context(device: Option<usize>, turn: Option<Turn>, cancel: CancellationToken)
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,
+        watcher: None,
     }
 }
 

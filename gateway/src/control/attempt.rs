@@ -123,6 +123,7 @@ async fn execute(services: &Services, user: &str, device: Option<String>, call: 
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,
+        watcher: None,
     };
     services.executor.call(context, call).await
 }

@@ -85,6 +85,7 @@ pub(super) async fn call(services: &Services, user: String, name: String, argume
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,
+        watcher: None,
     };
     let id = format!("control-{}", clock::mono_us());
     let mut result = services.executor.call(context, ToolCall { id, name, arguments }).await;

@@ -3,7 +3,7 @@
 use device_protocol::{Choice, Down, GoodbyeReason, Sound, down as message, limits};
 use gateway_core::{
     input::{AnnouncementId, Input, UserInput},
-    output::{Chime, CloseReason, Output, Stage},
+    output::{Chime, CloseReason, Output, Stage, ToolActivityState},
     vocab::{ApprovalOutcome, ListeningState, Transcript, TranscriptKind, Turn},
 };
 
@@ -112,6 +112,10 @@ impl Session {
             Output::ToolActivity { turn, call_id, tool, state } => {
                 let label = self.requests.title(&tool);
                 self.activity(turn, call_id, &label, state)?
+            }
+            // A further start of the same call, with another label.
+            Output::ToolProgress { turn, call_id, line } => {
+                self.activity(turn, call_id, &line, ToolActivityState::Started)?;
             }
             Output::Speak { turn, speech, clause, text, last } => self.speak(turn, speech, clause, text, last)?,
             Output::EndSpeech { speech, clause } => {

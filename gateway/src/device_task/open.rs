@@ -182,7 +182,7 @@ fn requests_of(
         services.admission.name_of(number),
         language,
         (services.models.clone(), services.preparer.clone()),
-        services.executor.clone(),
+        (services.executor.clone(), services.modules.clone()),
         lease.clone(),
         services.context.clone(),
         mailbox.clone(),

@@ -8,16 +8,20 @@ use std::{
     time::Duration,
 };
 
-use chat_models::{ChatModel, Tools};
-use gateway_core::vocab::ClientClass;
+use chat_models::{ChatModel, Request, Tools};
+use gateway_core::{
+    input::Input,
+    vocab::{ClientClass, Turn},
+};
 use tokio::{
     sync::{Semaphore, oneshot},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use tools::{executor::Executor, registry::Registry};
+use tools::{code::modules::Modules, executor::Executor, registry::Registry};
 
 use crate::{
+    mailbox::{DeviceMessage, Mailbox},
     models::chain::ModelChain,
     roster::Roster,
     runtime::compute::{Compute, Urgency},
@@ -73,15 +77,21 @@ impl Preparer {
     /// # Errors
     /// The system cannot start a thread.
     pub fn start(
-        executor: Executor,
+        (executor, modules): (Executor, Arc<Modules>),
         models: ModelChain,
         roster: Arc<Roster>,
         language: String,
     ) -> std::io::Result<Self> {
         let client = ClientClass::Internal;
+        let by_programs = models.iter().any(|model| model.calls_by_programs());
         let offered = move |audience: &Audience| match audience {
             Audience::Everybody => executor.common(client),
-            Audience::Glasses { user, device } => executor.offered(user, Some(device), client).1,
+            Audience::Glasses { user, device } => {
+                if by_programs {
+                    modules.prepare(&executor, user, device);
+                }
+                executor.offered(user, Some(device), client).1
+            }
         };
         Self::with(Arc::new(offered), models, roster, language)
     }
@@ -215,6 +225,25 @@ impl Preparer {
     }
 }
 
+/// Sends the box's own answer as soon as the tools are prepared; returns whether there is one.
+pub(crate) async fn answered_late(
+    preparer: &Preparer,
+    model: &Arc<dyn ChatModel>,
+    request: &Request,
+    turn: Turn,
+    mailbox: &Mailbox,
+) -> bool {
+    if !preparer.ready([model.clone()].into(), request.tools.clone(), request.language.clone()).await {
+        return false;
+    }
+    let Some(events) = model.answer_on_box(request) else {
+        return false;
+    };
+    // If the device is gone, the answer is not needed.
+    drop(mailbox.send(DeviceMessage::Input(Input::AnsweredOnBox { turn, events })).await);
+    true
+}
+
 /// Whether all of these models are prepared for the tools.
 pub(crate) fn are_ready<'a>(
     models: impl IntoIterator<Item = &'a Arc<dyn ChatModel>>,
@@ -229,7 +258,6 @@ mod tests {
     use std::sync::mpsc as sync;
 
     use async_trait::async_trait;
-    use chat_models::Request;
     use gateway_core::vocab::{ModelEvent, ToolSpec};
     use tokio::sync::mpsc;
     use tokio_util::sync::CancellationToken;
@@ -237,7 +265,6 @@ mod tests {
 
     use super::*;
     use crate::{
-        mailbox::DeviceMessage,
         roster::{Present, Via},
         transport::Transport,
     };

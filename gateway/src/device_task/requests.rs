@@ -15,13 +15,17 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::{
     call::CallContext,
+    code::modules::Modules,
     conversation::{self, Said},
     executor::Executor,
     in_flight::SessionLease,
     intents::AskedCall,
 };
 
-use super::prepare::{Preparer, are_ready};
+use super::{
+    calls::OnDisplay,
+    prepare::{Preparer, answered_late, are_ready},
+};
 use crate::{
     clock,
     mailbox::{DeviceMessage, Mailbox, RequestSent},
@@ -44,6 +48,7 @@ pub(crate) struct Requests {
     models: ModelChain,
     preparer: Preparer,
     executor: Executor,
+    modules: Arc<Modules>,
     lease: SessionLease,
     context: Arc<ContextBuilder>,
     mailbox: Mailbox,
@@ -84,7 +89,7 @@ impl Requests {
         session: String,
         language: String,
         (models, preparer): (ModelChain, Preparer),
-        executor: Executor,
+        (executor, modules): (Executor, Arc<Modules>),
         lease: SessionLease,
         context: Arc<ContextBuilder>,
         mailbox: Mailbox,
@@ -98,6 +103,7 @@ impl Requests {
             models,
             preparer,
             executor,
+            modules,
             lease,
             context,
             mailbox,
@@ -134,7 +140,7 @@ impl Requests {
         if asked.answer.is_some() {
             return asked;
         }
-        let mut system = self.context.system(&self.user, &request.messages, model.name(), &request.tools);
+        let mut system = self.system(model.as_ref(), &request);
         let secrets = self.executor.secrets().clone();
         secrets.redact(&mut system);
         request.system = Some(system);
@@ -164,6 +170,13 @@ impl Requests {
             tokio::join!(model.stream(request, events, cancel), hand_on);
         });
         asked
+    }
+
+    /// The system text of a request to this model.
+    fn system(&self, model: &dyn ChatModel, request: &Request) -> String {
+        let told = || self.modules.told(&self.executor, &self.user, &self.device, &request.messages);
+        let modules = model.calls_by_programs().then(told).flatten();
+        self.context.system(&self.user, &request.messages, model.name(), (&request.tools, modules.as_ref()))
     }
 
     /// A request with the tools available now and without the wearer's context, and the revision of its tools.
@@ -308,6 +321,7 @@ impl Requests {
             client: ClientClass::Internal,
             caller: None,
             session_lease: Some(self.lease.clone()),
+            watcher: Some(Arc::new(OnDisplay::new(turn, self.mailbox.clone()))),
         };
         let before = self.asked_before.iter().position(|asked| asked.call == call);
         let definition = before.map(|at| self.asked_before.swap_remove(at).definition);
@@ -351,25 +365,6 @@ impl Requests {
     pub(crate) fn tool_done(&mut self, call_id: &str) {
         self.called.remove(call_id);
     }
-}
-
-/// Sends the box's own answer as soon as the tools are prepared; returns whether there is one.
-async fn answered_late(
-    preparer: &Preparer,
-    model: &Arc<dyn ChatModel>,
-    request: &Request,
-    turn: Turn,
-    mailbox: &Mailbox,
-) -> bool {
-    if !preparer.ready([model.clone()].into(), request.tools.clone(), request.language.clone()).await {
-        return false;
-    }
-    let Some(events) = model.answer_on_box(request) else {
-        return false;
-    };
-    // If the device is gone, the answer is not needed.
-    drop(mailbox.send(DeviceMessage::Input(Input::AnsweredOnBox { turn, events })).await);
-    true
 }
 
 /// The input for the core; `found` is `None` if no model knows commands.

@@ -7,7 +7,7 @@ use std::sync::{
 
 use audio::{asr::Scheduler, tts::Voice, vad::silero};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tools::{executor::Executor, registry::Registry};
+use tools::{code::modules::Modules, executor::Executor, registry::Registry};
 
 use super::{prepare::Preparer, restart::StoredSessions, resume::Resumable, settings::SessionSettings};
 use crate::{
@@ -61,6 +61,8 @@ pub struct Services {
     pub models: ModelChain,
     /// Prepares models for tools.
     pub preparer: Preparer,
+    /// The modules for programs.
+    pub modules: Arc<Modules>,
     /// Builds the context about wearers for models.
     pub context: Arc<ContextBuilder>,
     /// Finished turns.

@@ -8,7 +8,7 @@ use tools::{
     memory::{Index, Personality},
     personality,
     registry::Specs,
-    request_context::{self, Known},
+    request_context::{self, Known, ModuleList},
 };
 
 use super::memory::StoredTexts;
@@ -55,8 +55,15 @@ impl ContextBuilder {
         self.instructions.changed(user);
     }
 
-    /// The system text for a model of this name, for the last words in these messages; `tools` are sorted by name.
-    pub fn system(&self, user: &str, messages: &[Message], model: &str, tools: &Specs) -> String {
+    /// The system text for a model of this name, for the last words in these messages; `tools` are sorted by name,
+    /// `modules` is what it is told of those for its programs.
+    pub fn system(
+        &self,
+        user: &str,
+        messages: &[Message],
+        model: &str,
+        (tools, modules): (&Specs, Option<&ModuleList>),
+    ) -> String {
         let personality = self.personalities.of(Some(model));
         let (instructions, facts) = (kept(self.instructions.index(user)), kept(self.facts.index(user)));
         let skills = self.skills.usable(|name| request_context::is_offered(tools, name));
@@ -66,6 +73,7 @@ impl ContextBuilder {
             skills: &skills,
             facts: &facts,
             tools,
+            modules,
         };
         request_context::system(known, messages)
     }
@@ -103,7 +111,7 @@ mod tests {
         context.facts.add("ann", "my car is on level three").await.unwrap();
         context.instructions.add("ann", "Always answer in one sentence").await.unwrap();
         let said = [Message::text(Role::User, "Where is my car?")];
-        let told = |user: &str| context.system(user, &said, "m", &Specs::default());
+        let told = |user: &str| context.system(user, &said, "m", (&Specs::default(), None));
         assert!(told("ann").contains("- Always answer in one sentence") && told("ann").contains("level three"));
         assert!(!told("bob").contains("level three"), "another user's");
     }

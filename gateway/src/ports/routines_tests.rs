@@ -36,7 +36,7 @@ struct Bench {
 fn load(store: &Store, registry: &Arc<Registry>, with_engine: bool) -> StoredRoutines {
     let clock = || Arc::new(SystemClock);
     let library = StdHost::new(StdPolicy::default(), Arc::new(NoWorkspace), clock(), None, Secrets::default()).unwrap();
-    let engine = with_engine.then(|| Engine::new(Sandbox::new("/nonexistent".as_ref()), library));
+    let engine = with_engine.then(|| Engine::new(Sandbox::new("/nonexistent".as_ref()), library, Arc::default()));
     let runs = Arc::new(StoredRuns::load(store.clone(), clock()).unwrap());
     StoredRoutines::load((store.clone(), runs), clock(), (registry.clone(), engine), "en").unwrap()
 }

@@ -142,7 +142,8 @@ fn services(
     (of_users, of_tools): (&UserServices, &mut ToolServices),
 ) -> Result<Arc<Services>> {
     let language = config.language.clone();
-    let preparer = Preparer::start(of_tools.executor.clone(), models.clone(), of_users.roster.clone(), language)
+    let of_programs = (of_tools.executor.clone(), of_users.modules.clone());
+    let preparer = Preparer::start(of_programs, models.clone(), of_users.roster.clone(), language)
         .context("starting the thread that prepares")?;
     Ok(Arc::new(Services {
         resumable: Arc::default(),
@@ -170,6 +171,7 @@ fn services(
         executor: of_tools.executor.clone(),
         models,
         preparer,
+        modules: of_users.modules.clone(),
         context: of_tools.context.clone(),
         turns: Arc::default(),
         losses: Arc::default(),

@@ -11,6 +11,7 @@ use tools::{
     apps::client::Client,
     code::{
         self, Engine, Sandbox,
+        modules::Modules,
         std::{StdHost, StdPolicy},
     },
     in_flight::InFlight,
@@ -44,6 +45,8 @@ pub(super) struct UserServices {
     pub(super) workspaces: Arc<Workspaces>,
     /// Runs programs; `None`: they are switched off.
     pub(super) engine: Option<Arc<Engine>>,
+    /// The modules for programs.
+    pub(super) modules: Arc<Modules>,
     /// Installed mini-apps.
     pub(super) installed: Arc<Installed>,
     /// Running mini-apps.
@@ -72,7 +75,8 @@ impl UserServices {
         // Only the first call in a process counts.
         drop(rustls::crypto::ring::default_provider().install_default());
         let library = |policy| library(policy, store, &workspaces, &secrets);
-        let engine = engine(config, library)?;
+        let modules = Arc::default();
+        let engine = engine(config, library, &modules)?;
         let programs = engine.as_ref().map(|engine| code::tools::tools(engine).into()).unwrap_or_default();
         let registry = Registry::with_built_ins_and(programs, config.tools.clients.clone(), secrets.clone());
         let registry = Arc::new(registry.map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
@@ -101,7 +105,7 @@ impl UserServices {
                 secrets: registry.secrets().clone(),
             },
         );
-        Ok(Self { roster, registry, in_flight, workspaces, engine, installed, apps, approvals, users })
+        Ok(Self { roster, registry, in_flight, workspaces, engine, modules, installed, apps, approvals, users })
     }
 }
 
@@ -121,7 +125,11 @@ fn library(policy: StdPolicy, store: &Store, workspaces: &Arc<Workspaces>, secre
 }
 
 /// What runs programs; `None`: they are switched off.
-fn engine(config: &Config, library: impl Fn(StdPolicy) -> Result<StdHost>) -> Result<Option<Arc<Engine>>> {
+fn engine(
+    config: &Config,
+    library: impl Fn(StdPolicy) -> Result<StdHost>,
+    modules: &Arc<Modules>,
+) -> Result<Option<Arc<Engine>>> {
     let settings = &config.models.code;
     if !settings.enabled {
         return Ok(None);
@@ -132,5 +140,5 @@ fn engine(config: &Config, library: impl Fn(StdPolicy) -> Result<StdHost>) -> Re
     if let Err(error) = sandbox.warm_up() {
         tracing::warn!(%error, "no process could be started for programs; it is tried again with the first one");
     }
-    Ok(Some(Engine::new(sandbox, library)))
+    Ok(Some(Engine::new(sandbox, library, modules.clone())))
 }

@@ -42,6 +42,7 @@ fn context() -> CallContext {
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,
+        watcher: None,
     }
 }
 

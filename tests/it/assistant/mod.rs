@@ -1,6 +1,7 @@
 //! The assistant from end to end: a real gateway with a scripted provider and simulated glasses.
 
 mod context;
+mod disturbed;
 mod photos;
 mod preamble;
 mod programs;

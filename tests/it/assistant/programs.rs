@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     ask, has, in_order, model,
-    provider::{Answer, Provider, names},
+    provider::{Answer, Asked, Provider, names},
 };
 use crate::{
     process::binary,
@@ -101,6 +101,14 @@ async fn a_question_in_a_program_is_answered_and_an_error_reaches_the_model_with
     assert_eq!(world.notes()[0], "new");
     let asked = provider.until(3).await;
     assert_eq!(names(&asked.body).len(), 2, "{:?}", names(&asked.body));
+    // The modules are named instead of the tools, in the same words for each request.
+    let told = |asked: &Asked| {
+        let system = asked.body["messages"][0]["content"].as_str().unwrap_or_default();
+        system.split("Local time is").next().unwrap_or_default().to_owned()
+    };
+    let all: Vec<String> = provider.asked().iter().map(told).collect();
+    assert!(all.iter().all(|told| told == &all[0]), "{all:#?}");
+    assert!(all[0].contains("Modules for code.run") && all[0].contains(" note-add, "), "{}", all[0]);
     in_order(&asked, &["Error in line 6", "note.add"]);
 }
 

@@ -51,6 +51,7 @@ fn context(session: &str) -> CallContext {
         client: Default::default(),
         caller: None,
         session_lease: None,
+        watcher: None,
     }
 }
 

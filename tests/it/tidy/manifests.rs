@@ -28,6 +28,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "mini-app-kit",
             "chat-models",
             "gateway-core",
+            "code-sandbox",
             "audio",
             "device-protocol",
         ],

@@ -9,10 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Ended, Host, HostError, Limits, Outcome, Program, Sandbox, WALL_MAX,
+    modules::Modules,
     std::{self, StdCaller, StdHost},
 };
 use crate::{
-    capabilities::{Bundle, Cache},
+    capabilities::Bundle,
     ledger::OfProgram,
     nested::NestedCalls,
     ports::Clock,
@@ -32,20 +33,20 @@ const RESULT_BYTES_MAX: usize = 16 * 1024;
 
 /// What the programs of all tools share.
 pub struct Engine {
-    modules: Cache,
+    modules: Arc<Modules>,
     sandbox: Sandbox,
     library: StdHost,
 }
 
 impl Engine {
-    /// Programs run in this sandbox, with this standard library.
-    pub fn new(sandbox: Sandbox, library: StdHost) -> Arc<Self> {
-        Arc::new(Self { modules: Cache::default(), sandbox, library })
+    /// Programs import these modules, and run in this sandbox with this standard library.
+    pub fn new(sandbox: Sandbox, library: StdHost, modules: Arc<Modules>) -> Arc<Self> {
+        Arc::new(Self { modules, sandbox, library })
     }
 
     /// The modules of all that the caller of this tool may call.
     pub(super) fn modules_of(&self, context: &RunContext) -> Arc<Bundle> {
-        self.modules.bundle(&context.offered, &context.offered.specs)
+        self.modules.of(context)
     }
 
     /// Runs a program of a tool that has a handle for calls, for at most so long without the wearer's time to answer

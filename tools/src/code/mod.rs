@@ -9,6 +9,7 @@ mod content;
 mod engine;
 pub mod handlers;
 mod keep;
+pub mod modules;
 mod process;
 pub mod routine;
 mod run;

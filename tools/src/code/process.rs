@@ -77,6 +77,11 @@ impl Process {
         }
     }
 
+    /// Whether the child still runs.
+    pub(super) fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Kills the child.
     pub(super) async fn kill(mut self) {
         // It may have ended already.

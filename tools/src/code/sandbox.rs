@@ -95,8 +95,11 @@ impl Sandbox {
     async fn process(&self) -> Result<Process, String> {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).take();
         let waited = match ready {
-            // It may have been killed while it waited.
-            Some(mut process) => process.greeting().await.ok().map(|hello| (process, hello)),
+            // It may have been killed while it waited, with its greeting sent.
+            Some(mut process) => match process.greeting().await {
+                Ok(hello) if process.is_alive() => Some((process, hello)),
+                _ => None,
+            },
             None => None,
         };
         let (process, hello) = match waited {

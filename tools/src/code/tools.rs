@@ -11,7 +11,8 @@ use super::{
     Outcome,
     engine::{Engine, failure},
     keep::CodeKeep,
-    routine, std,
+    routine,
+    std::{self, STD_LINE},
 };
 use crate::{
     arguments::{Arguments, Refusal},
@@ -37,10 +38,6 @@ pub(super) const RUN_MS_MAX: u32 = 110_000;
 /// Bytes of the data of a result that are left for the program's own: the rest is for the list of its calls.
 const OUTCOME_BYTES_MAX: usize = DATA_BYTES_MAX - 16 * 1024;
 
-/// The standard library in the index.
-const STD_LINE: &str = "@lorgnette/std: fs, http, json, csv, crypto, time - Files of the wearer's programs, HTTP where it is \
-    allowed, JSON, CSV, digests, dates\n";
-
 const ANSWER_SAID: &str = "The program has ended.";
 
 const GUIDANCE: &str = "To combine tools, to filter what they return, or to act on each item of a list, write one TypeScript program \
@@ -52,7 +49,6 @@ const GUIDANCE: &str = "To combine tools, to filter what they return, or to act 
     ---\n\
     import { timerSet } from '@capabilities/timer-set';\n\
     for (const minutes of [5, 10]) await timerSet({ duration: `${minutes} minutes` });\n\
-    export default 'two timers';\n\
     ---\n\
     import { slack } from '@capabilities/mcp-slack';\n\
     try { await slack.postMessage({ channel: 'home', text: 'On my way' }); }\n\

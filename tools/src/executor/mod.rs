@@ -200,6 +200,7 @@ impl Executor {
             }
             None => None,
         };
+        let is_nested = origin.program.is_some();
         let program = origin.program.map(|(program, _)| program);
         let passing = Passing { context, offered, call, program, called_wall_ms: began.wall_ms };
         let deciding = AssertUnwindSafe(self.decide(passing, tool.as_deref(), &mut facts));
@@ -210,7 +211,8 @@ impl Executor {
             ToolResult::failed(ErrorCode::ExecutionError, message, false)
         });
         let template = tool.as_deref().and_then(|tool| tool.spec.reply.as_deref());
-        let mut result = reply::finish(result, template);
+        let mut result =
+            if is_nested { reply::finish_for_program(result, template) } else { reply::finish(result, template) };
         self.secrets.blot_result(&mut result);
         if let (Some(ledger), Some(tool)) =
             (&self.ledger, tool.filter(|tool| tool.spec.flags.persistent || facts.asked))

@@ -36,6 +36,8 @@ pub(super) struct Program {
     /// Identifies the call that runs it, if that is recorded.
     key: Option<Key>,
     calls: NestedCalls,
+    /// The client that runs it, if it can be contacted.
+    client: Option<Arc<dyn Caller>>,
     /// Its changes run one after another.
     order: Order,
     /// Fires when it is stopped.
@@ -46,8 +48,9 @@ impl Program {
     /// The program that a call with this context runs.
     pub(super) fn new(context: CallContext, key: Option<Key>, calls: NestedCalls) -> Self {
         let stop = context.cancel.child_token();
-        let caller = context.caller.clone().map(|caller| Arc::new(OfProgram(caller)) as Arc<dyn Caller>);
-        Self { context: CallContext { caller, ..context }, key, calls, order: Order::default(), stop }
+        let client = context.caller.clone();
+        let caller = client.clone().map(|caller| Arc::new(OfProgram(caller)) as Arc<dyn Caller>);
+        Self { context: CallContext { caller, ..context }, key, calls, client, order: Order::default(), stop }
     }
 
     /// Id of the call that runs it.
@@ -71,6 +74,16 @@ impl Program {
     /// Its deadline stands still while this is held: the wearer is asked about one of its calls.
     pub(super) fn suspend(&self) -> Suspended {
         self.calls.deadline().suspend()
+    }
+
+    /// Tells those who watch it what its call of this number does.
+    fn tell(&self, number: usize, line: String) {
+        if let Some(client) = &self.client {
+            client.progress(number as f64, None, Some(line.clone()));
+        }
+        if let Some(watcher) = &self.context.watcher {
+            watcher.doing(self.id(), line);
+        }
     }
 
     /// The context of one of its calls.
@@ -140,7 +153,10 @@ impl Executor {
             let context = program.context();
             let offered = executor.registry.snapshot(&context.user, context.device.as_deref());
             let (title, changes, definition) = match offered.find(&call.name) {
-                Some(tool) => (tool.title(), !tool.spec.flags.read_only, tool.definition_id().into()),
+                Some(tool) => {
+                    program.tell(number, tool.doing());
+                    (tool.title(), !tool.spec.flags.read_only, tool.definition_id().into())
+                }
                 None => (call.name.clone(), false, Arc::default()),
             };
             program.calls.begin(number, title, changes, definition);

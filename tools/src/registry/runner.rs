@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, Turn};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Snapshot;

@@ -4,10 +4,12 @@
 //! before an approval is complete; where something long is cut, it states how much. Values come from outside: nothing
 //! in them may be invisible, reverse the reading direction, or be mistaken for the gateway's own words.
 
+mod doing;
 mod tree;
 
 use serde_json::Value;
 
+pub use self::doing::doing;
 use self::tree::Tree;
 use crate::{
     limits::{

@@ -7,13 +7,14 @@ pub(crate) mod history;
 pub(crate) mod phrases;
 mod pictures;
 mod preamble;
+mod progress;
 mod request_view;
 mod steps;
 mod turn_context;
 
 use alloc::{collections::VecDeque, string::String, vec, vec::Vec};
 
-use self::{calls::Step, history::Heard, pictures::ImagePolicy};
+use self::{calls::Step, history::Heard, pictures::ImagePolicy, progress::Progress};
 use crate::{
     context::{Context, Timer},
     limits::SETTLING_TURNS_MAX,
@@ -90,6 +91,8 @@ struct Active {
     /// Whether something was said that is not part of the answer.
     spoke: bool,
     follow_ups: Vec<String>,
+    /// What a call is doing, as soon as it may be shown.
+    progress: Option<Progress>,
     budget_us: u64,
     /// Latest end of the turn, also with tools that take long.
     budget_us_max: u64,
@@ -185,6 +188,7 @@ impl Agent {
             shown: false,
             spoke: false,
             follow_ups: Vec::new(),
+            progress: None,
             budget_us: u64::MAX,
             budget_us_max: u64::MAX,
             asking_since_us: None,
@@ -384,7 +388,14 @@ impl Settling {
 }
 
 fn disarm(cx: &mut Context) {
-    for timer in [Timer::GrantMissing, Timer::ModelSilent, Timer::TurnBudget, Timer::ToolMissing, Timer::PreambleDue] {
+    for timer in [
+        Timer::GrantMissing,
+        Timer::ModelSilent,
+        Timer::TurnBudget,
+        Timer::ToolMissing,
+        Timer::PreambleDue,
+        Timer::ProgressDue,
+    ] {
         cx.disarm(timer);
     }
 }

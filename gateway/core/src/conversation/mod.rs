@@ -120,6 +120,7 @@ impl Conversation {
                 let events = self.agent.handle_preamble_due(&mut self.cx);
                 self.answer(events);
             }
+            Timer::ProgressDue => self.agent.handle_progress_due(&mut self.cx),
             Timer::SettleExpired => self.agent.handle_settle_expired(&mut self.cx),
             Timer::SpeechStalled => self.speech_stalled(),
             Timer::DisplayDue => self.reply.board.handle_display_due(&mut self.cx),
@@ -185,6 +186,9 @@ impl Machine for Conversation {
             Input::ToolKnown { turn, call_id, flags, timeout_ms } => {
                 let events = self.agent.handle_tool_known(&mut self.cx, turn, &call_id, (flags, timeout_ms));
                 self.answer(events);
+            }
+            Input::ToolProgress { turn, call_id, line } => {
+                self.agent.handle_progress(&mut self.cx, turn, &call_id, &line);
             }
             Input::Tool { turn, call_id, result } => {
                 let events = self.agent.handle_tool(&mut self.cx, turn, &call_id, result);

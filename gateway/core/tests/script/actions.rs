@@ -202,6 +202,11 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             let id = announcement_id(&words)?;
             input(world, device, Input::Withdraw { id })
         }
+        "progress" => {
+            let turn = world.devices[device].turns_open.iter().next_back().copied().ok_or("no turn is under way")?;
+            let (call_id, line) = (words.get(1).to_owned(), words.quoted().ok_or("what does it do?")?.to_owned());
+            input(world, device, Input::ToolProgress { turn, call_id, line })
+        }
         // A single voice fact, outside of an utterance.
         "fact" => {
             let utterance = words.after("started").and_then(|word| word.parse().ok()).ok_or("which utterance?")?;

@@ -47,6 +47,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::ToolActivity { call_id, state, .. } => {
             format!("activity {call_id} {}", lower(state))
         }
+        Output::ToolProgress { call_id, line, .. } => format!("doing {call_id} \"{line}\""),
         Output::Speak { text, .. } => format!("speak \"{text}\""),
         Output::EndSpeech { clause, .. } => format!("speak-end {clause}"),
         Output::Play { sound, piece, .. } => format!("play {sound} piece {piece}"),

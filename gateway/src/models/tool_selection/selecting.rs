@@ -77,6 +77,10 @@ impl ChatModel for SelectingModel {
         self.selector.is_none().then(choose)
     }
 
+    fn calls_by_programs(&self) -> bool {
+        self.programs == Programs::Instead
+    }
+
     fn prepare(&self, tools: &Tools, language: &str) {
         let tools = &self.offered(tools);
         self.model.prepare(tools, language);

@@ -23,7 +23,7 @@ fn executor(world: &Arc<World>) -> Executor {
     // No program runs here: tests/it/code has the sandbox.
     let (workspace, secrets) = (Arc::new(NoWorkspace), Secrets::default());
     let library = StdHost::new(StdPolicy::default(), workspace, world.ports().clock, None, secrets.clone()).unwrap();
-    let given = tools(&Engine::new(Sandbox::new("/nonexistent".as_ref()), library));
+    let given = tools(&Engine::new(Sandbox::new("/nonexistent".as_ref()), library, Arc::default()));
     let registry = Registry::with_built_ins_and(given.into(), ConfiguredClients::new(), secrets).unwrap();
     Executor::new(Arc::new(registry), world.ports())
 }
@@ -66,7 +66,7 @@ fn a_program_cannot_import_what_runs_programs_and_of_much_gets_what_it_names() {
     let world = World::usual();
     let executor = executor(&world);
     let snapshot = executor.callable("user", None, ClientClass::Internal);
-    let bundle = Cache::default().bundle(&snapshot, &snapshot.specs);
+    let bundle = crate::capabilities::Cache::default().bundle(&snapshot, &snapshot.specs);
     let names = |source: &str, bundle: &Bundle| -> Vec<String> {
         modules(bundle, source).into_iter().map(|(specifier, _)| specifier).collect()
     };
@@ -111,9 +111,9 @@ fn models_are_offered_what_they_may_use() {
 }
 
 #[test]
-fn the_examples_are_programs() {
-    for example in GUIDANCE.split("Examples:\n").nth(1).unwrap().split("---\n") {
-        assert!(example.starts_with("import { ") && example.contains(" from '@capabilities/"), "{example}");
-        assert!(example.contains("await "), "{example}");
-    }
+fn the_example_is_a_program() {
+    let example = GUIDANCE.split("Example:\n").nth(1).unwrap();
+    assert!(example.starts_with("import { ") && example.contains(" from '@capabilities/"), "{example}");
+    assert!(example.contains("await ") && example.ends_with(';'), "{example}");
+    assert_eq!(example.matches('{').count(), example.matches('}').count(), "{example}");
 }

@@ -205,6 +205,7 @@ impl ServerHandler for Session {
                 client: endpoint.who.class,
                 caller: Some(line.clone()),
                 session_lease: None,
+                watcher: None,
             };
             let result = endpoint.hub.executor.call(context, call).await;
             let server = match &tool.source {
