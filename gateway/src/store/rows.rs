@@ -46,6 +46,8 @@ pub enum Kind {
     AppSessionNames,
     /// The state of device sessions that outlives the process, by device.
     DeviceSessions,
+    /// Sound for a user that mini-apps have asked for and that has not ended, by package and request.
+    AppSounds,
     /// A user's use of models, by day.
     Spending,
     /// A user's conversations, by number.
@@ -69,6 +71,7 @@ impl Kind {
             | Self::AppSessions
             | Self::AppSessionNames
             | Self::DeviceSessions
+            | Self::AppSounds
             | Self::Spending
             | Self::Conversations
             | Self::Facts
@@ -79,7 +82,7 @@ impl Kind {
 }
 
 /// All kinds and the names of their databases.
-pub const KINDS: [(Kind, &str); 15] = [
+pub const KINDS: [(Kind, &str); 16] = [
     (Kind::Ledger, "ledger"),
     (Kind::Intents, "intents"),
     (Kind::Switches, "switches"),
@@ -95,6 +98,7 @@ pub const KINDS: [(Kind, &str); 15] = [
     (Kind::Facts, "facts"),
     (Kind::Instructions, "instructions"),
     (Kind::DeviceSessions, "device-sessions"),
+    (Kind::AppSounds, "app-sounds"),
 ];
 
 /// One database for each kind.
