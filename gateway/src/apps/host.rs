@@ -26,6 +26,7 @@ use super::{
     sound::Sounds,
     speech::Speeches,
     tasks::{Common, Tasks, message::AppsMessage},
+    unheard::Unheard,
 };
 use crate::{
     roster::Roster,
@@ -50,6 +51,8 @@ pub struct Host {
     /// Base tag of the language that the recogniser understands.
     pub(super) language: String,
     pub(super) speeches: Arc<Speeches>,
+    /// What they have asked for and were not told the end of.
+    pub(super) unheard: Unheard,
     /// Serialises changes of a user's settings of an app.
     pub(super) settings_locks: SettingsLocks,
     /// Set when the gateway stops.
@@ -79,6 +82,7 @@ impl Host {
         };
         Arc::new(Self {
             tasks: Tasks::new(common),
+            unheard: Unheard::new(store.clone()),
             store,
             in_flight,
             roster,

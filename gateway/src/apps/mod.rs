@@ -29,6 +29,7 @@ mod speech;
 pub(crate) mod storage;
 pub(crate) mod streams;
 mod tasks;
+mod unheard;
 mod webhook;
 pub(crate) mod wire;
 

@@ -25,7 +25,7 @@ impl Host {
         }
     }
 
-    /// Stops an app for all users, removes it, and forgets its session names; returns whether it was installed.
+    /// Stops an app for all users, removes it, and forgets its session names and its sounds; returns whether it was installed.
     ///
     /// # Errors
     /// It could not be removed.
@@ -37,6 +37,7 @@ impl Host {
         let removed = self.installed.remove(package).await?;
         for user in self.store.disk().owners(Kind::AppSessionNames)? {
             let key = package.as_bytes().to_vec();
+            drop(self.unheard.take(&user, package));
             self.store.write(Write::RemoveRow { kind: Kind::AppSessionNames, owner: user, key }).await?;
         }
         for (user, _) in self.tasks.snapshots() {

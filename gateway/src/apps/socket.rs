@@ -28,6 +28,7 @@ use super::{
     relay::Relay,
     streams::{self, Offer, Subscriptions},
     tasks::message::{AppsMessage, ToApp, WAITING_MAX},
+    unheard,
     wire::{self, FromApp},
 };
 use crate::{
@@ -151,6 +152,10 @@ impl Session {
         let (connection, resumed, out) = (self.connection, self.resumed, self.out.clone());
         let joined = AppsMessage::Joined { package: package.clone(), connection, resumed, socket: out };
         self.host.tasks.send(&self.user, joined).await;
+        for request in self.host.unheard.take(&self.user, &package) {
+            // If the socket is gone already, serving it shows so.
+            drop(send(&mut ws, &wire::audio_play_response(&request, Err(unheard::RESTARTED))).await);
+        }
         let end = self.serve(&mut ws, &mut messages).await;
         let (reply, state) = oneshot::channel();
         self.tell(AppsMessage::Left { package: package.clone(), connection, reply }).await;

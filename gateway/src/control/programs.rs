@@ -204,6 +204,7 @@ async fn again(admin: &Admin, user: String, id: u64) -> Result<Value, String> {
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,
+        watcher: None,
     };
     let arguments = json!({"code": run.source});
     let repeats = runs.repeats(&call, id);

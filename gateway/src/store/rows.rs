@@ -46,6 +46,8 @@ pub enum Kind {
     AppSessionNames,
     /// The state of device sessions that outlives the process, by device.
     DeviceSessions,
+    /// Sound for a user that mini-apps have asked for and that has not ended, by package and request.
+    AppSounds,
     /// A user's use of models, by day.
     Spending,
     /// A user's conversations, by number.
@@ -73,6 +75,7 @@ impl Kind {
             | Self::AppSessions
             | Self::AppSessionNames
             | Self::DeviceSessions
+            | Self::AppSounds
             | Self::Spending
             | Self::Conversations
             | Self::Facts
@@ -85,7 +88,7 @@ impl Kind {
 }
 
 /// All kinds and the names of their databases.
-pub const KINDS: [(Kind, &str); 17] = [
+pub const KINDS: [(Kind, &str); 18] = [
     (Kind::Ledger, "ledger"),
     (Kind::Intents, "intents"),
     (Kind::Switches, "switches"),
@@ -103,6 +106,7 @@ pub const KINDS: [(Kind, &str); 17] = [
     (Kind::DeviceSessions, "device-sessions"),
     (Kind::Runs, "runs"),
     (Kind::Routines, "routines"),
+    (Kind::AppSounds, "app-sounds"),
 ];
 
 /// One database for each kind.

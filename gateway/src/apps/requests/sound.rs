@@ -54,6 +54,7 @@ impl Session {
         self.playing.push((wanted.track, stop.clone()));
         let (host, user, app, out) = (self.host.clone(), self.user.clone(), self.app.clone(), self.out.clone());
         let frame = refusals::shown(frame);
+        self.host.unheard.begun(&self.user, &self.app.package, &request);
         spawn("app-sound", async move {
             let outcome = match begun {
                 Some(Ok(Some(begun))) => host.heard(begun, &stop).await,
@@ -75,7 +76,10 @@ impl Session {
                 );
             }
             let answer = wire::audio_play_response(&request, outcome.as_ref().map(|it| *it).map_err(String::as_str));
-            drop(out.send(ToApp::Json(answer)).await);
+            // What is interrupted because the gateway stops may find no socket: the next run tells it.
+            if out.send(ToApp::Json(answer)).await.is_ok() || outcome.is_ok() {
+                host.unheard.ended(&user, &app.package, &request);
+            }
             drop(room);
         });
         Vec::new()
