@@ -148,7 +148,7 @@ async fn times(house: &House, broken: &mut Vec<String>) -> Result<()> {
 }
 
 fn plain() -> Program {
-    Program { source: PLAIN.to_owned(), modules: Vec::new() }
+    Program { source: PLAIN.to_owned(), modules: Vec::new(), task: None }
 }
 
 /// A host whose function reads the memory of the process that calls it.
@@ -190,7 +190,7 @@ async fn memory(broken: &mut Vec<String>) -> Result<()> {
         await look();\nexport default kept.length;\n";
     for (what, source) in [("a small program", source.replace("10_000", "10")), ("10,000 objects", source.to_owned())] {
         let (sandbox, host) = (Sandbox::default(), Quiet::default());
-        let program = Program { source, modules: vec![("@capabilities/m".to_owned(), bridge.to_owned())] };
+        let program = Program { source, modules: vec![("@capabilities/m".to_owned(), bridge.to_owned())], task: None };
         let outcome = sandbox.run(program, &host, Limits::default(), &CancellationToken::new()).await;
         ensure!(outcome.error.is_none(), "{outcome:?}");
         let most = host.0.into_inner()?.into_iter().max().context("the memory of a child")?;

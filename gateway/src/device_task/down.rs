@@ -11,6 +11,7 @@ use super::session::{Asked, End, Session, Speech, turn_on_wire};
 use crate::{
     clock,
     mailbox::Transcribed,
+    speech::ear::Ear,
     telemetry::TurnRecord,
     text::crop,
     transport::{self, LinkError},
@@ -76,7 +77,10 @@ impl Session {
                 };
                 self.send(turn, Down::Transcript(transcript))?;
             }
-            Output::ExpectRequest { rank } => self.requests.expect_request(rank),
+            Output::ExpectRequest { rank } => {
+                self.requests.expect_request(rank);
+                self.stored.called(self.ear.as_ref().and_then(Ear::heard_until_us));
+            }
             Output::EarOpen(ear) => self.stored.ear(ear),
             Output::QuestionOpen(question) => self.stored.question(question),
             Output::RequestTurn { turn, request } => {

@@ -82,9 +82,8 @@ impl Session {
             enter(&services, &id, present, (tap::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
         let info = formats::info(&id, &record.user, &hello.capabilities, &formats);
         let is_resumable = link.transport.is_glasses && services.settings.conversation.resume_ms_max > 0;
-        let asked = hello.resume.as_ref().filter(|_| is_resumable);
-        let restored =
-            asked.and_then(|resume| services.stored_sessions.take(&services.store, &id, &record.user, resume));
+        let restored = hello.resume.as_ref().filter(|_| is_resumable);
+        let restored = restored.and_then(|it| services.stored_sessions.take(&services.store, &id, &record.user, it));
         services.preparer.prepare(&record.user, &id, &language);
         let mut session = Box::new(Self {
             claims: services.resumable.enter(&id, number),
@@ -122,6 +121,7 @@ impl Session {
             speech: None,
             asked: None,
             told_of_sound: false,
+            called_us: None,
             speech_end: None,
             room: Room::of(&hello.capabilities),
             heartbeat: None,
@@ -150,8 +150,10 @@ impl Session {
 
     /// Goes on with what is left of a session after a restart.
     fn go_on_with(&mut self, restored: Restored) {
-        let Restored { muted, ear, question, turn, .. } = restored;
+        let Restored { muted, ear, question, called_us, turn, .. } = restored;
         tracing::info!(device = self.id, session = self.number, turn = turn.is_some(), "goes on after a restart");
+        self.called_us = called_us;
+        self.stored.called(called_us);
         if muted {
             self.input(Input::Mute(true));
         }

@@ -54,6 +54,9 @@ struct Row {
     /// The question that waits for its answer.
     #[serde(default)]
     question: Option<OpenQuestion>,
+    /// Capture time at which somebody was certainly speaking to the assistant, last.
+    #[serde(default)]
+    called_us: Option<u64>,
 }
 
 /// A session's row, which follows the session: [`store`](Self::store) after each round of its loop.
@@ -116,6 +119,11 @@ impl StoredSession {
         self.row.ear = ear;
     }
 
+    /// Somebody was speaking to the assistant at this capture time, or it does not matter any more (`None`).
+    pub(super) fn called(&mut self, at_us: Option<u64>) {
+        self.row.called_us = at_us;
+    }
+
     pub(super) fn question(&mut self, question: Option<OpenQuestion>) {
         self.row.question = question;
     }
@@ -168,6 +176,8 @@ pub(crate) struct Restored {
     pub(super) muted: bool,
     pub(super) ear: Option<OpenEar>,
     pub(super) question: Option<OpenQuestion>,
+    /// Capture time at which somebody was speaking to the assistant whose words were not dealt with.
+    pub(super) called_us: Option<u64>,
     /// The turn that was under way.
     pub(super) turn: Option<RestoredTurn>,
 }
@@ -203,6 +213,13 @@ impl Row {
             None => number == Some(self.number),
         };
         same && !self.over
+    }
+}
+
+impl Row {
+    /// When somebody was speaking to the assistant, unless that was dealt with.
+    fn unsettled_call(&self) -> Option<u64> {
+        self.called_us.filter(|at_us| *at_us > self.sound_until_us)
     }
 }
 
@@ -262,17 +279,22 @@ impl StoredSessions {
         let number = number_of(&resume.token);
         let row = match self.sessions.get(device) {
             Some((owner, _)) if owner != user => return None,
-            Some((_, row)) if number.is_some_and(|number| number > row.number) => Row::default(),
+            // What was said to sessions before it and not dealt with is still owed.
+            Some((_, row)) if number.is_some_and(|number| number > row.number) => {
+                Row { called_us: row.unsettled_call(), ..Row::default() }
+            }
             Some((_, row)) if row.is_of(number, &resume.token) => row.clone(),
             None if number.is_some() => Row::default(),
             _ => return None,
         };
+        let called_us = row.unsettled_call().filter(|_| !row.turn);
         let Row { muted, turn, control_received, sound_until_us, request, ear, question, .. } = row;
         Some(Restored {
             continued: Continued { control_received, sound_until_us },
             muted,
             ear,
             question,
+            called_us,
             turn: turn.then(|| self.turn(store, device, user, request)),
         })
     }
@@ -349,6 +371,17 @@ mod tests {
         let asked = OpenQuestion { text: "For how long?".into(), pending, heard: true, until_wall_ms: 9 };
         glasses.question(Some(asked.clone()));
         glasses.store();
+        let mut calls = session(&store, "calls", 7);
+        calls.keep();
+        calls.utterance_ended(1, Some(20));
+        calls.called(Some(30));
+        calls.store();
+        let mut settled = session(&store, "settled", 8);
+        settled.keep();
+        settled.called(Some(30));
+        settled.utterance_ended(1, Some(40));
+        settled.utterances_settled(1);
+        settled.store();
         let mut ended = session(&store, "ended", 3);
         ended.keep();
         ended.turn(Some("no longer".into()), 4);
@@ -359,8 +392,15 @@ mod tests {
         drop(never);
 
         let second = next(&store).await;
-        assert_eq!(second.next(), 4, "a number that no row has");
+        assert_eq!(second.next(), 9, "a number that no row has");
         let take = |device: &str, user: &str, number| second.take(&store, device, user, &of(number));
+        assert_eq!(take("calls", USER, 7).unwrap().called_us, Some(30));
+        assert_eq!(
+            take("calls", USER, 9).unwrap().called_us,
+            Some(30),
+            "a session of it died before its row was written"
+        );
+        assert_eq!(take("settled", USER, 8).unwrap().called_us, None);
         let begun = Continued { control_received: 0, sound_until_us: 0 };
         let row = take("glasses", USER, 2).unwrap();
         assert_eq!(row.continued, Continued { control_received: 5, sound_until_us: 9 });

@@ -114,6 +114,8 @@ pub(super) struct Session {
     pub(super) asked: Option<Asked>,
     /// Whether the device was informed that its sound is ignored.
     pub(super) told_of_sound: bool,
+    /// After a restart, until the first sound: when somebody was speaking to the assistant whose words were not dealt with.
+    pub(super) called_us: Option<u64>,
     /// The end of a speech, which follows its last packet.
     pub(super) speech_end: Option<(u32, SpeechEnd)>,
     /// Limits of its frames.

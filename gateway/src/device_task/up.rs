@@ -204,6 +204,11 @@ impl Session {
             }
             return;
         }
+        // The wake phrase itself is older than what the device has kept.
+        if self.called_us.take().is_some_and(|called_us| called_us < stamp.time_us) {
+            self.stored.called(None);
+            self.input(Input::SentenceLost);
+        }
         // By their numbers, not by their times: in silence a device may send nothing.
         let received = self.incoming.take_resumed_at();
         let packets = received.map_or(0, |received| stamp.sequence.saturating_sub(received).saturating_sub(1));

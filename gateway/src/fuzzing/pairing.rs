@@ -46,14 +46,16 @@ fn device(number: char) -> String {
     fingerprint(&[(u32::from(number) % DEVICES) as u8; 32])
 }
 
+/// What a device shows, and where it is told.
+type Waiting = (Option<String>, oneshot::Receiver<Result<Granted, PairError>>);
+
 #[derive(Default)]
 struct House {
     pairings: Pairings,
     now_us: u64,
     user: String,
     name: String,
-    /// What each device shows, and where it is told.
-    waiting: BTreeMap<String, (Option<String>, oneshot::Receiver<Result<Granted, PairError>>)>,
+    waiting: BTreeMap<String, Waiting>,
     /// Keys about which the operator has decided, not used up yet, with what was granted; until when.
     windows: BTreeMap<String, (Grant, u64)>,
     revoked: BTreeSet<String>,

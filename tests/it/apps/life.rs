@@ -1,6 +1,7 @@
 //! Starting, stopping, losing and reconnecting apps.
 
 use device_protocol::{ButtonAction, ButtonId};
+use firmware_sim::Seen;
 use gateway_core::vocab::AppState;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -9,7 +10,7 @@ use tools::ports::AppHost as _;
 use super::fake::{FakeApp, KEY, PACKAGE, Reply, Socket, Stage};
 use crate::{
     process::Process,
-    world::{USER, WAIT, connect},
+    world::{USER, WAIT, connect, until},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -218,6 +219,60 @@ async fn rule_15_a_gateway_that_is_killed_and_comes_back_calls_its_apps_anew() {
     // A gateway that stops regularly tells its apps to reconnect.
     let (_, closed) = tokio::join!(gateway.terminate(), socket.closed());
     assert_eq!(closed.map(|frame| u16::from(frame.code)), Some(1012));
+}
+
+/// The app's own request has an answer, whatever becomes of the gateway.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_is_told_what_a_killed_gateway_has_not_said_to_its_end() {
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let app = FakeApp::start(PACKAGE).await;
+    let gateway = Process::start(&data, "", &[]).await;
+    let port = gateway.web.port();
+    let mut glasses = connect(&data, gateway.options()).await;
+    let manifest = json!({"packageName": PACKAGE, "name": "List", "description": "Lists.", "version": "1",
+        "publicUrl": "http://127.0.0.1:1", "settings": [], "permissions": []});
+    super::install(&data, manifest.to_string(), format!("http://{}", app.address), KEY).await;
+    let (place, request) = (data.clone(), app.got("session_request", 0));
+    let starting = tokio::spawn(async move { super::start(&place, PACKAGE).await });
+    let request = request.await.json();
+    let mut socket = Socket::dial(&request, PACKAGE).await;
+    socket.settled().await;
+    starting.await.unwrap();
+    let long = "One+thing+after+another+was+said.+".repeat(40);
+    for (request, alone) in [("spoken", true), ("waits", false)] {
+        socket
+            .send(json!({"type": "audio_play_request", "packageName": PACKAGE, "sessionId": "x", "requestId": request,
+                "audioUrl": format!("https://127.0.0.1/api/tts?text={long}"), "stopOtherAudio": alone}))
+            .await;
+    }
+    until(&mut glasses, "the app's words", |event| matches!(event.seen, Seen::FirstSound { .. })).await;
+    // Writes reach the disk in order.
+    let url = format!("http://{}/api/sdk/simple-storage/{USER}", gateway.web);
+    let put =
+        reqwest::Client::new().put(url).bearer_auth(format!("{PACKAGE}:{KEY}")).json(&json!({"data": {"a": "b"}}));
+    assert!(put.send().await.unwrap().status().is_success());
+    gateway.kill().await;
+    assert!(socket.closed().await.is_none(), "a killed gateway says nothing");
+    drop(glasses);
+
+    let gateway = Process::start_at(&data, port).await;
+    let url = request["mentraOSWebsocketUrl"].as_str().unwrap();
+    for told in [["spoken", "waits"].as_slice(), &[]] {
+        let (ws, ack) = Socket::init(url, request["sessionId"].as_str().unwrap(), PACKAGE, KEY).await;
+        assert_eq!(ack["type"], "tpa_connection_ack", "{ack}");
+        let mut socket = Socket::of(ws);
+        for request in told {
+            let answer = socket.of_type("audio_play_response").await;
+            assert_eq!((&answer["requestId"], &answer["success"]), (&json!(request), &json!(false)));
+            assert!(answer["error"].as_str().is_some_and(|why| why.contains("restarted")), "{answer}");
+        }
+        // Once.
+        socket.settled_without("audio_play_response").await;
+        socket.close().await;
+    }
+    gateway.kill().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -181,6 +181,7 @@ async fn an_interruption_stops_a_handler_that_changes_nothing_and_a_timeout_ever
             caller: None,
             conversation: Arc::default(),
             session_lease: None,
+            watcher: None,
         };
         let call = ToolCall { id: name.to_owned(), name: format!("slow.{name}"), arguments: json!({}) };
         let executor = world.gateway().services().executor.clone();

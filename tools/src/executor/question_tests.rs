@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use gateway_core::vocab::{ApprovalOutcome, Question, ToolFlags, ToolSpec};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 use crate::{

@@ -107,6 +107,9 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             input(world, device, Input::Restarted(Remains { turn, ..Remains::default() }))
         }
         "microphone" => {
+            if words.has("lost") {
+                return input(world, device, Input::SentenceLost);
+            }
             if let Some(packets) = words.after("misses") {
                 let packets = packets.parse().map_err(|_| "how many packets?")?;
                 return input(world, device, Input::SoundMissed { packets });

@@ -5,7 +5,7 @@ use gateway_core::vocab::{ErrorCode, ToolSpec};
 use super::*;
 use crate::{
     call::CallContext,
-    capabilities::{Bundle, Cache},
+    capabilities::Bundle,
     code::{
         Sandbox,
         engine::{modules, value},
