@@ -37,7 +37,7 @@ impl Host {
         let removed = self.installed.remove(package).await?;
         for user in self.store.disk().owners(Kind::AppSessionNames)? {
             let key = package.as_bytes().to_vec();
-            drop(self.unheard.take(&user, package));
+            drop(self.unheard.take(&user, package).await);
             self.store.write(Write::RemoveRow { kind: Kind::AppSessionNames, owner: user, key }).await?;
         }
         for (user, _) in self.tasks.snapshots() {

@@ -152,7 +152,7 @@ impl Session {
         let (connection, resumed, out) = (self.connection, self.resumed, self.out.clone());
         let joined = AppsMessage::Joined { package: package.clone(), connection, resumed, socket: out };
         self.host.tasks.send(&self.user, joined).await;
-        for request in self.host.unheard.take(&self.user, &package) {
+        for request in self.host.unheard.take(&self.user, &package).await {
             // If the socket is gone already, serving it shows so.
             drop(send(&mut ws, &wire::audio_play_response(&request, Err(unheard::RESTARTED))).await);
         }

@@ -35,6 +35,7 @@ use crate::{
     apps::{feed::Feed, glasses::Glasses},
     identity::{Admitted, pairing},
     mailbox::{self, Ending, Mailbox},
+    ports::intents::UnknownCall,
     roster::{Full, Present, Via},
     speech::{
         ear::{self, Ear},
@@ -159,10 +160,17 @@ impl Session {
         }
         let turn = turn.map(|RestoredTurn { request, unknown, asked }| LostTurn {
             request,
-            unknown: unknown.iter().map(|tool| self.requests.title(tool)).collect(),
+            unknown: unknown.iter().map(|call| self.unknown(call)).collect(),
             asked: self.requests.expect_again(asked),
         });
         self.input(Input::Restarted(Remains { ear, question, turn }));
+    }
+
+    /// A call of which the wearer is told that its outcome is unknown.
+    fn unknown(&self, UnknownCall { tool, done }: &UnknownCall) -> String {
+        let (title, done) = (self.requests.title(tool), done.iter().map(|tool| self.requests.title(tool)));
+        let done = done.collect::<Vec<String>>().join(", ");
+        if done.is_empty() { title } else { format!("{title} (already done: {done})") }
     }
 }
 

@@ -24,7 +24,7 @@ use tools::intents::AskedCall;
 use crate::{
     clock,
     mailbox::{DeviceMessage, Mailbox},
-    ports::intents::Left,
+    ports::intents::{Left, UnknownCall},
     store::{self, Kind, Store, Write},
 };
 
@@ -186,8 +186,8 @@ pub(crate) struct Restored {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RestoredTurn {
     pub(super) request: String,
-    /// Tools of its user that were begun and whose outcome is unknown.
-    pub(super) unknown: Vec<String>,
+    /// Calls of its user that were begun and whose outcome is unknown.
+    pub(super) unknown: Vec<UnknownCall>,
     /// Calls about which the wearer was being asked.
     pub(super) asked: Vec<AskedCall>,
 }
@@ -429,7 +429,7 @@ mod tests {
         let turn = restored.turn.unwrap();
         assert_eq!(
             (restored.muted, turn.request, turn.unknown),
-            (true, String::new(), vec!["send.message".to_owned()])
+            (true, String::new(), vec![UnknownCall { tool: "send.message".to_owned(), done: Vec::new() }])
         );
         let since = sessions.take(&store, "glasses", USER, &of(1)).unwrap();
         assert_eq!(since.continued.control_received, 0, "a session that has begun since then");

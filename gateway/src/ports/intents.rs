@@ -70,10 +70,19 @@ impl Row {
 /// What the process before this one has left open.
 #[derive(Debug, Default)]
 pub struct Left {
-    /// Tools of calls whose outcome is unknown, by user; for a program also what its calls have done.
-    pub unknown: BTreeMap<String, Vec<String>>,
+    /// Calls whose outcome is unknown, by user.
+    pub unknown: BTreeMap<String, Vec<UnknownCall>>,
     /// Calls about which a wearer was being asked, by user and device.
     pub asked: BTreeMap<(String, String), Vec<LeftQuestion>>,
+}
+
+/// A call whose outcome is unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownCall {
+    /// Its tool.
+    pub tool: String,
+    /// For a program: the tools of the changes that it had completed.
+    pub done: Vec<String>,
 }
 
 /// A call about which a wearer was being asked.
@@ -146,10 +155,8 @@ impl StoredIntents {
                     bytes_in: 0,
                     bytes_out: 0,
                 });
-                let unknown = match done.get(&key) {
-                    Some(done) => format!("{} (already done: {})", row.tool, done.join(", ")),
-                    None => row.tool.clone(),
-                };
+                let done = done.get(&key).cloned().unwrap_or_default();
+                let unknown = UnknownCall { tool: row.tool.clone(), done };
                 left.unknown.entry(user.clone()).or_default().push(unknown);
                 let told = Row { told: true, ..row };
                 drop(self.store.submit(put(&user, &key, &told), |_| {}));
@@ -373,8 +380,12 @@ mod tests {
         let again = StoredIntents::new(store.clone(), CancellationToken::new());
         assert_eq!(sorted(&again), made);
         let mut left = again.tell_of_open(&StoredLedger(store.clone())).unwrap().unknown.remove("ann").unwrap();
-        left.sort();
-        assert_eq!(left, ["code.run (already done: note.add)", "mail.send", "t"]);
+        left.sort_by(|a, b| a.tool.cmp(&b.tool));
+        assert_eq!(left, [unknown("code.run", &["note.add"]), unknown("mail.send", &[]), unknown("t", &[])]);
+    }
+
+    fn unknown(tool: &str, done: &[&str]) -> UnknownCall {
+        UnknownCall { tool: tool.to_owned(), done: done.iter().map(|tool| (*tool).to_owned()).collect() }
     }
 
     fn asked(device: &str) -> AskedCall {
@@ -402,7 +413,7 @@ mod tests {
         let left = again.tell_of_open(&StoredLedger(store.clone())).unwrap();
         let open = LeftQuestion { key: intent(1).key.to_vec(), asked: asked("glasses") };
         assert_eq!(left.asked, BTreeMap::from([(("ann".into(), "glasses".into()), vec![open])]));
-        assert_eq!(left.unknown, BTreeMap::from([("ann".into(), vec!["t".into()])]));
+        assert_eq!(left.unknown, BTreeMap::from([("ann".into(), vec![unknown("t", &[])])]));
         store.settled().await.unwrap();
         assert_eq!(store.disk().rows(Kind::Intents, "ann", b"", 9).unwrap().len(), 2, "the old one is gone");
     }

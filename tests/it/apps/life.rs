@@ -247,6 +247,7 @@ async fn an_app_is_told_what_a_killed_gateway_has_not_said_to_its_end() {
                 "audioUrl": format!("https://127.0.0.1/api/tts?text={long}"), "stopOtherAudio": alone}))
             .await;
     }
+    socket.settled().await;
     until(&mut glasses, "the app's words", |event| matches!(event.seen, Seen::FirstSound { .. })).await;
     // Writes reach the disk in order.
     let url = format!("http://{}/api/sdk/simple-storage/{USER}", gateway.web);

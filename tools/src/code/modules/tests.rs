@@ -63,7 +63,7 @@ fn all_modules_are_named_the_same_whatever_is_said() {
     assert!(list.is_whole && list == told("set a timer"), "{list:?}");
     assert!(list.text.starts_with(HEADING) && list.text.contains("\n@lorgnette/std: fs"), "{}", list.text);
     assert!(list.text.contains("'@capabilities/note-add':") && list.text.contains(", timer-set"), "{}", list.text);
-    assert!(!list.text.contains("code-"), "{}", list.text);
+    assert!(!list.text.contains("code-api") && !list.text.contains("code-run"), "{}", list.text);
     // A server with several functions has a line.
     serve(&executor, "slack", ["list_channels", "post_message"].map(|name| (name.into(), "Talks.".into())).into_iter());
     let more = told("hello");
