@@ -40,12 +40,15 @@ impl Browser {
         let mut child = spawn(microphone, profile.path());
         let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = timeout(WAIT, async {
+            let mut said = Vec::new();
             while let Some(line) = errors.next_line().await.unwrap() {
                 if let Some(address) = line.strip_prefix("DevTools listening on ") {
                     return address.to_owned();
                 }
+                said.push(line);
             }
-            panic!("Chromium ended before it listened");
+            let status = child.wait().await.unwrap();
+            panic!("Chromium ended before it listened ({status}):\n{}", said.join("\n"));
         })
         .await
         .expect("Chromium did not start");
