@@ -171,10 +171,12 @@ impl StoredIntents {
     }
 }
 
-/// The tools of completed changes that programs made, by the calls that ran these programs.
+/// The tools of completed changes that programs made, in their order, by the calls that ran these programs.
 fn done_by_programs(rows: &[(Vec<u8>, Row)]) -> BTreeMap<Vec<u8>, Vec<String>> {
     let mut done: BTreeMap<Vec<u8>, Vec<String>> = BTreeMap::new();
-    for (_, row) in rows {
+    let mut rows: Vec<&Row> = rows.iter().map(|(_, row)| row).collect();
+    rows.sort_by_key(|row| row.wall_ms);
+    for row in rows {
         if let (Some(program), Some(result)) = (row.program, &row.result)
             && !result.is_error()
         {

@@ -292,7 +292,7 @@ async fn a_program_is_not_run_again_after_a_kill_9_of_the_gateway_and_what_it_di
     glasses.forget();
     glasses.reconnect(Some(target)).await.expect("it tries");
     until(&mut glasses, "a welcome", |event| matches!(event.seen, Seen::Welcome { .. })).await;
-    told(&mut glasses, "Run a program (already done: Shop: add item)").await;
+    told(&mut glasses, "Run a program (already done: Shop: add item").await;
     shop.open();
     provider.then("one", Answer::Says("Bread may be in the basket.", 60, 6));
     text(&mut glasses, "what is in my basket").await;
