@@ -442,8 +442,9 @@ impl Machine for AppLifecycles {
             AppInput::Lost { package, connection } => self.lost(now_us, &package, connection),
             AppInput::Released { package, connection } => {
                 let life = self.lives.get_mut(&package).filter(|life| life.connection == Some(connection));
-                // The SDK releases a session that is called again before it takes it up anew.
-                if let Some(life) = life.filter(|life| life.calling.is_none()) {
+                // The SDK releases a session that is called again before it takes it up anew. One that was taken up is given
+                // up for good, also if its webhook has not answered yet.
+                if let Some(life) = life.filter(|life| life.state == AppState::Running) {
                     life.released = true;
                 }
             }

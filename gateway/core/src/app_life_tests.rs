@@ -400,6 +400,17 @@ fn an_app_that_released_its_session_is_not_called_back() {
 }
 
 #[test]
+fn an_app_may_release_its_session_before_its_webhook_has_answered() {
+    let mut stage = Stage::new();
+    stage.start("a", AppKind::Foreground);
+    stage.join("a", 1);
+    stage.input(AppInput::Released { package: "a".into(), connection: 1 });
+    assert_eq!(calls(&stage.lose("a", 1)), 0);
+    assert_eq!((stage.answer("a", Ok(())), stage.state("a")), (Vec::new(), None));
+    assert_eq!(stage.pass(100 * S), []);
+}
+
+#[test]
 fn without_glasses_apps_go_to_sleep_and_come_back_with_them() {
     let mut stage = Stage::new();
     stage.run("a", 1);
