@@ -173,7 +173,7 @@ impl Host for Library<'_> {
             let message = "a handler calls no other capabilities: it has the standard library and fetch".to_owned();
             return Err(HostError { code: "not_allowed".to_owned(), message, retryable: false });
         }
-        if has_effect(function, &arguments) {
+        if std::changes(function, &arguments) {
             self.has_acted.store(true, Ordering::Relaxed);
         }
         self.host.call(&self.caller, function, arguments).await
@@ -181,17 +181,5 @@ impl Host for Library<'_> {
 
     fn log(&self, line: &str) {
         tracing::debug!(tool = self.tool, line, "printed by a handler");
-    }
-}
-
-/// Whether a call may change something.
-fn has_effect(function: &str, arguments: &Value) -> bool {
-    let reads = ["GET", "HEAD"];
-    match function {
-        "http.request" => {
-            let method = arguments.get("method").and_then(Value::as_str);
-            method.is_some_and(|method| !reads.contains(&method))
-        }
-        _ => function.starts_with("fs.") && !matches!(function, "fs.readFile" | "fs.readBytes" | "fs.list" | "fs.stat"),
     }
 }
