@@ -24,7 +24,7 @@ use crate::{
     private::write_private,
     roster::Roster,
     store::{Scope, Store},
-    telemetry::Turns,
+    telemetry::{Turns, log::Logs},
     users::Users,
     workspace,
 };
@@ -107,19 +107,23 @@ fn sync(folder: &Path) -> Result<()> {
 ///
 /// # Errors
 /// It cannot be finished now either: nothing may be served before it is.
-pub async fn resume(data_dir: &Path, store: &Store) -> Result<()> {
+pub async fn resume(data_dir: &Path, store: &Store, logs: &Logs) -> Result<()> {
     for erasure in recorded(data_dir)? {
         tracing::warn!("an erasure was interrupted; it is carried on");
-        on_disk(data_dir, store, &erasure).await?;
+        on_disk(data_dir, (store, logs), &erasure).await?;
         end(data_dir, &erasure.user)?;
     }
     Ok(())
 }
 
-/// All files: photos, the workspace and the store.
-async fn on_disk(data_dir: &Path, store: &Store, erasure: &Erasure) -> Result<()> {
+/// All files: photos, the workspace, the log and the store.
+async fn on_disk(data_dir: &Path, (store, logs): (&Store, &Logs), erasure: &Erasure) -> Result<()> {
     photos::erase(data_dir, &erasure.user)?;
     workspace::erase(data_dir, &erasure.user)?;
+    // Before the store, which knows the devices.
+    let devices = store.disk().devices()?.into_iter().filter(|(_, device)| device.user == erasure.user);
+    let devices = devices.map(|(id, _)| id).collect();
+    logs.erase(&erasure.user, devices).await.context("erasing from the log")?;
     let scope = Scope::User { user: erasure.user.clone(), devices: erasure.devices };
     store.erase(scope).await.context("erasing from the store")
 }
@@ -128,6 +132,7 @@ async fn on_disk(data_dir: &Path, store: &Store, erasure: &Erasure) -> Result<()
 pub struct Eraser {
     data_dir: PathBuf,
     store: Store,
+    logs: Logs,
     users: Arc<Users>,
     roster: Arc<Roster>,
     executor: Executor,
@@ -155,13 +160,24 @@ impl Eraser {
     /// Of everything that these hold.
     pub fn new(
         data_dir: PathBuf,
-        store: Store,
+        (store, logs): (Store, Logs),
         (users, roster): (Arc<Users>, Arc<Roster>),
         (executor, apps): (Executor, Arc<Host>),
         turns: Arc<Turns>,
         forgets: Forgets,
     ) -> Arc<Self> {
-        Arc::new(Self { data_dir, store, users, roster, executor, apps, turns, forgets, running: Mutex::default() })
+        Arc::new(Self {
+            data_dir,
+            store,
+            logs,
+            users,
+            roster,
+            executor,
+            apps,
+            turns,
+            forgets,
+            running: Mutex::default(),
+        })
     }
 
     /// Waits until no other erasure runs, and keeps others from running.
@@ -233,7 +249,7 @@ impl Eraser {
         for package in self.apps.states(user).into_keys() {
             self.apps.stop(user, &package, AppStopReason::User).await;
         }
-        on_disk(&self.data_dir, &self.store, erasure).await?;
+        on_disk(&self.data_dir, (&self.store, &self.logs), erasure).await?;
         // What is in memory.
         self.forgets.switches.erase(user);
         self.forgets.preferences.erase(user);
@@ -332,15 +348,15 @@ mod tests {
         found
     }
 
-    fn open(folder: &Path) -> Store {
-        Store::open(&folder.join("store"), 64).unwrap()
+    fn open(folder: &Path) -> (Store, Logs) {
+        (Store::open(&folder.join("store"), 64).unwrap(), Logs::open(&folder.join("log")).unwrap())
     }
 
     #[tokio::test]
     async fn not_one_byte_of_a_user_is_left() {
         for devices in [false, true] {
             let folder = tempfile::tempdir().unwrap();
-            let store = open(folder.path());
+            let (store, logs) = open(folder.path());
             for user in ["ann", "anne"] {
                 plant(&store, user).await;
                 photos::keep(folder.path(), user, "image/jpeg", word(user, "photo").as_bytes()).unwrap();
@@ -355,7 +371,7 @@ mod tests {
             let before = count(folder.path(), "zq-anne-");
             let erasure = Erasure { user: "ann".into(), devices };
             begin(folder.path(), &erasure).unwrap();
-            on_disk(folder.path(), &store, &erasure).await.unwrap();
+            on_disk(folder.path(), (&store, &logs), &erasure).await.unwrap();
             end(folder.path(), "ann").unwrap();
             // Rows of the box itself, under that name by chance, and the pairing where it was to stay.
             let kept = if devices { 0 } else { 1 };
@@ -376,22 +392,22 @@ mod tests {
     #[tokio::test]
     async fn an_erasure_that_was_interrupted_is_carried_on() {
         let folder = tempfile::tempdir().unwrap();
-        let store = open(folder.path());
+        let (store, logs) = open(folder.path());
         plant(&store, "ann").await;
         plant(&store, "bob").await;
         // The process was killed after the record, and in the middle of the copy.
         begin(folder.path(), &Erasure { user: "ann".into(), devices: true }).unwrap();
         fs::create_dir_all(folder.path().join("store.new")).unwrap();
         fs::write(folder.path().join("store.new/data.mdb"), word("ann", "half a copy")).unwrap();
-        resume(folder.path(), &store).await.unwrap();
+        resume(folder.path(), &store, &logs).await.unwrap();
         assert_eq!(count(folder.path(), &word("ann", "note")), 0);
         assert_eq!(count(folder.path(), &word("ann", "half a copy")), 0);
         assert_eq!(store.disk().notes("bob", 9, |_| true).unwrap().len(), 2);
         assert!(!record(folder.path()).exists());
         // Once more does nothing, and a damaged record is not passed over.
-        resume(folder.path(), &store).await.unwrap();
+        resume(folder.path(), &store, &logs).await.unwrap();
         fs::write(record(folder.path()), "{").unwrap();
-        assert!(resume(folder.path(), &store).await.is_err());
+        assert!(resume(folder.path(), &store, &logs).await.is_err());
     }
 
     #[test]
@@ -413,7 +429,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_written_of_a_user_who_is_being_erased() {
         let folder = tempfile::tempdir().unwrap();
-        let store = open(folder.path());
+        let (store, _) = open(folder.path());
         let fact = |user: &str| Write::AddRow { kind: Kind::Facts, owner: user.into(), value: vec![1] };
         store.bar("ann", true);
         assert!(store.write(fact("ann")).await.unwrap_err().to_string().contains("erased"));
@@ -437,7 +453,7 @@ mod tests {
     #[tokio::test]
     async fn reads_go_on_during_an_erasure() {
         let folder = tempfile::tempdir().unwrap();
-        let store = open(folder.path());
+        let (store, _) = open(folder.path());
         plant(&store, "ann").await;
         plant(&store, "bob").await;
         let reading = store.clone();

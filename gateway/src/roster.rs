@@ -45,12 +45,14 @@ pub struct Via {
     pub since_us: u64,
     /// When it was lost, if it was; the session waits for the device to resume it.
     pub lost_us: Option<u64>,
+    /// Number of the turn that is under way.
+    pub turn: Option<u32>,
 }
 
 impl Via {
     /// A connection that stands from now on.
     pub fn now(transport: Transport, peer: SocketAddr) -> Self {
-        Self { transport, peer, since_us: clock::mono_us(), lost_us: None }
+        Self { transport, peer, since_us: clock::mono_us(), lost_us: None, turn: None }
     }
 }
 
@@ -124,7 +126,16 @@ impl Roster {
     pub fn moved(&self, id: &str, session: u32, via: Via) {
         self.with(|devices| {
             if let Some(present) = devices.get_mut(id).filter(|present| present.session == session) {
-                present.via = via;
+                present.via = Via { turn: present.via.turn, ..via };
+            }
+        });
+    }
+
+    /// A turn of a session begins, or none is under way any more.
+    pub fn turn(&self, id: &str, session: u32, turn: Option<u32>) {
+        self.with(|devices| {
+            if let Some(present) = devices.get_mut(id).filter(|present| present.session == session) {
+                present.via.turn = turn;
             }
         });
     }

@@ -5,6 +5,9 @@
 //! The executor's overhead is what a call through it takes beyond calling the tool's runner directly. The store is a
 //! real one, in the folder for temporary files: its commits take what that folder's disk takes.
 
+#[path = "common/nobody.rs"]
+mod nobody;
+
 use std::{
     hint::black_box,
     sync::{
@@ -19,13 +22,10 @@ use async_trait::async_trait;
 use gateway::ports::{
     intents::StoredIntents,
     records::{StoredLedger, StoredSwitches},
-    stores::SystemClock,
 };
 use gateway::store::Store;
-use gateway_core::vocab::{
-    ApprovalOutcome, ClientClass, Due, OpenEntry, RateLimit, ScheduleEntry, ScheduleKind, ToolCall, ToolFlags,
-    ToolResult, ToolSpec, Turn,
-};
+use gateway_core::vocab::{ClientClass, RateLimit, ToolCall, ToolFlags, ToolResult, ToolSpec, Turn};
+use nobody::ports;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tools::{
@@ -33,10 +33,7 @@ use tools::{
     call::CallContext,
     executor::{CallRecords, Executor},
     intents::{Intent, Journal, Past},
-    ports::{
-        Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, NoApps, Note, Notes, PortError, Ports, Schedule,
-        Style,
-    },
+    ports::PortError,
     registry::{Registry, RunContext, Runner},
     source::{Scope, Source},
 };
@@ -46,58 +43,6 @@ const SOURCES: usize = 100;
 const CALLS: usize = 20_000;
 const COMMITS: usize = 300;
 const PARALLEL: usize = 1_000;
-
-/// Nothing stands behind these ports; the tools of this bench ask for nothing.
-struct Nobody;
-
-#[async_trait]
-impl Schedule for Nobody {
-    async fn add(&self, _: &str, _: Due, _: ScheduleKind) -> Result<ScheduleEntry, PortError> {
-        Err(PortError::Unavailable(String::new()))
-    }
-    async fn list(&self, _: &str) -> Result<Vec<OpenEntry>, PortError> {
-        Ok(Vec::new())
-    }
-    async fn remove(&self, _: &str, _: u64) -> Result<Option<ScheduleEntry>, PortError> {
-        Ok(None)
-    }
-}
-
-#[async_trait]
-impl Notes for Nobody {
-    async fn add(&self, _: &str, _: &str) -> Result<Note, PortError> {
-        Err(PortError::Unavailable(String::new()))
-    }
-    async fn list(&self, _: &str, _: usize) -> Result<Vec<Note>, PortError> {
-        Ok(Vec::new())
-    }
-    async fn search(&self, _: &str, _: &str, _: usize) -> Result<Vec<Note>, PortError> {
-        Ok(Vec::new())
-    }
-    async fn delete(&self, _: &str, _: u64) -> Result<Option<Note>, PortError> {
-        Ok(None)
-    }
-    async fn clear(&self, _: &str) -> Result<usize, PortError> {
-        Ok(0)
-    }
-}
-
-#[async_trait]
-impl DeviceCall for Nobody {
-    async fn call(&self, _: &str, _: Option<Turn>, _: ToolCall, _: Duration, _: CancellationToken) -> ToolResult {
-        ToolResult::default()
-    }
-    fn status(&self, _: &str) -> Option<DeviceStatus> {
-        None
-    }
-}
-
-#[async_trait]
-impl Consent for Nobody {
-    async fn ask(&self, _: ConsentRequest, _: CancellationToken) -> Decision {
-        ApprovalOutcome::Denied.into()
-    }
-}
 
 /// A journal that forgets, at no cost.
 struct Forgetful;
@@ -130,20 +75,6 @@ impl Runner for Slow {
     async fn run(&self, _context: RunContext, _call: ToolCall) -> ToolResult {
         tokio::time::sleep(Duration::from_millis(200)).await;
         ToolResult::said("at last")
-    }
-}
-
-fn ports() -> Ports {
-    let nobody = Arc::new(Nobody);
-    Ports {
-        schedule: nobody.clone(),
-        notes: nobody.clone(),
-        device: nobody.clone(),
-        consent: nobody,
-        apps: Arc::new(NoApps),
-        memory: tools::memory::Memory::default(),
-        clock: Arc::new(SystemClock),
-        style: Style::default(),
     }
 }
 

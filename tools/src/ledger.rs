@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, ClientClass, ErrorCode};
 use serde::{Deserialize, Serialize};
 
-use crate::absent;
+use crate::{absent, source::Source};
 
 /// One call of a persistent tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +116,12 @@ pub fn usage(records: impl IntoIterator<Item = Record>) -> Vec<Usage> {
         usage.last_wall_ms = usage.last_wall_ms.max(record.wall_ms);
     }
     tools.into_iter().map(|(tool, usage)| Usage { tool, ..usage }).collect()
+}
+
+/// Told of each call of a tool that there is, for measurements.
+pub trait CallMeter: Send + Sync {
+    /// A call took so many microseconds, questions included, and failed with this error, if any.
+    fn called(&self, source: &Source, error: Option<ErrorCode>, took_us: u64);
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub mod executor;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod in_flight;
+pub mod inspection;
 pub mod intents;
 pub mod ledger;
 pub mod limits;

@@ -27,7 +27,7 @@ const GROUPS: [(&str, &[&str]); 13] = [
     ("apps", &["app.list", "app.start", "app.stop"]),
     ("conversations", &["conversation.new", "conversation.search"]),
     ("photos", &["photo.delete"]),
-    ("status", &["device.status"]),
+    ("status", &["device.status", "system.status"]),
     ("help", &["help.show"]),
     ("skills", &["skill.list", "skill.read"]),
 ];
@@ -38,6 +38,9 @@ const TIMERS: &str = "timers";
 
 /// The group of routines, which are built in as well: each is a tool of its user.
 const ROUTINES: &str = "routines";
+
+/// The group of the tools for an operator's programs. No wearer can prefer it.
+const OPERATORS: &str = "operators";
 
 /// The routines of a user.
 pub fn routines() -> Side {
@@ -60,6 +63,17 @@ pub(crate) fn built_in(name: &str) -> Side {
     Side::BuiltIn(group.map_or_else(String::new, |(group, _)| (*group).to_owned()))
 }
 
+/// The side of the tools for an operator's programs.
+pub(crate) fn operators() -> Side {
+    Side::BuiltIn(OPERATORS.to_owned())
+}
+
+/// Whether a tool is for an operator's programs, and not for conversations: a model of a wearer is not offered it, and may
+/// not call it.
+pub fn is_for_operators(spec: &ToolSpec) -> bool {
+    matches!(&spec.side, Side::BuiltIn(group) if group == OPERATORS)
+}
+
 /// Sets the tool's side. What an app or a server claims about its side is ignored.
 pub(crate) fn put(spec: ToolSpec, source: &Source) -> ToolSpec {
     let side = match source {
@@ -79,9 +93,13 @@ mod tests {
     #[test]
     fn every_built_in_tool_has_a_group() {
         let (specs, _) = crate::builtin::all();
+        let mut named: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+        // The gateway gives it.
+        named.push("system.status");
+        named.sort_unstable();
         let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, tools)| tools.iter().copied()).collect();
         grouped.sort_unstable();
-        assert_eq!(specs.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>(), grouped);
+        assert_eq!(named, grouped);
         assert!(specs.iter().all(|spec| spec.side != Side::default()));
         let put = |source| put(ToolSpec { side: timers(), ..ToolSpec::default() }, &source).side;
         assert_eq!(put(Source::BuiltIn), timers());

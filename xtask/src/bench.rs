@@ -9,8 +9,17 @@ use crate::places::Places;
 use crate::process::{self, Failure};
 
 /// Folders of the workspace's crates; each is a package with that manifest.
-const CRATES: [&str; 8] =
-    ["device-protocol", "audio", "gateway", "gateway/core", "gateway/chat", "tools", "firmware-sim", "tests"];
+const CRATES: [&str; 9] = [
+    "device-protocol",
+    "audio",
+    "gateway",
+    "gateway/core",
+    "gateway/chat",
+    "tools",
+    "firmware-sim",
+    "tests",
+    "tests/sqlite",
+];
 
 struct Bench {
     name: String,

@@ -12,6 +12,7 @@ mod code;
 mod conversations;
 mod devices;
 mod login;
+mod logs;
 mod mcp;
 mod models;
 mod notify;
@@ -67,6 +68,8 @@ enum Command {
     Devices(devices::Arguments),
     /// Log in to a model's provider, or store its key.
     Login(login::Arguments),
+    /// Show the stored log of the gateway.
+    Logs(logs::Arguments),
     /// Speak MCP over standard input and output, for a client that starts this command; or look after MCP servers.
     Mcp(mcp::Arguments),
     /// Fetch, list, verify and import the models.
@@ -108,6 +111,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
         Command::Apps(arguments) => load(config).and_then(|config| apps::run(&config, arguments)),
         Command::Login(arguments) => load(config).and_then(|config| login::run(&config, &arguments)),
+        Command::Logs(arguments) => load(config).and_then(|config| logs::run(&config, &arguments)),
         Command::Mcp(arguments) => load(config).and_then(|config| mcp::run(&config, arguments)),
         Command::Status(arguments) => load(config).and_then(|config| status::run(&config, &arguments)),
         Command::Models(arguments) => load(config).and_then(|config| models::run(&config, arguments)),

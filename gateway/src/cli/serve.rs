@@ -84,7 +84,7 @@ fn places(running: &serve::Running, listen: &Listen, mcp: &McpSettings) -> Vec<(
         let key = if mcp.without_key { "" } else { " (with a key of `mcp.keys`)" };
         places.push(("MCP", format!("{plain}/mcp{key}")));
     }
-    places.push(("health", format!("{plain}/healthz")));
+    places.push(("health", format!("{plain}/healthz  {plain}/metrics")));
     places
 }
 

@@ -91,6 +91,9 @@ fn show(status: &Status) {
     if let Some((free, all)) = status.disk {
         println!("disk        {} free of {}", bytes(free), bytes(all));
     }
+    if let Some(line) = board(status) {
+        println!("box         {line}");
+    }
     if let Some((open, most)) = status.descriptors {
         println!("files       {open} of {most} descriptors open");
     }
@@ -98,6 +101,18 @@ fn show(status: &Status) {
     if let Some(line) = queues(&status.queues) {
         println!("queues      {line}");
     }
+}
+
+/// The box in numbers, where the system tells any.
+fn board(status: &Status) -> Option<String> {
+    let load = status.load.map(|[one, five, _]| format!("load {one:.1}, {five:.1} of {} cores", status.cores));
+    let memory = status.memory.map(|memory| {
+        let [available, total, own] = [memory.available_bytes, memory.total_bytes, memory.gateway_bytes].map(bytes);
+        format!("memory {available} of {total} available, the gateway has {own}")
+    });
+    let temperature = status.temperature_c.map(|degrees| format!("{degrees:.0} °C"));
+    let parts: Vec<String> = [load, memory, temperature].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Packets of sound in ended sessions.

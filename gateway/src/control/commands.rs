@@ -7,7 +7,7 @@ use gateway_core::vocab::ApprovalChoice;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{
-    Answer, Paired, Request, SessionOf, Waits, apps, attempt, mcp, memory, programs, status, tools, turns_as_json,
+    Answer, Paired, Request, SessionOf, Waits, apps, attempt, logs, mcp, memory, programs, status, tools, turns_as_json,
 };
 use crate::{
     clock,
@@ -37,7 +37,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::PairCode { .. } | Request::PairFingerprint { .. } => "pair",
         Request::Rename { .. } => "rename",
         Request::Revoke { .. } => "revoke",
-        Request::Turns { .. } => "turns",
+        Request::Turns { .. } | Request::StoredTurns { .. } => "turns",
         Request::Apps { request } => apps::name(request),
         Request::FollowApp { .. } => "apps logs",
         Request::Memory { request } => memory::name(request),
@@ -60,6 +60,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::RestartMcpServer { .. } => "mcp restart",
         Request::McpServerLogs { .. } => "mcp logs",
         Request::Status => "status",
+        Request::Logs { .. } | Request::FollowLogs { .. } => "logs",
     }
 }
 
@@ -149,13 +150,17 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
             Ok(done(format!("question {id} is {outcome}")))
         }
         // The socket's server answers it, event by event.
-        Request::Ask { .. } | Request::FollowApp { .. } => Err("this is answered as a stream".to_owned()),
+        Request::Ask { .. } | Request::FollowApp { .. } | Request::FollowLogs { .. } => {
+            Err("this is answered as a stream".to_owned())
+        }
         // The socket's server takes over the connection after this answer.
         Request::Mcp { user, .. } => check_name(&user).map(|()| done("this connection carries MCP now".to_owned())),
         Request::McpServers => Ok(mcp::list(&admin.mcp)),
         Request::RestartMcpServer { name } => mcp::restart(&admin.mcp, &name).await,
         Request::McpServerLogs { name } => mcp::logs(&admin.mcp, &name),
         Request::Status => status::of(admin).await,
+        Request::Logs { filter, limit, cursor } => logs::page(admin, filter, limit, cursor.as_deref()).await,
+        Request::StoredTurns { count, since_wall_ms } => logs::turns(admin, since_wall_ms, count).await,
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&services.turns.last(count)) }),
     }
 }
@@ -202,6 +207,7 @@ pub(super) fn session(present: &Present) -> SessionOf {
         lost_s: present.via.lost_us.map(seconds_since),
         firmware: status.firmware.clone(),
         battery_percent: status.battery_percent,
+        turn: present.via.turn,
     }
 }
 

@@ -8,12 +8,14 @@ pub mod ask;
 mod attempt;
 pub mod client;
 mod commands;
+mod logs;
 mod mcp;
 pub mod memory;
 pub mod programs;
 pub(crate) mod server;
 mod sides;
 pub(crate) mod status;
+pub(crate) mod system;
 mod tools;
 
 use std::{
@@ -22,6 +24,7 @@ use std::{
 };
 
 use ::tools::{
+    inspection::logs::{LogEntry, LogFilter},
     ledger::{Record, Usage},
     source::{About, Source},
 };
@@ -50,6 +53,8 @@ pub enum Request {
     Revoke { device: String },
     /// The latest turns.
     Turns { count: usize },
+    /// The latest turns since a time, also of earlier runs.
+    StoredTurns { count: usize, since_wall_ms: i64 },
     /// A request about mini-apps.
     Apps { request: apps::AppsRequest },
     /// An app's log, then its events, one answer per line, until the client disconnects.
@@ -96,6 +101,10 @@ pub enum Request {
     McpServerLogs { name: String },
     /// The gateway's status.
     Status,
+    /// Lines of the stored log, newest first.
+    Logs { filter: LogFilter, limit: usize, cursor: Option<String> },
+    /// The latest lines of the stored log, then others as they come, oldest first, until the client disconnects.
+    FollowLogs { filter: LogFilter, limit: usize },
 }
 
 /// The answers.
@@ -141,6 +150,8 @@ pub enum Answer {
     Lines { lines: Vec<(u64, String)> },
     /// The gateway's status.
     Status { status: Box<status::Status> },
+    /// Lines of the stored log, and where the next page begins, if there is one.
+    Logs { logs: Vec<LogEntry>, cursor: Option<String> },
     /// Not done; why, and what to do.
     Error { message: String },
 }
@@ -208,6 +219,9 @@ pub struct SessionOf {
     pub firmware: String,
     /// If reported.
     pub battery_percent: Option<u8>,
+    /// Number of the turn that is under way.
+    #[serde(default)]
+    pub turn: Option<u32>,
 }
 
 /// An MCP server behind the gateway.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use tools::inspection::system::MemoryUse;
 
 use super::{Answer, McpServer, SessionOf, commands::session, mcp};
 use crate::{
@@ -10,6 +11,7 @@ use crate::{
     control::admin::Admin,
     device_task::services::Services,
     health::{self, Problem},
+    telemetry::board::Board,
 };
 
 /// The gateway's status.
@@ -69,6 +71,18 @@ pub struct Status {
     /// Packets of sound in ended sessions: decoded, and given up as lost.
     #[serde(default)]
     pub sound: (u64, u64),
+    /// Processor cores.
+    #[serde(default)]
+    pub cores: usize,
+    /// Load averages over one, five and fifteen minutes.
+    #[serde(default)]
+    pub load: Option<[f64; 3]>,
+    /// Memory of the box, and of the gateway.
+    #[serde(default)]
+    pub memory: Option<MemoryUse>,
+    /// Of the processor, in degrees Celsius.
+    #[serde(default)]
+    pub temperature_c: Option<f64>,
 }
 
 /// A queue of jobs.
@@ -136,6 +150,11 @@ fn queues(services: &Services) -> Vec<Queue> {
 }
 
 pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
+    Ok(Answer::Status { status: Box::new(gather(admin).await) })
+}
+
+/// What there is to tell at this moment.
+pub(super) async fn gather(admin: &Admin) -> Status {
     let (services, started) = (&admin.services, &admin.started);
     let (limits, data_dir) = (&services.settings.limits, &services.settings.data_dir);
     let problems = admin.health.problems(data_dir, &services.store).await;
@@ -151,7 +170,8 @@ pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
     let audio::asr::Shed { partial, second_pass, overheard, unsure, addressed } = services.engines.asr.shed();
     let left_out = LeftOut { partial, second_pass, overheard, unsure, addressed };
     let lost = services.losses.get();
-    let status = Status {
+    let board = Board::read().await;
+    Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         up_s: clock::mono_us().saturating_sub(started.at_us) / 1_000_000,
         web: started.web.to_string(),
@@ -176,6 +196,9 @@ pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
         descriptors: health::descriptors().await,
         queues: queues(services),
         sound: services.sound.get(),
-    };
-    Ok(Answer::Status { status: Box::new(status) })
+        cores: board.cores,
+        load: board.load,
+        memory: board.memory,
+        temperature_c: board.temperature_c,
+    }
 }

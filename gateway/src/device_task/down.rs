@@ -90,6 +90,7 @@ impl Session {
             }
             Output::AskModel { turn, rank, messages, pending } => {
                 self.turn = Some(turn);
+                self.services.roster.turn(&self.id, self.number, Some(turn.id));
                 let scene = self.services.scenes.of(&self.user_name);
                 let asked = self.requests.ask_model(turn, rank, messages, (pending, scene));
                 self.record(turn.id).asked(turn, rank, (asked.known, asked.revision));
@@ -173,6 +174,7 @@ impl Session {
             Output::TurnDone { turn, messages, outcome } => {
                 self.stored.turn(None, self.incoming.control_received());
                 self.turn = None;
+                self.services.roster.turn(&self.id, self.number, None);
                 self.requests.turn_done(turn);
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnDone { device, turn, messages });

@@ -21,7 +21,7 @@ use crate::{
     runtime::compute::Compute,
     speech::ear::PauseJudge,
     store::Store,
-    telemetry::{Losses, SoundPackets, Sparse, Turns},
+    telemetry::{Losses, SoundPackets, Sparse, Turns, log::Logs},
     users::Users,
 };
 
@@ -65,6 +65,8 @@ pub struct Services {
     pub modules: Arc<Modules>,
     /// Builds the context about wearers for models.
     pub context: Arc<ContextBuilder>,
+    /// The stored log.
+    pub logs: Logs,
     /// Finished turns.
     pub turns: Arc<Turns>,
     /// Utterances that were not understood.

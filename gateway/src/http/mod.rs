@@ -1,7 +1,7 @@
 //! The listeners: one TCP port for WebSocket and everything over HTTP, one UDP port for QUIC.
 //!
 //! `accept` takes connections; `router` has all paths of the TCP port. An endpoint is a group of paths in its own file,
-//! with a function `routes`: `health`, `try_page`, `mcp`, `app_requests`, `app_socket`, `glasses`. They share `peer`
+//! with a function `routes`: `health`, `metrics`, `try_page`, `mcp`, `app_requests`, `app_socket`, `glasses`. They share `peer`
 //! (the other end of the connection), `origin` (the page that sends a request), `access` (who may send one), `upgrade`
 //! (to a WebSocket) and `reply`.
 
@@ -14,6 +14,7 @@ pub(crate) mod fuzzing;
 mod glasses;
 mod health;
 mod mcp;
+mod metrics;
 mod origin;
 mod peer;
 mod reply;
@@ -36,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::settings::Listen;
 pub(crate) use self::{
+    metrics::Metrics,
     try_link::TryLink,
     try_page::{About, TryPage},
 };
@@ -58,6 +60,8 @@ pub(crate) struct Doors {
     pub mcp: Arc<Mcp>,
     /// Whether the gateway works.
     pub health: Arc<Health>,
+    /// The gateway's numbers.
+    pub metrics: Metrics,
     /// Whether glasses may connect over WebSocket.
     pub websocket: bool,
     /// The browser page; `None`: no such page.

@@ -9,14 +9,14 @@ use axum::{
 use super::{
     Doors,
     access::{self, Names},
-    app_requests, app_socket, glasses, health, mcp,
+    app_requests, app_socket, glasses, health, mcp, metrics,
     reply::NOTHING_HERE,
     try_page,
 };
 
 /// The router of all requests.
 pub(super) fn router(doors: &Doors) -> Router {
-    let Doors { services, mcp, health, websocket, try_page, names, apps_elsewhere } = doors;
+    let Doors { services, mcp, health, metrics: numbers, websocket, try_page, names, apps_elsewhere } = doors;
     let admission = &services.admission;
     let names = Names::new(names.iter().cloned());
     let mut apps = Router::new()
@@ -26,9 +26,11 @@ pub(super) fn router(doors: &Doors) -> Router {
     if !apps_elsewhere {
         apps = apps.layer(from_fn(access::from_here));
     }
-    let health = health::routes(health.clone(), services.settings.data_dir.clone(), services.store.clone(), names);
+    let health =
+        health::routes(health.clone(), services.settings.data_dir.clone(), services.store.clone(), names.clone());
     let mut router = Router::new()
         .merge(health)
+        .merge(metrics::routes(numbers.clone(), names))
         .merge(try_page::routes(try_page.clone(), admission.pairings.clone(), services.store.clone()))
         .merge(mcp::routes(mcp.clone()))
         .merge(apps);

@@ -16,6 +16,7 @@ pub(crate) struct RawListen {
     websocket: bool,
     plain: bool,
     try_page: bool,
+    metrics_elsewhere: bool,
 }
 
 impl Default for RawListen {
@@ -26,6 +27,7 @@ impl Default for RawListen {
             websocket: true,
             plain: false,
             try_page: true,
+            metrics_elsewhere: false,
         }
     }
 }
@@ -43,6 +45,8 @@ pub struct Listen {
     pub plain: bool,
     /// Serve the browser page, on loopback.
     pub try_page: bool,
+    /// Answer `/metrics` to other machines too.
+    pub metrics_elsewhere: bool,
 }
 
 impl RawListen {
@@ -53,6 +57,13 @@ impl RawListen {
             "" => Some(None),
             _ => problems.address(&self.quic, "listen.quic").map(Some),
         };
-        Some(Listen { web: web?, quic: quic?, websocket: self.websocket, plain: self.plain, try_page: self.try_page })
+        Some(Listen {
+            web: web?,
+            quic: quic?,
+            websocket: self.websocket,
+            plain: self.plain,
+            try_page: self.try_page,
+            metrics_elsewhere: self.metrics_elsewhere,
+        })
     }
 }

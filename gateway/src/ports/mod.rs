@@ -2,6 +2,7 @@
 
 pub mod context;
 pub mod intents;
+pub mod logs;
 pub mod memory;
 pub mod photos;
 pub(crate) mod preferences;
@@ -10,3 +11,4 @@ pub mod routines;
 pub mod runs;
 pub(crate) mod settings;
 pub mod stores;
+pub mod system;

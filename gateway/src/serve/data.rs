@@ -10,6 +10,7 @@ use crate::{
     identity::GatewayKey,
     private::{FolderLock, make_folder, repair},
     store::{Store, settings::StoreSettings},
+    telemetry::log::Logs,
     transport::tls::{self, Tls},
 };
 
@@ -28,6 +29,8 @@ pub(super) struct Data {
     pub(super) tls: Tls,
     /// Persistent data.
     pub(super) store: Store,
+    /// The stored log.
+    pub(super) logs: Logs,
 }
 
 impl Data {
@@ -40,9 +43,10 @@ impl Data {
         let is_known = GatewayKey::is_in(folder);
         let key = GatewayKey::load_or_make(folder)?;
         let tls = tls::load_or_make(folder, NAMES.map(str::to_owned).to_vec())?;
+        let logs = Logs::open(&folder.join("log")).context("opening the stored log")?;
         let store = open_store(&folder.join("store"), settings, is_known)?;
-        erasing::resume(folder, &store).await.context("carrying on the erasure of the last run")?;
-        Ok(Self { lock, control_socket, key, tls, store })
+        erasing::resume(folder, &store, &logs).await.context("carrying on the erasure of the last run")?;
+        Ok(Self { lock, control_socket, key, tls, store, logs })
     }
 }
 

@@ -22,6 +22,7 @@ use crate::{
     control::{
         self,
         admin::{Admin, Started},
+        system::OwnSystem,
     },
     device_task::{
         prepare::Preparer,
@@ -30,7 +31,7 @@ use crate::{
     },
     erasing::{Eraser, Forgets},
     health::{Health, Problem},
-    http::{About, Bound, Doors, TryLink, TryPage},
+    http::{About, Bound, Doors, Metrics, TryLink, TryPage},
     mcp::{Mcp, Prepared},
     models::{
         ToolSelection,
@@ -38,10 +39,11 @@ use crate::{
         settings::Models,
         tool_selection::BySentences,
     },
+    ports::system::LateSystem,
     private::FolderLock,
     runtime::{spawn, vital::Vital},
     store::Store,
-    telemetry::SoundPackets,
+    telemetry::{SoundPackets, Turns, log::Logs},
 };
 
 /// How long sessions may take to say goodbye, in milliseconds.
@@ -82,7 +84,7 @@ pub async fn start(config: Config) -> Result<Running> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let stop = CancellationToken::new();
     let vital = Vital::new(stop.clone());
-    let Data { lock, control_socket, key, tls, store } = Data::open(&config.data_dir, config.store).await?;
+    let Data { lock, control_socket, key, tls, store, logs } = Data::open(&config.data_dir, config.store).await?;
     let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
     let mut mcp = mcp.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
     let folders = (config.folder.as_deref(), config.data_dir.as_path());
@@ -94,7 +96,7 @@ pub async fn start(config: Config) -> Result<Running> {
     let (engines, sentences) = engines::load(&config).await?;
     let models = models(&config.models, sentences.clone())?;
 
-    let of_users = UserServices::new(&config, &store, &models, &engines.files, (web, &capabilities), &stop)?;
+    let of_users = UserServices::new(&config, (&store, &logs), &models, &engines.files, (web, &capabilities), &stop)?;
     let mut of_tools = ToolServices::new(&config, &store, &of_users, &mcp, &stop)?;
     // No revision of this run may be told before it is reserved on the disk.
     if let Err(error) = store.settled().await {
@@ -103,11 +105,11 @@ pub async fn start(config: Config) -> Result<Running> {
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
     let admission = Admission::new(key, stop.clone())?;
-    let services = services(&config, store, admission, engines, models, (&of_users, &mut of_tools))?;
+    let services = services(&config, (store, logs), admission, engines, models, (&of_users, &mut of_tools))?;
     let health = Arc::new(Health::new(vital.clone()));
     watch_threads(&vital, &services);
     let (try_page, try_token) = try_page(&config)?.unzip();
-    let doors = doors(&config, try_page, &services, &mcp, &health);
+    let doors = doors(&config, try_page, (&services, &of_users.system), &mcp, &health);
     let admin = Arc::new(Admin {
         eraser: eraser(&services, &of_tools),
         services,
@@ -119,6 +121,7 @@ pub async fn start(config: Config) -> Result<Running> {
         health,
         started: Started { at_us, web, quic, models: config.models.chain, hearing: config.hearing },
     });
+    of_users.system.set(OwnSystem::new(&admin));
     admin.services.users.wake_all();
     admin.services.apps.restore().await;
     let mut tasks = run(&admin, control_socket, config.assistant.apply_tools_now, (&vital, &stop));
@@ -135,7 +138,7 @@ pub async fn start(config: Config) -> Result<Running> {
 /// What the sessions of devices share.
 fn services(
     config: &Config,
-    store: Store,
+    (store, logs): (Store, Logs),
     admission: Admission,
     engines: Engines,
     models: ModelChain,
@@ -173,7 +176,8 @@ fn services(
         preparer,
         modules: of_users.modules.clone(),
         context: of_tools.context.clone(),
-        turns: Arc::default(),
+        turns: Arc::new(Turns::new(logs.clone(), of_users.histograms.clone())),
+        logs,
         losses: Arc::default(),
     }))
 }
@@ -192,7 +196,7 @@ fn try_page(config: &Config) -> Result<Option<(TryPage, String)>> {
 fn doors(
     config: &Config,
     try_page: Option<TryPage>,
-    services: &Arc<Services>,
+    (services, system): (&Arc<Services>, &Arc<LateSystem>),
     mcp: &Arc<Mcp>,
     health: &Arc<Health>,
 ) -> Doors {
@@ -202,6 +206,11 @@ fn doors(
         services: services.clone(),
         mcp: mcp.clone(),
         health: health.clone(),
+        metrics: Metrics {
+            system: system.clone(),
+            histograms: services.turns.histograms().clone(),
+            elsewhere: config.listen.metrics_elsewhere,
+        },
         websocket: config.listen.websocket,
         try_page,
         names: own.chain(config.mcp.hosts.iter().cloned()).chain(apps_host).collect(),
@@ -213,7 +222,7 @@ fn doors(
 fn eraser(services: &Services, of_tools: &ToolServices) -> Arc<Eraser> {
     Eraser::new(
         services.settings.data_dir.clone(),
-        services.store.clone(),
+        (services.store.clone(), services.logs.clone()),
         (services.users.clone(), services.roster.clone()),
         (services.executor.clone(), services.apps.clone()),
         services.turns.clone(),
@@ -301,6 +310,10 @@ impl Running {
         }
         if let Err(error) = services.store.close().await {
             tracing::warn!(%error, "the store was not closed in order");
+        }
+        // After the last line about the others.
+        if let Err(error) = services.logs.close().await {
+            tracing::warn!(%error, "the stored log was not closed in order");
         }
         drop(self.lock);
     }

@@ -167,6 +167,7 @@ fn records(
         journal: Some(Arc::new(journal)),
         ledger: Some(ledger),
         switches: Some(switches.clone()),
+        meter: Some(of_users.histograms.clone()),
         limits: config.limits.tool_calls,
         in_flight: of_users.in_flight.clone(),
         boot: random()?,

@@ -15,6 +15,7 @@ use tools::{
         std::{StdHost, StdPolicy},
     },
     in_flight::InFlight,
+    inspection::{self, Inspection},
     registry::Registry,
     secret::Secrets,
 };
@@ -25,10 +26,11 @@ use crate::{
     capabilities::Prepared as Capabilities,
     config::Config,
     models::chain::ModelChain,
-    ports::{records::StoredLedger, stores::SystemClock},
+    ports::{logs::StoredLogs, records::StoredLedger, stores::SystemClock, system::LateSystem},
     roster::Roster,
     runtime::compute::Compute,
     store::Store,
+    telemetry::{histogram::Histograms, log::Logs},
     users::{Summariser, Users},
     workspace::Workspaces,
 };
@@ -55,13 +57,17 @@ pub(super) struct UserServices {
     pub(super) approvals: Arc<ApprovalBroker>,
     /// The users' tasks.
     pub(super) users: Arc<Users>,
+    /// Durations.
+    pub(super) histograms: Arc<Histograms>,
+    /// The state of the gateway, once it is known.
+    pub(super) system: Arc<LateSystem>,
 }
 
 impl UserServices {
     /// Initial state. `web`: where apps on this machine connect; `files` converts the sounds that they play.
     pub(super) fn new(
         config: &Config,
-        store: &Store,
+        (store, logs): (&Store, &Logs),
         models: &ModelChain,
         files: &Compute,
         (web, capabilities): (SocketAddr, &Capabilities),
@@ -77,8 +83,11 @@ impl UserServices {
         let library = |policy| library(policy, store, &workspaces, &secrets);
         let modules = Arc::default();
         let engine = engine(config, library, &modules)?;
-        let programs = engine.as_ref().map(|engine| code::tools::tools(engine).into()).unwrap_or_default();
-        let registry = Registry::with_built_ins_and(programs, config.tools.clients.clone(), secrets.clone());
+        let system = Arc::<LateSystem>::default();
+        let inspection = Inspection { logs: Arc::new(StoredLogs(logs.clone())), system: system.clone() };
+        let mut given = inspection::tools(&inspection);
+        given.extend(engine.iter().flat_map(code::tools::tools));
+        let registry = Registry::with_built_ins_and(given, config.tools.clients.clone(), secrets.clone());
         let registry = Arc::new(registry.map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
         let (client, users) = (Arc::new(Client::new()?), capabilities.users_of_apps());
         let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client.clone(), users)?);
@@ -105,7 +114,20 @@ impl UserServices {
                 secrets: registry.secrets().clone(),
             },
         );
-        Ok(Self { roster, registry, in_flight, workspaces, engine, modules, installed, apps, approvals, users })
+        Ok(Self {
+            roster,
+            registry,
+            in_flight,
+            workspaces,
+            engine,
+            modules,
+            installed,
+            apps,
+            approvals,
+            users,
+            histograms: Arc::default(),
+            system,
+        })
     }
 }
 

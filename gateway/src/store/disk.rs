@@ -344,15 +344,15 @@ fn reopened(every: Duration, mut open: impl FnMut() -> Result<Opened, Error>) ->
     }
 }
 
-/// The one place where the store's file is mapped.
+/// The one place where a file of LMDB is mapped.
 #[allow(unsafe_code, reason = "LMDB maps its file; see SAFETY")]
-fn open_environment(folder: &Path, size_max_mib: usize) -> Result<Env<WithoutTls>, Error> {
+pub(crate) fn open_environment(folder: &Path, size_max_mib: usize) -> heed::Result<Env<WithoutTls>> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.max_dbs(32).map_size(size_max_mib.saturating_mul(1024 * 1024));
     // SAFETY: the map is undefined when another program changes the file under it. The folder is
     // the gateway's own (0700), LMDB's lock file keeps writers apart, and the lock of the data
     // folder keeps a second gateway out of it.
-    Ok(unsafe { options.open(folder)? })
+    unsafe { options.open(folder) }
 }
 
 /// `[length][user]`: no user's keys are a prefix of another's.

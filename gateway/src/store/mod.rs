@@ -32,8 +32,11 @@ pub use records::{DeviceRecord, MessageRecord, NoteRecord};
 pub use rows::{KINDS, Kind, Row, RowsWithin};
 pub use writer::Write;
 
-use reading::Readers;
+pub(crate) use disk::open_environment;
+pub(crate) use whole::complete;
 use writer::Writer;
+
+use crate::runtime::readers::Readers;
 
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]

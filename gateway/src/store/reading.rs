@@ -1,33 +1,7 @@
 //! Long reads, on threads of their own, so that they do not delay the sessions' packets.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
-
-use tokio::sync::Semaphore;
-
 use super::{Error, Store};
-use crate::runtime::on_own_thread;
-
-/// Reads that run at once: a small box has cores left for speech.
-const READS_MAX: usize = 2;
-/// Reads that run or wait: at 100 ms each, the last one waits for some seconds.
-const READS_WAITING_MAX: usize = 64;
-
-#[derive(Clone)]
-pub(super) struct Readers {
-    running: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
-    refused: Arc<AtomicU64>,
-}
-
-impl Default for Readers {
-    fn default() -> Self {
-        let places = |count| Arc::new(Semaphore::new(count));
-        Self { running: places(READS_MAX), waiting: places(READS_WAITING_MAX), refused: Arc::default() }
-    }
-}
+use crate::runtime::readers::Unread;
 
 impl Store {
     /// For reads that may take longer than a fraction of a millisecond: searches and exports.
@@ -38,31 +12,23 @@ impl Store {
         &self,
         work: impl FnOnce(&Self) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
-        let Ok(place) = self.readers.waiting.clone().try_acquire_owned() else {
-            self.readers.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(Error::Busy);
-        };
-        let running = self.readers.running.clone().acquire_owned().await.map_err(|_| Error::Closed)?;
         let store = self.clone();
-        let reading = on_own_thread(move || {
-            // Held until the work ends, which continues even if its caller has gone.
-            let _held = (place, running);
-            work(&store)
-        });
-        // A panic, or the end of the process.
-        reading.await.map_err(|_| Error::Unknown)?
+        match self.readers.read(move || work(&store)).await {
+            Ok(read) => read,
+            Err(Unread::Busy) => Err(Error::Busy),
+            Err(Unread::Failed) => Err(Error::Unknown),
+        }
     }
 
     /// Long reads that run or wait, and those refused since the start.
     pub fn reads(&self) -> (usize, u64) {
-        let Readers { waiting, refused, .. } = &self.readers;
-        (READS_WAITING_MAX - waiting.available_permits(), refused.load(Ordering::Relaxed))
+        self.readers.load()
     }
 
     /// Takes all places of reads that run, until the result is dropped.
     #[cfg(test)]
     pub(crate) fn occupy_readers(&self) -> tokio::sync::OwnedSemaphorePermit {
-        self.readers.running.clone().try_acquire_many_owned(READS_MAX as u32).expect("no read runs")
+        self.readers.occupy()
     }
 }
 
@@ -71,6 +37,7 @@ mod tests {
     use std::{pin::pin, sync::mpsc::sync_channel};
 
     use super::*;
+    use crate::runtime::readers::READS_WAITING_MAX;
 
     #[tokio::test]
     async fn a_long_read_does_not_keep_the_tasks_waiting() {

@@ -11,7 +11,7 @@ const FILE: &str = "data.mdb";
 
 /// Adds zeros to a file that lacks its end, up to `size_max_mib`: to read a mapped page that is not in the file would
 /// kill the process. Where such a page belongs to a table, LMDB says that the table is damaged.
-pub(super) fn complete(env: &Env<WithoutTls>, folder: &Path, size_max_mib: usize) -> Result<(), Error> {
+pub(crate) fn complete(env: &Env<WithoutTls>, folder: &Path, size_max_mib: usize) -> Result<(), Error> {
     let pages = env.info().last_page_number.saturating_add(1) as u64;
     let bytes = pages.saturating_mul(u64::from(env.unnamed_database_stat().page_size));
     let there = env.real_disk_size()?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chat_models::Request;
 use gateway_core::vocab::{Message, Phrases, Role, Timestamp, ToolFlags, ToolSpec};
 use serde_json::{Value, json};
+use tools::{inspection::Inspection, permissions::ConfiguredClients, registry::Registry, secret::Secrets};
 
 /// Wednesday 2026-05-13 14:30 at UTC+2.
 pub fn now() -> Timestamp {
@@ -40,7 +41,9 @@ pub fn tool(name: &str, properties: Value, required: &[&str], templates: &[&str]
 
 /// The built-in tools and those of the simulated glasses, as registered in the gateway.
 pub fn tools() -> Arc<[Arc<ToolSpec>]> {
-    let (built_in, _) = tools::builtin::all();
+    let given = tools::inspection::tools(&Inspection::default());
+    let registry = Registry::with_built_ins_and(given, ConfiguredClients::new(), Secrets::default());
+    let built_in = registry.expect("the built-in tools").snapshot("wearer", None).specs.clone();
     let offered = firmware_sim::tools::offers().into_iter().map(|offer| {
         let offer = tools::device::Offer {
             name: offer.name.to_owned(),
@@ -52,7 +55,7 @@ pub fn tools() -> Arc<[Arc<ToolSpec>]> {
         };
         tools::device::spec(offer).expect("the simulated glasses offer sound tools").0
     });
-    built_in.into_iter().chain(offered).map(Arc::new).collect()
+    built_in.iter().cloned().chain(offered.map(Arc::new)).collect()
 }
 
 /// Which half of a table a sentence belongs to: FNV-1a of its bytes.

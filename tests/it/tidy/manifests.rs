@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::{no_complaints, tree};
 
 /// Every crate, and the crates of this workspace that it may name in any dependency table.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("device-protocol", &[]),
     ("audio", &[]),
     ("xtask", &[]),
@@ -18,6 +18,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("mini-app-kit", &[]),
     ("firmware-sim", &["device-protocol", "audio"]),
     ("gateway", &["tools", "code-sandbox", "chat-models", "gateway-core", "audio", "device-protocol"]),
+    ("sqlite-bench", &["gateway", "tools", "gateway-core"]),
     ("fuzz", &["gateway", "tools", "chat-models", "gateway-core", "audio", "device-protocol"]),
     (
         "tests",

@@ -67,6 +67,14 @@ pub trait Tool: Send + Sync {
     fn clients(&self) -> Option<&'static [ClientClass]> {
         None
     }
+    /// Its category, for people who browse.
+    fn category(&self) -> Option<&'static str> {
+        None
+    }
+    /// Whether it is for an operator's programs, and not for conversations ([`sides::is_for_operators`]).
+    fn is_for_operators(&self) -> bool {
+        false
+    }
     /// The question before a call that requires approval.
     fn approval(&self) -> Option<&'static str> {
         None
@@ -205,9 +213,10 @@ fn with(more: Vec<Arc<dyn Tool>>) -> (Vec<ToolSpec>, Arc<dyn Runner>) {
         let definition = tool.definition();
         let clients = tool.clients().map(<[ClientClass]>::to_vec);
         let approval = tool.approval().map(ToOwned::to_owned);
-        let side = sides::built_in(definition.name);
+        let side = if tool.is_for_operators() { sides::operators() } else { sides::built_in(definition.name) };
         let (name, timeout_ms) = (definition.name, Some(tool.timeout_ms()));
-        specs.push(ToolSpec { clients, approval, side, timeout_ms, ..ToolSpec::from(definition) });
+        let category = tool.category().map(ToOwned::to_owned);
+        specs.push(ToolSpec { clients, approval, side, timeout_ms, category, ..ToolSpec::from(definition) });
         tools.insert(name, tool);
     }
     specs.sort_by(|a, b| a.name.cmp(&b.name));

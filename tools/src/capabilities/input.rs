@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     registry::{Registered, Snapshot, Specs},
+    sides::is_for_operators,
     source::{About, Source},
 };
 
@@ -82,8 +83,9 @@ impl Function {
 /// The functions of these tools, of which all that are not in the snapshot are left out. A caller passes the tools that
 /// it may call, as the executor lists them.
 pub fn offered(snapshot: &Snapshot, specs: &Specs) -> Vec<Function> {
-    // A program cannot run a program.
-    let tools = specs.iter().filter_map(|spec| snapshot.find(&spec.name)).filter(|tool| !tool.is_program());
+    // A program cannot run a program, and it works for a wearer, not for an operator.
+    let may = |tool: &&Arc<Registered>| !tool.is_program() && !is_for_operators(&tool.spec);
+    let tools = specs.iter().filter_map(|spec| snapshot.find(&spec.name)).filter(may);
     let function = |tool: &Arc<Registered>| {
         Function::of(Arc::clone(&tool.spec), tool.local_name.clone(), &tool.source, tool.about.clone())
     };

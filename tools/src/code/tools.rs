@@ -22,6 +22,7 @@ use crate::{
     nested::NestedCalls,
     registry::{RunContext, Specs},
     reply::cut,
+    sides::is_for_operators,
 };
 
 /// Name of the tool that lists modules.
@@ -185,7 +186,8 @@ pub fn offered_to(model: Programs, tools: &Specs) -> Specs {
         Programs::Instead => is_code(&tool.name) || tool.side == routine::side(),
     };
     let are_there = tools.iter().any(|tool| is_code(&tool.name));
-    if !are_there || model == Programs::Beside {
+    let keep = |tool: &ToolSpec| !is_for_operators(tool) && (!are_there || keep(tool));
+    if tools.iter().all(|tool| keep(tool)) {
         return Arc::clone(tools);
     }
     tools.iter().filter(|tool| keep(tool)).cloned().collect()

@@ -25,7 +25,7 @@ use crate::{
     consent,
     in_flight::InFlight,
     intents::{Journal, Running},
-    ledger::{Approval, Ledger, OfProgram, Record},
+    ledger::{Approval, CallMeter, Ledger, OfProgram, Record},
     order::Order,
     permissions::{AllOn, Switches},
     ports::Ports,
@@ -46,6 +46,8 @@ pub struct CallRecords {
     pub ledger: Option<Arc<dyn Ledger>>,
     /// What users have switched off.
     pub switches: Option<Arc<dyn Switches>>,
+    /// Told of the time of each call.
+    pub meter: Option<Arc<dyn CallMeter>>,
     /// Rate limits.
     pub limits: Limits,
     /// Work in progress by user, including work other than calls.
@@ -61,6 +63,7 @@ pub struct Executor {
     ports: Ports,
     journal: Option<Arc<dyn Journal>>,
     ledger: Option<Arc<dyn Ledger>>,
+    meter: Option<Arc<dyn CallMeter>>,
     switches: Arc<dyn Switches>,
     rates: Arc<Rates>,
     secrets: Secrets,
@@ -109,6 +112,7 @@ impl Executor {
             ports,
             journal: records.journal,
             ledger: records.ledger,
+            meter: records.meter,
             switches: records.switches.unwrap_or_else(|| Arc::new(AllOn)),
             rates: Arc::new(rates),
             in_flight: records.in_flight,
@@ -214,10 +218,13 @@ impl Executor {
         let mut result =
             if is_nested { reply::finish_for_program(result, template) } else { reply::finish(result, template) };
         self.secrets.blot_result(&mut result);
+        let took_us = self.ports.clock.now().mono_us.saturating_sub(began.mono_us);
+        if let (Some(meter), Some(tool)) = (&self.meter, &tool) {
+            meter.called(&tool.source, result.error.as_ref().map(|error| error.code), took_us);
+        }
         if let (Some(ledger), Some(tool)) =
             (&self.ledger, tool.filter(|tool| tool.spec.flags.persistent || facts.asked))
         {
-            let took_us = self.ports.clock.now().mono_us.saturating_sub(began.mono_us);
             ledger.record(Record {
                 wall_ms: began.wall_ms,
                 user,

@@ -25,6 +25,7 @@ use crate::{
     rates::too_often,
     registry::{Registered, RunContext, Snapshot},
     reply,
+    sides::is_for_operators,
     source::Source,
 };
 
@@ -79,6 +80,9 @@ impl Executor {
         let refuse = |message: &str| Err(Box::new(ToolResult::failed(ErrorCode::PermissionDenied, message, false)));
         if !permissions::is_for(&tool.spec, context.client) {
             return refuse("This tool is not for this kind of client.");
+        }
+        if context.turn.is_some() && is_for_operators(&tool.spec) {
+            return refuse("This tool is for the gateway's operator, not for a conversation.");
         }
         if permissions::is_denied(&self.switches.denied(&context.user), &tool.spec.name) {
             return refuse("The user has switched this tool off.");

@@ -33,6 +33,10 @@ use self::{link::Link, words::Words};
 use super::{config::Server, uris::Prefixes};
 use crate::{registry::Registry, secret::Secrets};
 
+/// Target of the lines that servers have written: whoever stores the log leaves them out, since a server may write what a
+/// wearer has said.
+pub const SERVER_LINES: &str = "mcp_server_lines";
+
 /// Change notifications that are buffered for a slow reader; a reader that lags behind lists everything again.
 const NEWS_MAX: usize = 256;
 
@@ -169,7 +173,7 @@ impl Downstream {
     /// Logs what the server wrote about a failure of its own: its last lines after the first `count`.
     fn tell_words(&self, count: u64) {
         for line in self.words.tell(count) {
-            tracing::warn!(server = self.config.name, "{line}");
+            tracing::warn!(target: SERVER_LINES, server = self.config.name, "{line}");
         }
     }
 }

@@ -1,0 +1,71 @@
+//! The stored log: pages of it, and following it.
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    net::unix::OwnedWriteHalf,
+};
+use tools::inspection::logs::{LogCursor, LogFilter, LogPage, LogQuery};
+
+use super::{Answer, admin::Admin, server::say};
+
+/// Lines in one answer to a follower: it reads them as they come.
+const FOLLOWED_MAX: usize = 64;
+
+/// Turns in one answer: as many as are stored.
+const TURNS_MAX: usize = 10_000;
+
+/// A page, newest first.
+pub(super) async fn page(
+    admin: &Admin,
+    filter: LogFilter,
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<Answer, String> {
+    let cursor = cursor.map(str::parse::<LogCursor>).transpose()?;
+    let page = admin.services.logs.query(LogQuery { filter, limit, cursor }).await;
+    let LogPage { logs, cursor } = page.map_err(|error| error.to_string())?;
+    Ok(Answer::Logs { logs, cursor: cursor.map(|cursor| cursor.to_string()) })
+}
+
+/// The latest turns since a time, oldest first.
+pub(super) async fn turns(admin: &Admin, since_wall_ms: i64, count: usize) -> Result<Answer, String> {
+    let logs = &admin.services.logs;
+    // Those that have just ended are shown, too.
+    logs.settled().await.map_err(|error| error.to_string())?;
+    let turns = logs.turns(since_wall_ms, count.min(TURNS_MAX)).await.map_err(|error| error.to_string())?;
+    Ok(Answer::Turns { turns: turns.iter().filter_map(|turn| serde_json::from_str(turn).ok()).collect() })
+}
+
+/// Sends the latest lines, at most a page, then new ones as they are stored, oldest first, until the client disconnects or
+/// the gateway stops.
+pub(super) async fn follow(
+    mut read: impl AsyncRead + Unpin,
+    mut write: OwnedWriteHalf,
+    admin: &Admin,
+    (filter, limit): (LogFilter, usize),
+) -> anyhow::Result<()> {
+    let logs = &admin.services.logs;
+    let mut stored = logs.watch();
+    let mut last = logs.end()?;
+    // Up to that line, which belongs to it; all others follow.
+    let cursor = Some(LogCursor(last.0.saturating_add(1)));
+    let mut latest = logs.query(LogQuery { filter: filter.clone(), limit, cursor }).await?.logs;
+    latest.reverse();
+    say(&mut write, &Answer::Logs { logs: latest, cursor: None }).await?;
+    loop {
+        tokio::select! {
+            changed = stored.changed() => changed?,
+            // The client sends nothing more: any read is its end.
+            _ = read.read_u8() => return Ok(()),
+            () = admin.services.admission.stop.cancelled() => return Ok(()),
+        }
+        loop {
+            let (entries, seen) = logs.after(last, filter.clone(), FOLLOWED_MAX).await?;
+            last = seen;
+            if entries.is_empty() {
+                break;
+            }
+            say(&mut write, &Answer::Logs { logs: entries, cursor: None }).await?;
+        }
+    }
+}

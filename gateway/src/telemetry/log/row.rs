@@ -1,0 +1,184 @@
+//! A line of the log as it is stored: what it is, its key, and which lines belong to a user.
+
+use rkyv::{Archive, Deserialize, Serialize, rancor};
+use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogLevel};
+
+/// Bytes of a key: time, number, level.
+const KEY_BYTES: usize = 17;
+
+/// A line.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Line {
+    /// When it was written, in milliseconds since the Unix epoch.
+    pub(super) wall_ms: i64,
+    pub(super) level: LogLevel,
+    pub(super) row: Row,
+}
+
+/// The stored value of a line. Its time and its level are in its key.
+#[derive(Archive, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub(super) struct Row {
+    /// The part of the program.
+    pub(super) context: String,
+    /// What it is about.
+    pub(super) source: String,
+    /// The user that it is about.
+    pub(super) user: Option<String>,
+    /// The device that it is about.
+    pub(super) device: Option<String>,
+    /// The text, with the values that belong to it.
+    pub(super) message: String,
+}
+
+/// A finished turn: its record as JSON, and whose it was.
+#[derive(Archive, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub(super) struct Turn {
+    /// Fingerprint of the device.
+    pub(super) device: String,
+    /// The record.
+    pub(super) json: String,
+}
+
+/// A stored turn; `None`: it is damaged.
+pub(super) fn read_turn(value: &[u8]) -> Option<&ArchivedTurn> {
+    rkyv::access::<ArchivedTurn, rancor::Error>(value).ok()
+}
+
+/// `[milliseconds, big endian][number, big endian]`.
+pub(super) fn key_of_turn(wall_ms: i64, number: u64) -> [u8; 16] {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&beginning(wall_ms));
+    key[8..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// The number in the key of a turn.
+pub(super) fn number_of_turn(key: &[u8]) -> u64 {
+    key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}
+
+/// A stored line; `None`: it is damaged.
+pub(super) fn read(value: &[u8]) -> Option<&ArchivedRow> {
+    rkyv::access::<ArchivedRow, rancor::Error>(value).ok()
+}
+
+/// `[milliseconds, big endian][number, big endian][level]`: lines in the order of time, and of their numbers within a
+/// millisecond. The level is part of it so that lines that are not severe enough are passed over without a look at
+/// their values.
+pub(super) fn key(wall_ms: i64, number: u64, level: LogLevel) -> [u8; KEY_BYTES] {
+    let mut key = [0; KEY_BYTES];
+    key[..8].copy_from_slice(&beginning(wall_ms));
+    key[8..16].copy_from_slice(&number.to_be_bytes());
+    key[16] = LogLevel::ALL.iter().position(|other| *other == level).unwrap_or_default() as u8;
+    key
+}
+
+/// The beginning of the keys of a millisecond. What was written before 1970, by a clock that was not set, counts as of then.
+pub(super) fn beginning(wall_ms: i64) -> [u8; 8] {
+    u64::try_from(wall_ms).unwrap_or_default().to_be_bytes()
+}
+
+/// The parts of a key; `None`: it is none.
+pub(super) fn parts(key: &[u8]) -> Option<(LogCursor, LogLevel)> {
+    let (place, level) = key.split_first_chunk::<16>()?;
+    let [level] = level else { return None };
+    Some((LogCursor(u128::from_be_bytes(*place)), *LogLevel::ALL.get(usize::from(*level))?))
+}
+
+/// The time of a place, in milliseconds since the Unix epoch.
+pub(super) fn wall_ms(place: LogCursor) -> i64 {
+    i64::try_from(place.0 >> 64).unwrap_or(i64::MAX)
+}
+
+/// The number of a place.
+pub(super) fn number(place: LogCursor) -> u64 {
+    // The lower half.
+    (place.0 & u128::from(u64::MAX)) as u64
+}
+
+/// A filter as it is compared with rows.
+pub(super) struct Wanted<'f> {
+    filter: &'f LogFilter,
+    text: Option<String>,
+}
+
+impl<'f> Wanted<'f> {
+    pub(super) fn new(filter: &'f LogFilter) -> Self {
+        Self { filter, text: filter.text.as_ref().map(|text| text.to_lowercase()) }
+    }
+
+    /// Whether lines of this key can be wanted.
+    pub(super) fn fits_key(&self, place: LogCursor, level: LogLevel) -> bool {
+        let LogFilter { level: least, since_wall_ms, before_wall_ms, .. } = self.filter;
+        least.is_none_or(|least| level <= least)
+            && since_wall_ms.is_none_or(|since| wall_ms(place) >= since)
+            && before_wall_ms.is_none_or(|before| wall_ms(place) < before)
+    }
+
+    /// Whether the line is wanted whose key fits.
+    pub(super) fn fits(&self, row: &ArchivedRow) -> bool {
+        let LogFilter { context, source, .. } = self.filter;
+        context.as_ref().is_none_or(|context| row.context.starts_with(context.as_str()))
+            && source.as_ref().is_none_or(|source| row.source == *source)
+            && self.text.as_ref().is_none_or(|text| row.message.to_lowercase().contains(text.as_str()))
+    }
+}
+
+/// The line of a key and a value.
+pub(super) fn entry(place: LogCursor, level: LogLevel, row: &ArchivedRow) -> LogEntry {
+    LogEntry {
+        wall_ms: wall_ms(place),
+        level,
+        context: row.context.as_str().to_owned(),
+        source: row.source.as_str().to_owned(),
+        message: row.message.as_str().to_owned(),
+    }
+}
+
+/// Whether a line belongs to a user: it carries the user or one of the devices, or one of these names stands in its text.
+pub(super) fn belongs_to(row: &ArchivedRow, user: &str, devices: &[String]) -> bool {
+    let is_own = |name: &str| name == user || devices.iter().any(|device| device == name);
+    row.user.as_deref().is_some_and(is_own)
+        || row.device.as_deref().is_some_and(is_own)
+        || mentions(&row.message, user)
+        || devices.iter().any(|device| mentions(&row.message, device) || mentions(&row.source, device))
+}
+
+/// Whether a name stands in a text as words of its own.
+fn mentions(text: &str, name: &str) -> bool {
+    let is_part = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    !name.is_empty()
+        && text
+            .match_indices(name)
+            .any(|(at, _)| !is_part(text[..at].chars().next_back()) && !is_part(text[at + name.len()..].chars().next()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_in_the_order_of_time_and_number() {
+        let keys = [
+            key(-5, 9, LogLevel::Error),
+            key(1, 10, LogLevel::Info),
+            key(1, 11, LogLevel::Error),
+            key(i64::from(u32::MAX) + 1, 0, LogLevel::Warn),
+        ];
+        assert!(keys.is_sorted());
+        let (place, level) = parts(&keys[1]).unwrap();
+        assert_eq!((wall_ms(place), number(place), level), (1, 10, LogLevel::Info));
+        assert!(parts(b"short").is_none() && parts(&[9; KEY_BYTES]).is_none());
+    }
+
+    #[test]
+    fn a_name_counts_where_it_stands_alone() {
+        for text in ["ann", "about=\"ann\"", "ann was there", "device of ann."] {
+            assert!(mentions(text, "ann"), "{text}");
+        }
+        for text in ["anne", "joann", "", "Ann"] {
+            assert!(!mentions(text, "ann"), "{text}");
+        }
+        assert!(mentions("é ann", "ann") && !mentions("x", "") && !mentions("éann", "ann"));
+    }
+}

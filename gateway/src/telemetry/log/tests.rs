@@ -1,0 +1,248 @@
+//! Tests of the stored log on a real file.
+
+use tools::inspection::logs::LogLevel;
+
+use super::*;
+
+fn line(wall_ms: i64, level: LogLevel, source: &str, message: &str) -> LogEntry {
+    let context = if source == "gateway" { "gateway::serve" } else { "gateway::device_task" };
+    LogEntry { wall_ms, level, context: context.to_owned(), source: source.to_owned(), message: message.to_owned() }
+}
+
+/// Ten lines, every third an error, of two sources.
+fn ten() -> impl Iterator<Item = LogEntry> {
+    (0..10).map(|number| {
+        let level = if number % 3 == 0 { LogLevel::Error } else { LogLevel::Info };
+        let source = if number % 2 == 0 { "gateway" } else { "device:ab12" };
+        line(1_000 * number, level, source, &format!("Line {number}"))
+    })
+}
+
+async fn messages(logs: &Logs, filter: LogFilter, limit: usize) -> Vec<String> {
+    let page = logs.query(LogQuery { filter, limit, cursor: None }).await.unwrap();
+    page.logs.into_iter().map(|entry| entry.message).collect()
+}
+
+fn open(folder: &tempfile::TempDir, ring: Ring) -> Logs {
+    Logs::open_with(&folder.path().join("log"), ring).unwrap()
+}
+
+/// How often a word stands in the files below a folder.
+fn count(folder: &std::path::Path, word: &str) -> usize {
+    let mut found = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found += count(&path, word),
+            false => {
+                let bytes = std::fs::read(&path).unwrap();
+                found += bytes.windows(word.len()).filter(|window| *window == word.as_bytes()).count();
+            }
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn lines_are_found_by_every_condition() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = open(&folder, Ring::default());
+    logs.fill(ten()).await.unwrap();
+    let of = LogFilter::default;
+    for (filter, limit, expected) in [
+        (of(), 3, vec![9, 8, 7]),
+        (LogFilter { level: Some(LogLevel::Warn), ..of() }, 9, vec![9, 6, 3, 0]),
+        (LogFilter { context: Some("gateway::dev".into()), ..of() }, 2, vec![9, 7]),
+        (LogFilter { context: Some("device".into()), ..of() }, 9, vec![]),
+        (LogFilter { source: Some("device:ab12".into()), ..of() }, 9, vec![9, 7, 5, 3, 1]),
+        (LogFilter { source: Some("device:ab1".into()), ..of() }, 9, vec![]),
+        (LogFilter { since_wall_ms: Some(8_000), ..of() }, 9, vec![9, 8]),
+        (LogFilter { since_wall_ms: Some(i64::MAX), ..of() }, 9, vec![]),
+        (LogFilter { before_wall_ms: Some(2_000), ..of() }, 9, vec![1, 0]),
+        (LogFilter { text: Some("line 4".into()), ..of() }, 9, vec![4]),
+    ] {
+        let expected: Vec<_> = expected.iter().map(|number| format!("Line {number}")).collect();
+        assert_eq!(messages(&logs, filter.clone(), limit).await, expected, "{filter:?}");
+    }
+}
+
+#[tokio::test]
+async fn pages_follow_each_other_without_a_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = open(&folder, Ring::default());
+    // All in one millisecond, and a line alone that is longer than a page.
+    let long = "x".repeat(2 * PAGE_BYTES_MAX);
+    logs.fill((0..7).map(|number| line(5, LogLevel::Info, "gateway", if number == 3 { &long } else { "short" })))
+        .await
+        .unwrap();
+    let (mut cursor, mut pages) = (None, Vec::new());
+    loop {
+        let page = logs.query(LogQuery { limit: 2, cursor, ..LogQuery::default() }).await.unwrap();
+        pages.push(page.logs.len());
+        cursor = page.cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(pages, [2, 1, 1, 2, 1]);
+    // Exactly as many as there are: there is no next page.
+    assert_eq!(logs.query(LogQuery { limit: 3, ..LogQuery::default() }).await.unwrap().cursor.is_some(), true);
+    let whole =
+        LogQuery { limit: 7, filter: LogFilter { text: Some("short".into()), ..LogFilter::default() }, cursor: None };
+    let page = logs.query(whole).await.unwrap();
+    assert_eq!((page.logs.len(), page.cursor), (6, None));
+}
+
+#[tokio::test]
+async fn the_oldest_lines_go_first_and_the_numbers_agree() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = Ring { lines_max: 4, bytes_max: usize::MAX, ..Ring::default() };
+    let logs = open(&folder, ring);
+    logs.fill(ten()).await.unwrap();
+    let stats = logs.stats().unwrap();
+    assert_eq!(messages(&logs, LogFilter::default(), 9).await, ["Line 9", "Line 8", "Line 7", "Line 6"]);
+    let by = |counts: &std::collections::BTreeMap<String, u64>| {
+        counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(stats.total_logs, 4);
+    assert_eq!(by(&stats.by_level), "error 2, info 2, warn 0");
+    assert_eq!(by(&stats.by_source), "device:ab12 2, gateway 2");
+    assert_eq!((stats.oldest_wall_ms, stats.newest_wall_ms), (Some(6_000), Some(9_000)));
+    logs.close().await.unwrap();
+    // The next run counts them, and numbers go on: nothing is overwritten.
+    let again = open(&folder, Ring { bytes_max: 3 * 150, ..ring });
+    assert_eq!(LogStats { dropped: 0, ..again.stats().unwrap() }, LogStats { dropped: 0, ..stats });
+    again.fill([line(9_000, LogLevel::Warn, "gateway", &"y".repeat(60))]).await.unwrap();
+    let kept = messages(&again, LogFilter::default(), 9).await;
+    assert!(kept[0].starts_with('y') && kept[1] == "Line 9" && kept.len() < 5, "{kept:?}");
+    again.close().await.unwrap();
+    assert!(matches!(again.settled().await, Err(Error::Closed)));
+    assert!(matches!(again.query(LogQuery::default()).await, Err(Error::Closed)));
+}
+
+#[tokio::test]
+async fn what_is_cleared_is_gone_from_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = open(&folder, Ring::default());
+    logs.fill(ten()).await.unwrap();
+    assert!(count(folder.path(), "Line 6") > 0 && count(folder.path(), "Line 7") > 0);
+    let filter = LogFilter { level: Some(LogLevel::Error), before_wall_ms: Some(9_000), ..LogFilter::default() };
+    assert_eq!(logs.clear(filter).await.unwrap(), 3);
+    assert_eq!((count(folder.path(), "Line 6"), logs.stats().unwrap().total_logs), (0, 7));
+    assert!(count(folder.path(), "Line 7") > 0);
+    // It goes on.
+    logs.fill([line(10_000, LogLevel::Info, "gateway", "Line 10")]).await.unwrap();
+    assert_eq!(messages(&logs, LogFilter::default(), 2).await, ["Line 10", "Line 9"]);
+    assert_eq!(logs.clear(LogFilter::default()).await.unwrap(), 8);
+    assert_eq!(logs.stats().unwrap().oldest_wall_ms, None);
+}
+
+#[tokio::test]
+async fn nothing_of_an_erased_user_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = open(&folder, Ring::default());
+    let row = |user: Option<&str>, device: Option<&str>, message: &str| row::Row {
+        user: user.map(str::to_owned),
+        device: device.map(str::to_owned),
+        message: message.to_owned(),
+        ..row::Row::default()
+    };
+    let rows = [
+        row(Some("zq-ann"), None, "paired"),
+        row(None, Some("zq-device"), "photo received"),
+        row(None, None, "control command=export about=zq-ann"),
+        row(None, None, "refused device zq-device."),
+        row(Some("zq-anne"), None, "another user"),
+        row(None, None, "about=zq-annette"),
+    ];
+    for (wall_ms, row) in (0..).zip(rows) {
+        logs.jobs.try_send(Job::Line(row::Line { wall_ms, level: LogLevel::Info, row })).unwrap();
+    }
+    logs.settled().await.unwrap();
+    assert!(count(folder.path(), "zq-device") > 0);
+    assert_eq!(logs.erase("zq-ann", vec!["zq-device".into()]).await.unwrap(), 4);
+    assert_eq!((count(folder.path(), "zq-device"), count(folder.path(), "zq-ann")), (0, 2), "the others' remain");
+    assert_eq!(messages(&logs, LogFilter::default(), 9).await, ["about=zq-annette", "another user"]);
+}
+
+#[tokio::test]
+async fn turns_are_kept_apart_from_lines_and_erased_with_their_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = Ring { turns_max: 4, ..Ring::default() };
+    let logs = open(&folder, ring);
+    let turns = async |logs: &Logs, since, count| logs.turns(since, count).await.unwrap().join(" ");
+    for number in 0..6 {
+        logs.turn(
+            1_000 * number,
+            if number % 2 == 0 { "zq-even" } else { "zq-odd" }.to_owned(),
+            format!("{{{number}}}"),
+        );
+    }
+    logs.settled().await.unwrap();
+    assert_eq!(turns(&logs, 0, 99).await, "{2} {3} {4} {5}");
+    assert_eq!(turns(&logs, 0, 2).await, "{4} {5}");
+    assert_eq!(turns(&logs, 5_000, 99).await, "{5}");
+    assert_eq!(logs.clear(LogFilter::default()).await.unwrap(), 0);
+    logs.close().await.unwrap();
+    let again = open(&folder, ring);
+    assert_eq!(again.erase("nobody", vec!["zq-even".into()]).await.unwrap(), 0);
+    assert_eq!(turns(&again, 0, 99).await, "{3} {5}");
+    assert_eq!(count(folder.path(), "zq-even"), 0);
+    again.turn(5_000, "zq-odd".to_owned(), "{6}".to_owned());
+    again.settled().await.unwrap();
+    assert_eq!(turns(&again, 0, 99).await, "{3} {5} {6}", "no number is used twice");
+}
+
+#[tokio::test]
+async fn lines_are_followed_in_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = open(&folder, Ring::default());
+    logs.fill(ten()).await.unwrap();
+    let (mut stored, end) = (logs.watch(), logs.end().unwrap());
+    stored.mark_unchanged();
+    logs.fill([line(9_000, LogLevel::Info, "gateway", "a"), line(11_000, LogLevel::Error, "gateway", "b")])
+        .await
+        .unwrap();
+    stored.changed().await.unwrap();
+    let (all, last) = logs.after(end, LogFilter::default(), 9).await.unwrap();
+    assert_eq!(all.iter().map(|entry| entry.message.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    let errors = LogFilter { level: Some(LogLevel::Error), ..LogFilter::default() };
+    assert_eq!(logs.after(end, errors, 9).await.unwrap().0.len(), 1);
+    assert_eq!(logs.after(last, LogFilter::default(), 9).await.unwrap(), (Vec::new(), last));
+}
+
+#[tokio::test]
+async fn a_log_without_handles_can_be_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let logs = Logs::open(&path).unwrap();
+    logs.fill(ten()).await.unwrap();
+    assert!(Logs::open(&path).is_err(), "a process opens a file once");
+    // As a gateway that could not start.
+    drop(logs);
+    let again = loop {
+        // Its writer ends a moment later.
+        if let Ok(again) = Logs::open(&path) {
+            break again;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(again.stats().unwrap().total_logs >= 10);
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_begun_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log/data.mdb");
+    let logs = open(&folder, Ring::default());
+    logs.fill(ten()).await.unwrap();
+    logs.close().await.unwrap();
+    let whole = std::fs::read(&file).unwrap();
+    for damaged in [vec![0xff; 40_000], b"text".repeat(5_000), whole[..8_192].to_vec()] {
+        std::fs::write(&file, damaged).unwrap();
+        let logs = open(&folder, Ring::default());
+        logs.fill(ten()).await.unwrap();
+        assert!(messages(&logs, LogFilter::default(), 99).await.len() >= 10);
+        logs.close().await.unwrap();
+    }
+}

@@ -1,0 +1,157 @@
+//! The only writer of the log: lines are stored in groups, so that a card lasts.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{oneshot, watch};
+use tools::inspection::logs::LogFilter;
+
+use super::{
+    Error,
+    counts::Counts,
+    disk::{Disk, Group},
+    dropped,
+    row::{self, ArchivedRow, Line, Turn, Wanted},
+};
+
+/// Jobs that may wait: a burst of some groups.
+pub(super) const WAITING_MAX: usize = 1_024;
+/// Lines that are stored together at most.
+const GROUP_MAX: usize = 256;
+/// How long the first line of a group waits for others: one commit a second wears a card no faster than the store does.
+const GROUP_WAIT: Duration = Duration::from_secs(1);
+
+/// The answer to a job.
+pub(super) type Reply = oneshot::Sender<Result<u64, Error>>;
+
+/// A job of the writer.
+pub(super) enum Job {
+    /// Store a line.
+    Line(Line),
+    /// Store the record of a turn that ended then, in milliseconds since the Unix epoch.
+    Turn(i64, Turn),
+    /// Answer when everything before it is stored.
+    Settle(Reply),
+    /// Drop lines for good.
+    Clear(LogFilter, Reply),
+    /// Drop everything about a user and these devices for good.
+    Erase(String, Vec<String>, Reply),
+    /// Close the file and end.
+    Close(Reply),
+}
+
+/// What the writer shares with readers.
+pub(super) struct Shared {
+    counts: Mutex<Counts>,
+    /// Grows with each group that is stored.
+    pub(super) groups: watch::Sender<u64>,
+}
+
+impl Shared {
+    pub(super) fn new(counts: Counts) -> Arc<Self> {
+        Arc::new(Self { counts: Mutex::new(counts), groups: watch::Sender::new(0) })
+    }
+
+    pub(super) fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The writer.
+pub(super) struct Writer {
+    pub(super) disk: Disk,
+    pub(super) shared: Arc<Shared>,
+    /// The number of the next line.
+    pub(super) next: u64,
+}
+
+impl Writer {
+    /// Works until the file is closed, or nobody can send a job any more.
+    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
+        while let Ok(first) = jobs.recv() {
+            let mut group = Group::default();
+            let mut job = group_or(first, &mut group);
+            let until = Instant::now() + GROUP_WAIT;
+            while job.is_none() && group.lines.len() + group.turns.len() < GROUP_MAX {
+                match jobs.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                    Ok(next) => job = group_or(next, &mut group),
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+                }
+            }
+            self.store(&group);
+            let Some(job) = job else { continue };
+            if self.carry_out(job) {
+                return;
+            }
+        }
+    }
+
+    /// Stores a group. Where that fails, which is not logged, its lines are counted as dropped.
+    fn store(&mut self, group: &Group) {
+        if group.lines.is_empty() && group.turns.is_empty() {
+            return;
+        }
+        let counts = self.shared.counts().clone();
+        match self.disk.append(group, &mut self.next, &counts) {
+            Ok(counts) => {
+                *self.shared.counts() = counts;
+                self.shared.groups.send_modify(|groups| *groups += 1);
+            }
+            Err(_) => dropped::add(group.lines.len()),
+        }
+    }
+
+    /// Carries out a job; true: it was the last one.
+    fn carry_out(&mut self, job: Job) -> bool {
+        let (reply, result) = match job {
+            Job::Line(_) | Job::Turn(..) => return false,
+            Job::Settle(reply) => (reply, Ok(0)),
+            Job::Clear(filter, reply) => {
+                let wanted = Wanted::new(&filter);
+                let is_dropped = |place, key: &[u8], row: &ArchivedRow| {
+                    row::parts(key).is_some_and(|(_, level)| wanted.fits_key(place, level)) && wanted.fits(row)
+                };
+                let dropped = self.disk.without(is_dropped, &[]);
+                (reply, dropped.and_then(|dropped| self.recount(dropped)))
+            }
+            Job::Erase(user, devices, reply) => {
+                let dropped = self.disk.without(|_, _, row| row::belongs_to(row, &user, &devices), &devices);
+                (reply, dropped.and_then(|dropped| self.recount(dropped)))
+            }
+            Job::Close(reply) => {
+                self.disk.close();
+                // Whoever asked may be gone.
+                let _gone = reply.send(Ok(0));
+                return true;
+            }
+        };
+        let _gone = reply.send(result);
+        false
+    }
+
+    fn recount(&self, dropped: u64) -> Result<u64, Error> {
+        let (counts, _) = self.disk.count()?;
+        *self.shared.counts() = counts;
+        Ok(dropped)
+    }
+}
+
+/// Puts a line or a turn into the group; another job is returned.
+fn group_or(job: Job, group: &mut Group) -> Option<Job> {
+    match job {
+        Job::Line(line) => {
+            group.lines.push(line);
+            None
+        }
+        Job::Turn(wall_ms, turn) => {
+            group.turns.push((wall_ms, turn));
+            None
+        }
+        job => Some(job),
+    }
+}

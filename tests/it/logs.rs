@@ -1,0 +1,145 @@
+//! The stored log: what the program logs is found by its tools and by the command line, and never holds what was said.
+
+use gateway::control::{Answer, Request};
+use serde_json::{Value, json};
+
+use crate::{
+    process::{Process, configure, succeeds},
+    world::{self, USER, answered, floor, say, text, understood},
+};
+
+/// The data of a successful call, as an operator makes it.
+async fn call(data: &std::path::Path, name: &str, arguments: Value) -> Value {
+    let request = Request::CallTool { user: USER.to_owned(), name: name.to_owned(), arguments };
+    match world::ask(data, request).await.expect("an answer") {
+        Answer::ToolResult { result, .. } => {
+            assert!(!result.is_error(), "{result:?}");
+            result.data.expect("data")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Lines are stored within a second: asks until they are as wanted.
+async fn until(data: &std::path::Path, arguments: Value, wanted: impl Fn(&Value) -> bool) -> Value {
+    let looking = async {
+        loop {
+            let found = call(data, "query_logs", arguments.clone()).await;
+            if wanted(&found) {
+                return found;
+            }
+        }
+    };
+    tokio::time::timeout(world::WAIT, looking).await.expect("the lines in time")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_gateway_logs_is_found_and_nothing_that_was_said() {
+    let _floor = floor().await;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    // Nothing is hidden by the level of standard error, and nothing more is stored for it.
+    for level in ["off", "trace"] {
+        let gateway = Process::start(&data, "", &[("RUST_LOG", level)]).await;
+        let mut glasses = world::connect(&data, gateway.options()).await;
+        say(&mut glasses, "Hey Mentra, take a note: buy a red umbrella.").await;
+        assert!(understood(&mut glasses).await.contains("umbrella"));
+        answered(&mut glasses).await;
+        text(&mut glasses, "take a note visit the elephant").await;
+        answered(&mut glasses).await;
+        text(&mut glasses, "the walrus sings at midnight").await;
+        answered(&mut glasses).await;
+        let device = glasses.fingerprint().replace(['-', ':', ' '], "").to_lowercase();
+        glasses.goodbye().await;
+        let source = format!("device:{device}");
+        let closed = json!({"source": source, "text": "session over", "limit": 1000});
+        let found = until(&data, closed, |found| found["count"] != 0).await;
+        assert_eq!(found["logs"][0]["level"], "info", "{found}");
+        let stats = call(&data, "get_log_stats", json!({})).await;
+        assert!(stats["by_source"][&source].as_u64() > Some(2), "{stats}");
+        assert_eq!(stats["dropped"], 0, "{stats}");
+        let (status, _) = gateway.terminate().await;
+        assert!(status.success(), "{status}");
+        // All of the file, not only what a query returns.
+        let bytes = std::fs::read(data.join("log/data.mdb")).unwrap();
+        let bytes = bytes.to_ascii_lowercase();
+        assert!(bytes.windows(device.len()).any(|window| window == device.as_bytes()), "it is the right file");
+        for word in ["umbrella", "elephant", "walrus", "midnight"] {
+            assert!(!bytes.windows(word.len()).any(|window| window == word.as_bytes()), "{level}: {word}");
+        }
+    }
+    // The last lines of the last run are there, and the command line shows them.
+    let gateway = Process::start(&data, "", &[]).await;
+    let config = configure_of(&data);
+    let shown = succeeds(&["logs", "--config", &config, "--text", "stopping", "--limit", "5"]).await;
+    assert_eq!(shown.lines().count(), 2, "{shown}");
+    assert!(shown.lines().all(|line| line.contains(" info  gateway::cli::serve: stopping")), "{shown}");
+    let rows = succeeds(&["logs", "--config", &config, "--context", "turn", "--since", "1h", "--json"]).await;
+    let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(rows.len(), 6, "{rows:#?}");
+    assert!(rows.iter().all(|row| row["message"].as_str().is_some_and(|text| text.starts_with("turn device="))));
+    assert_eq!(succeeds(&["logs", "--config", &config, "--source", "app:none"]).await, "no such lines\n");
+    // The turns of both runs, which this one knows nothing of.
+    let turns = succeeds(&["turns", "--config", &config, "--since", "1h", "--json"]).await;
+    let turns: Vec<Value> = turns.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(turns.len(), 6, "{turns:#?}");
+    assert!(turns.is_sorted_by_key(|turn| turn["ended_wall_ms"].as_i64()), "{turns:#?}");
+    let shares = succeeds(&["turns", "--config", &config, "--since", "1h", "--percentiles"]).await;
+    assert!(shares.lines().any(|line| line.starts_with("final         6")), "{shares}");
+    let none = succeeds(&["turns", "--config", &config]).await;
+    assert_eq!(none, "no turns since the gateway was started\n");
+    gateway.terminate().await;
+}
+
+fn configure_of(data: &std::path::Path) -> String {
+    configure(data, "").display().to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erased_user_is_gone_from_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    text(&mut glasses, "what is two plus two").await;
+    answered(&mut glasses).await;
+    let device = glasses.fingerprint().replace(['-', ':', ' '], "").to_lowercase();
+    glasses.goodbye().await;
+    until(&data, json!({"text": "session over"}), |found| found["count"] == 1).await;
+    let erase = ["users", "erase", USER, "--devices", "--yes", "--config", &configure_of(&data)].map(str::to_owned);
+    succeeds(&erase.each_ref().map(String::as_str)).await;
+    // A line that names nobody: it is stored after the others.
+    let found = until(&data, json!({"text": "everything of a user was erased"}), |found| found["count"] == 1).await;
+    assert_eq!(found["logs"][0]["source"], "gateway", "{found}");
+    let bytes = std::fs::read(data.join("log/data.mdb")).unwrap();
+    assert!(!bytes.windows(device.len()).any(|window| window == device.as_bytes()));
+    gateway.terminate().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_state_of_the_gateway_is_told_to_programs_and_to_wearers() {
+    let world = crate::world::World::start().await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    let data = world.data();
+    let sessions = call(&data, "system.sessions", json!({})).await;
+    assert_eq!((&sessions["count"], &sessions["sessions"][0]["user"]), (&json!(1), &json!(USER)), "{sessions}");
+    assert_eq!(sessions["sessions"][0]["transport"], "wss", "{sessions}");
+    let limits = call(&data, "system.limits", json!({})).await;
+    assert_eq!(limits["sessions"], json!({"used": 1, "max": 128}), "{limits}");
+    assert!(
+        limits["store_bytes"]["used"].as_u64() > Some(0)
+            && limits["queues"].as_array().is_some_and(|all| all.len() > 3)
+    );
+    let transports = call(&data, "system.transports", json!({})).await;
+    let carried: Vec<_> =
+        transports["transports"].as_array().into_iter().flatten().map(|of| of["sessions"].clone()).collect();
+    assert_eq!(carried, [1, 0, 0], "{transports}");
+    assert_eq!(call(&data, "system.servers", json!({})).await["count"], 0);
+    let status = call(&data, "system.status", json!({})).await;
+    assert_eq!((&status["version"], &status["problems"]), (&json!(env!("CARGO_PKG_VERSION")), &json!([])), "{status}");
+    assert!(status["memory"]["gateway_bytes"].as_u64() > Some(1_000_000), "{status}");
+    text(&mut glasses, "is the box all right").await;
+    let told = answered(&mut glasses).await;
+    assert!(told.contains("the gateway is all right. it has been running for"), "{told}");
+    world.stop().await;
+}

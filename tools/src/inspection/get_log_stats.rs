@@ -1,0 +1,102 @@
+//! `get_log_stats`: the gateway's log in numbers.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ClientClass, ToolResult};
+use serde_json::{Value, json};
+
+use super::{
+    LOGS, OPERATORS, READ_ONLY,
+    logs::{LogStats, Logs},
+    moment,
+};
+use crate::{
+    arguments::{Arguments, Refusal},
+    builtin::{Definition, Tool},
+    registry::RunContext,
+};
+
+/// Sources and contexts that are named; the others are counted together.
+const NAMED_MAX: usize = 100;
+/// The name of the others.
+const OTHERS: &str = "others";
+
+pub(super) struct GetLogStats(pub(super) Arc<dyn Logs>);
+
+/// The most frequent ones by name, and the others together.
+fn frequent(counts: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let mut sorted: Vec<_> = counts.into_iter().collect();
+    sorted.sort_by(|(a_name, a), (b_name, b)| b.cmp(a).then_with(|| a_name.cmp(b_name)));
+    let rest: u64 = sorted.iter().skip(NAMED_MAX).map(|(_, count)| count).sum();
+    sorted.truncate(NAMED_MAX);
+    if rest > 0 {
+        sorted.push((OTHERS.to_owned(), rest));
+    }
+    sorted.into_iter().collect()
+}
+
+/// The numbers as the tool returns them.
+fn told(stats: LogStats) -> Value {
+    let mut data = json!({
+        "total_logs": stats.total_logs,
+        "by_level": stats.by_level,
+        "by_source": frequent(stats.by_source),
+        "by_context": frequent(stats.by_context),
+        "dropped": stats.dropped,
+    });
+    for (name, wall_ms) in [("oldest_log", stats.oldest_wall_ms), ("newest_log", stats.newest_wall_ms)] {
+        if let Some(wall_ms) = wall_ms {
+            data[name] = moment::written(wall_ms).into();
+        }
+    }
+    data
+}
+
+#[async_trait]
+impl Tool for GetLogStats {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "get_log_stats",
+            title: "Count the gateway's log",
+            description: "Counts the stored lines of the gateway's log by level, source and context, with the times of \
+                          the oldest and the newest one, and the lines that were dropped since the start.",
+            properties: json!({}),
+            required: &[],
+            phrases: &[],
+            guidance: None,
+            flags: READ_ONLY,
+        }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        OPERATORS
+    }
+
+    fn category(&self) -> Option<&'static str> {
+        Some(LOGS)
+    }
+
+    fn is_for_operators(&self) -> bool {
+        true
+    }
+
+    async fn run(&self, _context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
+        let stats = self.0.stats().await?;
+        let say = format!("The log has {} lines.", stats.total_logs);
+        Ok(ToolResult { data: Some(told(stats)), say: Some(say), ..ToolResult::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rare_names_are_counted_together() {
+        let counts = (0..NAMED_MAX + 3).map(|number| (format!("c{number:03}"), if number < 3 { 1 } else { 5 }));
+        let named = frequent(counts.collect());
+        assert_eq!((named.len(), named[OTHERS], named.get("c000")), (NAMED_MAX + 1, 3, None));
+        assert_eq!(frequent(BTreeMap::from([("a".to_owned(), 2)])), BTreeMap::from([("a".to_owned(), 2)]));
+    }
+}

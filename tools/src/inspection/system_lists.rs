@@ -1,0 +1,112 @@
+//! `system.sessions`, `system.transports`, `system.servers` and `system.limits`: four parts of one state.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ClientClass, ToolResult};
+use serde_json::{Value, json};
+
+use super::{
+    OPERATORS, READ_ONLY, SYSTEM,
+    system::{System, SystemState},
+};
+use crate::{
+    arguments::{Arguments, Refusal},
+    builtin::{Definition, Tool},
+    registry::RunContext,
+};
+
+/// Entries of a list at most, so that a result is not cut: more are counted.
+const ENTRIES_MAX: usize = 100;
+
+/// A part of the state.
+#[derive(Clone, Copy)]
+pub(super) enum Part {
+    Sessions,
+    Transports,
+    Servers,
+    Limits,
+}
+
+impl Part {
+    pub(super) const ALL: [Self; 4] = [Self::Sessions, Self::Transports, Self::Servers, Self::Limits];
+
+    /// Name, title and description of its tool.
+    fn words(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Sessions => (
+                "system.sessions",
+                "List the sessions",
+                "Lists the connected glasses: user, name, transport, address, since when, firmware, battery, and the \
+                 number of the turn that is under way.",
+            ),
+            Self::Transports => (
+                "system.transports",
+                "List the listeners",
+                "Lists where the gateway listens, and how many sessions each transport carries.",
+            ),
+            Self::Servers => (
+                "system.servers",
+                "List the MCP servers",
+                "Lists the MCP servers behind the gateway: state, tools, last failures.",
+            ),
+            Self::Limits => (
+                "system.limits",
+                "Show the limits",
+                "Tells what is bounded in the gateway: sessions, users, connections, store, queues, and what was dropped or \
+                 refused since the start.",
+            ),
+        }
+    }
+
+    fn of(self, state: SystemState) -> Value {
+        match self {
+            Self::Sessions => listed("sessions", state.sessions),
+            Self::Transports => listed("transports", state.transports),
+            Self::Servers => listed("servers", state.servers),
+            Self::Limits => state.limits,
+        }
+    }
+}
+
+fn listed(name: &str, mut entries: Vec<Value>) -> Value {
+    let count = entries.len();
+    entries.truncate(ENTRIES_MAX);
+    json!({"count": count, name: entries})
+}
+
+pub(super) struct SystemList(pub(super) Arc<dyn System>, pub(super) Part);
+
+#[async_trait]
+impl Tool for SystemList {
+    fn definition(&self) -> Definition {
+        let (name, title, description) = self.1.words();
+        Definition {
+            name,
+            title,
+            description,
+            properties: json!({}),
+            required: &[],
+            phrases: &[],
+            guidance: None,
+            flags: READ_ONLY,
+        }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        OPERATORS
+    }
+
+    fn category(&self) -> Option<&'static str> {
+        Some(SYSTEM)
+    }
+
+    fn is_for_operators(&self) -> bool {
+        true
+    }
+
+    async fn run(&self, _context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
+        let data = self.1.of(self.0.state().await?);
+        Ok(ToolResult { data: Some(data), say: Some("Here is the list.".to_owned()), ..ToolResult::default() })
+    }
+}
