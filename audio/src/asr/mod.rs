@@ -6,6 +6,7 @@
 
 mod abort;
 mod context;
+mod cpu;
 mod decoder;
 mod engine;
 mod filter;
@@ -16,6 +17,7 @@ mod scheduler;
 pub mod wer;
 
 pub use context::Context;
+pub use cpu::missing_instructions;
 pub use decoder::{Decoder, Heard, Options, Pcm, Transcription};
 pub use engine::{Config, Engine, check};
 pub use pair::Pair;

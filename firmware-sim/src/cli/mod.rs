@@ -1,5 +1,6 @@
 //! The commands and their common parts.
 
+mod completions;
 mod demo;
 mod fleet;
 mod options;
@@ -35,6 +36,11 @@ enum Command {
     Fleet(fleet::Arguments),
     /// Show the product: five spoken turns over both transports.
     Demo(demo::Arguments),
+    /// Print the completions of a shell.
+    Completions(completions::Arguments),
+    /// Write the man pages of all commands into a folder.
+    #[command(hide = true)]
+    Man(completions::Man),
 }
 
 pub(crate) fn run() -> ExitCode {
@@ -75,6 +81,8 @@ fn block_on(arguments: Arguments) -> Result<()> {
             Command::Script(arguments) => script::run(&common, &arguments).await,
             Command::Fleet(arguments) => fleet::run(&common, &arguments).await,
             Command::Demo(arguments) => demo::run(&common, &arguments).await,
+            Command::Completions(arguments) => completions::run(&arguments),
+            Command::Man(arguments) => completions::write_pages(&arguments),
         }
     });
     // A synthesis that is still running is abandoned.

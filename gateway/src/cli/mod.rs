@@ -9,6 +9,7 @@ mod ask;
 mod capabilities;
 mod check;
 mod code;
+mod completions;
 mod conversations;
 mod devices;
 mod login;
@@ -27,7 +28,10 @@ mod usage;
 mod users;
 mod wire;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
@@ -38,7 +42,8 @@ use crate::config::{self, Config};
 #[derive(Parser)]
 #[command(name = "lorgnette", version)]
 pub struct Arguments {
-    /// Configuration file; default: none (`lorgnette check --example` shows the default values).
+    /// Configuration file; default: /etc/lorgnette/config.toml if this program is installed in /usr, else none
+    /// (`lorgnette check --example` shows the default values).
     #[arg(long, short, global = true, env = "LORGNETTE_CONFIG")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -61,15 +66,20 @@ enum Command {
     Check(check::Arguments),
     /// Install, list, try, debug and remove mini-apps.
     Apps(apps::Arguments),
+    /// Print the completions of a shell.
+    Completions(completions::Arguments),
     /// List, show, search, export and erase conversations.
     Conversations(conversations::Arguments),
     /// List, pair, rename and revoke devices.
     Devices(devices::Arguments),
     /// Log in to a model's provider, or store its key.
     Login(login::Arguments),
+    /// Write the man pages of all commands into a folder.
+    #[command(hide = true)]
+    Man(completions::Man),
     /// Speak MCP over standard input and output, for a client that starts this command; or look after MCP servers.
     Mcp(mcp::Arguments),
-    /// Fetch, list, verify and import the models.
+    /// Fetch, list, verify, import and export the models.
     Models(models::Arguments),
     /// Show the offered skills, and problems with others.
     Skills(skills::Arguments),
@@ -91,16 +101,46 @@ enum Command {
     Wire(wire::Arguments),
 }
 
+/// The configuration of an installed gateway.
+const SYSTEM_CONFIG: &str = "/etc/lorgnette/config.toml";
+/// Where a program is installed for all users. One in any other place has no configuration unless it is named.
+const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/bin", "/usr/local/bin"];
+
 /// Runs a command; errors go to standard error.
 pub fn run(arguments: Arguments) -> ExitCode {
-    let config = arguments.config;
-    let result = match arguments.command {
+    match supported().and_then(|()| execute(arguments)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lorgnette: {}", in_one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Checks that this processor can run the speech engine, which would otherwise end the process without a word.
+fn supported() -> Result<()> {
+    let missing = audio::asr::missing_instructions();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "this program was compiled for another processor: this one lacks {}. Compile it on this machine \
+         (`cargo xtask dist --native`); packages need a processor of level x86-64-v3, with AVX2, BMI2, F16C and FMA",
+        missing.join(", ")
+    )
+}
+
+fn execute(arguments: Arguments) -> Result<()> {
+    let config = arguments.config.or_else(system_config);
+    match arguments.command {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
         Command::Ask(arguments) => load(config).and_then(|config| ask::run(&config, &arguments)),
         Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
         Command::Capabilities(arguments) => load(config).and_then(|config| capabilities::run(&config, arguments)),
         Command::Code(arguments) => load(config).and_then(|config| code::run(&config, arguments)),
         Command::Check(arguments) => check::run(config, &arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => completions::write_pages(&arguments),
         Command::Conversations(arguments) => load(config).and_then(|config| conversations::run(&config, arguments)),
         Command::Skills(arguments) => load(config).and_then(|config| skills::run(&config, &arguments)),
         Command::Spending(arguments) => load(config).and_then(|config| spending::run(&config, &arguments)),
@@ -116,14 +156,14 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Tools(arguments) => load(config).and_then(|config| tools::run(&config, arguments)),
         Command::Usage(arguments) => load(config).and_then(|config| usage::run(&config, &arguments)),
         Command::Wire(arguments) => wire::run(&arguments),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("lorgnette: {}", in_one_line(&error));
-            ExitCode::FAILURE
-        }
     }
+}
+
+/// The installed configuration, if this program is installed, too.
+fn system_config() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let is_installed = SYSTEM_PROGRAMS.iter().any(|folder| program.parent() == Some(Path::new(folder)));
+    Some(PathBuf::from(SYSTEM_CONFIG)).filter(|file| is_installed && file.exists())
 }
 
 /// An error with its causes; a cause that is already part of the text is not repeated.
