@@ -24,6 +24,7 @@ mod mcp;
 mod memory;
 mod mini_apps;
 mod networks;
+mod packages;
 mod peer;
 mod process;
 mod programs;
