@@ -52,7 +52,9 @@ fn served_by(data_dir: &Path, pid: u32) -> Result<()> {
     while began.elapsed() < SERVING_MAX {
         match client::ask(data_dir, &Request::Version) {
             Ok(Answer::Version { pid: answers, .. }) if answers == pid => return Ok(()),
-            Ok(_) if none_answered => bail!("the new process failed, and the old one serves again; its log has the reason"),
+            Ok(_) if none_answered => {
+                bail!("the new process failed, and the old one serves again; its log has the reason")
+            }
             // The one that is replaced, before it stops.
             Ok(_) => {}
             Err(_) => none_answered = true,

@@ -31,8 +31,7 @@ impl Sockets {
     pub async fn bind(web: SocketAddr, quic: Option<SocketAddr>) -> Result<Self> {
         let listener = tokio::net::TcpListener::bind(web).await.and_then(tokio::net::TcpListener::into_std);
         let listener = listener.map_err(|error| anyhow!(cannot_listen(web, "TCP", "listen.web", &error)))?;
-        let bind =
-            |at| UdpSocket::bind(at).map_err(|error| anyhow!(cannot_listen(at, "UDP", "listen.quic", &error)));
+        let bind = |at| UdpSocket::bind(at).map_err(|error| anyhow!(cannot_listen(at, "UDP", "listen.quic", &error)));
         Ok(Self { web: listener, quic: quic.map(bind).transpose()?, given: false })
     }
 

@@ -13,8 +13,8 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg,
-    sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::{
@@ -78,8 +78,10 @@ impl Channel {
     /// The other process is gone, or says what is no message.
     pub(super) async fn hear<M: DeserializeOwned>(&mut self) -> Result<M> {
         let mut line = Vec::new();
-        (&mut self.0).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).await?;
-        ensure!(!line.is_empty(), "the other process ended without a word");
+        let gone = "the other process ended without a word";
+        // A reset: it had not read everything when it ended.
+        (&mut self.0).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).await.context(gone)?;
+        ensure!(!line.is_empty(), gone);
         serde_json::from_slice(&line).context("the other process says what is no message")
     }
 }
@@ -110,7 +112,8 @@ pub(super) fn receive_sockets(pair: &Pair) -> Result<Sockets> {
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut about = [0];
     let mut into = [IoSliceMut::new(&mut about)];
-    let received = recvmsg(pair, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC).context("receiving the sockets")?;
+    let received =
+        recvmsg(pair, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC).context("receiving the sockets")?;
     ensure!(received.bytes == 1, "no sockets came");
     let mut descriptors: Vec<OwnedFd> = ancillary
         .drain()
