@@ -138,7 +138,7 @@ enum End {
     /// A vital part ended by itself.
     Failed(&'static str),
     /// Another process is ready to replace it.
-    Replaced(Ready),
+    Replaced(Box<Ready>),
 }
 
 pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
@@ -173,7 +173,7 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
                 }
             };
             tracing::info!("another process takes over");
-            match running.be_replaced(ready).await {
+            match running.be_replaced(*ready).await {
                 Ok(pid) => {
                     pid.into_iter().for_each(|pid| manager.replaced_by(pid));
                     return Ok(());
@@ -213,7 +213,7 @@ async fn serve_until(config: &Config, origin: Origin, manager: &ServiceManager) 
         _ = interrupt.recv() => End::Wanted,
         part = running.failed() => End::Failed(part),
         () = keep_watchdog(manager, &running) => End::Wanted,
-        ready = next_of(&mut upgrades) => End::Replaced(ready),
+        ready = next_of(&mut upgrades) => End::Replaced(Box::new(ready)),
     };
     Ok((running, end))
 }

@@ -49,6 +49,9 @@ use crate::{
 /// How long sessions may take to say goodbye, in milliseconds.
 const GOODBYE_MS_MAX: u64 = 3_000;
 
+/// How long an upgrade waits for turns to end, in milliseconds: most answers are over by then.
+const QUIET_MS_MAX: u64 = 10_000;
+
 /// A listening gateway.
 pub struct Running {
     /// Address of WebSocket and pages.
@@ -253,6 +256,7 @@ fn services(
         modules: of_users.modules.clone(),
         context: of_tools.context.clone(),
         turns: Arc::default(),
+        under_way: Arc::default(),
         losses: Arc::default(),
     }))
 }
@@ -366,13 +370,17 @@ impl Running {
         self.upgrades.take()
     }
 
-    /// Stops as [`Self::stop`] does, and lets the other process take over: its number. If it fails, this gateway can be
+    /// Waits a while for a moment without a turn, stops as [`Self::stop`] does, and lets the other process take over: its number. If it fails, this gateway can be
     /// started again on the sockets.
     ///
     /// # Errors
     /// Why the other process does not serve, and the sockets.
     pub(crate) async fn be_replaced(self, Ready(next): Ready) -> Result<Option<u32>, (anyhow::Error, Option<Sockets>)> {
         let sockets = self.sockets.try_clone().ok();
+        let quiet = self.admin.services.under_way.none();
+        if tokio::time::timeout(Duration::from_millis(QUIET_MS_MAX), quiet).await.is_err() {
+            tracing::info!("the upgrade interrupts a turn");
+        }
         self.stop().await;
         next.go().await.map_err(|error| (error, sockets))
     }
