@@ -2,21 +2,22 @@
 
 mod data;
 mod engines;
+mod loaded;
 mod tools;
 mod users;
 
 use std::{ffi::OsString, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use axum::http::Uri;
 use device_protocol::GoodbyeReason;
 use tokio::{net::UnixListener, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use self::{data::Data, tools::ToolServices, users::UserServices};
+pub use self::loaded::Origin;
+use self::{data::Data, loaded::Loaded, tools::ToolServices, users::UserServices};
 use crate::{
     apps::scene::Scenes,
-    capabilities::{Evaluator, Prepared as Capabilities},
     clock,
     config::Config,
     control::{
@@ -31,7 +32,7 @@ use crate::{
     erasing::{Eraser, Forgets},
     health::{Health, Problem},
     http::{About, Bound, Doors, TryLink, TryPage},
-    mcp::{Mcp, Prepared},
+    mcp::Mcp,
     models::{
         ToolSelection,
         chain::{self, ModelChain},
@@ -43,7 +44,7 @@ use crate::{
     store::Store,
     telemetry::SoundPackets,
     transport::sockets::Sockets,
-    upgrade::{Ready, TakeOver, Upgrader},
+    upgrade::{Ready, Upgrader},
 };
 
 /// How long sessions may take to say goodbye, in milliseconds.
@@ -77,45 +78,6 @@ pub struct Running {
 /// A key cannot be read, or an address or a header is wrong.
 pub(crate) fn models(models: &Models, sentences: Option<Arc<BySentences>>) -> Result<ModelChain> {
     chain::set_up(&models.chain, &ToolSelection::new(&models.tools, models.code.clone(), sentences)?)
-}
-
-/// What a process begins with, other than its configuration.
-#[derive(Default)]
-pub struct Origin {
-    /// Listening sockets that it was given.
-    pub sockets: Option<Sockets>,
-    /// The connection to the gateway that it replaces.
-    pub take_over: Option<TakeOver>,
-    /// Its arguments, with which the process that replaces it is started; `None`: it cannot be replaced.
-    pub arguments: Option<Vec<OsString>>,
-}
-
-/// What needs no data folder, so that a gateway that replaces another has it before the other one stops.
-struct Loaded {
-    mcp: Prepared,
-    capabilities: Capabilities,
-    sockets: Sockets,
-    engines: Engines,
-    sentences: Option<Arc<BySentences>>,
-    models: ModelChain,
-}
-
-impl Loaded {
-    async fn load(config: &Config, given: Option<Sockets>) -> Result<Self> {
-        let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
-        let mut mcp = mcp.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
-        let folders = (config.folder.as_deref(), config.data_dir.as_path());
-        let evaluator = Evaluator::new(config.models.code.executable.as_deref());
-        let capabilities = Capabilities::load(&config.capabilities, folders, &mut mcp, &evaluator).await;
-        let capabilities = capabilities.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
-        let sockets = match given {
-            Some(sockets) => sockets,
-            None => Sockets::bind(config.listen.web, config.listen.quic).await?,
-        };
-        let (engines, sentences) = engines::load(config).await?;
-        let models = models(&config.models, sentences.clone())?;
-        Ok(Self { mcp, capabilities, sockets, engines, sentences, models })
-    }
 }
 
 /// Starts a gateway; returns when it listens.
