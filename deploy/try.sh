@@ -64,7 +64,9 @@ say upgrade
 run lorgnette tools call note.add '{"text": "kept over the upgrade"}'
 before=$(systemctl show lorgnette --property=MainPID --value)
 packages install ./second.deb
-[ "$(systemctl show lorgnette --property=MainPID --value)" != "$before" ] || { echo 'FAILED: not restarted'; exit 1; }
+[ "$(systemctl show lorgnette --property=MainPID --value)" != "$before" ] || { echo 'FAILED: not replaced'; exit 1; }
+run journalctl --no-pager --lines=12 --unit=lorgnette
+expect 'Reloaded lorgnette.service'
 run systemctl is-active lorgnette
 run lorgnette tools call note.list '{}'
 expect 'kept over the upgrade'

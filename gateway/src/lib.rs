@@ -35,5 +35,6 @@ pub mod store;
 pub mod telemetry;
 mod text;
 pub mod transport;
+pub mod upgrade;
 pub mod users;
 mod workspace;

@@ -41,6 +41,7 @@ mod tasks;
 mod tidy;
 mod tools;
 mod try_page;
+mod upgrade;
 mod watching;
 mod wire;
 mod world;

@@ -96,7 +96,7 @@ impl Process {
         Self::spawn(command, data, &file, &[]).await
     }
 
-    async fn spawn(command: Command, data: &Path, file: &Path, environment: &[(&str, &str)]) -> Self {
+    pub async fn spawn(command: Command, data: &Path, file: &Path, environment: &[(&str, &str)]) -> Self {
         let started = Self::try_spawn(command, data, file, environment).await;
         started.unwrap_or_else(|(status, log)| panic!("the gateway did not start: {status} {log:#?}"))
     }

@@ -24,8 +24,10 @@ mod tools;
 mod transcribe;
 mod turns;
 mod units;
+mod upgrade;
 mod usage;
 mod users;
+mod version;
 mod wire;
 
 use std::{
@@ -93,10 +95,14 @@ enum Command {
     Turns(turns::Arguments),
     /// List, call, allow and deny tools.
     Tools(tools::Arguments),
+    /// Replace the running gateway by another program without dropping a session.
+    Upgrade(upgrade::Arguments),
     /// Show the calls of tools.
     Usage(usage::Arguments),
     /// List users, export and erase everything of one.
     Users(users::Arguments),
+    /// Show the versions of this program and its formats, and whether it can replace the running gateway.
+    Version(version::Arguments),
     /// Decode frames of the device protocol.
     Wire(wire::Arguments),
 }
@@ -155,6 +161,8 @@ fn execute(arguments: Arguments) -> Result<()> {
         Command::Turns(arguments) => load(config).and_then(|config| turns::run(&config, &arguments)),
         Command::Tools(arguments) => load(config).and_then(|config| tools::run(&config, arguments)),
         Command::Usage(arguments) => load(config).and_then(|config| usage::run(&config, &arguments)),
+        Command::Upgrade(arguments) => load(config).and_then(|config| upgrade::run(&config, &arguments)),
+        Command::Version(arguments) => version::run(config.as_deref(), &arguments),
         Command::Wire(arguments) => wire::run(&arguments),
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     ports::{records::StoredSwitches, routines::StoredRoutines},
     skills::SkillStore,
     speech::settings::Hearing,
+    upgrade::Upgrader,
 };
 
 /// State for the commands. One per process.
@@ -34,6 +35,8 @@ pub struct Admin {
     pub health: Arc<Health>,
     /// How the gateway was started.
     pub started: Started,
+    /// Starts the process that replaces this one; `None`: there is none to start.
+    pub upgrader: Option<Upgrader>,
 }
 
 /// How the gateway was started, for its status.

@@ -23,6 +23,7 @@ use crate::{
         names::{self, NAME_BYTES_MAX},
     },
     text::is_plain,
+    upgrade::Version,
 };
 
 /// How long storing a device after a granted pairing may take, in milliseconds.
@@ -60,6 +61,8 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::RestartMcpServer { .. } => "mcp restart",
         Request::McpServerLogs { .. } => "mcp logs",
         Request::Status => "status",
+        Request::Version => "version",
+        Request::Upgrade { .. } => "upgrade",
     }
 }
 
@@ -156,6 +159,12 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::RestartMcpServer { name } => mcp::restart(&admin.mcp, &name).await,
         Request::McpServerLogs { name } => mcp::logs(&admin.mcp, &name),
         Request::Status => status::of(admin).await,
+        Request::Version => Ok(Answer::Version { pid: std::process::id(), version: Version::own() }),
+        Request::Upgrade { program, wait_s } => {
+            let upgrader = admin.upgrader.as_ref().ok_or("this gateway is part of another program")?;
+            let (pid, version) = upgrader.replace_by(&program, wait_s).await?;
+            Ok(Answer::Version { pid, version })
+        }
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&services.turns.last(count)) }),
     }
 }

@@ -28,7 +28,7 @@ use ::tools::{
 use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
-use crate::{approvals::Event, telemetry::TurnRecord};
+use crate::{approvals::Event, telemetry::TurnRecord, upgrade::Version};
 
 /// Longest line: the manifest of an app, in which JSON doubles what it escapes.
 const LINE_BYTES_MAX: usize = 2 * ::tools::apps::import::MANIFEST_BYTES_MAX + 64 * 1024;
@@ -96,6 +96,10 @@ pub enum Request {
     McpServerLogs { name: String },
     /// The gateway's status.
     Status,
+    /// Its process and versions.
+    Version,
+    /// Have this program replace the gateway, if it is ready within so many seconds.
+    Upgrade { program: PathBuf, wait_s: u64 },
 }
 
 /// The answers.
@@ -141,6 +145,8 @@ pub enum Answer {
     Lines { lines: Vec<(u64, String)> },
     /// The gateway's status.
     Status { status: Box<status::Status> },
+    /// The gateway's process, or the one that replaces it now, and its versions.
+    Version { pid: u32, version: Version },
     /// Not done; why, and what to do.
     Error { message: String },
 }

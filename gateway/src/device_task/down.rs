@@ -89,7 +89,7 @@ impl Session {
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
             Output::AskModel { turn, rank, messages, pending } => {
-                self.turn = Some(turn);
+                self.turn = Some((turn, self.services.under_way.begin()));
                 let scene = self.services.scenes.of(&self.user_name);
                 let asked = self.requests.ask_model(turn, rank, messages, (pending, scene));
                 self.record(turn.id).asked(turn, rank, (asked.known, asked.revision));
@@ -332,6 +332,11 @@ impl Session {
         for (utterance, revision) in refused {
             self.input(Input::TranscriptFailed { utterance, revision });
         }
+    }
+
+    /// The turn being answered.
+    pub(super) fn answered(&self) -> Option<Turn> {
+        self.turn.as_ref().map(|(turn, _)| *turn)
     }
 
     /// The record of a turn, created on first use.

@@ -13,7 +13,7 @@ mod queue;
 mod reading;
 mod records;
 mod rows;
-mod schema;
+pub(crate) mod schema;
 pub(crate) mod settings;
 mod table;
 mod trial;

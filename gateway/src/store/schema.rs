@@ -14,7 +14,7 @@ use super::{
 };
 
 /// The version that this program writes.
-const SCHEMA: u32 = 2;
+pub(crate) const SCHEMA: u32 = 2;
 /// Its keys: stored twice, since nothing else can be read without it.
 const KEYS: [&str; 2] = ["schema", "schema-again"];
 

@@ -12,7 +12,7 @@ const LAYERS: [&[&str]; 15] = [
     &["limits", "store"],
     &["health", "models", "photos", "skills", "speech", "telemetry", "workspace"],
     &["transport"],
-    &["identity", "roster"],
+    &["identity", "roster", "upgrade"],
     &["approvals", "mcp"],
     &["capabilities", "users"],
     &["ports"],
