@@ -4,6 +4,7 @@ mod approvals;
 mod apps;
 mod ask;
 mod assistant;
+mod backup;
 mod bad_input;
 mod cache;
 mod capabilities;

@@ -6,6 +6,7 @@ mod out;
 mod approvals;
 mod apps;
 mod ask;
+mod backup;
 mod capabilities;
 mod check;
 mod code;
@@ -15,6 +16,7 @@ mod login;
 mod mcp;
 mod models;
 mod notify;
+mod passphrase;
 mod serve;
 mod skills;
 mod spending;
@@ -53,6 +55,8 @@ enum Command {
     Ask(ask::Arguments),
     /// List, watch and answer questions that wait for a wearer's consent.
     Approvals(approvals::Arguments),
+    /// Write everything that the gateway keeps into one encrypted file, also while it runs.
+    Backup(backup::Backup),
     /// Compile the tools that programs may call into modules with TypeScript declarations; list and show these.
     Capabilities(capabilities::Arguments),
     /// Show the programs that models ran, run them again, and keep them as routines.
@@ -71,6 +75,8 @@ enum Command {
     Mcp(mcp::Arguments),
     /// Fetch, list, verify and import the models.
     Models(models::Arguments),
+    /// Restore a backup into an empty data folder, or check one.
+    Restore(backup::Restore),
     /// Show the offered skills, and problems with others.
     Skills(skills::Arguments),
     /// Show the use of models, today or on the last days: tokens and money.
@@ -98,6 +104,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
         Command::Ask(arguments) => load(config).and_then(|config| ask::run(&config, &arguments)),
         Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
+        Command::Backup(arguments) => load(config).and_then(|config| backup::run(&config, &arguments)),
+        Command::Restore(arguments) => load(config).and_then(|config| backup::restore(&config, &arguments)),
         Command::Capabilities(arguments) => load(config).and_then(|config| capabilities::run(&config, arguments)),
         Command::Code(arguments) => load(config).and_then(|config| code::run(&config, arguments)),
         Command::Check(arguments) => check::run(config, &arguments),

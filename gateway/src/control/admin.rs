@@ -4,6 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use crate::{
     apps::installed::Installed,
+    backup::Backups,
     device_task::services::Services,
     erasing::Eraser,
     health::Health,
@@ -30,6 +31,8 @@ pub struct Admin {
     pub skills: Arc<SkillStore>,
     /// Erases users.
     pub eraser: Arc<Eraser>,
+    /// Makes snapshots for backups.
+    pub backups: Backups,
     /// Whether the gateway can store data.
     pub health: Arc<Health>,
     /// How the gateway was started.

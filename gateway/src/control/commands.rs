@@ -60,6 +60,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::RestartMcpServer { .. } => "mcp restart",
         Request::McpServerLogs { .. } => "mcp logs",
         Request::Status => "status",
+        Request::Backup { .. } => "backup",
     }
 }
 
@@ -148,8 +149,10 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
             let outcome = services.approvals.answer(id, choice).await.map_err(|error| error.to_string())?;
             Ok(done(format!("question {id} is {outcome}")))
         }
-        // The socket's server answers it, event by event.
-        Request::Ask { .. } | Request::FollowApp { .. } => Err("this is answered as a stream".to_owned()),
+        // The socket's server answers these as long as the client stays.
+        Request::Ask { .. } | Request::FollowApp { .. } | Request::Backup { .. } => {
+            Err("this is answered as a stream".to_owned())
+        }
         // The socket's server takes over the connection after this answer.
         Request::Mcp { user, .. } => check_name(&user).map(|()| done("this connection carries MCP now".to_owned())),
         Request::McpServers => Ok(mcp::list(&admin.mcp)),

@@ -6,6 +6,7 @@ mod app_log;
 pub mod apps;
 pub mod ask;
 mod attempt;
+mod backup;
 pub mod client;
 mod commands;
 mod mcp;
@@ -96,6 +97,8 @@ pub enum Request {
     McpServerLogs { name: String },
     /// The gateway's status.
     Status,
+    /// A snapshot of the data folder, which lasts as long as the client stays.
+    Backup { device_keys: bool },
 }
 
 /// The answers.

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use self::{data::Data, tools::ToolServices, users::UserServices};
 use crate::{
     apps::scene::Scenes,
+    backup::Backups,
     capabilities::{Evaluator, Prepared as Capabilities},
     clock,
     config::Config,
@@ -109,6 +110,7 @@ pub async fn start(config: Config) -> Result<Running> {
     let (try_page, try_token) = try_page(&config)?.unzip();
     let doors = doors(&config, try_page, &services, &mcp, &health);
     let admin = Arc::new(Admin {
+        backups: Backups::new(config.data_dir.clone(), config.models_dir.clone(), services.store.clone()),
         eraser: eraser(&services, &of_tools),
         services,
         installed: of_users.installed,

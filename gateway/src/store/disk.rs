@@ -28,6 +28,7 @@ use super::{
     table::{Damage, Table},
     whole,
 };
+use crate::private::make_folder;
 
 /// Longest user or device name, in bytes: it is part of every key.
 const NAME_BYTES_MAX: usize = 64;
@@ -262,7 +263,7 @@ impl Opened {
     /// Opens the environment and creates missing tables. Does not check the version.
     pub(super) fn open(folder: &Path, size_max_mib: usize, damage: &Damage) -> Result<Self, Error> {
         let folder_error = |source| Error::Folder { path: folder.display().to_string(), source };
-        std::fs::create_dir_all(folder).map_err(folder_error)?;
+        make_folder(folder).map_err(folder_error)?;
         let env = open_environment(folder, size_max_mib)?;
         whole::complete(&env, folder, size_max_mib.saturating_add(RESERVE_MIB))?;
         let txn = env.write_txn()?;
