@@ -14,6 +14,7 @@ mod code;
 mod credentials;
 mod cycles;
 mod device_tools;
+mod doctor;
 mod durability;
 mod endpoints;
 mod http;

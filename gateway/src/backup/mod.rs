@@ -22,7 +22,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::private::{self, sync_folder_of};
 pub(crate) use container::{PASSPHRASE_BYTES_MAX, Passphrase};
 pub(crate) use manifest::Manifest;
-pub(crate) use restore::{Restored, restore, settle};
+pub(crate) use restore::{Restored, restore, settle, unsettled};
 pub(crate) use snapshot::{Backups, Closed, discard};
 
 /// Files of a snapshot: the photos of 64 users are 32,000, and their programs' files half as many.

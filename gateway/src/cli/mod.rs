@@ -12,6 +12,7 @@ mod check;
 mod code;
 mod conversations;
 mod devices;
+mod doctor;
 mod login;
 mod mcp;
 mod models;
@@ -69,6 +70,8 @@ enum Command {
     Conversations(conversations::Arguments),
     /// List, pair, rename and revoke devices.
     Devices(devices::Arguments),
+    /// Examine this box: what is wrong, where, and what to do; how many devices it carries.
+    Doctor(doctor::Arguments),
     /// Log in to a model's provider, or store its key.
     Login(login::Arguments),
     /// Speak MCP over standard input and output, for a client that starts this command; or look after MCP servers.
@@ -114,6 +117,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Spending(arguments) => load(config).and_then(|config| spending::run(&config, &arguments)),
         Command::Users(arguments) => load(config).and_then(|config| users::run(&config, arguments)),
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
+        Command::Doctor(arguments) => doctor::run(config, &arguments),
         Command::Apps(arguments) => load(config).and_then(|config| apps::run(&config, arguments)),
         Command::Login(arguments) => load(config).and_then(|config| login::run(&config, &arguments)),
         Command::Mcp(arguments) => load(config).and_then(|config| mcp::run(&config, arguments)),

@@ -51,4 +51,6 @@ pub struct Started {
     pub models: Vec<Model>,
     /// The recogniser.
     pub hearing: Hearing,
+    /// A service manager watches it.
+    pub watchdog: bool,
 }

@@ -119,7 +119,14 @@ pub async fn start(config: Config) -> Result<Running> {
         mcp,
         skills: of_tools.skills,
         health,
-        started: Started { at_us, web, quic, models: config.models.chain, hearing: config.hearing },
+        started: Started {
+            at_us,
+            web,
+            quic,
+            models: config.models.chain,
+            hearing: config.hearing,
+            watchdog: std::env::var_os("WATCHDOG_USEC").is_some(),
+        },
     });
     admin.services.users.wake_all();
     admin.services.apps.restore().await;
