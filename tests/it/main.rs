@@ -31,6 +31,7 @@ mod process;
 mod programs;
 mod providers;
 mod relay;
+mod reload;
 mod restart;
 mod resume;
 mod router;

@@ -18,6 +18,7 @@ mod mcp;
 mod models;
 mod notify;
 mod passphrase;
+mod reload;
 mod serve;
 mod skills;
 mod spending;
@@ -78,6 +79,8 @@ enum Command {
     Mcp(mcp::Arguments),
     /// Fetch, list, verify and import the models.
     Models(models::Arguments),
+    /// Have the running gateway read its configuration again, and say what counts now and what needs a restart.
+    Reload(reload::Arguments),
     /// Restore a backup into an empty data folder, or check one.
     Restore(backup::Restore),
     /// Show the offered skills, and problems with others.
@@ -108,6 +111,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Ask(arguments) => load(config).and_then(|config| ask::run(&config, &arguments)),
         Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
         Command::Backup(arguments) => load(config).and_then(|config| backup::run(&config, &arguments)),
+        Command::Reload(arguments) => load(config).and_then(|config| reload::run(&config, &arguments)),
         Command::Restore(arguments) => load(config).and_then(|config| backup::restore(&config, &arguments)),
         Command::Capabilities(arguments) => load(config).and_then(|config| capabilities::run(&config, arguments)),
         Command::Code(arguments) => load(config).and_then(|config| code::run(&config, arguments)),

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     time::{MissedTickBehavior, timeout},
 };
 
@@ -117,6 +117,17 @@ async fn keep_watchdog(manager: &ServiceManager, running: &serve::Running) {
     }
 }
 
+/// Reads the configuration again with each SIGHUP. Never returns.
+async fn keep_reloading(hangup: &mut Signal, running: &serve::Running) {
+    while hangup.recv().await.is_some() {
+        // What was done is logged there.
+        if let Err(problems) = running.reload() {
+            tracing::error!("the configuration cannot be used: {}", problems.join("; "));
+        }
+    }
+    pending().await
+}
+
 pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
     let config = arguments.narrow(config);
     telemetry::start(arguments.log_json);
@@ -126,6 +137,7 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hangup = signal(SignalKind::hangup())?;
         let (listen, mcp) = (config.listen.clone(), config.mcp.clone());
         let running = serve::start(config).await?;
         let key: String = running.public_key.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -148,6 +160,7 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
             _ = interrupt.recv() => None,
             part = running.failed() => Some(part),
             () = keep_watchdog(&manager, &running) => None,
+            () = keep_reloading(&mut hangup, &running) => None,
         };
         tracing::info!("stopping");
         manager.stopping();

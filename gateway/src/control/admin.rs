@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     apps::installed::Installed,
     backup::Backups,
@@ -14,6 +16,18 @@ use crate::{
     skills::SkillStore,
     speech::settings::Hearing,
 };
+
+/// What a reload of the configuration has done: keys of the configuration, such as `hearing.wake_phrases`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// What counts from now on, for sessions that begin.
+    pub applied: Vec<String>,
+    /// What has changed in the file and counts after a restart only.
+    pub needs_restart: Vec<String>,
+}
+
+/// Reloads the configuration, or says why it cannot be used.
+pub(crate) type Reload = Box<dyn Fn() -> Result<Reloaded, Vec<String>> + Send + Sync>;
 
 /// State for the commands. One per process.
 pub struct Admin {
@@ -31,6 +45,8 @@ pub struct Admin {
     pub skills: Arc<SkillStore>,
     /// Erases users.
     pub eraser: Arc<Eraser>,
+    /// Reloads the configuration.
+    pub reload: Reload,
     /// Makes snapshots for backups.
     pub backups: Backups,
     /// Whether the gateway can store data.

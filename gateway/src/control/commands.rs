@@ -61,6 +61,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::McpServerLogs { .. } => "mcp logs",
         Request::Status => "status",
         Request::Backup { .. } => "backup",
+        Request::Reload => "reload",
     }
 }
 
@@ -159,6 +160,10 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::RestartMcpServer { name } => mcp::restart(&admin.mcp, &name).await,
         Request::McpServerLogs { name } => mcp::logs(&admin.mcp, &name),
         Request::Status => status::of(admin).await,
+        Request::Reload => match (admin.reload)() {
+            Ok(reloaded) => Ok(Answer::Reloaded { reloaded }),
+            Err(problems) => Err(problems.join("\n")),
+        },
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&services.turns.last(count)) }),
     }
 }

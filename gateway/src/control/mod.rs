@@ -97,6 +97,8 @@ pub enum Request {
     McpServerLogs { name: String },
     /// The gateway's status.
     Status,
+    /// Read the configuration again, and take over what may change while the gateway runs.
+    Reload,
     /// A snapshot of the data folder, which lasts as long as the client stays.
     Backup { device_keys: bool },
 }
@@ -144,6 +146,8 @@ pub enum Answer {
     Lines { lines: Vec<(u64, String)> },
     /// The gateway's status.
     Status { status: Box<status::Status> },
+    /// The configuration was read again.
+    Reloaded { reloaded: admin::Reloaded },
     /// Not done; why, and what to do.
     Error { message: String },
 }

@@ -2,6 +2,7 @@
 
 mod data;
 mod engines;
+mod reload;
 mod tools;
 mod users;
 
@@ -13,7 +14,7 @@ use device_protocol::GoodbyeReason;
 use tokio::{net::UnixListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use self::{data::Data, tools::ToolServices, users::UserServices};
+use self::{data::Data, reload::Reloader, tools::ToolServices, users::UserServices};
 use crate::{
     apps::scene::Scenes,
     backup::Backups,
@@ -22,12 +23,12 @@ use crate::{
     config::Config,
     control::{
         self,
-        admin::{Admin, Started},
+        admin::{Admin, Reloaded, Started},
     },
     device_task::{
         prepare::Preparer,
         services::{Admission, Engines, Services},
-        settings::SessionSettings,
+        settings::{Changeable, Current, SessionSettings},
     },
     erasing::{Eraser, Forgets},
     health::{Health, Problem},
@@ -107,9 +108,11 @@ pub async fn start(config: Config) -> Result<Running> {
     let services = services(&config, store, admission, engines, models, (&of_users, &mut of_tools))?;
     let health = Arc::new(Health::new(vital.clone()));
     watch_threads(&vital, &services);
-    let (try_page, try_token) = try_page(&config)?.unzip();
+    let (try_page, try_token) = try_page(&config, &services)?.unzip();
     let doors = doors(&config, try_page, &services, &mcp, &health);
+    let reloader = Reloader::new(&config, services.settings.current.clone());
     let admin = Arc::new(Admin {
+        reload: Box::new(move || reloader.reload()),
         backups: Backups::new(config.data_dir.clone(), config.models_dir.clone(), services.store.clone()),
         eraser: eraser(&services, &of_tools),
         services,
@@ -159,12 +162,14 @@ fn services(
         stored_sessions: std::mem::take(&mut of_tools.stored_sessions),
         sound: SoundPackets::default(),
         settings: SessionSettings {
-            gateway_name: config.name.clone(),
             language: config.language.clone(),
             data_dir: config.data_dir.clone(),
             limits: config.limits.clone(),
-            voice: config.voice,
-            conversation: config.conversation.clone(),
+            current: Current::new(Changeable {
+                gateway_name: config.name.clone(),
+                voice: config.voice,
+                conversation: config.conversation.clone(),
+            }),
         },
         scenes: Scenes::new(store.clone(), of_users.apps.clone(), of_tools.preferences.clone()),
         gallery: of_tools.gallery.clone(),
@@ -188,12 +193,12 @@ fn services(
 }
 
 /// The page to talk from a browser, with its token; `None`: switched off.
-fn try_page(config: &Config) -> Result<Option<(TryPage, String)>> {
+fn try_page(config: &Config, services: &Services) -> Result<Option<(TryPage, String)>> {
     if !config.listen.try_page {
         return Ok(None);
     }
     let (link, token) = TryLink::new()?;
-    let about = About::new(&config.conversation, &config.models.chain);
+    let about = About::new(services.settings.current.clone(), &config.models.chain);
     Ok(Some((TryPage { about, link: Arc::new(link) }, token)))
 }
 
@@ -278,6 +283,14 @@ impl Running {
     /// What its sessions share, for tests.
     pub fn services(&self) -> &Arc<Services> {
         &self.admin.services
+    }
+
+    /// Reads the configuration again and takes over what may change while the gateway runs.
+    ///
+    /// # Errors
+    /// It cannot be used: the reasons. Nothing has changed.
+    pub fn reload(&self) -> Result<Reloaded, Vec<String>> {
+        (self.admin.reload)()
     }
 
     /// What does not work at this moment.
