@@ -5,6 +5,7 @@
 
 mod approvals;
 pub mod apps;
+mod backup;
 mod capabilities;
 pub mod cli;
 pub mod clock;

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
     time::{MissedTickBehavior, timeout},
 };
@@ -131,6 +131,17 @@ async fn keep_watchdog(manager: &ServiceManager, running: &serve::Running) {
     }
 }
 
+/// Reads the configuration again with each SIGHUP. Never returns.
+async fn keep_reloading(hangup: &mut Signal, running: &serve::Running) {
+    while hangup.recv().await.is_some() {
+        // What was done is logged there.
+        if let Err(problems) = running.reload() {
+            tracing::error!("the configuration cannot be used: {}", problems.join("; "));
+        }
+    }
+    pending().await
+}
+
 /// Why a gateway ends.
 enum End {
     /// Somebody wants it to.
@@ -192,6 +203,7 @@ async fn serve_until(config: &Config, origin: Origin, manager: &ServiceManager) 
     let began_us = clock::mono_us();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     let mut running = serve::start_from(config.clone(), origin).await?;
     let key: String = running.public_key.iter().map(|byte| format!("{byte:02x}")).collect();
     // The line that scripts wait for, and those for people. A closed pipe does not end the gateway.
@@ -213,6 +225,7 @@ async fn serve_until(config: &Config, origin: Origin, manager: &ServiceManager) 
         _ = interrupt.recv() => End::Wanted,
         part = running.failed() => End::Failed(part),
         () = keep_watchdog(manager, &running) => End::Wanted,
+        () = keep_reloading(&mut hangup, &running) => End::Wanted,
         ready = next_of(&mut upgrades) => End::Replaced(Box::new(ready)),
     };
     Ok((running, end))

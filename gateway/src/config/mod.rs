@@ -89,6 +89,10 @@ pub struct Config {
     pub name: String,
     /// BCP 47 language tag for devices that name none.
     pub language: String,
+    /// The file, if there is one.
+    pub file: Option<PathBuf>,
+    /// What is written in it.
+    pub written: toml::Table,
     /// Folder of the file, if there is one: relative paths in it start there.
     pub folder: Option<PathBuf>,
     /// Folder for all data of this gateway.
@@ -136,7 +140,10 @@ pub fn load(path: Option<&Path>) -> Result<Config, Vec<Problem>> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| vec![Problem { file: name.clone(), line: 0, what: format!("cannot be read: {error}") }])?;
-    check(&text, &name)
+    let mut config = check(&text, &name)?;
+    // The process may change its working folder.
+    config.file = Some(std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()));
+    Ok(config)
 }
 
 /// Checks a configuration's text; `file` is for the messages.
@@ -154,7 +161,10 @@ pub fn check(text: &str, file: &str) -> Result<Config, Vec<Problem>> {
         }
     };
     match (config, problems.into_found()) {
-        (Some(config), found) if found.is_empty() => Ok(config),
+        (Some(mut config), found) if found.is_empty() => {
+            config.written = toml::from_str(text).unwrap_or_default();
+            Ok(config)
+        }
         (_, found) => Err(found),
     }
 }
@@ -193,6 +203,8 @@ impl RawConfig {
         Some(Config {
             name: self.name.into_inner(),
             language: self.language.into_inner(),
+            file: None,
+            written: toml::Table::new(),
             folder,
             data_dir,
             models_dir,

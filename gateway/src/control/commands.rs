@@ -63,6 +63,8 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Status => "status",
         Request::Version => "version",
         Request::Upgrade { .. } => "upgrade",
+        Request::Backup { .. } => "backup",
+        Request::Reload => "reload",
     }
 }
 
@@ -151,8 +153,10 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
             let outcome = services.approvals.answer(id, choice).await.map_err(|error| error.to_string())?;
             Ok(done(format!("question {id} is {outcome}")))
         }
-        // The socket's server answers it, event by event.
-        Request::Ask { .. } | Request::FollowApp { .. } => Err("this is answered as a stream".to_owned()),
+        // The socket's server answers these as long as the client stays.
+        Request::Ask { .. } | Request::FollowApp { .. } | Request::Backup { .. } => {
+            Err("this is answered as a stream".to_owned())
+        }
         // The socket's server takes over the connection after this answer.
         Request::Mcp { user, .. } => check_name(&user).map(|()| done("this connection carries MCP now".to_owned())),
         Request::McpServers => Ok(mcp::list(&admin.mcp)),
@@ -165,6 +169,10 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
             let (pid, version) = upgrader.replace_by(&program, wait_s).await?;
             Ok(Answer::Version { pid, version })
         }
+        Request::Reload => match (admin.reload)() {
+            Ok(reloaded) => Ok(Answer::Reloaded { reloaded }),
+            Err(problems) => Err(problems.join("\n")),
+        },
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&services.turns.last(count)) }),
     }
 }

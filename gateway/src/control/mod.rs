@@ -6,6 +6,7 @@ mod app_log;
 pub mod apps;
 pub mod ask;
 mod attempt;
+mod backup;
 pub mod client;
 mod commands;
 mod mcp;
@@ -100,6 +101,10 @@ pub enum Request {
     Version,
     /// Have this program replace the gateway, if it is ready within so many seconds.
     Upgrade { program: PathBuf, wait_s: u64 },
+    /// Read the configuration again, and take over what may change while the gateway runs.
+    Reload,
+    /// A snapshot of the data folder, which lasts as long as the client stays.
+    Backup { device_keys: bool },
 }
 
 /// The answers.
@@ -147,6 +152,8 @@ pub enum Answer {
     Status { status: Box<status::Status> },
     /// The gateway's process, or the one that replaces it now, and its versions.
     Version { pid: u32, version: Version },
+    /// The configuration was read again.
+    Reloaded { reloaded: admin::Reloaded },
     /// Not done; why, and what to do.
     Error { message: String },
 }

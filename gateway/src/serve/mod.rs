@@ -3,6 +3,7 @@
 mod data;
 mod engines;
 mod loaded;
+mod reload;
 mod tools;
 mod users;
 
@@ -15,19 +16,20 @@ use tokio::{net::UnixListener, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 pub use self::loaded::Origin;
-use self::{data::Data, loaded::Loaded, tools::ToolServices, users::UserServices};
+use self::{data::Data, loaded::Loaded, reload::Reloader, tools::ToolServices, users::UserServices};
 use crate::{
     apps::scene::Scenes,
+    backup::Backups,
     clock,
     config::Config,
     control::{
         self,
-        admin::{Admin, Started},
+        admin::{Admin, Reloaded, Started},
     },
     device_task::{
         prepare::Preparer,
         services::{Admission, Engines, Services},
-        settings::SessionSettings,
+        settings::{Changeable, Current, SessionSettings},
     },
     erasing::{Eraser, Forgets},
     health::{Health, Problem},
@@ -149,9 +151,12 @@ async fn assemble(
     let services = services(&config, store, admission, engines, models, (&of_users, &mut of_tools))?;
     let health = Arc::new(Health::new(vital.clone()));
     watch_threads(&vital, &services);
-    let (try_page, try_token) = try_page(&config)?.unzip();
+    let (try_page, try_token) = try_page(&config, &services)?.unzip();
     let doors = doors(&config, try_page, &services, &mcp, &health);
+    let reloader = Reloader::new(&config, services.settings.current.clone());
     let admin = Arc::new(Admin {
+        reload: Box::new(move || reloader.reload()),
+        backups: Backups::new(config.data_dir.clone(), config.models_dir.clone(), services.store.clone()),
         eraser: eraser(&services, &of_tools),
         services,
         installed: of_users.installed,
@@ -160,7 +165,14 @@ async fn assemble(
         mcp,
         skills: of_tools.skills,
         health,
-        started: Started { at_us, web, quic, models: config.models.chain, hearing: config.hearing },
+        started: Started {
+            at_us,
+            web,
+            quic,
+            models: config.models.chain,
+            hearing: config.hearing,
+            watchdog: std::env::var_os("WATCHDOG_USEC").is_some(),
+        },
         upgrader,
     });
     admin.services.users.wake_all();
@@ -194,12 +206,14 @@ fn services(
         stored_sessions: std::mem::take(&mut of_tools.stored_sessions),
         sound: SoundPackets::default(),
         settings: SessionSettings {
-            gateway_name: config.name.clone(),
             language: config.language.clone(),
             data_dir: config.data_dir.clone(),
             limits: config.limits.clone(),
-            voice: config.voice,
-            conversation: config.conversation.clone(),
+            current: Current::new(Changeable {
+                gateway_name: config.name.clone(),
+                voice: config.voice,
+                conversation: config.conversation.clone(),
+            }),
         },
         scenes: Scenes::new(store.clone(), of_users.apps.clone(), of_tools.preferences.clone()),
         gallery: of_tools.gallery.clone(),
@@ -224,12 +238,12 @@ fn services(
 }
 
 /// The page to talk from a browser, with its token; `None`: switched off.
-fn try_page(config: &Config) -> Result<Option<(TryPage, String)>> {
+fn try_page(config: &Config, services: &Services) -> Result<Option<(TryPage, String)>> {
     if !config.listen.try_page {
         return Ok(None);
     }
     let (link, token) = TryLink::new()?;
-    let about = About::new(&config.conversation, &config.models.chain);
+    let about = About::new(services.settings.current.clone(), &config.models.chain);
     Ok(Some((TryPage { about, link: Arc::new(link) }, token)))
 }
 
@@ -314,6 +328,14 @@ impl Running {
     /// What its sessions share, for tests.
     pub fn services(&self) -> &Arc<Services> {
         &self.admin.services
+    }
+
+    /// Reads the configuration again and takes over what may change while the gateway runs.
+    ///
+    /// # Errors
+    /// It cannot be used: the reasons. Nothing has changed.
+    pub fn reload(&self) -> Result<Reloaded, Vec<String>> {
+        (self.admin.reload)()
     }
 
     /// What does not work at this moment.

@@ -16,6 +16,7 @@ mod records;
 mod rows;
 pub(crate) mod schema;
 pub(crate) mod settings;
+mod snapshot;
 mod table;
 mod trial;
 mod whole;
@@ -31,6 +32,8 @@ pub use copy::Scope;
 pub use disk::Disk;
 pub use records::{DeviceRecord, MessageRecord, NoteRecord};
 pub use rows::{KINDS, Kind, Row, RowsWithin};
+pub(crate) use schema::SCHEMA;
+pub(crate) use snapshot::{contents, copy_closed, without_pairings};
 pub use writer::Write;
 
 use reading::Readers;
@@ -62,6 +65,16 @@ pub enum Error {
     /// The folder belongs to another version of the gateway.
     #[error("the store has schema version {found}, this gateway reads up to {expected}; use the gateway that wrote it")]
     Schema {
+        /// The folder's version.
+        found: u32,
+        /// This program's version.
+        expected: u32,
+    },
+    /// A store that nobody may change is of an older version.
+    #[error(
+        "the store has schema version {found}, older than {expected}: use the gateway that wrote it, or start this one once"
+    )]
+    Older {
         /// The folder's version.
         found: u32,
         /// This program's version.

@@ -1,6 +1,6 @@
 //! The LMDB environment with its tables: opened, opened again, opened for reading where the disk is read-only.
 
-use std::{fs::create_dir_all, path::Path, thread, time::Duration};
+use std::{path::Path, thread, time::Duration};
 
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls, types::Bytes, types::Str};
 use rkyv::{
@@ -18,6 +18,7 @@ use super::{
     table::{Damage, Table},
     whole,
 };
+use crate::private::make_folder;
 
 /// Tries to open the store again after it was closed, and the time between two: five seconds in all, during which nothing
 /// is read or written.
@@ -46,7 +47,7 @@ impl Opened {
     /// Opens the environment and creates missing tables. Does not check the version.
     pub(super) fn open(folder: &Path, size_max_mib: usize, damage: &Damage) -> Result<Self, Error> {
         let folder_error = |source| Error::Folder { path: folder.display().to_string(), source };
-        create_dir_all(folder).map_err(folder_error)?;
+        make_folder(folder).map_err(folder_error)?;
         let env = open_environment(folder, size_max_mib, EnvFlags::empty())?;
         whole::complete(&env, folder, size_max_mib.saturating_add(RESERVE_MIB))?;
         let txn = env.write_txn()?;

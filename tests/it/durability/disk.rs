@@ -27,7 +27,7 @@ const DISK: &str = "size=48m";
 
 /// Runs a test of this program again, as root of a user and mount namespace of its own: there it may mount file systems,
 /// which nobody else sees and which go with it. `false`: this is it.
-fn again_with_mounts(test: &str) -> bool {
+pub fn again_with_mounts(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return false;
     }
@@ -49,9 +49,14 @@ fn again_with_mounts(test: &str) -> bool {
 
 /// A folder with a small file system of its own.
 fn small_disk(folder: &Path) -> PathBuf {
+    disk(folder, DISK)
+}
+
+/// A folder with a file system in memory of its own, with these options.
+pub fn disk(folder: &Path, options: &str) -> PathBuf {
     let data = folder.join("data");
-    fs::create_dir(&data).unwrap();
-    mount("tmpfs", &data, "tmpfs", MountFlags::empty(), Some(&*std::ffi::CString::new(DISK).unwrap()))
+    fs::create_dir_all(&data).unwrap();
+    mount("tmpfs", &data, "tmpfs", MountFlags::empty(), Some(&*std::ffi::CString::new(options).unwrap()))
         .expect("mounted");
     data
 }
