@@ -11,11 +11,13 @@ mod check;
 mod code;
 mod conversations;
 mod devices;
+mod invite;
 mod login;
 mod mcp;
 mod models;
 mod notify;
 mod serve;
+mod setup;
 mod skills;
 mod spending;
 mod status;
@@ -49,6 +51,8 @@ pub struct Arguments {
 enum Command {
     /// Run the gateway.
     Serve(serve::Arguments),
+    /// Ask five questions and write a configuration.
+    Setup(setup::Arguments),
     /// Ask the assistant in text.
     Ask(ask::Arguments),
     /// List, watch and answer questions that wait for a wearer's consent.
@@ -63,7 +67,7 @@ enum Command {
     Apps(apps::Arguments),
     /// List, show, search, export and erase conversations.
     Conversations(conversations::Arguments),
-    /// List, pair, rename and revoke devices.
+    /// List, pair, invite, rename and revoke devices.
     Devices(devices::Arguments),
     /// Log in to a model's provider, or store its key.
     Login(login::Arguments),
@@ -96,6 +100,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let config = arguments.config;
     let result = match arguments.command {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
+        Command::Setup(arguments) => setup::run(config, arguments),
         Command::Ask(arguments) => load(config).and_then(|config| ask::run(&config, &arguments)),
         Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
         Command::Capabilities(arguments) => load(config).and_then(|config| capabilities::run(&config, arguments)),

@@ -52,6 +52,7 @@ fn left_out(heard: &Recogniser) -> Option<String> {
 fn show(status: &Status) {
     let quic = status.quic.as_deref().unwrap_or("off");
     println!("lorgnette {}, up for {}, web {}, quic {quic}", status.version, ago(status.up_s), status.web);
+    println!("gateway     {}", status.fingerprint);
     for problem in &status.problems {
         println!("problem     {}: {}", problem.part, problem.why);
     }
