@@ -77,7 +77,7 @@ async fn glasses_find_their_gateway_and_no_other() {
 
     // A stranger under its name.
     let stranger = gateway(&other, STRANGER).await;
-    let (met, words) = home.simulator(&glasses, &["pair", "--discover"]).await.ended().await;
+    let (met, words) = home.simulator(&glasses, &["pair", "--discover", "--look-s", "3"]).await.ended().await;
     let theirs = fingerprint(&stranger.public_key);
     assert!(!met && words.contains("is not found") && words.contains(&format!("{theirs}  Hearth")), "{words}");
 
@@ -85,7 +85,8 @@ async fn glasses_find_their_gateway_and_no_other() {
     let lies = ServiceDaemon::new().unwrap();
     let address: SocketAddr = format!("{STRANGER}:8460").parse().unwrap();
     let records = [("txtvers", "1"), ("v", "1"), ("fp", key.as_str()), ("name", "Hearth")];
-    let mut lie = ServiceInfo::new(WEB, "Hearth", "liar.local.", address.ip(), address.port(), &records[..]).unwrap();
+    let mut lie =
+        ServiceInfo::new(WEB, "Hearth, too", "liar.local.", address.ip(), address.port(), &records[..]).unwrap();
     lie.set_requires_probe(false);
     lies.register(lie).unwrap();
     let (met, words) = home.simulator(&glasses, &["pair", "--discover"]).await.ended().await;

@@ -22,8 +22,8 @@ pub fn again_in(namespaces: &[&str], test: &str) -> bool {
     let ended = ended.expect("unshare, of util-linux: apt-get install util-linux");
     assert!(
         ended.success(),
-        "`unshare --user --map-root-user {}` did not run {test} to its end: nothing was tested. User namespaces must be \
-         allowed (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces)",
+        "`unshare --user --map-root-user {}` did not run {test} to its end. If it says nothing above, user namespaces must \
+         be allowed (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces)",
         namespaces.join(" ")
     );
     true

@@ -12,11 +12,6 @@ use firmware_sim::transport::Target;
 
 use super::options::Common;
 
-/// How long a gateway is looked for: one that has just started is announced within two seconds.
-const LOOK_MAX: Duration = Duration::from_secs(10);
-/// How long all gateways are looked for, where it is not known which one is meant.
-const LIST: Duration = Duration::from_secs(2);
-
 /// The gateway of an invitation.
 pub(super) fn invited(common: &mut Common, invitation: &Invitation) -> Result<()> {
     let identity = Identity::load_or_make(&common.state)?;
@@ -43,12 +38,13 @@ pub(super) async fn gateway(common: &mut Common) -> Result<()> {
     if !common.discover {
         return Ok(());
     }
+    let look = Duration::from_secs(common.look_s);
     let identity = Identity::load_or_make(&common.state)?.trusting(common.trust.clone());
     let expected = match identity.expected() {
         Some(expected) => expected,
-        None => ask().await?,
+        None => ask(look).await?,
     };
-    let found = browse(LOOK_MAX, |one| one.fingerprint == expected).await?;
+    let found = browse(look, |one| one.fingerprint == expected).await?;
     let targets = found.iter().filter(|one| one.fingerprint == expected).flat_map(|one| one.targets.clone());
     common.found = wanted(common, targets.collect());
     ensure!(!common.found.is_empty(), "gateway {expected} is not found on the network{}", others(&found));
@@ -72,8 +68,8 @@ fn wanted(common: &Common, targets: Vec<Target>) -> Vec<Target> {
 
 /// Glasses that are not paired cannot know which one of the network's gateways is theirs: a person compares its fingerprint
 /// with what the gateway itself prints.
-async fn ask() -> Result<String> {
-    let found = browse(LIST, |_| false).await?;
+async fn ask(look: Duration) -> Result<String> {
+    let found = browse(look, |_| true).await?;
     ensure!(!found.is_empty(), "no gateway is found on the network; give its address with --gateway");
     let shown = listed(&found);
     if !stdin().is_terminal() {
