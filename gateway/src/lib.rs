@@ -12,6 +12,7 @@ pub mod clock;
 pub mod config;
 pub mod control;
 mod device_task;
+mod discovery;
 pub mod erasing;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

@@ -143,7 +143,7 @@ impl Peer {
 
     /// Sends this signature as the proof.
     pub async fn proof(&mut self, signature: [u8; 64]) {
-        let proof = up::Proof { nonce: self.nonce, signature };
+        let proof = up::Proof { nonce: self.nonce, signature, invitation: [0; 32] };
         self.raw(frame(0, Up::Proof(proof))).await;
     }
 

@@ -14,6 +14,7 @@ mod completions;
 mod conversations;
 mod devices;
 mod doctor;
+mod invite;
 mod login;
 mod mcp;
 mod models;
@@ -21,6 +22,7 @@ mod notify;
 mod passphrase;
 mod reload;
 mod serve;
+mod setup;
 mod skills;
 mod spending;
 mod status;
@@ -60,6 +62,8 @@ pub struct Arguments {
 enum Command {
     /// Run the gateway.
     Serve(serve::Arguments),
+    /// Ask five questions and write a configuration.
+    Setup(setup::Arguments),
     /// Ask the assistant in text.
     Ask(ask::Arguments),
     /// List, watch and answer questions that wait for a wearer's consent.
@@ -78,7 +82,7 @@ enum Command {
     Completions(completions::Arguments),
     /// List, show, search, export and erase conversations.
     Conversations(conversations::Arguments),
-    /// List, pair, rename and revoke devices.
+    /// List, pair, invite, rename and revoke devices.
     Devices(devices::Arguments),
     /// Examine this box: what is wrong, where, and what to do; how many devices it carries.
     Doctor(doctor::Arguments),
@@ -152,6 +156,7 @@ fn execute(arguments: Arguments) -> Result<()> {
     let config = arguments.config.or_else(system_config);
     match arguments.command {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
+        Command::Setup(arguments) => setup::run(config, arguments),
         Command::Ask(arguments) => load(config).and_then(|config| ask::run(&config, &arguments)),
         Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
         Command::Backup(arguments) => load(config).and_then(|config| backup::run(&config, &arguments)),

@@ -22,10 +22,12 @@ use crate::{
     config::Config,
     health::Problem,
     http::settings::Listen,
+    identity::fingerprint,
     mcp::settings::McpSettings,
     runtime,
     serve::{self, Origin},
     telemetry,
+    text::in_one_line,
     transport::sockets::Sockets,
     upgrade::{Ready, TAKE_OVER, TakeOver},
 };
@@ -92,6 +94,10 @@ fn places(running: &serve::Running, listen: &Listen, mcp: &McpSettings) -> Vec<(
         socket.into_iter().chain(running.quic.map(|quic| format!("quic://{}", from_outside(quic)))).collect();
     if !glasses.is_empty() {
         places.push(("glasses", glasses.join("  ")));
+        // Which glasses show of a gateway that they have found, before they trust it.
+        let found =
+            running.announced.as_ref().map_or_else(String::new, |name| format!("  found as {}", in_one_line(name)));
+        places.push(("gateway", format!("{}{found}", fingerprint(&running.public_key))));
     }
     let plain = local.map_or_else(|| format!("https://{web}"), |local| format!("http://{local}"));
     if mcp.http {

@@ -64,6 +64,8 @@ pub struct Started {
     pub at_us: u64,
     /// Address of WebSocket and pages.
     pub web: SocketAddr,
+    /// Whether glasses may connect over WebSocket.
+    pub websocket: bool,
     /// Address of QUIC.
     pub quic: Option<SocketAddr>,
     /// The models that answer, best first.

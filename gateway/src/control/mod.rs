@@ -9,6 +9,7 @@ mod attempt;
 mod backup;
 pub mod client;
 mod commands;
+mod invitation;
 mod mcp;
 pub mod memory;
 pub mod programs;
@@ -29,6 +30,7 @@ use ::tools::{
 use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::commands::check_name;
 use crate::{approvals::Event, telemetry::TurnRecord, upgrade::Version};
 
 /// Longest line: the manifest of an app, in which JSON doubles what it escapes.
@@ -45,6 +47,8 @@ pub enum Request {
     PairCode { code: String, user: String, name: String },
     /// Open a window for the device with this fingerprint.
     PairFingerprint { fingerprint: String, user: String, name: String },
+    /// Invite one device, which scans what is answered; then what became of it. Withdrawn when the client disconnects.
+    Invite { user: String, name: String, addresses: Vec<String> },
     /// Rename a device.
     Rename { device: String, name: String },
     /// Revoke a device permanently.
@@ -114,6 +118,8 @@ pub enum Request {
 pub enum Answer {
     /// Paired and waiting devices.
     Devices { paired: Vec<Paired>, waiting: Vec<Waits> },
+    /// An invitation: a text for glasses, and the seconds until it expires.
+    Invited { text: String, expires_s: u64 },
     /// Done, with a text.
     Done { message: String },
     /// The latest turns, oldest first.

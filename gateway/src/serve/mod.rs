@@ -31,6 +31,7 @@ use crate::{
         services::{Admission, Engines, Services},
         settings::{Changeable, Current, SessionSettings},
     },
+    discovery::Announcement,
     erasing::{Eraser, Forgets},
     health::{Health, Problem},
     http::{About, Bound, Doors, TryLink, TryPage},
@@ -65,6 +66,8 @@ pub struct Running {
     pub public_key: [u8; 32],
     /// What pairs one browser with the try page: its address is `/try#` and this; `None`: no such page.
     pub try_token: Option<String>,
+    /// The name under which it is announced on the network; `None`: it is not.
+    pub announced: Option<String>,
     admin: Arc<Admin>,
     stop: CancellationToken,
     vital: Arc<Vital>,
@@ -147,6 +150,8 @@ async fn assemble(
     }
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
+    let for_glasses = (config.listen.websocket.then_some(web), quic);
+    let announcement = Announcement::new(&config.discovery, &config.name, &public_key, for_glasses);
     let admission = Admission::new(key, stop.clone())?;
     let services = services(&config, store, admission, engines, models, (&of_users, &mut of_tools))?;
     let health = Arc::new(Health::new(vital.clone()));
@@ -168,6 +173,7 @@ async fn assemble(
         started: Started {
             at_us,
             web,
+            websocket: config.listen.websocket,
             quic,
             models: config.models.chain,
             hearing: config.hearing,
@@ -185,7 +191,23 @@ async fn assemble(
         tasks.push(vital.spawn("sentences", sentences.keep_up(registry, stop.clone())));
     }
     tasks.push(spawn("threads", vital.clone().look_after_threads()));
-    Ok(Running { web, quic, public_key, try_token, admin, stop, vital, tasks, lock, sockets: kept, upgrades })
+    let announced = announcement.as_ref().map(|announcement| announcement.name().to_owned());
+    // Nothing depends on it.
+    tasks.extend(announcement.map(|announcement| spawn("discovery", announcement.keep_up(stop.clone()))));
+    Ok(Running {
+        web,
+        quic,
+        public_key,
+        try_token,
+        announced,
+        admin,
+        stop,
+        vital,
+        tasks,
+        lock,
+        sockets: kept,
+        upgrades,
+    })
 }
 
 /// What the sessions of devices share.

@@ -5,7 +5,6 @@ use std::{
     fs::{self, File},
     io::Write as _,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use firmware_sim::{Glasses, Seen};
@@ -14,38 +13,15 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
 
 use super::{kept, power::compile, told};
 use crate::{
+    namespaces::again_in,
     process::{Process, configure, fails, lorgnette},
     world::{self, WAIT, answered, ask, text, until},
 };
 
-/// Set where file systems may be mounted.
-const INSIDE: &str = "LORGNETTE_TEST_MOUNTS";
 /// A library that makes a running gateway's files read-only.
 const READ_ONLY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/durability/readonly.c");
 /// Bytes of the file system: more than the gateway wants to be free.
 const DISK: &str = "size=48m";
-
-/// Runs a test of this program again, as root of a user and mount namespace of its own: there it may mount file systems,
-/// which nobody else sees and which go with it. `false`: this is it.
-pub fn again_with_mounts(test: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return false;
-    }
-    let own = std::env::current_exe().expect("the test's own path");
-    let ended = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount"])
-        .arg(own)
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "1")
-        .status();
-    let ended = ended.expect("unshare, of util-linux: apt-get install util-linux");
-    assert!(
-        ended.success(),
-        "`unshare --user --map-root-user --mount` did not run {test} to its end: a full disk was not tested. User \
-         namespaces must be allowed (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces)"
-    );
-    true
-}
 
 /// A folder with a small file system of its own.
 fn small_disk(folder: &Path) -> PathBuf {
@@ -159,7 +135,7 @@ fn fill(disk: &Path) -> PathBuf {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_told_and_passes() {
-    if again_with_mounts("durability::disk::a_full_disk_is_told_and_passes") {
+    if again_in(&["--mount"], "durability::disk::a_full_disk_is_told_and_passes") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -209,7 +185,7 @@ async fn read_only_passes(from: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_becomes_read_only_is_told_and_passes() {
-    if again_with_mounts("durability::disk::a_disk_that_becomes_read_only_is_told_and_passes") {
+    if again_in(&["--mount"], "durability::disk::a_disk_that_becomes_read_only_is_told_and_passes") {
         return;
     }
     read_only_passes("now").await;
@@ -217,7 +193,7 @@ async fn a_disk_that_becomes_read_only_is_told_and_passes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_whose_root_cannot_be_written_is_read_and_passes() {
-    if again_with_mounts("durability::disk::a_store_whose_root_cannot_be_written_is_read_and_passes") {
+    if again_in(&["--mount"], "durability::disk::a_store_whose_root_cannot_be_written_is_read_and_passes") {
         return;
     }
     read_only_passes("root").await;
@@ -225,7 +201,7 @@ async fn a_store_whose_root_cannot_be_written_is_read_and_passes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_does_not_start_on_a_full_or_read_only_disk_and_says_why() {
-    if again_with_mounts("durability::disk::a_gateway_does_not_start_on_a_full_or_read_only_disk_and_says_why") {
+    if again_in(&["--mount"], "durability::disk::a_gateway_does_not_start_on_a_full_or_read_only_disk_and_says_why") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

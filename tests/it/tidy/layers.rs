@@ -13,7 +13,7 @@ const LAYERS: [&[&str]; 15] = [
     &["backup", "health", "models", "photos", "skills", "speech", "telemetry", "workspace"],
     &["transport"],
     &["identity", "roster", "upgrade"],
-    &["approvals", "mcp"],
+    &["approvals", "discovery", "mcp"],
     &["capabilities", "users"],
     &["ports"],
     &["apps"],
