@@ -351,7 +351,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        ports::{intents::StoredIntents, records::StoredLedger},
+        ports::{intents::StoredIntents, records::StoredLedger, runs::StoredRuns, stores::SystemClock},
         store::damage_tests::{V2, copy_of},
     };
 
@@ -444,7 +444,8 @@ mod tests {
         let folder = copy_of(V2);
         let store = Store::open(folder.path(), 16).unwrap();
         let intents = StoredIntents::new(store.clone(), CancellationToken::new());
-        let left = intents.tell_of_open(&StoredLedger(store.clone())).unwrap();
+        let runs = StoredRuns::load(store.clone(), Arc::new(SystemClock)).unwrap();
+        let left = intents.tell_of_open(&StoredLedger(store.clone()), &runs).unwrap();
         let sessions = StoredSessions::read(&store, 30_000, left).unwrap();
         assert_eq!(sessions.take(&store, "glasses", USER, &resume(vec![4; 32])), None, "another token");
         let restored = sessions.take(&store, "glasses", USER, &resume(vec![5; 32])).unwrap();
