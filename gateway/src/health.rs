@@ -24,7 +24,7 @@ use crate::{
 /// Bytes that there must be room for: those of a short conversation.
 const TRIED_BYTES: usize = 64 * 1024;
 /// Bytes that must be free on the disk: the store and the system's own files grow by less in a day.
-const DISK_BYTES_MIN: u64 = 16 * 1024 * 1024;
+pub(crate) const DISK_BYTES_MIN: u64 = 16 * 1024 * 1024;
 /// File descriptors that must be free: for a few connections, and to open the store again after an erasure.
 const DESCRIPTORS_MIN: u64 = 32;
 /// How long a result is cached: more frequent requests cause no disk access.
@@ -122,6 +122,13 @@ pub(crate) async fn descriptors() -> Option<(u64, u64)> {
         Some((u64::try_from(open).ok()?, getrlimit(Resource::Nofile).current?))
     };
     on_own_thread(count).await.ok().flatten()
+}
+
+/// Resident memory of this process, in bytes; `None` where the system does not say.
+pub(crate) fn memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()?.saturating_mul(1024))
 }
 
 fn enough_descriptors(found: Option<(u64, u64)>) -> Result<(), String> {

@@ -5,12 +5,14 @@
 
 mod approvals;
 pub mod apps;
+mod backup;
 mod capabilities;
 pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod control;
 mod device_task;
+mod discovery;
 pub mod erasing;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

@@ -24,6 +24,13 @@ pub fn binary() -> PathBuf {
     path
 }
 
+/// Path of the simulator's binary.
+pub fn simulator() -> PathBuf {
+    let path = binary().with_file_name("lorgnette-sim");
+    assert!(path.exists(), "{} is not there: run `cargo build -p firmware-sim` first", path.display());
+    path
+}
+
 /// Runs a command to its end.
 pub async fn lorgnette(arguments: &[&str]) -> Output {
     let command = Command::new(binary())

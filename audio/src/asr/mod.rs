@@ -58,9 +58,12 @@ pub enum Error {
         /// How much came.
         seconds: u64,
     },
-    /// Cancelled by its owner, or displaced by a job of higher priority.
+    /// Cancelled by its owner.
     #[error("the transcription was cancelled")]
     Cancelled,
+    /// The queue was full, and another job came before it.
+    #[error("the transcription gave way to another one")]
+    Displaced,
     /// The scheduler is shutting down.
     #[error("speech recognition is shutting down")]
     ShuttingDown,

@@ -6,17 +6,23 @@ mod out;
 mod approvals;
 mod apps;
 mod ask;
+mod backup;
 mod capabilities;
 mod check;
 mod code;
 mod completions;
 mod conversations;
 mod devices;
+mod doctor;
+mod invite;
 mod login;
 mod mcp;
 mod models;
 mod notify;
+mod passphrase;
+mod reload;
 mod serve;
+mod setup;
 mod skills;
 mod spending;
 mod status;
@@ -56,10 +62,14 @@ pub struct Arguments {
 enum Command {
     /// Run the gateway.
     Serve(serve::Arguments),
+    /// Ask five questions and write a configuration.
+    Setup(setup::Arguments),
     /// Ask the assistant in text.
     Ask(ask::Arguments),
     /// List, watch and answer questions that wait for a wearer's consent.
     Approvals(approvals::Arguments),
+    /// Write everything that the gateway keeps into one encrypted file, also while it runs.
+    Backup(backup::Backup),
     /// Compile the tools that programs may call into modules with TypeScript declarations; list and show these.
     Capabilities(capabilities::Arguments),
     /// Show the programs that models ran, run them again, and keep them as routines.
@@ -72,8 +82,10 @@ enum Command {
     Completions(completions::Arguments),
     /// List, show, search, export and erase conversations.
     Conversations(conversations::Arguments),
-    /// List, pair, rename and revoke devices.
+    /// List, pair, invite, rename and revoke devices.
     Devices(devices::Arguments),
+    /// Examine this box: what is wrong, where, and what to do; how many devices it carries.
+    Doctor(doctor::Arguments),
     /// Log in to a model's provider, or store its key.
     Login(login::Arguments),
     /// Write the man pages of all commands into a folder.
@@ -83,6 +95,10 @@ enum Command {
     Mcp(mcp::Arguments),
     /// Fetch, list, verify, import and export the models.
     Models(models::Arguments),
+    /// Have the running gateway read its configuration again, and say what counts now and what needs a restart.
+    Reload(reload::Arguments),
+    /// Restore a backup into an empty data folder, or check one.
+    Restore(backup::Restore),
     /// Show the offered skills, and problems with others.
     Skills(skills::Arguments),
     /// Show the use of models, today or on the last days: tokens and money.
@@ -140,8 +156,12 @@ fn execute(arguments: Arguments) -> Result<()> {
     let config = arguments.config.or_else(system_config);
     match arguments.command {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
+        Command::Setup(arguments) => setup::run(config, arguments),
         Command::Ask(arguments) => load(config).and_then(|config| ask::run(&config, &arguments)),
         Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
+        Command::Backup(arguments) => load(config).and_then(|config| backup::run(&config, &arguments)),
+        Command::Reload(arguments) => load(config).and_then(|config| reload::run(&config, &arguments)),
+        Command::Restore(arguments) => load(config).and_then(|config| backup::restore(&config, &arguments)),
         Command::Capabilities(arguments) => load(config).and_then(|config| capabilities::run(&config, arguments)),
         Command::Code(arguments) => load(config).and_then(|config| code::run(&config, arguments)),
         Command::Check(arguments) => check::run(config, &arguments),
@@ -152,6 +172,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Command::Spending(arguments) => load(config).and_then(|config| spending::run(&config, &arguments)),
         Command::Users(arguments) => load(config).and_then(|config| users::run(&config, arguments)),
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
+        Command::Doctor(arguments) => doctor::run(config, &arguments),
         Command::Apps(arguments) => load(config).and_then(|config| apps::run(&config, arguments)),
         Command::Login(arguments) => load(config).and_then(|config| login::run(&config, &arguments)),
         Command::Mcp(arguments) => load(config).and_then(|config| mcp::run(&config, arguments)),

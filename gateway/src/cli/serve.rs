@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
     time::{MissedTickBehavior, timeout},
 };
@@ -22,10 +22,12 @@ use crate::{
     config::Config,
     health::Problem,
     http::settings::Listen,
+    identity::fingerprint,
     mcp::settings::McpSettings,
     runtime,
     serve::{self, Origin},
     telemetry,
+    text::in_one_line,
     transport::sockets::Sockets,
     upgrade::{Ready, TAKE_OVER, TakeOver},
 };
@@ -92,6 +94,10 @@ fn places(running: &serve::Running, listen: &Listen, mcp: &McpSettings) -> Vec<(
         socket.into_iter().chain(running.quic.map(|quic| format!("quic://{}", from_outside(quic)))).collect();
     if !glasses.is_empty() {
         places.push(("glasses", glasses.join("  ")));
+        // Which glasses show of a gateway that they have found, before they trust it.
+        let found =
+            running.announced.as_ref().map_or_else(String::new, |name| format!("  found as {}", in_one_line(name)));
+        places.push(("gateway", format!("{}{found}", fingerprint(&running.public_key))));
     }
     let plain = local.map_or_else(|| format!("https://{web}"), |local| format!("http://{local}"));
     if mcp.http {
@@ -129,6 +135,17 @@ async fn keep_watchdog(manager: &ServiceManager, running: &serve::Running) {
             Some(Problem { part, why, .. }) => tracing::error!(part, why, "the watchdog is not told that all is well"),
         }
     }
+}
+
+/// Reads the configuration again with each SIGHUP. Never returns.
+async fn keep_reloading(hangup: &mut Signal, running: &serve::Running) {
+    while hangup.recv().await.is_some() {
+        // What was done is logged there.
+        if let Err(problems) = running.reload() {
+            tracing::error!("the configuration cannot be used: {}", problems.join("; "));
+        }
+    }
+    pending().await
 }
 
 /// Why a gateway ends.
@@ -192,6 +209,7 @@ async fn serve_until(config: &Config, origin: Origin, manager: &ServiceManager) 
     let began_us = clock::mono_us();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     let mut running = serve::start_from(config.clone(), origin).await?;
     let key: String = running.public_key.iter().map(|byte| format!("{byte:02x}")).collect();
     // The line that scripts wait for, and those for people. A closed pipe does not end the gateway.
@@ -213,6 +231,7 @@ async fn serve_until(config: &Config, origin: Origin, manager: &ServiceManager) 
         _ = interrupt.recv() => End::Wanted,
         part = running.failed() => End::Failed(part),
         () = keep_watchdog(manager, &running) => End::Wanted,
+        () = keep_reloading(&mut hangup, &running) => End::Wanted,
         ready = next_of(&mut upgrades) => End::Replaced(Box::new(ready)),
     };
     Ok((running, end))

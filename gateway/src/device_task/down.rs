@@ -325,12 +325,16 @@ impl Session {
             }
             Err(error) => {
                 tracing::debug!(utterance, %error, "a decode failed");
-                self.input(Input::TranscriptFailed { utterance, revision });
+                let is_displaced = matches!(error, audio::asr::Error::Displaced);
+                let comes_later =
+                    is_displaced && self.ear.as_mut().is_some_and(|ear| ear.decode_displaced(utterance, revision));
+                if !comes_later {
+                    self.input(Input::TranscriptFailed { utterance, revision });
+                }
             }
         }
-        let refused = self.ear.as_mut().map_or_else(Vec::new, |ear| ear.decode_ended());
-        for (utterance, revision) in refused {
-            self.input(Input::TranscriptFailed { utterance, revision });
+        if let Some(ear) = &mut self.ear {
+            ear.decode_ended(utterance, revision);
         }
     }
 

@@ -3,6 +3,7 @@
 mod data;
 mod engines;
 mod loaded;
+mod reload;
 mod tools;
 mod users;
 
@@ -15,20 +16,22 @@ use tokio::{net::UnixListener, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 pub use self::loaded::Origin;
-use self::{data::Data, loaded::Loaded, tools::ToolServices, users::UserServices};
+use self::{data::Data, loaded::Loaded, reload::Reloader, tools::ToolServices, users::UserServices};
 use crate::{
     apps::scene::Scenes,
+    backup::Backups,
     clock,
     config::Config,
     control::{
         self,
-        admin::{Admin, Started},
+        admin::{Admin, Reloaded, Started},
     },
     device_task::{
         prepare::Preparer,
         services::{Admission, Engines, Services},
-        settings::SessionSettings,
+        settings::{Changeable, Current, SessionSettings},
     },
+    discovery::Announcement,
     erasing::{Eraser, Forgets},
     health::{Health, Problem},
     http::{About, Bound, Doors, TryLink, TryPage},
@@ -63,6 +66,8 @@ pub struct Running {
     pub public_key: [u8; 32],
     /// What pairs one browser with the try page: its address is `/try#` and this; `None`: no such page.
     pub try_token: Option<String>,
+    /// The name under which it is announced on the network; `None`: it is not.
+    pub announced: Option<String>,
     admin: Arc<Admin>,
     stop: CancellationToken,
     vital: Arc<Vital>,
@@ -145,13 +150,18 @@ async fn assemble(
     }
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
+    let for_glasses = (config.listen.websocket.then_some(web), quic);
+    let announcement = Announcement::new(&config.discovery, &config.name, &public_key, for_glasses);
     let admission = Admission::new(key, stop.clone())?;
     let services = services(&config, store, admission, engines, models, (&of_users, &mut of_tools))?;
     let health = Arc::new(Health::new(vital.clone()));
     watch_threads(&vital, &services);
-    let (try_page, try_token) = try_page(&config)?.unzip();
+    let (try_page, try_token) = try_page(&config, &services)?.unzip();
     let doors = doors(&config, try_page, &services, &mcp, &health);
+    let reloader = Reloader::new(&config, services.settings.current.clone());
     let admin = Arc::new(Admin {
+        reload: Box::new(move || reloader.reload()),
+        backups: Backups::new(config.data_dir.clone(), config.models_dir.clone(), services.store.clone()),
         eraser: eraser(&services, &of_tools),
         services,
         installed: of_users.installed,
@@ -160,7 +170,15 @@ async fn assemble(
         mcp,
         skills: of_tools.skills,
         health,
-        started: Started { at_us, web, quic, models: config.models.chain, hearing: config.hearing },
+        started: Started {
+            at_us,
+            web,
+            websocket: config.listen.websocket,
+            quic,
+            models: config.models.chain,
+            hearing: config.hearing,
+            watchdog: std::env::var_os("WATCHDOG_USEC").is_some(),
+        },
         upgrader,
     });
     admin.services.users.wake_all();
@@ -173,7 +191,23 @@ async fn assemble(
         tasks.push(vital.spawn("sentences", sentences.keep_up(registry, stop.clone())));
     }
     tasks.push(spawn("threads", vital.clone().look_after_threads()));
-    Ok(Running { web, quic, public_key, try_token, admin, stop, vital, tasks, lock, sockets: kept, upgrades })
+    let announced = announcement.as_ref().map(|announcement| announcement.name().to_owned());
+    // Nothing depends on it.
+    tasks.extend(announcement.map(|announcement| spawn("discovery", announcement.keep_up(stop.clone()))));
+    Ok(Running {
+        web,
+        quic,
+        public_key,
+        try_token,
+        announced,
+        admin,
+        stop,
+        vital,
+        tasks,
+        lock,
+        sockets: kept,
+        upgrades,
+    })
 }
 
 /// What the sessions of devices share.
@@ -194,12 +228,14 @@ fn services(
         stored_sessions: std::mem::take(&mut of_tools.stored_sessions),
         sound: SoundPackets::default(),
         settings: SessionSettings {
-            gateway_name: config.name.clone(),
             language: config.language.clone(),
             data_dir: config.data_dir.clone(),
             limits: config.limits.clone(),
-            voice: config.voice,
-            conversation: config.conversation.clone(),
+            current: Current::new(Changeable {
+                gateway_name: config.name.clone(),
+                voice: config.voice,
+                conversation: config.conversation.clone(),
+            }),
         },
         scenes: Scenes::new(store.clone(), of_users.apps.clone(), of_tools.preferences.clone()),
         gallery: of_tools.gallery.clone(),
@@ -224,12 +260,12 @@ fn services(
 }
 
 /// The page to talk from a browser, with its token; `None`: switched off.
-fn try_page(config: &Config) -> Result<Option<(TryPage, String)>> {
+fn try_page(config: &Config, services: &Services) -> Result<Option<(TryPage, String)>> {
     if !config.listen.try_page {
         return Ok(None);
     }
     let (link, token) = TryLink::new()?;
-    let about = About::new(&config.conversation, &config.models.chain);
+    let about = About::new(services.settings.current.clone(), &config.models.chain);
     Ok(Some((TryPage { about, link: Arc::new(link) }, token)))
 }
 
@@ -314,6 +350,14 @@ impl Running {
     /// What its sessions share, for tests.
     pub fn services(&self) -> &Arc<Services> {
         &self.admin.services
+    }
+
+    /// Reads the configuration again and takes over what may change while the gateway runs.
+    ///
+    /// # Errors
+    /// It cannot be used: the reasons. Nothing has changed.
+    pub fn reload(&self) -> Result<Reloaded, Vec<String>> {
+        (self.admin.reload)()
     }
 
     /// What does not work at this moment.
