@@ -42,7 +42,8 @@ run systemctl enable --now lorgnette
 run lorgnette status
 
 say 'glasses are paired and a turn is spoken'
-sim pair >pairing 2>&1 &
+: >pairing
+sim pair >>pairing 2>&1 &
 code=
 while [ -z "$code" ]; do
     kill -0 $! || { cat pairing; exit 1; }
