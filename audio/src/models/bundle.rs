@@ -1,6 +1,6 @@
 //! A bundle: the installed files of several models in one zip archive, for machines without internet.
 //!
-//! Its files have the paths that they have in the models folder. [`MARK`] is one more file, which tells a bundle from a
+//! Its files have the paths that they have in the models folder. `MARK` is one more file, which tells a bundle from a
 //! package and lists the checksums for people, as `sha256sum` does; an import compares with the catalogue only.
 
 use std::fmt::Write as _;
