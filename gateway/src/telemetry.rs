@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     io::IsTerminal as _,
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -14,6 +14,7 @@ use gateway_core::{
     vocab::{Turn, Usage},
 };
 use serde::Serialize;
+use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 use crate::{clock, mailbox::RequestSent};
@@ -197,6 +198,33 @@ impl Turns {
     pub fn last(&self, count: usize) -> Vec<TurnRecord> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().skip(kept.len().saturating_sub(count)).cloned().collect()
+    }
+}
+
+/// Turns that are under way, over all sessions.
+#[derive(Default)]
+pub struct UnderWay(watch::Sender<usize>);
+
+/// One of them, until it is dropped.
+pub(crate) struct OneUnderWay(Arc<UnderWay>);
+
+impl UnderWay {
+    /// One more.
+    pub(crate) fn begin(self: &Arc<Self>) -> OneUnderWay {
+        self.0.send_modify(|count| *count += 1);
+        OneUnderWay(self.clone())
+    }
+
+    /// Waits until there is none.
+    pub(crate) async fn none(&self) {
+        // The sender is this value's own.
+        drop(self.0.subscribe().wait_for(|count| *count == 0).await);
+    }
+}
+
+impl Drop for OneUnderWay {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|count| *count -= 1);
     }
 }
 

@@ -24,7 +24,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
-    durability::disk::{again_with_mounts, disk},
+    durability::disk::disk,
+    namespaces::again_in,
     process::{Process, binary, configure, lorgnette},
 };
 
@@ -251,7 +252,7 @@ async fn descriptors() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn disks() {
-    if again_with_mounts("doctor::disks") {
+    if again_in(&["--mount"], "doctor::disks") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

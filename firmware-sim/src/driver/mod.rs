@@ -207,10 +207,10 @@ impl Driver {
 
     /// Sends queued frames before the connection is dropped.
     async fn close(&mut self) {
-        let Some(Link { up, mut down, .. }) = self.link.take() else {
+        let Some(Link { up, again, mut down, .. }) = self.link.take() else {
             return;
         };
-        drop(up);
+        drop((up, again));
         let drained = async {
             while let Some(inbound) = down.recv().await {
                 if matches!(inbound, Inbound::Closed { .. }) {
@@ -428,13 +428,13 @@ impl Driver {
             if frame.is_sound {
                 self.replay_us += packet_us;
             }
-            self.put(frame.bytes);
+            self.put_again(frame.bytes);
         }
         while self.missing_us <= now_us
             && let Some(bytes) = self.missing.pop_front()
         {
             self.missing_us += packet_us;
-            self.put(bytes);
+            self.put_again(bytes);
         }
     }
 

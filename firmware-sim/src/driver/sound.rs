@@ -141,8 +141,18 @@ impl Driver {
     }
 
     pub(super) fn put(&mut self, bytes: Bytes) {
-        let Some(link) = &self.link else { return };
-        if let Err(error) = link.up.try_send(bytes) {
+        let sent = self.link.as_ref().map(|link| link.up.try_send(bytes));
+        self.sent(sent);
+    }
+
+    /// Sends a frame that was sent before, or waited for such ones.
+    pub(super) fn put_again(&mut self, bytes: Bytes) {
+        let sent = self.link.as_ref().map(|link| link.again.try_send(bytes));
+        self.sent(sent);
+    }
+
+    fn sent(&mut self, sent: Option<Result<(), mpsc::error::TrySendError<Bytes>>>) {
+        if let Some(Err(error)) = sent {
             let full = matches!(error, mpsc::error::TrySendError::Full(_));
             self.lose(if full { "the gateway takes nothing" } else { "the transport ended" });
         }

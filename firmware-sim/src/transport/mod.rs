@@ -138,11 +138,13 @@ pub enum Inbound {
     },
 }
 
-/// An open connection. Dropping `up` sends what is queued and closes; dropping both aborts it.
+/// An open connection. Dropping `up` and `again` sends what is queued and closes; dropping both aborts it.
 #[derive(Debug)]
 pub struct Link {
     /// Frames to the gateway.
     pub up: mpsc::Sender<Bytes>,
+    /// Frames that are sent again: sound among them is not lost on its way, and goes no faster than the link.
+    pub again: mpsc::Sender<Bytes>,
     /// Frames from the gateway.
     pub down: mpsc::Receiver<Inbound>,
     /// TLS exporter of this connection, or zeros without TLS.

@@ -51,11 +51,12 @@ pub(super) async fn open(target: &Target, network: Option<&Network>) -> Result<L
     let certificate = tls::fingerprint(chain.as_deref().map(Vec::as_slice));
     let (control_up, control_down) = connection.open_bi().await.map_err(|error| unreachable(error.to_string()))?;
     let (up, up_queue) = mpsc::channel(QUEUE_FRAMES_MAX);
+    let (again, again_queue) = mpsc::channel(QUEUE_FRAMES_MAX);
     let (down_queue, down) = mpsc::channel(QUEUE_FRAMES_MAX);
     let local_end = endpoint.clone();
     tokio::spawn(async move {
         tokio::select! {
-            () = write(&connection, control_up, up_queue) => {}
+            () = write(&connection, control_up, up_queue, again_queue) => {}
             () = read_all(&connection, control_down, &down_queue) => {}
             () = down_queue.closed() => {}
         }
@@ -63,7 +64,16 @@ pub(super) async fn open(target: &Target, network: Option<&Network>) -> Result<L
         // The endpoint sends the close, so it must outlive the connection.
         drop(timeout(FLUSH_MAX, endpoint.wait_idle()).await);
     });
-    Ok(Link { up, down, binding, certificate, name: Scheme::Quic.name(), loses_sound: true, endpoint: Some(local_end) })
+    Ok(Link {
+        up,
+        again,
+        down,
+        binding,
+        certificate,
+        name: Scheme::Quic.name(),
+        loses_sound: true,
+        endpoint: Some(local_end),
+    })
 }
 
 async fn local_end(peer: SocketAddr, network: Option<&Network>) -> io::Result<Endpoint> {
@@ -87,11 +97,25 @@ fn config() -> Result<quinn::ClientConfig, String> {
     Ok(config)
 }
 
-/// Writes until the queue ends, then waits until the gateway has received everything.
-async fn write(connection: &Connection, mut control: SendStream, mut frames: mpsc::Receiver<Bytes>) {
-    while let Some(frame) = frames.recv().await {
+/// Writes until the queue ends, then waits until the gateway has received everything. What is sent `again` goes on the control
+/// stream, sound as well: a link behind a gap may be thinner than a replay, and would drop most of its datagrams.
+async fn write(
+    connection: &Connection,
+    mut control: SendStream,
+    mut frames: mpsc::Receiver<Bytes>,
+    mut again: mpsc::Receiver<Bytes>,
+) {
+    loop {
+        let (frame, is_steady) = tokio::select! {
+            biased;
+            Some(frame) = again.recv() => (frame, true),
+            frame = frames.recv() => match frame {
+                Some(frame) => (frame, false),
+                None => break,
+            },
+        };
         let sound = matches!(peek(&frame), Ok(Some(header)) if header.class() == Class::Audio);
-        let sent = if !sound {
+        let sent = if is_steady || !sound {
             control.write_chunk(frame).await.is_ok()
         } else if connection.max_datagram_size().is_some_and(|max| frame.len() <= max) {
             connection.send_datagram(frame).is_ok()

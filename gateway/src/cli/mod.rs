@@ -10,9 +10,11 @@ mod backup;
 mod capabilities;
 mod check;
 mod code;
+mod completions;
 mod conversations;
 mod devices;
 mod doctor;
+mod invite;
 mod login;
 mod mcp;
 mod models;
@@ -20,6 +22,7 @@ mod notify;
 mod passphrase;
 mod reload;
 mod serve;
+mod setup;
 mod skills;
 mod spending;
 mod status;
@@ -27,11 +30,16 @@ mod tools;
 mod transcribe;
 mod turns;
 mod units;
+mod upgrade;
 mod usage;
 mod users;
+mod version;
 mod wire;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
@@ -42,7 +50,8 @@ use crate::config::{self, Config};
 #[derive(Parser)]
 #[command(name = "lorgnette", version)]
 pub struct Arguments {
-    /// Configuration file; default: none (`lorgnette check --example` shows the default values).
+    /// Configuration file; default: /etc/lorgnette/config.toml if this program is installed in /usr, else none
+    /// (`lorgnette check --example` shows the default values).
     #[arg(long, short, global = true, env = "LORGNETTE_CONFIG")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -53,6 +62,8 @@ pub struct Arguments {
 enum Command {
     /// Run the gateway.
     Serve(serve::Arguments),
+    /// Ask five questions and write a configuration.
+    Setup(setup::Arguments),
     /// Ask the assistant in text.
     Ask(ask::Arguments),
     /// List, watch and answer questions that wait for a wearer's consent.
@@ -67,17 +78,22 @@ enum Command {
     Check(check::Arguments),
     /// Install, list, try, debug and remove mini-apps.
     Apps(apps::Arguments),
+    /// Print the completions of a shell.
+    Completions(completions::Arguments),
     /// List, show, search, export and erase conversations.
     Conversations(conversations::Arguments),
-    /// List, pair, rename and revoke devices.
+    /// List, pair, invite, rename and revoke devices.
     Devices(devices::Arguments),
     /// Examine this box: what is wrong, where, and what to do; how many devices it carries.
     Doctor(doctor::Arguments),
     /// Log in to a model's provider, or store its key.
     Login(login::Arguments),
+    /// Write the man pages of all commands into a folder.
+    #[command(hide = true)]
+    Man(completions::Man),
     /// Speak MCP over standard input and output, for a client that starts this command; or look after MCP servers.
     Mcp(mcp::Arguments),
-    /// Fetch, list, verify and import the models.
+    /// Fetch, list, verify, import and export the models.
     Models(models::Arguments),
     /// Have the running gateway read its configuration again, and say what counts now and what needs a restart.
     Reload(reload::Arguments),
@@ -95,19 +111,52 @@ enum Command {
     Turns(turns::Arguments),
     /// List, call, allow and deny tools.
     Tools(tools::Arguments),
+    /// Replace the running gateway by another program without dropping a session.
+    Upgrade(upgrade::Arguments),
     /// Show the calls of tools.
     Usage(usage::Arguments),
     /// List users, export and erase everything of one.
     Users(users::Arguments),
+    /// Show the versions of this program and its formats, and whether it can replace the running gateway.
+    Version(version::Arguments),
     /// Decode frames of the device protocol.
     Wire(wire::Arguments),
 }
 
+/// The configuration of an installed gateway.
+const SYSTEM_CONFIG: &str = "/etc/lorgnette/config.toml";
+/// Where a program is installed for all users. One in any other place has no configuration unless it is named.
+const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/bin", "/usr/local/bin"];
+
 /// Runs a command; errors go to standard error.
 pub fn run(arguments: Arguments) -> ExitCode {
-    let config = arguments.config;
-    let result = match arguments.command {
+    match supported().and_then(|()| execute(arguments)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lorgnette: {}", in_one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Checks that this processor can run the speech engine, which would otherwise end the process without a word.
+fn supported() -> Result<()> {
+    let missing = audio::asr::missing_instructions();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "this program was compiled for another processor: this one lacks {}. Compile it on this machine \
+         (`cargo xtask dist --native`); packages need a processor of level x86-64-v3, with AVX2, BMI2, F16C and FMA",
+        missing.join(", ")
+    )
+}
+
+fn execute(arguments: Arguments) -> Result<()> {
+    let config = arguments.config.or_else(system_config);
+    match arguments.command {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
+        Command::Setup(arguments) => setup::run(config, arguments),
         Command::Ask(arguments) => load(config).and_then(|config| ask::run(&config, &arguments)),
         Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
         Command::Backup(arguments) => load(config).and_then(|config| backup::run(&config, &arguments)),
@@ -116,6 +165,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Capabilities(arguments) => load(config).and_then(|config| capabilities::run(&config, arguments)),
         Command::Code(arguments) => load(config).and_then(|config| code::run(&config, arguments)),
         Command::Check(arguments) => check::run(config, &arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => completions::write_pages(&arguments),
         Command::Conversations(arguments) => load(config).and_then(|config| conversations::run(&config, arguments)),
         Command::Skills(arguments) => load(config).and_then(|config| skills::run(&config, &arguments)),
         Command::Spending(arguments) => load(config).and_then(|config| spending::run(&config, &arguments)),
@@ -131,15 +182,17 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Turns(arguments) => load(config).and_then(|config| turns::run(&config, &arguments)),
         Command::Tools(arguments) => load(config).and_then(|config| tools::run(&config, arguments)),
         Command::Usage(arguments) => load(config).and_then(|config| usage::run(&config, &arguments)),
+        Command::Upgrade(arguments) => load(config).and_then(|config| upgrade::run(&config, &arguments)),
+        Command::Version(arguments) => version::run(config.as_deref(), &arguments),
         Command::Wire(arguments) => wire::run(&arguments),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("lorgnette: {}", in_one_line(&error));
-            ExitCode::FAILURE
-        }
     }
+}
+
+/// The installed configuration, if this program is installed, too.
+fn system_config() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let is_installed = SYSTEM_PROGRAMS.iter().any(|folder| program.parent() == Some(Path::new(folder)));
+    Some(PathBuf::from(SYSTEM_CONFIG)).filter(|file| is_installed && file.exists())
 }
 
 /// An error with its causes; a cause that is already part of the text is not repeated.

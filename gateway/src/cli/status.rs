@@ -52,6 +52,7 @@ fn left_out(heard: &Recogniser) -> Option<String> {
 fn show(status: &Status) {
     let quic = status.quic.as_deref().unwrap_or("off");
     println!("lorgnette {}, up for {}, {}", status.version, ago(status.up_s), verdict(status));
+    println!("gateway     {}", status.fingerprint);
     for problem in &status.problems {
         println!("PROBLEM     {}: {}", problem.part, problem.why);
     }

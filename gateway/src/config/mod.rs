@@ -13,6 +13,7 @@ use crate::{
     apps::settings::{AppsSettings, RawApps},
     capabilities::settings::CapabilitySettings,
     device_task::settings::{Assistant, RawAssistant, RawDisplay, check_language, check_name},
+    discovery::settings::{Discovery, RawDiscovery},
     http::settings::{Listen, RawListen},
     limits::{Limits, RawLimits},
     mcp::settings::McpSettings,
@@ -36,6 +37,7 @@ struct RawConfig {
     data_dir: Option<Spanned<PathBuf>>,
     models_dir: Option<Spanned<PathBuf>>,
     listen: RawListen,
+    discovery: RawDiscovery,
     model: RawModel,
     fallback: Vec<RawModel>,
     budgets: RawBudgets,
@@ -62,6 +64,7 @@ impl Default for RawConfig {
             data_dir: None,
             models_dir: None,
             listen: RawListen::default(),
+            discovery: RawDiscovery::default(),
             model: RawModel::default(),
             fallback: Vec::new(),
             budgets: RawBudgets::default(),
@@ -101,6 +104,8 @@ pub struct Config {
     pub models_dir: PathBuf,
     /// Addresses to listen on, with their access rules.
     pub listen: Listen,
+    /// How the gateway is announced on the network.
+    pub discovery: Discovery,
     /// Limits of connections, sessions, users and rates.
     pub limits: Limits,
     /// The models that answer, and how tools are chosen for them.
@@ -174,6 +179,7 @@ impl RawConfig {
     fn check(self, problems: &mut Problems<'_>, folder: Option<PathBuf>) -> Option<Config> {
         let (mut conversation, mut user) = (conversation::Config::default(), user::Config::default());
         let listen = self.listen.check(problems);
+        let discovery = self.discovery.check(problems);
         check_name(problems, &self.name);
         check_language(problems, &self.language);
         self.mcp.check(problems);
@@ -209,6 +215,7 @@ impl RawConfig {
             data_dir,
             models_dir,
             listen: listen?,
+            discovery,
             limits,
             models: Models { chain: chain?, tools: selection, code: self.code },
             conversation,
@@ -227,7 +234,7 @@ impl RawConfig {
 }
 
 /// `$XDG_DATA_HOME/lorgnette`, `~/.local/share/lorgnette`, or the working folder.
-fn default_data_dir() -> PathBuf {
+pub(crate) fn default_data_dir() -> PathBuf {
     std::env::var_os("XDG_DATA_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share")))

@@ -15,6 +15,7 @@ use crate::{
     ports::{records::StoredSwitches, routines::StoredRoutines},
     skills::SkillStore,
     speech::settings::Hearing,
+    upgrade::Upgrader,
 };
 
 /// What a reload of the configuration has done: keys of the configuration, such as `hearing.wake_phrases`.
@@ -53,6 +54,8 @@ pub struct Admin {
     pub health: Arc<Health>,
     /// How the gateway was started.
     pub started: Started,
+    /// Starts the process that replaces this one; `None`: there is none to start.
+    pub upgrader: Option<Upgrader>,
 }
 
 /// How the gateway was started, for its status.
@@ -61,6 +64,8 @@ pub struct Started {
     pub at_us: u64,
     /// Address of WebSocket and pages.
     pub web: SocketAddr,
+    /// Whether glasses may connect over WebSocket.
+    pub websocket: bool,
     /// Address of QUIC.
     pub quic: Option<SocketAddr>,
     /// The models that answer, best first.

@@ -9,6 +9,7 @@ mod attempt;
 mod backup;
 pub mod client;
 mod commands;
+mod invitation;
 mod mcp;
 pub mod memory;
 pub mod programs;
@@ -29,7 +30,8 @@ use ::tools::{
 use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
-use crate::{approvals::Event, telemetry::TurnRecord};
+pub(crate) use self::commands::check_name;
+use crate::{approvals::Event, telemetry::TurnRecord, upgrade::Version};
 
 /// Longest line: the manifest of an app, in which JSON doubles what it escapes.
 const LINE_BYTES_MAX: usize = 2 * ::tools::apps::import::MANIFEST_BYTES_MAX + 64 * 1024;
@@ -45,6 +47,8 @@ pub enum Request {
     PairCode { code: String, user: String, name: String },
     /// Open a window for the device with this fingerprint.
     PairFingerprint { fingerprint: String, user: String, name: String },
+    /// Invite one device, which scans what is answered; then what became of it. Withdrawn when the client disconnects.
+    Invite { user: String, name: String, addresses: Vec<String> },
     /// Rename a device.
     Rename { device: String, name: String },
     /// Revoke a device permanently.
@@ -97,6 +101,10 @@ pub enum Request {
     McpServerLogs { name: String },
     /// The gateway's status.
     Status,
+    /// Its process and versions.
+    Version,
+    /// Have this program replace the gateway, if it is ready within so many seconds.
+    Upgrade { program: PathBuf, wait_s: u64 },
     /// Read the configuration again, and take over what may change while the gateway runs.
     Reload,
     /// A snapshot of the data folder, which lasts as long as the client stays.
@@ -110,6 +118,8 @@ pub enum Request {
 pub enum Answer {
     /// Paired and waiting devices.
     Devices { paired: Vec<Paired>, waiting: Vec<Waits> },
+    /// An invitation: a text for glasses, and the seconds until it expires.
+    Invited { text: String, expires_s: u64 },
     /// Done, with a text.
     Done { message: String },
     /// The latest turns, oldest first.
@@ -146,6 +156,8 @@ pub enum Answer {
     Lines { lines: Vec<(u64, String)> },
     /// The gateway's status.
     Status { status: Box<status::Status> },
+    /// The gateway's process, or the one that replaces it now, and its versions.
+    Version { pid: u32, version: Version },
     /// The configuration was read again.
     Reloaded { reloaded: admin::Reloaded },
     /// Not done; why, and what to do.

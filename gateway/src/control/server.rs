@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use tools::mcp::server::{Approver, Who};
 
-use super::{Answer, LINE_BYTES_MAX, Request, app_log, ask, backup, commands, memory, socket_path};
+use super::{Answer, LINE_BYTES_MAX, Request, app_log, ask, backup, commands, invitation, memory, socket_path};
 use crate::{
     approvals::WATCHERS_MAX,
     control::admin::Admin,
@@ -139,6 +139,10 @@ async fn converse(
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "ask", about = user, "control");
         return ask::serve(reader.into_inner(), write, &admin.services, user, &text).await;
     }
+    if let Ok(Request::Invite { user, name, addresses }) = request {
+        tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "invite", about = user, "control");
+        return invitation::serve(reader.into_inner(), write, admin, (user, name), addresses).await;
+    }
     let mut mcp = None;
     let mut export = None;
     let answer = match request {
@@ -176,6 +180,7 @@ fn stays(request: &Request) -> bool {
             | Request::FollowApp { .. }
             | Request::Ask { .. }
             | Request::Backup { .. }
+            | Request::Invite { .. }
     )
 }
 

@@ -10,6 +10,7 @@ use crate::{
     control::admin::Admin,
     device_task::services::Services,
     health::{self, Problem},
+    identity::fingerprint,
 };
 
 /// Turns that count for the latency.
@@ -26,6 +27,9 @@ pub struct Status {
     pub web: String,
     /// Address of QUIC, if enabled.
     pub quic: Option<String>,
+    /// Fingerprint of its key, which people compare with what glasses have found.
+    #[serde(default)]
+    pub fingerprint: String,
     /// What does not work.
     pub problems: Vec<Problem>,
     /// Open sessions: the user, the device's name, and its connection.
@@ -198,6 +202,7 @@ pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
         up_s: clock::mono_us().saturating_sub(started.at_us) / 1_000_000,
         web: started.web.to_string(),
         quic: started.quic.map(|address| address.to_string()),
+        fingerprint: fingerprint(&services.admission.key.public()),
         problems,
         sessions: sessions.collect(),
         sessions_max: limits.sessions_max,

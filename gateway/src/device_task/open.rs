@@ -70,8 +70,7 @@ impl Session {
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
         let lease = services.executor.in_flight().session(&record.user).ok_or_else(erasing)?;
-        let language =
-            if hello.language.is_empty() { services.settings.language.clone() } else { hello.language.clone() };
+        let language = language_of(&services, &hello.language);
         let present = Present {
             session: number,
             user: record.user.clone(),
@@ -293,6 +292,12 @@ pub(super) fn waits(transport: Transport, resends: bool) -> jitter::Config {
         (false, true) => jitter::Config::RESENT,
         (false, false) => jitter::Config::DATAGRAM,
     }
+}
+
+/// The language of a device: its own, or the gateway's where it names none.
+fn language_of(services: &Services, own: &str) -> String {
+    let language = if own.is_empty() { &services.settings.language } else { own };
+    language.to_owned()
 }
 
 /// The ear of a device with a microphone.

@@ -21,7 +21,7 @@ use crate::{
     runtime::compute::Compute,
     speech::ear::PauseJudge,
     store::Store,
-    telemetry::{Losses, SoundPackets, Sparse, Turns},
+    telemetry::{Losses, SoundPackets, Sparse, Turns, UnderWay},
     users::Users,
 };
 
@@ -67,6 +67,8 @@ pub struct Services {
     pub context: Arc<ContextBuilder>,
     /// Finished turns.
     pub turns: Arc<Turns>,
+    /// Turns that are not finished.
+    pub under_way: Arc<UnderWay>,
     /// Utterances that were not understood.
     pub losses: Arc<Losses>,
     /// Packets of sound, heard and lost.

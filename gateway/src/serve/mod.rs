@@ -2,23 +2,24 @@
 
 mod data;
 mod engines;
+mod loaded;
 mod reload;
 mod tools;
 mod users;
 
-use std::{sync::Arc, time::Duration};
+use std::{ffi::OsString, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use axum::http::Uri;
 use device_protocol::GoodbyeReason;
-use tokio::{net::UnixListener, task::JoinHandle};
+use tokio::{net::UnixListener, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use self::{data::Data, reload::Reloader, tools::ToolServices, users::UserServices};
+pub use self::loaded::Origin;
+use self::{data::Data, loaded::Loaded, reload::Reloader, tools::ToolServices, users::UserServices};
 use crate::{
     apps::scene::Scenes,
     backup::Backups,
-    capabilities::{Evaluator, Prepared as Capabilities},
     clock,
     config::Config,
     control::{
@@ -30,10 +31,11 @@ use crate::{
         services::{Admission, Engines, Services},
         settings::{Changeable, Current, SessionSettings},
     },
+    discovery::Announcement,
     erasing::{Eraser, Forgets},
     health::{Health, Problem},
     http::{About, Bound, Doors, TryLink, TryPage},
-    mcp::{Mcp, Prepared},
+    mcp::Mcp,
     models::{
         ToolSelection,
         chain::{self, ModelChain},
@@ -44,10 +46,15 @@ use crate::{
     runtime::{spawn, vital::Vital},
     store::Store,
     telemetry::SoundPackets,
+    transport::sockets::Sockets,
+    upgrade::{Ready, Upgrader},
 };
 
 /// How long sessions may take to say goodbye, in milliseconds.
 const GOODBYE_MS_MAX: u64 = 3_000;
+
+/// How long an upgrade waits for turns to end, in milliseconds: most answers are over by then.
+const QUIET_MS_MAX: u64 = 10_000;
 
 /// A listening gateway.
 pub struct Running {
@@ -59,11 +66,15 @@ pub struct Running {
     pub public_key: [u8; 32],
     /// What pairs one browser with the try page: its address is `/try#` and this; `None`: no such page.
     pub try_token: Option<String>,
+    /// The name under which it is announced on the network; `None`: it is not.
+    pub announced: Option<String>,
     admin: Arc<Admin>,
     stop: CancellationToken,
     vital: Arc<Vital>,
     tasks: Vec<JoinHandle<()>>,
     lock: FolderLock,
+    sockets: Sockets,
+    upgrades: Option<mpsc::Receiver<Ready>>,
 }
 
 /// Sets up the configured models, with their keys.
@@ -79,22 +90,57 @@ pub(crate) fn models(models: &Models, sentences: Option<Arc<BySentences>>) -> Re
 /// # Errors
 /// A model is missing, a port in use, a folder not writable: the text says what to do.
 pub async fn start(config: Config) -> Result<Running> {
+    start_from(config, Origin::default()).await
+}
+
+/// As [`start`], for a process that was given something.
+///
+/// # Errors
+/// As there; or the gateway that was to be replaced goes on.
+pub async fn start_from(config: Config, origin: Origin) -> Result<Running> {
     let at_us = clock::mono_us();
     // One TLS provider for the process; only the first call counts.
     drop(rustls::crypto::ring::default_provider().install_default());
+    let open = || Data::open(&config.data_dir, config.store);
+    let Origin { sockets, take_over, arguments } = origin;
+    let Some(mut take_over) = take_over else {
+        // First, since it says best that another gateway runs.
+        let data = open().await?;
+        let loaded = Loaded::load(&config, sockets).await?;
+        return assemble(config, data, loaded, arguments, at_us).await;
+    };
+    let started = async {
+        let loaded = Loaded::load(&config, sockets).await?;
+        take_over.loaded().await?;
+        assemble(config.clone(), open().await?, loaded, arguments, at_us).await
+    };
+    let started = started.await;
+    take_over.told(started.as_ref().map(drop).map_err(|error| format!("{error:#}"))).await;
+    started
+}
+
+/// Puts the parts together and lets them run.
+async fn assemble(
+    config: Config,
+    data: Data,
+    loaded: Loaded,
+    arguments: Option<Vec<OsString>>,
+    at_us: u64,
+) -> Result<Running> {
     let stop = CancellationToken::new();
     let vital = Vital::new(stop.clone());
-    let Data { lock, control_socket, key, tls, store } = Data::open(&config.data_dir, config.store).await?;
-    let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
-    let mut mcp = mcp.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
-    let folders = (config.folder.as_deref(), config.data_dir.as_path());
-    let evaluator = Evaluator::new(config.models.code.executable.as_deref());
-    let capabilities = Capabilities::load(&config.capabilities, folders, &mut mcp, &evaluator).await;
-    let capabilities = capabilities.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
-    let bound = Bound::bind(&config.listen, tls).await?;
+    let Data { lock, control_socket, key, tls, store } = data;
+    let Loaded { mcp, capabilities, sockets, engines, sentences, models } = loaded;
+    let kept = sockets.try_clone().context("keeping the sockets for the process that replaces this one")?;
+    let bound = Bound::new(sockets, &config.listen, tls)?;
     let (web, quic) = (bound.web_address()?, bound.quic_address());
-    let (engines, sentences) = engines::load(&config).await?;
-    let models = models(&config.models, sentences.clone())?;
+    let (upgrader, upgrades) = match arguments {
+        Some(arguments) => {
+            let (upgrader, upgrades) = Upgrader::new(kept.try_clone()?, arguments);
+            (Some(upgrader), Some(upgrades))
+        }
+        None => (None, None),
+    };
 
     let of_users = UserServices::new(&config, &store, &models, &engines.files, (web, &capabilities), &stop)?;
     let mut of_tools = ToolServices::new(&config, &store, &of_users, &mcp, &stop)?;
@@ -104,6 +150,8 @@ pub async fn start(config: Config) -> Result<Running> {
     }
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
+    let for_glasses = (config.listen.websocket.then_some(web), quic);
+    let announcement = Announcement::new(&config.discovery, &config.name, &public_key, for_glasses);
     let admission = Admission::new(key, stop.clone())?;
     let services = services(&config, store, admission, engines, models, (&of_users, &mut of_tools))?;
     let health = Arc::new(Health::new(vital.clone()));
@@ -125,11 +173,13 @@ pub async fn start(config: Config) -> Result<Running> {
         started: Started {
             at_us,
             web,
+            websocket: config.listen.websocket,
             quic,
             models: config.models.chain,
             hearing: config.hearing,
             watchdog: std::env::var_os("WATCHDOG_USEC").is_some(),
         },
+        upgrader,
     });
     admin.services.users.wake_all();
     admin.services.apps.restore().await;
@@ -141,7 +191,23 @@ pub async fn start(config: Config) -> Result<Running> {
         tasks.push(vital.spawn("sentences", sentences.keep_up(registry, stop.clone())));
     }
     tasks.push(spawn("threads", vital.clone().look_after_threads()));
-    Ok(Running { web, quic, public_key, try_token, admin, stop, vital, tasks, lock })
+    let announced = announcement.as_ref().map(|announcement| announcement.name().to_owned());
+    // Nothing depends on it.
+    tasks.extend(announcement.map(|announcement| spawn("discovery", announcement.keep_up(stop.clone()))));
+    Ok(Running {
+        web,
+        quic,
+        public_key,
+        try_token,
+        announced,
+        admin,
+        stop,
+        vital,
+        tasks,
+        lock,
+        sockets: kept,
+        upgrades,
+    })
 }
 
 /// What the sessions of devices share.
@@ -188,6 +254,7 @@ fn services(
         modules: of_users.modules.clone(),
         context: of_tools.context.clone(),
         turns: Arc::default(),
+        under_way: Arc::default(),
         losses: Arc::default(),
     }))
 }
@@ -302,6 +369,26 @@ impl Running {
     /// Waits until a part ends that the gateway cannot do without: its name.
     pub async fn failed(&self) -> &'static str {
         self.vital.failed().await
+    }
+
+    /// Processes that are ready to replace this gateway; `None`: it cannot be replaced. Only the first caller gets them.
+    pub(crate) fn take_upgrades(&mut self) -> Option<mpsc::Receiver<Ready>> {
+        self.upgrades.take()
+    }
+
+    /// Waits a while for a moment without a turn, stops as [`Self::stop`] does, and lets the other process take over: its number. If it fails, this gateway can be
+    /// started again on the sockets.
+    ///
+    /// # Errors
+    /// Why the other process does not serve, and the sockets.
+    pub(crate) async fn be_replaced(self, Ready(next): Ready) -> Result<Option<u32>, (anyhow::Error, Option<Sockets>)> {
+        let sockets = self.sockets.try_clone().ok();
+        let quiet = self.admin.services.under_way.none();
+        if tokio::time::timeout(Duration::from_millis(QUIET_MS_MAX), quiet).await.is_err() {
+            tracing::info!("the upgrade interrupts a turn");
+        }
+        self.stop().await;
+        next.go().await.map_err(|error| (error, sockets))
     }
 
     /// Notifies the devices, waits for their goodbyes, stops, and closes the store: afterwards a gateway may start on

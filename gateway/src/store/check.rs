@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     Error, Store, conversations,
-    disk::Opened,
+    opened::Opened,
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
     rows::Kind,
     schema,

@@ -11,7 +11,8 @@ use tools::{catalogue::StoredSet, source};
 
 use super::{
     Disk, Error,
-    disk::{Opened, id_of, user_prefix},
+    disk::{id_of, user_prefix},
+    opened::Opened,
     records::DeviceRecord,
     rows::{KINDS, Kind, owner_of},
     schema,

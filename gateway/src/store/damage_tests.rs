@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use gateway_core::vocab::{ScheduleEntry, ScheduleKind};
 
 use super::{
-    disk::Opened,
+    opened::Opened,
     schema,
     table::{Damage, decode, unseal},
     *,

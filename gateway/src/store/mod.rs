@@ -9,11 +9,12 @@ mod disk;
 mod fuzzing;
 mod guard;
 pub(crate) mod names;
+mod opened;
 mod queue;
 mod reading;
 mod records;
 mod rows;
-mod schema;
+pub(crate) mod schema;
 pub(crate) mod settings;
 mod snapshot;
 mod table;
@@ -21,7 +22,7 @@ mod trial;
 mod whole;
 mod writer;
 
-use std::path::Path;
+use std::{io::ErrorKind, path::Path};
 
 use tokio::sync::oneshot;
 
@@ -44,6 +45,9 @@ pub enum Error {
     /// The file system has no room, or the store has reached its configured size.
     #[error("the store is full ({0}); free some disk space or raise `store.size_max_mib`")]
     Full(String),
+    /// The file system takes nothing: it was mounted read-only, by an operator or by the kernel after a fault of the disk.
+    #[error("the store cannot be written to ({0}); mount the disk of the data folder for writing, or replace it")]
+    ReadOnly(String),
     /// LMDB reports something else.
     #[error("the store failed: {0}")]
     Lmdb(heed::Error),
@@ -138,6 +142,7 @@ impl From<heed::Error> for Error {
     fn from(error: heed::Error) -> Self {
         match &error {
             heed::Error::Mdb(heed::MdbError::MapFull) => Self::Full("its map is full".to_owned()),
+            heed::Error::Io(io) if io.kind() == ErrorKind::ReadOnlyFilesystem => Self::ReadOnly(io.to_string()),
             heed::Error::Io(io) if io.raw_os_error() == Some(28) => Self::Full(io.to_string()),
             // LMDB's error for a partial write.
             heed::Error::Io(io) if io.raw_os_error() == Some(5) => {

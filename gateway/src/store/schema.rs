@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::{
     Error, copy,
-    disk::Opened,
+    opened::Opened,
     table::{self, Damage},
 };
 

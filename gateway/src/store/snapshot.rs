@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::{Disk, Error, Scope, Store, copy, disk::Opened, schema, table::Damage};
+use super::{Disk, Error, Scope, Store, copy, opened::Opened, schema, table::Damage};
 
 /// What a store has in it.
 pub(crate) struct Contents {

@@ -299,6 +299,7 @@ fn not_written(error: PortError) -> ToolResult {
     tracing::error!(%error, "an intent could not be written down");
     let say = match error {
         PortError::Full(_) => "I can't do that: the storage is full.",
+        PortError::ReadOnly(_) => "I can't do that: the storage can't be written to.",
         _ => "I can't do that right now.",
     };
     Refusal { say: say.to_owned(), ..Refusal::from(error) }.into_result()

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Findings, Use};
-use crate::{config::Config, http::cannot_listen};
+use crate::{config::Config, transport::sockets::cannot_listen};
 
 pub(super) fn examine(config: &Config, used_by: &Use, findings: &mut Findings) {
     let own: Vec<SocketAddr> = match used_by {
