@@ -127,7 +127,7 @@ fn check_path(path: &str) -> Result<()> {
     let parts: Vec<Component<'_>> = Path::new(path).components().collect();
     let is_plain = parts.iter().all(|part| matches!(part, Component::Normal(_)));
     // `a//b` and `a/./b` have other texts than their parts.
-    let is_same = path.split('/').count() == parts.len() && !path.contains('\0');
+    let is_same = path.split('/').count() == parts.len() && !path.contains(char::is_control);
     ensure!(is_plain && is_same && parts.len() <= DEPTH_MAX, "which is no path of a data folder");
     let first = path.split('/').next().unwrap_or_default();
     if path != STORE_FILE && snapshot::is_no_state(first) {

@@ -122,7 +122,7 @@ fn speed(latency: Option<&Latency>) -> String {
     };
     let seconds = |ms: u64| ms as f64 / 1_000.0;
     let (median, p90) = (seconds(*median_ms), seconds(*p90_ms));
-    format!("answers begin {median:.2} s after the last word, nine of ten within {p90:.2} s ({turns} spoken turns)")
+    format!("answers begin {median:.2} s after the last word, nine of ten within {p90:.2} s (spoken turns: {turns})")
 }
 
 /// Packets of sound in ended sessions.
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(speed(None), "nobody has spoken since the start");
         assert_eq!(
             speed(Some(&Latency { turns: 12, median_ms: 674, p90_ms: 1_083 })),
-            "answers begin 0.67 s after the last word, nine of ten within 1.08 s (12 spoken turns)"
+            "answers begin 0.67 s after the last word, nine of ten within 1.08 s (spoken turns: 12)"
         );
     }
 

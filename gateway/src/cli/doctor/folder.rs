@@ -64,7 +64,7 @@ fn usage(folder: &Path, used_by: &Use, findings: &mut Findings) {
         }
         Use::Silent(why) => findings.fault(
             "gateway",
-            format!("a process has the lock of {} and does not answer: {why}", folder.display()),
+            format!("a process has the lock of {} and does not answer on its control socket: {why}", folder.display()),
             format!("restart the gateway; `fuser {}` names the process", folder.join("lock").display()),
         ),
         Use::Nobody(_) => findings.ok("gateway", "none runs on this data folder"),
@@ -179,7 +179,10 @@ fn keys(folder: &Path, findings: &mut Findings) {
     }
     match GatewayKey::load_or_make(folder) {
         Ok(_) => findings.ok("keys", "gateway.key is whole, and its owner's only"),
-        Err(error) => findings.fault("keys", format!("{error:#}"), "restore gateway.key from a backup"),
+        Err(error) => {
+            let remedy = "take the rights of others away from it (`chmod 600`) if that is what is wrong; else restore it from a backup";
+            findings.fault("keys", format!("{error:#}"), remedy);
+        }
     }
 }
 
@@ -192,7 +195,11 @@ fn certificate(folder: &Path, findings: &mut Findings) {
     let anew = "put the pair of an authority in place, or remove both: the next start makes new ones (devices trust the \
                 gateway's own key, not these)";
     if let Err(error) = tls::load_or_make(folder, Vec::new()) {
-        return findings.fault("certificate", format!("{error:#}"), anew);
+        // The first of them is the remedy of a start.
+        let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
+        let what =
+            format!("tls-cert.pem and tls-key.pem in {} cannot be used: {}", folder.display(), causes.join(": "));
+        return findings.fault("certificate", what, anew);
     }
     let shown = path.display();
     let Some((from, until)) = fs::read(&path).ok().and_then(|text| validity(&text)) else {

@@ -6,14 +6,14 @@ mod machine;
 mod settings;
 mod speed;
 
-use std::path::PathBuf;
+use std::{os::unix::net::UnixStream, path::PathBuf};
 
 use anyhow::{Result, bail};
 use serde::Serialize;
 
 use crate::{
     config::{self, Config},
-    control::{Answer, Request, client, status::Status},
+    control::{Answer, Request, client, socket_path, status::Status},
     private::FolderLock,
     text::in_one_line,
 };
@@ -178,7 +178,10 @@ fn used_by(config: &Config) -> Use {
         Ok(None) => match client::ask(&config.data_dir, &Request::Status) {
             Ok(Answer::Status { status }) => Use::Gateway(status),
             Ok(other) => Use::Silent(format!("it answers something else: {other:?}")),
-            Err(error) => Use::Silent(format!("{error:#}")),
+            Err(error) => {
+                let socket = UnixStream::connect(socket_path(&config.data_dir));
+                Use::Silent(socket.err().map_or_else(|| format!("{error:#}"), |error| error.to_string()))
+            }
         },
     }
 }
