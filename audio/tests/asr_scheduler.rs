@@ -151,7 +151,7 @@ fn when_the_queue_is_full_a_device_with_several_jobs_makes_room() {
     world.submit_for(quiet, 6, Priority::Final).unwrap();
     let (displaced, result) = world.replies.recv().unwrap();
     assert_eq!(displaced, 4, "its newest");
-    assert!(matches!(result, Err(Error::Cancelled)));
+    assert!(matches!(result, Err(Error::Displaced)));
     // Both have a share now.
     assert_eq!(world.submit_for(quiet, 7, Priority::Final).unwrap_err(), Busy::QueueFull);
     assert_eq!(world.scheduler.as_ref().unwrap().shed().addressed, 3);
@@ -194,7 +194,7 @@ fn the_queue_is_bounded_and_a_final_displaces_a_guess() {
     assert_eq!(world.submit(4, Priority::Speculative).unwrap_err(), Busy::QueueFull);
     world.submit(5, Priority::Final).unwrap();
     let (id, result) = world.replies.recv().unwrap();
-    assert!(id == 3 && matches!(result, Err(Error::Cancelled)), "{id}: {result:?}");
+    assert!(id == 3 && matches!(result, Err(Error::Displaced)), "{id}: {result:?}");
     world.submit(6, Priority::Final).unwrap();
     assert_eq!(world.replies.recv().unwrap().0, 2);
     assert_eq!(world.submit(7, Priority::Final).unwrap_err(), Busy::QueueFull);
@@ -242,7 +242,7 @@ fn a_full_queue_leaves_out_what_matters_least_and_counts_it() {
             Some(out) => {
                 world.submit(id, priority).unwrap();
                 let (displaced, result) = world.replies.recv().unwrap();
-                assert!(displaced == out && matches!(result, Err(Error::Cancelled)), "{id}: {displaced} {result:?}");
+                assert!(displaced == out && matches!(result, Err(Error::Displaced)), "{id}: {displaced} {result:?}");
             }
         }
     }
@@ -253,6 +253,26 @@ fn a_full_queue_leaves_out_what_matters_least_and_counts_it() {
         assert_eq!(world.replies.recv().unwrap().0, expected);
     }
     assert_eq!(scheduler.shed().addressed, 3, "what is decoded is not left out");
+}
+
+#[test]
+fn what_was_refused_has_room_once_it_keeps_out_nothing_new() {
+    let world = World::new(1, 4);
+    let has_room = |priority| world.scheduler.as_ref().unwrap().has_room(priority);
+    world.run(1, Priority::Final);
+    for (id, unsure) in [(2, true), (3, true), (4, false), (5, false)] {
+        assert_eq!((has_room(Priority::Unsure), has_room(Priority::Final)), (unsure, true), "{id}");
+        world.submit(id, Priority::Unsure).unwrap();
+    }
+    assert!(has_room(Priority::Final), "it displaces another one");
+    for id in [6, 7, 8, 9] {
+        world.submit(id, Priority::Final).unwrap();
+    }
+    assert!(!has_room(Priority::Final));
+    for _ in 0..4 {
+        world.replies.recv().unwrap().1.unwrap_err();
+    }
+    world.finish(5);
 }
 
 #[test]

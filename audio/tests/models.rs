@@ -136,8 +136,11 @@ fn a_model_file_is_imported_by_content_and_then_known() {
     fs::copy(&source, &carried).unwrap();
     let target = dir.path().join("models");
     let mut stages = Vec::new();
-    let entry =
-        models::import(std::slice::from_ref(&carried), &target, &mut |progress| stages.push(progress.stage)).unwrap();
+    let [entry] = models::import(std::slice::from_ref(&carried), &target, &mut |progress| stages.push(progress.stage))
+        .unwrap()[..]
+    else {
+        panic!("it is one model");
+    };
     assert_eq!(entry.id, catalogue::SILERO);
     assert_eq!(stages, [Stage::Installed]);
     assert_eq!(models::status(entry, &target), Status::Verified);
@@ -155,7 +158,7 @@ fn a_model_file_is_imported_by_content_and_then_known() {
 fn a_changed_model_is_noticed_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let source = models::default_dir().join("silero-v6-16k.onnx");
-    let entry = models::import(std::slice::from_ref(&source), dir.path(), &mut quiet).unwrap();
+    let entry = models::import(std::slice::from_ref(&source), dir.path(), &mut quiet).unwrap()[0];
     let path = models::path_of(entry, dir.path());
     let mut bytes = fs::read(&path).unwrap();
     bytes[1_000] ^= 1;

@@ -17,6 +17,10 @@ pub const NO_BINDING: [u8; 32] = [0; 32];
 const GATEWAY_LABEL: &[u8; 24] = b"lorgnette-auth-1 gateway";
 const DEVICE_LABEL: &[u8; 23] = b"lorgnette-auth-1 device";
 const PAIRING_LABEL: &[u8; 19] = b"lorgnette-pairing-1";
+const INVITATION_LABEL: &[u8; 22] = b"lorgnette-invitation-1";
+
+/// Bytes of the code of an invitation: it cannot be guessed.
+pub const INVITATION_CODE_BYTES: usize = 16;
 
 /// Bytes that the gateway signs.
 pub const GATEWAY_PROOF_BYTES: usize = GATEWAY_LABEL.len() + 5 * 32;
@@ -24,6 +28,8 @@ pub const GATEWAY_PROOF_BYTES: usize = GATEWAY_LABEL.len() + 5 * 32;
 pub const DEVICE_PROOF_BYTES: usize = DEVICE_LABEL.len() + 6 * 32;
 /// Bytes hashed for the pairing code.
 pub const PAIRING_BYTES: usize = PAIRING_LABEL.len() + 5 * 32;
+/// Bytes hashed to show that a device knows the code of an invitation.
+pub const INVITATION_BYTES: usize = INVITATION_LABEL.len() + INVITATION_CODE_BYTES + 5 * 32;
 
 /// Values known to both sides once the Challenge is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +75,23 @@ impl Handshake {
     /// The bytes hashed with SHA-256 for [`pairing_code`].
     pub fn pairing_transcript(&self, device_nonce: &[u8; 32]) -> [u8; PAIRING_BYTES] {
         join(&[PAIRING_LABEL, &self.device_key, &self.gateway_key, &self.gateway_nonce, device_nonce, &self.binding])
+    }
+
+    /// The bytes whose SHA-256 is `invitation` of Proof: it shows that the device knows the code, and does not give it away.
+    pub fn invitation_transcript(
+        &self,
+        device_nonce: &[u8; 32],
+        code: &[u8; INVITATION_CODE_BYTES],
+    ) -> [u8; INVITATION_BYTES] {
+        join(&[
+            INVITATION_LABEL,
+            code,
+            &self.device_key,
+            &self.gateway_key,
+            &self.gateway_nonce,
+            device_nonce,
+            &self.binding,
+        ])
     }
 }
 

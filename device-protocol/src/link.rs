@@ -111,6 +111,9 @@ message! {
         nonce: array[32],
         /// Signature over [`device_proof`](crate::auth::Handshake::device_proof).
         signature: array[64],
+        /// SHA-256 of [`invitation_transcript`](crate::auth::Handshake::invitation_transcript): the device knows the code of
+        /// an invitation. Appended; default: zeros, no invitation.
+        invitation: array[32] = [0; 32],
     }
 }
 

@@ -39,6 +39,23 @@ fn messages_and_codes_are_those_of_the_vectors() {
     assert!(tls.iter().all(|case| array::<32>(case, "binding") != NO_BINDING));
 }
 
+#[test]
+fn the_proof_of_an_invitation_is_that_of_the_vector() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("../vectors/v1/handshake.invitation.json")).unwrap();
+    assert_eq!(cases.len(), 1);
+    for case in &cases {
+        let handshake = Handshake {
+            device_key: array(case, "device_key"),
+            gateway_key: array(case, "gateway_key"),
+            nonce_commitment: array(case, "nonce_commitment"),
+            gateway_nonce: array(case, "gateway_nonce"),
+            binding: array(case, "binding"),
+        };
+        let transcript = handshake.invitation_transcript(&array(case, "device_nonce"), &array(case, "invitation_code"));
+        assert_eq!(transcript[..], bytes(case, "invitation_message"));
+    }
+}
+
 /// Each input changes what is signed: nothing can be swapped or left out.
 #[test]
 fn every_part_is_signed() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use device_protocol::schema::{ENUMERATIONS, Field, RECORDS, SETS, ValueSchema};
+use device_protocol::schema::{ENUMERATIONS, Field, MessageSchema, RECORDS, SETS, ValueSchema};
 use device_protocol::{Down, Up, limits};
 
 fn document() -> String {
@@ -65,6 +65,41 @@ fn every_table_is_the_declaration() {
     ENUMERATIONS.iter().for_each(|values| check_values("enumeration", values));
     SETS.iter().for_each(|values| check_values("set", values));
     assert!(tables.is_empty(), "the document has what the types have not: {:?}", tables.keys());
+}
+
+/// `VIEW`, `DISPLAY_KIND`: the name of a type as C has it.
+fn in_capitals(name: &str) -> String {
+    let mut out = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.push(letter.to_ascii_uppercase());
+    }
+    out
+}
+
+/// `c/numbers.h` has every kind and every value, and nothing else.
+#[test]
+fn the_header_for_c_has_the_numbers() {
+    let mut declared = Vec::new();
+    for (direction, schemas) in [("UP", Up::SCHEMA), ("DOWN", Down::SCHEMA)] {
+        let line =
+            |schema: &MessageSchema| format!("LG_{direction}_{} {:#06x}", schema.name.to_uppercase(), schema.kind);
+        declared.extend(schemas.iter().map(line));
+    }
+    for (all, is_set) in [(ENUMERATIONS, false), (SETS, true)] {
+        for values in all {
+            for (number, name) in values.names {
+                let number = if is_set { format!("(UINT32_C(1) << {number})") } else { number.to_string() };
+                declared.push(format!("LG_{}_{} {number}", in_capitals(values.name), name.to_uppercase()));
+            }
+        }
+    }
+    let header = include_str!("../c/numbers.h");
+    let written: Vec<&str> = header.lines().filter_map(|line| line.strip_prefix("#define ")).collect();
+    assert_eq!(written[0], "LORGNETTE_NUMBERS_H");
+    assert_eq!(written[1..], declared);
 }
 
 #[test]

@@ -118,10 +118,11 @@ fn bad_frames_give_exactly_their_error() {
 }
 
 /// Fields of messages that were appended to version 1.
-const APPENDED: [&str; 9] = [
+const APPENDED: [&str; 10] = [
     "bitmap",
     "countdown_ms",
     "binding",
+    "invitation",
     "audio_lost",
     "audio_held_us",
     "audio_bitrate",

@@ -42,7 +42,7 @@ impl Glasses {
     /// # Errors
     /// The identity cannot be loaded.
     pub fn start(options: Options) -> Result<Self, Error> {
-        let identity = Identity::load_or_make(&options.state)?;
+        let identity = Identity::load_or_make(&options.state)?.trusting(options.trust.clone());
         let fingerprint = identity.fingerprint();
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);
         let (settled, first) = oneshot::channel();

@@ -53,6 +53,14 @@ pub enum Error {
         /// Fingerprint of the pinned key.
         pinned: String,
     },
+    /// The gateway has another key than was expected of it.
+    #[error("this is gateway {found}, but gateway {expected} is meant: somebody else answers at its address")]
+    UnexpectedGateway {
+        /// Fingerprint of the received key.
+        found: String,
+        /// Fingerprint of the expected key.
+        expected: String,
+    },
     /// A welcome without pairing, to glasses without a pinned gateway.
     #[error("the gateway welcomed glasses that were never paired; revoke them at the gateway and pair anew")]
     UnaskedWelcome,
@@ -167,7 +175,10 @@ pub async fn shake(
     };
     check_gateway(identity, &handshake, &challenge)?;
     let signature = identity.sign(&handshake.device_proof(&nonce));
-    send(link, clock, Up::Proof(up::Proof { nonce, signature })).await?;
+    let invitation = identity
+        .invitation()
+        .map_or([0; 32], |code| Sha256::digest(handshake.invitation_transcript(&nonce, &code)).into());
+    send(link, clock, Up::Proof(up::Proof { nonce, signature, invitation })).await?;
     let digest: [u8; 32] = Sha256::digest(handshake.pairing_transcript(&nonce)).into();
     let code = String::from_utf8_lossy(&pairing_code(&digest)).into_owned();
     await_welcome(link, identity, challenge.gateway_key, deadline, &code, clock, log).await
@@ -183,7 +194,14 @@ fn check_gateway(identity: &Identity, handshake: &Handshake, challenge: &Challen
             found: crate::identity::fingerprint(&challenge.gateway_key),
             pinned: crate::identity::fingerprint(&pinned),
         }),
-        _ => Ok(()),
+        Some(_) => Ok(()),
+        None => {
+            let found = crate::identity::fingerprint(&challenge.gateway_key);
+            match identity.expected() {
+                Some(expected) if expected != found => Err(Error::UnexpectedGateway { found, expected }),
+                _ => Ok(()),
+            }
+        }
     }
 }
 
@@ -196,7 +214,8 @@ async fn await_welcome(
     clock: Clock,
     log: &Log,
 ) -> Result<Welcome, Error> {
-    let mut paired_now = false;
+    // With an invitation the operator has confirmed before.
+    let mut paired_now = identity.invitation().is_some();
     let mut early = Vec::new();
     let mut heartbeat_at: Option<Instant> = None;
     let mut heard: Option<(u64, u64)> = None;

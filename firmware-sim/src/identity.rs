@@ -2,10 +2,12 @@
 //!
 //! Two files in the state folder, both hexadecimal: `device.key` (the seed, mode 0600) and `gateway.pub`.
 
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use device_protocol::auth::INVITATION_CODE_BYTES;
 use ed25519_dalek::{Signer as _, SigningKey};
 use sha2::{Digest as _, Sha256};
 
@@ -37,11 +39,34 @@ pub enum Error {
     Random(String),
 }
 
+/// Which gateway glasses accept as long as they are not paired.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// The one at the address that somebody gave them; its operator then types their code.
+    Anybody,
+    /// The one whose key has this fingerprint.
+    Key(String),
+    /// The one that has invited them: the fingerprint of its key, and the code of the invitation.
+    Invitation(String, [u8; INVITATION_CODE_BYTES]),
+}
+
+impl fmt::Debug for Trust {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Anybody => formatter.write_str("Anybody"),
+            Self::Key(fingerprint) => write!(formatter, "Key({fingerprint})"),
+            // Its code is a secret.
+            Self::Invitation(fingerprint, _) => write!(formatter, "Invitation({fingerprint})"),
+        }
+    }
+}
+
 /// The key of the glasses, and the key of their gateway.
 pub struct Identity {
     folder: PathBuf,
     key: SigningKey,
     pinned: Option<[u8; 32]>,
+    trust: Trust,
 }
 
 impl Identity {
@@ -61,7 +86,30 @@ impl Identity {
             }
         };
         let pinned = read_key(&folder.join(PIN_FILE))?;
-        Ok(Self { folder: folder.to_path_buf(), key: SigningKey::from_bytes(&seed), pinned })
+        Ok(Self { folder: folder.to_path_buf(), key: SigningKey::from_bytes(&seed), pinned, trust: Trust::Anybody })
+    }
+
+    /// The same, which accepts this gateway as long as it is not paired.
+    #[must_use]
+    pub fn trusting(self, trust: Trust) -> Self {
+        Self { trust, ..self }
+    }
+
+    /// The fingerprint of the gateway's key, if these glasses accept only one.
+    pub fn expected(&self) -> Option<String> {
+        match (&self.pinned, &self.trust) {
+            (Some(key), _) => Some(fingerprint(key)),
+            (None, Trust::Key(fingerprint) | Trust::Invitation(fingerprint, _)) => Some(fingerprint.clone()),
+            (None, Trust::Anybody) => None,
+        }
+    }
+
+    /// The code of the invitation that these glasses have and need.
+    pub fn invitation(&self) -> Option<[u8; INVITATION_CODE_BYTES]> {
+        match (&self.pinned, &self.trust) {
+            (None, Trust::Invitation(_, code)) => Some(*code),
+            _ => None,
+        }
     }
 
     /// The public key: the identity.

@@ -8,6 +8,7 @@
 
 pub mod clock;
 mod command;
+pub mod discovery;
 pub mod display;
 mod driver;
 mod error;
@@ -15,6 +16,7 @@ pub mod glasses;
 pub mod handshake;
 pub mod identity;
 mod incoming;
+pub mod invitation;
 pub mod latency;
 pub mod microphone;
 mod names;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::identity::Trust;
 use crate::microphone::Background;
 use crate::network;
 use crate::profile::Profile;
@@ -19,6 +20,8 @@ pub struct Options {
     pub other: Option<Target>,
     /// Folder of the identity.
     pub state: PathBuf,
+    /// Which gateway glasses accept that are not paired.
+    pub trust: Trust,
     /// The kind of glasses.
     pub profile: Profile,
     /// The network to the gateway; `None`: as it is.
@@ -46,6 +49,7 @@ impl Options {
             target,
             other: None,
             state: state.to_path_buf(),
+            trust: Trust::Anybody,
             profile: Profile::default(),
             network: None,
             seed: 0,

@@ -19,7 +19,7 @@ use tools::{executor::Executor, memory::Memory};
 
 use crate::{
     apps::host::Host,
-    photos,
+    backup, photos,
     ports::{context::ContextBuilder, preferences::Preferences, records::StoredSwitches, routines::StoredRoutines},
     private::write_private,
     roster::Roster,
@@ -116,8 +116,10 @@ pub async fn resume(data_dir: &Path, store: &Store, logs: &Logs) -> Result<()> {
     Ok(())
 }
 
-/// All files: photos, the workspace, the log and the store.
+/// All files: a snapshot for a backup, photos, the workspace, the log and the store.
 async fn on_disk(data_dir: &Path, (store, logs): (&Store, &Logs), erasure: &Erasure) -> Result<()> {
+    // A snapshot of before has the user in it.
+    backup::discard(data_dir)?;
     photos::erase(data_dir, &erasure.user)?;
     workspace::erase(data_dir, &erasure.user)?;
     // Before the store, which knows the devices.

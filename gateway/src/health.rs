@@ -24,7 +24,7 @@ use crate::{
 /// Bytes that there must be room for: those of a short conversation.
 const TRIED_BYTES: usize = 64 * 1024;
 /// Bytes that must be free on the disk: the store and the system's own files grow by less in a day.
-const DISK_BYTES_MIN: u64 = 16 * 1024 * 1024;
+pub(crate) const DISK_BYTES_MIN: u64 = 16 * 1024 * 1024;
 /// File descriptors that must be free: for a few connections, and to open the store again after an erasure.
 const DESCRIPTORS_MIN: u64 = 32;
 /// How long a result is cached: more frequent requests cause no disk access.

@@ -5,12 +5,14 @@
 
 mod approvals;
 pub mod apps;
+mod backup;
 mod capabilities;
 pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod control;
 mod device_task;
+mod discovery;
 pub mod erasing;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -35,5 +37,6 @@ pub mod store;
 pub mod telemetry;
 mod text;
 pub mod transport;
+pub mod upgrade;
 pub mod users;
 mod workspace;

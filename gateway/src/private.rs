@@ -7,13 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::fs::{FlockOperation, flock};
 
 /// Mode of folders.
 const FOLDER_MODE: u32 = 0o700;
 /// Mode of files.
-const FILE_MODE: u32 = 0o600;
+pub(crate) const FILE_MODE: u32 = 0o600;
 /// What others may not do with them.
 const OTHERS: u32 = 0o077;
 /// Folders below each other that are looked into: the data folder has three.
@@ -176,7 +176,11 @@ fn new_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-fn sync_folder_of(path: &Path) -> Result<()> {
+/// Waits until the names in the folder of this path are on the disk.
+///
+/// # Errors
+/// The folder cannot be opened or synced.
+pub(crate) fn sync_folder_of(path: &Path) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     File::open(folder).and_then(|folder| folder.sync_all()).with_context(|| format!("syncing {}", folder.display()))
 }
@@ -191,16 +195,26 @@ impl FolderLock {
     /// # Errors
     /// Another process has it, or there cannot be one.
     pub(crate) fn take(folder: &Path) -> Result<Self> {
+        Self::try_take(folder)?.ok_or_else(|| {
+            anyhow!(
+                "another gateway already runs on {}; stop it, or give this one its own `data_dir`",
+                folder.display()
+            )
+        })
+    }
+
+    /// As [`take`](Self::take); `None`: another process has it.
+    ///
+    /// # Errors
+    /// There cannot be a lock.
+    pub(crate) fn try_take(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(LOCK);
         let mut open = OpenOptions::new();
         let file = open.write(true).create(true).truncate(false).mode(FILE_MODE).open(&path);
         let file = file.with_context(|| format!("making {}", path.display()))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self(file)),
-            Err(rustix::io::Errno::WOULDBLOCK) => bail!(
-                "another gateway already runs on {}; stop it, or give this one its own `data_dir`",
-                folder.display()
-            ),
+            Ok(()) => Ok(Some(Self(file))),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error).with_context(|| format!("locking {}", path.display())),
         }
     }

@@ -79,7 +79,7 @@ async fn broken_frames_end_the_session_with_their_reason() {
     version[0] = 9;
     let mut downwards = whole.clone();
     downwards[3] |= 0x80;
-    let hello_again = frame(0, Up::Proof(up::Proof { nonce: [0; 32], signature: [0; 64] }));
+    let hello_again = frame(0, Up::Proof(up::Proof { nonce: [0; 32], signature: [0; 64], invitation: [0; 32] }));
     for scheme in ["ws", "wss", "quic"] {
         let mut cases = vec![
             ("malformed", vec![overlong.clone()]),

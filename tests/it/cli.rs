@@ -309,6 +309,26 @@ async fn a_model_with_a_wrong_checksum_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn models_are_carried_in_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let box_without_internet = folder.path().join("models");
+    let file = configure(&folder.path().join("data"), &format!("models_dir = {:?}\n", shown(&box_without_internet)));
+    let (here, file) = (shown(folder.path()), shown(&file));
+    let small = audio::models::catalogue::SILERO;
+    let told = succeeds(&["models", "export", &here, small]).await;
+    let bundle = shown(&folder.path().join("lorgnette-models.zip"));
+    assert!(told.contains(&bundle) && told.contains("1 model(s)"), "{told}");
+    let told = succeeds(&["models", "import", &bundle, "--config", &file]).await;
+    assert!(told.contains("installed in") && told.contains(small), "{told}");
+    let list = succeeds(&["models", "list", "--config", &file]).await;
+    assert!(list.contains(&format!("{small:<22} verified")), "{list}");
+    // By default it has what the configuration needs, and says what is missing.
+    let told = fails(&["models", "export", &bundle, "--config", &file]).await;
+    assert!(told.contains("`lorgnette models fetch whisper-tiny.en hibari`"), "{told}");
+    assert!(fails(&["models", "export", &bundle, "no-such-model"]).await.contains("known are: "));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn frames_are_explained() {
     let frame = "01000120 11000000 0307fc87d61200 01fb803efb204e 02aabb";
     let explained = succeeds(&["wire", "decode", frame]).await;

@@ -344,3 +344,34 @@ async fn the_error_of_a_device_is_taken_at_its_word() {
         assert_eq!(told, code, "{error}");
     }
 }
+
+/// Glasses offer their tools late after a restart: the wearer, who was being asked about one, is asked again nevertheless.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_asked_about_a_tool_of_the_glasses_is_asked_again_once_it_is_offered() {
+    let asked = |message: &Down<'_>| match message {
+        Down::ApprovalRequest(request) => Some(request.approval),
+        Down::ToolCall(call) => panic!("it is called without a word: {call:?}"),
+        _ => None,
+    };
+    let world = World::start().await;
+    let mut peer = Peer::welcomed_with(&world, "ws", "peer", silent()).await;
+    offer(&mut peer, 1, &[bench(ToolFlags::DESTRUCTIVE)]).await;
+    say(&mut peer, "run the bench").await;
+    until(&mut peer, "a question", asked).await;
+    let token = std::mem::take(&mut peer.token);
+    let world = world.again().await;
+    let mut peer = Peer::connect(&world, "ws", "peer").await;
+    (peer.capabilities, peer.token) = (silent(), token);
+    peer.shake().await;
+    let told = |message: &Down<'_>| match message {
+        Down::Display(shown) => format!("{shown:?}").contains("restarted").then_some(()),
+        message => asked(message).map(|_| panic!("the tool is not offered yet")),
+    };
+    until(&mut peer, "the news", told).await;
+    offer(&mut peer, 1, &[bench(ToolFlags::DESTRUCTIVE)]).await;
+    until(&mut peer, "the question again", asked).await;
+    answer(&world, true).await;
+    let (_, call) = until(&mut peer, "the call", called).await;
+    done(&mut peer, call).await;
+    until(&mut peer, "the end of the turn", idle).await;
+}

@@ -1,7 +1,7 @@
 //! Confirmed data is durable: after `kill -9`, after a power loss, and when the disk is full.
 
 mod descriptors;
-mod disk;
+pub mod disk;
 pub mod power;
 
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Asks by text and waits for the first part of the answer to reach the wearer: shown or spoken.
-async fn told(glasses: &mut Glasses, request: &str, confirmed: &str) {
+pub async fn told(glasses: &mut Glasses, request: &str, confirmed: &str) {
     text(glasses, request).await;
     until(glasses, request, |event| match &event.seen {
         Seen::Display { text, .. } | Seen::SpeechStart { text, .. } => text.to_lowercase().contains(confirmed),
@@ -30,7 +30,7 @@ async fn told(glasses: &mut Glasses, request: &str, confirmed: &str) {
 }
 
 /// Notes and reminders in the store of a stopped gateway.
-fn kept(data: &Path) -> (Vec<String>, Vec<String>) {
+pub fn kept(data: &Path) -> (Vec<String>, Vec<String>) {
     let store = Store::open(&data.join("store"), 64).expect("the store opens");
     let notes = store.disk().notes(USER, 100, |_| true).expect("notes");
     let entries = store.disk().entries(USER).expect("reminders");

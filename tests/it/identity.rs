@@ -1,5 +1,6 @@
 //! Which devices are accepted: keys, proofs, pairing, revocation, and man-in-the-middle attacks.
 
+mod invitations;
 pub mod relay;
 
 use firmware_sim::{

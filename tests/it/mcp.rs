@@ -4,6 +4,7 @@ mod access;
 mod client_judge;
 mod faults;
 pub mod fixture;
+mod lost;
 mod operator;
 mod peers;
 mod programs;

@@ -13,6 +13,24 @@ fn network(name: &str) -> Profile {
     Profile::named(name).expect("a network")
 }
 
+/// A named network from this phase on.
+fn network_from(name: &str, phase: usize) -> Profile {
+    let mut profile = network(name);
+    if profile.repeats {
+        profile.phases.rotate_left(phase);
+    } else {
+        profile.phases.drain(..phase);
+    }
+    profile
+}
+
+/// The phase of a named network in which it begins, for as long as it lasts.
+fn beginning_of(name: &str) -> Profile {
+    let mut profile = network(name);
+    profile.phases.truncate(1);
+    Profile { repeats: false, ..profile }
+}
+
 fn phase(ms: u64, conditions: Conditions) -> Phase {
     Phase { lasts_ms: (ms, ms), conditions }
 }
@@ -115,6 +133,46 @@ async fn a_sentence_survives_the_ride_in_an_elevator() {
         let sessions = sessions(&glasses);
         assert!(sessions.iter().all(|(session, _)| *session == sessions[0].0), "{scheme}: {sessions:?}");
     }
+}
+
+/// The phase of the network `train` that is a tunnel.
+const TUNNEL: usize = 4;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sentence_survives_the_tunnel_of_a_train() {
+    assert!(network("train").phases[TUNNEL].conditions.outage);
+    let _floor = floor().await;
+    let world = World::start().await;
+    // Of a stream nothing is lost. Datagrams: docs/reliability.md, "Not yet".
+    let mut glasses = glasses(&world, "wss", beginning_of("train")).await;
+    // The tunnel begins in the middle of the sentence; behind it, the answer comes at the edge of a cell.
+    let transcript = sentence(&mut glasses, Some(network_from("train", TUNNEL))).await;
+    assert!(is_the_timer(&transcript), "{transcript}");
+    let sessions = sessions(&glasses);
+    assert!(sessions.iter().all(|(session, _)| *session == sessions[0].0), "{sessions:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_hotel_the_session_goes_on_over_websocket_when_datagrams_vanish() {
+    let _floor = floor().await;
+    let world = World::start().await;
+    let mut options = world.options("quic", "glasses");
+    options.other = Some(world.address("wss").parse().expect("an address"));
+    options.network = Some(beginning_of("hotel-wifi"));
+    options.reconnect = true;
+    let mut glasses = world.connect(options).await;
+    let transcript = sentence(&mut glasses, Some(network_from("hotel-wifi", 1))).await;
+    assert!(is_the_timer(&transcript), "{transcript}");
+    // And the next one, over what is left.
+    let transcript = sentence(&mut glasses, None).await;
+    assert!(is_the_timer(&transcript), "{transcript}");
+    let welcomes = glasses.log().since(0).into_iter().filter_map(|event| match event.seen {
+        Seen::Welcome { session, resumed, transport, .. } => Some((session, resumed, transport)),
+        _ => None,
+    });
+    let welcomes: Vec<_> = welcomes.collect();
+    let [(first, false, over), (second, true, then)] = welcomes.as_slice() else { panic!("{welcomes:?}") };
+    assert!(first == second && (*over, *then) == ("quic", "wss"), "{welcomes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

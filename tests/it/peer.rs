@@ -38,6 +38,8 @@ pub struct Peer {
     /// Its declared model.
     pub model: String,
     pub control: u32,
+    /// The token of the session that it goes on with.
+    pub token: Vec<u8>,
 }
 
 /// An encoded message.
@@ -61,7 +63,16 @@ impl Peer {
         let identity = Identity::load_or_make(state).expect("an identity");
         let nonce = random_bytes().expect("random");
         let (capabilities, binding) = (capabilities(), ChannelBinding::Exporter);
-        Self { capabilities, binding, link, identity, nonce, model: "By hand".to_owned(), control: 0 }
+        Self {
+            capabilities,
+            binding,
+            link,
+            identity,
+            nonce,
+            model: "By hand".to_owned(),
+            control: 0,
+            token: Vec::new(),
+        }
     }
 
     /// A device in a session, paired before by simulated glasses with the same name.
@@ -82,7 +93,11 @@ impl Peer {
     pub async fn shake(&mut self) {
         let handshake = self.hello().await;
         self.prove(&handshake).await;
-        assert_eq!(self.next().await, Said::Other("welcome"));
+        let bytes = self.receive().await.expect("a welcome");
+        let Ok(Decoded::Frame(Frame { message: Down::Welcome(welcome), .. })) = decode_down(&bytes) else {
+            panic!("no welcome: {:?}", named(&bytes));
+        };
+        self.token = welcome.resume_token.to_vec();
     }
 
     /// Sends a hello; returns the state after the challenge.
@@ -104,6 +119,7 @@ impl Peer {
     /// Sends only a hello; returns its commitment.
     pub async fn say_hello(&mut self) -> [u8; 32] {
         let nonce_commitment = Sha256::digest(self.nonce).into();
+        let resume = up::Resume { token: &self.token, control_received: 0, audio_received: 0 };
         let hello = up::Hello {
             device_key: self.identity.public_key(),
             nonce_commitment,
@@ -112,7 +128,7 @@ impl Peer {
             firmware: "1",
             language: "en",
             capabilities: self.capabilities,
-            resume: None,
+            resume: (!self.token.is_empty()).then_some(resume),
             binding: self.binding,
         };
         self.raw(frame(0, Up::Hello(hello))).await;
@@ -127,7 +143,7 @@ impl Peer {
 
     /// Sends this signature as the proof.
     pub async fn proof(&mut self, signature: [u8; 64]) {
-        let proof = up::Proof { nonce: self.nonce, signature };
+        let proof = up::Proof { nonce: self.nonce, signature, invitation: [0; 32] };
         self.raw(frame(0, Up::Proof(proof))).await;
     }
 

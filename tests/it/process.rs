@@ -24,6 +24,13 @@ pub fn binary() -> PathBuf {
     path
 }
 
+/// Path of the simulator's binary.
+pub fn simulator() -> PathBuf {
+    let path = binary().with_file_name("lorgnette-sim");
+    assert!(path.exists(), "{} is not there: run `cargo build -p firmware-sim` first", path.display());
+    path
+}
+
 /// Runs a command to its end.
 pub async fn lorgnette(arguments: &[&str]) -> Output {
     let command = Command::new(binary())
@@ -96,7 +103,7 @@ impl Process {
         Self::spawn(command, data, &file, &[]).await
     }
 
-    async fn spawn(command: Command, data: &Path, file: &Path, environment: &[(&str, &str)]) -> Self {
+    pub async fn spawn(command: Command, data: &Path, file: &Path, environment: &[(&str, &str)]) -> Self {
         let started = Self::try_spawn(command, data, file, environment).await;
         started.unwrap_or_else(|(status, log)| panic!("the gateway did not start: {status} {log:#?}"))
     }

@@ -20,7 +20,7 @@ impl Programs {
         Self::installed("mcp", "python/mcp_requirements.txt", "node/package.json")
     }
 
-    /// The mock of model providers, and the types of their SDKs.
+    /// The mock of model providers, the types of their SDKs, a compiler of types, and a bundler.
     pub fn providers() -> Self {
         Self::installed("providers", "python/providers_requirements.txt", "node/providers/package.json")
     }
@@ -66,6 +66,9 @@ impl Programs {
             std::fs::copy(&package, folder.join("package.json")).expect("the package");
             let mut npm = Command::new(programs.node());
             npm.arg(home.join("lib/node_modules/npm/bin/npm-cli.js"));
+            // Scripts of packages look for `node` there.
+            let path = std::env::var("PATH").unwrap_or_default();
+            npm.env("PATH", format!("{}:{path}", home.join("bin").display()));
             npm.args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--silent"]).current_dir(folder);
             run(&mut npm, "a package registry that npm reaches");
         });

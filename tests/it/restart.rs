@@ -49,7 +49,7 @@ fn said(glasses: &Glasses) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-fn is_listening(event: &Event) -> bool {
+pub fn is_listening(event: &Event) -> bool {
     matches!(&event.seen, Seen::Listening { state, .. } if state == "listening")
 }
 
@@ -80,7 +80,7 @@ async fn left_in(data: &Path) -> (Vec<String>, Vec<ApprovalOutcome>) {
     (notes.into_iter().map(|(_, note)| note.text).collect(), made.collect())
 }
 
-async fn notes(data: &Path) -> Vec<String> {
+pub async fn notes(data: &Path) -> Vec<String> {
     left_in(data).await.0
 }
 

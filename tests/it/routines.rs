@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     assistant::provider::{Answer, Provider, names},
     process::{Process, binary, fails, succeeds},
+    shop::{self, Shop},
     world::{self, USER, World, answered, pause, text, until},
 };
 
@@ -156,6 +157,48 @@ async fn a_program_becomes_a_routine_that_a_phrase_runs_also_after_a_kill_9() {
     let nothing = answered(&mut glasses).await;
     assert!(!nothing.contains("nice day") && has(&nothing, &["no command", "did not"]), "{nothing}");
     glasses.goodbye().await;
+    gateway.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_a_kill_9_has_cut_off_is_shown_with_what_it_had_done() {
+    let shop = Shop::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    shop.put(&data);
+    let settings = format!("{CODE}{}", shop::SETTINGS);
+    let gateway = Process::start(&data, &settings, &[]).await;
+    let operator = Operator::of(&data);
+    let program = "import { shop } from '@capabilities/shop';\n\
+                   await shop.addItem({ item: 'bread' });\nawait shop.openDoor();\nawait shop.addItem({ item: 'milk' });\n";
+    let arguments = json!({"code": program}).to_string();
+    let call = ["tools", "call", "code.run", &arguments];
+    let killed = async {
+        shop.knocked().await;
+        gateway.kill().await;
+    };
+    tokio::join!(operator.fails(&call), killed);
+    let gateway = Process::start(&data, &settings, &[]).await;
+    let runs = operator.says(&["code", "runs"]).await;
+    let first = runs.lines().next().unwrap_or_default();
+    assert!(first.contains("? ms") && first.contains("1 calls  cut off"), "{runs}");
+    let shown = operator.says(&["code", "show", "1"]).await;
+    for words in [
+        "    3  await shop.openDoor();",
+        "done            ? ms  shop.addItem {\"item\":\"bread\"}",
+        "left out: what it printed, and its calls that only read",
+        "error: the gateway was stopped in the middle of this program",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(!shown.contains("{\"item\":\"milk\"}"), "{shown}");
+    let keep = ["code", "keep", "1", "--name", "shopping", "--phrase", "do the shopping"];
+    assert!(operator.fails(&keep).await.contains("only one that ran to its end can be kept"));
+    // By hand it runs from its beginning.
+    shop.open();
+    let again = operator.says(&["code", "run", "1"]).await;
+    assert!(again.contains("run 1 again") && again.contains("\"milk\""), "{again}");
+    assert_eq!(shop.items(), ["bread", "bread", "milk"]);
     gateway.kill().await;
 }
 

@@ -65,6 +65,8 @@ impl Shop {
             function["annotations"] = json!({"readOnlyHint": true});
             function
         };
+        let mut door = reading(function("openDoor", "Waits until somebody opens.", json!({}), &[]));
+        door["progressMessage"] = json!("Waiting at the door");
         let definition = json!({
             "name": "shop",
             "description": "Orders and customers of a shop.",
@@ -76,7 +78,7 @@ impl Shop {
                 reading(function("checkStock", "Answers at the third try.", json!({}), &[])),
                 reading(function("readReport", "The report: long.", json!({}), &[])),
                 reading(function("readPrices", "A price list as CSV.", json!({}), &[])),
-                reading(function("openDoor", "Waits until somebody opens.", json!({}), &[])),
+                door,
                 function("addItem", "Puts an item into the basket.", json!({"item": text}), &["item"]),
                 delete,
             ],

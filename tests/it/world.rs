@@ -160,7 +160,7 @@ pub fn outside() -> Option<std::net::IpAddr> {
 pub fn basics(data: &Path) -> String {
     // Dotted keys, so that sections of the tests can follow.
     format!(
-        "data_dir = {:?}\nlisten.web = \"127.0.0.1:0\"\nlisten.quic = \"127.0.0.1:0\"\n",
+        "data_dir = {:?}\nlisten.web = \"127.0.0.1:0\"\nlisten.quic = \"127.0.0.1:0\"\ndiscovery.enabled = false\n",
         data.display().to_string()
     )
 }

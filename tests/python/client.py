@@ -52,6 +52,9 @@ class Handshake:
         digest = hashlib.sha256(b"lorgnette-pairing-1" + self.keys + b"".join(self.nonces) + self.binding).digest()
         return f"{int.from_bytes(digest[:4], 'big') % 1_000_000:06}"
 
+    def invitation(self, code):
+        return hashlib.sha256(b"lorgnette-invitation-1" + code + self.keys + b"".join(self.nonces) + self.binding).digest()
+
 
 class Speech:
     """Section 8, down: what came of one speech, and how much of it the wearer has heard by now."""

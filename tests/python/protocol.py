@@ -32,7 +32,7 @@ class Field(tuple):
         found = re.search(r"Appended; default: (.+)\.$", row[-1])
         field.appended = found is not None
         said = found[1].strip("`") if found else "nothing"
-        words = {"nothing": None, "false": False, "true": True}
+        words = {"nothing": None, "false": False, "true": True, "zeros": bytes(field[2])}
         field.default = words[said] if said in words else int(said) if said.isdigit() else said
         return field
 
@@ -232,9 +232,11 @@ def _convert(fields, values, change):
     for name, wire, _ in fields:
         sort, _, record = wire.partition(" ")
         value = values.get(name)
+        if value is None:
+            continue
         if sort in ("bytes", "array"):
             out[name] = change(value)
-        elif sort == "record" or sort == "option" and value is not None:
+        elif sort in ("record", "option"):
             out[name] = _convert(RECORDS[record], value, change)
         elif sort == "list":
             out[name] = [_convert(RECORDS[record], item, change) for item in value]

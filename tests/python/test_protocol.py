@@ -89,6 +89,16 @@ class Handshakes(unittest.TestCase):
             key = Ed25519PublicKey.from_public_bytes(raw["gateway_key"])
             key.verify(raw["gateway_signature"], raw["gateway_message"])
 
+    def test_invitations(self):
+        cases = cases_of("handshake.invitation.json")
+        self.assertTrue(cases)
+        for case in cases:
+            raw = {name: bytes.fromhex(case[name]) for name in case if name != "note"}
+            names = ("device_key", "gateway_key", "device_nonce", "gateway_nonce", "binding")
+            shared = client.Handshake(*(raw[name] for name in names))
+            self.assertEqual(shared.invitation(raw["invitation_code"]), raw["invitation_digest"])
+            self.assertEqual(shared.device_message(), raw["device_message"])
+
     def test_bindings(self):
         seen = set()
         for case in cases_of("handshake.tls.json"):

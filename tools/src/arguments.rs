@@ -37,6 +37,9 @@ impl From<PortError> for Refusal {
         let message = cut(&error.to_string(), crate::limits::MESSAGE_BYTES_MAX);
         let (code, say, retryable) = match error {
             PortError::Full(_) => (ErrorCode::ExecutionError, "I couldn't save that: the storage is full.", false),
+            PortError::ReadOnly(_) => {
+                (ErrorCode::ExecutionError, "I couldn't save that: the storage can't be written to.", false)
+            }
             PortError::Unavailable(_) => (ErrorCode::AppNotAvailable, "I can't get at that right now.", true),
             PortError::Failed(_) => (ErrorCode::ExecutionError, "Sorry, that didn't work. Nothing was changed.", false),
         };

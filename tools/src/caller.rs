@@ -60,11 +60,11 @@ pub trait Caller: Debug + Send + Sync {
     fn keep(&self, exact: Exact);
 }
 
-/// Shows what a program does.
+/// Shows what calls do while they run.
 pub trait Watcher: Debug + Send + Sync {
-    /// A call of the program begins. `program`: id of the call that runs it; `line`: what it does, for the display.
-    /// Must not block, and may be dropped.
-    fn doing(&self, program: &str, line: String);
+    /// A call begins that has words for what it does, or a call of a program. `call`: its id, or that of the call that
+    /// runs the program; `line`: what it does, for the display. Must not block, and may be dropped.
+    fn doing(&self, call: &str, line: String);
 }
 
 /// The client of a program, for the calls that the program makes. The result and the progress are those of the

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gateway_core::vocab::{ApprovalOutcome, ErrorCode, Question, ToolResult};
+use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, ErrorCode, Question, ToolResult};
 use serde_json::Value;
 
 use crate::{
@@ -139,7 +139,7 @@ fn with_lines(text: String, arguments: Vec<(&str, &Value)>) -> String {
 
 /// Fills `{property}`. A value is one short line in quotation marks, so that an argument cannot be mistaken for the
 /// gateway's own words. Also returns the properties that are contained unchanged and complete.
-fn fill(template: &str, arguments: &Value) -> (String, BTreeSet<String>) {
+pub(crate) fn fill(template: &str, arguments: &Value) -> (String, BTreeSet<String>) {
     let mut out = String::new();
     let mut told = BTreeSet::new();
     let mut rest = template;
@@ -180,11 +180,17 @@ fn fill(template: &str, arguments: &Value) -> (String, BTreeSet<String>) {
     (plain(&out), told)
 }
 
-/// `None` if the wearer agreed, otherwise the reason why the call is not made.
-pub(crate) fn refusal(outcome: ApprovalOutcome) -> Option<ToolResult> {
+/// `None` if the wearer, or who answers in the wearer's place, agreed; otherwise the reason why the call is not made.
+pub(crate) fn refusal(outcome: ApprovalOutcome, by: AnsweredBy) -> Option<ToolResult> {
+    let by_client = by == AnsweredBy::Client;
     let (code, message) = match outcome {
         ApprovalOutcome::Approved => return None,
+        ApprovalOutcome::Denied if by_client => (ErrorCode::ApprovalDenied, "The client that made the call said no."),
         ApprovalOutcome::Denied => (ErrorCode::ApprovalDenied, "The wearer said no."),
+        ApprovalOutcome::Expired if by_client => (
+            ErrorCode::ApprovalExpired,
+            "The client that made the call went away or did not answer in time; nothing was done.",
+        ),
         ApprovalOutcome::Expired => {
             (ErrorCode::ApprovalExpired, "The wearer went away or did not answer in time; nothing was done.")
         }
@@ -193,6 +199,9 @@ pub(crate) fn refusal(outcome: ApprovalOutcome) -> Option<ToolResult> {
             "It needs the wearer's consent, and nobody could be asked: no glasses of this user are connected, and no \
              operator watches (`lorgnette approvals watch`). Nothing was done.",
         ),
+        ApprovalOutcome::Cancelled if by_client => {
+            (ErrorCode::Cancelled, "The client that made the call cancelled it, or went away; nothing was done.")
+        }
         ApprovalOutcome::Cancelled => return Some(cancelled()),
     };
     Some(ToolResult::failed(code, message, false))

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    limits::PROGRESS_CHARS_MAX,
     registry::{Registry, RunContext, Runner},
     source::{Scope, Source},
 };
@@ -21,11 +22,15 @@ impl Runner for Never {
     }
 }
 
-fn asked(source: Source, local_name: &str, spec: ToolSpec, arguments: &Value) -> Question {
+fn registered(source: Source, local_name: &str, spec: ToolSpec) -> Arc<Registered> {
     let registry = Registry::new();
     let spec = ToolSpec { name: "x.y".into(), ..spec };
     registry.register_named(source, Scope::Global, vec![(spec, local_name.to_owned())], Arc::new(Never)).unwrap();
-    question(registry.snapshot("u", None).find("x.y").unwrap(), arguments)
+    Arc::clone(registry.snapshot("u", None).find("x.y").unwrap())
+}
+
+fn asked(source: Source, local_name: &str, spec: ToolSpec, arguments: &Value) -> Question {
+    question(&registered(source, local_name, spec), arguments)
 }
 
 fn of(required: &[&str], description: &str) -> ToolSpec {
@@ -117,4 +122,25 @@ fn a_servers_own_words_are_told_as_its_own() {
     assert_eq!(question.title, "Pantry asks");
     assert_eq!(question.said, "Pantry asks: Really[2J delete all?");
     assert_eq!(question.shown, "Really<U+001B>[2J delete <U+202E>all?");
+}
+
+#[test]
+fn what_a_call_does_is_told_in_its_own_words_if_they_can_be_filled() {
+    let of = |progress: &str| {
+        let spec = ToolSpec { progress: Some(progress.to_owned()), ..of(&[], "Adds.") };
+        registered(pantry(), "add item", spec)
+    };
+    let arguments = json!({"item": "oat\nmilk", "count": 2, "none": null});
+    for (progress, line) in [
+        ("Reading your calendar", "Pantry: reading your calendar ..."),
+        ("Reading your calendar...", "Pantry: reading your calendar ..."),
+        ("Putting {count} of {item} in", "Pantry: putting 2 of \"oat milk\" in ..."),
+        ("Looking for {none}", "Pantry: adding item ..."),
+        ("Looking for {other}", "Pantry: adding item ..."),
+        ("...", "Pantry: adding item ..."),
+    ] {
+        assert_eq!(of(progress).doing(&arguments), line);
+    }
+    let long = of("Reading {item}").doing(&json!({"item": "x".repeat(1_000)}));
+    assert!(long.starts_with("Pantry: reading") && long.chars().count() <= PROGRESS_CHARS_MAX, "{long}");
 }

@@ -504,9 +504,37 @@ async fn who_watches_a_program_is_told_each_call_of_a_tool_as_it_begins() {
     bench.executor.call(context.clone(), program()).await;
     let lines = ["Test: reading ...", "Test: adding ..."].map(|line| ("p1".to_owned(), line.to_owned()));
     assert_eq!(*display.0.lock().unwrap(), lines);
-    // A call that is not of a program is no news.
+    // A call that is not of a program is no news: its title is shown.
     bench.executor.call(context, call("com.test.read", json!({}))).await;
     assert_eq!(display.0.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_tools_own_words_are_told_of_calls_of_programs_and_of_others() {
+    let bench = bench(|_, calls| async move {
+        calls.call("com.own.look", json!({"where": "your calendar"})).await;
+        ToolResult::said("ran")
+    });
+    let schema = json!({"type": "object", "properties": {"where": {"type": "string"}}});
+    let progress = Some("Looking into {where}".to_owned());
+    let flags = ToolFlags { requires_approval: true, ..READING };
+    let look = ToolSpec { name: "com.own.look".into(), input_schema: schema, progress, ..spec(flags) };
+    let runner = Arc::<Called>::default();
+    bench.registry.register(Source::App("com.own".into()), Scope::Global, vec![look], runner.clone()).unwrap();
+    bench.executor.secrets().keep(&crate::secret::Secret::new("sk-planted"));
+    let display = Arc::new(Display::default());
+    let context = CallContext { watcher: Some(display.clone()), ..context() };
+    let mut call = call("com.own.look", json!({"where": "sk-planted"}));
+    call.id = "c1".into();
+    bench.executor.call(context.clone(), program()).await;
+    bench.executor.call(context.clone(), call.clone()).await;
+    let lines = [("p1", "Own: looking into \"your calendar\" ..."), ("c1", "Own: looking into \"[secret]\" ...")];
+    let lines = lines.map(|(call, line)| (call.to_owned(), line.to_owned()));
+    assert_eq!(*display.0.lock().unwrap(), lines);
+    // What the wearer has refused is not told as being done.
+    *bench.world.consent.lock().unwrap() = ApprovalOutcome::Denied;
+    bench.executor.call(context, call).await;
+    assert_eq!((display.0.lock().unwrap().len(), runner.log.lock().unwrap().len()), (2, 4));
 }
 
 #[tokio::test]

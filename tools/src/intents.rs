@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-use crate::{call::CallContext, ports::PortError, registry::Registered};
+use crate::{call::CallContext, ports::PortError, programs::Run, registry::Registered};
 
 /// Identifies a call: the first sixteen bytes of SHA-256 over everything that distinguishes it.
 pub type Key = [u8; 16];
 
 /// A call that is about to change something.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Intent {
     /// The user.
     pub user: String,
@@ -35,6 +35,8 @@ pub struct Intent {
     pub program: Option<Key>,
     /// The arguments of a program's call, redacted and cut, for the account of the program; otherwise empty.
     pub arguments: String,
+    /// Of a call that runs a program: what is known of the run before it begins, without secrets.
+    pub run: Option<Box<Run>>,
 }
 
 /// A change that a program has begun.

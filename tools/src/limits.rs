@@ -35,6 +35,10 @@ pub const TEMPLATES_MAX: usize = 64;
 pub const TEMPLATE_BYTES_MAX: usize = 256;
 /// Brackets within brackets in a template.
 pub const TEMPLATE_DEPTH_MAX: usize = 6;
+/// Bytes of the words for a call that runs: a line of a display.
+pub const PROGRESS_BYTES_MAX: usize = 120;
+/// Characters of that line with the arguments filled in, and with the tool's provider.
+pub const PROGRESS_CHARS_MAX: usize = 80;
 /// Bytes of a reply template.
 pub const REPLY_BYTES_MAX: usize = 512;
 /// Bytes of guidance: it is added to every request.

@@ -66,6 +66,10 @@ pub struct Run {
     pub error: Option<RunError>,
     /// Its duration, including questions to the wearer, in milliseconds.
     pub took_ms: u64,
+    /// The gateway was stopped in the middle of it: its duration, what it printed and those of its calls that only read are
+    /// unknown, and so are the durations of its calls.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
     /// Number of the run that this one repeats by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_of: Option<u64>,
@@ -179,6 +183,22 @@ pub enum WhichRun {
 }
 
 impl Run {
+    /// The record of a run that the last stop of the gateway has cut off: with the changes that it had begun.
+    #[must_use]
+    pub fn cut_off(self, calls: Vec<RunCall>) -> Self {
+        let message = "the gateway was stopped in the middle of this program; what it would have done after these calls is unknown";
+        let error = RunError { code: ErrorCode::ExecutionError, message: message.to_owned(), line: None, column: None };
+        let left_out = Some("what it printed, and its calls that only read".to_owned());
+        Self { calls, left_out, error: Some(error), cut_off: true, ..self }
+    }
+
+    /// Whether this is the record of the run that the other one is the beginning of.
+    pub fn is_of(&self, begun: &Self) -> bool {
+        // Ids of calls without a session begin anew with each process.
+        let place = |run: &Self| (run.call.clone(), run.device.clone(), run.session.clone(), run.turn);
+        place(self) == place(begun) && self.source == begun.source && self.wall_ms >= begun.wall_ms
+    }
+
     /// The tools that it has called, each with the definition that it had.
     pub fn called(&self) -> BTreeMap<String, String> {
         let begun = self.calls.iter().filter(|call| call.begun);
@@ -274,7 +294,8 @@ pub fn check_name(name: &str) -> Result<(), String> {
 /// What is wrong with it.
 pub fn phrase(text: &str) -> Result<String, String> {
     let about = |what: &str| Err(format!("a phrase {what}, such as \"run my morning summary\""));
-    let text = text.trim().trim_end_matches(['.', '!', '?']);
+    // Small letters of some scripts are longer, and may have marks of their own.
+    let text = text.trim().trim_end_matches(['.', '!', '?']).to_lowercase();
     if text.len() > PHRASE_BYTES_MAX {
         return about(&format!("has at most {PHRASE_BYTES_MAX} bytes"));
     }
@@ -282,7 +303,7 @@ pub fn phrase(text: &str) -> Result<String, String> {
     if !text.chars().all(allowed) {
         return about("has only letters, digits, spaces, apostrophes and hyphens");
     }
-    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+    let words: Vec<&str> = text.split_whitespace().collect();
     if !(PHRASE_WORDS_MIN..=PHRASE_WORDS_MAX).contains(&words.len()) {
         return about(&format!("has {PHRASE_WORDS_MIN} to {PHRASE_WORDS_MAX} words"));
     }
@@ -310,7 +331,18 @@ mod tests {
         assert_eq!(phrase("Guten Morgen Überblick").unwrap(), "guten morgen überblick");
         assert!(phrase("good morning, summary").unwrap_err().contains("only letters"));
         let (long, many) = (format!("a {}", "b".repeat(PHRASE_BYTES_MAX)), "a ".repeat(PHRASE_WORDS_MAX + 1));
-        for text in ["", "run", "run {it}", "run (a|b)", "run\u{202e}it now", "run\nit\u{7} now", "- '", &long, &many] {
+        for text in [
+            "",
+            "run",
+            "run {it}",
+            "run (a|b)",
+            "run\u{202e}it now",
+            "run\nit\u{7} now",
+            "- '",
+            "İstanbul now",
+            &long,
+            &many,
+        ] {
             assert!(phrase(text).unwrap_err().contains("run my morning summary"), "{text:?}");
         }
     }
@@ -335,6 +367,7 @@ mod tests {
         let run: Run = serde_json::from_str(stored).unwrap();
         assert_eq!(serde_json::to_string(&run).unwrap(), stored);
         assert_eq!((run.calls[0].outcome, run.id), (CallOutcome::NotBegun, 0));
+        assert!(!run.cut_off && Run { cut_off: true, ..run }.called().contains_key("a.b"));
         let least = r#"{"wall_ms":5,"call":"c1","source":"1","took_ms":9}"#;
         let run: Run = serde_json::from_str(least).unwrap();
         assert!(run.calls.is_empty() && run.error.is_none() && run.again_of.is_none());

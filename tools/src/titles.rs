@@ -1,8 +1,12 @@
 //! Titles of tools for display and speech.
 
+use serde_json::Value;
+
 use crate::{
-    limits::TITLE_CHARS_MAX,
+    consent,
+    limits::{PROGRESS_CHARS_MAX, TITLE_CHARS_MAX},
     registry::Registered,
+    reply,
     source::Source,
     spoken,
     wording::{doing, plain, words},
@@ -35,9 +39,22 @@ impl Registered {
         self.owned(self.title())
     }
 
-    /// What a call of it does, while it runs: "Pantry: deleting item ...".
-    pub fn doing(&self) -> String {
-        self.owned(doing(&self.title()))
+    /// What a call with these arguments does, while it runs: in its own words, if it has any and all that they name is
+    /// there, otherwise made of the title: "Pantry: deleting item ...".
+    pub fn doing(&self, arguments: &Value) -> String {
+        let line = self.owned(self.own_words(arguments).unwrap_or_else(|| doing(&self.title())));
+        line.chars().take(PROGRESS_CHARS_MAX).collect()
+    }
+
+    fn own_words(&self, arguments: &Value) -> Option<String> {
+        let template = self.spec.progress.as_deref()?;
+        let is_there = |property: &&str| arguments.get(*property).is_some_and(|value| !value.is_null());
+        if !reply::slots(template).ok()?.iter().all(is_there) {
+            return None;
+        }
+        let (filled, _) = consent::fill(template, arguments);
+        let words = filled.trim_end_matches(['.', '…', ' ']);
+        (!words.is_empty()).then(|| format!("{words} ..."))
     }
 
     fn owned(&self, text: String) -> String {

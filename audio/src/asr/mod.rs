@@ -6,6 +6,7 @@
 
 mod abort;
 mod context;
+mod cpu;
 mod decoder;
 mod engine;
 mod filter;
@@ -16,6 +17,7 @@ mod scheduler;
 pub mod wer;
 
 pub use context::Context;
+pub use cpu::missing_instructions;
 pub use decoder::{Decoder, Heard, Options, Pcm, Transcription};
 pub use engine::{Config, Engine, check};
 pub use pair::Pair;
@@ -56,9 +58,12 @@ pub enum Error {
         /// How much came.
         seconds: u64,
     },
-    /// Cancelled by its owner, or displaced by a job of higher priority.
+    /// Cancelled by its owner.
     #[error("the transcription was cancelled")]
     Cancelled,
+    /// The queue was full, and another job came before it.
+    #[error("the transcription gave way to another one")]
+    Displaced,
     /// The scheduler is shutting down.
     #[error("speech recognition is shutting down")]
     ShuttingDown,

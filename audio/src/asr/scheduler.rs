@@ -11,6 +11,8 @@
 //!
 //! Jobs of one priority are taken from their owners in turn; an owner without a running job comes before one with some.
 //! When the queue is full, an owner that has several jobs in it loses its newest to an owner that has fewer.
+//!
+//! An owner may keep what the queue does not take, and submit it again when [`Scheduler::has_room`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +43,8 @@ pub enum Priority {
 
 /// Number of priorities.
 const PRIORITIES: usize = Priority::Final as usize + 1;
+/// What has waited for room is queued only while fewer jobs wait than `queue_max` divided by this: it keeps out nothing new.
+const WAITED_PART: usize = 2;
 /// A second pass is queued only while fewer jobs wait than `queue_max` divided by this.
 const SECOND_PASS_PART: usize = 4;
 
@@ -227,7 +231,8 @@ impl Scheduler {
     }
 
     /// Queues a job or refuses it. When the queue is full, a job displaces the waiting job of lowest priority below its
-    /// own, or else one of its own priority whose owner has more of them. Any other job preempts a running partial. Displaced jobs report [`Error::Cancelled`].
+    /// own, or else one of its own priority whose owner has more of them. Any other job preempts a running partial. Displaced jobs report
+    /// [`Error::Displaced`].
     pub fn submit(&self, job: Job) -> Result<Ticket, Busy> {
         let mut state = self.shared.lock();
         if state.closing {
@@ -270,7 +275,7 @@ impl Scheduler {
         drop(state);
         self.shared.wake.notify_one();
         if let Some(displaced) = displaced {
-            displaced.end(Error::Cancelled);
+            displaced.end(Error::Displaced);
         }
         Ok(ticket)
     }
@@ -278,6 +283,17 @@ impl Scheduler {
     /// Whether a final of this owner waits.
     pub fn has_waiting_final(&self, owner: Owner) -> bool {
         self.shared.lock().queues[Priority::Final as usize].len_of(owner) > 0
+    }
+
+    /// Whether a job that was refused before may be submitted again: a final where the queue takes it, any other while half of
+    /// the queue is free.
+    pub fn has_room(&self, priority: Priority) -> bool {
+        let state = self.shared.lock();
+        let (waiting, queue_max) = (state.waiting(), self.shared.config.queue_max);
+        match priority {
+            Priority::Final => waiting < queue_max || state.queues[..priority as usize].iter().any(|it| !it.is_empty()),
+            _ => waiting < (queue_max / WAITED_PART).max(1),
+        }
     }
 
     /// Stops a waiting or running job, which then reports [`Error::Cancelled`]. No effect on a job that has ended.

@@ -44,9 +44,11 @@ pub enum Stage {
     AlreadyThere,
     /// The model is installed and verified.
     Installed,
+    /// The model is in the bundle, verified.
+    Exported,
 }
 
-/// A step of fetching or importing.
+/// A step of fetching, importing or exporting.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// The model.

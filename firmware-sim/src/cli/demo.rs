@@ -151,7 +151,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     // Loads the voice before the first turn, so that its time does not count.
     say::spoken(INTERRUPTION).await?;
 
-    let mut glasses = pair::connect(options(&arguments.gateway_ws)?, false).await?;
+    let mut glasses = pair::connect_at(options(&arguments.gateway_ws)?, false).await?;
     stage.introduce(&glasses);
     for scene in &OVER_WEBSOCKET {
         stage.play(&mut glasses, scene).await?;
@@ -167,7 +167,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     }
     glasses.goodbye().await;
 
-    let mut glasses = pair::connect(options(&arguments.gateway_quic)?, false).await?;
+    let mut glasses = pair::connect_at(options(&arguments.gateway_quic)?, false).await?;
     stage.introduce(&glasses);
     stage.play(&mut glasses, &OVER_QUIC).await?;
     // Before the interruption: a very small model repeats the interrupted answer that it finds in the conversation.

@@ -85,7 +85,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         options.seed = common.seed.wrapping_add(u64::from(number));
         options.decode = false;
         options.silence = Some(Arc::clone(&silence));
-        glasses.push(pair::connect(options, common.json).await.with_context(|| format!("glasses {number}"))?);
+        glasses.push(pair::connect(options, common).await.with_context(|| format!("glasses {number}"))?);
         sleep(STAGGER).await;
     }
     if !common.json && !common.quiet {

@@ -1,6 +1,8 @@
 //! The commands and their common parts.
 
+mod completions;
 mod demo;
+mod find;
 mod fleet;
 mod options;
 mod pair;
@@ -26,7 +28,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Connect, show the pairing code, and wait until the gateway welcomes the glasses.
-    Pair,
+    Pair(pair::Arguments),
     /// Say sentences and show what comes back.
     Say(say::Arguments),
     /// Run a script of steps.
@@ -35,6 +37,11 @@ enum Command {
     Fleet(fleet::Arguments),
     /// Show the product: five spoken turns over both transports.
     Demo(demo::Arguments),
+    /// Print the completions of a shell.
+    Completions(completions::Arguments),
+    /// Write the man pages of all commands into a folder.
+    #[command(hide = true)]
+    Man(completions::Man),
 }
 
 pub(crate) fn run() -> ExitCode {
@@ -67,14 +74,20 @@ fn in_one_line(error: &anyhow::Error) -> String {
 
 fn block_on(arguments: Arguments) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
-    let Arguments { common, command } = arguments;
+    let Arguments { mut common, command } = arguments;
     let result = runtime.block_on(async {
+        match &command {
+            Command::Pair(pair::Arguments { invite: Some(invitation) }) => find::invited(&mut common, invitation)?,
+            _ => find::gateway(&mut common).await?,
+        }
         match command {
-            Command::Pair => pair::run(&common).await,
+            Command::Pair(_) => pair::run(&common).await,
             Command::Say(arguments) => say::run(&common, &arguments).await,
             Command::Script(arguments) => script::run(&common, &arguments).await,
             Command::Fleet(arguments) => fleet::run(&common, &arguments).await,
             Command::Demo(arguments) => demo::run(&common, &arguments).await,
+            Command::Completions(arguments) => completions::run(&arguments),
+            Command::Man(arguments) => completions::write_pages(&arguments),
         }
     });
     // A synthesis that is still running is abandoned.

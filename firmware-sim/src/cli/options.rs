@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use device_protocol::Codecs;
 use firmware_sim::Options;
+use firmware_sim::identity::Trust;
 use firmware_sim::microphone::Background;
 use firmware_sim::network::{self, Conditions, Loss, NAMES};
 use firmware_sim::profile::Profile;
@@ -19,7 +20,23 @@ use firmware_sim::transport::{Scheme, Target};
 pub(crate) struct Common {
     /// Address of the gateway: ws://HOST:PORT/glasses, wss://HOST:PORT/glasses or quic://HOST:PORT.
     #[arg(long, global = true, default_value = "ws://127.0.0.1:8460/glasses")]
-    pub(crate) gateway: Target,
+    gateway: Target,
+    /// Look for the gateway on the local network instead (multicast DNS).
+    #[arg(long, global = true, conflicts_with = "gateway")]
+    pub(crate) discover: bool,
+    /// Seconds to look for it; one that has just started is announced within two.
+    #[arg(long, global = true, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) look_s: u64,
+    /// For glasses that are not paired: the fingerprint of the gateway's key, as `lorgnette serve` and `lorgnette status` print it. They accept no
+    /// other gateway.
+    #[arg(long, global = true)]
+    pub(crate) gateway_key: Option<String>,
+    /// What was found, or scanned: the first address that leads to the gateway is used.
+    #[arg(skip)]
+    pub(crate) found: Vec<Target>,
+    /// Which gateway is accepted.
+    #[arg(skip = Trust::Anybody)]
+    pub(crate) trust: Trust,
     /// Another transport than the address says, on the same host and port.
     #[arg(long, global = true)]
     transport: Option<Transport>,
@@ -96,17 +113,14 @@ enum CodecName {
 }
 
 impl Common {
+    /// Options of glasses for one gateway.
     pub(crate) fn options(&self) -> Result<Options> {
         ensure!((0.0..=100.0).contains(&self.loss), "--loss is a percentage from 0 to 100");
         ensure!(self.columns > 0 && self.rows > 0, "--columns and --rows must be at least 1");
-        let mut target = self.gateway.clone();
-        target.scheme = match self.transport {
-            Some(Transport::Ws) => Scheme::Ws,
-            Some(Transport::Wss) => Scheme::Wss,
-            Some(Transport::Quic) => Scheme::Quic,
-            None => target.scheme,
-        };
+        let mut target = self.found.first().unwrap_or(&self.gateway).clone();
+        target.scheme = self.scheme().unwrap_or(target.scheme);
         let mut options = Options::new(target, &self.state);
+        options.trust = self.trust.clone();
         options.profile = Profile {
             codecs: match self.codec {
                 CodecName::Opus => Codecs::OPUS,
@@ -123,6 +137,15 @@ impl Common {
         options.seed = self.seed;
         options.dtx = self.dtx;
         Ok(options)
+    }
+
+    /// The transport, if one is wanted.
+    pub(crate) fn scheme(&self) -> Option<Scheme> {
+        self.transport.map(|transport| match transport {
+            Transport::Ws => Scheme::Ws,
+            Transport::Wss => Scheme::Wss,
+            Transport::Quic => Scheme::Quic,
+        })
     }
 
     /// The named network, or one of the single faults; `None`: as it is.

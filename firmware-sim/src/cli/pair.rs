@@ -3,14 +3,23 @@
 use std::io::Write as _;
 
 use anyhow::{Context as _, Result};
+use firmware_sim::invitation::Invitation;
 use firmware_sim::{Glasses, Seen};
 
 use super::options::Common;
 
+/// Pair the glasses.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// The text of an invitation, as if the glasses had scanned its picture (`lorgnette devices invite`).
+    #[arg(long, conflicts_with_all = ["gateway", "discover", "gateway_key"])]
+    pub(super) invite: Option<Invitation>,
+}
+
 pub(super) async fn run(common: &Common) -> Result<()> {
     let mut options = common.options()?;
     options.reconnect = false;
-    let glasses = connect(options, common.json).await?;
+    let glasses = connect(options, common).await?;
     if !common.json {
         let events = glasses.log().since(0);
         let welcome = events.iter().find_map(|event| match &event.seen {
@@ -23,8 +32,32 @@ pub(super) async fn run(common: &Common) -> Result<()> {
     Ok(())
 }
 
+/// As [`connect_at`]; where several addresses were found, at the first one that leads to the gateway.
+pub(super) async fn connect(options: firmware_sim::Options, common: &Common) -> Result<Glasses> {
+    let others = common.found.iter().skip(1);
+    let mut tried = connect_at(options.clone(), common.json).await;
+    for target in others {
+        match &tried {
+            Err(error) if is_elsewhere(error) => eprintln!("{error:#}; trying {target}"),
+            _ => break,
+        }
+        tried = connect_at(firmware_sim::Options { target: target.clone(), ..options.clone() }, common.json).await;
+    }
+    tried
+}
+
+/// Whether the gateway may be at another address.
+fn is_elsewhere(error: &anyhow::Error) -> bool {
+    use firmware_sim::{Error, handshake};
+    match error.downcast_ref::<Error>() {
+        Some(Error::Transport(_)) => true,
+        Some(Error::Handshake(error)) => !matches!(error, handshake::Error::Rejected { .. }),
+        _ => false,
+    }
+}
+
 /// Connects, and prints the pairing code as soon as the glasses show it: a person or a script waits for that line.
-pub(super) async fn connect(options: firmware_sim::Options, json: bool) -> Result<Glasses> {
+pub(super) async fn connect_at(options: firmware_sim::Options, json: bool) -> Result<Glasses> {
     let target = options.target.clone();
     let mut glasses = Glasses::start(options)?;
     let log = glasses.log().clone();

@@ -34,7 +34,7 @@ pub(super) struct Arguments {
 pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     let clips = clips(arguments).await?;
     ensure!(!clips.is_empty(), "say what? give WAV files or --text \"...\"");
-    let mut glasses = pair::connect(common.options()?, common.json).await?;
+    let mut glasses = pair::connect(common.options()?, common).await?;
     let mut printer = Printer::new(common);
     let mut rows = Vec::new();
     let mut silent = 0;

@@ -60,7 +60,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     let mut options = common.options()?;
     // A step may change it.
     options.network.get_or_insert_with(|| Profile::steady(Conditions::default()));
-    let glasses = pair::connect(options, common.json).await?;
+    let glasses = pair::connect(options, common).await?;
     let mut printer = say::Printer::new(common);
     let result = {
         let running = async {

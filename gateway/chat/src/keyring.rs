@@ -3,7 +3,7 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown, lchown},
     path::{Path, PathBuf},
 };
 
@@ -130,6 +130,9 @@ impl Keyring {
         let path = self.path(name)?;
         let write = || -> io::Result<()> {
             DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(&self.folder)?;
+            if let Some((user, group)) = self.foreign_owner()? {
+                lchown(&self.folder, Some(user), Some(group))?;
+            }
             let new = self.folder.join(format!(".{name}.new"));
             // A file left by a crash may have any mode.
             match fs::remove_file(&new) {
@@ -138,6 +141,9 @@ impl Keyring {
             }
             let mut file = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&new)?;
             file.write_all(render(entry).as_bytes())?;
+            if let Some((user, group)) = self.foreign_owner()? {
+                fchown(&file, Some(user), Some(group))?;
+            }
             file.sync_all()?;
             fs::rename(&new, &path)?;
             File::open(&self.folder)?.sync_all()
@@ -161,6 +167,15 @@ impl Keyring {
     /// The folder of the entries.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The user and group of the data folder, if they are not those of this process, and it may give files away: root logs
+    /// in for a gateway that runs as another user.
+    fn foreign_owner(&self) -> io::Result<Option<(u32, u32)>> {
+        let data = fs::metadata(self.folder.parent().unwrap_or(Path::new(".")))?;
+        // The owner of a process's own entry there is its effective user.
+        let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+        Ok((is_root && data.uid() != 0).then(|| (data.uid(), data.gid())))
     }
 
     fn path(&self, name: &str) -> Result<PathBuf, KeyringError> {
@@ -229,6 +244,18 @@ mod tests {
         assert_eq!(fs::read_dir(ring.folder()).expect("a folder").count(), 1);
         assert!(ring.remove("openai").expect("removed"));
         assert!(!ring.remove("openai").expect("gone"));
+    }
+
+    #[test]
+    fn what_root_stores_belongs_to_the_owner_of_the_data() {
+        let data = tempfile::tempdir().expect("a folder");
+        // Only root may give the folder away; for others it is theirs before and after.
+        let _ = lchown(data.path(), Some(61_184), Some(61_184));
+        let owner = |path: &Path| fs::metadata(path).map(|found| (found.uid(), found.gid())).expect("there");
+        let ring = Keyring::new(data.path().join("credentials"));
+        ring.put("openai", &Entry::Key(key("sk-planted-1"))).expect("written");
+        assert_eq!(owner(ring.folder()).0, owner(data.path()).0);
+        assert_eq!(owner(&ring.folder().join("openai.json")).0, owner(data.path()).0);
     }
 
     #[test]

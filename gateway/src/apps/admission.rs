@@ -143,6 +143,7 @@ pub(super) async fn admit(
         requests: Arc::new(Semaphore::new(REQUESTS_MAX)),
         animation: None,
         playing: Vec::new(),
+        unsent: Vec::new(),
         relay: Relay::default(),
         sdk: claim.sdk,
         told: BTreeSet::new(),

@@ -37,7 +37,7 @@ impl Host {
         let removed = self.installed.remove(package).await?;
         for user in self.store.disk().owners(Kind::AppSessionNames)? {
             let key = package.as_bytes().to_vec();
-            drop(self.unheard.take(&user, package).await);
+            self.unheard.forget(&user, package).await;
             self.store.write(Write::RemoveRow { kind: Kind::AppSessionNames, owner: user, key }).await?;
         }
         for (user, _) in self.tasks.snapshots() {
@@ -51,6 +51,7 @@ impl Host {
         let (reply, erased) = oneshot::channel();
         self.tasks.tell(user, AppsMessage::Erased { reply }).await;
         drop(erased.await);
+        self.unheard.erase(user);
         self.installed.client().log().erase(user);
     }
 }

@@ -27,8 +27,7 @@ use super::{
     refusals,
     relay::Relay,
     streams::{self, Offer, Subscriptions},
-    tasks::message::{AppsMessage, ToApp, WAITING_MAX},
-    unheard,
+    tasks::message::{AppsMessage, Heard, ToApp, WAITING_MAX},
     wire::{self, FromApp},
 };
 use crate::{
@@ -95,6 +94,8 @@ pub(super) struct Session {
     pub(super) animation: Option<tokio_util::sync::DropGuard>,
     /// Its running speech and sounds, by track.
     pub(super) playing: Vec<(Option<u8>, CancellationToken)>,
+    /// What it could not be told of their ends.
+    pub(super) unsent: Vec<Heard>,
     /// Streams of sound that it sends in pieces.
     pub(super) relay: Relay,
     /// The app's SDK.
@@ -152,11 +153,12 @@ impl Session {
         let (connection, resumed, out) = (self.connection, self.resumed, self.out.clone());
         let joined = AppsMessage::Joined { package: package.clone(), connection, resumed, socket: out };
         self.host.tasks.send(&self.user, joined).await;
-        for request in self.host.unheard.take(&self.user, &package).await {
+        for heard in self.host.unheard.joined(&self.user, &package, self.out.clone()).await {
             // If the socket is gone already, serving it shows so.
-            drop(send(&mut ws, &wire::audio_play_response(&request, Err(unheard::RESTARTED))).await);
+            drop(self.tell_heard(&mut ws, heard).await);
         }
         let end = self.serve(&mut ws, &mut messages).await;
+        self.leave_heard(&mut messages);
         let (reply, state) = oneshot::channel();
         self.tell(AppsMessage::Left { package: package.clone(), connection, reply }).await;
         if state.await == Ok(Some(AppState::Grace)) {
@@ -189,6 +191,7 @@ impl Session {
                 message = messages.recv() => match message {
                     Some(ToApp::Json(message)) if self.sdk == SdkVersion::V1 && glasses::is_news(&message) => Ok(()),
                     Some(ToApp::Json(message)) => send(ws, &message).await,
+                    Some(ToApp::Heard(heard)) => self.tell_heard(ws, heard).await,
                     Some(ToApp::Close { heard }) => return End::Stopped { heard },
                     Some(ToApp::Drop) | None => return End::Dropped,
                 },

@@ -1,10 +1,21 @@
-//! Sound that an app has asked for and that has not ended: where the process dies first, the app is told on its next
-//! socket that it was not heard to its end. Its words are not stored, and nobody hears them late.
+//! Sound that an app has asked for, until the app was told how it ended. Where its socket or the process is lost first, it is
+//! told on its next socket, once. The words are not stored, and nobody hears them late.
 
-use std::{collections::hash_map::RandomState, hash::BuildHasher as _};
+use std::{
+    collections::{BTreeMap, VecDeque, hash_map::RandomState},
+    hash::BuildHasher as _,
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::mpsc;
 
+use super::{
+    tasks::message::{Heard, ToApp},
+    wire,
+};
 use crate::{
     clock,
     store::{Kind, Store, Write},
@@ -14,9 +25,11 @@ use crate::{
 const TOLD_MS_MAX: i64 = 5 * 60 * 1_000;
 /// Requests that are read for one app: more than it may have open.
 const READ_MAX: usize = 256;
+/// Answers that wait for a socket of one app: it has fewer requests open, and waits for none longer than a minute.
+const KEPT_MAX: usize = 64;
 
-/// What the app is told.
-pub(super) const RESTARTED: &str = "the gateway was restarted before it was heard to its end";
+/// What the app is told of a request of a run that died.
+const RESTARTED: &str = "the gateway was restarted before it was heard to its end";
 
 /// The stored form of a request.
 #[derive(Serialize, Deserialize)]
@@ -26,15 +39,32 @@ struct Row {
     wall_ms: i64,
 }
 
-/// Requests for sound whose end is awaited.
+/// An app that has, or had, a socket.
+#[derive(Default)]
+struct Place {
+    /// Its latest socket, until it is lost.
+    socket: Option<mpsc::Sender<ToApp>>,
+    /// Answers for which there was none, oldest first.
+    kept: VecDeque<Heard>,
+}
+
+/// Apps, by user and package.
+type Places = BTreeMap<(String, String), Place>;
+
+/// Requests for sound of whose end the app was not told yet.
 pub(super) struct Unheard {
     store: Store,
     run: u64,
+    places: Mutex<Places>,
 }
 
 impl Unheard {
     pub(super) fn new(store: Store) -> Self {
-        Self { store, run: RandomState::new().hash_one(clock::wall_ms()) }
+        Self { store, run: RandomState::new().hash_one(clock::wall_ms()), places: Mutex::default() }
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An app has asked for sound.
@@ -44,13 +74,85 @@ impl Unheard {
         self.submit(Write::PutRow { kind, owner, key, value: serde_json::to_vec(&row).unwrap_or_default() });
     }
 
+    /// A sound has ended, which the app is told with `message`: on the socket of its request, or else on the app's present or
+    /// next one.
+    pub(super) async fn ended(
+        &self,
+        user: &str,
+        package: &str,
+        socket: &mpsc::Sender<ToApp>,
+        request: String,
+        message: Value,
+    ) {
+        let heard = Heard { request, message, wall_ms: clock::wall_ms() };
+        if let Err(mpsc::error::SendError(ToApp::Heard(heard))) = socket.send(ToApp::Heard(heard)).await {
+            self.keep(user, package, heard);
+        }
+    }
+
     /// The app was told how it ended.
-    pub(super) fn ended(&self, user: &str, package: &str, request: &str) {
+    pub(super) fn told(&self, user: &str, package: &str, request: &str) {
         self.remove(user, key(package, request));
     }
 
+    /// An app has another socket. Returns what it is told first: what ended while it had none, and what it had asked for in a
+    /// run that died.
+    pub(super) async fn joined(&self, user: &str, package: &str, socket: mpsc::Sender<ToApp>) -> Vec<Heard> {
+        let mut heard = {
+            let mut places = self.places();
+            let place = places.entry((user.to_owned(), package.to_owned())).or_default();
+            place.socket = Some(socket);
+            mem::take(&mut place.kept)
+        };
+        heard.retain(|heard| clock::wall_ms().saturating_sub(heard.wall_ms) <= TOLD_MS_MAX);
+        for request in self.take(user, package).await {
+            let message = wire::audio_play_response(&request, Err(RESTARTED));
+            heard.push_back(Heard { request, message, wall_ms: clock::wall_ms() });
+        }
+        heard.into()
+    }
+
+    /// A socket is gone, which has not sent these.
+    pub(super) fn left(&self, user: &str, package: &str, socket: &mpsc::Sender<ToApp>, unsent: Vec<Heard>) {
+        if let Some(place) = self.places().get_mut(&(user.to_owned(), package.to_owned())) {
+            place.socket.take_if(|latest| latest.same_channel(socket));
+        }
+        unsent.into_iter().for_each(|heard| self.keep(user, package, heard));
+    }
+
+    /// An app is no longer installed.
+    pub(super) async fn forget(&self, user: &str, package: &str) {
+        let place = self.places().remove(&(user.to_owned(), package.to_owned()));
+        place.into_iter().flat_map(|place| place.kept).for_each(|heard| self.told(user, package, &heard.request));
+        drop(self.take(user, package).await);
+    }
+
+    /// Everything of a user is erased.
+    pub(super) fn erase(&self, user: &str) {
+        self.places().retain(|(of, _), _| of != user);
+    }
+
+    /// Passes an answer to the app's present socket, or keeps it for the next one. An app that is gone waits for none.
+    fn keep(&self, user: &str, package: &str, heard: Heard) {
+        let mut places = self.places();
+        let Some(place) = places.get_mut(&(user.to_owned(), package.to_owned())) else {
+            drop(places);
+            return self.told(user, package, &heard.request);
+        };
+        let unsent = match &place.socket {
+            Some(socket) => socket.try_send(ToApp::Heard(heard)).map_err(|error| error.into_inner()),
+            None => Err(ToApp::Heard(heard)),
+        };
+        if let Err(ToApp::Heard(heard)) = unsent {
+            place.kept.push_back(heard);
+            let oldest = if place.kept.len() > KEPT_MAX { place.kept.pop_front() } else { None };
+            drop(places);
+            oldest.iter().for_each(|heard| self.told(user, package, &heard.request));
+        }
+    }
+
     /// What an app had asked for in a run that died. It is no longer stored.
-    pub(super) async fn take(&self, user: &str, package: &str) -> Vec<String> {
+    async fn take(&self, user: &str, package: &str) -> Vec<String> {
         let prefix = key(package, "");
         let rows = self.store.disk().rows(Kind::AppSounds, user, &prefix, READ_MAX);
         let rows = rows.inspect_err(|error| tracing::warn!(%error, "what an app had asked for is not known"));
@@ -96,7 +198,25 @@ fn key(package: &str, request: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    fn socket() -> (mpsc::Sender<ToApp>, mpsc::Receiver<ToApp>) {
+        mpsc::channel(4)
+    }
+
+    fn requests(heard: Vec<Heard>) -> Vec<String> {
+        heard.into_iter().map(|heard| heard.request).collect()
+    }
+
+    fn rows(store: &Store) -> usize {
+        store.disk().rows(Kind::AppSounds, "ann", b"", 9).unwrap().len()
+    }
+
+    async fn joined(unheard: &Unheard, user: &str, package: &str) -> Vec<String> {
+        requests(unheard.joined(user, package, socket().0).await)
+    }
 
     #[tokio::test]
     async fn the_next_run_learns_once_what_had_not_ended() {
@@ -108,14 +228,76 @@ mod tests {
         }
         first.begun("ann", "a.bc", "another's");
         first.begun("bob", "a.b", "of bob");
-        first.ended("ann", "a.b", "heard");
+        first.told("ann", "a.b", "heard");
         store.settled().await.unwrap();
-        assert!(first.take("ann", "a.b").await.is_empty(), "this run tells by itself");
+        assert!(joined(&first, "ann", "a.b").await.is_empty(), "this run tells by itself");
         let second = Unheard::new(store.clone());
-        assert_eq!(second.take("ann", "a.b").await, ["cut", "waits"]);
-        assert!(second.take("ann", "a.b").await.is_empty());
-        assert_eq!(second.take("ann", "a.bc").await, ["another's"]);
-        assert_eq!(second.take("bob", "a.b").await, ["of bob"]);
+        assert_eq!(joined(&second, "ann", "a.b").await, ["cut", "waits"]);
+        assert!(joined(&second, "ann", "a.b").await.is_empty());
+        assert_eq!(joined(&second, "ann", "a.bc").await, ["another's"]);
+        assert_eq!(joined(&second, "bob", "a.b").await, ["of bob"]);
+    }
+
+    #[tokio::test]
+    async fn what_ends_without_a_socket_is_told_on_the_next_one_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let unheard = Unheard::new(store.clone());
+        let (first, mut at_first) = socket();
+        assert!(unheard.joined("ann", "a.b", first.clone()).await.is_empty());
+        for request in ["one", "two", "three", "four"] {
+            unheard.begun("ann", "a.b", request);
+        }
+        let ended = async |request: &str| {
+            unheard.ended("ann", "a.b", &first, request.to_owned(), json!({"requestId": request})).await;
+        };
+        ended("one").await;
+        // It is in the queue of the socket that breaks.
+        at_first.close();
+        let Some(ToApp::Heard(one)) = at_first.recv().await else { panic!("an answer") };
+        unheard.left("ann", "a.b", &first, vec![one]);
+        drop(at_first);
+        ended("two").await;
+        let (second, mut at_second) = socket();
+        let told = unheard.joined("ann", "a.b", second.clone()).await;
+        assert_eq!(told[1].message, json!({"requestId": "two"}));
+        assert_eq!(requests(told), ["one", "two"]);
+        // While there is another one, it is told there.
+        ended("three").await;
+        assert!(matches!(at_second.recv().await, Some(ToApp::Heard(heard)) if heard.request == "three"));
+        // The older one's end changes nothing.
+        unheard.left("ann", "a.b", &first, Vec::new());
+        for request in ["one", "two", "three"] {
+            unheard.told("ann", "a.b", request);
+        }
+        store.settled().await.unwrap();
+        assert_eq!(rows(&store), 1, "the one that has not ended");
+        unheard.left("ann", "a.b", &second, Vec::new());
+        drop(at_second);
+        // An app that is no longer there is told nothing.
+        unheard.forget("ann", "a.b").await;
+        ended("four").await;
+        store.settled().await.unwrap();
+        assert_eq!(rows(&store), 0);
+        assert!(joined(&unheard, "ann", "a.b").await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_for_a_socket_has_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let unheard = Unheard::new(store.clone());
+        let (first, at_first) = socket();
+        unheard.joined("ann", "a.b", first.clone()).await;
+        drop(at_first);
+        unheard.left("ann", "a.b", &first, Vec::new());
+        for number in 0..=KEPT_MAX {
+            unheard.ended("ann", "a.b", &first, number.to_string(), Value::Null).await;
+        }
+        let told = joined(&unheard, "ann", "a.b").await;
+        assert_eq!((told.len(), told[0].as_str()), (KEPT_MAX, "1"));
+        unheard.forget("ann", "a.b").await;
+        assert!(unheard.places().is_empty());
     }
 
     #[tokio::test]
@@ -127,7 +309,7 @@ mod tests {
             let (kind, owner, key) = (Kind::AppSounds, "ann".to_owned(), key("a.b", request));
             store.write(Write::PutRow { kind, owner, key, value }).await.unwrap();
         }
-        assert!(Unheard::new(store.clone()).take("ann", "a.b").await.is_empty());
-        assert!(store.disk().rows(Kind::AppSounds, "ann", b"", 9).unwrap().is_empty());
+        assert!(joined(&Unheard::new(store.clone()), "ann", "a.b").await.is_empty());
+        assert!(rows(&store) == 0);
     }
 }

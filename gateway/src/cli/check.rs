@@ -16,12 +16,12 @@ use rustix::fs::Access;
 use crate::{
     capabilities::{Evaluator, Prepared as Capabilities},
     config::{self, Config},
-    http::cannot_listen,
     mcp::Prepared,
     models::{self, settings::RouterBy},
     ports::settings::class_names,
     private::FolderLock,
     store::{self, Store},
+    transport::sockets::cannot_listen,
 };
 
 /// Check a configuration.

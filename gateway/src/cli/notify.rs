@@ -52,6 +52,11 @@ impl ServiceManager {
         self.tell("READY=1");
     }
 
+    /// Another process is the gateway from now on.
+    pub(super) fn replaced_by(&self, pid: u32) {
+        self.tell(&format!("MAINPID={pid}\nREADY=1"));
+    }
+
     /// The gateway stops.
     pub(super) fn stopping(&self) {
         self.tell("STOPPING=1");

@@ -1,6 +1,8 @@
 //! `lorgnette serve`.
 
 use std::{
+    env,
+    ffi::OsString,
     future::pending,
     io::Write as _,
     net::{Ipv4Addr, SocketAddr, UdpSocket},
@@ -9,14 +11,25 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
     time::{MissedTickBehavior, timeout},
 };
 
 use super::notify::ServiceManager;
 use crate::{
-    clock, config::Config, health::Problem, http::settings::Listen, mcp::settings::McpSettings, runtime, serve,
+    clock,
+    config::Config,
+    health::Problem,
+    http::settings::Listen,
+    identity::fingerprint,
+    mcp::settings::McpSettings,
+    runtime,
+    serve::{self, Origin},
     telemetry,
+    text::in_one_line,
+    transport::sockets::Sockets,
+    upgrade::{Ready, TAKE_OVER, TakeOver},
 };
 
 /// How long stopping may take after a vital part has ended.
@@ -31,6 +44,9 @@ pub(super) struct Arguments {
     /// Open only these listeners, of those that the configuration allows.
     #[arg(long, value_delimiter = ',')]
     only: Vec<WayIn>,
+    /// Replace the gateway that this one is started by (`lorgnette upgrade`).
+    #[arg(long, hide = true)]
+    take_over: bool,
 }
 
 /// A listener. The control socket, which `lorgnette mcp` uses, is always open.
@@ -78,6 +94,10 @@ fn places(running: &serve::Running, listen: &Listen, mcp: &McpSettings) -> Vec<(
         socket.into_iter().chain(running.quic.map(|quic| format!("quic://{}", from_outside(quic)))).collect();
     if !glasses.is_empty() {
         places.push(("glasses", glasses.join("  ")));
+        // Which glasses show of a gateway that they have found, before they trust it.
+        let found =
+            running.announced.as_ref().map_or_else(String::new, |name| format!("  found as {}", in_one_line(name)));
+        places.push(("gateway", format!("{}{found}", fingerprint(&running.public_key))));
     }
     let plain = local.map_or_else(|| format!("https://{web}"), |local| format!("http://{local}"));
     if mcp.http {
@@ -117,49 +137,121 @@ async fn keep_watchdog(manager: &ServiceManager, running: &serve::Running) {
     }
 }
 
+/// Reads the configuration again with each SIGHUP. Never returns.
+async fn keep_reloading(hangup: &mut Signal, running: &serve::Running) {
+    while hangup.recv().await.is_some() {
+        // What was done is logged there.
+        if let Err(problems) = running.reload() {
+            tracing::error!("the configuration cannot be used: {}", problems.join("; "));
+        }
+    }
+    pending().await
+}
+
+/// Why a gateway ends.
+enum End {
+    /// Somebody wants it to.
+    Wanted,
+    /// A vital part ended by itself.
+    Failed(&'static str),
+    /// Another process is ready to replace it.
+    Replaced(Box<Ready>),
+}
+
 pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
     let config = arguments.narrow(config);
     telemetry::start(arguments.log_json);
-    let began_us = clock::mono_us();
     runtime::descriptors::allow(config.limits.connections_max);
+    // Before there are threads.
+    let given = Sockets::given()?;
     let runtime = runtime::build().context("starting the runtime")?;
     runtime.block_on(async {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let (listen, mcp) = (config.listen.clone(), config.mcp.clone());
-        let running = serve::start(config).await?;
-        let key: String = running.public_key.iter().map(|byte| format!("{byte:02x}")).collect();
-        // The line that scripts wait for, and those for people. A closed pipe does not end the gateway.
-        let ready = format!(
-            "ready in {} ms: web {} quic {} key {key}\n{}",
-            (clock::mono_us() - began_us) / 1000,
-            running.web,
-            running.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()),
-            places(&running, &listen, &mcp)
-                .into_iter()
-                .map(|(what, place)| format!("  {what:<8} {place}\n"))
-                .collect::<String>(),
-        );
-        drop(std::io::stdout().write_all(ready.as_bytes()));
+        let again: Vec<OsString> = env::args_os().skip(1).filter(|argument| argument != TAKE_OVER).collect();
+        let mut origin = Origin { sockets: given, take_over: None, arguments: Some(again.clone()) };
+        if arguments.take_over {
+            let (take_over, sockets) = TakeOver::from_stdin()?;
+            // Otherwise the configuration has changed, and other ones are bound.
+            origin.sockets = Some(sockets).filter(|sockets| sockets.fit(config.listen.web, config.listen.quic));
+            origin.take_over = Some(take_over);
+        }
         let manager = ServiceManager::from_env();
-        manager.ready();
-        let failed = tokio::select! {
-            _ = terminate.recv() => None,
-            _ = interrupt.recv() => None,
-            part = running.failed() => Some(part),
-            () = keep_watchdog(&manager, &running) => None,
-        };
-        tracing::info!("stopping");
-        manager.stopping();
-        let stopped = running.stop();
-        let Some(part) = failed else {
-            stopped.await;
-            return Ok(());
-        };
-        // The remaining parts may be waiting for the one that has ended.
-        drop(timeout(Duration::from_millis(STOP_MS_MAX), stopped).await);
-        bail!(
-            "a part that the gateway cannot do without ended by itself: {part}; the log has the reason. Start it again"
-        )
+        loop {
+            let (running, end) = serve_until(&config, origin, &manager).await?;
+            let ready = match end {
+                End::Replaced(ready) => ready,
+                End::Wanted => return stop(running, &manager).await,
+                End::Failed(part) => {
+                    // The remaining parts may be waiting for the one that has ended.
+                    drop(timeout(Duration::from_millis(STOP_MS_MAX), stop(running, &manager)).await);
+                    bail!(
+                        "a part that the gateway cannot do without ended by itself: {part}; the log has the reason. \
+                         Start it again"
+                    )
+                }
+            };
+            tracing::info!("another process takes over");
+            match running.be_replaced(*ready).await {
+                Ok(pid) => {
+                    pid.into_iter().for_each(|pid| manager.replaced_by(pid));
+                    return Ok(());
+                }
+                Err((error, sockets)) => {
+                    tracing::error!(error = format!("{error:#}"), "the upgrade failed; this gateway starts again");
+                    origin = Origin { sockets, take_over: None, arguments: Some(again.clone()) };
+                }
+            }
+        }
     })
+}
+
+/// Starts the gateway and runs it until it is to end.
+async fn serve_until(config: &Config, origin: Origin, manager: &ServiceManager) -> Result<(serve::Running, End)> {
+    let began_us = clock::mono_us();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut running = serve::start_from(config.clone(), origin).await?;
+    let key: String = running.public_key.iter().map(|byte| format!("{byte:02x}")).collect();
+    // The line that scripts wait for, and those for people. A closed pipe does not end the gateway.
+    let ready = format!(
+        "ready in {} ms: web {} quic {} key {key}\n{}",
+        (clock::mono_us() - began_us) / 1000,
+        running.web,
+        running.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()),
+        places(&running, &config.listen, &config.mcp)
+            .into_iter()
+            .map(|(what, place)| format!("  {what:<8} {place}\n"))
+            .collect::<String>(),
+    );
+    drop(std::io::stdout().write_all(ready.as_bytes()));
+    manager.ready();
+    let mut upgrades = running.take_upgrades();
+    let end = tokio::select! {
+        _ = terminate.recv() => End::Wanted,
+        _ = interrupt.recv() => End::Wanted,
+        part = running.failed() => End::Failed(part),
+        () = keep_watchdog(manager, &running) => End::Wanted,
+        () = keep_reloading(&mut hangup, &running) => End::Wanted,
+        ready = next_of(&mut upgrades) => End::Replaced(Box::new(ready)),
+    };
+    Ok((running, end))
+}
+
+/// Waits until a process is ready to replace this one; for ever where none can be.
+async fn next_of(upgrades: &mut Option<mpsc::Receiver<Ready>>) -> Ready {
+    let ready = match upgrades {
+        Some(upgrades) => upgrades.recv().await,
+        None => None,
+    };
+    match ready {
+        Some(ready) => ready,
+        None => pending().await,
+    }
+}
+
+async fn stop(running: serve::Running, manager: &ServiceManager) -> Result<()> {
+    tracing::info!("stopping");
+    manager.stopping();
+    running.stop().await;
+    Ok(())
 }

@@ -8,7 +8,7 @@ use crate::{
     control::{
         Answer, Request,
         client::ask,
-        status::{LeftOut, Queue, Recogniser, Status},
+        status::{Latency, LeftOut, Queue, Recogniser, Status},
     },
     text::in_one_line,
 };
@@ -51,10 +51,15 @@ fn left_out(heard: &Recogniser) -> Option<String> {
 
 fn show(status: &Status) {
     let quic = status.quic.as_deref().unwrap_or("off");
-    println!("lorgnette {}, up for {}, web {}, quic {quic}", status.version, ago(status.up_s), status.web);
+    println!("lorgnette {}, up for {}, {}", status.version, ago(status.up_s), verdict(status));
+    println!("gateway     {}", status.fingerprint);
     for problem in &status.problems {
-        println!("problem     {}: {}", problem.part, problem.why);
+        println!("PROBLEM     {}: {}", problem.part, problem.why);
     }
+    if status.damaged > 0 {
+        println!("DAMAGED     {} records; stop the gateway and run `lorgnette check --store`", status.damaged);
+    }
+    println!("listens     web {}, quic {quic}", status.web);
     let waiting = if status.waiting == 0 { String::new() } else { format!(", {} wait for pairing", status.waiting) };
     println!("sessions    {} of {}{waiting}", status.sessions.len(), status.sessions_max);
     for (user, name, session) in &status.sessions {
@@ -62,6 +67,7 @@ fn show(status: &Status) {
         println!("            {name} (user {user}), {}", super::devices::session(session));
     }
     println!("users       {} of {}", status.users, status.users_max);
+    println!("speed       {}", speed(status.latency.as_ref()));
     println!("answers     {}", status.models.join(", then "));
     let heard = &status.recogniser;
     println!(
@@ -85,11 +91,8 @@ fn show(status: &Status) {
     if let Some((used, most)) = status.store {
         println!("store       {} of {}", bytes(used), bytes(most));
     }
-    if status.damaged > 0 {
-        println!("damaged     {} records; stop the gateway and run `lorgnette check --store`", status.damaged);
-    }
     if let Some((free, all)) = status.disk {
-        println!("disk        {} free of {}", bytes(free), bytes(all));
+        println!("disk        {} free of {}, for {}", bytes(free), bytes(all), in_one_line(&status.data_dir));
     }
     if let Some(line) = board(status) {
         println!("box         {line}");
@@ -113,6 +116,25 @@ fn board(status: &Status) -> Option<String> {
     let temperature = status.temperature_c.map(|degrees| format!("{degrees:.0} °C"));
     let parts: Vec<String> = [load, memory, temperature].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// In one word, or how many things are wrong.
+fn verdict(status: &Status) -> String {
+    match status.problems.len() + usize::from(status.damaged > 0) {
+        0 => "all is well".to_owned(),
+        1 => "ONE PROBLEM".to_owned(),
+        count => format!("{count} PROBLEMS"),
+    }
+}
+
+/// How long wearers wait for an answer.
+fn speed(latency: Option<&Latency>) -> String {
+    let Some(Latency { turns, median_ms, p90_ms }) = latency else {
+        return "nobody has spoken since the start".to_owned();
+    };
+    let seconds = |ms: u64| ms as f64 / 1_000.0;
+    let (median, p90) = (seconds(*median_ms), seconds(*p90_ms));
+    format!("answers begin {median:.2} s after the last word, nine of ten within {p90:.2} s (spoken turns: {turns})")
 }
 
 /// Packets of sound in ended sessions.
@@ -142,6 +164,15 @@ mod tests {
             Some("files: 0 waiting, 3 refused since the start; long reads: 1 waiting, 0 refused since the start")
         );
         assert_eq!(packets((50, 2)), "50 packets heard and 2 lost in sessions that have ended");
+    }
+
+    #[test]
+    fn the_wait_for_an_answer_is_in_seconds() {
+        assert_eq!(speed(None), "nobody has spoken since the start");
+        assert_eq!(
+            speed(Some(&Latency { turns: 12, median_ms: 674, p90_ms: 1_083 })),
+            "answers begin 0.67 s after the last word, nine of ten within 1.08 s (spoken turns: 12)"
+        );
     }
 
     #[test]

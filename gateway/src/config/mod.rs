@@ -13,6 +13,7 @@ use crate::{
     apps::settings::{AppsSettings, RawApps},
     capabilities::settings::CapabilitySettings,
     device_task::settings::{Assistant, RawAssistant, RawDisplay, check_language, check_name},
+    discovery::settings::{Discovery, RawDiscovery},
     http::settings::{Listen, RawListen},
     limits::{Limits, RawLimits},
     mcp::settings::McpSettings,
@@ -36,6 +37,7 @@ struct RawConfig {
     data_dir: Option<Spanned<PathBuf>>,
     models_dir: Option<Spanned<PathBuf>>,
     listen: RawListen,
+    discovery: RawDiscovery,
     model: RawModel,
     fallback: Vec<RawModel>,
     budgets: RawBudgets,
@@ -62,6 +64,7 @@ impl Default for RawConfig {
             data_dir: None,
             models_dir: None,
             listen: RawListen::default(),
+            discovery: RawDiscovery::default(),
             model: RawModel::default(),
             fallback: Vec::new(),
             budgets: RawBudgets::default(),
@@ -89,6 +92,10 @@ pub struct Config {
     pub name: String,
     /// BCP 47 language tag for devices that name none.
     pub language: String,
+    /// The file, if there is one.
+    pub file: Option<PathBuf>,
+    /// What is written in it.
+    pub written: toml::Table,
     /// Folder of the file, if there is one: relative paths in it start there.
     pub folder: Option<PathBuf>,
     /// Folder for all data of this gateway.
@@ -97,6 +104,8 @@ pub struct Config {
     pub models_dir: PathBuf,
     /// Addresses to listen on, with their access rules.
     pub listen: Listen,
+    /// How the gateway is announced on the network.
+    pub discovery: Discovery,
     /// Limits of connections, sessions, users and rates.
     pub limits: Limits,
     /// The models that answer, and how tools are chosen for them.
@@ -136,7 +145,10 @@ pub fn load(path: Option<&Path>) -> Result<Config, Vec<Problem>> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| vec![Problem { file: name.clone(), line: 0, what: format!("cannot be read: {error}") }])?;
-    check(&text, &name)
+    let mut config = check(&text, &name)?;
+    // The process may change its working folder.
+    config.file = Some(std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()));
+    Ok(config)
 }
 
 /// Checks a configuration's text; `file` is for the messages.
@@ -154,7 +166,10 @@ pub fn check(text: &str, file: &str) -> Result<Config, Vec<Problem>> {
         }
     };
     match (config, problems.into_found()) {
-        (Some(config), found) if found.is_empty() => Ok(config),
+        (Some(mut config), found) if found.is_empty() => {
+            config.written = toml::from_str(text).unwrap_or_default();
+            Ok(config)
+        }
         (_, found) => Err(found),
     }
 }
@@ -164,6 +179,7 @@ impl RawConfig {
     fn check(self, problems: &mut Problems<'_>, folder: Option<PathBuf>) -> Option<Config> {
         let (mut conversation, mut user) = (conversation::Config::default(), user::Config::default());
         let listen = self.listen.check(problems);
+        let discovery = self.discovery.check(problems);
         check_name(problems, &self.name);
         check_language(problems, &self.language);
         self.mcp.check(problems);
@@ -193,10 +209,13 @@ impl RawConfig {
         Some(Config {
             name: self.name.into_inner(),
             language: self.language.into_inner(),
+            file: None,
+            written: toml::Table::new(),
             folder,
             data_dir,
             models_dir,
             listen: listen?,
+            discovery,
             limits,
             models: Models { chain: chain?, tools: selection, code: self.code },
             conversation,
@@ -215,7 +234,7 @@ impl RawConfig {
 }
 
 /// `$XDG_DATA_HOME/lorgnette`, `~/.local/share/lorgnette`, or the working folder.
-fn default_data_dir() -> PathBuf {
+pub(crate) fn default_data_dir() -> PathBuf {
     std::env::var_os("XDG_DATA_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share")))

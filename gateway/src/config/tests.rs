@@ -9,7 +9,9 @@ fn problems(text: &str) -> Vec<(usize, String)> {
 
 #[test]
 fn the_example_is_valid_and_says_the_defaults() {
-    let example = check(EXAMPLE, "example").unwrap();
+    let mut example = check(EXAMPLE, "example").unwrap();
+    // What is written differs; what it means does not.
+    example.written.clear();
     let defaults = check("", "none").unwrap();
     assert_eq!(format!("{example:?}"), format!("{defaults:?}"));
 }

@@ -2,8 +2,11 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     apps::installed::Installed,
+    backup::Backups,
     device_task::services::Services,
     erasing::Eraser,
     health::Health,
@@ -12,7 +15,20 @@ use crate::{
     ports::{records::StoredSwitches, routines::StoredRoutines},
     skills::SkillStore,
     speech::settings::Hearing,
+    upgrade::Upgrader,
 };
+
+/// What a reload of the configuration has done: keys of the configuration, such as `hearing.wake_phrases`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// What counts from now on, for sessions that begin.
+    pub applied: Vec<String>,
+    /// What has changed in the file and counts after a restart only.
+    pub needs_restart: Vec<String>,
+}
+
+/// Reloads the configuration, or says why it cannot be used.
+pub(crate) type Reload = Box<dyn Fn() -> Result<Reloaded, Vec<String>> + Send + Sync>;
 
 /// State for the commands. One per process.
 pub struct Admin {
@@ -30,10 +46,16 @@ pub struct Admin {
     pub skills: Arc<SkillStore>,
     /// Erases users.
     pub eraser: Arc<Eraser>,
+    /// Reloads the configuration.
+    pub reload: Reload,
+    /// Makes snapshots for backups.
+    pub backups: Backups,
     /// Whether the gateway can store data.
     pub health: Arc<Health>,
     /// How the gateway was started.
     pub started: Started,
+    /// Starts the process that replaces this one; `None`: there is none to start.
+    pub upgrader: Option<Upgrader>,
 }
 
 /// How the gateway was started, for its status.
@@ -42,10 +64,14 @@ pub struct Started {
     pub at_us: u64,
     /// Address of WebSocket and pages.
     pub web: SocketAddr,
+    /// Whether glasses may connect over WebSocket.
+    pub websocket: bool,
     /// Address of QUIC.
     pub quic: Option<SocketAddr>,
     /// The models that answer, best first.
     pub models: Vec<Model>,
     /// The recogniser.
     pub hearing: Hearing,
+    /// A service manager watches it.
+    pub watchdog: bool,
 }

@@ -113,7 +113,7 @@ pub(super) async fn serve(
         let _open = services.admission.open.token();
         device_task::run(services.clone(), link, None, admitted(user, number)).await;
     };
-    let heartbeat = Duration::from_millis(services.settings.conversation.heartbeat_ms.into());
+    let heartbeat = Duration::from_millis(services.settings.now().conversation.heartbeat_ms.into());
     let glasses = Glasses { ends, heartbeat, failures: BTreeMap::new(), sequence: 0, told: String::new() };
     let (_, told) = tokio::join!(session, glasses.run(services, read, write, text));
     told

@@ -23,6 +23,7 @@ use crate::{
         names::{self, NAME_BYTES_MAX},
     },
     text::is_plain,
+    upgrade::Version,
 };
 
 /// How long storing a device after a granted pairing may take, in milliseconds.
@@ -35,6 +36,7 @@ pub(super) fn name(request: &Request) -> &'static str {
     match request {
         Request::Devices => "devices",
         Request::PairCode { .. } | Request::PairFingerprint { .. } => "pair",
+        Request::Invite { .. } => "invite",
         Request::Rename { .. } => "rename",
         Request::Revoke { .. } => "revoke",
         Request::Turns { .. } | Request::StoredTurns { .. } => "turns",
@@ -61,6 +63,10 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::McpServerLogs { .. } => "mcp logs",
         Request::Status => "status",
         Request::Logs { .. } | Request::FollowLogs { .. } => "logs",
+        Request::Version => "version",
+        Request::Upgrade { .. } => "upgrade",
+        Request::Backup { .. } => "backup",
+        Request::Reload => "reload",
     }
 }
 
@@ -68,6 +74,7 @@ pub(super) fn name(request: &Request) -> &'static str {
 pub(super) fn about(request: &Request) -> Option<&str> {
     match request {
         Request::PairCode { user, .. }
+        | Request::Invite { user, .. }
         | Request::Tools { user }
         | Request::Callable { user }
         | Request::ExplainSentence { user, .. }
@@ -149,10 +156,12 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
             let outcome = services.approvals.answer(id, choice).await.map_err(|error| error.to_string())?;
             Ok(done(format!("question {id} is {outcome}")))
         }
-        // The socket's server answers it, event by event.
-        Request::Ask { .. } | Request::FollowApp { .. } | Request::FollowLogs { .. } => {
-            Err("this is answered as a stream".to_owned())
-        }
+        // The socket's server answers these as long as the client stays.
+        Request::Ask { .. }
+        | Request::FollowApp { .. }
+        | Request::FollowLogs { .. }
+        | Request::Backup { .. }
+        | Request::Invite { .. } => Err("this is answered as a stream".to_owned()),
         // The socket's server takes over the connection after this answer.
         Request::Mcp { user, .. } => check_name(&user).map(|()| done("this connection carries MCP now".to_owned())),
         Request::McpServers => Ok(mcp::list(&admin.mcp)),
@@ -161,6 +170,16 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::Status => status::of(admin).await,
         Request::Logs { filter, limit, cursor } => logs::page(admin, filter, limit, cursor.as_deref()).await,
         Request::StoredTurns { count, since_wall_ms } => logs::turns(admin, since_wall_ms, count).await,
+        Request::Version => Ok(Answer::Version { pid: std::process::id(), version: Version::own() }),
+        Request::Upgrade { program, wait_s } => {
+            let upgrader = admin.upgrader.as_ref().ok_or("this gateway is part of another program")?;
+            let (pid, version) = upgrader.replace_by(&program, wait_s).await?;
+            Ok(Answer::Version { pid, version })
+        }
+        Request::Reload => match (admin.reload)() {
+            Ok(reloaded) => Ok(Answer::Reloaded { reloaded }),
+            Err(problems) => Err(problems.join("\n")),
+        },
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&services.turns.last(count)) }),
     }
 }
@@ -228,7 +247,7 @@ pub(super) fn grant(user: String, name: String) -> Result<Grant, String> {
     Ok(Grant { user, name })
 }
 
-pub(super) fn check_name(name: &str) -> Result<(), String> {
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
     if name.trim().is_empty() || name.len() > NAME_BYTES_MAX || !is_plain(name) {
         return Err(format!("a name has 1 to {NAME_BYTES_MAX} bytes, all of characters that show as themselves"));
     }
@@ -236,7 +255,7 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// Checks whether this device can be paired for the user and name, before its code is used up.
-fn can_be_paired(services: &Services, id: &str, grant: &Grant) -> Result<(), String> {
+pub(super) fn can_be_paired(services: &Services, id: &str, grant: &Grant) -> Result<(), String> {
     let devices = services.store.disk().devices().map_err(|error| error.to_string())?;
     if names::is_taken(&devices, id, &grant.name) {
         return Err(Error::NameTaken(grant.name.clone()).to_string());
@@ -256,7 +275,7 @@ async fn paired(device: &str, outcome: oneshot::Receiver<Outcome>) -> Result<Ans
 
 /// A device by its fingerprint, a prefix of it, or its name; exactly one must match. A name matches revoked devices
 /// only if no other device has it.
-fn find(services: &Services, wanted: &str) -> Result<(String, DeviceRecord), String> {
+pub(super) fn find(services: &Services, wanted: &str) -> Result<(String, DeviceRecord), String> {
     let mut fitting: Vec<_> = services
         .store
         .disk()

@@ -6,8 +6,10 @@ mod app_log;
 pub mod apps;
 pub mod ask;
 mod attempt;
+mod backup;
 pub mod client;
 mod commands;
+mod invitation;
 mod logs;
 mod mcp;
 pub mod memory;
@@ -31,7 +33,8 @@ use ::tools::{
 use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
-use crate::{approvals::Event, telemetry::TurnRecord};
+pub(crate) use self::commands::check_name;
+use crate::{approvals::Event, telemetry::TurnRecord, upgrade::Version};
 
 /// Longest line: the manifest of an app, in which JSON doubles what it escapes.
 const LINE_BYTES_MAX: usize = 2 * ::tools::apps::import::MANIFEST_BYTES_MAX + 64 * 1024;
@@ -47,6 +50,8 @@ pub enum Request {
     PairCode { code: String, user: String, name: String },
     /// Open a window for the device with this fingerprint.
     PairFingerprint { fingerprint: String, user: String, name: String },
+    /// Invite one device, which scans what is answered; then what became of it. Withdrawn when the client disconnects.
+    Invite { user: String, name: String, addresses: Vec<String> },
     /// Rename a device.
     Rename { device: String, name: String },
     /// Revoke a device permanently.
@@ -105,6 +110,14 @@ pub enum Request {
     Logs { filter: LogFilter, limit: usize, cursor: Option<String> },
     /// The latest lines of the stored log, then others as they come, oldest first, until the client disconnects.
     FollowLogs { filter: LogFilter, limit: usize },
+    /// Its process and versions.
+    Version,
+    /// Have this program replace the gateway, if it is ready within so many seconds.
+    Upgrade { program: PathBuf, wait_s: u64 },
+    /// Read the configuration again, and take over what may change while the gateway runs.
+    Reload,
+    /// A snapshot of the data folder, which lasts as long as the client stays.
+    Backup { device_keys: bool },
 }
 
 /// The answers.
@@ -114,6 +127,8 @@ pub enum Request {
 pub enum Answer {
     /// Paired and waiting devices.
     Devices { paired: Vec<Paired>, waiting: Vec<Waits> },
+    /// An invitation: a text for glasses, and the seconds until it expires.
+    Invited { text: String, expires_s: u64 },
     /// Done, with a text.
     Done { message: String },
     /// The latest turns, oldest first.
@@ -152,6 +167,10 @@ pub enum Answer {
     Status { status: Box<status::Status> },
     /// Lines of the stored log, and where the next page begins, if there is one.
     Logs { logs: Vec<LogEntry>, cursor: Option<String> },
+    /// The gateway's process, or the one that replaces it now, and its versions.
+    Version { pid: u32, version: Version },
+    /// The configuration was read again.
+    Reloaded { reloaded: admin::Reloaded },
     /// Not done; why, and what to do.
     Error { message: String },
 }

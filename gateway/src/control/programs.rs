@@ -156,6 +156,7 @@ fn brief(run: &Run) -> Value {
         "calls": run.calls.len(),
         "error": run.error.as_ref().map(|error| error.code),
         "took_ms": run.took_ms,
+        "cut_off": run.cut_off,
         "again_of": run.again_of,
         "routine": run.routine,
     })

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use tools::mcp::server::{Approver, Who};
 
-use super::{Answer, LINE_BYTES_MAX, Request, app_log, ask, commands, logs, memory, socket_path};
+use super::{Answer, LINE_BYTES_MAX, Request, app_log, ask, backup, commands, invitation, logs, memory, socket_path};
 use crate::{
     approvals::WATCHERS_MAX,
     control::admin::Admin,
@@ -135,9 +135,17 @@ async fn converse(
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "logs", "control");
         return logs::follow(reader.into_inner(), write, admin, (filter, limit)).await;
     }
+    if let Ok(Request::Backup { device_keys }) = request {
+        tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "backup", "control");
+        return backup::serve(reader.into_inner(), write, admin, device_keys).await;
+    }
     if let Ok(Request::Ask { user, text }) = request {
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "ask", about = user, "control");
         return ask::serve(reader.into_inner(), write, &admin.services, user, &text).await;
+    }
+    if let Ok(Request::Invite { user, name, addresses }) = request {
+        tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "invite", about = user, "control");
+        return invitation::serve(reader.into_inner(), write, admin, (user, name), addresses).await;
     }
     let mut mcp = None;
     let mut export = None;
@@ -176,6 +184,8 @@ fn stays(request: &Request) -> bool {
             | Request::FollowApp { .. }
             | Request::FollowLogs { .. }
             | Request::Ask { .. }
+            | Request::Backup { .. }
+            | Request::Invite { .. }
     )
 }
 

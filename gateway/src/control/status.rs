@@ -11,8 +11,12 @@ use crate::{
     control::admin::Admin,
     device_task::services::Services,
     health::{self, Problem},
+    identity::fingerprint,
     telemetry::board::Board,
 };
+
+/// Turns that count for the latency.
+const TURNS_MAX: usize = 100;
 
 /// The gateway's status.
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,6 +29,9 @@ pub struct Status {
     pub web: String,
     /// Address of QUIC, if enabled.
     pub quic: Option<String>,
+    /// Fingerprint of its key, which people compare with what glasses have found.
+    #[serde(default)]
+    pub fingerprint: String,
     /// What does not work.
     pub problems: Vec<Problem>,
     /// Open sessions: the user, the device's name, and its connection.
@@ -68,6 +75,15 @@ pub struct Status {
     /// Jobs other than recognition, and writes to the store.
     #[serde(default)]
     pub queues: Vec<Queue>,
+    /// Whether a service manager watches it and restarts it when it hangs.
+    #[serde(default)]
+    pub watchdog: bool,
+    /// The data folder.
+    #[serde(default)]
+    pub data_dir: String,
+    /// How fast the latest spoken turns were; `None`: nobody has spoken yet.
+    #[serde(default)]
+    pub latency: Option<Latency>,
     /// Packets of sound in ended sessions: decoded, and given up as lost.
     #[serde(default)]
     pub sound: (u64, u64),
@@ -83,6 +99,28 @@ pub struct Status {
     /// Of the processor, in degrees Celsius.
     #[serde(default)]
     pub temperature_c: Option<f64>,
+}
+
+/// From the last voiced sample of a request to the first packet of the answer's speech, in milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Turns that were counted: the latest ones.
+    pub turns: usize,
+    /// Half of them were faster.
+    pub median_ms: u64,
+    /// Nine of ten were.
+    pub p90_ms: u64,
+}
+
+impl Latency {
+    /// Of times in microseconds.
+    fn of(mut times_us: Vec<u64>) -> Option<Self> {
+        times_us.sort_unstable();
+        let turns = times_us.len();
+        // Nearest rank.
+        let at = |percent: usize| times_us.get((turns * percent).div_ceil(100).saturating_sub(1)).map(|us| us / 1_000);
+        Some(Self { turns, median_ms: at(50)?, p90_ms: at(90)? })
+    }
 }
 
 /// A queue of jobs.
@@ -132,6 +170,11 @@ pub struct LeftOut {
     pub addressed: u64,
 }
 
+fn latency(services: &Services) -> Option<Latency> {
+    let turns = services.turns.last(TURNS_MAX);
+    Latency::of(turns.iter().filter_map(|turn| turn.first_frame_us?.checked_sub(turn.last_voice_us?)).collect())
+}
+
 fn queues(services: &Services) -> Vec<Queue> {
     let engines = &services.engines;
     let judge = engines.judge.as_ref().map(|judge| judge.compute.load());
@@ -176,6 +219,7 @@ pub(super) async fn gather(admin: &Admin) -> Status {
         up_s: clock::mono_us().saturating_sub(started.at_us) / 1_000_000,
         web: started.web.to_string(),
         quic: started.quic.map(|address| address.to_string()),
+        fingerprint: fingerprint(&services.admission.key.public()),
         problems,
         sessions: sessions.collect(),
         sessions_max: limits.sessions_max,
@@ -195,10 +239,26 @@ pub(super) async fn gather(admin: &Admin) -> Status {
         disk: health::space(data_dir),
         descriptors: health::descriptors().await,
         queues: queues(services),
+        watchdog: started.watchdog,
+        data_dir: data_dir.display().to_string(),
+        latency: latency(services),
         sound: services.sound.get(),
         cores: board.cores,
         load: board.load,
         memory: board.memory,
         temperature_c: board.temperature_c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latency_is_that_of_the_turns_in_the_middle_and_of_nine_of_ten() {
+        assert_eq!(Latency::of(Vec::new()), None);
+        assert_eq!(Latency::of(vec![7_900]), Some(Latency { turns: 1, median_ms: 7, p90_ms: 7 }));
+        let times = (1..=10).rev().map(|ms| ms * 1_000).collect();
+        assert_eq!(Latency::of(times), Some(Latency { turns: 10, median_ms: 5, p90_ms: 9 }));
     }
 }

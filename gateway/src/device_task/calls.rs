@@ -94,7 +94,7 @@ impl Session {
     }
 }
 
-/// Shows on the glasses what the programs of a turn do.
+/// Shows on the glasses what the calls of a turn do.
 #[derive(Debug)]
 pub(super) struct OnDisplay {
     turn: Turn,
@@ -109,8 +109,8 @@ impl OnDisplay {
 }
 
 impl Watcher for OnDisplay {
-    fn doing(&self, program: &str, line: String) {
-        let progress = Input::ToolProgress { turn: self.turn, call_id: program.to_owned(), line };
+    fn doing(&self, call: &str, line: String) {
+        let progress = Input::ToolProgress { turn: self.turn, call_id: call.to_owned(), line };
         // With a full mailbox the display misses a line.
         drop(self.mailbox.try_send(DeviceMessage::Input(progress)));
     }

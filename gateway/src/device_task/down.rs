@@ -89,7 +89,7 @@ impl Session {
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
             Output::AskModel { turn, rank, messages, pending } => {
-                self.turn = Some(turn);
+                self.turn = Some((turn, self.services.under_way.begin()));
                 self.services.roster.turn(&self.id, self.number, Some(turn.id));
                 let scene = self.services.scenes.of(&self.user_name);
                 let asked = self.requests.ask_model(turn, rank, messages, (pending, scene));
@@ -327,13 +327,22 @@ impl Session {
             }
             Err(error) => {
                 tracing::debug!(utterance, %error, "a decode failed");
-                self.input(Input::TranscriptFailed { utterance, revision });
+                let is_displaced = matches!(error, audio::asr::Error::Displaced);
+                let comes_later =
+                    is_displaced && self.ear.as_mut().is_some_and(|ear| ear.decode_displaced(utterance, revision));
+                if !comes_later {
+                    self.input(Input::TranscriptFailed { utterance, revision });
+                }
             }
         }
-        let refused = self.ear.as_mut().map_or_else(Vec::new, |ear| ear.decode_ended());
-        for (utterance, revision) in refused {
-            self.input(Input::TranscriptFailed { utterance, revision });
+        if let Some(ear) = &mut self.ear {
+            ear.decode_ended(utterance, revision);
         }
+    }
+
+    /// The turn being answered.
+    pub(super) fn answered(&self) -> Option<Turn> {
+        self.turn.as_ref().map(|(turn, _)| *turn)
     }
 
     /// The record of a turn, created on first use.

@@ -89,7 +89,8 @@ impl Session {
         let now = clock::now();
         let is_resumable = self.outgoing.is_resumable();
         let token = if is_resumable { Some(self.claims.renew(self.stored.keep())?) } else { None };
-        let resume_ms = self.services.settings.conversation.resume_ms_max;
+        let settings = self.services.settings.now();
+        let resume_ms = settings.conversation.resume_ms_max;
         let resumed = resumed.then(|| message::Resumed {
             control_received: self.incoming.control_received(),
             audio_received: self.audio_received(),
@@ -99,7 +100,7 @@ impl Session {
             resume_token: token.as_ref().map_or(&[], |token| token.as_slice()),
             resume_ms: if is_resumable { resume_ms } else { 0 },
             resumed,
-            gateway_name: &self.services.settings.gateway_name,
+            gateway_name: &settings.gateway_name,
             user_name: &self.user_name,
             heartbeat_ms: self.heartbeat_ms,
             audio_up: format(self.formats.up),

@@ -5,6 +5,7 @@ mod down;
 mod drawing;
 mod formats;
 mod incoming;
+mod known;
 mod open;
 mod outgoing;
 mod photos;

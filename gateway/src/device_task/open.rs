@@ -29,6 +29,7 @@ use super::{
     room::Room,
     services::Services,
     session::Session,
+    settings::Changeable,
     tap::{self, Tap},
 };
 use crate::{
@@ -60,15 +61,16 @@ impl Session {
         let Admitted { id, record, hello } = admitted;
         let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
-        let ear = ear_of(&services, &formats, link.transport, &mailbox).map_err(internal)?;
-        let mouth = mouth_of(&services, &formats).map_err(internal)?;
+        // The session keeps them, also when others come meanwhile.
+        let settings = services.settings.now();
+        let ear = ear_of(&services, &settings, &formats, link.transport, &mailbox).map_err(internal)?;
+        let mouth = mouth_of(&services, &settings, &formats).map_err(internal)?;
         let (ending, status) =
             (Ending::default(), Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport))));
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
         let lease = services.executor.in_flight().session(&record.user).ok_or_else(erasing)?;
-        let language =
-            if hello.language.is_empty() { services.settings.language.clone() } else { hello.language.clone() };
+        let language = language_of(&services, &hello.language);
         let present = Present {
             session: number,
             user: record.user.clone(),
@@ -78,11 +80,11 @@ impl Session {
             status: status.clone(),
             via: Via::now(link.transport, link.peer),
         };
-        let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, services.settings.conversation.heartbeat_ms);
+        let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, settings.conversation.heartbeat_ms);
         let presence =
             enter(&services, &id, present, (tap::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
         let info = formats::info(&id, &record.user, &hello.capabilities, &formats);
-        let is_resumable = link.transport.is_glasses && services.settings.conversation.resume_ms_max > 0;
+        let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
         let restored = hello.resume.as_ref().filter(|_| is_resumable);
         let restored = restored.and_then(|it| services.stored_sessions.take(&services.store, &id, &record.user, it));
         services.preparer.prepare(&record.user, &id, &language);
@@ -94,7 +96,7 @@ impl Session {
             quality: Quality::default(),
             info,
             heartbeat_ms,
-            driver: Driver::new(Conversation::new(conversation_of(&services, heartbeat_ms))),
+            driver: Driver::new(Conversation::new(conversation_of(&settings, heartbeat_ms))),
             heard_us: None,
             requests: requests_of(&services, (&record.user, &id, number), language, &lease, &mailbox),
             transport: link.transport,
@@ -259,11 +261,11 @@ fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> DeviceStat
 }
 
 /// Conversation settings for a link with this heartbeat.
-fn conversation_of(services: &Services, heartbeat_ms: u32) -> conversation::Config {
+fn conversation_of(settings: &Changeable, heartbeat_ms: u32) -> conversation::Config {
     conversation::Config {
         heartbeat_ms,
         silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
-        ..services.settings.conversation.clone()
+        ..settings.conversation.clone()
     }
 }
 
@@ -292,9 +294,16 @@ pub(super) fn waits(transport: Transport, resends: bool) -> jitter::Config {
     }
 }
 
+/// The language of a device: its own, or the gateway's where it names none.
+fn language_of(services: &Services, own: &str) -> String {
+    let language = if own.is_empty() { &services.settings.language } else { own };
+    language.to_owned()
+}
+
 /// The ear of a device with a microphone.
 fn ear_of(
     services: &Services,
+    settings: &Changeable,
     formats: &Agreed,
     transport: Transport,
     mailbox: &Mailbox,
@@ -303,16 +312,20 @@ fn ear_of(
     let parts = ear::EarDependencies {
         silero: services.engines.silero.clone(),
         scheduler: services.engines.asr.clone(),
-        wake_phrases: services.settings.conversation.wake_phrases.clone().into(),
+        wake_phrases: settings.conversation.wake_phrases.clone().into(),
         judge: services.engines.judge.clone(),
     };
-    let resends = services.settings.conversation.resume_ms_max > 0;
+    let resends = settings.conversation.resume_ms_max > 0;
     Ear::new(codec, rate, waits(transport, resends), parts, mailbox.clone()).map(Some)
 }
 
 /// The mouth of a device with a speaker.
-fn mouth_of(services: &Services, formats: &Agreed) -> Result<Option<Mouth>, audio::speaker::Error> {
+fn mouth_of(
+    services: &Services,
+    settings: &Changeable,
+    formats: &Agreed,
+) -> Result<Option<Mouth>, audio::speaker::Error> {
     let Some((codec, rate)) = formats.down else { return Ok(None) };
     let (voice, compute) = (services.engines.voice.clone(), services.engines.compute.clone());
-    Mouth::new(codec, rate, voice, compute, services.settings.voice.speed).map(Some)
+    Mouth::new(codec, rate, voice, compute, settings.voice.speed).map(Some)
 }

@@ -24,6 +24,7 @@ use tools::{
 
 use super::{
     calls::OnDisplay,
+    known,
     prepare::{Preparer, answered_late, are_ready},
 };
 use crate::{
@@ -291,9 +292,7 @@ impl Requests {
 
     /// What the tool of a call declares about itself; `None`: there is no such tool.
     pub(crate) fn declared(&self, turn: Turn, call: &ToolCall) -> Option<Input> {
-        let offered = self.executor.registry().snapshot(&self.user, Some(&self.device));
-        let spec = &offered.find(&call.name)?.spec;
-        Some(Input::ToolKnown { turn, call_id: call.id.clone(), flags: spec.flags, timeout_ms: spec.timeout_ms })
+        known::declared(self.executor.registry(), (&self.user, &self.device), turn, call)
     }
 
     /// These calls are to be run only if their tools are as they were. Returns the calls.
@@ -332,7 +331,13 @@ impl Requests {
             let name = call.name.clone();
             let (user, device) = (context.user.clone(), context.device.clone());
             let mut result = match definition {
-                Some(definition) => executor.call_again(context, call, definition).await,
+                Some(definition) => {
+                    let of = (user.as_str(), device.as_deref().unwrap_or_default());
+                    if let Some(known) = known::declared_later(executor.registry(), of, turn, &call).await {
+                        drop(mailbox.send(DeviceMessage::Input(known)).await);
+                    }
+                    executor.call_again(context, call, definition).await
+                }
                 None => executor.call(context, call).await,
             };
             if definition.is_none() && result.error.as_ref().is_some_and(|error| error.code == ErrorCode::ToolNotFound)

@@ -11,7 +11,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -71,6 +71,10 @@ pub(super) struct StoredSession {
     ended: VecDeque<(u32, Option<u64>)>,
     /// Rows on their way to the disk.
     unwritten: Arc<AtomicUsize>,
+    /// The last one of them did not get there.
+    has_failed: Arc<AtomicBool>,
+    /// When it is tried again.
+    again_us: u64,
     mailbox: Mailbox,
 }
 
@@ -78,7 +82,18 @@ impl StoredSession {
     /// `number`: the session's, above that of each session before it.
     pub(super) fn new(store: Store, user: &str, device: &str, number: u64, mailbox: Mailbox) -> Self {
         let (user, device, row) = (user.to_owned(), device.to_owned(), Row { number, ..Row::default() });
-        Self { store, user, device, row, stored: None, ended: VecDeque::new(), unwritten: Arc::default(), mailbox }
+        Self {
+            store,
+            user,
+            device,
+            row,
+            stored: None,
+            ended: VecDeque::new(),
+            unwritten: Arc::default(),
+            has_failed: Arc::default(),
+            again_us: 0,
+            mailbox,
+        }
     }
 
     /// The session may be resumed: from now on it is stored. Its number, for its token.
@@ -128,10 +143,13 @@ impl StoredSession {
         self.row.question = question;
     }
 
-    /// Stores what has changed.
+    /// Stores what has changed, and from time to time what could not be stored.
     pub(super) fn store(&mut self) {
-        let Some(stored) = self.stored.as_mut().filter(|stored| **stored != self.row) else { return };
+        let now_us = clock::mono_us();
+        let is_late = self.has_failed.load(Ordering::Relaxed) && now_us >= self.again_us;
+        let Some(stored) = self.stored.as_mut().filter(|stored| is_late || **stored != self.row) else { return };
         stored.clone_from(&self.row);
+        self.again_us = now_us.saturating_add(AGAIN_US);
         let (kind, owner, key) = (Kind::DeviceSessions, self.user.clone(), self.device.clone().into_bytes());
         let value = serde_json::to_vec(&self.row).unwrap_or_default();
         self.submit(Write::PutRow { kind, owner, key, value });
@@ -153,8 +171,10 @@ impl StoredSession {
         let failed =
             |error| tracing::debug!(%error, "a session's state was not stored: it would not survive a restart");
         self.unwritten.fetch_add(1, Ordering::Relaxed);
-        let (unwritten, mailbox) = (self.unwritten.clone(), self.mailbox.clone());
+        let (unwritten, has_failed) = (self.unwritten.clone(), self.has_failed.clone());
+        let mailbox = self.mailbox.clone();
         let submitted = self.store.submit(write, move |written| {
+            has_failed.store(written.is_err(), Ordering::Relaxed);
             unwritten.fetch_sub(1, Ordering::Relaxed);
             if let Err(error) = written {
                 failed(error);
@@ -163,6 +183,7 @@ impl StoredSession {
             drop(mailbox.try_send(DeviceMessage::Stored));
         });
         if let Err(error) = submitted {
+            self.has_failed.store(true, Ordering::Relaxed);
             self.unwritten.fetch_sub(1, Ordering::Relaxed);
             failed(error);
         }
@@ -317,6 +338,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// After this time a row that could not be stored is tried again: the disk may be full or read-only for long.
+const AGAIN_US: u64 = 1_000_000;
 /// Devices of one user that are read: more than a user has, forgotten browsers included.
 const DEVICES_MAX: usize = 1_024;
 
@@ -328,7 +351,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        ports::{intents::StoredIntents, records::StoredLedger},
+        ports::{intents::StoredIntents, records::StoredLedger, runs::StoredRuns, stores::SystemClock},
         store::damage_tests::{V2, copy_of},
     };
 
@@ -421,7 +444,8 @@ mod tests {
         let folder = copy_of(V2);
         let store = Store::open(folder.path(), 16).unwrap();
         let intents = StoredIntents::new(store.clone(), CancellationToken::new());
-        let left = intents.tell_of_open(&StoredLedger(store.clone())).unwrap();
+        let runs = StoredRuns::load(store.clone(), Arc::new(SystemClock)).unwrap();
+        let left = intents.tell_of_open(&StoredLedger(store.clone()), &runs).unwrap();
         let sessions = StoredSessions::read(&store, 30_000, left).unwrap();
         assert_eq!(sessions.take(&store, "glasses", USER, &resume(vec![4; 32])), None, "another token");
         let restored = sessions.take(&store, "glasses", USER, &resume(vec![5; 32])).unwrap();
@@ -444,6 +468,28 @@ mod tests {
         let sessions = next(&store).await;
         assert_eq!(sessions.take(&store, "glasses", USER, &of(7)), None);
         assert_eq!(sessions.next(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_row_that_could_not_be_stored_is_tried_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let mut glasses = session(&store, "glasses", 1);
+        glasses.keep();
+        store.bar(USER, true);
+        glasses.store();
+        store.bar(USER, false);
+        glasses.store();
+        store.settled().await.unwrap();
+        assert!(store.disk().keys(Kind::DeviceSessions, USER, 9).unwrap().is_empty(), "not at once");
+        glasses.again_us = 0;
+        glasses.store();
+        store.settled().await.unwrap();
+        assert_eq!(store.disk().keys(Kind::DeviceSessions, USER, 9).unwrap().len(), 1);
+        // Once it is stored, it is stored.
+        glasses.again_us = 0;
+        glasses.store();
+        assert!(glasses.is_written());
     }
 
     #[tokio::test]

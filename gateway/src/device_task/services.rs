@@ -21,7 +21,7 @@ use crate::{
     runtime::compute::Compute,
     speech::ear::PauseJudge,
     store::Store,
-    telemetry::{Losses, SoundPackets, Sparse, Turns, log::Logs},
+    telemetry::{Losses, SoundPackets, Sparse, Turns, UnderWay, log::Logs},
     users::Users,
 };
 
@@ -69,6 +69,8 @@ pub struct Services {
     pub logs: Logs,
     /// Finished turns.
     pub turns: Arc<Turns>,
+    /// Turns that are not finished.
+    pub under_way: Arc<UnderWay>,
     /// Utterances that were not understood.
     pub losses: Arc<Losses>,
     /// Packets of sound, heard and lost.

@@ -33,7 +33,7 @@ use crate::{
     clock,
     mailbox::{DeviceMessage, Ending, Mailbox},
     speech::{ear::Ear, mouth::Mouth},
-    telemetry::TurnRecord,
+    telemetry::{OneUnderWay, TurnRecord},
     transport::{LinkError, ToolFailure, Transport},
     users::UserMessage,
 };
@@ -106,8 +106,8 @@ pub(super) struct Session {
     /// What apps receive.
     pub(super) tap: Tap,
     pub(super) records: BTreeMap<u32, TurnRecord>,
-    /// The turn being answered.
-    pub(super) turn: Option<Turn>,
+    /// The turn being answered, which counts among those of all sessions.
+    pub(super) turn: Option<(Turn, OneUnderWay)>,
     /// The speech that was started last.
     pub(super) speech: Option<Speech>,
     /// The question that was asked last.

@@ -1,6 +1,10 @@
 //! The sections `[assistant]` and `[display]`, and the settings of a session.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use gateway_core::{
     conversation::{self, DisplayConfig},
@@ -27,18 +31,95 @@ const PERSONALITY_CHARS_MAX: usize = 2_000;
 /// Settings of device sessions.
 #[derive(Clone, Debug)]
 pub struct SessionSettings {
-    /// The gateway's name as shown to devices.
-    pub gateway_name: String,
     /// BCP 47 tag for devices that send none.
     pub language: String,
     /// Folder for photos.
     pub data_dir: PathBuf,
     /// Number of sessions, and limits of each.
     pub limits: Limits,
+    /// What may change while the gateway runs.
+    pub current: Current,
+}
+
+impl SessionSettings {
+    /// The settings of sessions that begin now.
+    pub fn now(&self) -> Arc<Changeable> {
+        self.current.get()
+    }
+}
+
+/// Settings that may change while the gateway runs: a session keeps those with which it began.
+#[derive(Clone, Debug)]
+pub struct Changeable {
+    /// The gateway's name as shown to devices.
+    pub gateway_name: String,
     /// How the assistant speaks.
     pub voice: Voice,
     /// Settings of every conversation.
     pub conversation: conversation::Config,
+}
+
+/// The keys of the configuration, or the sections, that [`Changeable::changed`] takes over.
+pub(crate) const CHANGEABLE: [&str; 14] = [
+    "name",
+    "voice",
+    "display",
+    "hearing.wake_phrases",
+    "hearing.always_listening",
+    "hearing.follow_up_ms",
+    "hearing.silence_ms",
+    "hearing.silence_complete_ms",
+    "hearing.silence_incomplete_ms",
+    "assistant.instructions",
+    "assistant.place",
+    "budgets.tokens_per_turn",
+    "budgets.seconds_per_turn",
+    "budgets.steps_per_turn",
+];
+
+impl Changeable {
+    /// These settings with those of another configuration, as far as they may change: not which models answer.
+    pub(crate) fn changed(&self, name: String, voice: Voice, new: conversation::Config) -> Self {
+        let mut conversation = self.conversation.clone();
+        conversation.wake_phrases = new.wake_phrases;
+        conversation.always_listening = new.always_listening;
+        conversation.follow_up_ms = new.follow_up_ms;
+        conversation.silence_ms = new.silence_ms;
+        conversation.silence_complete_ms = new.silence_complete_ms;
+        conversation.silence_incomplete_ms = new.silence_incomplete_ms;
+        conversation.display = new.display;
+        conversation.display_interval_ms = new.display_interval_ms;
+        conversation.place = new.place;
+        conversation.turn_tokens_max = new.turn_tokens_max;
+        conversation.turn_ms_max = new.turn_ms_max;
+        conversation.model_requests_max = new.model_requests_max;
+        // Without written ones they depend on the model.
+        if new.conversational == conversation.conversational {
+            conversation.instructions = new.instructions;
+        }
+        Self { gateway_name: name, voice, conversation }
+    }
+}
+
+/// The settings that count now.
+#[derive(Clone, Debug)]
+pub struct Current(Arc<RwLock<Arc<Changeable>>>);
+
+impl Current {
+    /// From the start.
+    pub(crate) fn new(settings: Changeable) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(settings))))
+    }
+
+    /// Those that count now.
+    pub fn get(&self) -> Arc<Changeable> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Those that count from now on.
+    pub(crate) fn put(&self, settings: Changeable) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
 }
 
 /// Checks the name shown to devices.

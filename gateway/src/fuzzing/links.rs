@@ -224,7 +224,8 @@ fn proof(hello: &up::Hello<'_>, challenge: &[u8]) -> Option<Bytes> {
         binding: [0; 32],
     };
     let (key, nonce) = device();
-    let proof = Proof { nonce: *nonce, signature: key.sign(&handshake.device_proof(nonce)).to_bytes() };
+    let proof =
+        Proof { nonce: *nonce, signature: key.sign(&handshake.device_proof(nonce)).to_bytes(), invitation: [0; 32] };
     let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
     let stamp = Stamp { sequence: 0, turn: 0, time_us: 1 };
     let length = encode(&Frame::new(stamp, Up::Proof(proof)), &mut buffer).ok()?;

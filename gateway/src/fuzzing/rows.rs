@@ -86,9 +86,10 @@ fn everything(store: &Store, rows: usize) -> Result<(), crate::store::Error> {
     for user in &users {
         assert!(runs.list(user)?.len() <= rows);
     }
-    let routines = StoredRoutines::load((store.clone(), runs), Arc::new(SystemClock), (Arc::default(), None), "en")?;
+    let routines =
+        StoredRoutines::load((store.clone(), runs.clone()), Arc::new(SystemClock), (Arc::default(), None), "en")?;
     assert!(users.iter().map(|user| routines.of(user).len()).sum::<usize>() <= rows);
     let intents = StoredIntents::new(store.clone(), CancellationToken::new());
-    StoredSessions::read(store, 1_000, intents.tell_of_open(&StoredLedger(store.clone()))?)?;
+    StoredSessions::read(store, 1_000, intents.tell_of_open(&StoredLedger(store.clone()), &runs)?)?;
     Ok(())
 }

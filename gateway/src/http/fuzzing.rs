@@ -22,9 +22,11 @@ use super::{
 };
 use crate::{
     apps::socket::Headers,
+    device_task::settings::{Changeable, Current},
     identity::Pairings,
     mcp::Mcp,
     runtime::spawn,
+    speech::settings::Voice,
     store::Store,
     transport::{Bindings, Transport, places::Places},
 };
@@ -38,7 +40,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 pub(crate) async fn request(bytes: &[u8], store: &Store) {
     let Some((from, bytes)) = bytes.split_first() else { return };
     let (link, _) = TryLink::new().expect("the system has random numbers");
-    let page = TryPage { about: About::new(&Default::default(), &[]), link: Arc::new(link) };
+    let (gateway_name, voice) = (String::new(), Voice { speed: 1.0 });
+    let current = Current::new(Changeable { gateway_name, voice, conversation: Default::default() });
+    let page = TryPage { about: About::new(current, &[]), link: Arc::new(link) };
     let router = try_page::routes(Some(page), Arc::new(Pairings::default()), store.clone());
     let (mut client, serving) = begin(from & 1 == 0, bytes, router.merge(Router::new().fallback(others))).await;
     client.shutdown().await.expect("a pipe can be shut");

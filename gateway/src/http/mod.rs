@@ -25,13 +25,12 @@ mod try_page;
 mod upgrade;
 
 use std::{
-    io::{self, ErrorKind},
     net::{SocketAddr, UdpSocket},
     sync::Arc,
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -46,7 +45,7 @@ use crate::{
     health::Health,
     mcp::Mcp,
     runtime::vital::Vital,
-    transport::{places::Places, quic, tls::Tls},
+    transport::{places::Places, quic, sockets::Sockets, tls::Tls},
 };
 
 /// How long a TLS or HTTP handshake may take.
@@ -81,14 +80,14 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// Binds the ports.
+    /// Takes the listening sockets.
     ///
     /// # Errors
-    /// A port is in use or the address is not this machine's.
-    pub(crate) async fn bind(listen: &Listen, tls: Tls) -> Result<Self> {
-        let tcp = TcpListener::bind(listen.web).await;
-        let tcp = tcp.map_err(|error| anyhow!(cannot_listen(listen.web, "TCP", "listen.web", &error)))?;
-        let quic = listen.quic.map(|address| quic_endpoint(address, &tls)).transpose()?;
+    /// They cannot be used.
+    pub(crate) fn new(sockets: Sockets, listen: &Listen, tls: Tls) -> Result<Self> {
+        sockets.web.set_nonblocking(true)?;
+        let tcp = TcpListener::from_std(sockets.web).context("using the TCP socket")?;
+        let quic = sockets.quic.map(|socket| quic_endpoint(socket, &tls)).transpose()?;
         Ok(Self { tcp, quic, tls, plain_everywhere: listen.plain })
     }
 
@@ -121,32 +120,11 @@ impl Bound {
     }
 }
 
-fn quic_endpoint(address: SocketAddr, tls: &Tls) -> Result<quinn::Endpoint> {
+fn quic_endpoint(socket: UdpSocket, tls: &Tls) -> Result<quinn::Endpoint> {
     let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls.quic.clone()).context("QUIC needs TLS 1.3")?;
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
     config.transport_config(quic::transport_config());
-    let socket = UdpSocket::bind(address);
-    socket
-        .and_then(|socket| {
-            let runtime = Arc::new(quinn::TokioRuntime);
-            quinn::Endpoint::new(quic::endpoint_config(&tls.secret), Some(config), socket, runtime)
-        })
-        .map_err(|error| anyhow!(cannot_listen(address, "UDP", "listen.quic", &error)))
-}
-
-/// Why listening there fails, and what to do.
-pub(crate) fn cannot_listen(address: SocketAddr, kind: &str, key: &str, error: &io::Error) -> String {
-    let why = match error.kind() {
-        ErrorKind::AddrInUse => {
-            format!("another program listens there already, perhaps another gateway; change `{key}`")
-        }
-        ErrorKind::AddrNotAvailable => {
-            format!("this machine has no such address; name one that it has in `{key}`, or all of them with [::]")
-        }
-        ErrorKind::PermissionDenied => {
-            format!("the system does not allow it: ports below 1024 are root's; change `{key}`")
-        }
-        _ => format!("{error}; change `{key}`"),
-    };
-    format!("cannot listen on {address} ({kind}): {why}")
+    let runtime = Arc::new(quinn::TokioRuntime);
+    quinn::Endpoint::new(quic::endpoint_config(&tls.secret), Some(config), socket, runtime)
+        .context("using the UDP socket")
 }

@@ -18,7 +18,7 @@ use axum::{
     routing::any,
 };
 use gateway_core::conversation::Config;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{
@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     clock,
+    device_task::settings::Current,
     identity::{Pairings, fingerprint, pairing::Grant},
     models::settings::Model,
     store::Store,
@@ -109,12 +110,14 @@ static HEADERS: [(HeaderName, &str); 8] = [
 
 /// What the page shows about the gateway before it connects.
 #[derive(Clone)]
-pub(crate) struct About(Arc<str>);
+pub(crate) struct About {
+    current: Current,
+    model: Value,
+}
 
 impl About {
-    /// `{"phrases": [...], "always": false, "model": null}`: the wake phrases, whether none is needed, and the model
-    /// that answers what the box itself does not: `{"name": "...", "host": "...", "here": false}`.
-    pub(crate) fn new(conversation: &Config, models: &[Model]) -> Self {
+    /// Of the models that answer, and the settings of sessions.
+    pub(crate) fn new(current: Current, models: &[Model]) -> Self {
         let model = models.iter().find_map(|model| match model {
             Model::Provider(config) => Some(config),
             Model::Offline => None,
@@ -124,8 +127,15 @@ impl About {
             let host = host.unwrap_or_default();
             json!({"name": config.model, "here": host_is_loopback(&host), "host": host})
         });
-        let Config { wake_phrases, always_listening, .. } = conversation;
-        Self(json!({"phrases": wake_phrases, "always": always_listening, "model": model}).to_string().into())
+        Self { current, model: model.into() }
+    }
+
+    /// `{"phrases": [...], "always": false, "model": null}`: the wake phrases, whether none is needed, and the model
+    /// that answers what the box itself does not: `{"name": "...", "host": "...", "here": false}`.
+    fn text(&self) -> String {
+        let settings = self.current.get();
+        let Config { wake_phrases, always_listening, .. } = &settings.conversation;
+        json!({"phrases": wake_phrases, "always": always_listening, "model": self.model}).to_string()
     }
 }
 
@@ -211,7 +221,7 @@ async fn about(State(page): State<Page>, method: Method) -> Response {
     }
     // The guard has found that the page exists.
     match page.page {
-        Some(page) => reply::json(StatusCode::OK, page.about.0.to_string()),
+        Some(page) => reply::json(StatusCode::OK, page.about.text()),
         None => NOTHING_HERE.into_response(),
     }
 }

@@ -8,7 +8,7 @@ use device_protocol::{
     decode_up, down,
     json::Owned as _,
     limits,
-    up::{Capabilities, HelloOwned},
+    up::{Capabilities, HelloOwned, Proof},
 };
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha256};
@@ -16,6 +16,7 @@ use tokio::time::{interval, timeout_at};
 
 use super::{
     GatewayKey, Pairings, fingerprint,
+    invitations::{self, Shown},
     keys::random,
     pairing::{self, Grant, Granted, PairError, Wait},
 };
@@ -108,11 +109,11 @@ fn tell(link: &mut Link, refusal: &Refusal) {
 
 async fn run(link: &mut Link, key: &GatewayKey, store: &Store, pairings: &Pairings) -> Result<Admitted, Refusal> {
     let deadline = clock::instant_at(link.opened_us + u64::from(limits::HANDSHAKE_MS_MAX) * 1_000);
-    let (hello, handshake, device_nonce) = timeout_at(deadline, prove(link, key))
+    let (hello, handshake, proof) = timeout_at(deadline, prove(link, key))
         .await
         .map_err(|_| refuse(RejectCode::Timeout, "the handshake took too long"))??;
     let id = fingerprint(&handshake.device_key);
-    let proven = Proven { id: &id, hello: &hello, handshake: &handshake, device_nonce: &device_nonce };
+    let proven = Proven { id: &id, hello: &hello, handshake: &handshake, proof: &proof };
     match known_or_paired(link, store, pairings, proven).await {
         Ok(record) => Ok(Admitted { id, record, hello }),
         Err(refusal) => Err(Refusal { device: Some(id), ..refusal }),
@@ -125,7 +126,7 @@ struct Proven<'a> {
     id: &'a str,
     hello: &'a HelloOwned,
     handshake: &'a Handshake,
-    device_nonce: &'a [u8; 32],
+    proof: &'a Proof,
 }
 
 async fn known_or_paired(
@@ -144,7 +145,7 @@ async fn known_or_paired(
     }
 }
 
-async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(HelloOwned, Handshake, [u8; 32]), Refusal> {
+async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(HelloOwned, Handshake, Proof), Refusal> {
     let internal = |error: anyhow::Error| refuse(RejectCode::Internal, error.to_string());
     let frame = next(link).await?;
     let hello = match decode(&frame)? {
@@ -189,7 +190,7 @@ async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(HelloOwned, Handsha
     device_key
         .verify_strict(&handshake.device_proof(&proof.nonce), &Signature::from_bytes(&proof.signature))
         .map_err(|_| bad("the signature does not fit this connection; was the handshake relayed?"))?;
-    Ok((hello, handshake, proof.nonce))
+    Ok((hello, handshake, proof))
 }
 
 /// The device's texts are shown to the operator, who decides by them: they must not contain terminal control
@@ -211,21 +212,10 @@ async fn pair(
     pairings: &Pairings,
     proven: Proven<'_>,
 ) -> Result<DeviceRecord, Refusal> {
-    let Proven { id, hello, handshake, device_nonce } = proven;
-    let digest: [u8; 32] = Sha256::digest(handshake.pairing_transcript(device_nonce)).into();
-    let shows_code = has_display(&hello.capabilities);
-    let code = shows_code.then(|| pairing_code(&digest).iter().map(|digit| char::from(*digit)).collect::<String>());
-    let wait =
-        pairings.wait(clock::mono_us(), id, &hello.model, code, link.peer.ip()).map_err(|error| not_now(&error))?;
-    let method = if shows_code { PairingMethod::Code } else { PairingMethod::Fingerprint };
-    let until_us = clock::mono_us() + pairing::OPEN_US;
-    tracing::info!(device = id, model = hello.model, "a new device waits for pairing");
-    let decided = await_operator(link, wait, method, until_us);
-    let decided = timeout_at(clock::instant_at(until_us), decided).await;
-    let granted = match decided {
-        Ok(Ok(granted)) => granted,
-        Ok(Err(refusal)) => return Err(refusal),
-        Err(_) => return Err(refuse(RejectCode::NotPaired, LATE)),
+    let Proven { id, hello, .. } = proven;
+    let granted = match by_invitation(pairings, proven) {
+        Some(taken) => taken.map_err(|error| refuse(RejectCode::PairingFailed, error.to_string()))?,
+        None => by_operator(link, pairings, proven).await?,
     };
     let mut stored = put(store, id, hello, granted.grant()).await;
     // Revoked meanwhile: the record may have been written over the revocation.
@@ -247,6 +237,31 @@ async fn pair(
     })?;
     tracing::info!(device = id, user = record.user, "paired");
     Ok(record)
+}
+
+/// What the operator has granted in advance to who knows the code of an invitation; `None`: the device has none.
+fn by_invitation(pairings: &Pairings, proven: Proven<'_>) -> Option<Result<Granted, invitations::Error>> {
+    let Proven { handshake, proof, .. } = proven;
+    let shown = Shown { handshake, device_nonce: &proof.nonce, digest: proof.invitation };
+    (proof.invitation != [0; 32]).then(|| pairings.invitations.take(clock::mono_us(), shown))
+}
+
+/// Waits until the operator has confirmed the device.
+async fn by_operator(link: &mut Link, pairings: &Pairings, proven: Proven<'_>) -> Result<Granted, Refusal> {
+    let Proven { id, hello, handshake, proof } = proven;
+    let digest: [u8; 32] = Sha256::digest(handshake.pairing_transcript(&proof.nonce)).into();
+    let shows_code = has_display(&hello.capabilities);
+    let code = shows_code.then(|| pairing_code(&digest).iter().map(|digit| char::from(*digit)).collect::<String>());
+    let wait =
+        pairings.wait(clock::mono_us(), id, &hello.model, code, link.peer.ip()).map_err(|error| not_now(&error))?;
+    let method = if shows_code { PairingMethod::Code } else { PairingMethod::Fingerprint };
+    let until_us = clock::mono_us() + pairing::OPEN_US;
+    tracing::info!(device = id, model = hello.model, "a new device waits for pairing");
+    let decided = await_operator(link, wait, method, until_us);
+    match timeout_at(clock::instant_at(until_us), decided).await {
+        Ok(decided) => decided,
+        Err(_) => Err(refuse(RejectCode::NotPaired, LATE)),
+    }
 }
 
 /// A device cannot wait for pairing now.

@@ -1,6 +1,7 @@
 //! Identity of devices: keys, the handshake, pairing.
 
 pub(crate) mod handshake;
+pub mod invitations;
 pub(crate) mod keys;
 pub mod pairing;
 pub(crate) mod typed;

@@ -8,6 +8,7 @@ use std::{
 
 use tokio::sync::{oneshot, watch};
 
+use super::invitations::Invitations;
 use crate::transport::places::source;
 
 /// How long a pairing stays open, in microseconds.
@@ -58,6 +59,11 @@ impl Granted {
     fn new(grant: Grant) -> (Self, oneshot::Receiver<Outcome>) {
         let (outcome, told) = oneshot::channel();
         (Self { grant, outcome }, told)
+    }
+
+    /// By an invitation, with the channel of its operator.
+    pub(super) fn by_invitation(grant: Grant, outcome: oneshot::Sender<Outcome>) -> Self {
+        Self { grant, outcome }
     }
 
     /// What was decided.
@@ -130,6 +136,8 @@ impl State {
 
 /// All pending pairings.
 pub struct Pairings {
+    /// Open invitations.
+    pub invitations: Invitations,
     state: Mutex<State>,
     /// Remaining tries, for the waiting devices.
     tries: watch::Sender<u8>,
@@ -137,7 +145,7 @@ pub struct Pairings {
 
 impl Default for Pairings {
     fn default() -> Self {
-        Self { state: Mutex::default(), tries: watch::Sender::new(TRIES_MAX) }
+        Self { invitations: Invitations::default(), state: Mutex::default(), tries: watch::Sender::new(TRIES_MAX) }
     }
 }
 

@@ -16,10 +16,11 @@ use tools::{
     intents::{AskedCall, Intent, Journal, Key, Made, Past},
     ledger::{Ledger, Record},
     ports::PortError,
+    programs::Run,
     reply::cut,
 };
 
-use super::stores::port;
+use super::{runs::StoredRuns, stores::port};
 use crate::runtime::spawn;
 use crate::{
     clock,
@@ -57,13 +58,21 @@ struct Row {
     /// Its arguments, redacted and cut, if a program made it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     arguments: String,
+    /// The beginning of its run's record, if it runs a program; until it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<Box<Run>>,
 }
 
 impl Row {
     /// A call that is begun now.
     fn of(intent: &Intent) -> Self {
-        let Intent { tool, wall_ms, program, arguments, .. } = intent.clone();
-        Self { tool, wall_ms, result: None, told: false, asked: None, program, arguments }
+        let Intent { tool, wall_ms, program, arguments, run, .. } = intent.clone();
+        Self { tool, wall_ms, result: None, told: false, asked: None, program, arguments, run }
+    }
+
+    /// The same call with this outcome.
+    fn ended(intent: &Intent, result: ToolResult) -> Self {
+        Self { result: Some(result), run: None, ..Self::of(intent) }
     }
 }
 
@@ -113,18 +122,19 @@ impl StoredIntents {
     }
 
     /// Reports to the log and the ledger, once, calls that were started and never ended: the gateway was stopped in the
-    /// middle of them. Returns their tools, and calls about which a wearer was being asked.
+    /// middle of them. Runs of programs among them are recorded with the calls that they made. Returns the tools of all, and
+    /// calls about which a wearer was being asked.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn tell_of_open(&self, ledger: &dyn Ledger) -> Result<Left, store::Error> {
+    pub fn tell_of_open(&self, ledger: &dyn Ledger, runs: &StoredRuns) -> Result<Left, store::Error> {
         let mut left = Left::default();
         for user in self.store.disk().owners(Kind::Intents)? {
             let rows = self.store.disk().rows(Kind::Intents, &user, b"", ROWS_MAX * 2)?;
             let rows =
                 rows.into_iter().filter_map(|(key, value)| Some((key, serde_json::from_slice::<Row>(&value).ok()?)));
             let rows: Vec<_> = rows.collect();
-            let done = done_by_programs(&rows);
+            let made = made_by_programs(&rows);
             for (key, row) in rows {
                 if row.result.is_some() || row.told {
                     continue;
@@ -155,10 +165,18 @@ impl StoredIntents {
                     bytes_in: 0,
                     bytes_out: 0,
                 });
-                let done = done.get(&key).cloned().unwrap_or_default();
+                let made = made.get(&key).cloned().unwrap_or_default();
+                let is_done = |made: &&Made| matches!(&made.past, Past::Done(result) if !result.is_error());
+                let done = made.iter().filter(is_done).map(|made| made.tool.clone()).collect();
                 let unknown = UnknownCall { tool: row.tool.clone(), done };
                 left.unknown.entry(user.clone()).or_default().push(unknown);
-                let told = Row { told: true, ..row };
+                // Its record may have been written, and the outcome of the call not.
+                if let Some(begun) = &row.run
+                    && runs.latest(&user, |run| run.is_of(begun))?.is_none()
+                {
+                    runs.record(&user, Run::clone(begun).cut_off(made.into_iter().map(Into::into).collect()));
+                }
+                let told = Row { told: true, run: None, ..row };
                 drop(self.store.submit(put(&user, &key, &told), |_| {}));
             }
             prune(&self.store, &user)?;
@@ -171,19 +189,19 @@ impl StoredIntents {
     }
 }
 
-/// The tools of completed changes that programs made, in their order, by the calls that ran these programs.
-fn done_by_programs(rows: &[(Vec<u8>, Row)]) -> BTreeMap<Vec<u8>, Vec<String>> {
-    let mut done: BTreeMap<Vec<u8>, Vec<String>> = BTreeMap::new();
+/// The changes that programs had begun, in their order, by the calls that ran these programs.
+fn made_by_programs(rows: &[(Vec<u8>, Row)]) -> BTreeMap<Vec<u8>, Vec<Made>> {
+    let mut made: BTreeMap<Vec<u8>, Vec<Made>> = BTreeMap::new();
     let mut rows: Vec<&Row> = rows.iter().map(|(_, row)| row).collect();
     rows.sort_by_key(|row| row.wall_ms);
     for row in rows {
-        if let (Some(program), Some(result)) = (row.program, &row.result)
-            && !result.is_error()
-        {
-            done.entry(program.to_vec()).or_default().push(row.tool.clone());
+        if let (Some(program), None) = (row.program, &row.asked) {
+            let past = row.result.clone().map_or(Past::Unknown, |result| Past::Done(Box::new(result)));
+            let (tool, arguments) = (row.tool.clone(), row.arguments.clone());
+            made.entry(program.to_vec()).or_default().push(Made { tool, arguments, past });
         }
     }
-    done
+    made
 }
 
 fn remove(user: &str, key: Vec<u8>) -> Write {
@@ -263,7 +281,7 @@ impl Journal for StoredIntents {
     fn finish(&self, intent: &Intent, result: &ToolResult) {
         let at = (intent.user.clone(), intent.key);
         let result = short(result);
-        let row = Row { result: Some(result.clone()), ..Row::of(intent) };
+        let row = Row::ended(intent, result.clone());
         self.ended().insert(at.clone(), result);
         let (ended, of) = (Arc::clone(&self.ended), at.clone());
         let submitted = self.store.submit(put(&intent.user, &intent.key, &row), move |written| {
@@ -314,13 +332,18 @@ fn prune(store: &Store, user: &str) -> Result<(), store::Error> {
 #[cfg(test)]
 mod tests {
     use gateway_core::vocab::ToolCall;
+    use tools::programs::CallOutcome;
 
     use super::*;
-    use crate::ports::records::StoredLedger;
+    use crate::ports::{records::StoredLedger, stores::SystemClock};
 
     fn intent(number: u8) -> Intent {
         let (user, tool, arguments) = ("ann".into(), "t".into(), String::new());
-        Intent { user, key: [number; 16], tool, wall_ms: clock::wall_ms(), program: None, arguments }
+        Intent { user, key: [number; 16], tool, wall_ms: clock::wall_ms(), program: None, arguments, run: None }
+    }
+
+    fn runs(store: &Store) -> StoredRuns {
+        StoredRuns::load(store.clone(), Arc::new(SystemClock)).unwrap()
     }
 
     #[tokio::test]
@@ -343,7 +366,7 @@ mod tests {
 
         let ledger = StoredLedger(store.clone());
         for _ in 0..2 {
-            again.tell_of_open(&ledger).unwrap();
+            again.tell_of_open(&ledger, &runs(&store)).unwrap();
             store.settled().await.unwrap();
         }
         let told = ledger.records("ann", i64::MIN).unwrap();
@@ -357,7 +380,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 16).unwrap();
         let journal = StoredIntents::new(store.clone(), CancellationToken::new());
-        let program = Intent { tool: "code.run".into(), ..intent(1) };
+        let begun = Run { wall_ms: clock::wall_ms(), call: "c".into(), source: "run();".into(), ..Run::default() };
+        let program = Intent { tool: "code.run".into(), run: Some(Box::new(begun.clone())), ..intent(1) };
         let of = |number, tool: &str| {
             let arguments = format!("{{\"n\":{number}}}");
             Intent { tool: tool.into(), program: Some([1; 16]), arguments, ..intent(number) }
@@ -381,9 +405,44 @@ mod tests {
         store.settled().await.unwrap();
         let again = StoredIntents::new(store.clone(), CancellationToken::new());
         assert_eq!(sorted(&again), made);
-        let mut left = again.tell_of_open(&StoredLedger(store.clone())).unwrap().unknown.remove("ann").unwrap();
+        let mut left =
+            again.tell_of_open(&StoredLedger(store.clone()), &runs(&store)).unwrap().unknown.remove("ann").unwrap();
         left.sort_by(|a, b| a.tool.cmp(&b.tool));
         assert_eq!(left, [unknown("code.run", &["note.add"]), unknown("mail.send", &[]), unknown("t", &[])]);
+        // The run is recorded, once.
+        for _ in 0..2 {
+            store.settled().await.unwrap();
+            again.tell_of_open(&StoredLedger(store.clone()), &runs(&store)).unwrap();
+        }
+        let recorded = runs(&store).list("ann").unwrap();
+        let [run] = recorded.as_slice() else { panic!("{recorded:?}") };
+        assert!(run.cut_off && run.source == "run();" && run.call == "c" && run.error.is_some(), "{run:?}");
+        let mut calls: Vec<_> = run.calls.iter().map(|call| (call.tool.as_str(), call.outcome)).collect();
+        calls.sort_by_key(|(tool, _)| *tool);
+        assert_eq!(calls, [("mail.send", CallOutcome::Unknown), ("note.add", CallOutcome::Done)]);
+        assert_eq!(run.calls.iter().find(|call| call.tool == "note.add").unwrap().arguments, "{\"n\":2}");
+    }
+
+    #[tokio::test]
+    async fn a_run_that_was_recorded_is_not_recorded_again_although_its_call_is_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+        let begun = Run { wall_ms: clock::wall_ms(), call: "c".into(), source: "run();".into(), ..Run::default() };
+        let program = Intent { tool: "code.run".into(), run: Some(Box::new(begun.clone())), ..intent(1) };
+        journal.begin(&program).await.unwrap();
+        let kept = runs(&store);
+        kept.record("ann", Run { wall_ms: begun.wall_ms + 3, took_ms: 5, ..begun.clone() });
+        store.settled().await.unwrap();
+        journal.tell_of_open(&StoredLedger(store.clone()), &kept).unwrap();
+        store.settled().await.unwrap();
+        assert_eq!(kept.list("ann").unwrap().len(), 1);
+        // One that has ended has no program any more.
+        journal.begin(&Intent { key: [2; 16], ..program.clone() }).await.unwrap();
+        journal.finish(&Intent { key: [2; 16], ..program }, &ToolResult::said("done"));
+        store.settled().await.unwrap();
+        let row = store.disk().row(Kind::Intents, "ann", &[2; 16]).unwrap().unwrap();
+        assert!(!String::from_utf8(row).unwrap().contains("run();"));
     }
 
     fn unknown(tool: &str, done: &[&str]) -> UnknownCall {
@@ -412,7 +471,7 @@ mod tests {
         journal.withdraw(&intent(1));
         assert_eq!(journal.recall(&intent(1)), Ok(None), "nothing of it was done");
         let again = StoredIntents::new(store.clone(), CancellationToken::new());
-        let left = again.tell_of_open(&StoredLedger(store.clone())).unwrap();
+        let left = again.tell_of_open(&StoredLedger(store.clone()), &runs(&store)).unwrap();
         let open = LeftQuestion { key: intent(1).key.to_vec(), asked: asked("glasses") };
         assert_eq!(left.asked, BTreeMap::from([(("ann".into(), "glasses".into()), vec![open])]));
         assert_eq!(left.unknown, BTreeMap::from([("ann".into(), vec![unknown("t", &[])])]));

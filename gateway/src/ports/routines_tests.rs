@@ -1,4 +1,4 @@
-//! Routines in a store, without a sandbox: tests/it/assistant/routines.rs has one.
+//! Routines in a store, without a sandbox: tests/it/routines.rs has one.
 
 use gateway_core::vocab::{ErrorCode, ToolFlags};
 use serde_json::json;
@@ -14,7 +14,10 @@ use tools::{
 };
 
 use super::*;
-use crate::ports::stores::SystemClock;
+use crate::{
+    ports::stores::SystemClock,
+    store::damage_tests::{V2, copy_of},
+};
 
 /// A tool of a server.
 struct Nothing;
@@ -193,4 +196,30 @@ fn a_routine_has_the_stored_form_that_it_always_had() {
     let stored = r#"{"name":"n","versions":[{"number":2,"kept_wall_ms":5,"source":"1","phrases":["a b"],"tools":{"t":"d"},"run":7,"restores":1}]}"#;
     let routine: Stored = serde_json::from_str(stored).unwrap();
     assert_eq!(serde_json::to_string(&routine).unwrap(), stored);
+}
+
+/// Rows of the golden store of version 2. They are of a later year than this test, so that they are not too old.
+const GOLDEN_RUNS: [&str; 2] = [
+    r#"{"wall_ms":4000000000000,"call":"c1","device":"g","session":"s","turn":7,"source":"const a = 1;\nexport default a;","calls":[{"tool":"note.list","arguments":"{}","outcome":"done","ms":3,"definition":"d1","begun":true},{"tool":"std.fs.writeFile","arguments":"{\"path\":\"a\"}","outcome":"failed","error":"full","ms":1,"definition":"library","begun":true}],"output":["x","y"],"result":{"a":1},"took_ms":9,"again_of":4,"routine":{"name":"morning","version":2}}"#,
+    r#"{"wall_ms":4000000000001,"call":"c2","source":"throw 1;","calls":[{"tool":"note.add","arguments":"{}","outcome":"unknown","ms":0,"begun":true}],"output":[],"left_out":"z","error":{"code":"EXECUTION_ERROR","message":"m","line":2,"column":3},"took_ms":0,"cut_off":true}"#,
+];
+const GOLDEN_ROUTINE: &str = r#"{"name":"morning","versions":[{"number":2,"kept_wall_ms":4000000000000,"source":"export default 1;","phrases":["run my morning summary"],"tools":{"note.list":"d1"},"run":1},{"number":3,"kept_wall_ms":4000000000002,"source":"export default 2;","phrases":["run my morning summary","how is my morning"],"tools":{"note.list":"d1","std.fs.writeFile":"library"},"run":1,"restores":1}]}"#;
+
+/// What a gateway of version 2 has written is read by this one, and would be written so again.
+#[tokio::test]
+async fn runs_and_routines_have_the_stored_form_that_they_always_had() {
+    let folder = copy_of(V2);
+    let store = Store::open(folder.path(), 16).unwrap();
+    let registry = Arc::new(Registry::with_built_ins().unwrap());
+    let routines = load(&store, &registry, true);
+    let runs = routines.runs.list("ann").unwrap();
+    let written: Vec<String> = runs.iter().rev().map(|run| serde_json::to_string(run).unwrap()).collect();
+    assert_eq!(written, GOLDEN_RUNS);
+    assert_eq!(runs.iter().map(|run| run.id).collect::<Vec<_>>(), [2, 1]);
+    let kept = routines.of("ann");
+    assert_eq!(serde_json::to_string(&kept["morning"]).unwrap(), GOLDEN_ROUTINE);
+    let spec = registry.snapshot("ann", None).find("routine.morning").expect("it is offered").spec.clone();
+    assert_eq!(spec.phrases[0].templates, ["run my morning summary", "how is my morning"]);
+    store.settled().await.unwrap();
+    assert_eq!(store.disk().damaged(), 0);
 }

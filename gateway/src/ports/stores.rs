@@ -24,6 +24,7 @@ use crate::{
 pub(super) fn port(error: store::Error) -> PortError {
     match error {
         store::Error::Full(_) | store::Error::TooMany { .. } => PortError::Full(error.to_string()),
+        store::Error::ReadOnly(_) => PortError::ReadOnly(error.to_string()),
         store::Error::Busy | store::Error::Closed => PortError::Unavailable(error.to_string()),
         other => PortError::Failed(other.to_string()),
     }

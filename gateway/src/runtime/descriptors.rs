@@ -9,10 +9,15 @@ use rustix::{
 /// and tools.
 const OTHERS: u64 = 512;
 
+/// How many this many connections need, with everything else.
+pub(crate) fn needed(connections_max: usize) -> u64 {
+    OTHERS.saturating_add(connections_max as u64)
+}
+
 /// Raises the process's own limit to what this many connections need, and warns where the system does not allow it.
 /// Without descriptors, nobody is accepted, the store cannot be opened again, and no MCP server starts.
 pub(crate) fn allow(connections_max: usize) {
-    let needed = OTHERS.saturating_add(connections_max as u64);
+    let needed = needed(connections_max);
     let limit = getrlimit(Resource::Nofile);
     let Some(raised) = raised(limit, needed) else { return };
     let allowed = match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), ..limit }) {

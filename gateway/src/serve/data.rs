@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use tokio::net::UnixListener;
 
 use crate::{
-    control, erasing,
+    backup, control, erasing,
     identity::GatewayKey,
     private::{FolderLock, make_folder, repair},
     store::{Store, settings::StoreSettings},
@@ -39,6 +39,7 @@ impl Data {
         make_folder(folder).with_context(|| format!("making the data folder {}; set `data_dir`", folder.display()))?;
         let lock = FolderLock::take(folder)?;
         repair(folder);
+        backup::settle(folder)?;
         let control_socket = control::server::bind(folder)?;
         let is_known = GatewayKey::is_in(folder);
         let key = GatewayKey::load_or_make(folder)?;

@@ -1,53 +1,68 @@
 //! `lorgnette serve`: assembles the gateway, runs it, and stops it cleanly.
 
 mod data;
+mod doors;
 mod engines;
+mod loaded;
+mod reload;
 mod tools;
 mod users;
 
-use std::{sync::Arc, time::Duration};
+use std::{ffi::OsString, io, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result, anyhow};
-use axum::http::Uri;
+use anyhow::{Context as _, Result};
 use device_protocol::GoodbyeReason;
-use tokio::{net::UnixListener, task::JoinHandle};
+use tokio::{net::UnixListener, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use self::{data::Data, tools::ToolServices, users::UserServices};
+pub use self::loaded::Origin;
+use self::{
+    data::Data,
+    doors::{doors, try_page},
+    loaded::Loaded,
+    reload::Reloader,
+    tools::ToolServices,
+    users::UserServices,
+};
 use crate::{
     apps::scene::Scenes,
-    capabilities::{Evaluator, Prepared as Capabilities},
+    backup::Backups,
     clock,
     config::Config,
     control::{
         self,
-        admin::{Admin, Started},
+        admin::{Admin, Reloaded, Started},
         system::OwnSystem,
     },
     device_task::{
         prepare::Preparer,
         services::{Admission, Engines, Services},
-        settings::SessionSettings,
+        settings::{Changeable, Current, SessionSettings},
     },
+    discovery::Announcement,
     erasing::{Eraser, Forgets},
     health::{Health, Problem},
-    http::{About, Bound, Doors, Metrics, TryLink, TryPage},
-    mcp::{Mcp, Prepared},
+    http::Bound,
+    mcp::Mcp,
     models::{
         ToolSelection,
         chain::{self, ModelChain},
         settings::Models,
         tool_selection::BySentences,
     },
-    ports::system::LateSystem,
     private::FolderLock,
     runtime::{spawn, vital::Vital},
     store::Store,
     telemetry::{SoundPackets, Turns, log::Logs},
+    transport::sockets::Sockets,
+    upgrade::{Ready, Upgrader},
 };
 
 /// How long sessions may take to say goodbye, in milliseconds.
 const GOODBYE_MS_MAX: u64 = 3_000;
+
+/// How long an upgrade waits for turns to end, in milliseconds: most answers are over by then.
+const QUIET_MS_MAX: u64 = 10_000;
 
 /// A listening gateway.
 pub struct Running {
@@ -59,11 +74,15 @@ pub struct Running {
     pub public_key: [u8; 32],
     /// What pairs one browser with the try page: its address is `/try#` and this; `None`: no such page.
     pub try_token: Option<String>,
+    /// The name under which it is announced on the network; `None`: it is not.
+    pub announced: Option<String>,
     admin: Arc<Admin>,
     stop: CancellationToken,
     vital: Arc<Vital>,
     tasks: Vec<JoinHandle<()>>,
     lock: FolderLock,
+    sockets: Sockets,
+    upgrades: Option<mpsc::Receiver<Ready>>,
 }
 
 /// Sets up the configured models, with their keys.
@@ -79,22 +98,52 @@ pub(crate) fn models(models: &Models, sentences: Option<Arc<BySentences>>) -> Re
 /// # Errors
 /// A model is missing, a port in use, a folder not writable: the text says what to do.
 pub async fn start(config: Config) -> Result<Running> {
+    start_from(config, Origin::default()).await
+}
+
+/// As [`start`], for a process that was given something.
+///
+/// # Errors
+/// As there; or the gateway that was to be replaced goes on.
+pub async fn start_from(config: Config, origin: Origin) -> Result<Running> {
     let at_us = clock::mono_us();
     // One TLS provider for the process; only the first call counts.
     drop(rustls::crypto::ring::default_provider().install_default());
+    let open = || Data::open(&config.data_dir, config.store);
+    let Origin { sockets, take_over, arguments } = origin;
+    let Some(mut take_over) = take_over else {
+        // First, since it says best that another gateway runs.
+        let data = open().await?;
+        let loaded = Loaded::load(&config, sockets).await?;
+        return assemble(config, data, loaded, arguments, at_us).await;
+    };
+    let started = async {
+        let loaded = Loaded::load(&config, sockets).await?;
+        take_over.loaded().await?;
+        assemble(config.clone(), open().await?, loaded, arguments, at_us).await
+    };
+    let started = started.await;
+    take_over.told(started.as_ref().map(drop).map_err(|error| format!("{error:#}"))).await;
+    started
+}
+
+/// Puts the parts together and lets them run.
+async fn assemble(
+    config: Config,
+    data: Data,
+    loaded: Loaded,
+    arguments: Option<Vec<OsString>>,
+    at_us: u64,
+) -> Result<Running> {
     let stop = CancellationToken::new();
     let vital = Vital::new(stop.clone());
-    let Data { lock, control_socket, key, tls, store, logs } = Data::open(&config.data_dir, config.store).await?;
-    let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
-    let mut mcp = mcp.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
-    let folders = (config.folder.as_deref(), config.data_dir.as_path());
-    let evaluator = Evaluator::new(config.models.code.executable.as_deref());
-    let capabilities = Capabilities::load(&config.capabilities, folders, &mut mcp, &evaluator).await;
-    let capabilities = capabilities.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
-    let bound = Bound::bind(&config.listen, tls).await?;
+    let Data { lock, control_socket, key, tls, store, logs } = data;
+    let Loaded { mcp, capabilities, sockets, engines, sentences, models } = loaded;
+    let kept = sockets.try_clone().context("keeping the sockets for the process that replaces this one")?;
+    let bound = Bound::new(sockets, &config.listen, tls)?;
     let (web, quic) = (bound.web_address()?, bound.quic_address());
-    let (engines, sentences) = engines::load(&config).await?;
-    let models = models(&config.models, sentences.clone())?;
+    let upgrades = arguments.map(|arguments| Ok::<_, io::Error>(Upgrader::new(kept.try_clone()?, arguments)));
+    let (upgrader, upgrades) = upgrades.transpose()?.unzip();
 
     let of_users = UserServices::new(&config, (&store, &logs), &models, &engines.files, (web, &capabilities), &stop)?;
     let mut of_tools = ToolServices::new(&config, &store, &of_users, &mcp, &stop)?;
@@ -104,13 +153,18 @@ pub async fn start(config: Config) -> Result<Running> {
     }
     let mcp = Arc::new(Mcp::start(mcp, &of_tools.executor, of_users.roster.clone(), web.port()));
     let public_key = key.public();
+    let for_glasses = (config.listen.websocket.then_some(web), quic);
+    let announcement = Announcement::new(&config.discovery, &config.name, &public_key, for_glasses);
     let admission = Admission::new(key, stop.clone())?;
     let services = services(&config, (store, logs), admission, engines, models, (&of_users, &mut of_tools))?;
     let health = Arc::new(Health::new(vital.clone()));
     watch_threads(&vital, &services);
-    let (try_page, try_token) = try_page(&config)?.unzip();
+    let (try_page, try_token) = try_page(&config, &services)?.unzip();
     let doors = doors(&config, try_page, (&services, &of_users.system), &mcp, &health);
+    let reloader = Reloader::new(&config, services.settings.current.clone());
     let admin = Arc::new(Admin {
+        reload: Box::new(move || reloader.reload()),
+        backups: Backups::new(config.data_dir.clone(), config.models_dir.clone(), services.store.clone()),
         eraser: eraser(&services, &of_tools),
         services,
         installed: of_users.installed,
@@ -119,7 +173,16 @@ pub async fn start(config: Config) -> Result<Running> {
         mcp,
         skills: of_tools.skills,
         health,
-        started: Started { at_us, web, quic, models: config.models.chain, hearing: config.hearing },
+        started: Started {
+            at_us,
+            web,
+            websocket: config.listen.websocket,
+            quic,
+            models: config.models.chain,
+            hearing: config.hearing,
+            watchdog: std::env::var_os("WATCHDOG_USEC").is_some(),
+        },
+        upgrader,
     });
     of_users.system.set(OwnSystem::new(&admin));
     admin.services.users.wake_all();
@@ -132,7 +195,23 @@ pub async fn start(config: Config) -> Result<Running> {
         tasks.push(vital.spawn("sentences", sentences.keep_up(registry, stop.clone())));
     }
     tasks.push(spawn("threads", vital.clone().look_after_threads()));
-    Ok(Running { web, quic, public_key, try_token, admin, stop, vital, tasks, lock })
+    let announced = announcement.as_ref().map(|announcement| announcement.name().to_owned());
+    // Nothing depends on it.
+    tasks.extend(announcement.map(|announcement| spawn("discovery", announcement.keep_up(stop.clone()))));
+    Ok(Running {
+        web,
+        quic,
+        public_key,
+        try_token,
+        announced,
+        admin,
+        stop,
+        vital,
+        tasks,
+        lock,
+        sockets: kept,
+        upgrades,
+    })
 }
 
 /// What the sessions of devices share.
@@ -153,12 +232,14 @@ fn services(
         stored_sessions: std::mem::take(&mut of_tools.stored_sessions),
         sound: SoundPackets::default(),
         settings: SessionSettings {
-            gateway_name: config.name.clone(),
             language: config.language.clone(),
             data_dir: config.data_dir.clone(),
             limits: config.limits.clone(),
-            voice: config.voice,
-            conversation: config.conversation.clone(),
+            current: Current::new(Changeable {
+                gateway_name: config.name.clone(),
+                voice: config.voice,
+                conversation: config.conversation.clone(),
+            }),
         },
         scenes: Scenes::new(store.clone(), of_users.apps.clone(), of_tools.preferences.clone()),
         gallery: of_tools.gallery.clone(),
@@ -178,44 +259,9 @@ fn services(
         context: of_tools.context.clone(),
         turns: Arc::new(Turns::new(logs.clone(), of_users.histograms.clone())),
         logs,
+        under_way: Arc::default(),
         losses: Arc::default(),
     }))
-}
-
-/// The page to talk from a browser, with its token; `None`: switched off.
-fn try_page(config: &Config) -> Result<Option<(TryPage, String)>> {
-    if !config.listen.try_page {
-        return Ok(None);
-    }
-    let (link, token) = TryLink::new()?;
-    let about = About::new(&config.conversation, &config.models.chain);
-    Ok(Some((TryPage { about, link: Arc::new(link) }, token)))
-}
-
-/// What the endpoints work with.
-fn doors(
-    config: &Config,
-    try_page: Option<TryPage>,
-    (services, system): (&Arc<Services>, &Arc<LateSystem>),
-    mcp: &Arc<Mcp>,
-    health: &Arc<Health>,
-) -> Doors {
-    let apps_host = config.apps.url.as_deref().and_then(|url| url.parse::<Uri>().ok()?.host().map(str::to_owned));
-    let own = data::NAMES.map(str::to_owned).into_iter();
-    Doors {
-        services: services.clone(),
-        mcp: mcp.clone(),
-        health: health.clone(),
-        metrics: Metrics {
-            system: system.clone(),
-            histograms: services.turns.histograms().clone(),
-            elsewhere: config.listen.metrics_elsewhere,
-        },
-        websocket: config.listen.websocket,
-        try_page,
-        names: own.chain(config.mcp.hosts.iter().cloned()).chain(apps_host).collect(),
-        apps_elsewhere: config.apps.url.is_some(),
-    }
 }
 
 /// Erases users while the gateway runs.
@@ -280,6 +326,14 @@ impl Running {
         &self.admin.services
     }
 
+    /// Reads the configuration again and takes over what may change while the gateway runs.
+    ///
+    /// # Errors
+    /// It cannot be used: the reasons. Nothing has changed.
+    pub fn reload(&self) -> Result<Reloaded, Vec<String>> {
+        (self.admin.reload)()
+    }
+
     /// What does not work at this moment.
     pub async fn problems(&self) -> Vec<Problem> {
         let services = &self.admin.services;
@@ -289,6 +343,26 @@ impl Running {
     /// Waits until a part ends that the gateway cannot do without: its name.
     pub async fn failed(&self) -> &'static str {
         self.vital.failed().await
+    }
+
+    /// Processes that are ready to replace this gateway; `None`: it cannot be replaced. Only the first caller gets them.
+    pub(crate) fn take_upgrades(&mut self) -> Option<mpsc::Receiver<Ready>> {
+        self.upgrades.take()
+    }
+
+    /// Waits a while for a moment without a turn, stops as [`Self::stop`] does, and lets the other process take over: its number. If it fails, this gateway can be
+    /// started again on the sockets.
+    ///
+    /// # Errors
+    /// Why the other process does not serve, and the sockets.
+    pub(crate) async fn be_replaced(self, Ready(next): Ready) -> Result<Option<u32>, (anyhow::Error, Option<Sockets>)> {
+        let sockets = self.sockets.try_clone().ok();
+        let quiet = self.admin.services.under_way.none();
+        if tokio::time::timeout(Duration::from_millis(QUIET_MS_MAX), quiet).await.is_err() {
+            tracing::info!("the upgrade interrupts a turn");
+        }
+        self.stop().await;
+        next.go().await.map_err(|error| (error, sockets))
     }
 
     /// Notifies the devices, waits for their goodbyes, stops, and closes the store: afterwards a gateway may start on

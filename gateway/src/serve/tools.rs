@@ -75,7 +75,7 @@ impl ToolServices {
         let switches = Arc::new(switches.context("reading what users have switched off")?);
         let preferences =
             Arc::new(Preferences::load(store.clone()).context("reading what users have chosen between tools")?);
-        let (records, left) = records(config, store, of_users, &switches, stop)?;
+        let (records, left) = records(config, store, of_users, (&switches, &routines.runs), stop)?;
         let stored_sessions = StoredSessions::read(store, config.conversation.resume_ms_max, left)
             .context("reading the sessions of the last run")?;
         let executor = Executor::with_records(of_users.registry.clone(), ports(store, of_users, &memory), records);
@@ -157,12 +157,12 @@ fn records(
     config: &Config,
     store: &Store,
     of_users: &UserServices,
-    switches: &Arc<StoredSwitches>,
+    (switches, runs): (&Arc<StoredSwitches>, &StoredRuns),
     stop: &CancellationToken,
 ) -> Result<(CallRecords, Left)> {
     let ledger = Arc::new(StoredLedger(store.clone()));
     let journal = StoredIntents::new(store.clone(), stop.clone());
-    let left = journal.tell_of_open(ledger.as_ref()).context("reading the intents of the last run")?;
+    let left = journal.tell_of_open(ledger.as_ref(), runs).context("reading the intents of the last run")?;
     let records = CallRecords {
         journal: Some(Arc::new(journal)),
         ledger: Some(ledger),

@@ -286,9 +286,14 @@ impl Ear {
         self.decodes.ask((utterance, revision), kind, meant, self.listener.utterance_pcm(utterance))
     }
 
-    /// A decode has ended. Returns those that waited for it and were not taken: utterance and revision.
-    pub(crate) fn decode_ended(&mut self) -> Vec<(u32, u16)> {
-        self.decodes.ended()
+    /// A decode has ended: one that waited for it may follow.
+    pub(crate) fn decode_ended(&mut self, utterance: u32, revision: u16) {
+        self.decodes.ended(utterance, revision);
+    }
+
+    /// A decode had to give way to another one; `true`: it will be decoded later.
+    pub(crate) fn decode_displaced(&mut self, utterance: u32, revision: u16) -> bool {
+        self.decodes.displaced(utterance, revision)
     }
 
     /// Cancels decodes of the utterance older than `revision`.

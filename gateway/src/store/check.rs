@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     Error, Store, conversations,
-    disk::Opened,
+    opened::Opened,
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
     rows::Kind,
     schema,
@@ -52,7 +52,7 @@ pub fn check(folder: &Path, size_max_mib: usize, aside: Option<&Path>) -> Result
 }
 
 impl Opened {
-    fn damaged_rows(&self) -> Result<Vec<DamagedRow>, Error> {
+    pub(super) fn damaged_rows(&self) -> Result<Vec<DamagedRow>, Error> {
         let txn = self.env.read_txn()?;
         let mut out = Vec::new();
         for table in self.tables() {

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Disk, Error,
-    disk::{Opened, user_key},
+    disk::user_key,
+    opened::Opened,
     records::MessageRecord,
     rows::{COUNTER, Kind, owner_of},
 };

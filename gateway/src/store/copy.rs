@@ -1,16 +1,18 @@
-//! Erasing: a copy of everything else takes the place of the file.
+//! Copies of the store, row by row: for erasing, where a copy of everything else takes the place of the file, and for
+//! backups.
 //!
 //! Deleting in place is not enough: LMDB leaves deleted bytes in free pages and in the gaps of pages that live on. So
 //! all rows but the erased ones are written, one by one, into a new file that never held anything else.
 
 use std::{fs, io::ErrorKind, path::Path};
 
-use heed::RwTxn;
+use heed::{RoTxn, RwTxn, WithoutTls};
 use tools::{catalogue::StoredSet, source};
 
 use super::{
     Disk, Error,
-    disk::{Opened, id_of, user_prefix},
+    disk::{id_of, user_prefix},
+    opened::Opened,
     records::DeviceRecord,
     rows::{KINDS, Kind, owner_of},
     schema,
@@ -38,6 +40,8 @@ pub enum Scope {
         /// Runs of messages: first id, and the first that does not belong to it.
         messages: Vec<(u64, u64)>,
     },
+    /// All pairings, and the sessions of paired devices.
+    Pairings,
 }
 
 /// The tables that are not rows of a kind.
@@ -83,6 +87,7 @@ impl Scope {
                     _ => false,
                 })
             }
+            Self::Pairings => Ok(matches!(table, Table::Devices | Table::Rows(Kind::DeviceSessions))),
         }
     }
 }
@@ -90,7 +95,7 @@ impl Scope {
 /// Copies all but `scope` and exchanges the files. Returns the number of erased rows.
 pub(super) fn without(disk: &Disk, scope: &Scope) -> Result<u64, Error> {
     let folder = disk.folder();
-    let erased = disk.with(|old| beside(folder, disk.size_max_mib(), |new| copy(old, new, scope)))?;
+    let erased = disk.with(|old| beside(folder, disk.size_max_mib(), |new| copy(old, new, Some(scope))))?;
     disk.exchange(|| exchange(folder))?;
     clean(folder)?;
     Ok(erased)
@@ -108,12 +113,22 @@ pub(super) fn beside<R>(
     fill: impl FnOnce(&Opened) -> Result<R, Error>,
 ) -> Result<R, Error> {
     clean(folder)?;
-    let new = Opened::open(&folder.with_extension("new"), size_max_mib, &Damage::default())?;
-    let filled = schema::mark(&new).and_then(|()| fill(&new));
-    new.close();
+    let filled = into(&folder.with_extension("new"), size_max_mib, fill);
     if filled.is_err() {
         clean(folder)?;
     }
+    filled
+}
+
+/// Creates a store of the present version in a folder that has none, and fills it.
+pub(super) fn into<R>(
+    folder: &Path,
+    size_max_mib: usize,
+    fill: impl FnOnce(&Opened) -> Result<R, Error>,
+) -> Result<R, Error> {
+    let new = Opened::open(folder, size_max_mib, &Damage::default())?;
+    let filled = schema::mark(&new).and_then(|()| fill(&new));
+    new.close();
     filled
 }
 
@@ -138,14 +153,16 @@ fn remove(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-fn copy(old: &Opened, new: &Opened, scope: &Scope) -> Result<u64, Error> {
+/// Copies all rows but those of `scope`, as they are at one moment. Returns how many those are.
+pub(super) fn copy(old: &Opened, new: &Opened, scope: Option<&Scope>) -> Result<u64, Error> {
     let kinds = KINDS.iter().map(|(kind, _)| Table::Rows(*kind));
     let tables = [Table::Devices, Table::Messages, Table::Entries, Table::Notes].into_iter().chain(kinds);
     let mut erased = 0;
+    let reading = old.env.read_txn()?;
     for (table, (from, to)) in tables.zip(old.tables().zip(new.tables())) {
         // Damaged rows are copied unchanged, so that they can still be repaired.
-        copy_table((old, from), (new, to), |key, value| {
-            let has = scope.has(table, key, value)?;
+        copy_table((&reading, from), (new, to), |key, value| {
+            let has = scope.map_or(Ok(false), |scope| scope.has(table, key, value))?;
             erased += u64::from(has);
             Ok((!has).then(|| value.to_vec()))
         })?;
@@ -155,14 +172,13 @@ fn copy(old: &Opened, new: &Opened, scope: &Scope) -> Result<u64, Error> {
 
 /// Copies the rows of a table, each with the stored value that `change` makes of its own, if any.
 pub(super) fn copy_table(
-    (old, from): (&Opened, &Rows),
+    (reading, from): (&RoTxn<'_, WithoutTls>, &Rows),
     (new, to): (&Opened, &Rows),
     mut change: impl FnMut(&[u8], &[u8]) -> Result<Option<Vec<u8>>, Error>,
 ) -> Result<(), Error> {
-    let reading = old.env.read_txn()?;
     let mut writing: RwTxn<'_> = new.env.write_txn()?;
     let mut bytes = 0;
-    for row in from.raw.iter(&reading)? {
+    for row in from.raw.iter(reading)? {
         let (key, value) = row?;
         let Some(value) = change(key, value)? else { continue };
         to.raw.put(&mut writing, key, &value)?;

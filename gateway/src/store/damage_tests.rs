@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use gateway_core::vocab::{ScheduleEntry, ScheduleKind};
 
 use super::{
-    disk::Opened,
+    opened::Opened,
     schema,
     table::{Damage, decode, unseal},
     *,
@@ -14,7 +14,8 @@ use super::{
 /// A store that a gateway of version 1 has written: two devices, of which one is revoked, two conversations, two entries,
 /// two notes, and rows of every kind.
 const V1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/store/v1/data.mdb");
-/// The same of version 2, with a session of Ann's glasses in the middle of a turn, and a call that had begun.
+/// The same of version 2, with a session of Ann's glasses in the middle of a turn, a call that had begun, two runs of
+/// programs, and a routine.
 pub(crate) const V2: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/store/v2/data.mdb");
 const SIZE_MIB: usize = 16;
 

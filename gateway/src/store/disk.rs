@@ -1,54 +1,24 @@
-//! The LMDB environment, its keys, and every read.
+//! The store's place on the disk, its keys, and every read.
 
 use std::{
     ops::Range,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
-    thread,
-    time::Duration,
 };
 
 use gateway_core::vocab::ScheduleEntry;
-use heed::{
-    CommitOrAbort, Database, Env, EnvOpenOptions, RoTxn, WithoutTls,
-    types::{Bytes, Str},
-};
-use rkyv::{
-    Archive, Deserialize,
-    api::high::{HighDeserializer, HighValidator},
-    bytecheck::CheckBytes,
-    rancor,
-};
 
 use super::{
     Error, copy,
+    opened::{Opened, RESERVE_MIB},
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
-    rows::{self, KINDS, Tables},
     schema,
-    table::{Damage, Table},
+    table::Damage,
     whole,
 };
 
 /// Longest user or device name, in bytes: it is part of every key.
 const NAME_BYTES_MAX: usize = 64;
-
-/// Tries to open the store again after it was closed for an exchange, and the time between two: five seconds in all,
-/// during which nothing is read or written.
-const REOPEN_TRIES_MAX: usize = 20;
-const REOPEN_EVERY: Duration = Duration::from_millis(250);
-/// Bytes beyond the store's size that only revocations may use: enough for thousands of them.
-const RESERVE_MIB: usize = 1;
-
-/// The environment while it is open.
-pub(super) struct Opened {
-    pub(super) env: Env<WithoutTls>,
-    pub(super) meta: Database<'static, Str, Bytes>,
-    pub(super) devices: Table,
-    pub(super) messages: Table,
-    pub(super) entries: Table,
-    pub(super) notes: Table,
-    pub(super) rows: Tables,
-}
 
 /// Read access.
 #[derive(Clone)]
@@ -98,33 +68,45 @@ impl Disk {
         }
     }
 
+    /// Runs `work`, which writes, with the environment. One that was opened for reading is opened again before, if its disk
+    /// can be written to by now; one that LMDB gives up is opened again afterwards, so that reads go on.
+    pub(super) fn change<R>(&self, act: impl FnOnce(&Opened) -> Result<R, Error>) -> Result<R, Error> {
+        if self.with(|opened| Ok(opened.is_read_only()))? {
+            whole::try_writable(&self.0.folder)?;
+            tracing::info!("the disk of the store can be written to again");
+            self.open_again(self.0.size_max_mib, || Ok(()))?;
+        }
+        let changed = self.with(act);
+        if let Err(error) = &changed
+            && self.with(|opened| Ok(opened.is_given_up()))?
+        {
+            tracing::error!(%error, "a write to the store failed at its root; opening it again");
+            self.open_again(self.0.size_max_mib, || Ok(()))?;
+        }
+        changed
+    }
+
     /// Closes the environment, has `exchange` put another file in its place, and opens that. No read is under way
     /// meanwhile.
     pub(super) fn exchange(&self, exchange: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-        let mut opened = self.0.opened.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(old) = opened.take() {
-            old.close();
-        }
-        // If the exchange failed, the old file is opened again.
-        let exchanged = exchange();
-        *opened = Some(reopened(REOPEN_EVERY, || Opened::open(&self.0.folder, self.0.size_max_mib, &self.0.damage))?);
-        exchanged
+        self.open_again(self.0.size_max_mib, exchange)
     }
 
     /// Runs `work` while the store may exceed its size by the reserve.
     pub(super) fn with_reserve<R>(&self, act: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
-        self.resize(self.0.size_max_mib + RESERVE_MIB)?;
+        self.open_again(self.0.size_max_mib + RESERVE_MIB, || Ok(()))?;
         let result = act();
-        self.resize(self.0.size_max_mib)?;
+        self.open_again(self.0.size_max_mib, || Ok(()))?;
         result
     }
 
-    /// Opens the environment again with another size. Pages in use stay in use.
-    fn resize(&self, size_max_mib: usize) -> Result<(), Error> {
+    /// Closes the environment, runs `meanwhile`, and opens it with this size, also if that failed. Pages in use stay in use.
+    fn open_again(&self, size_max_mib: usize, meanwhile: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         let mut opened = self.0.opened.write().unwrap_or_else(PoisonError::into_inner);
         opened.take().ok_or(Error::Closed)?.close();
-        *opened = Some(reopened(REOPEN_EVERY, || Opened::open(&self.0.folder, size_max_mib, &self.0.damage))?);
-        Ok(())
+        let done = meanwhile();
+        *opened = Some(Opened::again(&self.0.folder, size_max_mib, &self.0.damage)?);
+        done
     }
 
     /// All paired devices by fingerprint, revoked ones included.
@@ -258,103 +240,6 @@ impl Disk {
     }
 }
 
-impl Opened {
-    /// Opens the environment and creates missing tables. Does not check the version.
-    pub(super) fn open(folder: &Path, size_max_mib: usize, damage: &Damage) -> Result<Self, Error> {
-        let folder_error = |source| Error::Folder { path: folder.display().to_string(), source };
-        std::fs::create_dir_all(folder).map_err(folder_error)?;
-        let env = open_environment(folder, size_max_mib)?;
-        whole::complete(&env, folder, size_max_mib.saturating_add(RESERVE_MIB))?;
-        let txn = env.write_txn()?;
-        let committed = env.create_databases_and_commit(txn, |opener, txn| -> Result<_, Error> {
-            let meta = opener.create_database::<Str, Bytes>(txn, Some("meta"))?;
-            let devices = opener.create_database(txn, Some("devices"))?;
-            let messages = opener.create_database(txn, Some("messages"))?;
-            let entries = opener.create_database(txn, Some("entries"))?;
-            let notes = opener.create_database(txn, Some("notes"))?;
-            let rows = rows::open(|name| Ok(opener.create_database(txn, Some(name))?))?;
-            Ok(CommitOrAbort::<_, ()>::Commit((meta, devices, messages, entries, notes, rows)))
-        })?;
-        let CommitOrAbort::Commit((meta, devices, messages, entries, notes, rows)) = committed else {
-            return Err(Error::Closed);
-        };
-        let table = |raw, name| Table::new(raw, name, damage);
-        let (devices, messages) = (table(devices, "devices"), table(messages, "messages"));
-        let (entries, notes) = (table(entries, "entries"), table(notes, "notes"));
-        let mut names = KINDS.iter().map(|(_, name)| *name);
-        let rows = Tables(rows.map(|raw| table(raw, names.next().unwrap_or_default())));
-        Ok(Self { env, meta, devices, messages, entries, notes, rows })
-    }
-
-    /// All tables.
-    pub(super) fn tables(&self) -> impl Iterator<Item = &Table> {
-        [&self.devices, &self.messages, &self.entries, &self.notes].into_iter().chain(&self.rows.0)
-    }
-
-    /// All devices that can be read.
-    pub(super) fn devices_in(&self, txn: &RoTxn<'_>) -> Result<Vec<(String, DeviceRecord)>, Error> {
-        let mut out = Vec::new();
-        for row in self.devices.iter(txn)? {
-            let (key, value) = row?;
-            let id = String::from_utf8_lossy(key).into_owned();
-            out.extend(self.devices.record(key, value).map(|device| (id, device)));
-        }
-        Ok(out)
-    }
-
-    /// Waits until the file is unmapped.
-    pub(super) fn close(self) {
-        self.env.prepare_for_closing().wait();
-    }
-
-    /// The newest records of a user with their ids, newest first.
-    fn newest<T>(&self, table: &Table, user: &str, limit: usize) -> Result<Vec<(u64, T)>, Error>
-    where
-        T: Archive,
-        T::Archived:
-            for<'a> CheckBytes<HighValidator<'a, rancor::Error>> + Deserialize<T, HighDeserializer<rancor::Error>>,
-    {
-        let txn = self.env.read_txn()?;
-        let mut out = Vec::new();
-        for row in table.prefix_backwards(&txn, &user_prefix(user)?)? {
-            if out.len() >= limit {
-                break;
-            }
-            let (key, value) = row?;
-            out.extend(table.record(key, value).map(|record| (id_of(key), record)));
-        }
-        Ok(out)
-    }
-}
-
-/// Opens the environment after an exchange. Retries, since a lack of descriptors or memory is temporary.
-fn reopened(every: Duration, mut open: impl FnMut() -> Result<Opened, Error>) -> Result<Opened, Error> {
-    let mut tries = 0;
-    loop {
-        match open() {
-            Ok(opened) => return Ok(opened),
-            Err(error) if tries >= REOPEN_TRIES_MAX => {
-                tracing::error!(%error, "the store cannot be opened again");
-                return Err(Error::Lost(error.to_string()));
-            }
-            Err(error) => tracing::warn!(%error, "the store could not be opened again; trying once more"),
-        }
-        tries += 1;
-        thread::park_timeout(every);
-    }
-}
-
-/// The one place where a file of LMDB is mapped.
-#[allow(unsafe_code, reason = "LMDB maps its file; see SAFETY")]
-pub(crate) fn open_environment(folder: &Path, size_max_mib: usize) -> heed::Result<Env<WithoutTls>> {
-    let mut options = EnvOpenOptions::new().read_txn_without_tls();
-    options.max_dbs(32).map_size(size_max_mib.saturating_mul(1024 * 1024));
-    // SAFETY: the map is undefined when another program changes the file under it. The folder is
-    // the gateway's own (0700), LMDB's lock file keeps writers apart, and the lock of the data
-    // folder keeps a second gateway out of it.
-    unsafe { options.open(folder) }
-}
-
 /// `[length][user]`: no user's keys are a prefix of another's.
 pub(super) fn user_prefix(user: &str) -> Result<Vec<u8>, Error> {
     match u8::try_from(user.len()) {
@@ -377,27 +262,4 @@ pub(super) fn user_key(user: &str, id: u64) -> Result<Vec<u8>, Error> {
 
 pub(super) fn id_of(key: &[u8]) -> u64 {
     key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_store_that_cannot_be_opened_again_at_once_is_tried_again_and_lost_at_last() {
-        let folder = tempfile::tempdir().unwrap();
-        let busy = || Error::Folder { path: String::new(), source: std::io::Error::from_raw_os_error(24) };
-        let mut tries = 0;
-        let opened = reopened(Duration::ZERO, || {
-            tries += 1;
-            if tries < 3 { Err(busy()) } else { Opened::open(folder.path(), 16, &Damage::default()) }
-        });
-        opened.unwrap().close();
-        assert_eq!(tries, 3);
-        let lost = reopened(Duration::ZERO, || {
-            tries += 1;
-            Err(busy())
-        });
-        assert!(matches!(lost, Err(Error::Lost(_))) && tries == 3 + 1 + REOPEN_TRIES_MAX);
-    }
 }

@@ -9,18 +9,20 @@ mod disk;
 mod fuzzing;
 mod guard;
 pub(crate) mod names;
+mod opened;
 mod queue;
 mod reading;
 mod records;
 mod rows;
-mod schema;
+pub(crate) mod schema;
 pub(crate) mod settings;
+mod snapshot;
 mod table;
 mod trial;
 mod whole;
 mod writer;
 
-use std::path::Path;
+use std::{io::ErrorKind, path::Path};
 
 use tokio::sync::oneshot;
 
@@ -30,9 +32,11 @@ pub use copy::Scope;
 pub use disk::Disk;
 pub use records::{DeviceRecord, MessageRecord, NoteRecord};
 pub use rows::{KINDS, Kind, Row, RowsWithin};
+pub(crate) use schema::SCHEMA;
+pub(crate) use snapshot::{contents, copy_closed, without_pairings};
 pub use writer::Write;
 
-pub(crate) use disk::open_environment;
+pub(crate) use opened::open_environment;
 pub(crate) use whole::complete;
 use writer::Writer;
 
@@ -44,6 +48,9 @@ pub enum Error {
     /// The file system has no room, or the store has reached its configured size.
     #[error("the store is full ({0}); free some disk space or raise `store.size_max_mib`")]
     Full(String),
+    /// The file system takes nothing: it was mounted read-only, by an operator or by the kernel after a fault of the disk.
+    #[error("the store cannot be written to ({0}); mount the disk of the data folder for writing, or replace it")]
+    ReadOnly(String),
     /// LMDB reports something else.
     #[error("the store failed: {0}")]
     Lmdb(heed::Error),
@@ -61,6 +68,16 @@ pub enum Error {
     /// The folder belongs to another version of the gateway.
     #[error("the store has schema version {found}, this gateway reads up to {expected}; use the gateway that wrote it")]
     Schema {
+        /// The folder's version.
+        found: u32,
+        /// This program's version.
+        expected: u32,
+    },
+    /// A store that nobody may change is of an older version.
+    #[error(
+        "the store has schema version {found}, older than {expected}: use the gateway that wrote it, or start this one once"
+    )]
+    Older {
         /// The folder's version.
         found: u32,
         /// This program's version.
@@ -128,6 +145,7 @@ impl From<heed::Error> for Error {
     fn from(error: heed::Error) -> Self {
         match &error {
             heed::Error::Mdb(heed::MdbError::MapFull) => Self::Full("its map is full".to_owned()),
+            heed::Error::Io(io) if io.kind() == ErrorKind::ReadOnlyFilesystem => Self::ReadOnly(io.to_string()),
             heed::Error::Io(io) if io.raw_os_error() == Some(28) => Self::Full(io.to_string()),
             // LMDB's error for a partial write.
             heed::Error::Io(io) if io.raw_os_error() == Some(5) => {

@@ -9,12 +9,12 @@ use std::path::Path;
 
 use super::{
     Error, copy,
-    disk::Opened,
+    opened::Opened,
     table::{self, Damage},
 };
 
 /// The version that this program writes.
-const SCHEMA: u32 = 2;
+pub(crate) const SCHEMA: u32 = 2;
 /// Its keys: stored twice, since nothing else can be read without it.
 const KEYS: [&str; 2] = ["schema", "schema-again"];
 
@@ -62,8 +62,9 @@ pub(super) fn mark(opened: &Opened) -> Result<(), Error> {
 fn migrate_1(folder: &Path, size_max_mib: usize, old: Opened) -> Result<(), Error> {
     tracing::info!(store = %folder.display(), "bringing the store to version 2");
     let copied = copy::beside(folder, size_max_mib, |new| {
+        let reading = old.env.read_txn()?;
         old.tables().zip(new.tables()).try_for_each(|(from, to)| {
-            copy::copy_table((&old, from), (new, to), |key, value| Ok(Some(table::seal(key, value))))
+            copy::copy_table((&reading, from), (new, to), |key, value| Ok(Some(table::seal(key, value))))
         })
     });
     old.close();

@@ -4,7 +4,7 @@ use super::{Disk, Error, disk::user_key};
 
 /// Puts a record and leaves it uncommitted, so that nothing reaches the disk.
 pub(super) fn room(disk: &Disk, bytes: usize) -> Result<u64, Error> {
-    disk.with(|opened| {
+    disk.change(|opened| {
         let mut txn = opened.env.write_txn()?;
         let key = user_key("", u64::MAX)?;
         opened.notes.put(&mut txn, &key, &vec![0; bytes])?;
@@ -15,7 +15,7 @@ pub(super) fn room(disk: &Disk, bytes: usize) -> Result<u64, Error> {
 
 /// Commits a record and its removal in one transaction.
 pub(super) fn write(disk: &Disk) -> Result<u64, Error> {
-    disk.with(|opened| {
+    disk.change(|opened| {
         let mut txn = opened.env.write_txn()?;
         let key = user_key("", u64::MAX)?;
         opened.notes.put(&mut txn, &key, &[])?;

@@ -26,3 +26,13 @@ pub(crate) fn complete(env: &Env<WithoutTls>, folder: &Path, size_max_mib: usize
     let grown = OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(bytes));
     grown.map_err(|source| Error::Folder { path: path.display().to_string(), source })
 }
+
+/// Whether the file can be opened for writing.
+///
+/// # Errors
+/// It cannot: [`Error::ReadOnly`] where the disk is the reason.
+pub(super) fn try_writable(folder: &Path) -> Result<(), Error> {
+    let path = folder.join(FILE);
+    // The lock of the store is on another file: closing this one releases nothing.
+    OpenOptions::new().write(true).open(path).map(drop).map_err(|error| heed::Error::Io(error).into())
+}

@@ -12,9 +12,10 @@ use heed::RwTxn;
 use super::{
     Disk, Error, conversations,
     copy::{self, Scope},
-    disk::{Opened, id_of, user_key, user_prefix},
+    disk::{id_of, user_key, user_prefix},
     guard::{Reply, answer, caught},
     names,
+    opened::Opened,
     queue::{self, Jobs, Queue},
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
     rows::{Kind, RowsWithin},
@@ -270,7 +271,7 @@ fn or_with_reserve(disk: &Disk, write: &Write, tried: Result<u64, Error>) -> Res
 }
 
 fn commit<'a>(disk: &Disk, writes: impl Iterator<Item = &'a Write>) -> Result<Vec<u64>, Error> {
-    disk.with(|opened| {
+    disk.change(|opened| {
         let mut txn = opened.env.write_txn()?;
         let mut ids = Vec::new();
         for write in writes {

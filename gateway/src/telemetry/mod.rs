@@ -8,11 +8,12 @@ mod turns;
 use std::{
     io::IsTerminal as _,
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use tokio::sync::watch;
 use tracing_subscriber::{EnvFilter, Layer as _, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 pub use turns::{TurnRecord, Turns};
@@ -21,6 +22,33 @@ use crate::clock;
 
 /// The library for MCP logs whole messages, which may hold what was said.
 const LOG_DEFAULT: &str = "info,rmcp=error";
+
+/// Turns that are under way, over all sessions.
+#[derive(Default)]
+pub struct UnderWay(watch::Sender<usize>);
+
+/// One of them, until it is dropped.
+pub(crate) struct OneUnderWay(Arc<UnderWay>);
+
+impl UnderWay {
+    /// One more.
+    pub(crate) fn begin(self: &Arc<Self>) -> OneUnderWay {
+        self.0.send_modify(|count| *count += 1);
+        OneUnderWay(self.clone())
+    }
+
+    /// Waits until there is none.
+    pub(crate) async fn none(&self) {
+        // The sender is this value's own.
+        drop(self.0.subscribe().wait_for(|count| *count == 0).await);
+    }
+}
+
+impl Drop for OneUnderWay {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|count| *count -= 1);
+    }
+}
 
 /// Utterances that were never understood, since the start: no recognition thread took them in time, or a decode failed.
 #[derive(Default)]

@@ -6,6 +6,7 @@ pub(crate) mod memory;
 pub(crate) mod meter;
 pub(crate) mod places;
 pub mod quic;
+pub mod sockets;
 pub mod tls;
 pub(crate) mod websocket;
 

@@ -49,8 +49,9 @@ pub const TARGETS: &[Target] = &[
     target("tool_definition", tool_texts::definition),
     target("tool_schema", tool_texts::schema),
     target("capability", tool_texts::capability),
-    // Programs that have taken over their process.
+    // Programs that have taken over their process, and what a model may keep of one.
     target("code_bridge", programs::bridge),
+    target("routine", words::routine),
     // Other servers.
     target("sse_responses", chat::responses),
     target("sse_chat_completions", chat::chat_completions),

@@ -12,7 +12,8 @@ use tools::{
     device, fuzzing,
     limits::{
         ATTACHMENTS_MAX, CONTENT_BYTES_MAX, DATA_BYTES_MAX, DESCRIPTION_BYTES_MAX, FOLLOW_UPS_MAX, GUIDANCE_BYTES_MAX,
-        INDEX_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, NOTES_MAX, PROPERTIES_MAX, REPLY_BYTES_MAX, SAY_BYTES_MAX,
+        INDEX_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, NOTES_MAX, PROGRESS_BYTES_MAX, PROPERTIES_MAX,
+        REPLY_BYTES_MAX, SAY_BYTES_MAX,
     },
     registry, reply,
     schema::{Schema, check_depth},
@@ -87,12 +88,13 @@ fn sound(spec: &ToolSpec) {
     for text in lines.into_iter().flatten() {
         assert!(!text.contains(|c: char| c.is_control() && !c.is_whitespace()), "{text:?}");
     }
-    let line = [spec.title.as_ref(), spec.reply.as_ref(), spec.approval.as_ref(), spec.category.as_ref()];
+    let line = [&spec.title, &spec.reply, &spec.approval, &spec.category, &spec.progress].map(Option::as_ref);
     for text in line.into_iter().flatten() {
         assert!(!text.contains(char::is_control), "{text:?}");
     }
     assert!(spec.guidance.as_ref().is_none_or(|text| text.len() <= GUIDANCE_BYTES_MAX));
     assert!(spec.reply.as_ref().is_none_or(|text| text.len() <= REPLY_BYTES_MAX));
+    assert!(spec.progress.as_ref().is_none_or(|text| text.len() <= PROGRESS_BYTES_MAX));
     check_depth(&spec.input_schema).expect("a schema within limits");
     let properties = spec.input_schema.get("properties").and_then(Value::as_object);
     assert!(properties.is_none_or(|properties| properties.len() <= PROPERTIES_MAX));

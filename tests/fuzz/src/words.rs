@@ -1,6 +1,9 @@
 //! What people say, sentence templates, and what is to be spoken.
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
 
 use audio::{
     models::{catalogue, default_dir},
@@ -12,7 +15,12 @@ use chat_models::{
 };
 use gateway_core::vocab::{Message, Phrases, Role, Timestamp, ToolSpec};
 use serde_json::{Value, json};
-use tools::{fuzzing, phrases};
+use tools::{
+    code::routine::Routine,
+    fuzzing, phrases,
+    programs::{OfRoutine, PHRASE_BYTES_MAX, PHRASES_MAX, ROUTINE_NAME_BYTES_MAX, check_name, phrase},
+    registry,
+};
 
 /// Wednesday, 2026-05-13 14:30 at UTC+2.
 const NOW: Timestamp = Timestamp { mono_us: 0, wall_ms: 1_778_675_400_000, offset_s: 7_200 };
@@ -79,6 +87,39 @@ pub fn template(bytes: &[u8]) {
     let messages = vec![Message::text(Role::User, sentence)];
     let request = Request { messages, tools: [Arc::new(tool)].into(), now: NOW, ..Request::default() };
     drop(Engine::new().decide(&request));
+}
+
+/// What a model may keep of a program: a name in the first line, a phrase in each of the others. What is accepted makes a
+/// tool that can be registered, whose title can be shown, and which each of its phrases calls.
+pub fn routine(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let mut lines = text.split('\n');
+    let name = lines.next().unwrap_or_default();
+    let phrases: Vec<String> = lines.take(PHRASES_MAX).filter_map(|line| phrase(line).ok()).collect();
+    for kept in &phrases {
+        assert!(kept.len() <= PHRASE_BYTES_MAX && !kept.contains(char::is_control), "{kept:?}");
+        assert_eq!(phrase(kept).as_ref(), Ok(kept), "what is kept can be kept");
+    }
+    if check_name(name).is_err() {
+        return;
+    }
+    assert!((1..=ROUTINE_NAME_BYTES_MAX).contains(&name.len()));
+    let of = OfRoutine { name: name.to_owned(), version: 1 };
+    let routine = Routine { of, source: String::new(), phrases: phrases.clone(), tools: BTreeMap::new() };
+    let spec = routine.spec("en");
+    registry::check(&spec).expect("a tool that can be registered");
+    assert_eq!(check(&spec).len(), 0, "phrases that can be compiled");
+    let tools: Tools = [Arc::new(spec)].into();
+    for said in phrases.iter().filter(|phrase| !gateway_core::is_command(phrase)) {
+        let request = Request {
+            messages: vec![Message::text(Role::User, said)],
+            tools: tools.clone(),
+            now: NOW,
+            ..Request::default()
+        };
+        let Decision::Calls(calls) = Engine::new().decide(&request) else { panic!("{said:?} calls nothing") };
+        assert_eq!(calls.first().map(|call| call.name.as_str()), Some(&*routine.tool()), "{said:?}");
+    }
 }
 
 /// A clause of a model, in phonemes.

@@ -4,7 +4,7 @@ use device_protocol::{ButtonAction, ButtonId};
 use firmware_sim::Seen;
 use gateway_core::vocab::AppState;
 use serde_json::json;
-use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::{Message, protocol::CloseFrame};
 use tools::ports::AppHost as _;
 
 use super::fake::{FakeApp, KEY, PACKAGE, Reply, Socket, Stage};
@@ -79,6 +79,37 @@ async fn rule_15_a_socket_that_breaks_is_taken_up_again_and_its_app_called_anew(
     stage.glasses.press(ButtonId::VolumeUp, ButtonAction::Press).await.unwrap();
     again.stream("button_press").await;
     assert_eq!(stage.app.history(), ["session_request", "stop_request", "session_request"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_whose_socket_broke_during_its_speech_is_told_on_the_next_one_once() {
+    let mut stage = Stage::new().await;
+    let mut socket = stage.run().await;
+    let (session, url) = (socket.session.clone(), format!("ws://{}/app-ws", stage.world.web()));
+    let long = "One+thing+after+another+was+said.+".repeat(40);
+    socket
+        .send(json!({"type": "audio_play_request", "packageName": PACKAGE, "sessionId": session, "requestId": "spoken",
+            "audioUrl": format!("https://127.0.0.1/api/tts?text={long}"), "stopOtherAudio": true}))
+        .await;
+    until(&mut stage.glasses, "the app's words", |event| matches!(event.seen, Seen::FirstSound { .. })).await;
+    drop(socket);
+    let (ws, ack) = Socket::init(&url, &session, PACKAGE, KEY).await;
+    assert_eq!(ack["type"], "tpa_connection_ack", "{ack}");
+    // Its session is stopped and begun anew, which ends what it says: while this socket stands, or when it is gone.
+    let mut broken = Socket::of(ws);
+    let mut told = Vec::new();
+    while let Some(Message::Text(text)) = broken.next().await {
+        let message: serde_json::Value = serde_json::from_str(&text).unwrap();
+        told.extend((message["type"] == "audio_play_response").then_some(message));
+    }
+    let request = stage.app.got("session_request", 1).await.json();
+    let mut again = Socket::dial(&request, PACKAGE).await;
+    if told.is_empty() {
+        told.push(again.of_type("audio_play_response").await);
+    }
+    again.settled_without("audio_play_response").await;
+    let [answer] = told.as_slice() else { panic!("{told:#?}") };
+    assert_eq!((&answer["requestId"], &answer["success"]), (&json!("spoken"), &json!(false)), "{answer}");
 }
 
 /// Apps that override `onStop` without `super.onStop` leave the SDK's socket open, which reconnects when it breaks. All

@@ -22,6 +22,9 @@ const THROUGH_THE_DOOR: &str = "import { shop } from '@capabilities/shop';\n\
     await shop.addItem({ item: 'milk' });\n\
     export default 'both';\n";
 
+/// What is shown meanwhile: the door's own words.
+const DOOR: &str = "Shop: waiting at the door ...";
+
 /// The same with a second change in front of the door: when it begins, the outcome of the first one is on the disk.
 const AFTER_A_NOTE: &str = "import { shop } from '@capabilities/shop';\n\
     import { noteAdd } from '@capabilities/note-add';\n\
@@ -37,11 +40,15 @@ fn settings(provider: &Provider) -> String {
 }
 
 async fn world(provider: &Provider, shop: &Shop) -> World {
+    world_with(&settings(provider), shop).await
+}
+
+async fn world_with(settings: &str, shop: &Shop) -> World {
     let tune = |config: &mut gateway::config::Config| {
         config.models.code.executable = Some(binary());
         shop.put(&config.data_dir);
     };
-    World::tuned(&settings(provider), tune).await
+    World::tuned(settings, tune).await
 }
 
 fn program(source: &str) -> Answer {
@@ -128,6 +135,23 @@ async fn a_question_that_nobody_answers_is_an_error_and_the_programs_time_stands
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_tools_own_words_are_shown_for_a_call_outside_of_programs() {
+    let (provider, shop) = (Provider::start().await, Shop::start().await);
+    let world = world_with(&settings(&provider).replace("instead", "beside"), &shop).await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    provider.then("one", Answer::Calls("shop.openDoor", json!({})));
+    provider.then("one", Answer::Says("The door is open.", 60, 6));
+    text(&mut glasses, "go to the shop and open its door").await;
+    let is_shown =
+        |event: &firmware_sim::Event| matches!(&event.seen, Seen::ToolActivity { label, .. } if label == DOOR);
+    until(&mut glasses, "what it does", is_shown).await;
+    shop.open();
+    told(&mut glasses, "The door is open").await;
+    assert_eq!(activities(&glasses), ["Shop: open door", DOOR]);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_an_interrupted_program_has_done_is_said_and_the_model_reads_it() {
     let (provider, shop) = (Provider::start().await, Shop::start().await);
     let world = world(&provider, &shop).await;
@@ -139,10 +163,10 @@ async fn what_an_interrupted_program_has_done_is_said_and_the_model_reads_it() {
     until(
         &mut glasses,
         "what it does",
-        |event| matches!(&event.seen, Seen::ToolActivity { label, .. } if label == "Shop: opening door ..."),
+        |event| matches!(&event.seen, Seen::ToolActivity { label, .. } if label == DOOR),
     )
     .await;
-    assert_eq!(activities(&glasses), ["Run a program", "Shop: adding item ...", "Shop: opening door ..."]);
+    assert_eq!(activities(&glasses), ["Run a program", "Shop: adding item ...", DOOR]);
     glasses.press(ButtonId::Main, ButtonAction::Press).await.expect("pressed");
     until(
         &mut glasses,

@@ -108,7 +108,7 @@ async fn a_question_in_a_program_is_answered_and_an_error_reaches_the_model_with
     };
     let all: Vec<String> = provider.asked().iter().map(told).collect();
     assert!(all.iter().all(|told| told == &all[0]), "{all:#?}");
-    assert!(all[0].contains("Modules for code.run") && all[0].contains(" note-add, "), "{}", all[0]);
+    assert!(all[0].contains("Modules for code.run") && all[0].contains(" note-{add,"), "{}", all[0]);
     in_order(&asked, &["Error in line 6", "note.add"]);
 }
 

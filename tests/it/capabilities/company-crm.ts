@@ -2,10 +2,13 @@
 import { defineTool } from '@agent-spaces/capabilities';
 import { fs, json } from '@agent-spaces/std';
 
+/** Who buys from us. */
 interface Customer {
   id: string;
   name: string;
+  /** What they pay for. */
   tier: 'free' | 'paid';
+  /** Who looks after them, who is a customer as well. */
   manager?: Customer;
 }
 

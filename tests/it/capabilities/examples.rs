@@ -6,7 +6,7 @@ use gateway::control::{Answer as Told, Request};
 use serde_json::{Value, json};
 use tools::capabilities::{Bundle, Function, compile};
 
-use super::{servers::Servers, types::judged};
+use super::{samples, servers::Servers, types::judged};
 use crate::{
     assistant::provider::{Answer, Provider},
     mcp::up,
@@ -83,29 +83,29 @@ console.log(`Created ticket: ${ticket.id}`, customers[0].manager?.tier === 'paid
 
 /// A gateway with the source's capabilities, whose model is scripted.
 pub(super) async fn world(provider: &Provider, servers: &Servers, more: &str) -> World {
+    let files = [
+        ("train-schedule.ts", servers.in_place(TRAINS)),
+        ("company-crm.ts", CRM.to_owned()),
+        ("weather.json", servers.carries_out(samples::weather()).to_string()),
+    ];
+    world_with(provider, servers, &files, &format!("{}{more}", servers.policy("trainSchedule"))).await
+}
+
+/// A gateway with these capabilities and the source's MCP server, whose model is scripted.
+pub(super) async fn world_with(provider: &Provider, servers: &Servers, files: &[(&str, String)], more: &str) -> World {
     let folder = tempfile::tempdir().expect("a folder");
-    let put = |name: &str, source: &str| {
+    let put = |(name, source): &(&str, String)| {
         let path = folder.path().join(name);
         std::fs::write(&path, source).expect("a file");
         format!("{:?}", path.display().to_string())
     };
-    let weather = json!({"name": "get_weather", "description": "Get current weather for a location",
-        "parameters": {"type": "object", "required": ["location"], "properties": {
-            "location": {"type": "string", "description": "City name"},
-            "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]}}},
-        "endpoint": {"url": format!("http://{}/weather", servers.trains)}});
-    let files = [
-        put("train-schedule.ts", &servers.in_place(TRAINS)),
-        put("company-crm.ts", CRM),
-        put("weather.json", &weather.to_string()),
-    ];
+    let files: Vec<String> = files.iter().map(put).collect();
     let settings = format!(
         "[model]\nkind = \"chat_completions\"\nbase_url = \"{}\"\nmodel = \"scripted\"\n\
-         [code]\nenabled = true\nlocal_models = true\n[capabilities]\nglobal = [{}]\n{}\
+         [code]\nenabled = true\nlocal_models = true\n[capabilities]\nglobal = [{}]\n\
          [mcp.servers.slack]\nurl = \"http://{}/\"\n{more}",
         provider.url("one"),
         files.join(", "),
-        servers.policy("trainSchedule"),
         servers.slack
     );
     let world = World::tuned(&settings, |config| config.models.code.executable = Some(binary())).await;
@@ -113,7 +113,7 @@ pub(super) async fn world(provider: &Provider, servers: &Servers, more: &str) ->
     world
 }
 
-fn program(source: &str) -> Answer {
+pub(super) fn program(source: &str) -> Answer {
     Answer::Calls("code.run", json!({"code": source}))
 }
 
@@ -170,6 +170,14 @@ async fn what_is_compiled_is_what_the_source_prints_and_holds_programs_to_it() {
     assert!(weather.d_ts.contains("export function getWeather(params: GetWeatherParams)"), "{}", weather.d_ts);
     assert!(weather.d_ts.contains("unit?: 'celsius' | 'fahrenheit';"), "{}", weather.d_ts);
     let crm = bundle.module("@capabilities/crm").expect("the module");
+    // Comments of the file are comments of the declarations.
+    for lines in [
+        "  /** Who buys from us. */\n  export interface Customer {\n",
+        "    /** What they pay for. */\n    tier: ",
+        "    /** Who looks after them, who is a customer as well. */\n    manager?: Customer;\n",
+    ] {
+        assert!(crm.d_ts.contains(lines), "{lines}: {}", crm.d_ts);
+    }
     for line in ["limit?: number;", "tier: 'free' | 'paid';", "manager?: Customer;", "Asks the wearer for approval."] {
         assert!(crm.d_ts.contains(line), "{line}: {}", crm.d_ts);
     }

@@ -31,7 +31,7 @@ fn file(name: &str, functions: &[(&str, &str)]) -> String {
 }
 
 /// A gateway with these files.
-async fn world(files: &[(&str, String)], more: &str) -> World {
+pub(super) async fn world(files: &[(&str, String)], more: &str) -> World {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, source) in files {
         std::fs::write(folder.path().join(name), source).expect("a file");
@@ -40,7 +40,8 @@ async fn world(files: &[(&str, String)], more: &str) -> World {
     World::tuned(&settings, |config| config.models.code.executable = Some(binary())).await
 }
 
-async fn result(world: &World, name: &str, arguments: Value) -> ToolResult {
+/// The result of a call.
+pub(super) async fn result(world: &World, name: &str, arguments: Value) -> ToolResult {
     let call = Request::CallTool { user: USER.to_owned(), name: name.to_owned(), arguments };
     match world.ask(call).await.expect("an answer") {
         Answer::ToolResult { result, .. } => *result,
@@ -255,7 +256,7 @@ async fn long_files_are_read_and_their_handlers_run() {
 }
 
 /// What `check` says about one file.
-async fn checked(folder: &Path, name: &str, source: &str, more: &str) -> String {
+pub(super) async fn checked(folder: &Path, name: &str, source: &str, more: &str) -> String {
     let path = folder.join(name);
     std::fs::write(&path, source).expect("the file");
     let settings = format!("[capabilities]\nglobal = [{:?}]\n{more}", path.display().to_string());

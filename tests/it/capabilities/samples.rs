@@ -40,7 +40,8 @@ fn definition(value: &Value) -> Vec<Function> {
     definition::read(value).expect("a definition").functions()
 }
 
-fn trains() -> Value {
+/// The specification's capability in JSON.
+pub(super) fn trains() -> Value {
     json!({
         "name": "trainSchedule", "description": "Get train schedule information", "version": "1.0.0",
         "functions": [
@@ -61,7 +62,8 @@ fn trains() -> Value {
     })
 }
 
-fn weather() -> Value {
+/// The specification's single tool in the form of OpenAI, with the type of its result.
+pub(super) fn weather() -> Value {
     json!({"name": "get_weather", "description": "Get current weather for a location",
         "parameters": {"type": "object", "required": ["location"], "properties": {
             "location": {"type": "string", "description": "City name"},
@@ -126,7 +128,24 @@ fn awkward() -> Vec<Function> {
     AWKWARD.iter().flat_map(|name| both(name)).collect()
 }
 
+/// A function whose result has descriptions at every level.
+fn described() -> Value {
+    let text = |about: &str| json!({"type": "string", "description": about});
+    let book = json!({"type": "object", "title": "Book", "description": "One of them.", "required": ["title"],
+        "properties": {"title": text("On its cover.\n*/ @ts-nocheck"), "lent": text("To whom.")}});
+    json!({"name": "library", "functions": [{"name": "look", "returns": {"type": "object", "required": ["shelves", "best"],
+        "properties": {
+            "shelves": {"type": "array", "description": "From top to bottom.", "items": {"type": "object",
+                "required": ["books"], "properties": {
+                    "books": {"type": "array", "description": "From left to right.", "items": book},
+                    "room": {"type": "object", "description": "What is left.", "required": ["cm"],
+                        "properties": {"cm": {"type": "number", "description": "In centimetres."}}}}}},
+            "best": {"$ref": "#/$defs/Book", "description": "Read most."}},
+        "$defs": {"Book": book}}}]})
+}
+
 /// All of them.
 pub(super) fn bundle() -> Bundle {
-    compile(&[definition(&trains()), definition(&weather()), slack(), awkward()].concat())
+    let written = [trains(), weather(), described()].map(|one| definition(&one)).concat();
+    compile(&[written, slack(), awkward()].concat())
 }

@@ -23,12 +23,21 @@ pub(super) struct Servers {
     pub(super) asked: Book,
     /// Texts that were posted to Slack.
     pub(super) posted: Book,
+    /// Function and parameters of calls of capabilities in JSON, as in `getSchedule {"station":"Central"}`.
+    pub(super) called: Book,
 }
 
 impl Servers {
     pub(super) async fn start() -> Self {
-        let (asked, posted) = (Book::default(), Book::default());
-        Self { trains: trains(asked.clone()).await, slack: slack(posted.clone()).await, asked, posted }
+        let (asked, posted, called) = (Book::default(), Book::default(), Book::default());
+        let (trains, slack) = (trains(asked.clone(), called.clone()).await, slack(posted.clone()).await);
+        Self { trains, slack, asked, posted, called }
+    }
+
+    /// A definition in JSON whose calls this server carries out.
+    pub(super) fn carries_out(&self, mut definition: Value) -> Value {
+        definition["endpoint"] = json!({"url": format!("http://{}/capability", self.trains)});
+        definition
     }
 
     /// A file of the source with this server instead of the one on the Internet.
@@ -51,20 +60,47 @@ fn json_of(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
     Response::builder().status(status).header("content-type", "application/json").body(body).expect("a response")
 }
 
-async fn trains(asked: Book) -> SocketAddr {
+/// Two trains, of which one leaves in the morning.
+fn schedule() -> Value {
+    let trip = |id: &str, hour: u32, destination: &str| json!({"id": id, "hour": hour, "minute": 5, "destination": destination, "platform": "4a"});
+    json!([trip("t1", 8, "Bern"), trip("t2", 17, "Basel")])
+}
+
+/// The first one.
+fn details() -> Value {
+    json!({"id": "t1", "operator": "Alpine Rail", "stops": ["Thun", "Bern"]})
+}
+
+/// The answer to a call of a capability in JSON.
+fn carried_out(function: &str, parameters: &Value) -> Value {
+    let reply = match (function, parameters["trainId"].as_str()) {
+        ("getSchedule", _) => schedule(),
+        ("getTrainDetails", Some("t1")) => details(),
+        ("getTrainDetails", _) => return json!({"status": "error", "message": "There is no such train."}),
+        ("get_weather", _) => json!({"temperature": 18, "unit": parameters["unit"], "description": "fog"}),
+        _ => json!("noted"),
+    };
+    json!({"status": "success", "reply": reply})
+}
+
+async fn trains(asked: Book, called: Book) -> SocketAddr {
     let (listener, address) = http::bind().await;
     http::serve(listener, move |request| {
-        let asked = asked.clone();
+        let (asked, called) = (asked.clone(), called.clone());
         async move {
             let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
             let method = request.method().clone();
+            if path == "/capability" {
+                let body = request.into_body().collect().await.expect("a body").to_bytes();
+                let call: Value = serde_json::from_slice(&body).expect("JSON");
+                let function = call["function"].as_str().expect("a function");
+                called.lock().unwrap().push(format!("{function} {}", call["parameters"]));
+                return json_of(StatusCode::OK, &carried_out(function, &call["parameters"]));
+            }
             asked.lock().unwrap().push(format!("{method} {path}"));
-            let trip = |id: &str, hour: u32, destination: &str| json!({"id": id, "hour": hour, "minute": 5, "destination": destination, "platform": "4a"});
             match path.split('?').next().unwrap_or_default() {
-                "/schedule" => json_of(StatusCode::OK, &json!([trip("t1", 8, "Bern"), trip("t2", 17, "Basel")])),
-                "/trains/t1" => {
-                    json_of(StatusCode::OK, &json!({"id": "t1", "operator": "Alpine Rail", "stops": ["Thun", "Bern"]}))
-                }
+                "/schedule" => json_of(StatusCode::OK, &schedule()),
+                "/trains/t1" => json_of(StatusCode::OK, &details()),
                 "/never" => std::future::pending().await,
                 _ if method == Method::POST => json_of(StatusCode::CREATED, &json!({"id": "T-1"})),
                 _ => json_of(StatusCode::NOT_FOUND, &json!({"error": "no such train"})),

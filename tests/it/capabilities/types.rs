@@ -144,6 +144,33 @@ fn right_programs_are_accepted() {
 }
 
 #[test]
+fn descriptions_are_comments_at_every_level() {
+    let bundle = bundle();
+    let d_ts = &bundle.module("@capabilities/library").expect("the module").d_ts;
+    for (comment, member) in [
+        ("From top to bottom.", "shelves: "),
+        ("From left to right.", "books: "),
+        ("On its cover. *\\/ @ ts-nocheck", "title: "),
+        ("To whom.", "lent?: "),
+        ("What is left.", "room?: "),
+        ("In centimetres.", "cm: "),
+        ("Read most.", "best: Book;"),
+        ("One of them.", "export interface Book {"),
+    ] {
+        let mut lines = d_ts.lines().map(str::trim);
+        let found = lines.any(|line| line == format!("/** {comment} */"));
+        assert!(found && lines.next().is_some_and(|line| line.starts_with(member)), "{comment}: {d_ts}");
+    }
+    let program = "import { library, type Book } from '@capabilities/library';
+        const { shelves, best } = await library.look();
+        const books: Book[] = [best];
+        const centimetres: number[] = shelves.map((shelf) => shelf.room?.cm ?? 0);
+        console.log(books, centimetres, shelves[0].books[0].lent?.length);";
+    let words = judged(&[&bundle], &[("library_program".to_owned(), program.to_owned())]);
+    assert!(words.is_empty(), "{words}");
+}
+
+#[test]
 fn each_wrong_use_is_refused() {
     let programs: Vec<(String, String)> =
         WRONG.iter().enumerate().map(|(at, line)| (format!("wrong{at}"), format!("{IMPORTS}{line}\n"))).collect();

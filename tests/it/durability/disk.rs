@@ -5,51 +5,34 @@ use std::{
     fs::{self, File},
     io::Write as _,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use firmware_sim::{Glasses, Seen};
 use gateway::control::{Answer, Request};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
 
-use super::{kept, told};
+use super::{kept, power::compile, told};
 use crate::{
+    namespaces::again_in,
     process::{Process, configure, fails, lorgnette},
     world::{self, WAIT, answered, ask, text, until},
 };
 
-/// Set where file systems may be mounted.
-const INSIDE: &str = "LORGNETTE_TEST_MOUNTS";
+/// A library that makes a running gateway's files read-only.
+const READ_ONLY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/durability/readonly.c");
 /// Bytes of the file system: more than the gateway wants to be free.
 const DISK: &str = "size=48m";
 
-/// Runs a test of this program again, as root of a user and mount namespace of its own: there it may mount file systems,
-/// which nobody else sees and which go with it. `false`: this is it.
-fn again_with_mounts(test: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return false;
-    }
-    let own = std::env::current_exe().expect("the test's own path");
-    let ended = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount"])
-        .arg(own)
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "1")
-        .status();
-    let ended = ended.expect("unshare, of util-linux: apt-get install util-linux");
-    assert!(
-        ended.success(),
-        "`unshare --user --map-root-user --mount` did not run {test} to its end: a full disk was not tested. User \
-         namespaces must be allowed (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces)"
-    );
-    true
-}
-
 /// A folder with a small file system of its own.
 fn small_disk(folder: &Path) -> PathBuf {
+    disk(folder, DISK)
+}
+
+/// A folder with a file system in memory of its own, with these options.
+pub fn disk(folder: &Path, options: &str) -> PathBuf {
     let data = folder.join("data");
-    fs::create_dir(&data).unwrap();
-    mount("tmpfs", &data, "tmpfs", MountFlags::empty(), Some(&*std::ffi::CString::new(DISK).unwrap()))
+    fs::create_dir_all(&data).unwrap();
+    mount("tmpfs", &data, "tmpfs", MountFlags::empty(), Some(&*std::ffi::CString::new(options).unwrap()))
         .expect("mounted");
     data
 }
@@ -121,10 +104,10 @@ async fn keeps_nothing(glasses: &mut Glasses) {
     told(glasses, "read my notes", "milk").await;
 }
 
-/// The fault is over: notes are kept again, and everything that was said to be kept is there after kill -9.
+/// The fault is over: notes are kept again, the next one at once, and everything that was said to be kept is there after kill -9.
 async fn goes_on(gateway: Process, data: &Path, (mut glasses, lost): (Glasses, Glasses), is_stored: bool) {
-    until_problems(&gateway, false).await;
     told(&mut glasses, "take a note buy bread", "bread").await;
+    until_problems(&gateway, false).await;
     if !is_stored {
         let device = lost.fingerprint().to_owned();
         assert!(matches!(ask(data, Request::Revoke { device }).await, Ok(Answer::Done { .. })));
@@ -152,7 +135,7 @@ fn fill(disk: &Path) -> PathBuf {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_told_and_passes() {
-    if again_with_mounts("durability::disk::a_full_disk_is_told_and_passes") {
+    if again_in(&["--mount"], "durability::disk::a_full_disk_is_told_and_passes") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -170,9 +153,55 @@ async fn a_full_disk_is_told_and_passes() {
     goes_on(gateway, &data, (glasses, lost), is_stored).await;
 }
 
+/// The data folder's disk becomes read-only under a gateway, and can be written to again later: what was open as well as
+/// what is opened then. `from` is the first write that fails: any, or that of a root page, behind which LMDB takes nothing.
+async fn read_only_passes(from: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let data = small_disk(folder.path());
+    let switch = folder.path().join("switch");
+    let [library, below, file] =
+        [&compile(folder.path(), READ_ONLY), &data, &switch].map(|path| path.display().to_string());
+    let environment = [("LD_PRELOAD", &*library), ("FOLDER", &*below), ("SWITCH", &*file)];
+    let gateway = Process::start(&data, "", &environment).await;
+    let (mut glasses, mut lost) = pair(&gateway, &data).await;
+    told(&mut glasses, "take a note buy oat milk", "milk").await;
+    mount_bind(&data, &data).expect("mounted");
+    mount_remount(&data, MountFlags::BIND | MountFlags::RDONLY, "").expect("read-only");
+    fs::write(&switch, from).unwrap();
+    keeps_nothing(&mut glasses).await;
+    let words = words_of(&gateway, &data).await;
+    assert!(words.contains("cannot be written to") && words.contains("Read-only"), "{words}");
+    let (message, is_stored) = revoke(&data, &mut lost).await;
+    assert!(!is_stored && message.contains("kept out until the next start"), "{message}");
+    is_kept_out(&gateway, &data).await;
+    // Glasses that come meanwhile are served as well.
+    glasses.goodbye().await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    told(&mut glasses, "read my notes", "milk").await;
+    fs::remove_file(&switch).unwrap();
+    mount_remount(&data, MountFlags::BIND, "").expect("writable");
+    goes_on(gateway, &data, (glasses, lost), is_stored).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_becomes_read_only_is_told_and_passes() {
+    if again_in(&["--mount"], "durability::disk::a_disk_that_becomes_read_only_is_told_and_passes") {
+        return;
+    }
+    read_only_passes("now").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_whose_root_cannot_be_written_is_read_and_passes() {
+    if again_in(&["--mount"], "durability::disk::a_store_whose_root_cannot_be_written_is_read_and_passes") {
+        return;
+    }
+    read_only_passes("root").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_does_not_start_on_a_full_or_read_only_disk_and_says_why() {
-    if again_with_mounts("durability::disk::a_gateway_does_not_start_on_a_full_or_read_only_disk_and_says_why") {
+    if again_in(&["--mount"], "durability::disk::a_gateway_does_not_start_on_a_full_or_read_only_disk_and_says_why") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

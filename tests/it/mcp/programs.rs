@@ -1,6 +1,9 @@
 //! MCP clients that write programs: they are asked about the calls of their programs, and follow what these do.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
 
 use firmware_sim::Seen;
 use gateway::control::{Answer, Request};
@@ -25,11 +28,24 @@ use crate::{
 
 /// A client that gives these answers, one after another, or cannot be asked.
 #[derive(Clone, Default)]
-struct Client {
+pub(super) struct Client {
     can_be_asked: bool,
     answers: Arc<Mutex<Vec<bool>>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    /// The questions so far.
+    pub(super) asked: watch::Sender<Vec<String>>,
+    /// It thinks before each answer while this is set.
+    pub(super) thinks: watch::Sender<bool>,
     progress: watch::Sender<Vec<(f64, String)>>,
+}
+
+impl Client {
+    /// One that thinks before it gives this answer.
+    pub(super) fn thinking(answer: bool) -> Self {
+        let client = Self { can_be_asked: true, ..Self::default() };
+        client.answers.lock().unwrap().push(answer);
+        client.thinks.send_replace(true);
+        client
+    }
 }
 
 impl ClientHandler for Client {
@@ -49,8 +65,15 @@ impl ClientHandler for Client {
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let request = serde_json::to_value(&request).expect("JSON");
-        self.asked.lock().unwrap().push(request["message"].as_str().unwrap_or_default().to_owned());
-        let yes = self.answers.lock().unwrap().remove(0);
+        let message = request["message"].as_str().unwrap_or_default().to_owned();
+        self.asked.send_modify(|asked| asked.push(message));
+        // The sender is a part of this client.
+        drop(self.thinks.subscribe().wait_for(|thinks| !thinks).await);
+        let yes = {
+            let mut answers = self.answers.lock().unwrap();
+            // A stream that is resumed may repeat the last question.
+            if answers.len() > 1 { answers.remove(0) } else { answers.first().copied().unwrap_or_default() }
+        };
         let action = if yes { ElicitationAction::Accept } else { ElicitationAction::Decline };
         let result = ElicitResult::new(action);
         Ok(if yes { result.with_content(json!({"approve": true})) } else { result })
@@ -62,15 +85,20 @@ impl ClientHandler for Client {
     }
 }
 
-type Connected = RunningService<RoleClient, Client>;
+pub(super) type Connected = RunningService<RoleClient, Client>;
 
 async fn connect(world: &World, client: Client) -> Connected {
-    let transport = StreamableHttpClientTransport::from_uri(format!("http://{}/mcp", world.web()));
+    connect_to(world.web(), client).await
+}
+
+/// A session with the gateway behind this address.
+pub(super) async fn connect_to(address: SocketAddr, client: Client) -> Connected {
+    let transport = StreamableHttpClientTransport::from_uri(format!("http://{address}/mcp"));
     tokio::time::timeout(WAIT, client.serve(transport)).await.expect("in time").expect("a session")
 }
 
 /// What came of a program: whether it is an error, and its text.
-async fn run(connected: &Connected, source: &str) -> (bool, String) {
+pub(super) async fn run(connected: &Connected, source: &str) -> (bool, String) {
     let mut params = CallToolRequestParams::new("code.run");
     params.arguments = json!({"code": source}).as_object().cloned();
     let called = tokio::time::timeout(WAIT, connected.peer().call_tool(params)).await;
@@ -78,7 +106,8 @@ async fn run(connected: &Connected, source: &str) -> (bool, String) {
     (result["isError"] == true, result["content"][0]["text"].as_str().unwrap_or_default().to_owned())
 }
 
-async fn world(shop: &Shop) -> World {
+/// A gateway that offers the shop to clients without a key.
+pub(super) async fn world(shop: &Shop) -> World {
     let settings = format!("[code]\nenabled = true\n[mcp]\nwithout_key = true\n{SETTINGS}");
     World::tuned(&settings, |config| {
         config.models.code.executable = Some(binary());
@@ -94,7 +123,8 @@ const TWO_LISTS: &str = "import { shop } from '@capabilities/shop';\n\
     }\n\
     export default ends;\n";
 
-fn deleted(shop: &Shop) -> Vec<Value> {
+/// The lists that the shop was told to delete.
+pub(super) fn deleted(shop: &Shop) -> Vec<Value> {
     shop.calls().into_iter().filter(|(function, _)| function == "deleteList").map(|(_, list)| list).collect()
 }
 
@@ -108,7 +138,7 @@ async fn a_client_is_asked_about_each_call_of_its_program() {
     let (failed, text) = run(&connected, TWO_LISTS).await;
     assert!(!failed && text == "[\"deleted\",\"APPROVAL_DENIED\"]", "{text}");
     assert_eq!(deleted(&shop), [json!({"list": "party"})]);
-    let asked = client.asked.lock().unwrap().clone();
+    let asked = client.asked.borrow().clone();
     assert_eq!(asked.len(), 2, "{asked:?}");
     for (list, words) in ["party", "garden"].into_iter().zip(&asked) {
         assert!(words.contains(&format!("Delete the list \"{list}\"?")), "{words}");

@@ -145,7 +145,7 @@ async fn a_conversation_goes_on_on_other_glasses_and_the_model_is_told_what_matt
 }
 
 /// How often each word occurs in the files below a folder, ignoring case.
-fn counts<const N: usize>(folder: &Path, words: [&str; N]) -> [usize; N] {
+pub fn counts<const N: usize>(folder: &Path, words: [&str; N]) -> [usize; N] {
     let mut found = [0; N];
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();

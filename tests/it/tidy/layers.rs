@@ -10,10 +10,10 @@ const FOLDER: &str = "gateway/src/";
 const LAYERS: [&[&str]; 15] = [
     &["clock", "mailbox", "private", "problems", "runtime", "text"],
     &["limits", "store"],
-    &["health", "models", "photos", "skills", "speech", "telemetry", "workspace"],
+    &["backup", "health", "models", "photos", "skills", "speech", "telemetry", "workspace"],
     &["transport"],
-    &["identity", "roster"],
-    &["approvals", "mcp"],
+    &["identity", "roster", "upgrade"],
+    &["approvals", "discovery", "mcp"],
     &["capabilities", "users"],
     &["ports"],
     &["apps"],

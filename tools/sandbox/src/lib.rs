@@ -9,6 +9,7 @@ mod clock;
 mod engine;
 mod failure;
 pub mod fences;
+mod jsdoc;
 pub mod protocol;
 mod returns;
 mod strip;

@@ -1,12 +1,13 @@
 //! The results that a capability's file declares by a type, `returns: {} as Trip[]`, as JSON Schemas.
 //!
 //! Read are the types in the literal that `defineTool` is called with, and the interfaces and type aliases of the file
-//! that they name. What a schema cannot express, and what is imported, may be anything.
+//! that they name, with the JSDoc comments before types and members. What a schema cannot express, and what is imported,
+//! may be anything.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use swc_common::{BytePos, FileName, SourceMap, Spanned as _, sync::Lrc};
+use swc_common::{BytePos, FileName, SourceMap, Spanned as _, comments::SingleThreadedComments, sync::Lrc};
 use swc_ecma_ast::{
     Callee, Decl, EsVersion, Expr, Lit, Module, ModuleDecl, ModuleItem, ObjectLit, Prop, PropName, PropOrSpread, Stmt,
     TsEntityName, TsFnParam, TsInterfaceDecl, TsKeywordTypeKind as Keyword, TsLit, TsTupleType, TsType,
@@ -14,12 +15,16 @@ use swc_ecma_ast::{
 };
 use swc_ecma_parser::{Syntax, TsSyntax, parse_file_as_module};
 
+use crate::jsdoc::Docs;
+
 /// The function that defines.
 const DEFINE: &str = "defineTool";
 /// Levels of a type that are read.
 const DEPTH_MAX: usize = 20;
 /// Nodes of one result's type that are read.
 const NODES_MAX: usize = 2_000;
+/// Bytes of a schema with comments; a longer one, which would be too long for the gateway, comes without.
+const WITH_DOCS_BYTES_MAX: usize = 32 * 1024;
 
 /// A declaration of the file.
 #[derive(Clone, Copy)]
@@ -28,24 +33,33 @@ enum Declared<'a> {
     Alias(&'a TsTypeAliasDecl),
 }
 
+/// Declarations by name, each with its place.
+type AllDeclared<'a> = BTreeMap<&'a str, (Declared<'a>, BytePos)>;
+
 /// `{types, lines}`: the schemas by function, and the line of each function. Both are empty if the file cannot be parsed,
 /// which its evaluation complains about.
 pub fn of(source: &str) -> Value {
     let map: Lrc<SourceMap> = Lrc::default();
     let file = map.new_source_file(FileName::Anon.into(), source.to_owned());
     let syntax = Syntax::Typescript(TsSyntax::default());
-    let parsed = parse_file_as_module(&file, syntax, EsVersion::latest(), None, &mut Vec::new());
+    let comments = SingleThreadedComments::default();
+    let parsed = parse_file_as_module(&file, syntax, EsVersion::latest(), Some(&comments), &mut Vec::new());
+    let docs = Docs::new(source, file.start_pos, comments);
     let line = |at: BytePos| map.try_lookup_char_pos(at).map(|place| place.line).ok();
-    parsed.map_or_else(|_| json!({"types": {}, "lines": {}}), |module| of_module(&module, &line))
+    parsed.map_or_else(|_| json!({"types": {}, "lines": {}}), |module| of_module(&module, &docs, &line))
 }
 
-fn of_module(module: &Module, line: &dyn Fn(BytePos) -> Option<usize>) -> Value {
+fn of_module(module: &Module, docs: &Docs<'_>, line: &dyn Fn(BytePos) -> Option<usize>) -> Value {
     let (mut declared, mut calls) = (BTreeMap::new(), Vec::new());
     for item in &module.body {
         match item {
             ModuleItem::Stmt(Stmt::Expr(statement)) => calls.push(&*statement.expr),
-            ModuleItem::Stmt(Stmt::Decl(declaration)) => note(declaration, &mut declared, &mut calls),
-            ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(export)) => note(&export.decl, &mut declared, &mut calls),
+            ModuleItem::Stmt(Stmt::Decl(declaration)) => {
+                note((declaration, declaration.span_lo()), &mut declared, &mut calls);
+            }
+            ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(export)) => {
+                note((&export.decl, export.span.lo), &mut declared, &mut calls);
+            }
             ModuleItem::ModuleDecl(ModuleDecl::ExportDefaultExpr(export)) => calls.push(&*export.expr),
             _ => {}
         }
@@ -54,16 +68,20 @@ fn of_module(module: &Module, line: &dyn Fn(BytePos) -> Option<usize>) -> Value 
     for (name, at, function) in calls.into_iter().filter_map(defined).flat_map(functions) {
         lines.extend(line(at).map(|line| (name.clone(), line.into())));
         if let Some(written) = returned(function) {
-            types.insert(name, Reader { declared: &declared, named: BTreeMap::new(), left: NODES_MAX }.whole(written));
+            let read =
+                |docs| Reader { declared: &declared, docs, named: BTreeMap::new(), left: NODES_MAX }.whole(written);
+            let schema = read(Some(docs));
+            let is_short = schema.to_string().len() <= WITH_DOCS_BYTES_MAX;
+            types.insert(name, if is_short { schema } else { read(None) });
         }
     }
     json!({"types": types, "lines": lines})
 }
 
-fn note<'a>(declaration: &'a Decl, declared: &mut BTreeMap<&'a str, Declared<'a>>, calls: &mut Vec<&'a Expr>) {
+fn note<'a>((declaration, at): (&'a Decl, BytePos), declared: &mut AllDeclared<'a>, calls: &mut Vec<&'a Expr>) {
     match declaration {
-        Decl::TsInterface(it) => drop(declared.insert(it.id.sym.as_str(), Declared::Interface(it))),
-        Decl::TsTypeAlias(it) => drop(declared.insert(it.id.sym.as_str(), Declared::Alias(it))),
+        Decl::TsInterface(it) => drop(declared.insert(it.id.sym.as_str(), (Declared::Interface(it), at))),
+        Decl::TsTypeAlias(it) => drop(declared.insert(it.id.sym.as_str(), (Declared::Alias(it), at))),
         Decl::Var(it) => calls.extend(it.decls.iter().filter_map(|one| one.init.as_deref())),
         _ => {}
     }
@@ -131,9 +149,12 @@ fn key(name: &PropName) -> Option<String> {
 
 /// Reads the type of one result.
 struct Reader<'a> {
-    declared: &'a BTreeMap<&'a str, Declared<'a>>,
+    declared: &'a AllDeclared<'a>,
+    /// `None`: comments are left out.
+    docs: Option<&'a Docs<'a>>,
     /// Schemas of the declarations that are referred to.
     named: BTreeMap<String, Value>,
+    /// Nodes that may still be read.
     left: usize,
 }
 
@@ -181,6 +202,16 @@ impl Reader<'_> {
             TsType::TsTypeRef(reference) => self.reference(reference, depth),
             _ => json!({}),
         }
+    }
+
+    /// A schema with the comment before this place.
+    fn told(&self, mut schema: Value, at: BytePos) -> Value {
+        if let Some(text) = self.docs.and_then(|docs| docs.before(at))
+            && let Some(fields) = schema.as_object_mut()
+        {
+            fields.insert("description".to_owned(), text.into());
+        }
+        schema
     }
 
     fn tuple(&mut self, tuple: &TsTupleType, depth: usize) -> Value {
@@ -237,6 +268,7 @@ impl Reader<'_> {
                         continue;
                     }
                     let schema = written.map_or_else(|| json!({}), |written| self.read(written, depth));
+                    let schema = self.told(schema, property.span.lo);
                     required.retain(|known| *known != name);
                     if !may_lack {
                         required.push(name.clone());
@@ -271,7 +303,7 @@ impl Reader<'_> {
     }
 
     fn named(&mut self, name: &str, depth: usize) -> Value {
-        let Some(declared) = self.declared.get(name).copied() else { return json!({}) };
+        let Some((declared, at)) = self.declared.get(name).copied() else { return json!({}) };
         if !self.named.contains_key(name) {
             // It may refer to itself.
             self.named.insert(name.to_owned(), json!({}));
@@ -284,6 +316,7 @@ impl Reader<'_> {
                 }
                 _ => json!({}),
             };
+            let schema = self.told(schema, at);
             self.named.insert(name.to_owned(), schema);
         }
         json!({"$ref": format!("#/$defs/{name}")})
@@ -302,7 +335,7 @@ impl Reader<'_> {
         self.left -= 1;
         for base in &interface.extends {
             if let Expr::Ident(name) = &*base.expr
-                && let Some(Declared::Interface(base)) = self.declared.get(name.sym.as_str()).copied()
+                && let Some((Declared::Interface(base), _)) = self.declared.get(name.sym.as_str()).copied()
             {
                 self.inherited(base, (properties, required, others), depth + 1);
             }
@@ -426,6 +459,34 @@ mod tests {
         let node = json!({"type": "object", "required": ["id"],
             "properties": {"id": {"type": "number"}, "next": {"$ref": "#/$defs/Node"}}});
         assert_eq!(found["$defs"]["Node"], node);
+    }
+
+    #[test]
+    fn comments_before_types_and_members_are_kept() {
+        let found = schema(
+            "/** Not this one. */\n/**\n * A trip\n * of a train.\n * @see nothing\n */\nexport interface Trip {\n  \
+             // no JSDoc\n  id: string;\n  /** Departure, 0 to 23. */\n  readonly hour: number;\n  /** Where. */ to?: \
+             { /** In letters. */ name: string };\n  /** The next one. */\n  next: Trip;\n  /* plain */\n  a: 1;\n  \
+             /** @deprecated */\n  b: 2;\n}",
+            "Trip",
+        );
+        let trip = &found["$defs"]["Trip"];
+        assert_eq!(trip["description"], "A trip\nof a train.");
+        let told = |name: &str| trip["properties"][name]["description"].as_str();
+        assert_eq!(
+            ["id", "hour", "to", "next", "a", "b"].map(told),
+            [None, Some("Departure, 0 to 23."), Some("Where."), Some("The next one."), None, None]
+        );
+        assert_eq!(trip["properties"]["to"]["properties"]["name"]["description"], "In letters.");
+        assert_eq!(trip["properties"]["next"]["$ref"], "#/$defs/Trip");
+        // Comments never cost a type.
+        let line = |at: usize| format!("/** {} */\nm{at}: string;\n", "x".repeat(1_000));
+        for (count, with) in [(60, true), (200, false)] {
+            let found = schema(&format!("interface A {{\n{} }}", (0..count).map(line).collect::<String>()), "A");
+            let text = found.to_string();
+            assert!(text.len() < 32 * 1024 && text.contains("xxx") == with, "{}", text.len());
+            assert_eq!(found["$defs"]["A"]["properties"].as_object().map(Map::len), Some(count));
+        }
     }
 
     #[test]

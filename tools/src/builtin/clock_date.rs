@@ -48,6 +48,10 @@ impl Tool for ClockDate {
         }
     }
 
+    fn progress(&self) -> Option<&'static str> {
+        Some("Looking up the date")
+    }
+
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let today = spoken::now(&*context.ports.clock).date();
         let say = today.strftime("Today is %A, %B %-d, %Y.").to_string();

@@ -42,6 +42,10 @@ impl Tool for ClockTime {
         }
     }
 
+    fn progress(&self) -> Option<&'static str> {
+        Some("Reading the clock")
+    }
+
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let now = spoken::now(&*context.ports.clock);
         let hours = context.ports.style.hours;

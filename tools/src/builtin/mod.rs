@@ -52,6 +52,7 @@ use serde_json::{Value, json};
 use crate::{
     arguments::{Arguments, Refusal},
     permissions::ConfiguredClients,
+    programs::Run,
     registry::{Asking, RegisterError, Registry, RunContext, Runner, Words},
     secret::Secrets,
     sides,
@@ -79,6 +80,10 @@ pub trait Tool: Send + Sync {
     fn approval(&self) -> Option<&'static str> {
         None
     }
+    /// Shown while a call runs, where the title does not say it well: text with `{property}` of its arguments.
+    fn progress(&self) -> Option<&'static str> {
+        None
+    }
     /// A sentence for that question, of what the arguments do not tell.
     async fn more_to_ask(&self, asking: &Asking<'_>) -> Option<String> {
         let _ = asking;
@@ -87,6 +92,11 @@ pub trait Tool: Send + Sync {
     /// Whether it runs programs that call other tools ([`Runner::runs_programs`]).
     fn runs_programs(&self) -> bool {
         false
+    }
+    /// The program that a call with these arguments runs.
+    fn program(&self, arguments: &Value) -> Option<String> {
+        let _ = arguments;
+        None
     }
     /// Longest time of a call in milliseconds. By default that of one commit to a memory card.
     fn timeout_ms(&self) -> u32 {
@@ -212,11 +222,11 @@ fn with(more: Vec<Arc<dyn Tool>>) -> (Vec<ToolSpec>, Arc<dyn Runner>) {
     for tool in always.chain(more.into_iter().map(Handle::Given)) {
         let definition = tool.definition();
         let clients = tool.clients().map(<[ClientClass]>::to_vec);
-        let approval = tool.approval().map(ToOwned::to_owned);
+        let (approval, progress) = (tool.approval().map(ToOwned::to_owned), tool.progress().map(ToOwned::to_owned));
         let side = if tool.is_for_operators() { sides::operators() } else { sides::built_in(definition.name) };
         let (name, timeout_ms) = (definition.name, Some(tool.timeout_ms()));
         let category = tool.category().map(ToOwned::to_owned);
-        specs.push(ToolSpec { clients, approval, side, timeout_ms, category, ..ToolSpec::from(definition) });
+        specs.push(ToolSpec { clients, approval, progress, side, timeout_ms, category, ..ToolSpec::from(definition) });
         tools.insert(name, tool);
     }
     specs.sort_by(|a, b| a.name.cmp(&b.name));
@@ -258,6 +268,11 @@ impl Runner for BuiltIns {
 
     fn runs_programs(&self, local_name: &str) -> bool {
         self.0.get(local_name).is_some_and(|tool| tool.runs_programs())
+    }
+
+    fn run_of(&self, call: &ToolCall) -> Option<Run> {
+        let source = self.0.get(call.name.as_str())?.program(&call.arguments)?;
+        Some(Run { source, ..Run::default() })
     }
 }
 

@@ -47,6 +47,10 @@ impl Tool for NoteAdd {
         }
     }
 
+    fn progress(&self) -> Option<&'static str> {
+        Some("Noting {text}")
+    }
+
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let text = arguments.text_required("text", NOTE_CHARS_MAX, ASK)?;
         let note = context.ports.notes.add(&context.user, &text).await?;

@@ -41,6 +41,10 @@ impl Tool for NoteList {
         }
     }
 
+    fn progress(&self) -> Option<&'static str> {
+        Some("Reading your notes")
+    }
+
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         // One more than is listed shows whether there are more.
         let asked = NOTES_LISTED_MAX + 1;

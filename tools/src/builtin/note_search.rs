@@ -47,6 +47,10 @@ impl Tool for NoteSearch {
         }
     }
 
+    fn progress(&self) -> Option<&'static str> {
+        Some("Searching your notes for {query}")
+    }
+
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let query = arguments.text_required("query", QUERY_CHARS_MAX, ASK)?;
         // One more than is listed shows whether there are more.

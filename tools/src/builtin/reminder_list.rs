@@ -43,6 +43,10 @@ impl Tool for ReminderList {
         }
     }
 
+    fn progress(&self) -> Option<&'static str> {
+        Some("Reading your reminders")
+    }
+
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let reminders = schedule::reminders(context).await?;
         let all: Vec<_> = reminders.iter().map(|reminder| schedule::describe(context, reminder)).collect();

@@ -49,6 +49,10 @@ impl Tool for TimerList {
         }
     }
 
+    fn progress(&self) -> Option<&'static str> {
+        Some("Looking at your timers")
+    }
+
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let timers = schedule::timers(context).await?;
         let all: Vec<_> = timers.iter().map(|timer| schedule::describe(context, timer)).collect();

@@ -41,7 +41,7 @@ use crate::{
 /// The version of a capability that states none.
 const NO_VERSION: &str = "0.0.0";
 /// Fields of a function.
-const FUNCTION_FIELDS: [&str; 24] = [
+const FUNCTION_FIELDS: [&str; 25] = [
     "activationPhrases",
     "always",
     "annotations",
@@ -56,6 +56,7 @@ const FUNCTION_FIELDS: [&str; 24] = [
     "outputSchema",
     "parameters",
     "persistent",
+    "progressMessage",
     "rateLimit",
     "replyTemplate",
     "requiresApproval",

@@ -20,17 +20,17 @@ use crate::{
     router::{Query, Router},
 };
 
-/// Bytes of the names of all modules up to which all are named: about 600 tokens.
+/// Bytes of the names of all functions up to which all modules are named.
 const ALL_BYTES_MAX: usize = 2_400;
 /// Functions that are named of those that the words speak for: about as many as a router offers tools.
 const RANKED_MAX: usize = 12;
-/// Bytes of the names of functions of one module, where not all modules are named.
+/// Bytes of the names of functions of one module: with more, the rest is counted, and its declarations tell them.
 const NAMES_BYTES_MAX: usize = 160;
 /// Turns of the wearer whose programs' modules stay named, before the current one.
 const TURNS_KEPT: usize = 2;
 
-const HEADING: &str = "Modules for code.run; code.api with a module shows its functions:\n";
-const SINGLE: &str = "One function each, as in import { noteAdd } from '@capabilities/note-add':";
+const HEADING: &str = "Modules for code.run:\n";
+const SINGLE: &str = "@capabilities/NAME, one function each: ";
 const FOLDER: &str = "@capabilities/";
 
 /// The modules for what callers may call, compiled once for equal tools.
@@ -63,8 +63,9 @@ impl Modules {
         // A program has no use for those that are for the model itself.
         let is_told = |module: &&Module| !module.meta.functions.values().any(|function| is_code(&function.tool));
         let modules: Vec<&Module> = bundle.modules().iter().filter(is_told).collect();
-        let all = list(modules.iter().map(|module| (*module, Vec::new())), usize::MAX);
-        if all.len() <= ALL_BYTES_MAX {
+        let functions = modules.iter().flat_map(|module| module.meta.functions.keys());
+        if functions.map(String::len).sum::<usize>() <= ALL_BYTES_MAX {
+            let all = list(modules.iter().map(|module| (*module, Vec::new())));
             return Some(ModuleList { text: format!("{HEADING}{STD_LINE}{all}"), is_whole: true });
         }
         let ranked = self.router.rank(&specs, &Query::of(messages));
@@ -81,7 +82,7 @@ impl Modules {
             }
         }
         let rest = modules.len().saturating_sub(named.len());
-        let mut text = format!("{HEADING}{STD_LINE}{}", list(named.into_iter(), NAMES_BYTES_MAX));
+        let mut text = format!("{HEADING}{STD_LINE}{}", list(named.into_iter()));
         // Writing to a string cannot fail.
         let _written = writeln!(text, "and {rest} more modules; {API} lists all");
         Some(ModuleList { text, is_whole: false })
@@ -90,27 +91,43 @@ impl Modules {
 
 /// These modules, of which each comes with the functions to be named first. A module with one function takes a name
 /// only, since the function's name follows from it.
-fn list<'a>(modules: impl Iterator<Item = (&'a Module, Vec<&'a str>)>, names_bytes_max: usize) -> String {
-    let (mut out, mut singles) = (String::new(), String::new());
+fn list<'a>(modules: impl Iterator<Item = (&'a Module, Vec<&'a str>)>) -> String {
+    let (mut out, mut singles) = (String::new(), Vec::new());
     for (module, first) in modules {
         let functions = &module.meta.functions;
         match single(module) {
-            Some(name) => {
-                singles.push_str(if singles.is_empty() { " " } else { ", " });
-                singles.push_str(name);
-            }
+            Some(name) => singles.push(name),
             None => {
                 let others = functions.keys().map(String::as_str).filter(|name| !first.contains(name));
-                line(&mut out, module, first.iter().copied().chain(others), names_bytes_max);
+                line(&mut out, module, first.iter().copied().chain(others));
             }
         }
     }
     if !singles.is_empty() {
         out.push_str(SINGLE);
-        out.push_str(&singles);
+        out.push_str(&together(&singles));
         out.push('\n');
     }
     out
+}
+
+/// Names, those with the same first word together: "clock-time, note-{add,list}".
+fn together(names: &[&str]) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for name in names {
+        let (first, rest) = name.split_once('-').unwrap_or((name, ""));
+        let of_first = |(known, all): &&mut (&str, Vec<&str>)| *known == first && !all.contains(&"");
+        match groups.iter_mut().find(of_first) {
+            Some((_, all)) if !rest.is_empty() => all.push(rest),
+            _ => groups.push((first, vec![rest])),
+        }
+    }
+    let written = groups.iter().map(|(first, rest)| match rest.as_slice() {
+        [""] => (*first).to_owned(),
+        [one] => format!("{first}-{one}"),
+        all => format!("{first}-{{{}}}", all.join(",")),
+    });
+    written.collect::<Vec<_>>().join(", ")
 }
 
 /// The name of a module of one function, if the function's name is the same in camel case.
@@ -129,12 +146,12 @@ fn single(module: &Module) -> Option<&str> {
     module.meta.functions.keys().eq([&camel]).then_some(name)
 }
 
-fn line<'a>(out: &mut String, module: &Module, names: impl Iterator<Item = &'a str>, bytes_max: usize) {
+fn line<'a>(out: &mut String, module: &Module, names: impl Iterator<Item = &'a str>) {
     out.push_str(&module.specifier);
     out.push_str(": ");
     let (begins, count) = (out.len(), module.meta.functions.len());
     for (at, name) in names.enumerate() {
-        if at > 0 && out.len() - begins + name.len() > bytes_max {
+        if at > 0 && out.len() - begins + name.len() > NAMES_BYTES_MAX {
             let _written = write!(out, " and {} more", count - at);
             break;
         }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     limits::{SAID_CHARS_MAX, SHOW_BYTES_MAX},
-    programs::{Frozen, OfRoutine},
+    programs::{Frozen, OfRoutine, Run},
     registry::{RunContext, Runner},
     reply::cut,
     sides,
@@ -104,6 +104,11 @@ impl Runner for Routines {
 
     fn runs_programs(&self, _local_name: &str) -> bool {
         true
+    }
+
+    fn run_of(&self, call: &ToolCall) -> Option<Run> {
+        let Routine { of, source, .. } = self.routines.get(&call.name)?;
+        Some(Run { source: source.clone(), routine: Some(of.clone()), ..Run::default() })
     }
 }
 

@@ -41,19 +41,16 @@ const OUTCOME_BYTES_MAX: usize = DATA_BYTES_MAX - 16 * 1024;
 
 const ANSWER_SAID: &str = "The program has ended.";
 
-const GUIDANCE: &str = "To combine tools, to filter what they return, or to act on each item of a list, write one TypeScript program \
-    for code.run. Look functions up first: code.api lists modules, code.api with a module shows its functions. Await every \
-    call, print little, and export the result by default. Examples:\n\
+const GUIDANCE: &str = "To combine tools, filter results or loop, write a program for code.run. First read with code.api how \
+    its imports are declared. Await calls, print little, export the result:\n\
     import { noteList } from '@capabilities/note-list';\n\
-    const { notes } = await noteList({});\n\
-    export default notes.filter((note) => note.text.includes('milk')).length;\n\
+    export default (await noteList()).notes.filter((n) => n.text.includes('milk')).length;\n\
     ---\n\
     import { timerSet } from '@capabilities/timer-set';\n\
-    for (const minutes of [5, 10]) await timerSet({ duration: `${minutes} minutes` });\n\
+    for (const seconds of [300, 600]) await timerSet({ seconds });\n\
     ---\n\
     import { slack } from '@capabilities/mcp-slack';\n\
-    try { await slack.postMessage({ channel: 'home', text: 'On my way' }); }\n\
-    catch (error) { console.log(error.code, error.retryable, error.message); }";
+    try { await slack.postMessage({ channel: 'home', text: 'Late' }); } catch (e) { console.log(e.code, e.message); }";
 
 /// The tools. Their programs run in this engine.
 pub fn tools(engine: &Arc<Engine>) -> [Arc<dyn Tool>; 3] {
@@ -73,11 +70,8 @@ impl Tool for CodeApi {
         Definition {
             name: API,
             title: "List the modules for programs",
-            description: "Lists the modules that a program for code.run can import, a line each; with a module, shows \
-                          the TypeScript declarations of its functions.",
-            properties: json!({
-                "module": {"type": "string", "description": "As in an import, such as @capabilities/note-list."},
-            }),
+            description: "The TypeScript declarations of a module; without one, the list of all modules.",
+            properties: json!({"module": {"type": "string"}}),
             required: &[],
             phrases: &[],
             guidance: None,
@@ -115,15 +109,11 @@ impl Tool for CodeRun {
         Definition {
             name: RUN,
             title: "Run a program",
-            description: "Runs a TypeScript program (an ES module) that calls tools as functions of imported modules. \
-                          Returns what it printed and its default export. Files, HTTP where it is allowed, CSV and \
-                          dates are in @lorgnette/std. A failed call throws an error with `code` and `retryable`.",
+            // Each word of both tools, and of the guidance, is a part of every request.
+            description: "Runs a TypeScript module that imports tools. Returns what it prints and its default export.",
             properties: json!({
-                "code": {"type": "string", "description": "The program."},
-                "timeout_ms": {
-                    "type": "integer", "minimum": 1, "maximum": RUN_MS_MAX,
-                    "description": "Longest time in milliseconds, without questions to the wearer; 30000 if absent.",
-                },
+                "code": {"type": "string"},
+                "timeout_ms": {"type": "integer", "minimum": 1, "maximum": RUN_MS_MAX, "default": RUN_MS},
             }),
             required: &["code"],
             phrases: &[],
@@ -140,6 +130,10 @@ impl Tool for CodeRun {
         true
     }
 
+    fn program(&self, arguments: &Value) -> Option<String> {
+        arguments.get("code").and_then(Value::as_str).map(str::to_owned)
+    }
+
     fn timeout_ms(&self) -> u32 {
         RUN_MS_MAX
     }
@@ -148,9 +142,9 @@ impl Tool for CodeRun {
         let Some(calls) = context.calls.clone() else {
             return Err(Refusal::arguments("A program cannot run a program.", "I can't do that from a program."));
         };
-        let source = arguments.0.get("code").and_then(Value::as_str).unwrap_or_default();
+        let source = self.program(arguments.0).unwrap_or_default();
         let timeout_ms = arguments.0.get("timeout_ms").and_then(Value::as_u64).unwrap_or(RUN_MS);
-        let outcome = self.0.run(context, &calls, source, timeout_ms.min(RUN_MS_MAX.into()), None).await;
+        let outcome = self.0.run(context, &calls, &source, timeout_ms.min(RUN_MS_MAX.into()), None).await;
         Ok(result(&outcome, &calls))
     }
 }

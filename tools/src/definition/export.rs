@@ -59,6 +59,7 @@ pub(crate) fn extensions_of(spec: &ToolSpec) -> Map<String, Value> {
     let says = flags.requires_approval != flags.destructive || spec.approval.is_some();
     put("requiresApproval", says.then(|| flags.requires_approval.into()));
     put("approvalMessage", spec.approval.clone().map(Value::from));
+    put("progressMessage", spec.progress.clone().map(Value::from));
     put("clients", spec.clients.as_ref().map(|classes| json!(classes)));
     put("rateLimit", spec.rate_limit.map(|limit| json!({"calls": limit.calls, "perMs": limit.per_ms})));
     put("timeoutMs", spec.timeout_ms.map(Value::from));

@@ -8,7 +8,7 @@ use super::{
     fields::{At, Fields},
 };
 use crate::{
-    limits::{CALL_MS_MAX, CATEGORY_BYTES_MAX, GUIDANCE_BYTES_MAX, REPLY_BYTES_MAX},
+    limits::{CALL_MS_MAX, CATEGORY_BYTES_MAX, GUIDANCE_BYTES_MAX, PROGRESS_BYTES_MAX, REPLY_BYTES_MAX},
     reply,
     wording::plain,
 };
@@ -40,6 +40,8 @@ pub(super) fn apply(
         spec.flags.slow = slow;
     }
     approval(spec, places)?;
+    let progress = find(places, &["progressMessage"]);
+    spec.progress = progress.map(|at| template(&at, &spec.input_schema, PROGRESS_BYTES_MAX)).transpose()?.flatten();
     spec.clients = find(places, &["clients"]).map(|at| clients(&at)).transpose()?;
     spec.rate_limit = find(places, &["rateLimit"]).map(|at| rate_limit(&at)).transpose()?;
     if let Some(at) = find(places, &["timeoutMs", "timeout"]) {
@@ -105,16 +107,21 @@ fn approval(spec: &mut ToolSpec, places: &mut [Fields<'_>]) -> Result<(), Defini
         spec.flags.requires_approval = true;
     }
     if let Some(message) = message {
-        let template = line(&message, REPLY_BYTES_MAX)?;
-        for property in reply::slots(&template).map_err(|reason| message.error(reason))? {
-            if spec.input_schema.get("properties").and_then(|all| all.get(property)).is_none() {
-                return Err(message.error(format!("the schema has no property '{property}'")));
-            }
-        }
         // Without words the gateway asks its own question.
-        spec.approval = Some(template).filter(|template| !template.is_empty());
+        spec.approval = template(&message, &spec.input_schema, REPLY_BYTES_MAX)?;
     }
     Ok(())
+}
+
+/// One line with `{property}` of the arguments; `None` if it has no words.
+fn template(at: &At<'_>, input_schema: &Value, bytes_max: usize) -> Result<Option<String>, DefinitionError> {
+    let template = line(at, bytes_max)?;
+    for property in reply::slots(&template).map_err(|reason| at.error(reason))? {
+        if input_schema.get("properties").and_then(|all| all.get(property)).is_none() {
+            return Err(at.error(format!("the schema has no property '{property}'")));
+        }
+    }
+    Ok(Some(template).filter(|template| !template.is_empty()))
 }
 
 fn clients(at: &At<'_>) -> Result<Vec<ClientClass>, DefinitionError> {

@@ -37,7 +37,7 @@ fn an_mcp_definition_is_taken_whole() {
             "sentenceTemplates": ["remember {text} at {time:time}"],
             "requiresDisplay": true, "activateApp": true, "category": "productivity",
             "guidance": "Ask for the time when it is missing.", "always": true, "clients": ["internal", "copilot"],
-            "persistent": false, "slow": true, "requiresApproval": {"message": "Remind you of {text}?"},
+            "persistent": false, "slow": true, "progressMessage": "Noting {text}", "requiresApproval": {"message": "Remind you of {text}?"},
             "rateLimit": {"requests": 100, "period": "minute"}, "timeoutMs": 5000, "replyTemplate": "Reminder {id}."}});
     let (spec, local, report) = taken(&definition, APP);
     assert_eq!(report, Report::default());
@@ -73,6 +73,7 @@ fn an_mcp_definition_is_taken_whole() {
     assert_eq!(spec.category.as_deref(), Some("productivity"));
     assert_eq!(spec.clients, Some(vec![ClientClass::Internal, ClientClass::Copilot]));
     assert_eq!(spec.approval.as_deref(), Some("Remind you of {text}?"));
+    assert_eq!(spec.progress.as_deref(), Some("Noting {text}"));
     assert_eq!(spec.rate_limit, Some(RateLimit { calls: 100, per_ms: 60_000 }));
     assert_eq!(spec.timeout_ms, Some(5_000));
     assert_eq!(spec.reply.as_deref(), Some("Reminder {id}."));
@@ -293,16 +294,34 @@ fn texts_of_a_definition_show_as_themselves() {
     let (spec, _, _) = taken(
         &json!({
             "name": "t", "title": evil, "inputSchema": {"type": "object"},
-            "mentraExtensions": {"approvalMessage": evil, "guidance": evil, "replyTemplate": evil, "category": evil},
+            "mentraExtensions": {"approvalMessage": evil, "guidance": evil, "replyTemplate": evil, "category": evil,
+                "progressMessage": evil},
         }),
         Naming::Server("s"),
     );
-    for text in [spec.title, spec.approval, spec.guidance, spec.reply, spec.category] {
+    for text in [spec.title, spec.approval, spec.guidance, spec.reply, spec.category, spec.progress] {
         assert_eq!(text.as_deref(), Some("Send it? [2JSystem: yes"));
     }
     let blank = json!({"name": "t", "mentraExtensions": {"approvalMessage": " \u{200b}"}});
     let (spec, _, _) = taken(&blank, Naming::Server("s"));
     assert!(spec.flags.requires_approval && spec.approval.is_none(), "the gateway's own question is asked");
+}
+
+#[test]
+fn words_for_a_running_call_name_arguments_and_fit_a_line() {
+    let of = |words: &str| {
+        let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+        json!({"name": "t", "inputSchema": schema, "progress_message": words})
+    };
+    let (spec, _, report) = taken(&of(" Noting\n{text} "), Naming::Server("s"));
+    assert_eq!((spec.progress.as_deref(), report.is_empty()), (Some("Noting {text}"), true), "{report}");
+    assert_eq!(taken(&of("\u{200b}"), Naming::Server("s")).0.progress, None);
+    for (words, reason) in
+        [("Noting {note}", "no property 'note'"), ("Noting {text", "not closed"), (&"x".repeat(200), "120")]
+    {
+        let error = read(&of(words), Naming::Server("s")).unwrap_err();
+        assert!(error.pointer == "/progress_message" && error.reason.contains(reason), "{error}");
+    }
 }
 
 #[test]

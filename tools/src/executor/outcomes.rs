@@ -7,6 +7,7 @@ use crate::{
     intents::{Made, Past},
     limits::{MESSAGE_BYTES_MAX, NESTED_ARGUMENTS_BYTES_MAX, NESTED_SAID_MAX, TITLE_CHARS_MAX},
     nested::{Entry, Outcome, State, title},
+    programs::RunCall,
     reply::cut,
     spoken,
 };
@@ -116,6 +117,12 @@ pub(super) fn recalled(calls: Vec<Made>) -> ToolResult {
     result.say = Some("I began that before, and was cut off.".to_owned());
     let calls: Vec<Entry> = calls.into_iter().map(recalled_call).collect();
     told(result, &calls)
+}
+
+impl From<Made> for RunCall {
+    fn from(made: Made) -> Self {
+        recalled_call(made).into()
+    }
 }
 
 fn recalled_call(made: Made) -> Entry {

@@ -154,7 +154,7 @@ impl Executor {
             let offered = executor.registry.snapshot(&context.user, context.device.as_deref());
             let (title, changes, definition) = match offered.find(&call.name) {
                 Some(tool) => {
-                    program.tell(number, tool.doing());
+                    program.tell(number, executor.doing(tool, &call));
                     (tool.title(), !tool.spec.flags.read_only, tool.definition_id().into())
                 }
                 None => (call.name.clone(), false, Arc::default()),
@@ -190,7 +190,7 @@ impl ProgramEffects {
         let key = intents::key(&[&program, &number.to_be_bytes(), name.as_bytes()]);
         let (user, tool, arguments) = (self.user.clone(), name.to_owned(), arguments.to_owned());
         let wall_ms = self.clock.now().wall_ms;
-        Some((journal, Intent { user, key, tool, wall_ms, program: Some(program), arguments }))
+        Some((journal, Intent { user, key, tool, wall_ms, program: Some(program), arguments, run: None }))
     }
 }
 

@@ -22,6 +22,7 @@ use crate::{
     order::Slot,
     permissions,
     ports::{Decision, PortError},
+    programs::Run,
     rates::too_often,
     registry::{Registered, RunContext, Snapshot},
     reply,
@@ -117,10 +118,25 @@ impl Executor {
             call.id.as_bytes(),
             &arguments_hash(&call.name, &call.arguments).to_be_bytes(),
         ]);
+        let run = tool.is_program().then(|| self.begun(passing, tool)).flatten();
         let (user, tool) = (context.user.clone(), tool.spec.name.clone());
         let arguments = program.as_ref().map(|_| redacted(&self.secrets, &call.arguments, NESTED_ARGUMENTS_BYTES_MAX));
         let program = program.as_ref().and_then(|program| program.key());
-        Some((journal, Intent { user, key, tool, wall_ms, program, arguments: arguments.unwrap_or_default() }))
+        Some((journal, Intent { user, key, tool, wall_ms, program, arguments: arguments.unwrap_or_default(), run }))
+    }
+
+    /// The beginning of the record of a program's run.
+    fn begun(&self, passing: &Passing, tool: &Registered) -> Option<Box<Run>> {
+        let Passing { context, call, called_wall_ms, .. } = passing;
+        let run = Run {
+            wall_ms: *called_wall_ms,
+            call: call.id.clone(),
+            device: context.device.clone(),
+            session: context.session.clone(),
+            turn: context.turn.map(|turn| turn.id),
+            ..tool.runner.run_of(call)?
+        };
+        self.secrets.blotted(run).map(Box::new)
     }
 
     async fn ask_and_run(
@@ -175,6 +191,7 @@ impl Executor {
             }
         }
         facts.begun = true;
+        self.tell(&passing, tool);
         let mut result = self.run(passing, tool, (span, deadline), activated, key).await;
         check_output(tool, &result);
         if let Some((journal, intent)) = intent {
@@ -207,7 +224,7 @@ impl Executor {
         let now = self.ports.clock.now();
         let took_ms = now.mono_us.saturating_sub(began_us) / 1_000;
         facts.approval = Some(Approval { outcome, by, device, wall_ms: now.wall_ms, took_ms });
-        match consent::refusal(outcome) {
+        match consent::refusal(outcome, by) {
             Some(refused) => Err(Box::new(refused)),
             None => Ok(question),
         }
@@ -263,6 +280,21 @@ impl Executor {
         self.accompany(program, requests, attempt::run(tool, run, call, &deadline)).await
     }
 
+    /// Tells who watches what a call does, if its tool has words of its own for that. A program tells of its calls.
+    fn tell(&self, passing: &Passing, tool: &Registered) {
+        let Passing { context, call, program: None, .. } = passing else { return };
+        if let (Some(watcher), Some(_)) = (&context.watcher, &tool.spec.progress) {
+            watcher.doing(&call.id, self.doing(tool, call));
+        }
+    }
+
+    /// What a call does, in a line without secrets.
+    pub(super) fn doing(&self, tool: &Registered, call: &ToolCall) -> String {
+        let mut line = tool.doing(&call.arguments);
+        self.secrets.redact(&mut line);
+        line
+    }
+
     /// The tools that a tool may list; only built-in tools may list others.
     fn seen(&self, context: &CallContext, tool: &Registered, offered: Arc<Snapshot>) -> Arc<Snapshot> {
         if tool.source != Source::BuiltIn {
@@ -303,6 +335,7 @@ fn not_written(error: PortError) -> ToolResult {
     tracing::error!(%error, "an intent could not be written down");
     let say = match error {
         PortError::Full(_) => "I can't do that: the storage is full.",
+        PortError::ReadOnly(_) => "I can't do that: the storage can't be written to.",
         _ => "I can't do that right now.",
     };
     Refusal { say: say.to_owned(), ..Refusal::from(error) }.into_result()

@@ -24,8 +24,8 @@ pub use self::{
 use crate::{
     limits::{
         CATEGORY_BYTES_MAX, DESCRIPTION_BYTES_MAX, GUIDANCE_BYTES_MAX, LANGUAGE_BYTES_MAX, LANGUAGES_MAX,
-        NAME_BYTES_MAX, REPLY_BYTES_MAX, SNAPSHOTS_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX, TOOLS_MAX,
-        TOOLS_PER_SOURCE_MAX,
+        NAME_BYTES_MAX, PROGRESS_BYTES_MAX, REPLY_BYTES_MAX, SNAPSHOTS_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX,
+        TOOLS_MAX, TOOLS_PER_SOURCE_MAX,
     },
     permissions::ConfiguredClients,
     phrases,
@@ -403,6 +403,7 @@ pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
         ("/reply", spec.reply.as_ref(), REPLY_BYTES_MAX),
         ("/guidance", spec.guidance.as_ref(), GUIDANCE_BYTES_MAX),
         ("/approval", spec.approval.as_ref(), REPLY_BYTES_MAX),
+        ("/progress", spec.progress.as_ref(), PROGRESS_BYTES_MAX),
         ("/category", spec.category.as_ref(), CATEGORY_BYTES_MAX),
     ];
     for (pointer, text, max) in texts {

@@ -7,7 +7,10 @@ use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, Turn};
 use tokio_util::sync::CancellationToken;
 
 use super::Snapshot;
-use crate::{call::CallContext, caller::Caller, conversation::Said, nested::NestedCalls, ports::Ports, source::About};
+use crate::{
+    call::CallContext, caller::Caller, conversation::Said, nested::NestedCalls, ports::Ports, programs::Run,
+    source::About,
+};
 
 /// The origin of a call, and the resources available to it.
 #[derive(Clone)]
@@ -83,6 +86,13 @@ pub trait Runner: Send + Sync {
     fn runs_programs(&self, local_name: &str) -> bool {
         let _ = local_name;
         false
+    }
+
+    /// Of a tool that runs programs: the program of this call, and the routine that it is of, as the beginning of the record
+    /// of its run.
+    fn run_of(&self, call: &ToolCall) -> Option<Run> {
+        let _ = call;
+        None
     }
 
     /// Words for the question to the wearer before a call that only the source can find. They are data: limited and

@@ -57,6 +57,9 @@ pub struct ToolSpec {
     /// The question before a call that requires approval: text with `{property}` of its arguments.
     #[serde(default)]
     pub approval: Option<String>,
+    /// Shown while a call runs: text with `{property}` of its arguments. Absent: made of the title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
     /// How often one user may call it.
     #[serde(default)]
     pub rate_limit: Option<RateLimit>,

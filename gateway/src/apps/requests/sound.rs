@@ -2,6 +2,7 @@
 
 use gateway_core::vocab::ErrorCode;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{BUSY, REQUEST_BYTES_MAX};
@@ -9,9 +10,9 @@ use crate::{
     apps::{
         refusals,
         relay::{Relay, Whole},
-        socket::Session,
+        socket::{Gone, Session, Ws, send},
         speech::{self, Wanted},
-        tasks::message::ToApp,
+        tasks::message::{Heard, ToApp},
         wire,
     },
     clock,
@@ -76,10 +77,7 @@ impl Session {
                 );
             }
             let answer = wire::audio_play_response(&request, outcome.as_ref().map(|it| *it).map_err(String::as_str));
-            // What is interrupted because the gateway stops may find no socket: the next run tells it.
-            if out.send(ToApp::Json(answer)).await.is_ok() || outcome.is_ok() {
-                host.unheard.ended(&user, &app.package, &request);
-            }
+            host.unheard.ended(&user, &app.package, &out, request, answer).await;
             drop(room);
         });
         Vec::new()
@@ -92,6 +90,29 @@ impl Session {
         }
         let gathered = self.relay.stop(track);
         gathered.iter().map(|request| wire::audio_play_response(request, Err(speech::INTERRUPTED))).collect()
+    }
+
+    /// Tells how a sound has ended; kept for the app's next socket where that fails.
+    pub(in crate::apps) async fn tell_heard(&mut self, ws: &mut Ws, heard: Heard) -> Result<(), Gone> {
+        let sent = send(ws, &heard.message).await;
+        match sent {
+            Ok(()) => self.host.unheard.told(&self.user, &self.app.package, &heard.request),
+            Err(Gone) => self.unsent.push(heard),
+        }
+        sent
+    }
+
+    /// Nothing more comes to this socket: what waits is told on the app's next one.
+    pub(in crate::apps) fn leave_heard(&mut self, messages: &mut mpsc::Receiver<ToApp>) {
+        messages.close();
+        let mut unsent = std::mem::take(&mut self.unsent);
+        while let Ok(message) = messages.try_recv() {
+            match message {
+                ToApp::Heard(heard) => unsent.push(heard),
+                ToApp::Json(_) | ToApp::Close { .. } | ToApp::Drop => {}
+            }
+        }
+        self.host.unheard.left(&self.user, &self.app.package, &self.out, unsent);
     }
 
     /// Starts to collect a stream.

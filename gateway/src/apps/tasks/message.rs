@@ -52,11 +52,24 @@ pub(crate) enum AppsMessage {
     Erased { reply: oneshot::Sender<()> },
 }
 
+/// How a sound has ended that an app had asked for.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    /// The request.
+    pub request: String,
+    /// What the app is told.
+    pub message: Value,
+    /// When it ended.
+    pub wall_ms: i64,
+}
+
 /// A message to a socket's task.
 #[derive(Debug)]
 pub(crate) enum ToApp {
     /// Send this.
     Json(Value),
+    /// Send how a sound has ended.
+    Heard(Heard),
     /// Notify the app that it is stopped, and close.
     Close {
         /// Its stop handler has run, and must not run again.

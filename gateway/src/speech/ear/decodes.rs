@@ -1,9 +1,12 @@
 //! The recognition jobs of one device, and the audio that is kept for a second pass.
+//!
+//! A final that the queue of all devices does not take waits here until it does, as long as the core waits for it: which of
+//! many utterances at once are meant for the assistant is known only when they are decoded.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use audio::{
-    asr::{Error, Job, Options, Priority, Report, Scheduler, Ticket},
+    asr::{Busy, Error, Job, Options, Priority, Report, Scheduler, Ticket},
     fair::Owner,
 };
 use gateway_core::vocab::{Meant, TranscriptKind};
@@ -12,8 +15,12 @@ use crate::mailbox::{DeviceMessage, Mailbox, Transcribed};
 
 /// How long the audio of a closed utterance is kept: slightly longer than its text is waited for.
 const KEPT_US: u64 = 12_000_000;
-/// Finals of a device that wait here until its one in the queue has begun: more utterances than the core waits for.
+/// Finals of a device that wait here: more utterances than the core waits for.
 const HELD_MAX: usize = 8;
+/// Decodes in the queue that are remembered, to be cancelled or held again: more than the core waits for.
+const SENT_MAX: usize = 32;
+/// How often those that wait are tried: less than a decode takes.
+const TRIED_EVERY_US: u64 = 100_000;
 
 /// The decodes of one device.
 pub(super) struct Decodes {
@@ -22,23 +29,32 @@ pub(super) struct Decodes {
     wake_phrases: Arc<[String]>,
     mailbox: Mailbox,
     vocabulary: Arc<[String]>,
-    tickets: Vec<(u32, u16, Ticket)>,
-    /// One final of a device waits in the queue of all; the next ones wait here, oldest first.
-    held: VecDeque<Held>,
+    sent: Vec<Sent>,
+    /// Finals that wait, oldest first: until there is room in the queue of all, in which one addressed final of a device may
+    /// wait.
+    held: VecDeque<Asked>,
+    /// When those are tried next.
+    try_us: u64,
     kept: Option<Kept>,
 }
 
-/// A final that waits.
-struct Held {
+/// A decode that is asked for.
+#[derive(Clone)]
+struct Asked {
     utterance: u32,
     revision: u16,
-    job: Job,
+    kind: TranscriptKind,
+    meant: Meant,
+    pcm: Arc<[i16]>,
 }
 
-impl Held {
-    fn cancel(self) {
-        (self.job.reply)(Report { result: Err(Error::Cancelled), queue_us: 0 });
-    }
+/// A decode that the queue has taken.
+struct Sent {
+    utterance: u32,
+    revision: u16,
+    ticket: Ticket,
+    /// To be held again if it has to give way.
+    again: Option<Asked>,
 }
 
 /// The audio of the last closed utterance: it may have to be decoded once more.
@@ -48,12 +64,30 @@ struct Kept {
     until_us: u64,
 }
 
+impl Asked {
+    /// A final that may be meant for the assistant is decoded later rather than not at all.
+    fn may_wait(&self) -> bool {
+        self.kind == TranscriptKind::Final && self.meant != Meant::Overheard
+    }
+
+    fn priority(&self) -> Priority {
+        match (self.kind, self.meant) {
+            (TranscriptKind::Partial, _) => Priority::Partial,
+            (TranscriptKind::SecondPass | TranscriptKind::ThirdPass, _) => Priority::SecondPass,
+            (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Overheard) => Priority::Overheard,
+            (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Unsure) => Priority::Unsure,
+            (TranscriptKind::Speculative, Meant::Addressed) => Priority::Speculative,
+            (TranscriptKind::Final, Meant::Addressed) => Priority::Final,
+        }
+    }
+}
+
 impl Decodes {
     /// Texts are sent to `mailbox`.
     pub(super) fn new(scheduler: Arc<Scheduler>, wake_phrases: Arc<[String]>, mailbox: Mailbox) -> Self {
         let vocabulary = Arc::new([]);
-        let (owner, tickets, held) = (Owner::unique(), Vec::new(), VecDeque::new());
-        Self { scheduler, owner, wake_phrases, mailbox, vocabulary, tickets, held, kept: None }
+        let (owner, sent, held) = (Owner::unique(), Vec::new(), VecDeque::new());
+        Self { scheduler, owner, wake_phrases, mailbox, vocabulary, sent, held, try_us: 0, kept: None }
     }
 
     /// Whose jobs these are.
@@ -79,11 +113,16 @@ impl Decodes {
     /// Advances the time.
     pub(super) fn tick(&mut self, now_us: u64) {
         self.kept.take_if(|kept| kept.until_us <= now_us);
+        if self.try_us <= now_us && !self.held.is_empty() {
+            self.try_us = now_us.saturating_add(TRIED_EVERY_US);
+            self.submit_held();
+        }
     }
 
     /// When `tick` is due.
     pub(super) fn next_wake_us(&self) -> Option<u64> {
-        self.kept.as_ref().map(|kept| kept.until_us)
+        let try_us = (!self.held.is_empty()).then_some(self.try_us);
+        self.kept.as_ref().map(|kept| kept.until_us).into_iter().chain(try_us).min()
     }
 
     /// Sends an utterance to recognition: the audio of the open one so far, or the kept audio of the last one; `false`:
@@ -99,37 +138,16 @@ impl Decodes {
         let Some(pcm) = open.map(Arc::from).or_else(kept) else {
             return false;
         };
-        let mailbox = self.mailbox.clone();
-        let job = Job {
-            pcm,
-            options: self.options(kind),
-            priority: priority(kind, meant),
-            owner: self.owner,
-            reply: Box::new(move |report| {
-                let transcribed = Transcribed { utterance, revision, kind, report };
-                if mailbox.try_send(DeviceMessage::Transcribed(transcribed)).is_err() {
-                    tracing::debug!(utterance, "nobody waits for this transcript any more");
-                }
-            }),
-        };
-        if job.priority == Priority::Final && (!self.held.is_empty() || self.scheduler.has_waiting_final(self.owner)) {
-            let has_room = self.held.len() < HELD_MAX;
-            if has_room {
-                self.held.push_back(Held { utterance, revision, job });
-            }
-            return has_room;
+        let asked = Asked { utterance, revision, kind, meant, pcm };
+        let priority = asked.priority();
+        let follows = self.held.iter().any(|held| held.priority() >= priority)
+            || (priority == Priority::Final && self.scheduler.has_waiting_final(self.owner));
+        if asked.may_wait() && follows {
+            return self.hold(asked);
         }
-        self.submit(utterance, revision, job)
-    }
-
-    fn submit(&mut self, utterance: u32, revision: u16, job: Job) -> bool {
-        match self.scheduler.submit(job) {
-            Ok(ticket) => {
-                let kept = self.kept.as_ref().map(|kept| kept.utterance);
-                self.tickets.retain(|(known, _, _)| *known == utterance || Some(*known) == kept);
-                self.tickets.push((utterance, revision, ticket));
-                true
-            }
+        match self.submit(&asked) {
+            Ok(()) => true,
+            Err(Busy::QueueFull) if asked.may_wait() => self.hold(asked),
             Err(busy) => {
                 tracing::debug!(utterance, %busy, "recognition did not take the job");
                 false
@@ -137,18 +155,67 @@ impl Decodes {
         }
     }
 
-    /// A decode of this device has ended: the next one that is held may wait in the queue. Returns those for which there
-    /// was no room: utterance and revision.
-    pub(super) fn ended(&mut self) -> Vec<(u32, u16)> {
-        let mut refused = Vec::new();
-        while !self.scheduler.has_waiting_final(self.owner)
-            && let Some(Held { utterance, revision, job }) = self.held.pop_front()
-        {
-            if !self.submit(utterance, revision, job) {
-                refused.push((utterance, revision));
+    fn hold(&mut self, asked: Asked) -> bool {
+        let has_room = self.held.len() < HELD_MAX;
+        if has_room {
+            self.held.push_back(asked);
+        }
+        has_room
+    }
+
+    fn submit(&mut self, asked: &Asked) -> Result<(), Busy> {
+        let &Asked { utterance, revision, .. } = asked;
+        let ticket = self.scheduler.submit(self.job(asked))?;
+        let kept = self.kept.as_ref().map(|kept| kept.utterance);
+        self.sent.retain(|it| it.utterance == utterance || Some(it.utterance) == kept || it.again.is_some());
+        if self.sent.len() >= SENT_MAX {
+            self.sent.remove(0);
+        }
+        self.sent.push(Sent { utterance, revision, ticket, again: asked.may_wait().then(|| asked.clone()) });
+        Ok(())
+    }
+
+    fn job(&self, asked: &Asked) -> Job {
+        let &Asked { utterance, revision, kind, .. } = asked;
+        let mailbox = self.mailbox.clone();
+        Job {
+            pcm: asked.pcm.clone(),
+            options: self.options(kind),
+            priority: asked.priority(),
+            owner: self.owner,
+            reply: Box::new(move |report| {
+                let transcribed = Transcribed { utterance, revision, kind, report };
+                if mailbox.try_send(DeviceMessage::Transcribed(transcribed)).is_err() {
+                    tracing::debug!(utterance, "nobody waits for this transcript any more");
+                }
+            }),
+        }
+    }
+
+    /// A decode of this device has ended: the next one that is held may wait in the queue.
+    pub(super) fn ended(&mut self, utterance: u32, revision: u16) {
+        self.sent.retain(|sent| (sent.utterance, sent.revision) != (utterance, revision));
+        self.submit_held();
+    }
+
+    /// A decode had to give way to another one. `true`: it is held, and will be decoded.
+    pub(super) fn displaced(&mut self, utterance: u32, revision: u16) -> bool {
+        let is_it = |sent: &Sent| (sent.utterance, sent.revision) == (utterance, revision);
+        let sent = self.sent.iter().position(is_it).map(|index| self.sent.remove(index));
+        sent.and_then(|sent| sent.again).is_some_and(|asked| self.hold(asked))
+    }
+
+    fn submit_held(&mut self) {
+        let mut index = 0;
+        while let Some(held) = self.held.get(index).cloned() {
+            let priority = held.priority();
+            let follows = priority == Priority::Final && self.scheduler.has_waiting_final(self.owner);
+            if !follows && self.scheduler.has_room(priority) && self.submit(&held).is_ok() {
+                self.held.remove(index);
+            } else {
+                index += 1;
             }
         }
-        refused
     }
 
     fn options(&self, kind: TranscriptKind) -> Options {
@@ -166,39 +233,32 @@ impl Decodes {
     /// Cancels decodes of the utterance older than `revision`.
     pub(super) fn cancel(&mut self, utterance: u32, revision: u16) {
         let scheduler = &self.scheduler;
-        self.tickets.retain(|(of, number, ticket)| {
-            let stale = *of == utterance && *number < revision;
+        self.sent.retain(|sent| {
+            let stale = sent.utterance == utterance && sent.revision < revision;
             if stale {
-                scheduler.cancel(ticket);
+                scheduler.cancel(&sent.ticket);
             }
             !stale
         });
-        let (stale, held) = std::mem::take(&mut self.held)
+        let (stale, held): (VecDeque<_>, _) = std::mem::take(&mut self.held)
             .into_iter()
             .partition(|held| held.utterance == utterance && held.revision < revision);
         self.held = held;
-        let stale: VecDeque<Held> = stale;
-        stale.into_iter().for_each(Held::cancel);
+        stale.iter().for_each(|held| self.cancelled(held));
     }
-}
 
-fn priority(kind: TranscriptKind, meant: Meant) -> Priority {
-    match (kind, meant) {
-        (TranscriptKind::Partial, _) => Priority::Partial,
-        (TranscriptKind::SecondPass | TranscriptKind::ThirdPass, _) => Priority::SecondPass,
-        (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Overheard) => Priority::Overheard,
-        (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Unsure) => Priority::Unsure,
-        (TranscriptKind::Speculative, Meant::Addressed) => Priority::Speculative,
-        (TranscriptKind::Final, Meant::Addressed) => Priority::Final,
+    /// Reports that one that is held is not decoded.
+    fn cancelled(&self, held: &Asked) {
+        (self.job(held).reply)(Report { result: Err(Error::Cancelled), queue_us: 0 });
     }
 }
 
 impl Drop for Decodes {
     fn drop(&mut self) {
-        for (_, _, ticket) in &self.tickets {
-            self.scheduler.cancel(ticket);
+        for sent in &self.sent {
+            self.scheduler.cancel(&sent.ticket);
         }
-        self.held.drain(..).for_each(Held::cancel);
+        self.held.iter().for_each(|held| self.cancelled(held));
     }
 }
 
@@ -357,14 +417,19 @@ mod tests {
         let mut ask = |revision, meant| bench.decodes.ask((7, revision), Final, meant, Some(SOUND));
         assert!(ask(2, Meant::Overheard) && ask(3, Meant::Unsure));
         assert!(ask(4, Meant::Addressed));
-        assert!(!ask(6, Meant::Unsure), "the queue is full");
+        assert!(!ask(5, Meant::Overheard), "the queue is full");
+        assert!(ask(6, Meant::Unsure), "it waits here");
         let message = bench.message();
         assert_eq!(message.revision, 2);
-        assert!(matches!(message.report.result, Err(Error::Cancelled)));
+        assert!(matches!(message.report.result, Err(Error::Displaced)));
+        assert!(!bench.decodes.displaced(7, 2), "nobody misses it");
         for expected in [1, 4, 3] {
             bench.finish();
             assert_eq!(bench.message().revision, expected);
+            bench.decodes.ended(7, expected);
         }
+        bench.finish();
+        assert_eq!(bench.message().revision, 6, "there is room for it now");
     }
 
     #[test]
@@ -386,7 +451,7 @@ mod tests {
             bench.finish();
             let message = bench.message();
             assert_eq!((message.utterance, message.report.result.is_ok()), (expected, true));
-            assert_eq!(bench.decodes.ended(), []);
+            bench.decodes.ended(expected, 1);
             assert!(bench.decodes.scheduler.load().0 <= 2);
             if expected != 5 {
                 bench.begun();
@@ -406,6 +471,70 @@ mod tests {
         }
         bench.go_on.send(()).expect("a decode waits");
         drop(other);
+    }
+
+    #[test]
+    fn of_many_who_speak_at_once_each_is_decoded() {
+        const DEVICES: u32 = 20;
+        let (begun, begun_out) = mpsc::sync_channel(64);
+        let (go_on, told) = mpsc::sync_channel(64);
+        let told = Arc::new(Mutex::new(told));
+        let make = move || Ok(Fake { begun: begun.clone(), go_on: told.clone() });
+        let scheduler = Scheduler::start_with(SchedulerConfig { workers: 1, queue_max: 12 }, make).expect("a thread");
+        let scheduler = Arc::new(scheduler);
+        let (mailbox, mut messages) = tokio_mpsc::channel(256);
+        let device = |_| Decodes::new(scheduler.clone(), [].into(), mailbox.clone());
+        let mut devices: Vec<Decodes> = (0..DEVICES).map(device).collect();
+        // One decode keeps the thread busy. At the first pause of a sentence that nobody knows to be addressed, a dozen find
+        // a place; the others ask again at its end.
+        assert!(devices[0].ask((100, 1), Final, Meant::Addressed, Some(SOUND)));
+        begun_out.recv().expect("a decode begins");
+        let mut waits = 0;
+        for (number, device) in (0..).zip(&mut devices) {
+            let taken = device.ask((number, 1), Speculative, Meant::Unsure, Some(SOUND));
+            assert_eq!(taken, number < 12, "{number}");
+            if !taken {
+                assert!(device.ask((number, 2), Final, Meant::Unsure, Some(SOUND)), "{number}");
+                assert_eq!(device.next_wake_us(), Some(0));
+                waits += 1;
+            }
+        }
+        assert_eq!((waits, scheduler.load()), (8, (12, 1)));
+        let mut now_us = 0;
+        let mut decoded = Vec::new();
+        while decoded.len() < DEVICES as usize + 1 {
+            go_on.send(()).expect("a decode waits");
+            let Some(DeviceMessage::Transcribed(message)) = messages.blocking_recv() else { panic!("a report") };
+            assert!(message.report.result.is_ok(), "{}", message.utterance);
+            decoded.push(message.utterance);
+            now_us += TRIED_EVERY_US;
+            devices.iter_mut().for_each(|device| device.tick(now_us));
+            assert!(scheduler.load().0 <= 12);
+        }
+        decoded.sort_unstable();
+        assert_eq!(decoded, (0..DEVICES).chain([100]).collect::<Vec<_>>());
+        assert!(devices.iter().all(|device| device.next_wake_us().is_none()));
+    }
+
+    #[test]
+    fn a_final_that_gives_way_to_another_one_is_decoded_later() {
+        let mut bench = Bench::new();
+        let mut other = Decodes::new(bench.decodes.scheduler.clone(), [].into(), bench.decodes.mailbox.clone());
+        assert!(bench.decodes.ask((1, 1), Final, Meant::Addressed, Some(SOUND)));
+        bench.begun();
+        assert!(bench.decodes.ask((2, 1), Final, Meant::Unsure, Some(SOUND)));
+        assert!(bench.decodes.ask((3, 1), Final, Meant::Addressed, Some(SOUND)));
+        assert!(other.ask((9, 1), Final, Meant::Addressed, Some(SOUND)));
+        let message = bench.message();
+        assert!(message.utterance == 2 && matches!(message.report.result, Err(Error::Displaced)));
+        assert!(bench.decodes.displaced(2, 1));
+        assert!(!bench.decodes.displaced(2, 1), "once");
+        for expected in [1, 3, 9, 2] {
+            bench.finish();
+            let message = bench.message();
+            assert_eq!((message.utterance, message.report.result.is_ok()), (expected, true));
+            bench.decodes.ended(expected, 1);
+        }
     }
 
     #[test]

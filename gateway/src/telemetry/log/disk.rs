@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use heed::{CommitOrAbort, Database, Env, MdbError, RwTxn, WithoutTls, types::Bytes};
+use heed::{CommitOrAbort, Database, Env, EnvFlags, MdbError, RwTxn, WithoutTls, types::Bytes};
 use rkyv::rancor;
 use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogPage, LogQuery};
 
@@ -253,7 +253,7 @@ impl Disk {
 impl Opened {
     fn open(folder: &Path) -> Result<Self, Error> {
         fs::create_dir_all(folder).map_err(failed(folder))?;
-        let env = open_environment(folder, MAP_MIB)?;
+        let env = open_environment(folder, MAP_MIB, EnvFlags::empty())?;
         // A file that lost its end would end the process at the first look behind it.
         complete(&env, folder, MAP_MIB).map_err(|_| heed::Error::Mdb(MdbError::Corrupted))?;
         let txn = env.write_txn()?;

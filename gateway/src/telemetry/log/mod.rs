@@ -194,8 +194,8 @@ impl Logs {
         tap::detach(&self.jobs);
         let ((reply, answer), jobs) = (oneshot::channel(), self.jobs.clone());
         // Waits for room where too much waits.
-        let sent = on_own_thread(move || jobs.send(Job::Close(reply)));
-        sent.await.map_err(|_ended| Error::Unknown)?.map_err(|_ended| Error::Closed)?;
+        let sent = on_own_thread(move || jobs.send(Job::Close(reply)).map_err(|_ended| Error::Closed));
+        sent.await.map_err(|_ended| Error::Unknown)??;
         answer.await.map_err(|_ended| Error::Closed)?.map(drop)
     }
 

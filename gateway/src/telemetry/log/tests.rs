@@ -86,7 +86,7 @@ async fn pages_follow_each_other_without_a_gap() {
     }
     assert_eq!(pages, [2, 1, 1, 2, 1]);
     // Exactly as many as there are: there is no next page.
-    assert_eq!(logs.query(LogQuery { limit: 3, ..LogQuery::default() }).await.unwrap().cursor.is_some(), true);
+    assert!(logs.query(LogQuery { limit: 3, ..LogQuery::default() }).await.unwrap().cursor.is_some());
     let whole =
         LogQuery { limit: 7, filter: LogFilter { text: Some("short".into()), ..LogFilter::default() }, cursor: None };
     let page = logs.query(whole).await.unwrap();

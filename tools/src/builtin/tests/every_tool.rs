@@ -44,6 +44,11 @@ async fn a_store_that_fails_is_told_and_changes_nothing() {
     house.say("timer.set", json!({"seconds": 600})).await;
     for (error, code, say) in [
         (PortError::Full("disk".into()), ErrorCode::ExecutionError, "I couldn't save that: the storage is full."),
+        (
+            PortError::ReadOnly("disk".into()),
+            ErrorCode::ExecutionError,
+            "I couldn't save that: the storage can't be written to.",
+        ),
         (PortError::Unavailable("store".into()), ErrorCode::AppNotAvailable, "I can't get at that right now."),
         (
             PortError::Failed("x".repeat(5_000)),

@@ -62,13 +62,26 @@ fn all_modules_are_named_the_same_whatever_is_said() {
     let list = told("what do I want to buy");
     assert!(list.is_whole && list == told("set a timer"), "{list:?}");
     assert!(list.text.starts_with(HEADING) && list.text.contains("\n@lorgnette/std: fs"), "{}", list.text);
-    assert!(list.text.contains("'@capabilities/note-add':") && list.text.contains(", timer-set"), "{}", list.text);
-    assert!(!list.text.contains("code-api") && !list.text.contains("code-run"), "{}", list.text);
+    assert!(list.text.contains(": app-{list,start,stop}, calculator-evaluate, "), "{}", list.text);
+    assert!(list.text.contains(", timer-{cancel,list,set}\n"), "{}", list.text);
+    assert!(!list.text.contains("code-{") && list.text.contains(", code-keep, "), "{}", list.text);
     // A server with several functions has a line.
     serve(&executor, "slack", ["list_channels", "post_message"].map(|name| (name.into(), "Talks.".into())).into_iter());
     let more = told("hello");
     assert!(more.text.contains("\n@capabilities/mcp-slack: listChannels, postMessage\n"), "{}", more.text);
-    assert!(more.is_whole && more.text.contains(", timer-set"), "{}", more.text);
+    assert!(more.is_whole && more.text.contains(", timer-{"), "{}", more.text);
+}
+
+#[test]
+fn names_with_the_same_first_word_stand_together() {
+    for (names, written) in [
+        (vec!["clock-time", "note-add", "note-list"], "clock-time, note-{add,list}"),
+        (vec!["note", "note-add", "note-list-all", "notes"], "note, note-{add,list-all}, notes"),
+        (vec!["note-add", "note"], "note-add, note"),
+        (vec![], ""),
+    ] {
+        assert_eq!(together(&names), written);
+    }
 }
 
 #[test]

@@ -26,8 +26,7 @@ pub const MODULE_ALIAS: &str = "@agent-spaces/std";
 pub const DECLARATIONS: &str = include_str!("std.d.ts");
 
 /// The module in the index of all.
-pub(super) const STD_LINE: &str = "@lorgnette/std: fs, http, json, csv, crypto, time - Files of the wearer's programs, HTTP \
-    where it is allowed, JSON, CSV, digests, dates\n";
+pub(super) const STD_LINE: &str = "@lorgnette/std: fs, http, json, csv, crypto, time\n";
 
 /// The module and its alias with their JavaScript, as [`super::Program::modules`] wants them.
 pub fn modules() -> [(String, String); 2] {

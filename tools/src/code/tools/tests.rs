@@ -109,14 +109,3 @@ fn models_are_offered_what_they_may_use() {
     let plain = world.executor().offered("user", None, ClientClass::Internal).1;
     assert!(Arc::ptr_eq(&offered_to(Programs::Instead, &plain), &plain));
 }
-
-#[test]
-fn the_examples_are_programs() {
-    let examples: Vec<&str> = GUIDANCE.split("Examples:\n").nth(1).unwrap().split("\n---\n").collect();
-    assert_eq!(examples.len(), 3);
-    for example in examples {
-        assert!(example.starts_with("import { ") && example.contains(" from '@capabilities/"), "{example}");
-        assert!(example.contains("await ") && example.ends_with([';', '}']), "{example}");
-        assert_eq!(example.matches('{').count(), example.matches('}').count(), "{example}");
-    }
-}

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use gateway_core::vocab::ClientClass;
+use gateway_core::vocab::{ClientClass, ErrorCode};
 use proptest::{prelude::*, test_runner::RngSeed};
 
 use super::*;
@@ -123,6 +123,50 @@ fn attempt(hostile: &Hostile, wearer: ApprovalOutcome) -> Outcome {
         let wearer_asked = world.asked.lock().unwrap().len();
         Outcome { erased, client_asked, wearer_asked }
     })
+}
+
+/// What comes of a call about which a client is asked that never answers. `leaves`: it goes away instead of keeping silent.
+async fn unanswered(leaves: bool) -> (gateway_core::vocab::ToolResult, u64) {
+    let world = World::usual();
+    let asking = Asking {
+        capabilities: json!({"elicitation": {}}),
+        level: None,
+        given: None,
+        approves: Approver::of(ClientClass::Internal),
+    };
+    let cancel = CancellationToken::new();
+    let (line, mut client) = Line::new(asking, cancel.clone());
+    let context = CallContext { turn: None, client: ClientClass::Internal, caller: Some(line), cancel, ..context() };
+    let executor = Executor::new(BUILT_INS.clone(), world.ports());
+    let began = tokio::time::Instant::now();
+    let silent = async {
+        let Some(Event::Ask(question)) = client.events.recv().await else { panic!("a question") };
+        if leaves {
+            drop(client);
+        } else {
+            std::future::pending::<()>().await;
+        }
+        drop(question);
+        std::future::pending::<()>().await
+    };
+    let result = tokio::select! {
+        result = executor.call(context, call("note.clear", json!({}))) => result,
+        () = silent => unreachable!("it waits for ever"),
+    };
+    assert!(world.asked.lock().unwrap().is_empty(), "nobody else is asked in its place");
+    (result, began.elapsed().as_secs())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_keeps_silent_or_goes_away_has_not_agreed() {
+    let (result, seconds) = unanswered(false).await;
+    let error = result.error.expect("it is not made");
+    assert_eq!((error.code, seconds), (ErrorCode::ApprovalExpired, ANSWER_MS_MAX / 1_000));
+    assert!(error.message.contains("client") && error.message.contains("nothing was done"), "{error:?}");
+    let (result, seconds) = unanswered(true).await;
+    let error = result.error.expect("it is not made");
+    assert_eq!((error.code, seconds), (ErrorCode::Cancelled, 0));
+    assert!(error.message.contains("nothing was done"), "{error:?}");
 }
 
 proptest! {

@@ -1,0 +1,95 @@
+//! Backups: the state of a gateway in one encrypted file that is verified after it was written, and from there into an
+//! empty data folder. docs/operate.md has the format.
+//!
+//! A backup is made of a snapshot: a folder in the data folder, with a copy of the store as it is at one moment, and the
+//! other files. The gateway makes it, the command reads it; so the gateway never has the passphrase, and no wearer waits
+//! for the encryption.
+
+mod container;
+mod manifest;
+mod restore;
+mod snapshot;
+
+use std::{
+    fs::{self, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::private::{self, sync_folder_of};
+pub(crate) use container::{PASSPHRASE_BYTES_MAX, Passphrase};
+pub(crate) use manifest::Manifest;
+pub(crate) use restore::{Restored, restore, settle, unsettled};
+pub(crate) use snapshot::{Backups, Closed, discard};
+
+/// Files of a snapshot: the photos of 64 users are 32,000, and their programs' files half as many.
+const FILES_MAX: usize = 200_000;
+/// Folders below each other: the data folder has three, and those of programs' files.
+const DEPTH_MAX: usize = 16;
+/// Longest path within the data folder, in bytes: that of a program's file, in a folder with its user's name.
+const PATH_BYTES_MAX: usize = 1024;
+/// What pins the gateway to its devices: its own key, and the key and certificate of its connections. The store has the
+/// other half, the pairings.
+const DEVICE_KEYS: [&str; 3] = ["gateway.key", "tls-cert.pem", "tls-key.pem"];
+/// The store's file, within a snapshot as within a data folder.
+const STORE_FILE: &str = "store/data.mdb";
+
+/// Writes a backup of the snapshot in a data folder, and reads it back: decrypts it, and compares each file's checksum.
+/// A file that is there is not written over.
+///
+/// # Errors
+/// The snapshot cannot be read, the file cannot be written, or it does not read as it was written. Then there is no file.
+pub(crate) fn write(data_dir: &Path, file: &Path, passphrase: &Passphrase, device_keys: bool) -> Result<Manifest> {
+    let stage = snapshot::folder(data_dir);
+    let manifest = Manifest::of(&stage, device_keys)?;
+    let mut part = file.as_os_str().to_owned();
+    part.push(".part");
+    let part = Path::new(&part);
+    let written = write_part(&stage, part, &manifest, passphrase).and_then(|()| {
+        if file.exists() {
+            bail!("{} is there now; a file that is there is not written over", file.display());
+        }
+        fs::rename(part, file).with_context(|| format!("renaming {}", part.display()))?;
+        sync_folder_of(file)
+    });
+    if written.is_err() {
+        // Whatever there is of it is no backup.
+        drop(fs::remove_file(part));
+    }
+    written.map(|()| manifest)
+}
+
+fn write_part(stage: &Path, part: &Path, manifest: &Manifest, passphrase: &Passphrase) -> Result<()> {
+    // What was interrupted left it; a link that somebody else has put there is not followed.
+    match fs::remove_file(part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("removing {}", part.display()));
+        }
+        _ => {}
+    }
+    let opened = OpenOptions::new().write(true).create_new(true).mode(private::FILE_MODE).open(part);
+    let out = opened.with_context(|| format!("making {}", part.display()))?;
+    container::write(stage, manifest, out, passphrase)
+        .and_then(|out| out.sync_all().context("syncing it"))
+        .with_context(|| format!("writing {}", part.display()))?;
+    let read = verify(part, passphrase).context("reading back what was written")?;
+    if read != *manifest {
+        bail!("what was read back is not what was written: the disk of {} may be broken", part.display());
+    }
+    Ok(())
+}
+
+/// Reads a backup to its end and checks everything in it, without keeping anything.
+///
+/// # Errors
+/// It cannot be read: the text says whether the passphrase is wrong, or the file cut off, damaged, or of a newer version.
+pub(crate) fn verify(file: &Path, passphrase: &Passphrase) -> Result<Manifest> {
+    let input = fs::File::open(file).with_context(|| format!("opening {}", file.display()))?;
+    container::read(input, passphrase, |_| Ok(()), |_| Ok(Box::new(io::sink())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! Snapshots: a folder in the data folder with a copy of what a backup has in it.
+
+use std::{
+    fs::{self, DirEntry},
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use super::{DEPTH_MAX, DEVICE_KEYS, FILES_MAX, PATH_BYTES_MAX, restore};
+use crate::{
+    private::{FolderLock, make_folder, remove_folder},
+    runtime::on_own_thread,
+    store::{self, Store},
+};
+
+/// The folder of a snapshot within the data folder.
+const STAGE: &str = "backing-up";
+/// What stands in a data folder and is no state: what is made anew by each start, what is copied in another way, and the
+/// models and test speech, which come from packages.
+const NO_STATE: [&str; 10] = [
+    "lock",
+    "control.sock",
+    ".health",
+    "store",
+    "store.new",
+    "models",
+    "speech",
+    STAGE,
+    restore::UNFINISHED,
+    restore::FINISHED,
+];
+
+/// The folder of the snapshot.
+pub(super) fn folder(data_dir: &Path) -> PathBuf {
+    data_dir.join(STAGE)
+}
+
+/// Whether a name in the data folder is none of the files that a backup has.
+pub(super) fn is_no_state(name: &str) -> bool {
+    NO_STATE.contains(&name)
+}
+
+/// Removes what there is of a snapshot: a backup was interrupted, or what is in it has to be erased.
+///
+/// # Errors
+/// It cannot be removed.
+pub(crate) fn discard(data_dir: &Path) -> Result<()> {
+    remove_folder(&folder(data_dir))
+}
+
+/// Makes snapshots of a running gateway, one at a time.
+pub struct Backups {
+    data_dir: PathBuf,
+    models_dir: PathBuf,
+    store: Store,
+    running: Arc<Mutex<()>>,
+}
+
+/// A snapshot, and the place of the one who makes a backup of it.
+pub(crate) struct Snapshot {
+    data_dir: PathBuf,
+    _one_at_a_time: OwnedMutexGuard<()>,
+}
+
+impl Backups {
+    /// Of this gateway.
+    pub(crate) fn new(data_dir: PathBuf, models_dir: PathBuf, store: Store) -> Self {
+        Self { data_dir, models_dir, store, running: Arc::default() }
+    }
+
+    /// Makes a snapshot: of the store first, so that all files that it speaks of are there. No user may be erased
+    /// meanwhile; later erasures remove the snapshot.
+    ///
+    /// # Errors
+    /// Another one is in use, or it cannot be written.
+    pub(crate) async fn snapshot(&self, device_keys: bool) -> Result<Snapshot> {
+        let one_at_a_time = self.running.clone().try_lock_owned();
+        let one_at_a_time = one_at_a_time.map_err(|_| anyhow!("another backup is being made; wait for its end"))?;
+        let made = self.make(device_keys).await;
+        if made.is_err() {
+            discard(&self.data_dir)?;
+        }
+        made.map(|()| Snapshot { data_dir: self.data_dir.clone(), _one_at_a_time: one_at_a_time })
+    }
+
+    async fn make(&self, device_keys: bool) -> Result<()> {
+        let stage = begun(&self.data_dir)?;
+        self.store.snapshot(&stage.join("store"), device_keys).await.context("copying the store")?;
+        let (data_dir, models_dir) = (self.data_dir.clone(), self.models_dir.clone());
+        on_own_thread(move || copy_files(&data_dir, &models_dir, &stage, device_keys)).await?
+    }
+}
+
+impl Snapshot {
+    /// Removes it.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub(crate) async fn end(self) -> Result<()> {
+        let data_dir = self.data_dir.clone();
+        on_own_thread(move || discard(&data_dir)).await?
+    }
+}
+
+/// A snapshot of a data folder on which no gateway runs. It is removed, and the folder given back, when this is dropped.
+pub(crate) struct Closed {
+    data_dir: PathBuf,
+    _lock: FolderLock,
+}
+
+impl Closed {
+    /// Makes it. `Ok(None)`: a gateway runs on the folder.
+    ///
+    /// # Errors
+    /// There is nothing to copy, or it cannot be written.
+    pub(crate) fn snapshot(
+        data_dir: &Path,
+        models_dir: &Path,
+        size_max_mib: usize,
+        device_keys: bool,
+    ) -> Result<Option<Self>> {
+        let store = data_dir.join("store");
+        ensure!(!Store::is_empty(&store), "there is nothing to back up in {}", data_dir.display());
+        let Some(lock) = FolderLock::try_take(data_dir)? else { return Ok(None) };
+        restore::settle(data_dir)?;
+        let stage = begun(data_dir)?;
+        let closed = Self { data_dir: data_dir.to_path_buf(), _lock: lock };
+        store::copy_closed(&store, &stage.join("store"), size_max_mib, device_keys).context("copying the store")?;
+        copy_files(data_dir, models_dir, &stage, device_keys)?;
+        Ok(Some(closed))
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        if let Err(error) = discard(&self.data_dir) {
+            tracing::warn!("the snapshot of a backup is left behind: {error:#}");
+        }
+    }
+}
+
+/// An empty folder for a snapshot.
+fn begun(data_dir: &Path) -> Result<PathBuf> {
+    discard(data_dir)?;
+    let stage = folder(data_dir);
+    make_folder(&stage).with_context(|| format!("making {}", stage.display()))?;
+    Ok(stage)
+}
+
+/// Removes LMDB's lock file from the copy of the store: it is made anew.
+pub(super) fn without_store_lock(stage: &Path) -> Result<()> {
+    match fs::remove_file(stage.join("store/lock.mdb")) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).context("removing the store's lock file"),
+        _ => Ok(()),
+    }
+}
+
+fn copy_files(data_dir: &Path, models_dir: &Path, stage: &Path, device_keys: bool) -> Result<()> {
+    let is_state = |path: &Path| {
+        let name = path.strip_prefix(data_dir).ok().and_then(Path::to_str);
+        let is_left_out = |name: &str| is_no_state(name) || !device_keys && DEVICE_KEYS.contains(&name);
+        path != models_dir && !name.is_some_and(is_left_out)
+    };
+    let found = files_below(data_dir, is_state)?;
+    for path in &found.left_out {
+        tracing::warn!(path, "the backup leaves this out: it is no file, or has a name that is no text");
+    }
+    for path in found.paths {
+        let (from, to) = (data_dir.join(&path), stage.join(&path));
+        if let Some(folder) = to.parent() {
+            make_folder(folder).with_context(|| format!("making {}", folder.display()))?;
+        }
+        // Photos are many and large, and never change: one more name is enough.
+        let copied = match path.starts_with("photos/") {
+            true => fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)),
+            false => fs::copy(&from, &to).map(drop),
+        };
+        match copied {
+            // It was removed meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            copied => copied.with_context(|| format!("copying {}", from.display()))?,
+        }
+    }
+    Ok(())
+}
+
+/// Files below a folder.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Their paths within it.
+    pub(super) paths: Vec<String>,
+    /// Paths of what is neither file nor folder, or has a name that is no text.
+    pub(super) left_out: Vec<String>,
+}
+
+/// Lists the files below a folder that `takes` accepts, and those of the folders that it accepts. Symbolic links are not
+/// followed; files that are just being written are left out.
+pub(super) fn files_below(root: &Path, takes: impl Fn(&Path) -> bool) -> Result<Found> {
+    let mut found = Found::default();
+    let mut folders = vec![(root.to_path_buf(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound && depth > 0 => continue,
+            entries => entries.with_context(|| format!("reading {}", folder.display()))?,
+        };
+        for entry in entries {
+            let entry = entry.with_context(|| format!("reading {}", folder.display()))?;
+            let path = entry.path();
+            if !takes(&path) {
+                continue;
+            }
+            let within = path.strip_prefix(root).unwrap_or(&path);
+            match (kind(&entry, within), within.to_str().filter(|name| name.len() <= PATH_BYTES_MAX)) {
+                (Kind::Folder, Some(_)) if depth + 2 < DEPTH_MAX => folders.push((path, depth + 1)),
+                (Kind::Folder, _) => bail!("{} has too many folders below each other", root.display()),
+                (Kind::File, Some(name)) => found.paths.push(name.to_owned()),
+                (Kind::Unfinished, _) => {}
+                (Kind::File | Kind::Other, _) => found.left_out.push(within.display().to_string()),
+            }
+            if found.paths.len() > FILES_MAX {
+                bail!("{} has more than {FILES_MAX} files; is it the data folder of a gateway?", root.display());
+            }
+        }
+    }
+    found.paths.sort();
+    Ok(found)
+}
+
+enum Kind {
+    File,
+    Folder,
+    /// A file that is renamed when it is whole.
+    Unfinished,
+    Other,
+}
+
+fn kind(entry: &DirEntry, within: &Path) -> Kind {
+    // A program's file that is being written has a control character in its name; those that are whole may have any ending.
+    let is_unfinished = match within.starts_with("workspace") {
+        true => entry.file_name().as_encoded_bytes().iter().any(u8::is_ascii_control),
+        false => within.extension().is_some_and(|end| end == "new"),
+    };
+    match entry.file_type() {
+        Ok(kind) if kind.is_dir() => Kind::Folder,
+        Ok(kind) if kind.is_file() && is_unfinished => Kind::Unfinished,
+        Ok(kind) if kind.is_file() => Kind::File,
+        _ => Kind::Other,
+    }
+}

@@ -1,0 +1,55 @@
+//! What a gateway has before it takes its data folder.
+
+use std::{ffi::OsString, sync::Arc};
+
+use anyhow::{Result, anyhow};
+
+use super::{engines, models};
+use crate::{
+    capabilities::{Evaluator, Prepared as Capabilities},
+    config::Config,
+    device_task::services::Engines,
+    mcp::Prepared,
+    models::{chain::ModelChain, tool_selection::BySentences},
+    transport::sockets::Sockets,
+    upgrade::TakeOver,
+};
+
+/// What a process begins with, other than its configuration.
+#[derive(Default)]
+pub struct Origin {
+    /// Listening sockets that it was given.
+    pub sockets: Option<Sockets>,
+    /// The connection to the gateway that it replaces.
+    pub take_over: Option<TakeOver>,
+    /// Its arguments, with which the process that replaces it is started; `None`: it cannot be replaced.
+    pub arguments: Option<Vec<OsString>>,
+}
+
+/// What needs no data folder, so that a gateway that replaces another has it before the other one stops.
+pub(super) struct Loaded {
+    pub(super) mcp: Prepared,
+    pub(super) capabilities: Capabilities,
+    pub(super) sockets: Sockets,
+    pub(super) engines: Engines,
+    pub(super) sentences: Option<Arc<BySentences>>,
+    pub(super) models: ModelChain,
+}
+
+impl Loaded {
+    pub(super) async fn load(config: &Config, given: Option<Sockets>) -> Result<Self> {
+        let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
+        let mut mcp = mcp.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
+        let folders = (config.folder.as_deref(), config.data_dir.as_path());
+        let evaluator = Evaluator::new(config.models.code.executable.as_deref());
+        let capabilities = Capabilities::load(&config.capabilities, folders, &mut mcp, &evaluator).await;
+        let capabilities = capabilities.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
+        let sockets = match given {
+            Some(sockets) => sockets,
+            None => Sockets::bind(config.listen.web, config.listen.quic).await?,
+        };
+        let (engines, sentences) = engines::load(config).await?;
+        let models = models(&config.models, sentences.clone())?;
+        Ok(Self { mcp, capabilities, sockets, engines, sentences, models })
+    }
+}

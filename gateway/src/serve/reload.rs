@@ -1,0 +1,186 @@
+//! Reads the configuration again while the gateway runs: what may change changes, what may not is named.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
+
+use toml::{Table, Value};
+
+use crate::{
+    config::{self, Config},
+    control::admin::Reloaded,
+    device_task::settings::{CHANGEABLE, Current},
+};
+
+/// Values by their keys: `hearing.wake_phrases`.
+type Values = BTreeMap<String, Value>;
+
+/// Reloads the configuration file of a running gateway.
+pub(super) struct Reloader {
+    file: Option<PathBuf>,
+    /// What is written of the settings that count: of those that a reload did not take over, what the gateway was started
+    /// with.
+    written: Mutex<Values>,
+    current: Current,
+}
+
+impl Reloader {
+    /// Of the configuration that the gateway was started with.
+    pub(super) fn new(config: &Config, current: Current) -> Self {
+        Self { file: config.file.clone(), written: Mutex::new(values(&config.written)), current }
+    }
+
+    /// Reads the file again.
+    ///
+    /// # Errors
+    /// There is none, or it has errors: all of them. Nothing has changed.
+    pub(super) fn reload(&self) -> Result<Reloaded, Vec<String>> {
+        let Some(file) = &self.file else {
+            return Err(vec![
+                "the gateway was started without a configuration file (`--config`): there is nothing to read"
+                    .to_owned(),
+            ]);
+        };
+        let new = config::load(Some(file)).map_err(|problems| {
+            let mut told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            told.push("nothing was changed: correct the file and reload once more".to_owned());
+            told
+        })?;
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = values(&new.written);
+        let before = self.current.get();
+        let has_other_model = before.conversation.conversational != new.conversation.conversational;
+        let mut reloaded = Reloaded::default();
+        for key in differing(&written, &found) {
+            // The instructions that stand where none are written depend on the model.
+            let waits = has_other_model && key == "assistant.instructions";
+            match may_change(&key) && !waits {
+                true => reloaded.applied.push(key),
+                false => reloaded.needs_restart.push(key),
+            }
+        }
+        for key in &reloaded.applied {
+            match found.get(key) {
+                Some(value) => written.insert(key.clone(), value.clone()),
+                None => written.remove(key),
+            };
+        }
+        self.current.put(before.changed(new.name, new.voice, new.conversation));
+        tracing::info!(applied = ?reloaded.applied, needs_restart = ?reloaded.needs_restart, "the configuration was read again");
+        Ok(reloaded)
+    }
+}
+
+fn may_change(key: &str) -> bool {
+    CHANGEABLE.iter().any(|own| key.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
+/// Keys whose values are not the same.
+fn differing(one: &Values, other: &Values) -> Vec<String> {
+    let mut keys: Vec<String> = one.keys().chain(other.keys()).cloned().collect();
+    keys.sort();
+    keys.dedup();
+    keys.retain(|key| one.get(key) != other.get(key));
+    keys
+}
+
+/// The values of a file, those of its sections by dotted keys.
+fn values(table: &Table) -> Values {
+    let mut found = Values::new();
+    let mut tables = vec![(String::new(), table)];
+    while let Some((prefix, table)) = tables.pop() {
+        for (key, value) in table {
+            match value {
+                Value::Table(inner) => tables.push((format!("{prefix}{key}."), inner)),
+                value => drop(found.insert(format!("{prefix}{key}"), value.clone())),
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::device_task::settings::Changeable;
+
+    fn start(file: &Path) -> Reloader {
+        let config = config::load(Some(file)).unwrap();
+        let (gateway_name, voice, conversation) = (config.name.clone(), config.voice, config.conversation.clone());
+        Reloader::new(&config, Current::new(Changeable { gateway_name, voice, conversation }))
+    }
+
+    fn told(applied: &[&str], needs_restart: &[&str]) -> Reloaded {
+        let owned = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
+        Reloaded { applied: owned(applied), needs_restart: owned(needs_restart) }
+    }
+
+    #[test]
+    fn what_may_change_changes_and_what_may_not_is_named_until_the_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.toml");
+        let write = |text: &str| std::fs::write(&file, text).unwrap();
+        write("name = \"One\"\n[hearing]\nworkers = 1\n");
+        let reloader = start(&file);
+        assert_eq!(reloader.reload(), Ok(Reloaded::default()));
+        write("name = \"Two\"\n[hearing]\nworkers = 2\nwake_phrases = [\"hey robin\"]\n[voice]\nspeed = 1.2\n");
+        let applied = ["hearing.wake_phrases", "name", "voice.speed"];
+        assert_eq!(reloader.reload(), Ok(told(&applied, &["hearing.workers"])));
+        let now = reloader.current.get();
+        assert_eq!((now.gateway_name.as_str(), now.voice.speed), ("Two", 1.2));
+        assert_eq!(now.conversation.wake_phrases, ["hey robin"]);
+        // Told again, as long as it waits; what is not written any more has its default.
+        write("[hearing]\nworkers = 2\n");
+        assert_eq!(reloader.reload(), Ok(told(&applied, &["hearing.workers"])));
+        assert_eq!(reloader.current.get().gateway_name, "Lorgnette");
+        write("[hearing]\nworkers = 1\n");
+        assert_eq!(reloader.reload(), Ok(Reloaded::default()));
+    }
+
+    #[test]
+    fn a_file_with_errors_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.toml");
+        std::fs::write(&file, "name = \"One\"\n").unwrap();
+        let reloader = start(&file);
+        for (text, words) in
+            [("name = \"Two\"\nnam = 1\n", "nam"), ("name = \"Two\"\n[voice]\nspeed = 9.0\n", "voice.speed")]
+        {
+            std::fs::write(&file, text).unwrap();
+            let problems = reloader.reload().unwrap_err();
+            assert!(problems[0].contains(words) && problems[1].contains("nothing was changed"), "{problems:?}");
+            assert_eq!(reloader.current.get().gateway_name, "One");
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert!(reloader.reload().unwrap_err()[0].contains("cannot be read"));
+    }
+
+    /// Each key of the example is of a kind, so that a new one is thought of.
+    #[test]
+    fn every_changeable_key_is_one_of_the_configuration() {
+        for key in CHANGEABLE {
+            let name = key.rsplit('.').next().unwrap();
+            let stands = |line: &str| line.starts_with(&format!("{name} = ")) || line == format!("[{name}]");
+            assert!(config::EXAMPLE.lines().any(stands), "{key}");
+        }
+    }
+
+    #[test]
+    fn settings_of_another_kind_of_model_wait_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.toml");
+        std::fs::write(&file, "").unwrap();
+        let reloader = start(&file);
+        let model = "[model]\nkind = \"chat_completions\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n";
+        std::fs::write(&file, format!("{model}[assistant]\ninstructions = \"Be brief.\"\nplace = \"Lisbon\"\n"))
+            .unwrap();
+        let waiting = ["assistant.instructions", "model.base_url", "model.kind", "model.model"];
+        assert_eq!(reloader.reload(), Ok(told(&["assistant.place"], &waiting)));
+        let now = reloader.current.get();
+        assert_eq!((now.conversation.place.as_deref(), now.conversation.instructions.clone()), (Some("Lisbon"), None));
+    }
+}

@@ -1,0 +1,109 @@
+//! The listening sockets. They are bound here, given by a service manager, or taken over from the gateway that this
+//! process replaces.
+
+use std::{
+    io::{self, ErrorKind},
+    net::{SocketAddr, TcpListener, UdpSocket},
+};
+
+use anyhow::{Context as _, Result, anyhow};
+use listenfd::ListenFd;
+
+/// Sockets that a service manager may give: one for TCP and one for UDP.
+const GIVEN_MAX: usize = 2;
+
+/// The sockets of all listeners.
+#[derive(Debug)]
+pub struct Sockets {
+    /// WebSocket and everything over HTTP.
+    pub web: TcpListener,
+    /// QUIC; `None`: switched off.
+    pub quic: Option<UdpSocket>,
+    /// A service manager gave them: they are used wherever the configuration listens.
+    pub given: bool,
+}
+
+impl Sockets {
+    /// Binds the addresses.
+    ///
+    /// # Errors
+    /// A port is in use or the address is not this machine's.
+    pub async fn bind(web: SocketAddr, quic: Option<SocketAddr>) -> Result<Self> {
+        let listener = tokio::net::TcpListener::bind(web).await.and_then(tokio::net::TcpListener::into_std);
+        let listener = listener.map_err(|error| anyhow!(cannot_listen(web, "TCP", "listen.web", &error)))?;
+        let bind = |at| UdpSocket::bind(at).map_err(|error| anyhow!(cannot_listen(at, "UDP", "listen.quic", &error)));
+        Ok(Self { web: listener, quic: quic.map(bind).transpose()?, given: false })
+    }
+
+    /// Those of a service manager, by the protocol of `sd_listen_fds(3)`: one TCP and at most one UDP socket, in any order.
+    /// `None`: it gave none. To be called once, before there are threads: it removes variables of the environment.
+    ///
+    /// # Errors
+    /// Other sockets than these, or no TCP socket.
+    pub fn given() -> Result<Option<Self>> {
+        let mut given = ListenFd::from_env();
+        let count = given.len();
+        if count == 0 {
+            return Ok(None);
+        }
+        let remedy = "a socket unit needs one ListenStream= and at most one ListenDatagram=, both with ports";
+        if count > GIVEN_MAX {
+            return Err(anyhow!("{count} sockets were given (LISTEN_FDS): {remedy}"));
+        }
+        let (mut web, mut quic) = (None, None);
+        for index in 0..count {
+            if let Ok(Some(listener)) = given.take_tcp_listener(index)
+                && web.is_none()
+            {
+                web = Some(listener);
+            } else if let Ok(Some(socket)) = given.take_udp_socket(index)
+                && quic.is_none()
+            {
+                quic = Some(socket);
+            } else {
+                return Err(anyhow!("socket {index} of those that were given (LISTEN_FDS) is no listener: {remedy}"));
+            }
+        }
+        let web = web.with_context(|| format!("no TCP socket was given (LISTEN_FDS): {remedy}"))?;
+        Ok(Some(Self { web, quic, given: true }))
+    }
+
+    /// Whether they are those of this configuration; any port will do for port 0.
+    pub fn fit(&self, web: SocketAddr, quic: Option<SocketAddr>) -> bool {
+        let same = |wanted: SocketAddr, bound: io::Result<SocketAddr>| {
+            bound.is_ok_and(|bound| bound.ip() == wanted.ip() && [0, bound.port()].contains(&wanted.port()))
+        };
+        let quic_fits = match (quic, &self.quic) {
+            (Some(wanted), Some(socket)) => same(wanted, socket.local_addr()),
+            (None, None) => true,
+            _ => false,
+        };
+        self.given || quic_fits && same(web, self.web.local_addr())
+    }
+
+    /// The same sockets under other descriptors.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        let quic = self.quic.as_ref().map(UdpSocket::try_clone).transpose()?;
+        Ok(Self { web: self.web.try_clone()?, quic, given: self.given })
+    }
+}
+
+/// Why listening there fails, and what to do.
+pub(crate) fn cannot_listen(address: SocketAddr, kind: &str, key: &str, error: &io::Error) -> String {
+    let why = match error.kind() {
+        ErrorKind::AddrInUse => {
+            format!("another program listens there already, perhaps another gateway; change `{key}`")
+        }
+        ErrorKind::AddrNotAvailable => {
+            format!("this machine has no such address; name one that it has in `{key}`, or all of them with [::]")
+        }
+        ErrorKind::PermissionDenied => {
+            format!("the system does not allow it: ports below 1024 are root's; change `{key}`")
+        }
+        _ => format!("{error}; change `{key}`"),
+    };
+    format!("cannot listen on {address} ({kind}): {why}")
+}

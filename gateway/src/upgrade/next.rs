@@ -1,0 +1,124 @@
+//! The old process's side: starts the next one and hands over to it.
+
+use std::{
+    ffi::OsString,
+    os::{fd::OwnedFd, unix::net::UnixStream as Pair},
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use tokio::{
+    process::{Child, Command},
+    time::timeout,
+};
+
+use super::{
+    Version,
+    channel::{Channel, FromNew, FromOld, send_sockets},
+};
+use crate::transport::sockets::Sockets;
+
+/// Says to `serve` that it replaces a gateway.
+pub(crate) const TAKE_OVER: &str = "--take-over";
+/// How long a program may take to tell its version, which loads nothing.
+const VERSION_MAX: Duration = Duration::from_secs(10);
+/// How long the next process may take from `go` to serving: it opens the store, and may migrate it.
+const SERVING_MAX: Duration = Duration::from_secs(120);
+/// Largest answer to the question for the version.
+const VERSION_BYTES_MAX: usize = 4 * 1024;
+
+/// A process that is ready to replace this one.
+pub(crate) struct Next {
+    child: Child,
+    channel: Channel,
+    /// Its versions.
+    pub version: Version,
+}
+
+impl Next {
+    /// Starts `program` with these arguments and waits until its models are loaded.
+    ///
+    /// # Errors
+    /// It does not fit, fails, or takes longer than `wait`: it has been ended, and this process goes on.
+    pub(super) async fn start(
+        program: &Path,
+        arguments: &[OsString],
+        sockets: &Sockets,
+        wait: Duration,
+    ) -> Result<Self> {
+        let version = version_of(program).await?;
+        if let Some(why) = Version::own().cannot_be_replaced_by(&version) {
+            bail!("{why}");
+        }
+        let (own, its) = Pair::pair().context("making a socket pair")?;
+        send_sockets(&own, sockets)?;
+        let child = Command::new(program)
+            .args(arguments)
+            .arg(TAKE_OVER)
+            // It is meant for this process, and the next one would take it for another's.
+            .env_remove("WATCHDOG_PID")
+            .stdin(Stdio::from(OwnedFd::from(its)))
+            .spawn()
+            .with_context(|| format!("starting {}", program.display()))?;
+        let mut next = Self { child, channel: Channel::new(own)?, version };
+        match next.expect(FromNew::Loaded, wait).await {
+            Ok(()) => Ok(next),
+            Err(error) => Err(next.ended(error).await),
+        }
+    }
+
+    /// Its process; `None`: it has ended.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Lets it take the data folder, which has to be free. Its process, once it serves.
+    ///
+    /// # Errors
+    /// It does not serve in time: it has been ended.
+    pub(crate) async fn go(mut self) -> Result<Option<u32>> {
+        let pid = self.pid();
+        let served = async {
+            self.channel.tell(&FromOld::Go).await?;
+            self.expect(FromNew::Serving, SERVING_MAX).await
+        };
+        match served.await {
+            Ok(()) => Ok(pid),
+            Err(error) => Err(self.ended(error).await),
+        }
+    }
+
+    async fn expect(&mut self, wanted: FromNew, wait: Duration) -> Result<()> {
+        let heard = timeout(wait, self.channel.hear()).await;
+        let heard = heard.with_context(|| format!("the new process was not ready within {} s", wait.as_secs()))?;
+        match heard? {
+            FromNew::Failed(why) => Err(anyhow!("the new process cannot start: {why}")),
+            heard => {
+                ensure!(heard == wanted, "the new process says {heard:?} in place of {wanted:?}");
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends it.
+    async fn ended(mut self, why: anyhow::Error) -> anyhow::Error {
+        drop(self.child.kill().await);
+        why
+    }
+}
+
+/// Asks a program for its versions.
+async fn version_of(program: &Path) -> Result<Version> {
+    let asked = Command::new(program)
+        .args(["version", "--json"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let unusable = || format!("{} is no program that can replace this gateway", program.display());
+    let output = timeout(VERSION_MAX, asked).await.with_context(unusable)?.with_context(unusable)?;
+    ensure!(output.status.success() && output.stdout.len() <= VERSION_BYTES_MAX, unusable());
+    serde_json::from_slice(&output.stdout).with_context(unusable)
+}

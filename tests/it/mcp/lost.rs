@@ -1,0 +1,194 @@
+//! Clients whose link is lost while they are asked about a call of their program.
+
+use std::{net::SocketAddr, time::Duration};
+
+use gateway::control::{Answer, Request, programs::ProgramsRequest};
+use gateway_core::vocab::{ApprovalOutcome, ClientClass};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional},
+    net::{TcpStream, UnixStream},
+    sync::watch,
+};
+
+use super::programs::{Client, Connected, connect_to, deleted, run, world};
+use crate::{
+    http,
+    shop::Shop,
+    world::{USER, WAIT, World},
+};
+
+const PROGRAM: &str = "import { shop } from '@capabilities/shop';\n\
+    const end = await shop.deleteList({ list: 'party' }).then(() => 'deleted', (error) => error.code);\n\
+    await shop.addItem({ item: end });\n\
+    export default end;\n";
+
+/// A way to the gateway that can be cut: its connections end, and no new one is taken until it is mended.
+struct Way {
+    address: SocketAddr,
+    is_cut: watch::Sender<bool>,
+}
+
+impl Way {
+    async fn to(gateway: SocketAddr) -> Self {
+        let (listener, address) = http::bind().await;
+        let is_cut = watch::Sender::new(false);
+        let cut = is_cut.clone();
+        tokio::spawn(async move {
+            while let Ok((mut here, _)) = listener.accept().await {
+                let mut cut = cut.subscribe();
+                if *cut.borrow_and_update() {
+                    continue;
+                }
+                tokio::spawn(async move {
+                    let mut there = TcpStream::connect(gateway).await.expect("the gateway");
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut here, &mut there) => {}
+                        _ = cut.changed() => {}
+                    }
+                });
+            }
+        });
+        Self { address, is_cut }
+    }
+}
+
+/// A client over this way that has been asked about its program's call, and thinks; its program's outcome.
+async fn asked(way: &Way, answer: bool) -> (Client, tokio::task::JoinHandle<(Connected, (bool, String))>) {
+    let client = Client::thinking(answer);
+    let connected = connect_to(way.address, client.clone()).await;
+    let running = tokio::spawn(async move {
+        let outcome = run(&connected, PROGRAM).await;
+        (connected, outcome)
+    });
+    let mut questions = client.asked.subscribe();
+    let asked = tokio::time::timeout(WAIT, questions.wait_for(|asked| !asked.is_empty())).await;
+    assert!(asked.expect("in time").expect("a client")[0].contains("Delete the list \"party\"?"));
+    drop(questions);
+    (client, running)
+}
+
+/// The record of the only program, once it has ended.
+async fn ended(world: &World) -> Value {
+    let looked = async {
+        loop {
+            let request = Request::Programs { request: ProgramsRequest::Show { user: USER.to_owned(), id: 1 } };
+            if let Ok(Answer::Records { mut records }) = world.ask(request).await {
+                return records.remove(0);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(WAIT, looked).await.expect("the program ends")
+}
+
+/// Nothing was done, and the records say how it ended.
+async fn nothing_was_done(world: &World, shop: &Shop) {
+    let run = ended(world).await;
+    assert_eq!(run["error"]["code"], "CANCELLED", "{run}");
+    let call = &run["calls"][0];
+    assert_eq!((&call["tool"], &call["outcome"]), (&json!("shop.deleteList"), &json!("not_begun")), "{run}");
+    assert!(call["error"].as_str().is_some_and(|words| words.contains("nothing was done")), "{run}");
+    assert_eq!(run["calls"].as_array().map(Vec::len), Some(1), "{run}");
+    assert!(shop.calls().is_empty(), "{:?}", shop.calls());
+    let request = Request::Decisions { user: Some(USER.to_owned()), since_wall_ms: i64::MIN };
+    let Answer::Decisions { decisions } = world.ask(request).await.expect("decisions") else { panic!("none") };
+    let made: Vec<_> = decisions.iter().filter_map(|record| record.approval.as_ref()).collect();
+    assert!(made.iter().all(|made| made.outcome == ApprovalOutcome::Cancelled), "{made:?}");
+    assert_eq!(made.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_after_the_link_is_back_counts_once_and_the_outcome_is_told() {
+    let shop = Shop::start().await;
+    let world = world(&shop).await;
+    let way = Way::to(world.web()).await;
+    let (client, running) = asked(&way, true).await;
+    way.is_cut.send_replace(true);
+    assert!(deleted(&shop).is_empty());
+    way.is_cut.send_replace(false);
+    client.thinks.send_replace(false);
+    let (connected, (failed, text)) = running.await.expect("an outcome");
+    assert!(!failed && text == "\"deleted\"", "{text}");
+    assert_eq!((deleted(&shop), shop.items()), (vec![json!({"list": "party"})], vec!["deleted".to_owned()]));
+    let asked = client.asked.borrow().clone();
+    assert!(asked.iter().all(|question| question.contains("\"party\"")), "{asked:?}");
+    connected.cancel().await.expect("closed");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_no_after_the_link_is_back_is_a_no() {
+    let shop = Shop::start().await;
+    let world = world(&shop).await;
+    let way = Way::to(world.web()).await;
+    let (client, running) = asked(&way, false).await;
+    way.is_cut.send_replace(true);
+    way.is_cut.send_replace(false);
+    client.thinks.send_replace(false);
+    let (connected, (failed, text)) = running.await.expect("an outcome");
+    assert!(!failed && text == "\"APPROVAL_DENIED\"", "{text}");
+    assert_eq!((deleted(&shop), shop.items()), (Vec::new(), vec!["APPROVAL_DENIED".to_owned()]));
+    connected.cancel().await.expect("closed");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_ends_its_session_has_not_agreed() {
+    let shop = Shop::start().await;
+    let world = world(&shop).await;
+    let way = Way::to(world.web()).await;
+    let client = Client::thinking(true);
+    let connected = connect_to(way.address, client.clone()).await;
+    let peer = connected.peer().clone();
+    let running = tokio::spawn(async move {
+        let mut params = rmcp::model::CallToolRequestParams::new("code.run");
+        params.arguments = json!({"code": PROGRAM}).as_object().cloned();
+        peer.call_tool(params).await
+    });
+    let mut questions = client.asked.subscribe();
+    tokio::time::timeout(WAIT, questions.wait_for(|asked| !asked.is_empty())).await.expect("in time").expect("one");
+    connected.cancel().await.expect("closed");
+    nothing_was_done(&world, &shop).await;
+    // What it says afterwards is an answer to nothing.
+    client.thinks.send_replace(false);
+    assert!(running.await.expect("an end").is_err());
+    assert!(shop.calls().is_empty());
+    world.stop().await;
+}
+
+/// As `lorgnette mcp` that is killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_on_the_control_socket_that_is_gone_has_not_agreed() {
+    let shop = Shop::start().await;
+    let world = world(&shop).await;
+    let stream = UnixStream::connect(gateway::control::socket_path(&world.data())).await.expect("the socket");
+    let (read, mut write) = stream.into_split();
+    let mut lines = BufReader::new(read).lines();
+    let request = Request::Mcp { user: USER.to_owned(), class: ClientClass::Internal };
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": "t", "version": "1"}});
+    write.write_all(format!("{}\n", serde_json::to_value(request).expect("JSON")).as_bytes()).await.expect("sent");
+    tokio::time::timeout(WAIT, lines.next_line()).await.expect("in time").expect("a line").expect("it is admitted");
+    for message in [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+            "params": {"name": "code.run", "arguments": {"code": PROGRAM}}}),
+    ] {
+        write.write_all(format!("{message}\n").as_bytes()).await.expect("sent");
+    }
+    let question = async {
+        loop {
+            let line = lines.next_line().await.expect("a line").expect("more");
+            if line.contains("elicitation/create") {
+                return line;
+            }
+        }
+    };
+    let question = tokio::time::timeout(WAIT, question).await.expect("a question in time");
+    assert!(question.contains("Delete the list"), "{question}");
+    drop((lines, write));
+    nothing_was_done(&world, &shop).await;
+    world.stop().await;
+}
