@@ -1,6 +1,7 @@
 //! `lorgnette serve`: assembles the gateway, runs it, and stops it cleanly.
 
 mod data;
+mod doors;
 mod engines;
 mod loaded;
 mod reload;
@@ -10,13 +11,19 @@ mod users;
 use std::{ffi::OsString, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
-use axum::http::Uri;
 use device_protocol::GoodbyeReason;
 use tokio::{net::UnixListener, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 pub use self::loaded::Origin;
-use self::{data::Data, loaded::Loaded, reload::Reloader, tools::ToolServices, users::UserServices};
+use self::{
+    data::Data,
+    doors::{doors, try_page},
+    loaded::Loaded,
+    reload::Reloader,
+    tools::ToolServices,
+    users::UserServices,
+};
 use crate::{
     apps::scene::Scenes,
     backup::Backups,
@@ -34,7 +41,7 @@ use crate::{
     discovery::Announcement,
     erasing::{Eraser, Forgets},
     health::{Health, Problem},
-    http::{About, Bound, Doors, TryLink, TryPage},
+    http::Bound,
     mcp::Mcp,
     models::{
         ToolSelection,
@@ -257,37 +264,6 @@ fn services(
         under_way: Arc::default(),
         losses: Arc::default(),
     }))
-}
-
-/// The page to talk from a browser, with its token; `None`: switched off.
-fn try_page(config: &Config, services: &Services) -> Result<Option<(TryPage, String)>> {
-    if !config.listen.try_page {
-        return Ok(None);
-    }
-    let (link, token) = TryLink::new()?;
-    let about = About::new(services.settings.current.clone(), &config.models.chain);
-    Ok(Some((TryPage { about, link: Arc::new(link) }, token)))
-}
-
-/// What the endpoints work with.
-fn doors(
-    config: &Config,
-    try_page: Option<TryPage>,
-    services: &Arc<Services>,
-    mcp: &Arc<Mcp>,
-    health: &Arc<Health>,
-) -> Doors {
-    let apps_host = config.apps.url.as_deref().and_then(|url| url.parse::<Uri>().ok()?.host().map(str::to_owned));
-    let own = data::NAMES.map(str::to_owned).into_iter();
-    Doors {
-        services: services.clone(),
-        mcp: mcp.clone(),
-        health: health.clone(),
-        websocket: config.listen.websocket,
-        try_page,
-        names: own.chain(config.mcp.hosts.iter().cloned()).chain(apps_host).collect(),
-        apps_elsewhere: config.apps.url.is_some(),
-    }
 }
 
 /// Erases users while the gateway runs.
