@@ -96,6 +96,15 @@ async fn glasses_find_their_gateway_and_no_other() {
 
     // With the lie in the network, the glasses still find their own.
     let running = gateway(&own, HERE).await;
+    let watching = ServiceDaemon::new().unwrap();
+    let events = watching.browse(WEB).unwrap();
+    let is_here = |event: &ServiceEvent| match event {
+        ServiceEvent::ServiceResolved(found) => found.addresses.iter().any(|ip| ip.to_ip_addr().to_string() == HERE),
+        _ => false,
+    };
+    let announced = async { while !is_here(&events.recv_async().await.expect("an event")) {} };
+    tokio::time::timeout(WAIT, announced).await.expect("it is announced in time");
+    watching.shutdown().unwrap();
     let (met, words) = home.simulator(&glasses, &["pair", "--discover"]).await.ended().await;
     assert!(met && words.contains("welcomed by Hearth"), "{words}");
     lies.shutdown().unwrap();

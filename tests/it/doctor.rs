@@ -141,8 +141,8 @@ async fn the_configuration_and_what_it_refers_to() {
         .is_told("fault", "configuration", "speedd", "`lorgnette check --example` explains every key")
         .await;
     let provider = "[model]\nkind = \"chat_completions\"\nmodel = \"m\"\nbase_url = ";
-    let no_key = format!("{provider}\"http://127.0.0.1:9/v1\"\nkey_env = \"LORGNETTE_TEST_NO_SUCH_KEY\"\n");
-    Place::with(&no_key).await.is_told("fault", "model key", "LORGNETTE_TEST_NO_SUCH_KEY", "docs/models.md").await;
+    let no_key = format!("{provider}\"http://127.0.0.1:9/v1\"\nkey_file = \"/no/such/key\"\n");
+    Place::with(&no_key).await.is_told("fault", "model key", "/no/such/key", "docs/models.md").await;
     let no_name = format!("{provider}\"http://no-such-box.invalid/v1\"\n");
     Place::with(&no_name)
         .await

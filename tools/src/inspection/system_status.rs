@@ -133,7 +133,7 @@ mod tests {
         let well = SystemStatus { uptime_s: 7_200, disk, ..SystemStatus::default() };
         assert_eq!(
             say(&well),
-            "The gateway is all right. It has been running for 2 hours, and the disk is 25 percent full."
+            "The gateway is all right. It has been running for two hours, and the disk is 25 percent full."
         );
         let problem = |part: &str| Problem { part: part.to_owned(), why: "raise `LimitNOFILE`".to_owned() };
         let one = SystemStatus { problems: vec![problem("descriptors")], ..SystemStatus::default() };

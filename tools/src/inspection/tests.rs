@@ -168,7 +168,7 @@ async fn the_state_is_told_in_parts() {
     assert_eq!(data("system.limits").await["sessions"]["max"], 200);
     // The wearer asks within a turn.
     let told = house.executor.call(context(), call("system.status", json!({}))).await;
-    assert_eq!(told.say.as_deref(), Some("The gateway is all right. It has been running for 1 minute."));
+    assert_eq!(told.say.as_deref(), Some("The gateway is all right. It has been running for one minute."));
     assert_eq!(told.data.unwrap()["version"], "1.2.3");
 }
 

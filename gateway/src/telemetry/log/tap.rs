@@ -194,15 +194,15 @@ mod tests {
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let subscriber = tracing_subscriber::registry().with(layer());
         tracing::subscriber::with_default(subscriber, || {
-            tracing::warn!(server = "files", why = "it went", "an MCP server is down");
+            tracing::warn!(target: "gateway::mcp", server = "files", why = "it went", "an MCP server is down");
             let (outlet, waiting) = self::outlet(64);
             attach(&outlet);
-            tracing::info!(device = "ab12", user = Some("ann"), bytes = 7, "photo received");
-            tracing::error!(package = "com.a", device = "ab12", "it failed");
+            tracing::info!(target: "gateway::photos", device = "ab12", user = Some("ann"), bytes = 7, "photo received");
+            tracing::error!(target: "gateway::apps", package = "com.a", device = "ab12", "it failed");
             tracing::info!(target: "turn", count = 1, "turn");
             // What is not stored.
-            tracing::debug!("the words of a wearer");
-            tracing::trace!("the words of a wearer");
+            tracing::debug!(target: "gateway::apps", "the words of a wearer");
+            tracing::trace!(target: "gateway::apps", "the words of a wearer");
             tracing::warn!(target: SERVER_LINES, server = "files", "an argument of a wearer");
             tracing::info!(target: "rmcp::service", "a whole message");
             tracing::error!(target: "gateway::telemetry::log::writer", "about itself");
@@ -231,7 +231,7 @@ mod tests {
             attach(&outlet);
             let before = dropped::count();
             for _ in 0..5 {
-                tracing::info!(text = "x".repeat(100_000), "{}", "é".repeat(100_000));
+                tracing::info!(target: "gateway::apps", text = "x".repeat(100_000), "{}", "é".repeat(100_000));
             }
             assert!(dropped::count() - before >= 3, "two have room");
             detach(&outlet);
@@ -242,9 +242,9 @@ mod tests {
             let (outlet, waiting) = self::outlet(2);
             drop(waiting);
             attach(&outlet);
-            tracing::info!("nobody takes it");
+            tracing::info!(target: "gateway::apps", "nobody takes it");
             drop(outlet);
-            tracing::info!("early");
+            tracing::info!(target: "gateway::apps", "early");
             let (outlet, waiting) = self::outlet(2);
             attach(&outlet);
             detach(&outlet);
