@@ -141,6 +141,6 @@ mod tests {
         let two = SystemStatus { problems: vec![problem("disk"), problem("store")], ..SystemStatus::default() };
         assert_eq!(say(&two), "Something is wrong with the disk and the store.");
         assert_eq!(percent_full(DiskUse::default()), 0);
-        assert_eq!(show(&SystemStatus { temperature_c: Some(51.6), ..well }), "Up 2 hours\nDisk 25 % full\n52 °C");
+        assert_eq!(show(&SystemStatus { temperature_c: Some(51.6), ..well }), "Up two hours\nDisk 25 % full\n52 °C");
     }
 }
