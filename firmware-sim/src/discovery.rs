@@ -23,9 +23,9 @@ const FOUND_MAX: usize = 32;
 const TARGETS_MAX: usize = 16;
 /// Longest name.
 const NAME_BYTES_MAX: usize = 63;
-/// Time for further answers after the first one that was looked for: responders wait up to 120 ms (RFC 6762, section 6),
-/// and who answers first need not be the one that is meant.
-const SETTLE: Duration = Duration::from_millis(700);
+/// Time for further answers after the first one that was looked for: who answers first need not be the one that is meant. A
+/// responder does not repeat a record within a second, and waits up to 120 ms (RFC 6762, section 6).
+const SETTLE: Duration = Duration::from_millis(1_500);
 
 /// Why nothing could be looked for.
 #[derive(Debug, thiserror::Error)]
