@@ -19,14 +19,16 @@ use crate::{
 
 /// The folder of a snapshot within the data folder.
 const STAGE: &str = "backing-up";
-/// What stands in a data folder and is no state: what is made anew by each start, what is copied in another way, and the
-/// models and test speech, which come from packages.
-const NO_STATE: [&str; 10] = [
+/// What stands in a data folder and is no state: what is made anew by each start, what is copied in another way, the stored
+/// log, which is about this box and changes all the time, and the models and test speech, which come from packages.
+const NO_STATE: [&str; 12] = [
     "lock",
     "control.sock",
     ".health",
     "store",
     "store.new",
+    "log",
+    "log.new",
     "models",
     "speech",
     STAGE,
