@@ -103,7 +103,7 @@ async fn in_a_thin_network(scheme: &str, name: &str) {
     for _ in 0..2 {
         let from = glasses.mark();
         let transcript = sentence(&mut glasses, None).await;
-        assert!(is_the_timer(&transcript), "{transcript}");
+        assert!(is_the_timer(&transcript), "{transcript}: {:#?}", glasses.log().since(from));
         let (shown_us, heard_us) = shown_and_heard(&glasses, from, "timer");
         assert!(shown_us < heard_us, "the display waits for the sound");
     }

@@ -124,7 +124,7 @@ async fn a_program_that_cannot_replace_the_gateway_changes_nothing() {
         ("echo '{\"version\":\"9.0.0\",\"wire\":2,\"store\":2}'", "", "version 2 of the device protocol"),
         (real.as_str(), "exit 3", "ended without a word"),
         (real.as_str(), "echo '{\"failed\":\"no models\"}' >&0", "no models"),
-        (real.as_str(), "echo nonsense >&0; sleep 100", "what is no message"),
+        (real.as_str(), "echo nonsense >&0; exec sleep 100", "what is no message"),
         (real.as_str(), "exec sleep 100", "was not ready within 1 s"),
     ];
     for (number, (version, rest, told)) in cases.iter().enumerate() {

@@ -8,6 +8,7 @@ use crate::{
     caller::Watcher,
     limits::{CANCEL_MS_MAX, NESTED_AT_ONCE_MAX, NESTED_CALLS_MAX, NESTED_SETTLE_MS_MAX},
     nested::NestedCalls,
+    programs::CallOutcome,
 };
 
 #[path = "dispatch_account_tests.rs"]
@@ -443,6 +444,33 @@ async fn a_question_of_a_program_ends_with_the_program() {
     let (result, ()) = tokio::join!(bench.executor.call(context, program()), interrupt);
     assert_eq!(result.say.as_deref(), Some("I stopped that. Nothing was changed."));
     assert!(bench.log().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_ends_before_its_calls_is_kept_once_they_have_settled() {
+    let kept = Arc::<Mutex<Vec<(CallOutcome, bool)>>>::default();
+    let takes = kept.clone();
+    let bench = bench(move |context, calls| {
+        let takes = takes.clone();
+        async move {
+            calls.when_settled(move |kept| {
+                takes.lock().unwrap().extend(kept.into_iter().map(|call| (call.outcome, call.begun)));
+            });
+            let asked = calls.call("com.test.delete", json!({}));
+            // It is gone before anybody has looked at its call.
+            context.cancel.run_until_cancelled(asked).await.map_or_else(failure, |_| unreachable!("nobody answers"))
+        }
+    });
+    *bench.world.consent_after.lock().unwrap() = Duration::from_secs(20);
+    let context = context();
+    let cancel = context.cancel.clone();
+    let interrupt = async {
+        sleep(ms(500)).await;
+        assert!(kept.lock().unwrap().is_empty());
+        cancel.cancel();
+    };
+    let (_, ()) = tokio::join!(bench.executor.call(context, program()), interrupt);
+    assert_eq!(*kept.lock().unwrap(), [(CallOutcome::NotBegun, false)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,10 @@
 
 mod effects;
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::{
+    fmt::{self, Debug, Formatter},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
 
 use gateway_core::vocab::{ErrorCode, ToolCall, ToolError, ToolResult};
 use serde_json::Value;
@@ -26,7 +29,9 @@ pub(crate) use effects::{Effects, title};
 #[derive(Clone, Debug)]
 pub struct NestedCalls(Arc<Shared>);
 
-#[derive(Debug)]
+/// What takes the calls once they have settled.
+type TakeSettled = Box<dyn FnOnce(Vec<RunCall>) + Send>;
+
 struct Shared {
     /// Id of the call that runs the program.
     parent: String,
@@ -38,6 +43,7 @@ struct Shared {
     effects: Arc<dyn Effects>,
     /// The tools that a routine may call.
     frozen: OnceLock<Frozen>,
+    when_settled: Mutex<Option<TakeSettled>>,
 }
 
 /// A call that a program has made and that has ended.
@@ -126,8 +132,9 @@ impl NestedCalls {
     ) -> (Self, mpsc::Receiver<Request>) {
         // There is room for all calls that a program may make.
         let (queue, requests) = mpsc::channel(NESTED_CALLS_MAX);
-        let (log, frozen) = (Mutex::default(), OnceLock::new());
-        (Self(Arc::new(Shared { parent, deadline, queue, log, secrets, effects, frozen })), requests)
+        let (log, frozen, when_settled) = (Mutex::default(), OnceLock::new(), Mutex::default());
+        let shared = Shared { parent, deadline, queue, log, secrets, effects, frozen, when_settled };
+        (Self(Arc::new(shared)), requests)
     }
 
     /// From now on the program may call these tools only, each with this definition. Once: the first one counts.
@@ -199,9 +206,21 @@ impl NestedCalls {
         self.entries().into_iter().filter_map(ended).collect()
     }
 
-    /// All calls as they are kept, in the order in which they were made.
-    pub fn kept(&self) -> Vec<RunCall> {
+    /// Once the calls have settled, `take` gets them all as they are kept, in the order in which they were made. A
+    /// program that is stopped ends before its calls do, and what became of them is known only then.
+    pub fn when_settled(&self, take: impl FnOnce(Vec<RunCall>) + Send + 'static) {
+        *lock(&self.0.when_settled) = Some(Box::new(take));
+    }
+
+    /// All calls as they would be kept now.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> Vec<RunCall> {
         self.entries().into_iter().map(RunCall::from).collect()
+    }
+
+    /// The calls have settled, or are not waited for any longer.
+    pub(crate) fn settled(&self) {
+        self.0.settled();
     }
 
     /// When the program has to end. It stands still while the wearer is asked about one of its calls, so that a
@@ -252,8 +271,35 @@ impl NestedCalls {
     }
 
     fn log(&self) -> MutexGuard<'_, Vec<Entry>> {
-        self.0.log.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.log)
     }
+}
+
+impl Shared {
+    fn settled(&self) {
+        let take = lock(&self.when_settled).take();
+        if let Some(take) = take {
+            let entries = lock(&self.log).clone();
+            take(entries.into_iter().map(RunCall::from).collect());
+        }
+    }
+}
+
+impl Drop for Shared {
+    /// Also where the executor gave the program up.
+    fn drop(&mut self) {
+        self.settled();
+    }
+}
+
+impl Debug for Shared {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("parent", &self.parent).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Arguments as JSON without secrets, in at most so many bytes.

@@ -14,6 +14,8 @@ use crate::{
     control::{Answer, Request, client},
 };
 
+/// How long the gateway may take to answer beyond the wait for the new process: it asks the program for its version.
+const ANSWER_MAX: Duration = Duration::from_secs(20);
 /// How long the new process may take to answer after it is ready.
 const SERVING_MAX: Duration = Duration::from_secs(150);
 /// Between two looks.
@@ -35,31 +37,29 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
         None => env::current_exe().context("finding this program")?,
     };
     let request = Request::Upgrade { program, wait_s: arguments.wait };
-    let Answer::Version { pid, version } = client::ask(&config.data_dir, &request)? else {
+    let wait = Duration::from_secs(arguments.wait).saturating_add(ANSWER_MAX);
+    let Answer::Version { pid, version, started_us } = client::ask_within(&config.data_dir, &request, wait)? else {
         bail!("unexpected answer");
     };
     println!("process {pid}, version {}, is ready and takes over", version.version);
-    served_by(&config.data_dir, pid)?;
+    served_by(&config.data_dir, pid, started_us)?;
     println!("process {pid} serves");
     Ok(())
 }
 
-/// Waits until that process answers.
+/// Waits until that process answers. `replaced_us`: when the gateway was started that it replaces.
 #[allow(clippy::disallowed_methods, reason = "a command waits for a process that tells nobody")]
-fn served_by(data_dir: &Path, pid: u32) -> Result<()> {
+fn served_by(data_dir: &Path, pid: u32, replaced_us: u64) -> Result<()> {
     let began = Instant::now();
-    let mut none_answered = false;
     while began.elapsed() < SERVING_MAX {
         match client::ask(data_dir, &Request::Version) {
             Ok(Answer::Version { pid: answers, .. }) if answers == pid => return Ok(()),
-            Ok(_) if none_answered => {
+            Ok(Answer::Version { started_us, .. }) if started_us != replaced_us => {
                 bail!("the new process failed, and the old one serves again; its log has the reason")
             }
-            // The one that is replaced, before it stops.
-            Ok(_) => {}
-            Err(_) => none_answered = true,
+            // The one that is replaced, before it stops; or none, for a moment.
+            Ok(_) | Err(_) => thread::sleep(EVERY),
         }
-        thread::sleep(EVERY);
     }
     bail!("process {pid} does not answer; the log has the reason")
 }

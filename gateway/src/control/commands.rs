@@ -101,6 +101,10 @@ pub(super) async fn run(admin: &Admin, request: Request) -> Answer {
     }
 }
 
+fn version(admin: &Admin, (pid, version): (u32, Version)) -> Answer {
+    Answer::Version { pid, version, started_us: admin.started.at_us }
+}
+
 async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
     let (now_us, services) = (clock::mono_us(), &admin.services);
     match request {
@@ -170,11 +174,10 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::Status => status::of(admin).await,
         Request::Logs { filter, limit, cursor } => logs::page(admin, filter, limit, cursor.as_deref()).await,
         Request::StoredTurns { count, since_wall_ms } => logs::turns(admin, since_wall_ms, count).await,
-        Request::Version => Ok(Answer::Version { pid: std::process::id(), version: Version::own() }),
+        Request::Version => Ok(version(admin, (std::process::id(), Version::own()))),
         Request::Upgrade { program, wait_s } => {
             let upgrader = admin.upgrader.as_ref().ok_or("this gateway is part of another program")?;
-            let (pid, version) = upgrader.replace_by(&program, wait_s).await?;
-            Ok(Answer::Version { pid, version })
+            Ok(version(admin, upgrader.replace_by(&program, wait_s).await?))
         }
         Request::Reload => match (admin.reload)() {
             Ok(reloaded) => Ok(Answer::Reloaded { reloaded }),

@@ -167,8 +167,9 @@ pub enum Answer {
     Status { status: Box<status::Status> },
     /// Lines of the stored log, and where the next page begins, if there is one.
     Logs { logs: Vec<LogEntry>, cursor: Option<String> },
-    /// The gateway's process, or the one that replaces it now, and its versions.
-    Version { pid: u32, version: Version },
+    /// The gateway's process, or the one that replaces it now, and its versions. `started_us`: when the gateway that
+    /// answers was started, on the monotonic clock: a process may start one again.
+    Version { pid: u32, version: Version, started_us: u64 },
     /// The configuration was read again.
     Reloaded { reloaded: admin::Reloaded },
     /// Not done; why, and what to do.

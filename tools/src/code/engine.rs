@@ -20,6 +20,7 @@ use crate::{
     programs::{OfRoutine, ProgramStore, Run, RunError},
     registry::RunContext,
     reply::cut,
+    secret::Secrets,
 };
 
 /// From the end of a program's time to its stop from outside: the engine stops it by itself, and knows the line.
@@ -60,7 +61,7 @@ impl Engine {
         routine: Option<OfRoutine>,
     ) -> Outcome {
         let time = Duration::from_millis(timeout_ms);
-        let recording = Recording::begin(self, context, calls, source, routine);
+        let recording = Recording::begin(self.library.secrets(), context, calls, source, routine);
         let bundle = self.modules_of(context);
         let program = Program { source: source.to_owned(), modules: modules(&bundle, source), task: None };
         let caller = StdCaller {
@@ -106,9 +107,10 @@ pub(super) fn failure(ended: Ended) -> Option<ErrorCode> {
     }
 }
 
-/// The record of a run that goes on. It is stored when the run ends, also if nobody waits for it any more.
-struct Recording<'a> {
-    engine: &'a Engine,
+/// The record of a run that goes on. It is stored when the run has ended and its calls have settled, also if nobody
+/// waits for it any more.
+struct Recording {
+    secrets: Secrets,
     store: Arc<dyn ProgramStore>,
     clock: Arc<dyn Clock>,
     calls: NestedCalls,
@@ -117,9 +119,9 @@ struct Recording<'a> {
     run: Option<Run>,
 }
 
-impl<'a> Recording<'a> {
+impl Recording {
     fn begin(
-        engine: &'a Engine,
+        secrets: &Secrets,
         context: &RunContext,
         calls: &NestedCalls,
         source: &str,
@@ -139,7 +141,7 @@ impl<'a> Recording<'a> {
         };
         let store = Arc::clone(&context.ports.memory.programs);
         let (user, calls) = (context.user.clone(), calls.clone());
-        Self { engine, store, clock, calls, user, began_us: now.mono_us, run: Some(run) }
+        Self { secrets: secrets.clone(), store, clock, calls, user, began_us: now.mono_us, run: Some(run) }
     }
 
     fn end(mut self, outcome: &Outcome) {
@@ -173,14 +175,16 @@ impl<'a> Recording<'a> {
     fn store(&mut self) {
         let Some(run) = self.run.take() else { return };
         let took_ms = self.clock.now().mono_us.saturating_sub(self.began_us) / 1_000;
-        let run = Run { took_ms, calls: self.calls.kept(), ..run };
-        if let Some(run) = self.engine.library.secrets().blotted(run) {
-            self.store.record(&self.user, run);
-        }
+        let (secrets, store, user) = (self.secrets.clone(), Arc::clone(&self.store), self.user.clone());
+        self.calls.when_settled(move |calls| {
+            if let Some(run) = secrets.blotted(Run { took_ms, calls, ..run }) {
+                store.record(&user, run);
+            }
+        });
     }
 }
 
-impl Drop for Recording<'_> {
+impl Drop for Recording {
     fn drop(&mut self) {
         if let Some(run) = &mut self.run {
             let message = "the program was given up in the middle".to_owned();

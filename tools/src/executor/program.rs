@@ -135,6 +135,7 @@ impl Executor {
             }
         };
         let result = outcomes::told(result, &program.calls.entries());
+        program.calls.settled();
         if !open.is_empty() {
             // Changes are never left half done: they come to their end, and are recorded.
             self.late.spawn(async move { while open.next().await.is_some() {} });
