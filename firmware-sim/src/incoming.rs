@@ -52,6 +52,7 @@ impl Driver {
             Down::Heartbeat(_) => self.echo = Some((stamp.time_us, now_us)),
             Down::Ack(ack) => {
                 self.sequences.handle_ack(ack.control, ack.audio);
+                self.sound_acknowledged(ack.audio, now_us);
                 self.code_sound(&ack);
                 self.send_missing(ack.audio, ack.audio_missing);
             }

@@ -178,6 +178,12 @@ impl Sequences {
         kept.map(|kept| kept.bytes.clone()).collect()
     }
 
+    /// When this sound was captured, if it is kept.
+    pub fn captured_us(&self, sequence: u32) -> Option<u64> {
+        let at = self.kept_sound.binary_search_by_key(&sequence, |kept| kept.sequence).ok()?;
+        self.kept_sound.get(at).map(|kept| kept.time_us)
+    }
+
     /// Capture time of the oldest sound that is not acknowledged.
     pub fn unacknowledged_sound_us(&self) -> Option<u64> {
         let mut newest_first = self.kept_sound.iter().rev();

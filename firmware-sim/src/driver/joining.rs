@@ -140,15 +140,18 @@ impl Driver {
             Some((control, audio)) => {
                 self.replay = self.sequences.replay(control, audio);
                 self.replay_us = now_us;
+                self.lag.begin(!self.replay.is_empty());
                 for frame in early {
                     self.handle_frame(&frame);
                 }
             }
             None => {
+                self.lag.begin(false);
                 self.introduce();
                 self.say_again(again);
             }
         }
+        self.order_sound();
         Ok(())
     }
 

@@ -1,9 +1,11 @@
 //! One task per pair of glasses: it handles the link, the clock's ticks and the wearer's commands.
 
 mod joining;
+mod lag;
 mod sound;
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +32,8 @@ use crate::session::{Replayed, Sequences};
 use crate::speaker::{Heard, Report, Speaker};
 use crate::tools::{Answer, Controls};
 use crate::transport::{self, Inbound, Link};
+
+use self::lag::Lag;
 
 /// Delays before the next attempt to connect, in milliseconds; the last one repeats (PROTOCOL.md, section 7).
 const BACK_OFF_MS: [u64; 6] = [0, 500, 1_000, 2_000, 4_000, 8_000];
@@ -115,6 +119,7 @@ pub(crate) struct Driver {
     /// Sound that is sent again beside what is new.
     missing: VecDeque<Bytes>,
     missing_us: u64,
+    lag: Lag,
     heartbeat_us: u64,
     last_received_us: u64,
     last_opened_us: u64,
@@ -170,6 +175,7 @@ impl Driver {
             replay_us: 0,
             missing: VecDeque::new(),
             missing_us: 0,
+            lag: Lag::default(),
             heartbeat_us: 0,
             last_received_us: 0,
             last_opened_us: 0,
@@ -435,6 +441,20 @@ impl Driver {
         {
             self.missing_us += packet_us;
             self.put(bytes);
+        }
+    }
+
+    /// The gateway has received sound up to `audio`.
+    pub(crate) fn sound_acknowledged(&mut self, audio: u32, now_us: u64) {
+        let Some(captured_us) = self.sequences.captured_us(audio) else { return };
+        self.lag.acknowledged(audio, now_us.saturating_sub(captured_us));
+        self.order_sound();
+    }
+
+    /// Where the way does not keep up, sound is sent in order.
+    fn order_sound(&self) {
+        if let Some(link) = &self.link {
+            link.sound_in_order.store(self.lag.is_behind(), Ordering::Relaxed);
         }
     }
 

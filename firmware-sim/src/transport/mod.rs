@@ -7,6 +7,8 @@ mod websocket;
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -153,6 +155,9 @@ pub struct Link {
     pub name: &'static str,
     /// True if sound may be lost or reordered.
     pub loses_sound: bool,
+    /// Set: sound is sent on the control stream, so that nothing of it is lost and it stands where it stood. Other
+    /// transports have no other way.
+    pub sound_in_order: Arc<AtomicBool>,
     /// The local end of QUIC, which can move to another port.
     pub endpoint: Option<quinn::Endpoint>,
 }

@@ -4,6 +4,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -53,9 +54,11 @@ pub(super) async fn open(target: &Target, network: Option<&Network>) -> Result<L
     let (up, up_queue) = mpsc::channel(QUEUE_FRAMES_MAX);
     let (down_queue, down) = mpsc::channel(QUEUE_FRAMES_MAX);
     let local_end = endpoint.clone();
+    let sound_in_order = Arc::<AtomicBool>::default();
+    let in_order = sound_in_order.clone();
     tokio::spawn(async move {
         tokio::select! {
-            () = write(&connection, control_up, up_queue) => {}
+            () = write(&connection, control_up, up_queue, &in_order) => {}
             () = read_all(&connection, control_down, &down_queue) => {}
             () = down_queue.closed() => {}
         }
@@ -63,7 +66,16 @@ pub(super) async fn open(target: &Target, network: Option<&Network>) -> Result<L
         // The endpoint sends the close, so it must outlive the connection.
         drop(timeout(FLUSH_MAX, endpoint.wait_idle()).await);
     });
-    Ok(Link { up, down, binding, certificate, name: Scheme::Quic.name(), loses_sound: true, endpoint: Some(local_end) })
+    Ok(Link {
+        up,
+        down,
+        binding,
+        certificate,
+        name: Scheme::Quic.name(),
+        loses_sound: true,
+        sound_in_order,
+        endpoint: Some(local_end),
+    })
 }
 
 async fn local_end(peer: SocketAddr, network: Option<&Network>) -> io::Result<Endpoint> {
@@ -88,10 +100,15 @@ fn config() -> Result<quinn::ClientConfig, String> {
 }
 
 /// Writes until the queue ends, then waits until the gateway has received everything.
-async fn write(connection: &Connection, mut control: SendStream, mut frames: mpsc::Receiver<Bytes>) {
+async fn write(
+    connection: &Connection,
+    mut control: SendStream,
+    mut frames: mpsc::Receiver<Bytes>,
+    sound_in_order: &AtomicBool,
+) {
     while let Some(frame) = frames.recv().await {
         let sound = matches!(peek(&frame), Ok(Some(header)) if header.class() == Class::Audio);
-        let sent = if !sound {
+        let sent = if !sound || sound_in_order.load(Ordering::Relaxed) {
             control.write_chunk(frame).await.is_ok()
         } else if connection.max_datagram_size().is_some_and(|max| frame.len() <= max) {
             connection.send_datagram(frame).is_ok()

@@ -73,7 +73,16 @@ where
     let (up, up_queue) = mpsc::channel(QUEUE_FRAMES_MAX);
     let (down_queue, down) = mpsc::channel(QUEUE_FRAMES_MAX);
     tokio::spawn(carry(socket, up_queue, down_queue));
-    Ok(Link { up, down, binding, certificate, name: target.scheme.name(), loses_sound: false, endpoint: None })
+    Ok(Link {
+        up,
+        down,
+        binding,
+        certificate,
+        name: target.scheme.name(),
+        loses_sound: false,
+        sound_in_order: Arc::default(),
+        endpoint: None,
+    })
 }
 
 /// Reads and writes until one side ends.

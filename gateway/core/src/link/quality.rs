@@ -2,7 +2,7 @@
 //!
 //! Packets that queue in front of a narrow place arrive later and later: then less is sent, in larger packets, because on
 //! a thin link the headers of small packets are more than half of the bytes. Lost packets are another matter: then each
-//! packet tells more of the one before it.
+//! packet tells more of the one before it. Both at once are a queue that is full.
 
 use crate::{
     limits,
@@ -21,7 +21,11 @@ const VERY_THIN_US: u32 = 600_000;
 const FREE_US: u32 = 80_000;
 /// Reports in a row that must agree that the link is thin: a single one may be a hiccup.
 const THIN_REPORTS: u8 = 2;
-/// How long a link must be free before more is sent, at first.
+/// Share of lost packets, in percent, from which on packets that also waited were dropped by a full queue.
+const FULL_PERCENT: u32 = 10;
+/// Packets of a report from which on a share counts.
+const FULL_PACKETS_MIN: u32 = 5;
+/// How much sound a link must have carried without a queue before more is sent, at first. Silence proves nothing.
 const FREE_MS_MIN: u32 = 8_000;
 /// And at most, where more was too much again and again.
 const FREE_MS_MAX: u32 = 120_000;
@@ -43,7 +47,8 @@ pub(crate) struct Quality {
     level: usize,
     /// Reports in a row of a thin link.
     thin: u8,
-    free_since_us: Option<u64>,
+    /// Sound that came without a queue, in a row, in milliseconds.
+    carried_ms: u32,
     free_ms: u32,
     /// When more was sent.
     raised_us: Option<u64>,
@@ -57,7 +62,7 @@ impl Default for Quality {
         Self {
             level: 0,
             thin: 0,
-            free_since_us: None,
+            carried_ms: 0,
             free_ms: FREE_MS_MIN,
             raised_us: None,
             lost: [0; 2],
@@ -70,8 +75,8 @@ impl Quality {
     /// Takes a report; returns the coding if it changes.
     pub(crate) fn handle_report(&mut self, now_us: u64, report: SoundReport) -> Option<SoundCoding> {
         self.note_loss(report);
-        self.note_wait(now_us, report.waited_us);
-        let (bitrate, packet_ms) = CODINGS.get(self.level).copied().unwrap_or(CODINGS[0]);
+        self.note_wait(now_us, report);
+        let (bitrate, packet_ms) = self.coding();
         let coding = SoundCoding { bitrate, packet_ms, loss_percent: self.loss_percent() };
         (coding != self.told).then(|| {
             self.told = coding;
@@ -82,35 +87,42 @@ impl Quality {
     /// The link is back, perhaps another one: its waiting time is measured anew.
     pub(crate) fn handle_connected(&mut self) {
         self.thin = 0;
-        self.free_since_us = None;
+        self.carried_ms = 0;
     }
 
-    fn note_wait(&mut self, now_us: u64, waited_us: u32) {
-        let soon = |since_us: u64, ms: u32| now_us.saturating_sub(since_us) < u64::from(ms) * 1_000;
-        if waited_us > THIN_US {
-            self.free_since_us = None;
+    fn note_wait(&mut self, now_us: u64, report: SoundReport) {
+        let (waited_us, is_full) = (report.waited_us, is_full(report));
+        if waited_us > THIN_US || is_full {
+            self.carried_ms = 0;
             self.thin = self.thin.saturating_add(1);
-            if self.thin < THIN_REPORTS || self.level + 1 >= CODINGS.len() {
+            if (self.thin < THIN_REPORTS && !is_full) || self.level + 1 >= CODINGS.len() {
                 return;
             }
             self.thin = 0;
-            if self.raised_us.take().is_some_and(|at_us| soon(at_us, PROBE_MS)) {
+            let soon = |at_us: u64| now_us.saturating_sub(at_us) < u64::from(PROBE_MS) * 1_000;
+            if self.raised_us.take().is_some_and(soon) {
                 self.free_ms = (self.free_ms * 2).min(FREE_MS_MAX);
             }
-            self.level = if waited_us > VERY_THIN_US { CODINGS.len() - 1 } else { self.level + 1 };
+            let least = waited_us > VERY_THIN_US || is_full;
+            self.level = if least { CODINGS.len() - 1 } else { self.level + 1 };
             return;
         }
         self.thin = 0;
         if waited_us > FREE_US || self.level == 0 {
-            self.free_since_us = None;
+            self.carried_ms = 0;
             return;
         }
-        let since_us = *self.free_since_us.get_or_insert(now_us);
-        if !soon(since_us, self.free_ms) {
+        let (_, packet_ms) = self.coding();
+        self.carried_ms = self.carried_ms.saturating_add(report.received.saturating_mul(u32::from(packet_ms)));
+        if self.carried_ms >= self.free_ms {
             self.level -= 1;
             self.raised_us = Some(now_us);
-            self.free_since_us = None;
+            self.carried_ms = 0;
         }
+    }
+
+    fn coding(&self) -> (u32, u16) {
+        CODINGS.get(self.level).copied().unwrap_or(CODINGS[0])
     }
 
     fn note_loss(&mut self, report: SoundReport) {
@@ -130,6 +142,13 @@ impl Quality {
     }
 }
 
+/// Whether a queue on the way dropped packets: others waited in it.
+fn is_full(report: SoundReport) -> bool {
+    let packets = report.received.saturating_add(report.lost);
+    let many = report.lost.saturating_mul(100) >= packets.saturating_mul(FULL_PERCENT);
+    packets >= FULL_PACKETS_MIN && many && report.waited_us > FREE_US
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;
@@ -140,11 +159,12 @@ mod tests {
         SoundReport { up: true, received: 20 - lost, lost, waited_us: waited_ms * 1_000 }
     }
 
-    /// Bit rates after reports of these waiting times, one each 400 ms.
+    /// Bit rates after reports of these waiting times, one each 400 ms, as long as sound is sent.
     fn bitrates(quality: &mut Quality, from_s: u64, waited_ms: &[u32]) -> Vec<u32> {
         let each = waited_ms.iter().zip(0u64..);
         each.map(|(ms, n)| {
-            quality.handle_report(from_s * 1_000_000 + n * 400_000, report(0, *ms));
+            let received = 400 / u32::from(quality.coding().1);
+            quality.handle_report(from_s * 1_000_000 + n * 400_000, SoundReport { received, ..report(0, *ms) });
             quality.told.bitrate
         })
         .collect()
@@ -166,11 +186,30 @@ mod tests {
         bitrates(&mut quality, 0, &[900, 900]);
         let free = bitrates(&mut quality, 10, &[0; 45]);
         let rises: Vec<usize> = (1..45).filter(|n| free[*n] > free[*n - 1]).collect();
-        assert_eq!(rises, [20, 41], "after 8 s each");
-        // Too much: the next try comes after 16 s.
+        assert_eq!(rises, [22, 42], "after 8 s of sound each");
+        // Too much: the next try comes after 16 s of sound.
         assert_eq!(bitrates(&mut quality, 28, &[300, 300]), [24_000, 16_000]);
         let free = bitrates(&mut quality, 30, &[0; 45]);
-        assert_eq!((1..45).find(|n| free[*n] > free[*n - 1]), Some(40));
+        assert_eq!((1..45).find(|n| free[*n] > free[*n - 1]), Some(39));
+    }
+
+    #[test]
+    fn silence_does_not_prove_that_a_link_carries_more() {
+        let mut quality = Quality::default();
+        bitrates(&mut quality, 0, &[900, 900]);
+        for n in 0..200 {
+            // A packet of comfort noise each 400 ms.
+            quality.handle_report(1_000_000 + n * 400_000, SoundReport { received: 1, ..report(0, 0) });
+        }
+        assert_eq!(quality.told.bitrate, 16_000, "12 s of sound within 80 s");
+    }
+
+    #[test]
+    fn a_full_queue_is_noticed_at_once_and_loss_without_one_is_no_queue() {
+        let mut quality = Quality::default();
+        assert_eq!(quality.handle_report(0, report(5, 30)).map(|coding| coding.bitrate), None, "radio");
+        assert_eq!(quality.handle_report(0, report(1, 150)).map(|coding| coding.bitrate), None, "a hiccup");
+        assert_eq!(quality.handle_report(0, report(2, 150)).map(|coding| coding.bitrate), Some(12_000));
     }
 
     #[test]
