@@ -37,6 +37,10 @@ const WAIT_PER_GAP: u64 = 4;
 /// Shortest wait for packets that were asked for, in microseconds: a round trip over a usual link.
 const RESEND_US_MIN: u64 = 160_000;
 
+/// Longest wait for a long gap, in microseconds. It was an outage, and a link that has just come back is slow: a gap is
+/// waited for as long as it is, up to this.
+const OUTAGE_WAIT_US_MAX: u64 = 2_000_000;
+
 /// Depth in jitter estimates (mean deviations): covers all but rare packets.
 const DEPTH_PER_JITTER: u64 = 3;
 
@@ -54,7 +58,7 @@ pub struct Config {
     /// Longest wait for a missing packet of which the sender can be asked, before it is asked, in microseconds.
     pub ask_us: u64,
     /// How long the sender may take to send a gap again, and from one packet of it to the next, in microseconds; 0: it
-    /// is not asked. For short gaps it is less.
+    /// is not asked. For short gaps it is less, for long ones more.
     pub resend_us: u64,
 }
 
@@ -263,7 +267,12 @@ impl<T> JitterBuffer<T> {
     pub fn asked_until_us(&self) -> Option<u64> {
         let asked = self.asked?;
         let missing = asked.until.saturating_sub(self.next?);
-        let wait_us = missing.saturating_mul(FRAME_US * WAIT_PER_GAP).max(RESEND_US_MIN).min(self.config.resend_us);
+        let gap_us = missing.saturating_mul(FRAME_US);
+        // As long as nothing of it was overtaken, it may still come in order.
+        let is_behind = self.held.first_key_value().is_some_and(|(first, _)| *first >= asked.until);
+        let outage_us = if is_behind { gap_us.min(OUTAGE_WAIT_US_MAX) } else { 0 };
+        let most_us = self.config.resend_us.max(outage_us);
+        let wait_us = gap_us.saturating_mul(WAIT_PER_GAP).max(RESEND_US_MIN).min(most_us);
         Some(asked.progress_us.saturating_add(wait_us))
     }
 

@@ -140,6 +140,33 @@ fn a_longer_gap_is_asked_for_once_and_filled_however_long_that_takes() {
     assert!(out.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0), "{out:?}");
 }
 
+#[test]
+fn what_an_outage_took_is_waited_for_as_long_as_it_took_and_its_holes_are_not() {
+    let mut buffer = ten_packets(Config::RESENT);
+    let mut now_us = lose(&mut buffer, 10, 80);
+    assert_eq!(buffer.take_missing(), Some(80));
+    // The link that is back is slow, and stalls in the middle.
+    now_us += 80 * FRAME_US - 1;
+    let mut out = Vec::new();
+    for seq in 10..40 {
+        buffer.push(seq, u64::from(seq) * FRAME_US, seq, now_us);
+        out.extend(drain(&mut buffer, now_us));
+    }
+    assert_eq!(out.len(), 30);
+    now_us += 50 * FRAME_US - 1;
+    assert_eq!(drain(&mut buffer, now_us), []);
+    for seq in (40..90).filter(|seq| *seq != 60) {
+        buffer.push(seq, u64::from(seq) * FRAME_US, seq, now_us);
+        out.extend(drain(&mut buffer, now_us));
+    }
+    assert_eq!(out.len(), 50, "up to the one that was overtaken");
+    assert_eq!(drain(&mut buffer, now_us + Config::RESENT.resend_us)[0], (60, 1));
+    assert_eq!((buffer.stats().lost, buffer.stats().late), (1, 0));
+    // Nothing comes at all.
+    let asked_us = lose(&mut buffer, 91, 200);
+    assert_eq!(buffer.next_wake_us(), Some(asked_us + 2_000_000));
+}
+
 /// Takes so many packets from `seq` on, each at its time.
 fn in_order(buffer: &mut JitterBuffer<u32>, seq: u32, count: u32) -> u32 {
     for seq in seq..seq + count {

@@ -141,15 +141,16 @@ const TUNNEL: usize = 4;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sentence_survives_the_tunnel_of_a_train() {
     assert!(network("train").phases[TUNNEL].conditions.outage);
-    let _floor = floor().await;
-    let world = World::start().await;
-    // Of a stream nothing is lost. Datagrams: docs/reliability.md, "Not yet".
-    let mut glasses = glasses(&world, "wss", beginning_of("train")).await;
-    // The tunnel begins in the middle of the sentence; behind it, the answer comes at the edge of a cell.
-    let transcript = sentence(&mut glasses, Some(network_from("train", TUNNEL))).await;
-    assert!(is_the_timer(&transcript), "{transcript}");
-    let sessions = sessions(&glasses);
-    assert!(sessions.iter().all(|(session, _)| *session == sessions[0].0), "{sessions:?}");
+    for scheme in ["quic", "wss"] {
+        let _floor = floor().await;
+        let world = World::start().await;
+        let mut glasses = glasses(&world, scheme, beginning_of("train")).await;
+        // The tunnel begins in the middle of the sentence; behind it, the answer comes at the edge of a cell.
+        let transcript = sentence(&mut glasses, Some(network_from("train", TUNNEL))).await;
+        assert!(is_the_timer(&transcript), "{scheme}: {transcript}");
+        let sessions = sessions(&glasses);
+        assert!(sessions.iter().all(|(session, _)| *session == sessions[0].0), "{scheme}: {sessions:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

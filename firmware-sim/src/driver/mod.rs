@@ -38,6 +38,9 @@ use self::lag::Lag;
 /// Delays before the next attempt to connect, in milliseconds; the last one repeats (PROTOCOL.md, section 7).
 const BACK_OFF_MS: [u64; 6] = [0, 500, 1_000, 2_000, 4_000, 8_000];
 
+/// Missing packets that are sent again beside what is new.
+const MISSING_BESIDE_MAX: usize = 8;
+
 /// Silence of the gateway, while sound is unacknowledged, after which another connection is tried.
 const SILENT_US_MAX: u64 = 700_000;
 
@@ -461,13 +464,22 @@ impl Driver {
     /// Sends this sound again: the gateway has a gap behind `audio`.
     pub(crate) fn send_missing(&mut self, audio: u32, count: u32) {
         let missing = self.sequences.missing(audio, count);
+        if missing.is_empty() {
+            return;
+        }
+        self.see(Seen::SentAgain { packets: missing.len() });
+        let now_us = self.clock.now_us();
+        if missing.len() > MISSING_BESIDE_MAX && self.replay.is_empty() {
+            // What an outage took is replayed, and what is newer waits for it.
+            self.replay = missing.into_iter().map(|bytes| Replayed { bytes, is_sound: true }).collect();
+            self.replay_us = now_us;
+            self.lag.begin(true);
+            return self.order_sound();
+        }
         if self.missing.is_empty() {
-            self.missing_us = self.clock.now_us();
+            self.missing_us = now_us;
         }
-        if !missing.is_empty() {
-            self.see(Seen::SentAgain { packets: missing.len() });
-            self.missing.extend(missing);
-        }
+        self.missing.extend(missing);
     }
 }
 
