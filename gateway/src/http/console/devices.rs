@@ -89,7 +89,7 @@ pub(super) async fn part(pages: &Pages, visit: &Visit) -> Markup {
     html! {
         @if !waiting.is_empty() {
             h2 { "Waiting for pairing" }
-            (Table::new("Waiting for pairing", &["Fingerprint", "Model", "Shows a code", "For", "Action"])
+            (Table::new("Waiting for pairing", &["Fingerprint", "Model", "Shows a code", "Time left", "Action"])
                 .rows(waiting.iter().map(|waits| waits_row(visit, waits))))
         }
         h2 { "Paired" }

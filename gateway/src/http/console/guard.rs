@@ -40,7 +40,8 @@ static HEADERS: [(HeaderName, &str); 9] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::CACHE_CONTROL, "no-store"),
-    (header::REFERRER_POLICY, "no-referrer"),
+    // With `no-referrer`, browsers would send forms with the Origin `null`.
+    (header::REFERRER_POLICY, "same-origin"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     (HeaderName::from_static("permissions-policy"), "microphone=(), camera=(), geolocation=()"),

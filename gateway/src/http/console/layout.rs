@@ -9,7 +9,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
     Pages,
-    files::{ICON, SCRIPT, STYLE},
+    files::{ICON, PALETTE, SCRIPT, STYLE},
     guard::{TOKEN, Visit},
     problems, session,
 };
@@ -43,7 +43,7 @@ pub(super) fn page(pages: &Pages, visit: &Visit, title: &str, path: &str, conten
             p.brand { a href=(super::HOME) { "Lorgnette" } }
             p.who {
                 span { (visit.visitor.role.name()) }
-                button type="button" id="pause" hidden aria-pressed="false" { "Pause updates" }
+                button type="button" id="pause" hidden aria-pressed="false" title="Updates of this page" { "Pause" }
             }
             (button(visit, session::LEAVE, "Sign out", &[]))
         }
@@ -111,6 +111,7 @@ fn document(status: StatusCode, title: &str, body: &Markup) -> Response {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) " · Lorgnette" }
+                link rel="stylesheet" href=(PALETTE);
                 link rel="stylesheet" href=(STYLE);
                 link rel="icon" href=(ICON) type="image/svg+xml";
                 script type="module" src=(SCRIPT) {}

@@ -43,6 +43,7 @@ use crate::{
     findings::Findings,
     identity::operators::Operators,
     runtime::{on_own_thread, spawn},
+    telemetry::Sparse,
 };
 
 /// The first page.
@@ -68,6 +69,8 @@ struct Pages {
     /// Held by the one examination that runs.
     examining: Arc<tokio::sync::Mutex<()>>,
     streams: Arc<Semaphore>,
+    /// Lines of the log about wrong links.
+    wrong: Arc<Sparse>,
 }
 
 pub(super) fn routes(admin: Arc<Admin>, names: Names) -> Router {
@@ -79,6 +82,7 @@ pub(super) fn routes(admin: Arc<Admin>, names: Names) -> Router {
         examined: Arc::default(),
         examining: Arc::default(),
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        wrong: Arc::default(),
     };
     Router::new()
         .merge(files::routes())

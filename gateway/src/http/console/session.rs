@@ -104,7 +104,9 @@ async fn enter(State(pages): State<Pages>, peer: Peer, Extension(form): Extensio
             response
         }
         Err(refusal) => {
-            tracing::warn!(peer = %peer.address.ip(), %refusal, "a wrong link to the console");
+            if let Some(left_out) = pages.wrong.line() {
+                tracing::warn!(peer = %peer.address.ip(), %refusal, left_out, "a wrong link to the console");
+            }
             let status = match refusal {
                 Refusal::TooMany => StatusCode::TOO_MANY_REQUESTS,
                 Refusal::Unknown => StatusCode::FORBIDDEN,

@@ -12,7 +12,7 @@ pub(super) async fn chosen(pages: &Pages, visit: &Visit, path: &str) -> (String,
         other => return (USER.to_owned(), layout::unavailable(other)),
     };
     let mut names: Vec<&str> = known.iter().filter_map(|user| user["user"].as_str()).collect();
-    let first = if names.is_empty() || names.contains(&USER) { USER } else { names[0] };
+    let first = names.first().copied().filter(|_| !names.contains(&USER)).unwrap_or(USER);
     let user = visit.query.some("user").unwrap_or_else(|| first.to_owned());
     if !names.contains(&user.as_str()) {
         names.push(&user);

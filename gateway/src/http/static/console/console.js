@@ -3,6 +3,11 @@
 const pause = document.querySelector("#pause");
 const streams = new Map();
 
+// On a narrow screen the navigation is longer than the screen. `scrollIntoView` would move where the Tab key begins.
+const here = document.querySelector("nav [aria-current]");
+const navigation = here?.closest("nav");
+if (here) { navigation.scrollLeft = here.offsetLeft - (navigation.clientWidth - here.offsetWidth) / 2; }
+
 /** Replaces a part of the page, unless somebody is using it. */
 function replace(part, html) {
   const used = part.contains(document.activeElement) || part.querySelector("details[open]");
@@ -30,7 +35,7 @@ if (pause && document.querySelector("[data-live]")) {
   pause.addEventListener("click", () => {
     const paused = pause.getAttribute("aria-pressed") !== "true";
     pause.setAttribute("aria-pressed", String(paused));
-    pause.textContent = paused ? "Resume updates" : "Pause updates";
+    pause.textContent = paused ? "Resume" : "Pause";
     if (paused) { stop(); } else { follow(); }
   });
   follow();
