@@ -7,15 +7,15 @@ use maud::{Markup, html};
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 220.0;
 /// Room for the numbers beside and below.
-const LEFT: f64 = 64.0;
+const LEFT: f64 = 90.0;
 const BOTTOM: f64 = 28.0;
 const TOP: f64 = 12.0;
 /// Height of a row of a waterfall.
-const ROW: f64 = 26.0;
+const ROW: f64 = 28.0;
 /// Room for the names of its rows.
-const NAMES: f64 = 130.0;
+const NAMES: f64 = 150.0;
 /// Room for the numbers behind its bars.
-const BEHIND: f64 = 90.0;
+const BEHIND: f64 = 110.0;
 
 /// A series of values at equal distances; `None`: there is none.
 pub(super) struct Series<'a> {
@@ -166,7 +166,7 @@ mod tests {
         let bar = |from_ms, to_ms| Bar { name: "x", class: "y", from_ms, to_ms };
         let drawn = waterfall("Turn", &[bar(0.0, 500.0), bar(500.0, 1_000.0)]).into_string();
         assert!(
-            drawn.contains("x=\"130\"") && drawn.contains("x=\"380\"") && drawn.contains("width=\"250\""),
+            drawn.contains("x=\"150\"") && drawn.contains("x=\"380\"") && drawn.contains("width=\"230\""),
             "{drawn}"
         );
         assert!(strip(&[bar(0.0, 5.0)], 0.0).into_string().contains("width=\"200\""));

@@ -38,14 +38,20 @@ pub(super) fn banner(pages: &Pages) -> Markup {
     let Some(worst) = examined.findings.0.first().filter(|_| faults + warnings > 0) else { return NOTHING };
     html! {
         aside.notice .bad[faults > 0] .warn[faults == 0] aria-label="What is wrong" {
-            p { b { (counted(faults, "fault")) ", " (counted(warnings, "warning")) ": " } (line(&worst.what)) }
+            p { b { (counted(faults, warnings)) ": " } (line(&worst.what)) }
             p { a href=(PATH) { "What is wrong, and what to do" } }
         }
     }
 }
 
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+/// In words, without what there is none of.
+fn counted(faults: usize, warnings: usize) -> String {
+    let of = |count: usize, what: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        count => Some(format!("{count} {what}s")),
+    };
+    [of(faults, "fault"), of(warnings, "warning")].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 async fn show(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {

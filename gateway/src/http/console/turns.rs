@@ -245,7 +245,7 @@ fn numbers(turn: &Value) -> Markup {
         Some(vec![html! { (stage) }, html! { (format!("{:.1} ms", *us as f64 / 1e3)) }])
     });
     html! {
-        (Table::new("Stages", &["Stage", "After the beginning, or how long"]).rows(rows))
+        (Table::new("Stages", &["Stage", "Time"]).rows(rows))
         p.soft { "decode, queue, ask and tts are durations; all others count from the beginning of the turn." }
     }
 }
