@@ -13,7 +13,9 @@ pub mod config;
 pub mod control;
 mod device_task;
 mod discovery;
+mod doctor;
 pub mod erasing;
+mod findings;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -37,6 +39,7 @@ pub mod store;
 pub mod telemetry;
 mod text;
 pub mod transport;
+mod units;
 pub mod upgrade;
 pub mod users;
 mod workspace;

@@ -28,7 +28,7 @@ use crate::{
 
 /// A tool that wipes a list, and counts how often.
 #[derive(Default)]
-struct Wiper(AtomicUsize);
+pub struct Wiper(AtomicUsize);
 
 #[async_trait]
 impl Runner for Wiper {
@@ -39,7 +39,7 @@ impl Runner for Wiper {
 }
 
 impl Wiper {
-    fn plant(world: &World) -> Arc<Self> {
+    pub fn plant(world: &World) -> Arc<Self> {
         let wiper = Arc::new(Self::default());
         let spec = ToolSpec {
             name: "com.example.todo.wipe".into(),
@@ -56,7 +56,7 @@ impl Wiper {
         wiper
     }
 
-    fn runs(&self) -> usize {
+    pub fn runs(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
 }

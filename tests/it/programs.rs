@@ -25,6 +25,11 @@ impl Programs {
         Self::installed("providers", "python/providers_requirements.txt", "node/providers/package.json")
     }
 
+    /// The judge of accessibility.
+    pub fn console() -> Self {
+        Self::installed("console", "python/console_requirements.txt", "node/console/package.json")
+    }
+
     /// A version of Node that supports all packages.
     pub fn node(&self) -> PathBuf {
         self.folder.join("python/bin/lorgnette-node")

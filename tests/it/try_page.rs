@@ -2,7 +2,7 @@
 //!
 //! With `LORGNETTE_SHOTS=FOLDER` the test in the browser leaves pictures of the page there.
 
-mod browser;
+pub mod browser;
 mod relay;
 mod resume;
 

@@ -8,11 +8,12 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{passphrase, units::bytes};
+use super::passphrase;
 use crate::{
     backup::{self, Closed, Manifest, Restored},
     config::Config,
     control::{Request, client},
+    units::bytes,
 };
 
 /// How long the gateway may take to make the snapshot: a store of 1 GiB on a slow card.

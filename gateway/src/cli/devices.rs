@@ -3,11 +3,12 @@
 use anyhow::{Result, bail};
 use clap::Subcommand;
 
-use super::{invite, units::ago};
+use super::invite;
 use crate::{
     config::Config,
     control::{Answer, Paired, Request, SessionOf, client::ask},
     text::in_one_line,
+    units::ago,
 };
 
 /// List, pair, invite, rename and revoke devices.

@@ -11,7 +11,6 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Subcommand, ValueEnum};
 use gateway_core::vocab::ClientClass;
 
-use super::units::ago;
 use crate::{
     config::Config,
     control::{
@@ -19,6 +18,7 @@ use crate::{
         client::{ANSWER_WAIT, ask, ask_within, converse},
     },
     text::in_one_line,
+    units::ago,
 };
 
 /// How long a server may take to start: as long as the gateway waits for it, and a little more.

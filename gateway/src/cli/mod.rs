@@ -11,6 +11,7 @@ mod capabilities;
 mod check;
 mod code;
 mod completions;
+mod console;
 mod conversations;
 mod devices;
 mod doctor;
@@ -30,7 +31,6 @@ mod status;
 mod tools;
 mod transcribe;
 mod turns;
-mod units;
 mod upgrade;
 mod usage;
 mod users;
@@ -81,6 +81,8 @@ enum Command {
     Apps(apps::Arguments),
     /// Print the completions of a shell.
     Completions(completions::Arguments),
+    /// Print a one-time link to the console, the pages for operators.
+    Console(console::Arguments),
     /// List, show, search, export and erase conversations.
     Conversations(conversations::Arguments),
     /// List, pair, invite, rename and revoke devices.
@@ -170,6 +172,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Command::Check(arguments) => check::run(config, &arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => completions::write_pages(&arguments),
+        Command::Console(arguments) => load(config).and_then(|config| console::run(&config, &arguments)),
         Command::Conversations(arguments) => load(config).and_then(|config| conversations::run(&config, arguments)),
         Command::Skills(arguments) => load(config).and_then(|config| skills::run(&config, &arguments)),
         Command::Spending(arguments) => load(config).and_then(|config| spending::run(&config, &arguments)),

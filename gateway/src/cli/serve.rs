@@ -58,6 +58,8 @@ enum WayIn {
     Quic,
     /// The page to talk from a browser.
     Page,
+    /// The console.
+    Console,
     /// MCP over HTTP.
     Mcp,
 }
@@ -72,6 +74,7 @@ impl Arguments {
         config.listen.websocket &= wanted(WayIn::Websocket);
         config.listen.quic = config.listen.quic.filter(|_| wanted(WayIn::Quic));
         config.listen.try_page &= wanted(WayIn::Page);
+        config.listen.console &= wanted(WayIn::Console);
         config.mcp.http &= wanted(WayIn::Mcp);
         config
     }
@@ -80,11 +83,7 @@ impl Arguments {
 /// The addresses for people and programs.
 fn places(running: &serve::Running, listen: &Listen, mcp: &McpSettings) -> Vec<(&'static str, String)> {
     let web = running.web;
-    // From this machine, where it listens there.
-    let local = match web.ip() {
-        ip if ip.is_unspecified() => Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), web.port())),
-        ip => ip.is_loopback().then_some(web),
-    };
+    let local = local(web);
     let mut places = Vec::new();
     if let (Some(local), Some(token)) = (local, &running.try_token) {
         places.push(("talk", format!("http://{local}/try#{token} (pairs one browser)")));
@@ -104,8 +103,26 @@ fn places(running: &serve::Running, listen: &Listen, mcp: &McpSettings) -> Vec<(
         let key = if mcp.without_key { "" } else { " (with a key of `mcp.keys`)" };
         places.push(("MCP", format!("{plain}/mcp{key}")));
     }
+    if listen.console {
+        places.push(("console", format!("{plain}/console (`lorgnette console` prints a link that lets you in)")));
+    }
     places.push(("health", format!("{plain}/healthz  {plain}/metrics")));
     places
+}
+
+/// The addresses under which the pages are opened: from this machine, and from others.
+pub(super) fn page_addresses(web: SocketAddr) -> Vec<String> {
+    let here = local(web).map(|local| format!("http://{local}"));
+    let elsewhere = (!web.ip().is_loopback()).then(|| format!("https://{}", from_outside(web)));
+    here.into_iter().chain(elsewhere).collect()
+}
+
+/// The address from this machine, where it listens there.
+fn local(web: SocketAddr) -> Option<SocketAddr> {
+    match web.ip() {
+        ip if ip.is_unspecified() => Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), web.port())),
+        ip => ip.is_loopback().then_some(web),
+    }
 }
 
 /// The address for other machines: when listening on all interfaces, that of the default route.

@@ -2,7 +2,6 @@
 
 use anyhow::{Result, bail};
 
-use super::units::{ago, bytes};
 use crate::{
     config::Config,
     control::{
@@ -11,6 +10,7 @@ use crate::{
         status::{Latency, LeftOut, Queue, Recogniser, Status},
     },
     text::in_one_line,
+    units::{ago, bytes},
 };
 
 /// Show the state of the gateway: sessions, users, models, recognition, MCP servers, disk.

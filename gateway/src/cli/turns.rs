@@ -8,6 +8,7 @@ use crate::{
     clock,
     config::Config,
     control::{Answer, Request, client::ask},
+    telemetry::spans::{columns, share, spans, titles},
 };
 
 /// Turns that are shown, if no number is given: those of a table on one screen, and all with percentiles.
@@ -29,22 +30,6 @@ pub(super) struct Arguments {
     #[arg(long)]
     json: bool,
 }
-
-/// Stages: title and the field whose distance from the last voiced sample is shown, or from the text where the turn was
-/// typed.
-const STAGES: [(&str, &str); 8] = [
-    ("end", "end_decided_us"),
-    ("final", "final_us"),
-    ("request", "request_sent_us"),
-    ("model", "model_first_us"),
-    ("tool", "tool_end_us"),
-    ("display", "first_display_us"),
-    ("speech", "first_frame_us"),
-    ("heard", "heard_us"),
-];
-/// Durations: title and field. `ask` has none of its own: from the accepted words to the request on its way.
-const DURATIONS: [(&str, &str); 4] =
-    [("decode", "asr_decode_us"), ("queue", "asr_queue_us"), ("ask", ""), ("tts", "tts_us")];
 
 /// The shares of turns that are shown, in percent.
 const SHARES: [usize; 4] = [50, 90, 95, 99];
@@ -71,20 +56,6 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The stages and durations of a turn in microseconds, in the order of their titles.
-fn spans(turn: &Value) -> impl Iterator<Item = Option<u64>> {
-    let at = |key: &str| turn.get(key).and_then(Value::as_u64);
-    let between = |from: Option<u64>, to: &str| at(to).zip(from).map(|(to, from)| to.saturating_sub(from));
-    let began = at("last_voice_us").or(at("final_us"));
-    let duration = |field: &str| if field.is_empty() { between(at("final_us"), "request_sent_us") } else { at(field) };
-    let stages = STAGES.map(|(_, field)| between(began, field));
-    stages.into_iter().chain(DURATIONS.map(|(_, field)| duration(field)))
-}
-
-fn titles() -> impl Iterator<Item = &'static str> {
-    STAGES.into_iter().chain(DURATIONS).map(|(title, _)| title)
-}
-
 fn show(turns: &[Value]) {
     println!(
         "milliseconds after the last voiced sample, or after a typed text; decode, queue, ask and tts are durations,"
@@ -103,23 +74,6 @@ fn show(turns: &[Value]) {
     }
 }
 
-/// Of each stage: how many turns came through it, and below which time it was reached in so many percent of them.
-fn percentiles(turns: &[Value]) -> Vec<(&'static str, Vec<u64>)> {
-    let mut columns: Vec<(&str, Vec<u64>)> = titles().map(|title| (title, Vec::new())).collect();
-    for turn in turns {
-        for ((_, column), span) in columns.iter_mut().zip(spans(turn)) {
-            column.extend(span);
-        }
-    }
-    columns.iter_mut().for_each(|(_, column)| column.sort_unstable());
-    columns
-}
-
-/// Nearest rank of sorted values.
-fn share(sorted: &[u64], percent: usize) -> Option<u64> {
-    sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1).copied()
-}
-
 fn show_percentiles(turns: &[Value], json: bool) {
     if !json {
         println!("milliseconds after the last voiced sample, or after a typed text; {} turns", turns.len());
@@ -127,7 +81,7 @@ fn show_percentiles(turns: &[Value], json: bool) {
         SHARES.iter().for_each(|percent| print!(" {:>8}", format!("p{percent}")));
         println!();
     }
-    for (title, sorted) in percentiles(turns) {
+    for (title, sorted) in columns(turns) {
         if json {
             let mut row = json!({"stage": title, "turns": sorted.len()});
             for percent in SHARES {
@@ -144,21 +98,4 @@ fn show_percentiles(turns: &[Value], json: bool) {
 
 fn milliseconds(us: Option<u64>) -> String {
     us.map_or_else(|| "-".to_owned(), |us| format!("{:.1}", us as f64 / 1000.0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_are_those_of_the_turns_that_came_through() {
-        let typed = |ms: u64| json!({"final_us": 1_000, "first_display_us": 1_000 + ms * 1_000, "heard_us": null});
-        let turns: Vec<Value> =
-            (1..=100).map(typed).chain([json!({"last_voice_us": 5, "end_decided_us": 9})]).collect();
-        let columns = percentiles(&turns);
-        let of = |title: &str| &columns.iter().find(|(other, _)| *other == title).unwrap().1;
-        assert_eq!(SHARES.map(|percent| share(of("display"), percent)), [50, 90, 95, 99].map(|ms| Some(ms * 1_000)));
-        assert_eq!((share(of("end"), 99), share(of("heard"), 50)), (Some(4), None));
-        assert_eq!((of("final").len(), of("ask").len()), (100, 0));
-    }
 }

@@ -1,15 +1,18 @@
 //! What an operator can inspect and change.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+use super::status::Status;
 use crate::{
     apps::installed::Installed,
     backup::Backups,
     device_task::services::Services,
     erasing::Eraser,
+    findings::Findings,
     health::Health,
+    identity::operators::Operators,
     mcp::Mcp,
     models::settings::Model,
     ports::{records::StoredSwitches, routines::StoredRoutines},
@@ -29,6 +32,21 @@ pub struct Reloaded {
 
 /// Reloads the configuration, or says why it cannot be used.
 pub(crate) type Reload = Box<dyn Fn() -> Result<Reloaded, Vec<String>> + Send + Sync>;
+
+/// Examines the box of a gateway with this status. It blocks.
+pub(crate) type Examine = Arc<dyn Fn(Status) -> Findings + Send + Sync>;
+
+/// What only the console works with.
+pub struct Console {
+    /// Its one-time links and sessions.
+    pub operators: Operators,
+    /// Examines this box.
+    pub(crate) examine: Examine,
+    /// The configuration file, if there is one.
+    pub file: Option<PathBuf>,
+    /// The example that documents every key of it; its values are the defaults.
+    pub example: &'static str,
+}
 
 /// State for the commands. One per process.
 pub struct Admin {
@@ -54,6 +72,8 @@ pub struct Admin {
     pub health: Arc<Health>,
     /// How the gateway was started.
     pub started: Started,
+    /// For the console; `None`: there is none.
+    pub console: Option<Arc<Console>>,
     /// Starts the process that replaces this one; `None`: there is none to start.
     pub upgrader: Option<Upgrader>,
 }

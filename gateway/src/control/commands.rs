@@ -14,6 +14,7 @@ use crate::{
     control::admin::Admin,
     device_task::services::Services,
     identity::{
+        operators::{LINK_US, Role},
         pairing::{Grant, Outcome, REVOKED},
         typed,
     },
@@ -32,7 +33,7 @@ const PAIRED_MS_MAX: u64 = 8_000;
 const ENDED_MAX: Duration = Duration::from_secs(2);
 
 /// The request's name for the log, without its arguments.
-pub(super) fn name(request: &Request) -> &'static str {
+pub(crate) fn name(request: &Request) -> &'static str {
     match request {
         Request::Devices => "devices",
         Request::PairCode { .. } | Request::PairFingerprint { .. } => "pair",
@@ -66,12 +67,13 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Version => "version",
         Request::Upgrade { .. } => "upgrade",
         Request::Backup { .. } => "backup",
+        Request::ConsoleLink { .. } => "console",
         Request::Reload => "reload",
     }
 }
 
 /// The request's subject for the log. Codes and texts are not logged.
-pub(super) fn about(request: &Request) -> Option<&str> {
+pub(crate) fn about(request: &Request) -> Option<&str> {
     match request {
         Request::PairCode { user, .. }
         | Request::Invite { user, .. }
@@ -94,7 +96,7 @@ pub(super) fn about(request: &Request) -> Option<&str> {
 }
 
 /// Carries out a request.
-pub(super) async fn run(admin: &Admin, request: Request) -> Answer {
+pub(crate) async fn run(admin: &Admin, request: Request) -> Answer {
     match carry_out(admin, request).await {
         Ok(answer) => answer,
         Err(message) => Answer::Error { message },
@@ -183,8 +185,17 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
             Ok(reloaded) => Ok(Answer::Reloaded { reloaded }),
             Err(problems) => Err(problems.join("\n")),
         },
+        Request::ConsoleLink { role } => console_link(admin, now_us, role),
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&services.turns.last(count)) }),
     }
+}
+
+fn console_link(admin: &Admin, now_us: u64, role: Role) -> Result<Answer, String> {
+    let off = "the console is switched off: set `listen.console = true`, and let `--only` name it";
+    let console = admin.console.as_ref().ok_or(off)?;
+    let token = console.operators.link(now_us, role).map_err(|error| error.to_string())?;
+    let (path, web) = (format!("/console/enter?link={token}"), admin.started.web.to_string());
+    Ok(Answer::ConsoleLink { path, web, expires_s: LINK_US / 1_000_000 })
 }
 
 fn devices(services: &Services) -> Result<Answer, String> {

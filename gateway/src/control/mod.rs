@@ -33,8 +33,8 @@ use ::tools::{
 use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::commands::check_name;
-use crate::{approvals::Event, telemetry::TurnRecord, upgrade::Version};
+pub(crate) use self::commands::{about, check_name, name, run};
+use crate::{approvals::Event, identity::operators::Role, telemetry::TurnRecord, upgrade::Version};
 
 /// Longest line: the manifest of an app, in which JSON doubles what it escapes.
 const LINE_BYTES_MAX: usize = 2 * ::tools::apps::import::MANIFEST_BYTES_MAX + 64 * 1024;
@@ -116,6 +116,8 @@ pub enum Request {
     Upgrade { program: PathBuf, wait_s: u64 },
     /// Read the configuration again, and take over what may change while the gateway runs.
     Reload,
+    /// A one-time link to the console.
+    ConsoleLink { role: Role },
     /// A snapshot of the data folder, which lasts as long as the client stays.
     Backup { device_keys: bool },
 }
@@ -172,6 +174,8 @@ pub enum Answer {
     Version { pid: u32, version: Version, started_us: u64 },
     /// The configuration was read again.
     Reloaded { reloaded: admin::Reloaded },
+    /// A link to the console: its path, the address of the pages, and the seconds until it expires.
+    ConsoleLink { path: String, web: String, expires_s: u64 },
     /// Not done; why, and what to do.
     Error { message: String },
 }

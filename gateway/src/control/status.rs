@@ -197,7 +197,7 @@ pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
 }
 
 /// What there is to tell at this moment.
-pub(super) async fn gather(admin: &Admin) -> Status {
+pub(crate) async fn gather(admin: &Admin) -> Status {
     let (services, started) = (&admin.services, &admin.started);
     let (limits, data_dir) = (&services.settings.limits, &services.settings.data_dir);
     let problems = admin.health.problems(data_dir, &services.store).await;

@@ -22,6 +22,11 @@ impl Names {
     pub(super) fn new(names: impl IntoIterator<Item = String>) -> Self {
         Self(names.into_iter().map(|name| name.to_ascii_lowercase()).collect())
     }
+
+    /// Whether a Host header has one of them, an address, or `localhost`.
+    pub(super) fn knows(&self, host: &str) -> bool {
+        host_is_known(host, &self.0)
+    }
 }
 
 /// Refuses requests under a name that is not this machine's: a page of another site could let its own name resolve to
@@ -31,7 +36,7 @@ pub(super) async fn by_name(State(names): State<Names>, request: Request, next: 
         StatusCode::MISDIRECTED_REQUEST,
         "this machine is not known by the name in the Host header: use its address, or add the name to `mcp.hosts`\n",
     );
-    let is_known = |name: &HeaderValue| name.to_str().is_ok_and(|name| host_is_known(name, &names.0));
+    let is_known = |name: &HeaderValue| name.to_str().is_ok_and(|name| names.knows(name));
     if request.headers().get(header::HOST).is_none_or(is_known) {
         next.run(request).await
     } else {

@@ -1,7 +1,7 @@
 //! The listeners: one TCP port for WebSocket and everything over HTTP, one UDP port for QUIC.
 //!
 //! `accept` takes connections; `router` has all paths of the TCP port. An endpoint is a group of paths in its own file,
-//! with a function `routes`: `health`, `metrics`, `try_page`, `mcp`, `app_requests`, `app_socket`, `glasses`. They share `peer`
+//! with a function `routes`: `health`, `metrics`, `try_page`, `mcp`, `app_requests`, `app_socket`, `glasses`, `console`. They share `peer`
 //! (the other end of the connection), `origin` (the page that sends a request), `access` (who may send one), `upgrade`
 //! (to a WebSocket) and `reply`.
 
@@ -9,6 +9,7 @@ mod accept;
 mod access;
 mod app_requests;
 mod app_socket;
+mod console;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod glasses;
@@ -41,6 +42,7 @@ pub(crate) use self::{
     try_page::{About, TryPage},
 };
 use crate::{
+    control::admin::Admin,
     device_task::services::Services,
     health::Health,
     mcp::Mcp,
@@ -55,6 +57,8 @@ const HANDSHAKE_MS_MAX: u64 = 5_000;
 pub(crate) struct Doors {
     /// Sessions of glasses, and what they share with the other endpoints: configuration, admission, mini-apps.
     pub services: Arc<Services>,
+    /// What operators see and change at the console.
+    pub admin: Arc<Admin>,
     /// MCP in both directions.
     pub mcp: Arc<Mcp>,
     /// Whether the gateway works.

@@ -28,6 +28,11 @@ impl Peer {
     pub(super) fn is_here(&self) -> bool {
         self.address.ip().is_loopback()
     }
+
+    /// Whether the connection is encrypted.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.transport.label == Transport::WSS.label
+    }
 }
 
 impl<S: Sync> FromRequestParts<S> for Peer {

@@ -9,14 +9,14 @@ use axum::{
 use super::{
     Doors,
     access::{self, Names},
-    app_requests, app_socket, glasses, health, mcp, metrics,
+    app_requests, app_socket, console, glasses, health, mcp, metrics,
     reply::NOTHING_HERE,
     try_page,
 };
 
 /// The router of all requests.
 pub(super) fn router(doors: &Doors) -> Router {
-    let Doors { services, mcp, health, metrics: numbers, websocket, try_page, names, apps_elsewhere } = doors;
+    let Doors { services, admin, mcp, health, metrics: numbers, websocket, try_page, names, apps_elsewhere } = doors;
     let admission = &services.admission;
     let names = Names::new(names.iter().cloned());
     let mut apps = Router::new()
@@ -30,7 +30,8 @@ pub(super) fn router(doors: &Doors) -> Router {
         health::routes(health.clone(), services.settings.data_dir.clone(), services.store.clone(), names.clone());
     let mut router = Router::new()
         .merge(health)
-        .merge(metrics::routes(numbers.clone(), names))
+        .merge(metrics::routes(numbers.clone(), names.clone()))
+        .merge(console::routes(admin.clone(), names))
         .merge(try_page::routes(try_page.clone(), admission.pairings.clone(), services.store.clone()))
         .merge(mcp::routes(mcp.clone()))
         .merge(apps);

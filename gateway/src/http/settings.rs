@@ -16,6 +16,7 @@ pub(crate) struct RawListen {
     websocket: bool,
     plain: bool,
     try_page: bool,
+    console: bool,
     metrics_elsewhere: bool,
 }
 
@@ -27,6 +28,7 @@ impl Default for RawListen {
             websocket: true,
             plain: false,
             try_page: true,
+            console: true,
             metrics_elsewhere: false,
         }
     }
@@ -45,6 +47,8 @@ pub struct Listen {
     pub plain: bool,
     /// Serve the browser page, on loopback.
     pub try_page: bool,
+    /// Serve the operators' console.
+    pub console: bool,
     /// Answer `/metrics` to other machines too.
     pub metrics_elsewhere: bool,
 }
@@ -63,6 +67,7 @@ impl RawListen {
             websocket: self.websocket,
             plain: self.plain,
             try_page: self.try_page,
+            console: self.console,
             metrics_elsewhere: self.metrics_elsewhere,
         })
     }

@@ -64,6 +64,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const FILES: &[(&str, &str, &str)] = &[
     (PATH, HTML, include_str!("static/try.html")),
     ("/try/icon.svg", ICON, include_str!("static/icon.svg")),
+    ("/try/palette.css", CSS, include_str!("static/palette.css")),
     ("/try/try.css", CSS, include_str!("static/try.css")),
     ("/try/app.js", SCRIPT, include_str!("static/app.js")),
     ("/try/bytes.js", SCRIPT, include_str!("static/bytes.js")),

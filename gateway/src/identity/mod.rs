@@ -1,8 +1,9 @@
-//! Identity of devices: keys, the handshake, pairing.
+//! Identity of devices: keys, the handshake, pairing; and of people at the console.
 
 pub(crate) mod handshake;
 pub mod invitations;
 pub(crate) mod keys;
+pub mod operators;
 pub mod pairing;
 pub(crate) mod typed;
 

@@ -7,11 +7,12 @@ use axum::http::Uri;
 
 use super::data;
 use crate::{
-    config::Config,
+    config::{self, Config},
+    control::admin::{Admin, Console},
     device_task::services::Services,
-    health::Health,
+    doctor,
     http::{About, Doors, Metrics, TryLink, TryPage},
-    mcp::Mcp,
+    identity::operators::Operators,
     ports::system::LateSystem,
 };
 
@@ -25,20 +26,33 @@ pub(super) fn try_page(config: &Config, services: &Services) -> Result<Option<(T
     Ok(Some((TryPage { about, link: Arc::new(link) }, token)))
 }
 
+/// What only the console works with; `None`: switched off.
+pub(super) fn console(config: &Config) -> Option<Arc<Console>> {
+    if !config.listen.console {
+        return None;
+    }
+    let examined = config.clone();
+    Some(Arc::new(Console {
+        operators: Operators::default(),
+        examine: Arc::new(move |status| doctor::examine_own(&examined, status)),
+        file: config.file.clone(),
+        example: config::EXAMPLE,
+    }))
+}
+
 /// What the endpoints work with.
 pub(super) fn doors(
     config: &Config,
     try_page: Option<TryPage>,
-    (services, system): (&Arc<Services>, &Arc<LateSystem>),
-    mcp: &Arc<Mcp>,
-    health: &Arc<Health>,
+    (admin, system): (&Arc<Admin>, &Arc<LateSystem>),
 ) -> Doors {
+    let services = &admin.services;
     let apps_host = config.apps.url.as_deref().and_then(|url| url.parse::<Uri>().ok()?.host().map(str::to_owned));
     let own = data::NAMES.map(str::to_owned).into_iter();
     Doors {
         services: services.clone(),
-        mcp: mcp.clone(),
-        health: health.clone(),
+        mcp: admin.mcp.clone(),
+        health: admin.health.clone(),
         metrics: Metrics {
             system: system.clone(),
             histograms: services.turns.histograms().clone(),
@@ -46,6 +60,7 @@ pub(super) fn doors(
         },
         websocket: config.listen.websocket,
         try_page,
+        admin: admin.clone(),
         names: own.chain(config.mcp.hosts.iter().cloned()).chain(apps_host).collect(),
         apps_elsewhere: config.apps.url.is_some(),
     }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::loaded::Origin;
 use self::{
     data::Data,
-    doors::{doors, try_page},
+    doors::{console, doors, try_page},
     loaded::Loaded,
     reload::Reloader,
     tools::ToolServices,
@@ -160,7 +160,6 @@ async fn assemble(
     let health = Arc::new(Health::new(vital.clone()));
     watch_threads(&vital, &services);
     let (try_page, try_token) = try_page(&config, &services)?.unzip();
-    let doors = doors(&config, try_page, (&services, &of_users.system), &mcp, &health);
     let reloader = Reloader::new(&config, services.settings.current.clone());
     let admin = Arc::new(Admin {
         reload: Box::new(move || reloader.reload()),
@@ -178,12 +177,14 @@ async fn assemble(
             web,
             websocket: config.listen.websocket,
             quic,
-            models: config.models.chain,
-            hearing: config.hearing,
+            models: config.models.chain.clone(),
+            hearing: config.hearing.clone(),
             watchdog: std::env::var_os("WATCHDOG_USEC").is_some(),
         },
+        console: console(&config),
         upgrader,
     });
+    let doors = doors(&config, try_page, (&admin, &of_users.system));
     of_users.system.set(OwnSystem::new(&admin));
     admin.services.users.wake_all();
     admin.services.apps.restore().await;

@@ -3,6 +3,7 @@
 pub(crate) mod board;
 pub(crate) mod histogram;
 pub mod log;
+pub(crate) mod spans;
 mod turns;
 
 use std::{

@@ -17,7 +17,7 @@ use tokio_tungstenite::{WebSocketStream, tungstenite::Message};
 /// Names under which distributions install it.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// Keys that do more than write a character, and their codes.
-const KEYS: [(&str, u32); 4] = [("Enter", 13), ("Escape", 27), (" ", 32), ("ArrowUp", 38)];
+const KEYS: [(&str, u32); 5] = [("Enter", 13), ("Tab", 9), ("Escape", 27), (" ", 32), ("ArrowUp", 38)];
 /// Longest start, and longest wait for one answer: a loaded machine with two cores is slow.
 const WAIT: Duration = Duration::from_secs(120);
 /// Crashes of one browser before it listens, and before it has seen anything of ours: Chromium 148 has a segmentation
@@ -150,6 +150,15 @@ impl Browser {
         for kind in ["mousePressed", "mouseReleased"] {
             let event = json!({"type": kind, "x": middle[0], "y": middle[1], "button": "left", "clickCount": 1});
             self.call("Input.dispatchMouseEvent", event).await;
+        }
+    }
+
+    /// Clicks on what leads to another page, and waits until that is loaded completely.
+    pub async fn follow(&mut self, selector: &str) {
+        let before = self.loads;
+        self.click(selector).await;
+        while self.loads == before {
+            timeout(WAIT, self.read()).await.expect("the page was never loaded");
         }
     }
 

@@ -4,8 +4,13 @@ use std::{fs, path::Path};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::{Findings, Level, Use};
-use crate::{clock, config::Config, runtime::descriptors};
+use super::Use;
+use crate::{
+    clock,
+    config::Config,
+    findings::{Findings, Level},
+    runtime::descriptors,
+};
 
 /// No gateway of this version ran before: 2026-01-01, in milliseconds since the Unix epoch.
 const CLOCK_WALL_MS_MIN: i64 = 1_767_225_600_000;

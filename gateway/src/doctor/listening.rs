@@ -6,8 +6,8 @@ use std::{
     net::{SocketAddr, TcpListener, UdpSocket},
 };
 
-use super::{Findings, Use};
-use crate::{config::Config, transport::sockets::cannot_listen};
+use super::Use;
+use crate::{config::Config, findings::Findings, transport::sockets::cannot_listen};
 
 pub(super) fn examine(config: &Config, used_by: &Use, findings: &mut Findings) {
     let own: Vec<SocketAddr> = match used_by {

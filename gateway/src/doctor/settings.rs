@@ -6,10 +6,10 @@ use audio::models::{self as weights, Status};
 use axum::http::Uri;
 use tokio::runtime::Runtime;
 
-use super::{Findings, Level};
 use crate::{
     capabilities::{Evaluator, Prepared as Capabilities},
     config::Config,
+    findings::{Findings, Level},
     mcp::Prepared,
     models::{self, settings::Model},
 };

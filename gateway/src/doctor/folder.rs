@@ -10,15 +10,16 @@ use std::{
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use x509_parser::{parse_x509_certificate, pem::Pem};
 
-use super::{Findings, Level, Use};
+use super::Use;
 use crate::{
     backup,
-    cli::units::{ago, bytes},
     config::Config,
+    findings::{Findings, Level},
     health::DISK_BYTES_MIN,
     identity::GatewayKey,
     store::{self, Store},
     transport::tls,
+    units::{ago, bytes},
 };
 
 /// Bytes of the disk below which the gateway will stop to store photos soon.

@@ -1,7 +1,7 @@
 //! Times and sizes in units for people.
 
 /// A span of time in its largest unit and the next one: `5 s`, `12 min`, `3 h 20 min`, `2 d 4 h`.
-pub(super) fn ago(seconds: u64) -> String {
+pub(crate) fn ago(seconds: u64) -> String {
     const MIN: u64 = 60;
     const HOUR: u64 = 60 * MIN;
     const DAY: u64 = 24 * HOUR;
@@ -14,7 +14,7 @@ pub(super) fn ago(seconds: u64) -> String {
 }
 
 /// A size in its largest unit: `512 B`, `104 KiB`, `1.5 GiB`.
-pub(super) fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     let mut size = count as f64;
     let mut unit = "B";
     for larger in ["KiB", "MiB", "GiB", "TiB"] {

@@ -1,0 +1,97 @@
+//! Examines a box: configuration, models, data folder, keys, store, ports, clock, disk, kernel. `lorgnette doctor` prints
+//! what is found, and the console shows it.
+
+mod folder;
+mod listening;
+mod machine;
+mod settings;
+
+use std::{io, os::unix::net::UnixStream};
+
+use crate::{
+    config::{self, Config},
+    control::{Answer, Request, client, socket_path, status::Status},
+    findings::{Findings, Level},
+    private::FolderLock,
+};
+
+/// Who uses the data folder.
+pub(crate) enum Use {
+    /// Nobody; as long as this lives.
+    Nobody(#[expect(dead_code, reason = "held, and so locked")] FolderLock),
+    /// There is no folder yet, or it cannot be used.
+    NoFolder,
+    /// A gateway that answers.
+    Gateway(Box<Status>),
+    /// A process that has the lock and does not answer.
+    Silent(String),
+}
+
+impl Use {
+    /// Found out from outside.
+    pub(crate) fn of(config: &Config) -> Self {
+        match FolderLock::try_take(&config.data_dir) {
+            Ok(Some(lock)) => Self::Nobody(lock),
+            Err(_) => Self::NoFolder,
+            Ok(None) => match client::ask(&config.data_dir, &Request::Status) {
+                Ok(Answer::Status { status }) => Self::Gateway(status),
+                Ok(other) => Self::Silent(format!("it answers something else: {other:?}")),
+                Err(error) => {
+                    let socket = UnixStream::connect(socket_path(&config.data_dir));
+                    Self::Silent(socket.err().map_or_else(|| format!("{error:#}"), |error| error.to_string()))
+                }
+            },
+        }
+    }
+}
+
+/// Reads the configuration file, or takes the defaults without one; `None`: it cannot be used.
+pub(crate) fn configuration(file: Option<&std::path::Path>, findings: &mut Findings) -> Option<Config> {
+    match config::load(file) {
+        Err(problems) => {
+            for problem in problems {
+                let remedy = "correct it; `lorgnette check --example` explains every key. The rest was not examined";
+                findings.fault("configuration", problem.to_string(), remedy);
+            }
+            None
+        }
+        Ok(config) => {
+            let shown = file.map_or_else(|| "the defaults".to_owned(), |file| file.display().to_string());
+            findings.ok("configuration", format!("{shown} can be read, and every value is allowed"));
+            Some(config)
+        }
+    }
+}
+
+/// Examines everything that depends on the configuration; whether all models for speech are there. It blocks: names are
+/// looked up, files are read.
+///
+/// # Errors
+/// The system starts no runtime.
+pub(crate) fn examine(config: &Config, used_by: &Use, findings: &mut Findings) -> io::Result<bool> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    settings::examine(config, &runtime, findings);
+    let are_there = settings::examine_models(config, findings);
+    folder::examine(config, used_by, findings);
+    listening::examine(config, used_by, findings);
+    machine::examine(config, used_by, findings);
+    Ok(are_there)
+}
+
+/// What programs of models are fenced in with.
+pub(crate) fn examine_kernel(findings: &mut Findings) {
+    machine::examine_kernel(findings);
+}
+
+/// Examines the box of the gateway that runs in this process, started with this configuration; the worst first. It blocks.
+pub(crate) fn examine_own(config: &Config, status: Status) -> Findings {
+    let mut findings = Findings::default();
+    // The file may have changed since the start.
+    configuration(config.file.as_deref(), &mut findings);
+    if let Err(error) = examine(config, &Use::Gateway(Box::new(status)), &mut findings) {
+        findings.add(Level::Warning, "doctor", error.to_string(), "run `lorgnette doctor` on the box");
+    }
+    examine_kernel(&mut findings);
+    findings.sort();
+    findings
+}

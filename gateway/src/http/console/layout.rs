@@ -1,0 +1,249 @@
+//! The frame of every page, and small parts of pages.
+
+use axum::{
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use jiff::Timestamp;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::{
+    Pages,
+    files::{ICON, PALETTE, SCRIPT, STYLE},
+    guard::{TOKEN, Visit},
+    problems, session,
+};
+use crate::{clock, control::Answer, units};
+
+/// The pages: path, name.
+const NAVIGATION: [(&str, &str); 15] = [
+    (super::HOME, "Overview"),
+    ("/console/problems", "Problems"),
+    ("/console/sessions", "Sessions"),
+    ("/console/devices", "Devices"),
+    ("/console/approvals", "Approvals"),
+    ("/console/turns", "Turns"),
+    ("/console/logs", "Logs"),
+    ("/console/tools", "Tools"),
+    ("/console/apps", "Apps"),
+    ("/console/mcp", "MCP servers"),
+    ("/console/models", "Models"),
+    ("/console/conversations", "Conversations"),
+    ("/console/configuration", "Configuration"),
+    ("/console/access", "Access"),
+    ("/try", "Try it"),
+];
+
+/// A page for somebody who is signed in. `path`: its place in the navigation.
+pub(super) fn page(pages: &Pages, visit: &Visit, title: &str, path: &str, content: &Markup) -> Response {
+    let notice = pages.operators().take_notice(&visit.visitor);
+    let body = html! {
+        a.skip href="#content" { "Skip to the content" }
+        header.top {
+            p.brand { a href=(super::HOME) { "Lorgnette" } }
+            p.who {
+                span { (visit.visitor.role.name()) }
+                button type="button" id="pause" hidden aria-pressed="false" title="Updates of this page" { "Pause" }
+            }
+            (button(visit, session::LEAVE, "Sign out", &[]))
+        }
+        div.frame {
+            nav aria-label="Pages" {
+                ul {
+                    @for (own, name) in NAVIGATION {
+                        li { a href=(own) aria-current=[(own == path).then_some("page")] { (name) } }
+                    }
+                }
+            }
+            main id="content" tabindex="-1" {
+                h1 { (title) }
+                (problems::banner(pages))
+                @if let Some(notice) = notice {
+                    div.notice .bad[!notice.is_done] role=(if notice.is_done { "status" } else { "alert" }) {
+                        p.lines { (notice.text) }
+                    }
+                }
+                (content)
+            }
+        }
+    };
+    document(StatusCode::OK, title, &body)
+}
+
+/// A page for somebody who is not signed in, or not let in.
+pub(super) fn outside(status: StatusCode, title: &str, content: &Markup) -> Response {
+    document(
+        status,
+        title,
+        &html! {
+            main.outside id="content" {
+                p.brand { "Lorgnette" }
+                h1 { (title) }
+                (content)
+            }
+        },
+    )
+}
+
+/// A page that says why something is not done.
+pub(super) fn refusal(status: StatusCode, why: &str) -> Response {
+    outside(
+        status,
+        "Not done",
+        &html! {
+            p.lines { (why) }
+            p { a href=(super::HOME) { "To the console" } }
+        },
+    )
+}
+
+/// The answer to an unknown path of the console.
+pub(super) fn missing() -> Response {
+    refusal(StatusCode::NOT_FOUND, "The console has no such page.")
+}
+
+fn document(status: StatusCode, title: &str, body: &Markup) -> Response {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Lorgnette" }
+                link rel="stylesheet" href=(PALETTE);
+                link rel="stylesheet" href=(STYLE);
+                link rel="icon" href=(ICON) type="image/svg+xml";
+                script type="module" src=(SCRIPT) {}
+            }
+            body { (body) }
+        }
+    };
+    (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], page.into_string()).into_response()
+}
+
+/// A button that sends a form with these hidden fields.
+pub(super) fn button(visit: &Visit, action: &str, label: &str, fields: &[(&str, &str)]) -> Markup {
+    html! {
+        form.inline method="post" action=(action) {
+            (hidden(visit, fields))
+            button { (label) }
+        }
+    }
+}
+
+/// A button behind another one that says what it does: nothing that cannot be undone takes one click. `id`: what it is about,
+/// for screen readers.
+pub(super) fn confirmed(
+    visit: &Visit,
+    action: &str,
+    (label, id, warning): (&str, &str, &str),
+    fields: &[(&str, &str)],
+) -> Markup {
+    html! {
+        details.confirm {
+            summary { (label) "…" span.sr { " " (id) } }
+            div {
+                p { (warning) }
+                form method="post" action=(action) {
+                    (hidden(visit, fields))
+                    button.danger { (label) " " (id) }
+                }
+            }
+        }
+    }
+}
+
+/// The token of a form and its hidden fields.
+pub(super) fn hidden(visit: &Visit, fields: &[(&str, &str)]) -> Markup {
+    html! {
+        input type="hidden" name=(TOKEN) value=(visit.visitor.form_token);
+        @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+    }
+}
+
+/// A labelled field.
+pub(super) fn field(id: &str, label: &str, value: &str) -> Markup {
+    html! {
+        p.field {
+            label for=(id) { (label) }
+            input id=(id) name=(id) value=(value) autocomplete="off" maxlength="256";
+        }
+    }
+}
+
+/// A choice; options: value, label.
+pub(super) fn choice(id: &str, label: &str, chosen: &str, options: &[(&str, &str)]) -> Markup {
+    html! {
+        p.field {
+            label for=(id) { (label) }
+            select id=(id) name=(id) {
+                @for (value, label) in options { option value=(value) selected[*value == chosen] { (label) } }
+            }
+        }
+    }
+}
+
+/// Names with values.
+pub(super) fn facts(facts: &[(&str, Markup)]) -> Markup {
+    html! {
+        dl.facts {
+            @for (name, value) in facts { div { dt { (name) } dd { (value) } } }
+        }
+    }
+}
+
+/// A word with a colour for its kind: `good`, `warn`, `bad` or ``.
+pub(super) fn badge(kind: &str, word: &str) -> Markup {
+    html! { span.badge .(kind) { (word) } }
+}
+
+/// What stands in place of an answer that did not come.
+pub(super) fn unavailable(answer: Result<Answer, String>) -> Markup {
+    let why = answer.err().unwrap_or_else(|| "the gateway answered something else".to_owned());
+    html! { div.notice.bad role="alert" { p.lines { (why) } } }
+}
+
+/// A part of a page that is replaced while the page is looked at.
+pub(super) fn live(name: &str, query: &str, content: &Markup) -> Markup {
+    html! { div data-live=(format!("{}{name}?{query}", super::live::FOLDER)) { (content) } }
+}
+
+/// A span of time for people.
+pub(super) fn seconds(seconds: u64) -> String {
+    units::ago(seconds)
+}
+
+/// A moment in the gateway's zone.
+pub(super) fn moment(wall_ms: i64) -> Markup {
+    let at = Timestamp::from_millisecond(wall_ms).map(|at| at.to_zoned(clock::zone()));
+    match at {
+        Ok(at) => {
+            let machine = at.timestamp().to_string();
+            html! { time datetime=(machine) { (at.strftime("%Y-%m-%d %H:%M:%S").to_string()) } }
+        }
+        Err(_) => html! { (wall_ms) },
+    }
+}
+
+/// The first eight digits of a fingerprint distinguish the devices of a household.
+pub(super) fn short(fingerprint: &str) -> &str {
+    crate::text::crop(fingerprint, 8)
+}
+
+/// Text of others in one line, with what is hidden written out.
+pub(super) fn line(text: &str) -> String {
+    crate::text::in_one_line(text).into_owned()
+}
+
+/// A query of names and values.
+pub(super) fn query(fields: &[(&str, &str)]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+        query.append_pair(name, value);
+    }
+    query.finish()
+}
+
+/// Nothing.
+pub(super) const NOTHING: PreEscaped<String> = PreEscaped(String::new());

@@ -1,0 +1,184 @@
+//! `/console`: pages for the operators of a gateway, rendered here, with live updates where a script runs.
+//!
+//! Each page is a file with its route, its template and its forms. It asks and changes nothing by itself: it sends the
+//! requests of the control socket ([`crate::control::Request`]). `guard` lets requests in, `session` signs people in and
+//! out, `layout`, `table` and `plot` are the common parts of the pages, `live` sends changed parts of them.
+
+mod approvals;
+mod apps;
+mod configuration;
+mod conversations;
+mod devices;
+mod files;
+mod guard;
+mod layout;
+mod live;
+mod logs;
+mod mcp;
+mod models;
+mod overview;
+mod plot;
+mod problems;
+mod session;
+mod sessions;
+mod table;
+mod tools;
+mod turns;
+mod users;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::{Router, http::StatusCode, middleware::from_fn_with_state, response::Response};
+use tokio::sync::Semaphore;
+
+use self::guard::Visit;
+use super::access::Names;
+use crate::{
+    clock,
+    control::{
+        self, Answer, Request,
+        admin::{Admin, Console},
+        status,
+    },
+    findings::Findings,
+    identity::operators::Operators,
+    runtime::{on_own_thread, spawn},
+    telemetry::Sparse,
+};
+
+/// The first page.
+const HOME: &str = "/console";
+/// How long an examination of the box counts, in microseconds: it reads some files, and looks names up.
+const EXAMINED_US: u64 = 60_000_000;
+/// Streams of live updates at once; further pages are without.
+const STREAMS_MAX: usize = 32;
+
+/// What was found of the box, and when.
+struct Examined {
+    at_us: u64,
+    findings: Findings,
+}
+
+/// State of the pages. Cheap to clone.
+#[derive(Clone)]
+struct Pages {
+    admin: Arc<Admin>,
+    console: Arc<Console>,
+    names: Names,
+    examined: Arc<Mutex<Option<Arc<Examined>>>>,
+    /// Held by the one examination that runs.
+    examining: Arc<tokio::sync::Mutex<()>>,
+    streams: Arc<Semaphore>,
+    /// Lines of the log about wrong links.
+    wrong: Arc<Sparse>,
+}
+
+pub(super) fn routes(admin: Arc<Admin>, names: Names) -> Router {
+    let Some(console) = admin.console.clone() else { return Router::new() };
+    let pages = Pages {
+        admin,
+        console,
+        names,
+        examined: Arc::default(),
+        examining: Arc::default(),
+        streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        wrong: Arc::default(),
+    };
+    Router::new()
+        .merge(files::routes())
+        .merge(session::routes())
+        .merge(live::routes())
+        .merge(overview::routes())
+        .merge(problems::routes())
+        .merge(sessions::routes())
+        .merge(devices::routes())
+        .merge(turns::routes())
+        .merge(logs::routes())
+        .merge(tools::routes())
+        .merge(approvals::routes())
+        .merge(apps::routes())
+        .merge(mcp::routes())
+        .merge(models::routes())
+        .merge(conversations::routes())
+        .merge(configuration::routes())
+        .route("/console/{*other}", axum::routing::any(async || layout::missing()))
+        .layer(from_fn_with_state(pages.clone(), guard::guard))
+        .with_state(pages)
+}
+
+impl Pages {
+    fn operators(&self) -> &Operators {
+        &self.console.operators
+    }
+
+    /// Reads something, as the control socket would.
+    async fn ask(&self, request: Request) -> Result<Answer, String> {
+        match control::run(&self.admin, request).await {
+            Answer::Error { message } => Err(message),
+            answer => Ok(answer),
+        }
+    }
+
+    /// Changes something, or reads what wearers said: logged with who did it. The result is shown on the page at `back`.
+    async fn act(&self, visit: &Visit, request: Request, back: &str) -> Response {
+        self.note(visit, control::name(&request), control::about(&request));
+        let (is_done, text) = match self.ask(request).await {
+            Ok(Answer::Done { message }) => (true, message),
+            Ok(Answer::Reloaded { reloaded }) => (true, configuration::told(&reloaded)),
+            Ok(_) => (true, "done".to_owned()),
+            Err(message) => (false, message),
+        };
+        self.operators().tell(&visit.visitor, is_done, &text);
+        session::see_other(back)
+    }
+
+    /// Logs what somebody does.
+    fn note(&self, visit: &Visit, command: &str, about: Option<&str>) {
+        tracing::info!(session = visit.visitor.number, role = visit.visitor.role.name(), command, about, "console");
+    }
+
+    /// What was found of the box last; where that is old, it is examined again meanwhile.
+    fn examined(&self) -> Option<Arc<Examined>> {
+        let latest = self.latest();
+        if !latest.as_ref().is_some_and(|examined| examined.is_fresh()) && self.examining.try_lock().is_ok() {
+            let pages = self.clone();
+            spawn("examine", async move {
+                pages.examine(false).await;
+            });
+        }
+        latest
+    }
+
+    /// What is found of the box now, or was a moment ago unless `anew`.
+    async fn examine(&self, anew: bool) -> Option<Arc<Examined>> {
+        let _one_at_a_time = self.examining.lock().await;
+        let latest = self.latest();
+        if !anew && latest.as_ref().is_some_and(|examined| examined.is_fresh()) {
+            return latest;
+        }
+        let examine = self.console.examine.clone();
+        let status = status::gather(&self.admin).await;
+        let findings = on_own_thread(move || examine(status)).await.ok()?;
+        let examined = Arc::new(Examined { at_us: clock::mono_us(), findings });
+        *self.examined.lock().unwrap_or_else(PoisonError::into_inner) = Some(examined.clone());
+        Some(examined)
+    }
+
+    fn latest(&self) -> Option<Arc<Examined>> {
+        self.examined.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Examined {
+    fn is_fresh(&self) -> bool {
+        self.at_us.saturating_add(EXAMINED_US) > clock::mono_us()
+    }
+}
+
+/// The answer for somebody who may not see a page.
+fn operators_only() -> Response {
+    layout::refusal(
+        StatusCode::FORBIDDEN,
+        "This page is for operators: it may hold what wearers said. `lorgnette console` without `--viewer` prints a link.",
+    )
+}

@@ -1,0 +1,73 @@
+//! Live sessions of glasses.
+
+use axum::{Extension, Router, extract::State, response::Response, routing::get};
+use maud::{Markup, html};
+
+use super::{
+    Pages,
+    guard::Visit,
+    layout::{self, badge, seconds, short},
+    table::Table,
+};
+use crate::control::{Answer, Paired, Request, SessionOf};
+
+const PATH: &str = "/console/sessions";
+
+pub(super) fn routes() -> Router<Pages> {
+    Router::new().route(PATH, get(show))
+}
+
+async fn show(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {
+    let part = part(&pages).await;
+    layout::page(
+        &pages,
+        &visit,
+        "Sessions",
+        PATH,
+        &html! {
+            p.soft { "Glasses that are connected, or whose session waits for them. A device's page can show what is being said." }
+            (layout::live("sessions", "", &part))
+        },
+    )
+}
+
+pub(super) async fn part(pages: &Pages) -> Markup {
+    let devices = match pages.ask(Request::Devices).await {
+        Ok(Answer::Devices { paired, .. }) => paired,
+        other => return layout::unavailable(other),
+    };
+    let rows = devices.iter().filter_map(|device| Some(row(device, device.session.as_ref()?)));
+    let columns = ["Device", "User", "State", "Via", "From", "For", "Battery", "Firmware"];
+    html! { (Table::new("Sessions", &columns).rows(rows).or("No glasses are connected.")) }
+}
+
+fn row(device: &Paired, session: &SessionOf) -> Vec<Markup> {
+    vec![
+        html! { a href=(super::devices::path(&device.device)) { (device.name) } " " code { (short(&device.device)) } },
+        html! { (device.user) },
+        state(session),
+        html! { (session.transport) },
+        html! { (session.peer) },
+        html! { (seconds(session.for_s)) },
+        battery(session),
+        html! { (session.firmware) },
+    ]
+}
+
+/// What a session does at this moment.
+pub(super) fn state(session: &SessionOf) -> Markup {
+    match (session.lost_s, session.turn) {
+        (Some(lost), _) => badge("warn", &format!("no link for {}", seconds(lost))),
+        (None, Some(turn)) => badge("good", &format!("in turn {turn}")),
+        (None, None) => badge("", "listens"),
+    }
+}
+
+/// The battery, as the device told it last.
+pub(super) fn battery(session: &SessionOf) -> Markup {
+    match session.battery_percent {
+        Some(percent @ 0..20) => badge("warn", &format!("{percent} %")),
+        Some(percent) => html! { (percent) " %" },
+        None => html! { "unknown" },
+    }
+}
