@@ -51,6 +51,7 @@ mod tidy;
 mod tools;
 mod try_page;
 mod upgrade;
+mod upgrade_signals;
 mod watching;
 mod wire;
 mod world;

@@ -4,6 +4,7 @@ pub mod context;
 pub mod intents;
 pub mod logs;
 pub mod memory;
+pub mod models;
 pub mod photos;
 pub(crate) mod preferences;
 pub mod records;

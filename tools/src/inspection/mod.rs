@@ -5,8 +5,11 @@
 //! ([`is_for_operators`](crate::sides::is_for_operators)), since their results are about everybody who uses the gateway.
 
 mod clear_logs;
+mod form;
 mod get_log_stats;
 pub mod logs;
+mod model_tools;
+pub mod models;
 pub mod moment;
 mod query_logs;
 pub mod system;
@@ -16,32 +19,19 @@ mod system_status;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ToolFlags};
 
 use self::{
-    logs::{LogFilter, LogPage, LogQuery, LogStats, Logs},
+    form::ForOperators,
+    logs::{LogFilter, LogPage, LogQuery, LogStats, Logs, Sight},
+    models::{ModelInfo, Models},
     system::{System, SystemState},
 };
 use crate::{builtin::Tool, ports::PortError};
 
 /// Categories of these tools.
 const LOGS: &str = "logs";
+const MODELS: &str = "models";
 const SYSTEM: &str = "system";
-
-/// For an operator's programs only.
-const OPERATORS: Option<&[ClientClass]> = Some(&[ClientClass::Internal]);
-
-/// Read-only, and of no interest to the ledger.
-const READ_ONLY: ToolFlags = ToolFlags {
-    read_only: true,
-    idempotent: true,
-    destructive: false,
-    requires_approval: false,
-    always: false,
-    persistent: false,
-    requires_display: false,
-    slow: false,
-};
 
 /// What the tools read.
 #[derive(Clone)]
@@ -50,12 +40,14 @@ pub struct Inspection {
     pub logs: Arc<dyn Logs>,
     /// The state of the gateway.
     pub system: Arc<dyn System>,
+    /// The models.
+    pub models: Arc<dyn Models>,
 }
 
 impl Default for Inspection {
     /// There is nothing to read.
     fn default() -> Self {
-        Self { logs: Arc::new(Nothing), system: Arc::new(Nothing) }
+        Self { logs: Arc::new(Nothing), system: Arc::new(Nothing), models: Arc::new(Nothing) }
     }
 }
 
@@ -72,11 +64,11 @@ impl Logs for Nothing {
         nothing()
     }
 
-    async fn stats(&self) -> Result<LogStats, PortError> {
+    async fn stats(&self, _sight: Sight) -> Result<LogStats, PortError> {
         nothing()
     }
 
-    async fn clear(&self, _filter: LogFilter) -> Result<u64, PortError> {
+    async fn clear(&self, _filter: LogFilter, _sight: Sight) -> Result<u64, PortError> {
         nothing()
     }
 }
@@ -88,17 +80,26 @@ impl System for Nothing {
     }
 }
 
+impl Models for Nothing {
+    fn models(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+}
+
 /// All tools.
 pub fn tools(inspection: &Inspection) -> Vec<Arc<dyn Tool>> {
-    let (logs, system) = (|| Arc::clone(&inspection.logs), || Arc::clone(&inspection.system));
+    let Inspection { logs, system, models } = inspection;
     let mut tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(query_logs::QueryLogs(logs())),
-        Arc::new(get_log_stats::GetLogStats(logs())),
-        Arc::new(clear_logs::ClearLogs(logs())),
-        Arc::new(system_status::SystemStatusTool(system())),
+        Arc::new(ForOperators(query_logs::QueryLogs(logs.clone()))),
+        Arc::new(ForOperators(get_log_stats::GetLogStats(logs.clone()))),
+        Arc::new(ForOperators(clear_logs::ClearLogs(logs.clone()))),
+        Arc::new(ForOperators(model_tools::ListModels(models.clone()))),
+        Arc::new(ForOperators(model_tools::GetModelInfo(models.clone()))),
+        Arc::new(ForOperators(model_tools::GetInferenceStats(models.clone()))),
+        Arc::new(system_status::SystemStatusTool(system.clone())),
     ];
     for part in system_lists::Part::ALL {
-        tools.push(Arc::new(system_lists::SystemList(system(), part)));
+        tools.push(Arc::new(ForOperators(system_lists::SystemList(system.clone(), part))));
     }
     tools
 }
