@@ -35,6 +35,7 @@ mod packages;
 mod peer;
 mod process;
 mod programs;
+mod prometheus;
 mod providers;
 mod relay;
 mod reload;

@@ -1,6 +1,7 @@
 //! The gateway's implementations of what tools and models need from outside (`tools::ports` and others).
 
 pub mod context;
+pub mod graph;
 pub mod intents;
 pub mod logs;
 pub mod memory;

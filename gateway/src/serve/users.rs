@@ -26,7 +26,10 @@ use crate::{
     capabilities::Prepared as Capabilities,
     config::Config,
     models::chain::ModelChain,
-    ports::{logs::StoredLogs, models::OwnModels, records::StoredLedger, stores::SystemClock, system::LateSystem},
+    ports::{
+        graph::StoredGraph, logs::StoredLogs, models::OwnModels, records::StoredLedger, stores::SystemClock,
+        system::LateSystem,
+    },
     roster::Roster,
     runtime::compute::Compute,
     store::Store,
@@ -88,6 +91,7 @@ impl UserServices {
             logs: Arc::new(StoredLogs { logs: logs.clone(), store: store.clone() }),
             system: system.clone(),
             models: known.clone(),
+            graph: Arc::new(StoredGraph(StoredLogs { logs: logs.clone(), store: store.clone() })),
         };
         let mut given = inspection::tools(&inspection);
         given.extend(engine.iter().flat_map(code::tools::tools));

@@ -5,8 +5,10 @@
 //! ([`is_for_operators`](crate::sides::is_for_operators)), since their results are about everybody who uses the gateway.
 
 mod clear_logs;
+mod database_tools;
 mod form;
 mod get_log_stats;
+pub mod graph;
 pub mod logs;
 mod model_tools;
 pub mod models;
@@ -22,6 +24,7 @@ use async_trait::async_trait;
 
 use self::{
     form::ForOperators,
+    graph::{Edge, Graph, GraphStats, Node, NodeId, NodeQuery},
     logs::{LogFilter, LogPage, LogQuery, LogStats, Logs, Sight},
     models::{ModelInfo, Models},
     system::{System, SystemState},
@@ -30,6 +33,7 @@ use crate::{builtin::Tool, ports::PortError};
 
 /// Categories of these tools.
 const LOGS: &str = "logs";
+const DATABASE: &str = "database";
 const MODELS: &str = "models";
 const SYSTEM: &str = "system";
 
@@ -42,12 +46,14 @@ pub struct Inspection {
     pub system: Arc<dyn System>,
     /// The models.
     pub models: Arc<dyn Models>,
+    /// What is stored of users.
+    pub graph: Arc<dyn Graph>,
 }
 
 impl Default for Inspection {
     /// There is nothing to read.
     fn default() -> Self {
-        Self { logs: Arc::new(Nothing), system: Arc::new(Nothing), models: Arc::new(Nothing) }
+        Self { logs: Arc::new(Nothing), system: Arc::new(Nothing), models: Arc::new(Nothing), graph: Arc::new(Nothing) }
     }
 }
 
@@ -80,6 +86,21 @@ impl System for Nothing {
     }
 }
 
+#[async_trait]
+impl Graph for Nothing {
+    async fn search(&self, _user: &str, _query: NodeQuery) -> Result<Vec<Node>, PortError> {
+        nothing()
+    }
+
+    async fn node(&self, _user: &str, _id: NodeId) -> Result<Option<(Node, Vec<Edge>)>, PortError> {
+        nothing()
+    }
+
+    async fn stats(&self, _user: &str) -> Result<GraphStats, PortError> {
+        nothing()
+    }
+}
+
 impl Models for Nothing {
     fn models(&self) -> Vec<ModelInfo> {
         Vec::new()
@@ -88,7 +109,7 @@ impl Models for Nothing {
 
 /// All tools.
 pub fn tools(inspection: &Inspection) -> Vec<Arc<dyn Tool>> {
-    let Inspection { logs, system, models } = inspection;
+    let Inspection { logs, system, models, graph } = inspection;
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(ForOperators(query_logs::QueryLogs(logs.clone()))),
         Arc::new(ForOperators(get_log_stats::GetLogStats(logs.clone()))),
@@ -96,6 +117,9 @@ pub fn tools(inspection: &Inspection) -> Vec<Arc<dyn Tool>> {
         Arc::new(ForOperators(model_tools::ListModels(models.clone()))),
         Arc::new(ForOperators(model_tools::GetModelInfo(models.clone()))),
         Arc::new(ForOperators(model_tools::GetInferenceStats(models.clone()))),
+        Arc::new(ForOperators(database_tools::SearchNodes(graph.clone()))),
+        Arc::new(ForOperators(database_tools::GetNodeDetails(graph.clone()))),
+        Arc::new(ForOperators(database_tools::GetDatabaseStats(graph.clone()))),
         Arc::new(system_status::SystemStatusTool(system.clone())),
     ];
     for part in system_lists::Part::ALL {

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
+    graph::{LISTED_CHARS_MAX, NodeType},
     logs::{LogCursor, LogEntry, LogLevel},
     models::{ModelFile, ModelUsage},
     system::SystemStatus,
@@ -64,6 +65,28 @@ impl System for Witness {
     }
 }
 
+#[async_trait]
+impl Graph for Witness {
+    async fn search(&self, user: &str, query: NodeQuery) -> Result<Vec<Node>, PortError> {
+        assert_eq!((user, query.kind, query.limit), ("ada", Some(NodeType::Chat), 20));
+        let text = Some("é".repeat(LISTED_CHARS_MAX + 1));
+        Ok(vec![Node { id: NodeId::new(NodeType::Chat, 12), title: query.words, text, wall_ms: Some(0) }])
+    }
+
+    async fn node(&self, user: &str, id: NodeId) -> Result<Option<(Node, Vec<Edge>)>, PortError> {
+        assert_eq!(user, "ada");
+        let edges = vec![Edge { kind: "has_message", to: "message:7".to_owned() }];
+        let text = Some("é".repeat(LISTED_CHARS_MAX + 1));
+        let node = Node { id: id.clone(), title: None, text, wall_ms: None };
+        Ok((id.number() == Some(12)).then_some((node, edges)))
+    }
+
+    async fn stats(&self, _user: &str) -> Result<GraphStats, PortError> {
+        let by_type = [(NodeType::Chat, 2), (NodeType::Message, 5)].into();
+        Ok(GraphStats { by_type, edges: 7, size_bytes: 4096, last_wall_ms: None })
+    }
+}
+
 impl Models for Witness {
     fn models(&self) -> Vec<ModelInfo> {
         let usage =
@@ -85,7 +108,8 @@ struct House {
 impl House {
     fn new() -> Self {
         let (world, logs) = (World::usual(), Arc::<Witness>::default());
-        let given = tools(&Inspection { logs: logs.clone(), system: logs.clone(), models: logs.clone() });
+        let given =
+            tools(&Inspection { logs: logs.clone(), system: logs.clone(), models: logs.clone(), graph: logs.clone() });
         let registry = Registry::with_built_ins_and(given, ConfiguredClients::new(), Secrets::default()).unwrap();
         let executor = Executor::new(Arc::new(registry), world.ports());
         Self { world, logs, executor }
@@ -195,6 +219,27 @@ async fn models_are_told_with_what_they_have_done() {
 }
 
 #[tokio::test]
+async fn what_is_stored_of_the_caller_is_told() {
+    let house = House::new();
+    let found = house.run("search_nodes", json!({"node_type": "chat", "query": "boat"})).await.data.unwrap();
+    assert_eq!(found["count"], 1);
+    let node = &found["nodes"][0];
+    assert_eq!((&node["id"], &node["type"], &node["title"]), (&json!("chat:12"), &json!("chat"), &json!("boat")));
+    assert_eq!(node["text"], format!("{}...", "é".repeat(LISTED_CHARS_MAX)));
+    let whole = house.run("get_node_details", json!({"node_id": "chat:12"})).await.data.unwrap();
+    assert_eq!(whole["text"], "é".repeat(LISTED_CHARS_MAX + 1));
+    assert_eq!(whole["edges"], json!([{"kind": "has_message", "to": "message:7"}]));
+    for (id, told) in [("chat:13", "no `chat:13`"), ("boat:1", "no type of nodes"), ("chat", "such as chat:12")] {
+        let error = house.run("get_node_details", json!({"node_id": id})).await.error.unwrap();
+        assert_eq!(error.code, ErrorCode::InvalidArguments);
+        assert!(error.message.contains(told), "{}", error.message);
+    }
+    let stats = house.run("get_database_stats", json!({})).await.data.unwrap();
+    assert_eq!((&stats["total_nodes"], &stats["by_type"]["message"]), (&json!(7), &json!(5)));
+    assert_eq!((&stats["total_edges"], &stats["last_updated"]), (&json!(7), &Value::Null));
+}
+
+#[tokio::test]
 async fn the_state_is_told_in_parts() {
     let house = House::new();
     let sessions = house.run("system.sessions", json!({})).await.data.unwrap();
@@ -248,6 +293,7 @@ proptest! {
     fn any_moment_and_cursor_are_answered(text in any::<String>(), now in any::<i64>()) {
         drop(moment::parse(&text, now));
         drop(text.parse::<LogCursor>());
+        drop(text.parse::<NodeId>());
         let cursor = LogCursor(u128::from_be_bytes([now as u8; 16]));
         prop_assert_eq!(cursor.to_string().parse::<LogCursor>(), Ok(cursor));
         drop(moment::written(now));
