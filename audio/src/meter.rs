@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(meter.measure(|| Ok::<_, String>(7)), Ok(7));
         assert_eq!(meter.measure(|| Err::<(), _>("broken")), Err("broken"));
         assert_eq!(meter.measure_unless(|_| true, || Err::<(), _>("cancelled")), Err("cancelled"));
-        drop(meter.begin());
+        let _abandoned = meter.begin();
         let usage = meter.read();
         assert_eq!((usage.count, usage.failed), (1, 1));
         assert!(usage.last_age.is_some_and(|age| age <= usage.age), "{usage:?}");
