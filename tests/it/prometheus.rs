@@ -41,7 +41,8 @@ fn programs() -> PathBuf {
             run(&mut apt(&["download", PACKAGE]), needs);
         }
         let files = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
-        let package = files.into_iter().find(|path| path.extension().is_some_and(|end| end == "deb")).expect("a package");
+        let package =
+            files.into_iter().find(|path| path.extension().is_some_and(|end| end == "deb")).expect("a package");
         run(Command::new("dpkg").arg("-x").arg(&package).arg(folder), "dpkg");
         fs::remove_file(package).expect("removed");
     });
