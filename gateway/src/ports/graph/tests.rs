@@ -108,7 +108,8 @@ async fn nodes_are_found_by_type_and_words_and_are_the_users_own() {
         "tool_call:1",
     ];
     assert_eq!(all, expected);
-    assert_eq!(house.ids(None, Some("boat"), 100).await, ["chat:1", "message:1", "summary:1", "document:1"]);
+    let about_boats = ["chat:1", "message:3", "message:1", "summary:1", "document:1"];
+    assert_eq!(house.ids(None, Some("boat"), 100).await, about_boats);
     assert_eq!(house.ids(Some(NodeType::Message), None, 2).await, ["message:3", "message:2"]);
     assert_eq!(house.ids(None, None, 3).await, expected[..3]);
     assert!(house.ids(Some(NodeType::Device), Some("bob"), 9).await.is_empty());
