@@ -16,6 +16,8 @@ use rten_tensor::{NdTensorView, Tensor};
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
 
+use crate::meter::Meter;
+
 /// File name of the model in the models folder.
 pub const FILE_NAME: &str = "smart-turn-v3.2-cpu.onnx";
 
@@ -62,6 +64,7 @@ pub struct Model {
     output: NodeId,
     options: RunOptions,
     features: Features,
+    meter: Arc<Meter>,
 }
 
 impl Model {
@@ -79,8 +82,8 @@ impl Model {
         // One thread: the pause is short, and the other cores run speech recognition meanwhile.
         let pool = Arc::new(ThreadPool::with_num_threads(1));
         let options = RunOptions::default().with_thread_pool(Some(pool));
-        let model = Self { model, input, output, options, features: Features::new() };
-        model.score(&[]).map_err(|error| failed(error.to_string()))?;
+        let model = Self { model, input, output, options, features: Features::new(), meter: Arc::default() };
+        model.run(&[]).map_err(|error| failed(error.to_string()))?;
         Ok(Arc::new(model))
     }
 
@@ -90,6 +93,15 @@ impl Model {
     /// # Errors
     /// [`Error::Run`].
     pub fn score(&self, pcm: &[i16]) -> Result<f32, Error> {
+        self.meter.measure(|| self.run(pcm))
+    }
+
+    /// Counts its scores.
+    pub fn meter(&self) -> Arc<Meter> {
+        self.meter.clone()
+    }
+
+    fn run(&self, pcm: &[i16]) -> Result<f32, Error> {
         let failed = |reason: &dyn std::fmt::Display| Error::Run { reason: reason.to_string() };
         let features = self.features.log_mel(pcm);
         let view = NdTensorView::from_data([1, MELS, FRAMES], &features[..]);

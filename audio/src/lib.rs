@@ -9,6 +9,7 @@ pub mod frame;
 pub mod jitter;
 #[cfg(feature = "vad")]
 pub mod listener;
+pub mod meter;
 pub mod models;
 pub mod preroll;
 pub mod resample;

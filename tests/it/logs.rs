@@ -68,6 +68,7 @@ async fn what_the_gateway_logs_is_found_and_nothing_that_was_said() {
         };
         assert!(stats["by_source"][&source].as_u64() > Some(2), "{stats}");
         assert_eq!(stats["dropped"], 0, "{stats}");
+        has_counted(&data).await;
         let (status, _) = gateway.terminate().await;
         assert!(status.success(), "{status}");
         // All of the file, not only what a query returns.
@@ -99,6 +100,29 @@ async fn what_the_gateway_logs_is_found_and_nothing_that_was_said() {
     let none = succeeds(&["turns", "--config", &config]).await;
     assert_eq!(none, "no turns since the gateway was started\n");
     gateway.terminate().await;
+}
+
+/// Models have counted what the wearer caused, and what is stored of the wearer is found.
+async fn has_counted(data: &std::path::Path) {
+    let called = async |name: &str, arguments: Value| loop {
+        if let Some(found) = try_call(data, name, arguments.clone()).await {
+            break found;
+        }
+    };
+    let stats = called("get_inference_stats", json!({})).await;
+    for id in ["whisper-tiny.en", "silero-v6-16k", "webrtc-vad", "hibari", "offline"] {
+        let all = stats["models"].as_array().expect("models");
+        let model = all.iter().find(|model| model["id"] == id).unwrap_or_else(|| panic!("{id}: {stats}"));
+        assert!(model["count"].as_u64() > Some(0) && model["mean_ms"].is_number(), "{model}");
+        assert!(model["p50_ms"].as_f64() <= model["p95_ms"].as_f64() && model["last_at"].is_string(), "{model}");
+    }
+    let whisper = called("get_model_info", json!({"model_id": "whisper-tiny.en"})).await;
+    assert_eq!(whisper["files"][0]["sha256"].as_str().map(str::len), Some(64), "{whisper}");
+    assert!(whisper["memory_usage_bytes"].as_u64() > Some(10_000_000), "{whisper}");
+    let nodes = called("search_nodes", json!({"query": "elephant", "node_type": "document"})).await;
+    assert!(nodes["nodes"][0]["text"].as_str().is_some_and(|text| text.contains("elephant")), "{nodes}");
+    let table = succeeds(&["models", "stats", "--config", &configure_of(data)]).await;
+    assert!(table.lines().any(|line| line.starts_with("hibari ")), "{table}");
 }
 
 fn configure_of(data: &std::path::Path) -> String {

@@ -26,7 +26,7 @@ fn options(gateway: &Process, scheme: &str) -> Options {
     options
 }
 
-async fn upgrade(data: &Path, more: &[&str]) -> Output {
+pub async fn upgrade(data: &Path, more: &[&str]) -> Output {
     let config = data.with_extension("toml");
     let mut arguments = vec!["upgrade", "--config", config.to_str().expect("UTF-8")];
     arguments.extend(more);
@@ -41,7 +41,7 @@ fn new_process(output: &Output) -> String {
     last.strip_prefix("process ").and_then(|rest| rest.strip_suffix(" serves")).expect(last).to_owned()
 }
 
-async fn signal(process: &str, signal: &str) {
+pub async fn signal(process: &str, signal: &str) {
     assert!(Command::new("kill").args([signal, process]).status().await.expect("kill").success());
 }
 
@@ -103,7 +103,7 @@ async fn a_sentence_over_quic_is_heard_over_an_upgrade() {
 }
 
 /// A program whose version is that of the real one, and which does `rest` in place of serving.
-fn program(folder: &Path, name: &str, version: &str, rest: &str) -> PathBuf {
+pub fn program(folder: &Path, name: &str, version: &str, rest: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, format!("#!/bin/sh\nif [ \"$1\" = version ]; then {version}; exit; fi\n{rest}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();

@@ -58,6 +58,8 @@ pub trait Caller: Debug + Send + Sync {
     fn log(&self, message: Value);
     /// Stores the exact outcome in addition to the call's result.
     fn keep(&self, exact: Exact);
+    /// Whether it is the operator's own program, and not that of a user whose key it has.
+    fn is_operator(&self) -> bool;
 }
 
 /// Shows what calls do while they run.
@@ -97,4 +99,8 @@ impl Caller for OfProgram {
     }
 
     fn keep(&self, _exact: Exact) {}
+
+    fn is_operator(&self) -> bool {
+        self.0.is_operator()
+    }
 }

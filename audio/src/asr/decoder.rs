@@ -175,7 +175,8 @@ impl Decoder {
         if filter::is_silent(&samples) {
             return Ok(Transcription::without_text(Heard::Silence, audio_us));
         }
-        self.decode(&samples, audio_us, options)
+        let meter = self.engine.meter();
+        meter.measure_unless(|error| matches!(error, Error::Cancelled), || self.decode(&samples, audio_us, options))
     }
 
     fn decode(&mut self, samples: &[f32], audio_us: u64, options: &Options) -> Result<Transcription, Error> {

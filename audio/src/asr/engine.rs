@@ -6,6 +6,7 @@ use std::sync::{Arc, Once};
 use whisper_rs::{WhisperContext, WhisperContextParameters};
 
 use super::{Decoder, Error};
+use crate::meter::Meter;
 use crate::models::ggml;
 
 /// Settings of recognition.
@@ -33,6 +34,7 @@ pub struct Engine {
 pub(super) struct Shared {
     pub(super) context: WhisperContext,
     pub(super) config: Config,
+    pub(super) meter: Arc<Meter>,
 }
 
 impl Engine {
@@ -47,7 +49,12 @@ impl Engine {
         check(path, &config.language)?;
         let context = WhisperContext::new_with_params(path, WhisperContextParameters::default())
             .map_err(|error| Error::Load { path: path.display().to_string(), said: error.to_string() })?;
-        Ok(Self { shared: Arc::new(Shared { context, config }) })
+        Ok(Self { shared: Arc::new(Shared { context, config, meter: Arc::default() }) })
+    }
+
+    /// Counts the decodings of all its decoders.
+    pub fn meter(&self) -> Arc<Meter> {
+        self.shared.meter.clone()
     }
 
     /// A new state: 21 MB, growing to 44 MB with a small context and 125 MB after a full one.

@@ -12,7 +12,7 @@ mod text;
 mod vocoder;
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -23,6 +23,8 @@ pub use error::Error;
 use acoustic::Acoustic;
 use text::FrontEnd;
 use vocoder::Vocoder;
+
+use crate::meter::Meter;
 
 /// Longest clause in characters: about two minutes of speech, far more than a clause of a reply. It bounds the work of
 /// one call.
@@ -42,6 +44,7 @@ pub struct Voice {
     acoustic: Acoustic,
     /// Idle vocoders: as many as were ever in use at the same time.
     vocoders: Mutex<Vec<Vocoder>>,
+    meter: Arc<Meter>,
 }
 
 impl Voice {
@@ -71,6 +74,7 @@ impl Voice {
             front_end: FrontEnd::load(dir)?,
             acoustic: Acoustic::load(dir)?,
             vocoders: Mutex::new(vec![Vocoder::new()]),
+            meter: Arc::default(),
         })
     }
 
@@ -83,6 +87,15 @@ impl Voice {
     /// # Errors
     /// [`Error::TooLong`] above [`CLAUSE_CHARS_MAX`]; [`Error::Model`] if a network fails.
     pub fn synthesize(&self, clause: &str, speed: f32) -> Result<Vec<i16>, Error> {
+        self.meter.measure(|| self.run(clause, speed))
+    }
+
+    /// Counts the clauses that were synthesised.
+    pub fn meter(&self) -> Arc<Meter> {
+        self.meter.clone()
+    }
+
+    fn run(&self, clause: &str, speed: f32) -> Result<Vec<i16>, Error> {
         let speed = clamp_speed(speed);
         let (mut samples, mut pcm) = (Vec::new(), Vec::new());
         let mut rng = SmallRng::seed_from_u64(NOISE_SEED);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::silero::{self, WINDOW_SAMPLES};
 use super::webrtc::Gate;
 use crate::frame::FRAME_SAMPLES;
+use crate::meter::Meter;
 use crate::preroll::Preroll;
 
 /// Windows of older sound given to Silero first when the gate opens: without them it takes about that long to recognise
@@ -37,6 +38,7 @@ pub struct Stats {
 /// One stream's voice detector.
 pub struct Detector {
     gate: Gate,
+    gate_meter: Arc<Meter>,
     silero: silero::Stream,
     /// Whether Silero is processing the stream at present.
     following: bool,
@@ -52,6 +54,7 @@ impl Detector {
     pub fn new(model: Arc<silero::Model>, hangover_us: u64) -> Self {
         Self {
             gate: Gate::new(hangover_us),
+            gate_meter: model.gate_meter(),
             silero: silero::Stream::new(model),
             following: false,
             partial: Vec::with_capacity(WINDOW_SAMPLES * (WARM_UP_WINDOWS + 1)),
@@ -63,7 +66,9 @@ impl Detector {
     /// Takes the next frame, which must already be the end of `recent`, and appends the windows that it completes to
     /// `windows`. With `keep_open` Silero runs even while the gate is closed.
     pub fn push(&mut self, frame: &[i16; FRAME_SAMPLES], recent: &Preroll, keep_open: bool, windows: &mut Vec<Window>) {
+        let running = self.gate_meter.begin();
         let open = self.gate.push(frame);
+        running.end(true);
         self.stats.open_frames += u64::from(open);
         if !open && !keep_open {
             self.following = false;

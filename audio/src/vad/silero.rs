@@ -11,6 +11,7 @@ use rten::{NodeId, RunOptions, ThreadPool, ValueOrView};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, NdTensorView};
 
+use crate::meter::Meter;
 use crate::scheduling::Scheduling;
 
 /// New samples in one window: 32 ms at 16 kHz.
@@ -64,6 +65,8 @@ pub struct Model {
     /// them all.
     pools: Vec<Arc<ThreadPool>>,
     streams: AtomicUsize,
+    meter: Arc<Meter>,
+    gate_meter: Arc<Meter>,
 }
 
 impl Model {
@@ -102,13 +105,32 @@ impl Model {
                 Arc::new(pool)
             })
             .collect();
-        let model =
-            Arc::new(Self { model, input, state, probability, next_state, pools, streams: AtomicUsize::new(0) });
+        let model = Arc::new(Self {
+            model,
+            input,
+            state,
+            probability,
+            next_state,
+            pools,
+            streams: AtomicUsize::new(0),
+            meter: Arc::default(),
+            gate_meter: Arc::default(),
+        });
         // Detects a model that loads but computes something else now, not within a sentence.
         Stream::new(model.clone())
-            .push(&[0; WINDOW_SAMPLES])
+            .run(&[0; WINDOW_SAMPLES])
             .map_err(|error| Error::Shape { what: format!("{}: {error}", path.display()) })?;
         Ok(model)
+    }
+
+    /// Counts the windows of all streams.
+    pub fn meter(&self) -> Arc<Meter> {
+        self.meter.clone()
+    }
+
+    /// Counts the frames that the gate before the model looks at, of all streams.
+    pub fn gate_meter(&self) -> Arc<Meter> {
+        self.gate_meter.clone()
     }
 }
 
@@ -144,6 +166,11 @@ impl Stream {
     /// # Errors
     /// [`Error::Run`]; call [`reset`](Self::reset) then.
     pub fn push(&mut self, pcm: &[i16; WINDOW_SAMPLES]) -> Result<f32, Error> {
+        let meter = self.model.meter();
+        meter.measure(|| self.run(pcm))
+    }
+
+    fn run(&mut self, pcm: &[i16; WINDOW_SAMPLES]) -> Result<f32, Error> {
         self.window.copy_within(WINDOW_SAMPLES.., 0);
         for (slot, sample) in self.window[CONTEXT_SAMPLES..].iter_mut().zip(pcm) {
             *slot = f32::from(*sample) / 32_768.0;

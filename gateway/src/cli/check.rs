@@ -17,7 +17,7 @@ use crate::{
     capabilities::{Evaluator, Prepared as Capabilities},
     config::{self, Config},
     mcp::Prepared,
-    models::{self, settings::RouterBy},
+    models::{self, metered::Meters, settings::RouterBy},
     ports::settings::class_names,
     private::FolderLock,
     store::{self, Store},
@@ -74,7 +74,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
         }
         bail!("{} model(s) have no key that can be used", keys.len());
     }
-    crate::serve::models(&config.models, None)?;
+    crate::serve::models(&config.models, None, &Meters::default())?;
     let mut problems = mcp.as_ref().map(Prepared::problems).unwrap_or_default();
     problems.extend(data_folder(&config.data_dir));
     problems.extend(addresses(&config));

@@ -25,6 +25,7 @@ mod passphrase;
 mod reload;
 mod serve;
 mod setup;
+mod signals;
 mod skills;
 mod spending;
 mod status;

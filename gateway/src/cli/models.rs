@@ -8,10 +8,18 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use audio::models::{self, Entry, Progress, Stage, Status, bundle, catalogue};
 use clap::Subcommand;
+use serde_json::json;
 
-use crate::config::Config;
+use crate::{
+    config::Config,
+    control::{Answer, Request, client::ask},
+    text::in_one_line,
+};
 
-/// Fetch, list, verify, import and export the models.
+/// In whose name the gateway is asked what its models have done: its answer is the same for all.
+const USER: &str = "wearer";
+
+/// Fetch, list, verify, import and export the models, and show what they have done.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -27,6 +35,8 @@ enum Command {
     },
     /// Show known models, and which are installed.
     List,
+    /// Show what the models of the running gateway have done: how often each ran, and how long that took.
+    Stats,
     /// Verify the checksums of all installed files.
     Verify,
     /// Install models from a local file: a bundle of `models export`, the package of a model, or a model itself.
@@ -82,6 +92,7 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
                 }
             }
         }
+        Command::Stats => stats(config)?,
         Command::Verify => {
             let mut wrong = 0;
             for (entry, status) in models::list(dir) {
@@ -110,6 +121,28 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
             println!("installed in {}: {}", dir.display(), ids.join(", "));
         }
         Command::Export { target, ids } => export(config, target, &ids)?,
+    }
+    Ok(())
+}
+
+/// Asks the running gateway.
+fn stats(config: &Config) -> Result<()> {
+    let (user, name) = (USER.to_owned(), "get_inference_stats".to_owned());
+    let request = Request::CallTool { user, name, arguments: json!({}) };
+    let Answer::ToolResult { result, .. } = ask(&config.data_dir, &request)? else { bail!("unexpected answer") };
+    if let Some(error) = result.error {
+        bail!("{}", error.message);
+    }
+    let data = result.data.unwrap_or_default();
+    println!(
+        "{:<24} {:>8} {:>7} {:>10} {:>10} {:>10}  milliseconds; percentiles of the latest 256",
+        "model", "ran", "failed", "mean", "p50", "p95"
+    );
+    for model in data["models"].as_array().into_iter().flatten() {
+        let ms = |field: &str| model[field].as_f64().map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}"));
+        let id = in_one_line(model["id"].as_str().unwrap_or_default());
+        let [mean, p50, p95] = ["mean_ms", "p50_ms", "p95_ms"].map(ms);
+        println!("{id:<24} {:>8} {:>7} {mean:>10} {p50:>10} {p95:>10}", model["count"], model["failed"]);
     }
     Ok(())
 }

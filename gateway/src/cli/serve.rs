@@ -1,22 +1,24 @@
 //! `lorgnette serve`.
 
 use std::{
+    convert::Infallible,
     env,
     ffi::OsString,
-    future::pending,
+    future::{Future, pending},
     io::Write as _,
     net::{Ipv4Addr, SocketAddr, UdpSocket},
+    pin::pin,
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
+use rustix::process::Signal;
 use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
     time::{MissedTickBehavior, timeout},
 };
 
-use super::notify::ServiceManager;
+use super::{notify::ServiceManager, signals::Signals};
 use crate::{
     clock,
     config::Config,
@@ -25,15 +27,17 @@ use crate::{
     identity::fingerprint,
     mcp::settings::McpSettings,
     runtime,
-    serve::{self, Origin},
+    serve::{self, HANDOVER_MAX, Origin},
     telemetry,
     text::in_one_line,
     transport::sockets::Sockets,
-    upgrade::{Ready, TAKE_OVER, TakeOver},
+    upgrade::{self, Handover, Ready, TAKE_OVER, TakeOver},
 };
 
 /// How long stopping may take after a vital part has ended.
 const STOP_MS_MAX: u64 = 10_000;
+/// How long the start after an upgrade that failed may take: the models load again, from a slow card.
+const START_AGAIN_MAX: Duration = Duration::from_secs(120);
 
 /// Run the gateway.
 #[derive(clap::Args)]
@@ -154,15 +158,27 @@ async fn keep_watchdog(manager: &ServiceManager, running: &serve::Running) {
     }
 }
 
-/// Reads the configuration again with each SIGHUP. Never returns.
-async fn keep_reloading(hangup: &mut Signal, running: &serve::Running) {
-    while hangup.recv().await.is_some() {
-        // What was done is logged there.
-        if let Err(problems) = running.reload() {
-            tracing::error!("the configuration cannot be used: {}", problems.join("; "));
-        }
+/// Tells the watchdog that all is well while `work` goes on, during which nothing can be examined; for so long at most.
+async fn telling<T>(manager: &ServiceManager, at_most: Duration, work: impl Future<Output = T>) -> T {
+    if at_most.is_zero() {
+        return work.await;
     }
-    pending().await
+    let telling = async {
+        let Some(every) = manager.watchdog_every() else { return pending::<Infallible>().await };
+        let mut ticks = tokio::time::interval(every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            manager.works();
+        }
+    };
+    let mut work = pin!(work);
+    tokio::select! {
+        biased;
+        done = &mut work => return done,
+        Err(_elapsed) = timeout(at_most, telling) => {}
+    }
+    work.await
 }
 
 /// Why a gateway ends.
@@ -192,8 +208,11 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
             origin.take_over = Some(take_over);
         }
         let manager = ServiceManager::from_env();
+        // Kept over an upgrade that fails: what comes meanwhile is not lost.
+        let mut signals = Signals::new()?;
+        let mut start_max = Duration::ZERO;
         loop {
-            let (running, end) = serve_until(&config, origin, &manager).await?;
+            let (running, end) = serve_until(&config, (origin, start_max), &manager, &mut signals).await?;
             let ready = match end {
                 End::Replaced(ready) => ready,
                 End::Wanted => return stop(running, &manager).await,
@@ -207,27 +226,39 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
                 }
             };
             tracing::info!("another process takes over");
-            match running.be_replaced(*ready).await {
-                Ok(pid) => {
+            let replaced = running.be_replaced(*ready, signals.end.wanted());
+            match telling(&manager, HANDOVER_MAX, replaced).await {
+                Ok(Handover::Served(pid)) => {
                     pid.into_iter().for_each(|pid| manager.replaced_by(pid));
+                    if signals.reload.has_come().await {
+                        upgrade::signal(pid, Signal::HUP);
+                    }
+                    return Ok(());
+                }
+                Ok(Handover::Ended) => {
+                    tracing::info!("stopped, and so is the process that was to take over");
+                    manager.stopping();
                     return Ok(());
                 }
                 Err((error, sockets)) => {
                     tracing::error!(error = format!("{error:#}"), "the upgrade failed; this gateway starts again");
                     origin = Origin { sockets, take_over: None, arguments: Some(again.clone()) };
+                    start_max = START_AGAIN_MAX;
                 }
             }
         }
     })
 }
 
-/// Starts the gateway and runs it until it is to end.
-async fn serve_until(config: &Config, origin: Origin, manager: &ServiceManager) -> Result<(serve::Running, End)> {
+/// Starts the gateway and runs it until it is to end. `start_max`: how long the watchdog is told meanwhile that all is well.
+async fn serve_until(
+    config: &Config,
+    (origin, start_max): (Origin, Duration),
+    manager: &ServiceManager,
+    signals: &mut Signals,
+) -> Result<(serve::Running, End)> {
     let began_us = clock::mono_us();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    let mut running = serve::start_from(config.clone(), origin).await?;
+    let mut running = telling(manager, start_max, serve::start_from(config.clone(), origin)).await?;
     let key: String = running.public_key.iter().map(|byte| format!("{byte:02x}")).collect();
     // The line that scripts wait for, and those for people. A closed pipe does not end the gateway.
     let ready = format!(
@@ -244,11 +275,10 @@ async fn serve_until(config: &Config, origin: Origin, manager: &ServiceManager) 
     manager.ready();
     let mut upgrades = running.take_upgrades();
     let end = tokio::select! {
-        _ = terminate.recv() => End::Wanted,
-        _ = interrupt.recv() => End::Wanted,
+        () = signals.end.wanted() => End::Wanted,
         part = running.failed() => End::Failed(part),
         () = keep_watchdog(manager, &running) => End::Wanted,
-        () = keep_reloading(&mut hangup, &running) => End::Wanted,
+        () = signals.reload.keep_reloading(&running) => End::Wanted,
         ready = next_of(&mut upgrades) => End::Replaced(Box::new(ready)),
     };
     Ok((running, end))

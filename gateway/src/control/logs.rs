@@ -22,7 +22,7 @@ pub(super) async fn page(
     cursor: Option<&str>,
 ) -> Result<Answer, String> {
     let cursor = cursor.map(str::parse::<LogCursor>).transpose()?;
-    let page = admin.services.logs.query(LogQuery { filter, limit, cursor }).await;
+    let page = admin.services.logs.query(LogQuery { filter, limit, cursor, ..LogQuery::default() }).await;
     let LogPage { logs, cursor } = page.map_err(|error| error.to_string())?;
     Ok(Answer::Logs { logs, cursor: cursor.map(|cursor| cursor.to_string()) })
 }
@@ -49,7 +49,7 @@ pub(super) async fn follow(
     let mut last = logs.end()?;
     // Up to that line, which belongs to it; all others follow.
     let cursor = Some(LogCursor(last.0.saturating_add(1)));
-    let mut latest = logs.query(LogQuery { filter: filter.clone(), limit, cursor }).await?.logs;
+    let mut latest = logs.query(LogQuery { filter: filter.clone(), limit, cursor, ..LogQuery::default() }).await?.logs;
     latest.reverse();
     say(&mut write, &Answer::Logs { logs: latest, cursor: None }).await?;
     loop {

@@ -152,7 +152,8 @@ async fn converse(
     let answer = match request {
         Ok(request) => {
             if let Request::Mcp { user, class } = &request {
-                mcp = Some(Who { user: user.clone(), class: *class, approves: Approver::of(*class) });
+                mcp =
+                    Some(Who { user: user.clone(), class: *class, approves: Approver::of(*class), is_operator: true });
             }
             if let Request::Export { user } = &request {
                 export = Some(user.clone());

@@ -72,7 +72,7 @@ pub fn line(bytes: &[u8]) {
     let told = run(async {
         let (client, server) = duplex(SENT_BYTES_MAX);
         let (mut read, mut write) = tokio::io::split(client);
-        let who = Who { user: "ann".to_owned(), class, approves: Approver::of(class) };
+        let who = Who { user: "ann".to_owned(), class, approves: Approver::of(class), is_operator: false };
         let mut told = Vec::new();
         let talk = async {
             drop(write.write_all(bytes).await);

@@ -25,7 +25,10 @@ impl Keys {
             match secret(key, folder) {
                 Ok(secret) => {
                     let approves = key.approves.unwrap_or(Approver::of(key.class));
-                    loaded.push((hash(&secret), Who { user: key.user.clone(), class: key.class, approves }));
+                    loaded.push((
+                        hash(&secret),
+                        Who { user: key.user.clone(), class: key.class, approves, is_operator: false },
+                    ));
                 }
                 Err(why) => problems.push(format!("mcp.keys, entry {}: {why}", at + 1)),
             }
@@ -87,7 +90,8 @@ mod tests {
         let mut problems = Vec::new();
         let keys = Keys::load(&[key(Path::new("key"))], Some(folder.path()), &mut problems);
         assert!(problems.is_empty(), "{problems:?}");
-        let ada = Who { user: "ada".into(), class: ClientClass::External, approves: Approver::Wearer };
+        let ada =
+            Who { user: "ada".into(), class: ClientClass::External, approves: Approver::Wearer, is_operator: false };
         assert_eq!(keys.find("correct horse battery"), Some(&ada));
         for wrong in ["", "correct horse batter", "correct horse battery ", "Correct horse battery"] {
             assert_eq!(keys.find(wrong), None, "{wrong:?}");

@@ -223,7 +223,7 @@ impl Mcp {
     pub fn admit(&self, class: ClientClass, authorization: Option<&str>, is_here: bool) -> Result<Who, NotAdmitted> {
         let Some(given) = authorization else {
             let is_free = self.without_key && class == ClientClass::Internal && is_here;
-            let who = Who { user: USER.to_owned(), class, approves: Approver::of(class) };
+            let who = Who { user: USER.to_owned(), class, approves: Approver::of(class), is_operator: false };
             return if is_free { Ok(who) } else { Err(NotAdmitted::NoKey) };
         };
         let key = given.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));

@@ -16,7 +16,7 @@ pub(crate) type ModelChain = Arc<[Arc<dyn ChatModel>]>;
 /// A key cannot be read, or an address is wrong.
 pub(crate) fn set_up(chain: &[Model], selection: &ToolSelection) -> Result<ModelChain> {
     let model = |(rank, model)| {
-        chat_model(model, selection).with_context(|| match rank {
+        chat_model(model, rank, selection).with_context(|| match rank {
             0 => "`[model]`".to_owned(),
             rank => format!("`[[fallback]]` number {rank}"),
         })

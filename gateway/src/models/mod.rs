@@ -1,6 +1,7 @@
 //! Sets up the configured chat models.
 
 pub(crate) mod chain;
+pub(crate) mod metered;
 pub(crate) mod settings;
 pub mod spending;
 pub(crate) mod tool_selection;
@@ -20,6 +21,7 @@ use chat_models::{
 use tools::router::Router;
 
 use self::{
+    metered::{Metered, Meters, OFFLINE, SELECTING},
     settings::{CodeSettings, KeySource, Model, OAuth, ProviderConfig, RouterBy, SelectionSettings},
     tool_selection::{BySentences, ToolSelector, selecting::SelectingModel},
 };
@@ -28,16 +30,20 @@ use self::{
 ///
 /// # Errors
 /// Its key cannot be read, or its address is wrong.
-pub(crate) fn chat_model(model: &Model, selection: &ToolSelection) -> Result<Arc<dyn ChatModel>> {
+pub(crate) fn chat_model(model: &Model, rank: usize, selection: &ToolSelection) -> Result<Arc<dyn ChatModel>> {
+    let offline = || selection.meters.of(OFFLINE);
     let Model::Provider(config) = model else {
-        return Ok(Arc::new(intents::Engine::sharing(selection.grammars.clone())));
+        let engine = Arc::new(intents::Engine::sharing(selection.grammars.clone()));
+        return Ok(Arc::new(Metered::engine(engine, offline())));
     };
     // Inside the offline commands, which need the phrases of all tools.
-    let ToolSelection { router, selector, grammars, code } = selection.clone();
-    let model = SelectingModel::new(served(config)?, router, selector, code.of(&config.base_url));
+    let ToolSelection { router, selector, grammars, code, meters } = selection.clone();
+    let model = Arc::new(Metered::served(served(config)?, meters.of(&metered::name_of(rank))));
+    let model = SelectingModel::new(model, router, selector, code.of(&config.base_url));
     let model = Arc::new(model);
     Ok(if config.commands_offline {
-        Arc::new(CommandsFirst::with_engine(intents::Engine::sharing(grammars), model))
+        let model = CommandsFirst::with_engine(intents::Engine::sharing(grammars), model);
+        Arc::new(Metered::on_box(Arc::new(model), offline()))
     } else {
         model
     })
@@ -50,10 +56,11 @@ pub(crate) struct ToolSelection {
     selector: Option<Arc<ToolSelector>>,
     grammars: intents::Grammars,
     code: CodeSettings,
+    meters: Meters,
 }
 
 impl ToolSelection {
-    /// From the configuration; `sentences`: the sentence embeddings, if they select.
+    /// From the configuration; `sentences`: the sentence embeddings, if they select. The models count under their names.
     ///
     /// # Errors
     /// The key of the selecting model cannot be read, or its address is wrong.
@@ -61,14 +68,16 @@ impl ToolSelection {
         settings: &SelectionSettings,
         code: CodeSettings,
         sentences: Option<Arc<BySentences>>,
+        meters: &Meters,
     ) -> Result<Self> {
         let model = match &settings.by {
             RouterBy::Model(Model::Provider(config)) => Some(served(config).context("`router.model`")?),
             RouterBy::Model(Model::Offline) | RouterBy::Sentences { .. } | RouterBy::Words => None,
         };
-        let selector = model.map(ToolSelector::model).or(sentences.map(ToolSelector::Sentences));
+        let model = model.map(|model| Arc::new(Metered::served(model, meters.of(SELECTING))));
+        let selector = model.map(|model| ToolSelector::model(model)).or(sentences.map(ToolSelector::Sentences));
         let (router, grammars) = (Arc::new(Router::new(settings.router)), intents::Grammars::default());
-        Ok(Self { router, selector: selector.map(Arc::new), grammars, code })
+        Ok(Self { router, selector: selector.map(Arc::new), grammars, code, meters: meters.clone() })
     }
 }
 
@@ -163,7 +172,7 @@ mod tests {
 
     fn selection() -> ToolSelection {
         let settings = SelectionSettings { router: tools::router::Config::default(), by: RouterBy::Words };
-        ToolSelection::new(&settings, CodeSettings::default(), None).unwrap()
+        ToolSelection::new(&settings, CodeSettings::default(), None, &Meters::default()).unwrap()
     }
 
     #[test]
@@ -174,7 +183,7 @@ mod tests {
         let set = |mode| std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
         set(0o644);
         let open = model(&format!("kind = \"gemini\"\nkey_file = {key:?}"));
-        for error in [chat_model(&open, &selection()).err().unwrap(), check_key(&open).unwrap_err()] {
+        for error in [chat_model(&open, 0, &selection()).err().unwrap(), check_key(&open).unwrap_err()] {
             let error = format!("{error:#}");
             assert!(error.contains("`key_file`") && error.contains("chmod 600"), "{error}");
             assert!(!error.contains("planted"), "{error}");
@@ -183,15 +192,15 @@ mod tests {
         check_key(&open).unwrap();
         for kind in ["responses", "anthropic", "gemini"] {
             let model = model(&format!("kind = \"{kind}\"\nkey_file = {key:?}"));
-            assert_eq!(chat_model(&model, &selection()).unwrap().name(), "m");
+            assert_eq!(chat_model(&model, 0, &selection()).unwrap().name(), "m");
         }
         for flavour in ["kind = \"gemini\"\nflavour = \"cloud_code\"", "kind = \"responses\"\nflavour = \"chatgpt\""] {
             let oauth = "[model.oauth]\nclient_id = \"x\"\ntoken_url = \"https://t.example\"\ndevice_url = \"https://d.example\"";
             let model = model(&format!("{flavour}\nlogin = \"x\"\n{oauth}"));
-            assert!(chat_model(&model, &selection()).is_ok());
+            assert!(chat_model(&model, 0, &selection()).is_ok());
         }
         let missing = model("kind = \"gemini\"\nkey_file = \"/nonexistent\"");
-        let error = format!("{:#}", chat_model(&missing, &selection()).err().unwrap());
+        let error = format!("{:#}", chat_model(&missing, 0, &selection()).err().unwrap());
         assert!(error.contains("key_file") && error.contains("/nonexistent"), "{error}");
     }
 

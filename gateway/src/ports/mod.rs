@@ -1,9 +1,11 @@
 //! The gateway's implementations of what tools and models need from outside (`tools::ports` and others).
 
 pub mod context;
+pub mod graph;
 pub mod intents;
 pub mod logs;
 pub mod memory;
+pub mod models;
 pub mod photos;
 pub(crate) mod preferences;
 pub mod records;

@@ -6,6 +6,8 @@ use anyhow::{Context as _, Result};
 use audio::{
     asr::{self, Scheduler, SchedulerConfig},
     end_of_turn,
+    meter::Meter,
+    models::catalogue,
     tts::Voice,
     vad::silero,
 };
@@ -13,11 +15,14 @@ use audio::{
 use crate::{
     config::Config,
     device_task::services::Engines,
-    models::{settings::RouterBy, tool_selection::BySentences},
+    models::{metered::Meters, settings::RouterBy, tool_selection::BySentences},
     runtime::{compute::Compute, on_own_thread},
     speech::{ear::PauseJudge, settings::Hearing},
 };
 
+/// Meters of the recognisers: of the first passes, and of the second ones.
+pub(super) const FIRST_WHISPER: &str = "whisper.first";
+pub(super) const SECOND_WHISPER: &str = "whisper.second";
 /// Jobs that may wait for synthesis: a clause takes about 10 ms.
 const SYNTHESIS_WAITING_MAX: usize = 64;
 /// Synthesis threads: with two, a first clause seldom waits for another's. More would take cores from recognition.
@@ -31,12 +36,13 @@ const PAUSES_WAITING_MAX: usize = 8;
 /// once on two cores.
 const RECOGNITION_WAITING_PER_WORKER: usize = 12;
 
-/// Loads all models concurrently, outside the runtime's threads.
-pub(super) async fn load(config: &Config) -> Result<(Engines, Option<Arc<BySentences>>)> {
+/// Loads all models concurrently, outside the runtime's threads. Those whose engines do not tell their meters are counted in
+/// `meters`.
+pub(super) async fn load(config: &Config, meters: &Meters) -> Result<(Engines, Option<Arc<BySentences>>)> {
     let missing = "run `lorgnette models fetch`, or set `models_dir`";
     let Hearing { workers, end_of_turn: judged, language, model: whisper, second_model } = config.hearing.clone();
     let models_dir = config.models_dir.clone();
-    let asr = on_own_thread(move || -> Result<Scheduler> {
+    let asr = on_own_thread(move || -> Result<(Scheduler, [Option<Arc<Meter>>; 2])> {
         let load = |path: &Path| {
             let config = asr::Config { language: language.clone(), ..asr::Config::default() };
             let own = "name another file in the section [hearing], or none and run `lorgnette models fetch`";
@@ -45,7 +51,8 @@ pub(super) async fn load(config: &Config) -> Result<(Engines, Option<Arc<BySente
         };
         let (first, second) = (load(&whisper)?, second_model.as_deref().map(load).transpose()?);
         let pool = SchedulerConfig { workers, queue_max: workers * RECOGNITION_WAITING_PER_WORKER };
-        Ok(Scheduler::start_with(pool, move || asr::Pair::new(&first, second.as_ref()))?)
+        let counted = [Some(first.meter()), second.as_ref().map(asr::Engine::meter)];
+        Ok((Scheduler::start_with(pool, move || asr::Pair::new(&first, second.as_ref()))?, counted))
     });
     let path = config.models_dir.join(silero::FILE_NAME);
     let vad = on_own_thread(move || {
@@ -73,15 +80,21 @@ pub(super) async fn load(config: &Config) -> Result<(Engines, Option<Arc<BySente
     let sentences = match config.models.tools.by {
         RouterBy::Sentences { wait_ms } => {
             let wait = Duration::from_millis(wait_ms.into());
-            Some(Arc::new(BySentences::load(&config.models_dir, wait).await?))
+            let (sentences, meter) = BySentences::load(&config.models_dir, wait).await?;
+            meters.put(catalogue::MINILM, meter);
+            Some(Arc::new(sentences))
         }
         RouterBy::Words | RouterBy::Model(_) => None,
     };
     let compute =
         Compute::start("tts", SYNTHESIS_THREADS, SYNTHESIS_WAITING_MAX).context("starting the synthesis threads")?;
     let files = Compute::start_in_background("files", 1, FILES_WAITING_MAX).context("starting the thread for files")?;
+    let (asr, counted) = asr.await??;
+    for (name, meter) in [FIRST_WHISPER, SECOND_WHISPER].into_iter().zip(counted) {
+        meter.into_iter().for_each(|meter| meters.put(name, meter));
+    }
     let engines = Engines {
-        asr: Arc::new(asr.await??),
+        asr: Arc::new(asr),
         silero: vad.await??,
         judge: judge.await??,
         voice: Arc::new(voice.await??),

@@ -4,13 +4,14 @@ use std::{ffi::OsString, sync::Arc};
 
 use anyhow::{Result, anyhow};
 
-use super::{engines, models};
+use super::{engines, known_models, models};
 use crate::{
     capabilities::{Evaluator, Prepared as Capabilities},
     config::Config,
     device_task::services::Engines,
     mcp::Prepared,
-    models::{chain::ModelChain, tool_selection::BySentences},
+    models::{chain::ModelChain, metered::Meters, tool_selection::BySentences},
+    ports::models::OwnModels,
     transport::sockets::Sockets,
     upgrade::TakeOver,
 };
@@ -34,6 +35,8 @@ pub(super) struct Loaded {
     pub(super) engines: Engines,
     pub(super) sentences: Option<Arc<BySentences>>,
     pub(super) models: ModelChain,
+    /// Those of them that are counted.
+    pub(super) known: Arc<OwnModels>,
 }
 
 impl Loaded {
@@ -48,8 +51,10 @@ impl Loaded {
             Some(sockets) => sockets,
             None => Sockets::bind(config.listen.web, config.listen.quic).await?,
         };
-        let (engines, sentences) = engines::load(config).await?;
-        let models = models(&config.models, sentences.clone())?;
-        Ok(Self { mcp, capabilities, sockets, engines, sentences, models })
+        let meters = Meters::default();
+        let (engines, sentences) = engines::load(config, &meters).await?;
+        let models = models(&config.models, sentences.clone(), &meters)?;
+        let known = known_models::of(config, &engines, &meters);
+        Ok(Self { mcp, capabilities, sockets, engines, sentences, models, known })
     }
 }

@@ -3,6 +3,8 @@
 mod data;
 mod doors;
 mod engines;
+mod handover;
+mod known_models;
 mod loaded;
 mod reload;
 mod tools;
@@ -15,6 +17,7 @@ use device_protocol::GoodbyeReason;
 use tokio::{net::UnixListener, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::handover::HANDOVER_MAX;
 pub use self::loaded::Origin;
 use self::{
     data::Data,
@@ -47,6 +50,7 @@ use crate::{
     models::{
         ToolSelection,
         chain::{self, ModelChain},
+        metered::Meters,
         settings::Models,
         tool_selection::BySentences,
     },
@@ -60,9 +64,6 @@ use crate::{
 
 /// How long sessions may take to say goodbye, in milliseconds.
 const GOODBYE_MS_MAX: u64 = 3_000;
-
-/// How long an upgrade waits for turns to end, in milliseconds: most answers are over by then.
-const QUIET_MS_MAX: u64 = 10_000;
 
 /// A listening gateway.
 pub struct Running {
@@ -85,12 +86,12 @@ pub struct Running {
     upgrades: Option<mpsc::Receiver<Ready>>,
 }
 
-/// Sets up the configured models, with their keys.
+/// Sets up the configured models, with their keys. They count under their names.
 ///
 /// # Errors
 /// A key cannot be read, or an address or a header is wrong.
-pub(crate) fn models(models: &Models, sentences: Option<Arc<BySentences>>) -> Result<ModelChain> {
-    chain::set_up(&models.chain, &ToolSelection::new(&models.tools, models.code.clone(), sentences)?)
+pub(crate) fn models(models: &Models, sentences: Option<Arc<BySentences>>, meters: &Meters) -> Result<ModelChain> {
+    chain::set_up(&models.chain, &ToolSelection::new(&models.tools, models.code.clone(), sentences, meters)?)
 }
 
 /// Starts a gateway; returns when it listens.
@@ -138,14 +139,15 @@ async fn assemble(
     let stop = CancellationToken::new();
     let vital = Vital::new(stop.clone());
     let Data { lock, control_socket, key, tls, store, logs } = data;
-    let Loaded { mcp, capabilities, sockets, engines, sentences, models } = loaded;
+    let Loaded { mcp, capabilities, sockets, engines, sentences, models, known } = loaded;
     let kept = sockets.try_clone().context("keeping the sockets for the process that replaces this one")?;
     let bound = Bound::new(sockets, &config.listen, tls)?;
     let (web, quic) = (bound.web_address()?, bound.quic_address());
     let upgrades = arguments.map(|arguments| Ok::<_, io::Error>(Upgrader::new(kept.try_clone()?, arguments)));
     let (upgrader, upgrades) = upgrades.transpose()?.unzip();
 
-    let of_users = UserServices::new(&config, (&store, &logs), &models, &engines.files, (web, &capabilities), &stop)?;
+    let of_users =
+        UserServices::new(&config, (&store, &logs), (&models, &known), &engines.files, (web, &capabilities), &stop)?;
     let mut of_tools = ToolServices::new(&config, &store, &of_users, &mcp, &stop)?;
     // No revision of this run may be told before it is reserved on the disk.
     if let Err(error) = store.settled().await {
@@ -349,21 +351,6 @@ impl Running {
     /// Processes that are ready to replace this gateway; `None`: it cannot be replaced. Only the first caller gets them.
     pub(crate) fn take_upgrades(&mut self) -> Option<mpsc::Receiver<Ready>> {
         self.upgrades.take()
-    }
-
-    /// Waits a while for a moment without a turn, stops as [`Self::stop`] does, and lets the other process take over: its number. If it fails, this gateway can be
-    /// started again on the sockets.
-    ///
-    /// # Errors
-    /// Why the other process does not serve, and the sockets.
-    pub(crate) async fn be_replaced(self, Ready(next): Ready) -> Result<Option<u32>, (anyhow::Error, Option<Sockets>)> {
-        let sockets = self.sockets.try_clone().ok();
-        let quiet = self.admin.services.under_way.none();
-        if tokio::time::timeout(Duration::from_millis(QUIET_MS_MAX), quiet).await.is_err() {
-            tracing::info!("the upgrade interrupts a turn");
-        }
-        self.stop().await;
-        next.go().await.map_err(|error| (error, sockets))
     }
 
     /// Notifies the devices, waits for their goodbyes, stops, and closes the store: afterwards a gateway may start on

@@ -26,7 +26,10 @@ use crate::{
     capabilities::Prepared as Capabilities,
     config::Config,
     models::chain::ModelChain,
-    ports::{logs::StoredLogs, records::StoredLedger, stores::SystemClock, system::LateSystem},
+    ports::{
+        graph::StoredGraph, logs::StoredLogs, models::OwnModels, records::StoredLedger, stores::SystemClock,
+        system::LateSystem,
+    },
     roster::Roster,
     runtime::compute::Compute,
     store::Store,
@@ -68,7 +71,7 @@ impl UserServices {
     pub(super) fn new(
         config: &Config,
         (store, logs): (&Store, &Logs),
-        models: &ModelChain,
+        (models, known): (&ModelChain, &Arc<OwnModels>),
         files: &Compute,
         (web, capabilities): (SocketAddr, &Capabilities),
         stop: &CancellationToken,
@@ -84,7 +87,12 @@ impl UserServices {
         let modules = Arc::default();
         let engine = engine(config, library, &modules)?;
         let system = Arc::<LateSystem>::default();
-        let inspection = Inspection { logs: Arc::new(StoredLogs(logs.clone())), system: system.clone() };
+        let inspection = Inspection {
+            logs: Arc::new(StoredLogs { logs: logs.clone(), store: store.clone() }),
+            system: system.clone(),
+            models: known.clone(),
+            graph: Arc::new(StoredGraph(StoredLogs { logs: logs.clone(), store: store.clone() })),
+        };
         let mut given = inspection::tools(&inspection);
         given.extend(engine.iter().flat_map(code::tools::tools));
         let registry = Registry::with_built_ins_and(given, config.tools.clients.clone(), secrets.clone());

@@ -11,7 +11,8 @@
 //! | new | `{"failed":"why"}` | in place of either |
 //!
 //! A new process that fails, hangs or is not `loaded` in time changes nothing. One that fails behind `"go"` is ended, and
-//! the old process starts again on the sockets that it still has. Connections that arrive between the two wait in the
+//! the old process starts again on the sockets that it still has. If the old one is told to stop before it hears
+//! `"serving"`, it ends the new one, which stops in order, and then itself. Connections that arrive between the two wait in the
 //! sockets' queues; glasses come back by resuming their sessions (PROTOCOL.md, section 9).
 
 mod channel;
@@ -20,7 +21,7 @@ mod request;
 mod take_over;
 mod version;
 
-pub(crate) use self::next::{Next, TAKE_OVER};
+pub(crate) use self::next::{Handover, Next, SERVING_MAX, TAKE_OVER, signal};
 pub use self::{
     request::{Ready, Upgrader},
     take_over::TakeOver,

@@ -2,13 +2,16 @@
 
 use std::{
     ffi::OsString,
+    future::Future,
     os::{fd::OwnedFd, unix::net::UnixStream as Pair},
     path::Path,
+    pin::Pin,
     process::Stdio,
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     process::{Child, Command},
     time::timeout,
@@ -25,7 +28,9 @@ pub(crate) const TAKE_OVER: &str = "--take-over";
 /// How long a program may take to tell its version, which loads nothing.
 const VERSION_MAX: Duration = Duration::from_secs(10);
 /// How long the next process may take from `go` to serving: it opens the store, and may migrate it.
-const SERVING_MAX: Duration = Duration::from_secs(120);
+pub(crate) const SERVING_MAX: Duration = Duration::from_secs(120);
+/// How long it may take to stop in order.
+const END_MAX: Duration = Duration::from_secs(10);
 /// Largest answer to the question for the version.
 const VERSION_BYTES_MAX: usize = 4 * 1024;
 
@@ -74,19 +79,40 @@ impl Next {
         self.child.id()
     }
 
-    /// Lets it take the data folder, which has to be free. Its process, once it serves.
+    /// Lets it take the data folder, which has to be free. Where `end` completes before it serves, it is ended.
     ///
     /// # Errors
     /// It does not serve in time: it has been ended.
-    pub(crate) async fn go(mut self) -> Result<Option<u32>> {
+    pub(crate) async fn go(mut self, end: Pin<&mut impl Future<Output = ()>>) -> Result<Handover> {
         let pid = self.pid();
         let served = async {
             self.channel.tell(&FromOld::Go).await?;
             self.expect(FromNew::Serving, SERVING_MAX).await
         };
-        match served.await {
-            Ok(()) => Ok(pid),
-            Err(error) => Err(self.ended(error).await),
+        let served = tokio::select! {
+            // A service manager may signal both processes at once.
+            biased;
+            () = end => None,
+            served = served => Some(served),
+        };
+        match served {
+            None => {
+                self.end().await;
+                Ok(Handover::Ended)
+            }
+            Some(Ok(())) => Ok(Handover::Served(pid)),
+            Some(Err(error)) => Err(self.ended(error).await),
+        }
+    }
+
+    /// Has it stop, also where it has begun to serve, and waits for that; one that does not is killed.
+    pub(crate) async fn end(self) {
+        let Self { mut child, channel, .. } = self;
+        // One that waits for `go` gives up.
+        drop(channel);
+        signal(child.id(), Signal::TERM);
+        if timeout(END_MAX, child.wait()).await.is_err() {
+            drop(child.kill().await);
         }
     }
 
@@ -107,6 +133,21 @@ impl Next {
         drop(self.child.kill().await);
         why
     }
+}
+
+/// What became of handing over.
+pub(crate) enum Handover {
+    /// The next process serves: its number.
+    Served(Option<u32>),
+    /// Neither process is to serve: the next one has been ended.
+    Ended,
+}
+
+/// Sends a signal to a child that has not been waited for, so that the number is its own; `None`: it has.
+pub(crate) fn signal(pid: Option<u32>, signal: Signal) {
+    let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    // It may have ended meanwhile.
+    let _ended = pid.map(|pid| kill_process(pid, signal));
 }
 
 /// Asks a program for its versions.

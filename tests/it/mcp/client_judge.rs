@@ -198,6 +198,10 @@ impl Caller for Willing {
     fn log(&self, _message: Value) {}
 
     fn keep(&self, _exact: Exact) {}
+
+    fn is_operator(&self) -> bool {
+        false
+    }
 }
 
 /// Ports without any service: the tools of a server use none.

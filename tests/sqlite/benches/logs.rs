@@ -22,7 +22,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use async_trait::async_trait;
-use gateway::{ports::logs::StoredLogs, telemetry::log};
+use gateway::{ports::logs::StoredLogs, store::Store, telemetry::log};
 use gateway_core::vocab::{ClientClass, ToolCall};
 use rusqlite::{Connection, params};
 use serde_json::json;
@@ -32,7 +32,7 @@ use tools::{
     executor::Executor,
     inspection::{
         self, Inspection,
-        logs::{LogEntry, LogFilter, LogLevel, LogPage, LogQuery, LogStats, Logs},
+        logs::{LogEntry, LogFilter, LogLevel, LogPage, LogQuery, LogStats, Logs, Sight},
     },
     permissions::ConfiguredClients,
     ports::PortError,
@@ -125,11 +125,11 @@ impl Logs for Sqlite {
         Ok(LogPage { logs, cursor: None })
     }
 
-    async fn stats(&self) -> Result<LogStats, PortError> {
+    async fn stats(&self, _: Sight) -> Result<LogStats, PortError> {
         Err(failed("not measured"))
     }
 
-    async fn clear(&self, _: LogFilter) -> Result<u64, PortError> {
+    async fn clear(&self, _: LogFilter, _: Sight) -> Result<u64, PortError> {
         Err(failed("not measured"))
     }
 }
@@ -227,7 +227,8 @@ async fn measure(lines: usize) -> Result<()> {
     let sqlite = Sqlite::open(&path)?;
     sqlite.insert((0..lines).map(line))?;
 
-    let own = executor(Arc::new(StoredLogs(logs.clone())))?;
+    let store = Store::open(&folder.path().join("store"), 4)?;
+    let own = executor(Arc::new(StoredLogs { logs: logs.clone(), store }))?;
     let other = executor(Arc::new(Sqlite::open(&path)?))?;
     alone("stored log", &own).await?;
     alone("SQLite", &other).await?;

@@ -150,7 +150,7 @@ const WITH_KEY: Option<&[ClientClass]> = Some(&[ClientClass::Internal, ClientCla
 const ASSISTANTS: Option<&[ClientClass]> = Some(&[ClientClass::Internal, ClientClass::Copilot]);
 
 /// Timeout of most built-in tools in milliseconds: their slowest operation is one commit to a memory card.
-const BUILT_IN_MS_MAX: u32 = 10_000;
+pub(crate) const BUILT_IN_MS_MAX: u32 = 10_000;
 
 impl From<Definition> for ToolSpec {
     fn from(definition: Definition) -> Self {

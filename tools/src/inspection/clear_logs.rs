@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};
+use gateway_core::vocab::{ToolFlags, ToolResult};
 use serde_json::json;
 
 use super::{
-    LOGS, OPERATORS, READ_ONLY,
-    logs::{LogFilter, Logs},
+    LOGS,
+    form::{Inspects, READ_ONLY, reads, told},
+    logs::{LogFilter, Logs, Sight},
     query_logs::{moment_of, wrong},
 };
 use crate::{
     arguments::{Arguments, Refusal},
-    builtin::{Definition, Tool},
+    builtin::Definition,
     registry::RunContext,
 };
 
@@ -23,21 +24,16 @@ const CLEAR_MS_MAX: u32 = 60_000;
 pub(super) struct ClearLogs(pub(super) Arc<dyn Logs>);
 
 #[async_trait]
-impl Tool for ClearLogs {
+impl Inspects for ClearLogs {
+    const CATEGORY: &'static str = LOGS;
+
     fn definition(&self) -> Definition {
         Definition {
-            name: "clear_logs",
-            title: "Delete lines of the gateway's log",
-            description: "Deletes lines of the gateway's log for good, after a question: those for which all conditions \
-                          hold, or all lines without any. Returns their number.",
             properties: json!({
                 "before": {"type": "string", "description": "Older than this: 90m, 12h, 30d, or a time in RFC 3339."},
                 "level": {"type": "string", "enum": ["error", "warn", "info"],
                     "description": "At least this severe, as in query_logs."},
             }),
-            required: &[],
-            phrases: &[],
-            guidance: None,
             flags: ToolFlags {
                 read_only: false,
                 destructive: true,
@@ -45,19 +41,13 @@ impl Tool for ClearLogs {
                 persistent: true,
                 ..READ_ONLY
             },
+            ..reads(
+                "clear_logs",
+                "Delete lines of the gateway's log",
+                "Deletes lines of the gateway's log for good, after a question: those for which all conditions hold, or all \
+                 lines without any. Returns their number.",
+            )
         }
-    }
-
-    fn clients(&self) -> Option<&'static [ClientClass]> {
-        OPERATORS
-    }
-
-    fn category(&self) -> Option<&'static str> {
-        Some(LOGS)
-    }
-
-    fn is_for_operators(&self) -> bool {
-        true
     }
 
     fn approval(&self) -> Option<&'static str> {
@@ -71,8 +61,9 @@ impl Tool for ClearLogs {
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let level = arguments.text_optional("level", 16)?.map(|level| level.parse()).transpose().map_err(wrong)?;
         let before_wall_ms = moment_of(context, &arguments, "before")?;
-        let cleared = self.0.clear(LogFilter { level, before_wall_ms, ..LogFilter::default() }).await?;
+        let cleared =
+            self.0.clear(LogFilter { level, before_wall_ms, ..LogFilter::default() }, Sight::of(context)).await?;
         let say = format!("Deleted {cleared} lines of the log.");
-        Ok(ToolResult { data: Some(json!({"cleared": cleared})), say: Some(say), ..ToolResult::default() })
+        Ok(told(json!({"cleared": cleared}), say))
     }
 }

@@ -3,17 +3,18 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ToolResult};
+use gateway_core::vocab::ToolResult;
 use serde_json::{Value, json};
 
 use super::{
-    LOGS, OPERATORS, READ_ONLY,
-    logs::{LogStats, Logs},
+    LOGS,
+    form::{Inspects, reads, told},
+    logs::{LogStats, Logs, Sight},
     moment,
 };
 use crate::{
     arguments::{Arguments, Refusal},
-    builtin::{Definition, Tool},
+    builtin::Definition,
     registry::RunContext,
 };
 
@@ -37,7 +38,7 @@ fn frequent(counts: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
 }
 
 /// The numbers as the tool returns them.
-fn told(stats: LogStats) -> Value {
+fn numbers(stats: LogStats) -> Value {
     let mut data = json!({
         "total_logs": stats.total_logs,
         "by_level": stats.by_level,
@@ -54,37 +55,22 @@ fn told(stats: LogStats) -> Value {
 }
 
 #[async_trait]
-impl Tool for GetLogStats {
+impl Inspects for GetLogStats {
+    const CATEGORY: &'static str = LOGS;
+
     fn definition(&self) -> Definition {
-        Definition {
-            name: "get_log_stats",
-            title: "Count the gateway's log",
-            description: "Counts the stored lines of the gateway's log by level, source and context, with the times of \
-                          the oldest and the newest one, and the lines that were dropped since the start.",
-            properties: json!({}),
-            required: &[],
-            phrases: &[],
-            guidance: None,
-            flags: READ_ONLY,
-        }
+        reads(
+            "get_log_stats",
+            "Count the gateway's log",
+            "Counts the stored lines of the gateway's log by level, source and context, with the times of the oldest and the \
+             newest one, and the lines that were dropped since the start.",
+        )
     }
 
-    fn clients(&self) -> Option<&'static [ClientClass]> {
-        OPERATORS
-    }
-
-    fn category(&self) -> Option<&'static str> {
-        Some(LOGS)
-    }
-
-    fn is_for_operators(&self) -> bool {
-        true
-    }
-
-    async fn run(&self, _context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let stats = self.0.stats().await?;
+    async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
+        let stats = self.0.stats(Sight::of(context)).await?;
         let say = format!("The log has {} lines.", stats.total_logs);
-        Ok(ToolResult { data: Some(told(stats)), say: Some(say), ..ToolResult::default() })
+        Ok(told(numbers(stats), say))
     }
 }
 

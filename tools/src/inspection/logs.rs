@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::ports::PortError;
+use crate::{ports::PortError, registry::RunContext};
 
 /// Lines of a page, if the query names no number.
 pub const LINES_USUAL: usize = 100;
@@ -87,6 +87,31 @@ impl FromStr for LogCursor {
     }
 }
 
+/// Whose lines are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Sight {
+    /// Everybody's: to an operator.
+    #[default]
+    Everybody,
+    /// Those about one user, and those about nobody: to the holder of a user's key.
+    User {
+        /// The user.
+        user: String,
+        /// The user's devices, by their fingerprints. Empty until the port that knows them has filled them in.
+        devices: Vec<String>,
+    },
+}
+
+impl Sight {
+    /// Of whoever makes a call.
+    pub(super) fn of(context: &RunContext) -> Self {
+        match &context.caller {
+            Some(caller) if !caller.is_operator() => Self::User { user: context.user.clone(), devices: Vec::new() },
+            _ => Self::Everybody,
+        }
+    }
+}
+
 /// A page of lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
@@ -96,6 +121,8 @@ pub struct LogQuery {
     pub limit: usize,
     /// Only lines before this place: where the page before ended.
     pub cursor: Option<LogCursor>,
+    /// Whose lines.
+    pub sight: Sight,
 }
 
 /// A line of the log.
@@ -147,7 +174,7 @@ pub trait Logs: Send + Sync {
     /// A page of lines, newest first: at most [`LINES_MAX`] and [`PAGE_BYTES_MAX`].
     async fn query(&self, query: LogQuery) -> Result<LogPage, PortError>;
     /// What is stored, in numbers.
-    async fn stats(&self) -> Result<LogStats, PortError>;
+    async fn stats(&self, sight: Sight) -> Result<LogStats, PortError>;
     /// Deletes lines, so that no byte of them is left in the file; returns their number.
-    async fn clear(&self, filter: LogFilter) -> Result<u64, PortError>;
+    async fn clear(&self, filter: LogFilter, sight: Sight) -> Result<u64, PortError>;
 }

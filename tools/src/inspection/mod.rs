@@ -5,8 +5,13 @@
 //! ([`is_for_operators`](crate::sides::is_for_operators)), since their results are about everybody who uses the gateway.
 
 mod clear_logs;
+mod database_tools;
+mod form;
 mod get_log_stats;
+pub mod graph;
 pub mod logs;
+mod model_tools;
+pub mod models;
 pub mod moment;
 mod query_logs;
 pub mod system;
@@ -16,32 +21,21 @@ mod system_status;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ToolFlags};
 
 use self::{
-    logs::{LogFilter, LogPage, LogQuery, LogStats, Logs},
+    form::ForOperators,
+    graph::{Edge, Graph, GraphStats, Node, NodeId, NodeQuery},
+    logs::{LogFilter, LogPage, LogQuery, LogStats, Logs, Sight},
+    models::{ModelInfo, Models},
     system::{System, SystemState},
 };
 use crate::{builtin::Tool, ports::PortError};
 
 /// Categories of these tools.
 const LOGS: &str = "logs";
+const DATABASE: &str = "database";
+const MODELS: &str = "models";
 const SYSTEM: &str = "system";
-
-/// For an operator's programs only.
-const OPERATORS: Option<&[ClientClass]> = Some(&[ClientClass::Internal]);
-
-/// Read-only, and of no interest to the ledger.
-const READ_ONLY: ToolFlags = ToolFlags {
-    read_only: true,
-    idempotent: true,
-    destructive: false,
-    requires_approval: false,
-    always: false,
-    persistent: false,
-    requires_display: false,
-    slow: false,
-};
 
 /// What the tools read.
 #[derive(Clone)]
@@ -50,12 +44,16 @@ pub struct Inspection {
     pub logs: Arc<dyn Logs>,
     /// The state of the gateway.
     pub system: Arc<dyn System>,
+    /// The models.
+    pub models: Arc<dyn Models>,
+    /// What is stored of users.
+    pub graph: Arc<dyn Graph>,
 }
 
 impl Default for Inspection {
     /// There is nothing to read.
     fn default() -> Self {
-        Self { logs: Arc::new(Nothing), system: Arc::new(Nothing) }
+        Self { logs: Arc::new(Nothing), system: Arc::new(Nothing), models: Arc::new(Nothing), graph: Arc::new(Nothing) }
     }
 }
 
@@ -72,11 +70,11 @@ impl Logs for Nothing {
         nothing()
     }
 
-    async fn stats(&self) -> Result<LogStats, PortError> {
+    async fn stats(&self, _sight: Sight) -> Result<LogStats, PortError> {
         nothing()
     }
 
-    async fn clear(&self, _filter: LogFilter) -> Result<u64, PortError> {
+    async fn clear(&self, _filter: LogFilter, _sight: Sight) -> Result<u64, PortError> {
         nothing()
     }
 }
@@ -88,17 +86,44 @@ impl System for Nothing {
     }
 }
 
+#[async_trait]
+impl Graph for Nothing {
+    async fn search(&self, _user: &str, _query: NodeQuery) -> Result<Vec<Node>, PortError> {
+        nothing()
+    }
+
+    async fn node(&self, _user: &str, _id: NodeId) -> Result<Option<(Node, Vec<Edge>)>, PortError> {
+        nothing()
+    }
+
+    async fn stats(&self, _user: &str) -> Result<GraphStats, PortError> {
+        nothing()
+    }
+}
+
+impl Models for Nothing {
+    fn models(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+}
+
 /// All tools.
 pub fn tools(inspection: &Inspection) -> Vec<Arc<dyn Tool>> {
-    let (logs, system) = (|| Arc::clone(&inspection.logs), || Arc::clone(&inspection.system));
+    let Inspection { logs, system, models, graph } = inspection;
     let mut tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(query_logs::QueryLogs(logs())),
-        Arc::new(get_log_stats::GetLogStats(logs())),
-        Arc::new(clear_logs::ClearLogs(logs())),
-        Arc::new(system_status::SystemStatusTool(system())),
+        Arc::new(ForOperators(query_logs::QueryLogs(logs.clone()))),
+        Arc::new(ForOperators(get_log_stats::GetLogStats(logs.clone()))),
+        Arc::new(ForOperators(clear_logs::ClearLogs(logs.clone()))),
+        Arc::new(ForOperators(model_tools::ListModels(models.clone()))),
+        Arc::new(ForOperators(model_tools::GetModelInfo(models.clone()))),
+        Arc::new(ForOperators(model_tools::GetInferenceStats(models.clone()))),
+        Arc::new(ForOperators(database_tools::SearchNodes(graph.clone()))),
+        Arc::new(ForOperators(database_tools::GetNodeDetails(graph.clone()))),
+        Arc::new(ForOperators(database_tools::GetDatabaseStats(graph.clone()))),
+        Arc::new(system_status::SystemStatusTool(system.clone())),
     ];
     for part in system_lists::Part::ALL {
-        tools.push(Arc::new(system_lists::SystemList(system(), part)));
+        tools.push(Arc::new(ForOperators(system_lists::SystemList(system.clone(), part))));
     }
     tools
 }

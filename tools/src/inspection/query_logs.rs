@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ToolResult};
+use gateway_core::vocab::ToolResult;
 use serde_json::{Value, json};
 
 use super::{
-    LOGS, OPERATORS, READ_ONLY,
-    logs::{LINES_MAX, LINES_USUAL, LogEntry, LogFilter, LogPage, LogQuery, Logs},
+    LOGS,
+    form::{Inspects, reads, told},
+    logs::{LINES_MAX, LINES_USUAL, LogEntry, LogFilter, LogPage, LogQuery, Logs, Sight},
     moment,
 };
 use crate::{
     arguments::{Arguments, Refusal},
-    builtin::{Definition, Tool},
+    builtin::Definition,
     registry::RunContext,
     spoken,
 };
@@ -51,7 +52,7 @@ fn query_of(context: &RunContext, arguments: &Arguments<'_>) -> Result<LogQuery,
     };
     let limit = arguments.integer("limit").map_or(LINES_USUAL, |limit| usize::try_from(limit).unwrap_or(1));
     let cursor = text("cursor")?.map(|cursor| cursor.parse()).transpose().map_err(wrong)?;
-    Ok(LogQuery { filter, limit: limit.clamp(1, LINES_MAX), cursor })
+    Ok(LogQuery { filter, limit: limit.clamp(1, LINES_MAX), cursor, sight: Sight::of(context) })
 }
 
 fn row(entry: &LogEntry) -> Value {
@@ -65,13 +66,11 @@ fn row(entry: &LogEntry) -> Value {
 }
 
 #[async_trait]
-impl Tool for QueryLogs {
+impl Inspects for QueryLogs {
+    const CATEGORY: &'static str = LOGS;
+
     fn definition(&self) -> Definition {
         Definition {
-            name: "query_logs",
-            title: "Read the gateway's log",
-            description: "Returns lines of the gateway's log, newest first. All conditions must hold. A page has at most \
-                          30 KiB; `more` and `cursor` lead to the next one.",
             properties: json!({
                 "level": {"type": "string", "enum": ["error", "warn", "info"], "description": "At least this severe."},
                 "context": {"type": "string", "description": "The beginning of a context, such as gateway::mcp."},
@@ -81,23 +80,13 @@ impl Tool for QueryLogs {
                 "text": {"type": "string", "description": "Words in the message."},
                 "cursor": {"type": "string", "description": "From the page before."},
             }),
-            required: &[],
-            phrases: &[],
-            guidance: None,
-            flags: READ_ONLY,
+            ..reads(
+                "query_logs",
+                "Read the gateway's log",
+                "Returns lines of the gateway's log, newest first. All conditions must hold. A page has at most 30 KiB; `more` \
+                 and `cursor` lead to the next one.",
+            )
         }
-    }
-
-    fn clients(&self) -> Option<&'static [ClientClass]> {
-        OPERATORS
-    }
-
-    fn category(&self) -> Option<&'static str> {
-        Some(LOGS)
-    }
-
-    fn is_for_operators(&self) -> bool {
-        true
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
@@ -108,6 +97,6 @@ impl Tool for QueryLogs {
             data["cursor"] = cursor.to_string().into();
         }
         let say = format!("{} of the log.", spoken::count(logs.len(), "line"));
-        Ok(ToolResult { data: Some(data), say: Some(say), ..ToolResult::default() })
+        Ok(told(data, say))
     }
 }

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ToolResult};
+use gateway_core::vocab::ToolResult;
 use serde_json::{Value, json};
 
 use super::{
-    OPERATORS, READ_ONLY, SYSTEM,
+    SYSTEM,
+    form::{Inspects, reads, told},
     system::{System, SystemState},
 };
 use crate::{
     arguments::{Arguments, Refusal},
-    builtin::{Definition, Tool},
+    builtin::Definition,
     registry::RunContext,
 };
 
@@ -78,35 +79,16 @@ fn listed(name: &str, mut entries: Vec<Value>) -> Value {
 pub(super) struct SystemList(pub(super) Arc<dyn System>, pub(super) Part);
 
 #[async_trait]
-impl Tool for SystemList {
+impl Inspects for SystemList {
+    const CATEGORY: &'static str = SYSTEM;
+
     fn definition(&self) -> Definition {
         let (name, title, description) = self.1.words();
-        Definition {
-            name,
-            title,
-            description,
-            properties: json!({}),
-            required: &[],
-            phrases: &[],
-            guidance: None,
-            flags: READ_ONLY,
-        }
-    }
-
-    fn clients(&self) -> Option<&'static [ClientClass]> {
-        OPERATORS
-    }
-
-    fn category(&self) -> Option<&'static str> {
-        Some(SYSTEM)
-    }
-
-    fn is_for_operators(&self) -> bool {
-        true
+        reads(name, title, description)
     }
 
     async fn run(&self, _context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let data = self.1.of(self.0.state().await?);
-        Ok(ToolResult { data: Some(data), say: Some("Here is the list.".to_owned()), ..ToolResult::default() })
+        Ok(told(data, "Here is the list."))
     }
 }

@@ -7,7 +7,8 @@ use gateway_core::vocab::{ClientClass, Content, ToolResult};
 use serde_json::json;
 
 use super::{
-    READ_ONLY, SYSTEM,
+    SYSTEM,
+    form::READ_ONLY,
     system::{Problem, System, SystemStatus},
 };
 use crate::{

@@ -2,12 +2,14 @@
 
 use std::sync::Mutex;
 
-use gateway_core::vocab::{ApprovalOutcome, ErrorCode, ToolResult};
+use gateway_core::vocab::{ApprovalOutcome, ClientClass, ErrorCode, ToolResult};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
+    graph::{LISTED_CHARS_MAX, NodeType},
     logs::{LogCursor, LogEntry, LogLevel},
+    models::{ModelFile, ModelUsage},
     system::SystemStatus,
     *,
 };
@@ -24,7 +26,7 @@ use crate::{
 #[derive(Default)]
 struct Witness {
     queries: Mutex<Vec<LogQuery>>,
-    cleared: Mutex<Vec<LogFilter>>,
+    cleared: Mutex<Vec<(LogFilter, Sight)>>,
 }
 
 #[async_trait]
@@ -42,13 +44,13 @@ impl Logs for Witness {
         Ok(LogPage { logs: vec![entry], cursor })
     }
 
-    async fn stats(&self) -> Result<LogStats, PortError> {
+    async fn stats(&self, _sight: Sight) -> Result<LogStats, PortError> {
         let by_level = [("warn".to_owned(), 3)].into();
         Ok(LogStats { total_logs: 3, by_level, oldest_wall_ms: Some(0), ..LogStats::default() })
     }
 
-    async fn clear(&self, filter: LogFilter) -> Result<u64, PortError> {
-        self.cleared.lock().unwrap().push(filter);
+    async fn clear(&self, filter: LogFilter, sight: Sight) -> Result<u64, PortError> {
+        self.cleared.lock().unwrap().push((filter, sight));
         Ok(7)
     }
 }
@@ -63,6 +65,40 @@ impl System for Witness {
     }
 }
 
+#[async_trait]
+impl Graph for Witness {
+    async fn search(&self, user: &str, query: NodeQuery) -> Result<Vec<Node>, PortError> {
+        assert_eq!((user, query.kind, query.limit), ("ada", Some(NodeType::Chat), 20));
+        let text = Some("é".repeat(LISTED_CHARS_MAX + 1));
+        Ok(vec![Node { id: NodeId::new(NodeType::Chat, 12), title: query.words, text, wall_ms: Some(0) }])
+    }
+
+    async fn node(&self, user: &str, id: NodeId) -> Result<Option<(Node, Vec<Edge>)>, PortError> {
+        assert_eq!(user, "ada");
+        let edges = vec![Edge { kind: "has_message", to: "message:7".to_owned() }];
+        let text = Some("é".repeat(LISTED_CHARS_MAX + 1));
+        let node = Node { id: id.clone(), title: None, text, wall_ms: None };
+        Ok((id.number() == Some(12)).then_some((node, edges)))
+    }
+
+    async fn stats(&self, _user: &str) -> Result<GraphStats, PortError> {
+        let by_type = [(NodeType::Chat, 2), (NodeType::Message, 5)].into();
+        Ok(GraphStats { by_type, edges: 7, size_bytes: 4096, last_wall_ms: None })
+    }
+}
+
+impl Models for Witness {
+    fn models(&self) -> Vec<ModelInfo> {
+        let usage =
+            ModelUsage { count: 4, failed: 1, mean_us: Some(1_500), p50_us: Some(900), ..ModelUsage::default() };
+        let id = "whisper-tiny.en".to_owned();
+        let files = vec![ModelFile { path: "whisper.bin".to_owned(), sha256: Some("ab12".to_owned()) }];
+        let one =
+            ModelInfo { id, memory_usage_bytes: Some(70), files, usage, loaded_wall_ms: 5, ..ModelInfo::default() };
+        vec![one, ModelInfo { id: "model".to_owned(), loaded_wall_ms: 7, ..ModelInfo::default() }]
+    }
+}
+
 struct House {
     world: Arc<World>,
     logs: Arc<Witness>,
@@ -72,7 +108,8 @@ struct House {
 impl House {
     fn new() -> Self {
         let (world, logs) = (World::usual(), Arc::<Witness>::default());
-        let given = tools(&Inspection { logs: logs.clone(), system: logs.clone() });
+        let given =
+            tools(&Inspection { logs: logs.clone(), system: logs.clone(), models: logs.clone(), graph: logs.clone() });
         let registry = Registry::with_built_ins_and(given, ConfiguredClients::new(), Secrets::default()).unwrap();
         let executor = Executor::new(Arc::new(registry), world.ports());
         Self { world, logs, executor }
@@ -109,7 +146,7 @@ async fn lines_are_asked_for_and_told() {
         before_wall_ms: None,
         text: Some("is down".into()),
     };
-    assert_eq!(queries[0], LogQuery { filter, limit: 5, cursor: None });
+    assert_eq!(queries[0], LogQuery { filter, limit: 5, ..LogQuery::default() });
     assert_eq!(queries[1], LogQuery { limit: 100, cursor: Some(LogCursor(42)), ..LogQuery::default() });
 }
 
@@ -154,7 +191,52 @@ async fn lines_are_deleted_after_a_yes_only() {
     assert_eq!(result.data, Some(json!({"cleared": 7})));
     let before = house.world.ports().clock.now().wall_ms - 86_400_000;
     let filter = LogFilter { level: Some(LogLevel::Error), before_wall_ms: Some(before), ..LogFilter::default() };
-    assert_eq!(*house.logs.cleared.lock().unwrap(), [filter]);
+    assert_eq!(*house.logs.cleared.lock().unwrap(), [(filter, Sight::Everybody)]);
+}
+
+#[tokio::test]
+async fn models_are_told_with_what_they_have_done() {
+    let house = House::new();
+    let data = async |name: &str, arguments| house.run(name, arguments).await.data.unwrap();
+    let all = data("list_models", json!({})).await;
+    assert_eq!((&all["count"], &all["models"][0]["inference_count"]), (&json!(2), &json!(4)));
+    assert_eq!(
+        (&all["models"][0]["average_latency_ms"], &all["models"][1]["average_latency_ms"]),
+        (&json!(1.5), &Value::Null)
+    );
+    let one = data("get_model_info", json!({"model_id": "whisper-tiny.en"})).await;
+    assert_eq!((&one["files"][0]["sha256"], &one["memory_source"]), (&json!("ab12"), &json!("size of its files")));
+    assert_eq!(one["inference"]["failed"], 1);
+    let stats = data("get_inference_stats", json!({})).await;
+    assert_eq!((stats["models"].as_array().unwrap().len(), &stats["since"]), (2, &json!("1970-01-01T00:00:00.005Z")));
+    let stats = data("get_inference_stats", json!({"model_id": "model"})).await;
+    assert_eq!((&stats["models"][0]["count"], &stats["models"][0]["last_at"]), (&json!(0), &Value::Null));
+    for name in ["get_model_info", "get_inference_stats"] {
+        let error = house.run(name, json!({"model_id": "gpt"})).await.error.unwrap();
+        assert_eq!(error.code, ErrorCode::InvalidArguments);
+        assert!(error.message.contains("there are whisper-tiny.en, model"), "{}", error.message);
+    }
+}
+
+#[tokio::test]
+async fn what_is_stored_of_the_caller_is_told() {
+    let house = House::new();
+    let found = house.run("search_nodes", json!({"node_type": "chat", "query": "boat"})).await.data.unwrap();
+    assert_eq!(found["count"], 1);
+    let node = &found["nodes"][0];
+    assert_eq!((&node["id"], &node["type"], &node["title"]), (&json!("chat:12"), &json!("chat"), &json!("boat")));
+    assert_eq!(node["text"], format!("{}...", "é".repeat(LISTED_CHARS_MAX)));
+    let whole = house.run("get_node_details", json!({"node_id": "chat:12"})).await.data.unwrap();
+    assert_eq!(whole["text"], "é".repeat(LISTED_CHARS_MAX + 1));
+    assert_eq!(whole["edges"], json!([{"kind": "has_message", "to": "message:7"}]));
+    for (id, told) in [("chat:13", "no `chat:13`"), ("boat:1", "no type of nodes"), ("chat", "such as chat:12")] {
+        let error = house.run("get_node_details", json!({"node_id": id})).await.error.unwrap();
+        assert_eq!(error.code, ErrorCode::InvalidArguments);
+        assert!(error.message.contains(told), "{}", error.message);
+    }
+    let stats = house.run("get_database_stats", json!({})).await.data.unwrap();
+    assert_eq!((&stats["total_nodes"], &stats["by_type"]["message"]), (&json!(7), &json!(5)));
+    assert_eq!((&stats["total_edges"], &stats["last_updated"]), (&json!(7), &Value::Null));
 }
 
 #[tokio::test]
@@ -211,6 +293,7 @@ proptest! {
     fn any_moment_and_cursor_are_answered(text in any::<String>(), now in any::<i64>()) {
         drop(moment::parse(&text, now));
         drop(text.parse::<LogCursor>());
+        drop(text.parse::<NodeId>());
         let cursor = LogCursor(u128::from_be_bytes([now as u8; 16]));
         prop_assert_eq!(cursor.to_string().parse::<LogCursor>(), Ok(cursor));
         drop(moment::written(now));

@@ -5,6 +5,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
+use audio::meter::Meter;
 use tokio::{
     sync::{Semaphore, oneshot},
     time::timeout,
@@ -19,9 +20,12 @@ use tools::{
     },
 };
 
-use crate::runtime::{
-    compute::{Compute, Urgency},
-    on_own_thread,
+use crate::{
+    models::metered::MeteredEmbedder,
+    runtime::{
+        compute::{Compute, Urgency},
+        on_own_thread,
+    },
 };
 
 /// Requests that may be ranked at once: with more, results would be late.
@@ -36,16 +40,18 @@ pub(crate) struct BySentences {
 }
 
 impl BySentences {
-    /// Loads the model from the models folder; requests wait at most `wait`.
+    /// Loads the model from the models folder; requests wait at most `wait`. The meter is made when it is loaded.
     ///
     /// # Errors
     /// A file is missing or wrong: the text says what to do.
-    pub(crate) async fn load(models_dir: &Path, wait: Duration) -> Result<Self> {
+    pub(crate) async fn load(models_dir: &Path, wait: Duration) -> Result<(Self, Arc<Meter>)> {
         let folder = models_dir.to_owned();
         let load = on_own_thread(move || MiniLm::load(&folder));
         let model =
             load.await?.context("`router.by` is \"sentences\"; run `lorgnette models fetch`, or set `models_dir`")?;
-        Self::new(Arc::new(model), wait)
+        let meter = Arc::<Meter>::default();
+        let embedder = MeteredEmbedder { embedder: model, meter: meter.clone() };
+        Ok((Self::new(Arc::new(embedder), wait)?, meter))
     }
 
     fn new(embedder: Arc<dyn Embedder>, wait: Duration) -> Result<Self> {

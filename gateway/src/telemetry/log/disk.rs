@@ -11,7 +11,7 @@ use std::{
 
 use heed::{CommitOrAbort, Database, Env, EnvFlags, MdbError, RwTxn, WithoutTls, types::Bytes};
 use rkyv::rancor;
-use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogPage, LogQuery};
+use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogPage, LogQuery, LogStats, Sight};
 
 use super::{
     Error,
@@ -19,7 +19,10 @@ use super::{
     page::Page,
     row::{self, ArchivedRow, Line, Turn, Wanted},
 };
-use crate::store::{complete, open_environment};
+use crate::{
+    private,
+    store::{complete, open_environment},
+};
 
 /// Size of the environment's map in MiB: twice the lines, for the pages that a commit writes anew and those that readers
 /// still hold.
@@ -120,6 +123,26 @@ impl Disk {
         })
     }
 
+    /// The numbers of the lines that are shown to a user.
+    pub(super) fn stats_of(&self, sight: &Sight) -> Result<LogStats, Error> {
+        let filter = LogFilter::default();
+        let wanted = Wanted::new(&filter, sight);
+        self.with(|opened| {
+            let (mut counts, mut oldest, mut newest) = (Counts::default(), None, None);
+            let txn = opened.env.read_txn()?;
+            for pair in opened.lines.iter(&txn)? {
+                let (key, value) = pair?;
+                let shown = row::read(value).filter(|row| wanted.fits(row)).and(row::parts(key));
+                if let (Some((place, _)), Some(counted)) = (shown, counted(key, value)) {
+                    counts.add(&counted);
+                    oldest = oldest.or(Some(row::wall_ms(place)));
+                    newest = Some(row::wall_ms(place));
+                }
+            }
+            Ok(LogStats { oldest_wall_ms: oldest, newest_wall_ms: newest, ..counts.stats() })
+        })
+    }
+
     /// Stores a group durably, numbered from `next` on, and drops the oldest lines and turns beyond the ring. Returns how
     /// many lines are stored then.
     pub(super) fn append(&self, group: &Group, next: &mut u64, counts: &Counts) -> Result<Counts, Error> {
@@ -148,7 +171,7 @@ impl Disk {
 
     /// Lines that are wanted, newest first.
     pub(super) fn query(&self, query: &LogQuery, bytes_max: usize) -> Result<LogPage, Error> {
-        let LogQuery { filter, limit, cursor } = query;
+        let LogQuery { filter, limit, cursor, sight } = query;
         let end = cursor.map(|LogCursor(place)| place.to_be_bytes());
         self.with(|opened| {
             let txn = opened.env.read_txn()?;
@@ -158,7 +181,7 @@ impl Disk {
                 end.as_ref().map_or(Unbounded, |end| Excluded(end.as_slice())),
             );
             let mut page = Page::new(*limit, bytes_max);
-            let wanted = Wanted::new(filter);
+            let wanted = Wanted::new(filter, sight);
             for pair in opened.lines.rev_range(&txn, &range)? {
                 let (key, value) = pair?;
                 if !page.take(&wanted, key, value) {
@@ -182,7 +205,7 @@ impl Disk {
         self.with(|opened| {
             let txn = opened.env.read_txn()?;
             let range: (Bound<&[u8]>, Bound<&[u8]>) = (Excluded(&start), Unbounded);
-            let (mut entries, mut last, wanted) = (Vec::new(), place, Wanted::new(filter));
+            let (mut entries, mut last, wanted) = (Vec::new(), place, Wanted::new(filter, &Sight::Everybody));
             for pair in opened.lines.range(&txn, &range)? {
                 let (key, value) = pair?;
                 if let Some((place, level)) = row::parts(key) {
@@ -252,7 +275,7 @@ impl Disk {
 
 impl Opened {
     fn open(folder: &Path) -> Result<Self, Error> {
-        fs::create_dir_all(folder).map_err(failed(folder))?;
+        private::make_folder(folder).map_err(failed(folder))?;
         let env = open_environment(folder, MAP_MIB, EnvFlags::empty())?;
         // A file that lost its end would end the process at the first look behind it.
         complete(&env, folder, MAP_MIB).map_err(|_| heed::Error::Mdb(MdbError::Corrupted))?;

@@ -20,7 +20,9 @@ use std::{
 };
 
 use tokio::sync::{oneshot, watch};
-use tools::inspection::logs::{LINES_MAX, LogCursor, LogEntry, LogFilter, LogPage, LogQuery, LogStats, PAGE_BYTES_MAX};
+use tools::inspection::logs::{
+    LINES_MAX, LogCursor, LogEntry, LogFilter, LogPage, LogQuery, LogStats, PAGE_BYTES_MAX, Sight,
+};
 
 use self::{
     disk::{Disk, Ring},
@@ -160,16 +162,25 @@ impl Logs {
         Ok(LogStats { oldest_wall_ms, newest_wall_ms, dropped: dropped::count(), ..stats })
     }
 
+    /// The same of the lines that are shown to a user, counted one by one.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub async fn stats_of(&self, sight: Sight) -> Result<LogStats, Error> {
+        let stats = self.read(move |disk| disk.stats_of(&sight)).await?;
+        Ok(LogStats { dropped: dropped::count(), ..stats })
+    }
+
     /// Drops lines, so that no byte of them is left in the file; returns how many.
     ///
     /// # Errors
     /// Nothing was dropped.
-    pub async fn clear(&self, filter: LogFilter) -> Result<u64, Error> {
-        self.job(|reply| Job::Clear(filter, reply)).await
+    pub async fn clear(&self, filter: LogFilter, sight: Sight) -> Result<u64, Error> {
+        self.job(|reply| Job::Clear(filter, sight, reply)).await
     }
 
-    /// The same with everything about a user and the user's devices: lines that carry one of them, and those in whose text
-    /// one of these names stands.
+    /// The same with everything about a user and the user's devices: lines that carry one of them, those in whose text the
+    /// user's name stands as a value or in quotes, and those in whose text a device stands.
     ///
     /// # Errors
     /// Nothing was dropped.

@@ -1,8 +1,10 @@
 //! A line of the log as it is stored: what it is, its key, and which lines belong to a user.
 
 use rkyv::{Archive, Deserialize, Serialize, rancor};
-use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogLevel};
+use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogLevel, Sight};
 
+/// The source of lines that are about nothing in particular.
+pub(super) const GATEWAY: &str = "gateway";
 /// Bytes of a key: time, number, level.
 const KEY_BYTES: usize = 17;
 
@@ -99,12 +101,13 @@ pub(super) fn number(place: LogCursor) -> u64 {
 /// A filter as it is compared with rows.
 pub(super) struct Wanted<'f> {
     filter: &'f LogFilter,
+    sight: &'f Sight,
     text: Option<String>,
 }
 
 impl<'f> Wanted<'f> {
-    pub(super) fn new(filter: &'f LogFilter) -> Self {
-        Self { filter, text: filter.text.as_ref().map(|text| text.to_lowercase()) }
+    pub(super) fn new(filter: &'f LogFilter, sight: &'f Sight) -> Self {
+        Self { filter, sight, text: filter.text.as_ref().map(|text| text.to_lowercase()) }
     }
 
     /// Whether lines of this key can be wanted.
@@ -120,7 +123,20 @@ impl<'f> Wanted<'f> {
         let LogFilter { context, source, .. } = self.filter;
         context.as_ref().is_none_or(|context| row.context.starts_with(context.as_str()))
             && source.as_ref().is_none_or(|source| row.source == *source)
+            && self.is_shown(row)
             && self.text.as_ref().is_none_or(|text| row.message.to_lowercase().contains(text.as_str()))
+    }
+}
+
+impl Wanted<'_> {
+    /// Whether a line is shown at all: to a user those about the user, the user's devices, or nobody.
+    fn is_shown(&self, row: &ArchivedRow) -> bool {
+        let Sight::User { user, devices } = self.sight else { return true };
+        match (row.user.as_deref(), row.device.as_deref()) {
+            (Some(about), _) => about == user,
+            (None, Some(device)) => devices.iter().any(|own| own == device),
+            (None, None) => row.source == GATEWAY,
+        }
     }
 }
 
@@ -135,13 +151,28 @@ pub(super) fn entry(place: LogCursor, level: LogLevel, row: &ArchivedRow) -> Log
     }
 }
 
-/// Whether a line belongs to a user: it carries the user or one of the devices, or one of these names stands in its text.
+/// Whether a line belongs to a user: it carries the user or one of the devices, the user stands in its text as a value or in
+/// quotes, or a device stands in it. A user may be called like a word of a sentence.
 pub(super) fn belongs_to(row: &ArchivedRow, user: &str, devices: &[String]) -> bool {
     let is_own = |name: &str| name == user || devices.iter().any(|device| device == name);
     row.user.as_deref().is_some_and(is_own)
         || row.device.as_deref().is_some_and(is_own)
-        || mentions(&row.message, user)
+        || names(&row.message, user)
         || devices.iter().any(|device| mentions(&row.message, device) || mentions(&row.source, device))
+}
+
+/// Whether a name stands in a text as a value, `about=ann`, or in quotes.
+fn names(text: &str, name: &str) -> bool {
+    let is_named = |(at, _): (usize, &str)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + name.len()..].chars().next();
+        match before {
+            Some('=') => after.is_none_or(|after| after == ' ' || after == ','),
+            Some(quote @ ('"' | '\'' | '`')) => after == Some(quote),
+            _ => false,
+        }
+    };
+    !name.is_empty() && text.match_indices(name).any(is_named)
 }
 
 /// Whether a name stands in a text as words of its own.
@@ -169,6 +200,19 @@ mod tests {
         let (place, level) = parts(&keys[1]).unwrap();
         assert_eq!((wall_ms(place), number(place), level), (1, 10, LogLevel::Info));
         assert!(parts(b"short").is_none() && parts(&[9; KEY_BYTES]).is_none());
+    }
+
+    #[test]
+    fn a_user_counts_as_a_value_or_in_quotes() {
+        for text in
+            ["about=wearer", "x about=wearer n=1", "user=Some(\"wearer\")", "no user `wearer`", "'wearer' is gone"]
+        {
+            assert!(names(text, "wearer"), "{text}");
+        }
+        for text in ["the wearer was told", "wearer", "about=wearers", "\"the wearer\"", "wearer=x", "\"wearer'", ""] {
+            assert!(!names(text, "wearer"), "{text}");
+        }
+        assert!(names("about=ann lee n=1", "ann lee") && !names("about=", ""));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use tracing_subscriber::{
 
 use super::{
     dropped,
-    row::{Line, Row},
+    row::{GATEWAY, Line, Row},
     writer::Job,
 };
 use crate::{clock, text::crop};
@@ -130,7 +130,7 @@ impl Said {
             (Some(package), _, _) => format!("app:{package}"),
             (_, Some(server), _) => format!("mcp:{server}"),
             (_, _, Some(device)) => format!("device:{device}"),
-            _ => "gateway".to_owned(),
+            _ => GATEWAY.to_owned(),
         };
         let context = context.unwrap_or_else(|| crop(target, NAME_BYTES_MAX).to_owned());
         Row { context, source, user, device, message: crop(&message, MESSAGE_BYTES_MAX).to_owned() }
@@ -142,7 +142,8 @@ impl Said {
             "message" => return self.message.push_str(crop(value, MESSAGE_BYTES_MAX)),
             "log.target" => return self.context = name(),
             other if other.starts_with("log.") => return,
-            "user" => self.user = name(),
+            // A command of an operator is about a user, too.
+            "user" | "about" => self.user = name(),
             "device" => self.device = name(),
             "package" | "app" => self.package = name(),
             "server" => self.server = name(),

@@ -19,7 +19,7 @@ fn ten() -> impl Iterator<Item = LogEntry> {
 }
 
 async fn messages(logs: &Logs, filter: LogFilter, limit: usize) -> Vec<String> {
-    let page = logs.query(LogQuery { filter, limit, cursor: None }).await.unwrap();
+    let page = logs.query(LogQuery { filter, limit, ..LogQuery::default() }).await.unwrap();
     page.logs.into_iter().map(|entry| entry.message).collect()
 }
 
@@ -87,8 +87,11 @@ async fn pages_follow_each_other_without_a_gap() {
     assert_eq!(pages, [2, 1, 1, 2, 1]);
     // Exactly as many as there are: there is no next page.
     assert!(logs.query(LogQuery { limit: 3, ..LogQuery::default() }).await.unwrap().cursor.is_some());
-    let whole =
-        LogQuery { limit: 7, filter: LogFilter { text: Some("short".into()), ..LogFilter::default() }, cursor: None };
+    let whole = LogQuery {
+        limit: 7,
+        filter: LogFilter { text: Some("short".into()), ..LogFilter::default() },
+        ..LogQuery::default()
+    };
     let page = logs.query(whole).await.unwrap();
     assert_eq!((page.logs.len(), page.cursor), (6, None));
 }
@@ -127,13 +130,13 @@ async fn what_is_cleared_is_gone_from_the_file() {
     logs.fill(ten()).await.unwrap();
     assert!(count(folder.path(), "Line 6") > 0 && count(folder.path(), "Line 7") > 0);
     let filter = LogFilter { level: Some(LogLevel::Error), before_wall_ms: Some(9_000), ..LogFilter::default() };
-    assert_eq!(logs.clear(filter).await.unwrap(), 3);
+    assert_eq!(logs.clear(filter, Sight::Everybody).await.unwrap(), 3);
     assert_eq!((count(folder.path(), "Line 6"), logs.stats().unwrap().total_logs), (0, 7));
     assert!(count(folder.path(), "Line 7") > 0);
     // It goes on.
     logs.fill([line(10_000, LogLevel::Info, "gateway", "Line 10")]).await.unwrap();
     assert_eq!(messages(&logs, LogFilter::default(), 2).await, ["Line 10", "Line 9"]);
-    assert_eq!(logs.clear(LogFilter::default()).await.unwrap(), 8);
+    assert_eq!(logs.clear(LogFilter::default(), Sight::Everybody).await.unwrap(), 8);
     assert_eq!(logs.stats().unwrap().oldest_wall_ms, None);
 }
 
@@ -154,6 +157,7 @@ async fn nothing_of_an_erased_user_is_left() {
         row(None, None, "refused device zq-device."),
         row(Some("zq-anne"), None, "another user"),
         row(None, None, "about=zq-annette"),
+        row(None, None, "a word like zq-ann stands alone"),
     ];
     for (wall_ms, row) in (0..).zip(rows) {
         logs.jobs.try_send(Job::Line(row::Line { wall_ms, level: LogLevel::Info, row })).unwrap();
@@ -161,8 +165,9 @@ async fn nothing_of_an_erased_user_is_left() {
     logs.settled().await.unwrap();
     assert!(count(folder.path(), "zq-device") > 0);
     assert_eq!(logs.erase("zq-ann", vec!["zq-device".into()]).await.unwrap(), 4);
-    assert_eq!((count(folder.path(), "zq-device"), count(folder.path(), "zq-ann")), (0, 2), "the others' remain");
-    assert_eq!(messages(&logs, LogFilter::default(), 9).await, ["about=zq-annette", "another user"]);
+    assert_eq!((count(folder.path(), "zq-device"), count(folder.path(), "zq-ann")), (0, 3), "the others' remain");
+    let left = ["a word like zq-ann stands alone", "about=zq-annette", "another user"];
+    assert_eq!(messages(&logs, LogFilter::default(), 9).await, left);
 }
 
 #[tokio::test]
@@ -182,7 +187,7 @@ async fn turns_are_kept_apart_from_lines_and_erased_with_their_device() {
     assert_eq!(turns(&logs, 0, 99).await, "{2} {3} {4} {5}");
     assert_eq!(turns(&logs, 0, 2).await, "{4} {5}");
     assert_eq!(turns(&logs, 5_000, 99).await, "{5}");
-    assert_eq!(logs.clear(LogFilter::default()).await.unwrap(), 0);
+    assert_eq!(logs.clear(LogFilter::default(), Sight::Everybody).await.unwrap(), 0);
     logs.close().await.unwrap();
     let again = open(&folder, ring);
     assert_eq!(again.erase("nobody", vec!["zq-even".into()]).await.unwrap(), 0);
@@ -245,4 +250,39 @@ async fn a_damaged_file_is_begun_anew() {
         assert!(messages(&logs, LogFilter::default(), 99).await.len() >= 10);
         logs.close().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_user_sees_lines_about_that_user_and_about_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = open(&folder, Ring::default());
+    let row = |user: Option<&str>, device: Option<&str>, source: &str, message: &str| row::Row {
+        user: user.map(str::to_owned),
+        device: device.map(str::to_owned),
+        source: source.to_owned(),
+        message: message.to_owned(),
+        ..row::Row::default()
+    };
+    let rows = [
+        row(None, None, "gateway", "started"),
+        row(Some("ann"), None, "gateway", "ann paired"),
+        row(None, Some("d1"), "device:d1", "ann's glasses"),
+        row(Some("bob"), Some("d1"), "device:d1", "bob's on her glasses"),
+        row(None, Some("d2"), "device:d2", "bob's glasses"),
+        row(Some("bob"), None, "app:x", "bob's app"),
+        row(None, None, "mcp:files", "anybody's server"),
+    ];
+    for (wall_ms, row) in (0..).zip(rows) {
+        logs.jobs.try_send(Job::Line(row::Line { wall_ms, level: LogLevel::Info, row })).unwrap();
+    }
+    logs.settled().await.unwrap();
+    let sight = Sight::User { user: "ann".to_owned(), devices: vec!["d1".to_owned()] };
+    let page = logs.query(LogQuery { limit: 9, sight: sight.clone(), ..LogQuery::default() }).await.unwrap();
+    let seen: Vec<_> = page.logs.iter().map(|entry| entry.message.as_str()).collect();
+    assert_eq!(seen, ["ann's glasses", "ann paired", "started"]);
+    let stats = logs.stats_of(sight.clone()).await.unwrap();
+    assert_eq!((stats.total_logs, stats.oldest_wall_ms, stats.newest_wall_ms), (3, Some(0), Some(2)));
+    assert_eq!(stats.by_source.keys().collect::<Vec<_>>(), ["device:d1", "gateway"]);
+    assert_eq!(logs.clear(LogFilter::default(), sight).await.unwrap(), 3);
+    assert_eq!(logs.stats().unwrap().total_logs, 4, "the others' remain");
 }

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    Endpoint,
+    Endpoint, Who,
     changes::{self, Watched},
     line::{self, Asking, Call, Line, Step},
     lists::page,
@@ -85,8 +85,9 @@ impl Session {
             }
             None => {
                 let cancel = CancellationToken::new();
-                let approves = endpoint.who.approves;
-                let asking = Asking { capabilities: capabilities(context), level, given: responses, approves };
+                let Who { approves, is_operator, .. } = endpoint.who;
+                let capabilities = capabilities(context);
+                let asking = Asking { capabilities, level, given: responses, approves, is_operator };
                 let (line, call) = Line::new(asking, cancel.clone());
                 let work = work(line.clone(), cancel);
                 endpoint.hub.tracker.spawn(async move {

@@ -64,6 +64,7 @@ pub(super) struct Line {
     capabilities: Value,
     level: Option<LoggingLevel>,
     approves: Approver,
+    is_operator: bool,
     /// Answers that came with the request itself.
     given: Mutex<Option<Answers>>,
     exact: Mutex<Option<Exact>>,
@@ -81,6 +82,8 @@ pub(super) struct Asking {
     pub(super) level: Option<LoggingLevel>,
     pub(super) given: Option<Answers>,
     pub(super) approves: Approver,
+    /// Whether it is the operator's own program.
+    pub(super) is_operator: bool,
 }
 
 /// A running call, and the client's end of the line.
@@ -102,8 +105,9 @@ impl Line {
     /// Creates a line, and the call's other end; `cancel` fires when that end is dropped.
     pub(super) fn new(asking: Asking, cancel: CancellationToken) -> (Arc<Self>, Call) {
         let (events, received) = mpsc::channel(EVENTS_MAX);
-        let Asking { capabilities, level, given, approves } = asking;
-        let line = Self { events, capabilities, level, approves, given: Mutex::new(given), exact: Mutex::default() };
+        let Asking { capabilities, level, given, approves, is_operator } = asking;
+        let (given, exact) = (Mutex::new(given), Mutex::default());
+        let line = Self { events, capabilities, level, approves, is_operator, given, exact };
         (Arc::new(line), Call { events: received, cancel: cancel.drop_guard() })
     }
 
@@ -200,6 +204,10 @@ impl Caller for Line {
 
     fn keep(&self, exact: Exact) {
         *lock(&self.exact) = Some(exact);
+    }
+
+    fn is_operator(&self) -> bool {
+        self.is_operator
     }
 }
 

@@ -97,6 +97,7 @@ fn attempt(hostile: &Hostile, wearer: ApprovalOutcome) -> Outcome {
             level: None,
             given: hostile.given.clone().map(|answer| BTreeMap::from([(hostile.key.clone(), answer)])),
             approves: hostile.approves.unwrap_or(Approver::of(hostile.class)),
+            is_operator: false,
         };
         let cancel = CancellationToken::new();
         let (line, mut client) = Line::new(asking, cancel.clone());
@@ -133,6 +134,7 @@ async fn unanswered(leaves: bool) -> (gateway_core::vocab::ToolResult, u64) {
         level: None,
         given: None,
         approves: Approver::of(ClientClass::Internal),
+        is_operator: false,
     };
     let cancel = CancellationToken::new();
     let (line, mut client) = Line::new(asking, cancel.clone());

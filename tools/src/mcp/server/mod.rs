@@ -62,6 +62,8 @@ pub struct Who {
     pub class: ClientClass,
     /// Who approves its calls.
     pub approves: Approver,
+    /// Whether it is the operator's own program: then it is told about everybody who uses the gateway.
+    pub is_operator: bool,
 }
 
 /// The device of a user on which questions may be asked and device tools run; `None`: none is connected.
