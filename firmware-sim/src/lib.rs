@@ -12,6 +12,7 @@ pub mod discovery;
 pub mod display;
 mod driver;
 mod error;
+pub mod firmware;
 pub mod glasses;
 pub mod handshake;
 pub mod identity;

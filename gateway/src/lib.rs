@@ -14,6 +14,7 @@ pub mod control;
 mod device_task;
 mod discovery;
 pub mod erasing;
+pub mod firmware;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;

@@ -222,6 +222,8 @@ pub fn capabilities() -> up::Capabilities {
         tools: 0,
         frame_bytes_max: 0,
         heartbeat_ms: 0,
+        image_bytes_max: 0,
+        hardware: 0,
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::{sync::mpsc, time::timeout};
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
+    firmware::Update,
     formats::{self, Agreed},
     incoming::Incoming,
     outgoing::Outgoing,
@@ -88,6 +89,7 @@ impl Session {
         let restored = hello.resume.as_ref().filter(|_| is_resumable);
         let restored = restored.and_then(|it| services.stored_sessions.take(&services.store, &id, &record.user, it));
         services.preparer.prepare(&record.user, &id, &language);
+        let update = Update::new(&id, &hello, &services.firmware);
         let mut session = Box::new(Self {
             claims: services.resumable.enter(&id, number),
             stored: stored_of(&services, &record.user, &id, &mailbox),
@@ -127,6 +129,7 @@ impl Session {
             called_us: None,
             speech_end: None,
             room: Room::of(&hello.capabilities),
+            update,
             heartbeat: None,
             end: None,
             presence,

@@ -26,6 +26,7 @@ use crate::{
     clock,
     mailbox::{DeviceMessage, Farewell},
     text::crop,
+    transport::LinkError,
 };
 
 impl Session {
@@ -156,6 +157,9 @@ impl Session {
             Up::ToolList(list) => self.tools_offered(&list),
             Up::ToolResult(result) => self.tool_answered(&result),
             Up::PhotoChunk(chunk) => self.photo_piece(&chunk),
+            Up::FirmwareAnswer(answer) => self.sent_or_failed(Self::firmware_answered, &answer),
+            Up::FirmwareProgress(progress) => self.sent_or_failed(Self::firmware_progress, &progress),
+            Up::FirmwareReport(report) => self.firmware_reported(&report),
             Up::TextInput(text) => self.input(Input::Text(text.text.to_owned())),
             Up::Goodbye(goodbye) => {
                 tracing::debug!(reason = ?goodbye.reason, "the device says goodbye");
@@ -165,6 +169,12 @@ impl Session {
             Up::Hello(_) | Up::Proof(_) => {
                 self.close(GoodbyeReason::UnexpectedMessage, "the handshake is over".to_owned());
             }
+        }
+    }
+
+    fn sent_or_failed<M>(&mut self, handle: impl Fn(&mut Self, &M) -> Result<(), LinkError>, message: &M) {
+        if let Err(error) = handle(self, message) {
+            self.failed(&error);
         }
     }
 
@@ -360,6 +370,11 @@ impl Session {
             }
             DeviceMessage::ApplyTools if self.requests.tools_have_changed() => self.input(Input::ApplyTools),
             DeviceMessage::ApplyTools => {}
+            DeviceMessage::Firmware { image, read } => {
+                if let Err(error) = self.firmware_read(image, read) {
+                    self.failed(&error);
+                }
+            }
             // What waits for it is looked at after each message.
             DeviceMessage::Stored => {}
         }
