@@ -19,6 +19,7 @@ mod discovery;
 mod doctor;
 mod durability;
 mod endpoints;
+mod firmware;
 mod http;
 mod identity;
 mod intents;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use device_protocol::{
-    Down, UpdateAnswer,
+    Down, Up, UpdateAnswer,
     down::{FirmwareCancel, FirmwareChunk, FirmwareOffer},
     firmware::Version,
     limits::FIRMWARE_CHUNK_BYTES_MAX,
@@ -279,11 +279,24 @@ impl Session {
         self.send(None, Down::FirmwareChunk(FirmwareChunk { update, offset, payload })).map(drop)
     }
 
+    /// The device says something about firmware.
+    pub(super) fn about_firmware(&mut self, message: &Up<'_>) {
+        let sent = match message {
+            Up::FirmwareAnswer(answer) => self.firmware_answered(answer),
+            Up::FirmwareProgress(progress) => self.firmware_progress(progress),
+            Up::FirmwareReport(report) => {
+                self.firmware_reported(report);
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = sent {
+            self.failed(&error);
+        }
+    }
+
     /// The device answers an offer, or withdraws from it.
-    ///
-    /// # Errors
-    /// The link is gone, or too slow.
-    pub(super) fn firmware_answered(&mut self, answer: &up::FirmwareAnswer) -> Result<(), LinkError> {
+    fn firmware_answered(&mut self, answer: &up::FirmwareAnswer) -> Result<(), LinkError> {
         if self.update.open_offer() != Some(answer.update) {
             return Ok(());
         }
@@ -314,10 +327,7 @@ impl Session {
     }
 
     /// The device has stored more.
-    ///
-    /// # Errors
-    /// The link is gone, or too slow.
-    pub(super) fn firmware_progress(&mut self, progress: &up::FirmwareProgress) -> Result<(), LinkError> {
+    fn firmware_progress(&mut self, progress: &up::FirmwareProgress) -> Result<(), LinkError> {
         let now_us = clock::mono_us();
         let Stage::Sending { sending, .. } = &mut self.update.stage else { return Ok(()) };
         if sending.number != progress.update {
@@ -344,7 +354,7 @@ impl Session {
     }
 
     /// The device reports how its last update ended.
-    pub(super) fn firmware_reported(&mut self, report: &up::FirmwareReport<'_>) {
+    fn firmware_reported(&mut self, report: &up::FirmwareReport<'_>) {
         let (Some(candidate), Some(outcome)) = (&self.update.candidate, Outcome::of(report.outcome)) else { return };
         if self.update.reports >= REPORTS_MAX {
             return;

@@ -26,7 +26,6 @@ use crate::{
     clock,
     mailbox::{DeviceMessage, Farewell},
     text::crop,
-    transport::LinkError,
 };
 
 impl Session {
@@ -157,9 +156,7 @@ impl Session {
             Up::ToolList(list) => self.tools_offered(&list),
             Up::ToolResult(result) => self.tool_answered(&result),
             Up::PhotoChunk(chunk) => self.photo_piece(&chunk),
-            Up::FirmwareAnswer(answer) => self.sent_or_failed(Self::firmware_answered, &answer),
-            Up::FirmwareProgress(progress) => self.sent_or_failed(Self::firmware_progress, &progress),
-            Up::FirmwareReport(report) => self.firmware_reported(&report),
+            Up::FirmwareAnswer(_) | Up::FirmwareProgress(_) | Up::FirmwareReport(_) => self.about_firmware(&message),
             Up::TextInput(text) => self.input(Input::Text(text.text.to_owned())),
             Up::Goodbye(goodbye) => {
                 tracing::debug!(reason = ?goodbye.reason, "the device says goodbye");
@@ -169,12 +166,6 @@ impl Session {
             Up::Hello(_) | Up::Proof(_) => {
                 self.close(GoodbyeReason::UnexpectedMessage, "the handshake is over".to_owned());
             }
-        }
-    }
-
-    fn sent_or_failed<M>(&mut self, handle: impl Fn(&mut Self, &M) -> Result<(), LinkError>, message: &M) {
-        if let Err(error) = handle(self, message) {
-            self.failed(&error);
         }
     }
 

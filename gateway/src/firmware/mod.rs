@@ -1,7 +1,7 @@
 //! Firmware for devices: the stored images, their roll-outs, and what devices report. docs/firmware.md has the operator's
 //! view and the threat model, PROTOCOL.md, section 19, what travels.
 
-pub(crate) mod facts;
+pub mod facts;
 mod images;
 mod rollouts;
 pub mod settings;

@@ -45,7 +45,7 @@ impl Scope {
 fn place_of(device: &str, image: &ImageId) -> u64 {
     let digest = Sha256::new().chain_update(image).chain_update(device.as_bytes()).finalize();
     let first = digest.first_chunk().copied().map_or(0, u32::from_be_bytes);
-    u64::from(first) * 100 >> 32
+    (u64::from(first) * 100) >> 32
 }
 
 /// Where a roll-out stands.
