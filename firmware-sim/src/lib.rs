@@ -8,6 +8,7 @@
 
 pub mod clock;
 mod command;
+pub mod conformance;
 pub mod discovery;
 pub mod display;
 mod driver;

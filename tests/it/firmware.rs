@@ -148,7 +148,7 @@ async fn firmware_waits_for_the_conversation() {
     answered(&mut glasses).await;
     let (till, all) = (glasses.mark(), glasses.log().since(from));
     let turn = &all[..usize::try_from(till - from).unwrap()];
-    let is_busy = |event: &Event| matches!(&event.seen, Seen::Listening { state, .. } if state == "thinking");
+    let is_busy = |event: &Event| matches!(&event.seen, Seen::Listening { state, .. } if state == "thinking" || state == "speaking");
     let began = turn.iter().position(is_busy).expect("it works on the answer");
     assert_eq!(chunks(&turn[began..]), [], "from there to the end of the answer nothing of the image came");
     until(&mut glasses, "more of it", |event| matches!(event.seen, Seen::FirmwareStored { .. })).await;

@@ -12,6 +12,7 @@ mod capabilities;
 mod cli;
 mod closing;
 mod code;
+mod conformance;
 mod credentials;
 mod cycles;
 mod device_tools;

@@ -57,13 +57,13 @@ pub(crate) struct Common {
     #[arg(long, global = true, default_value_t = 0)]
     hardware: u16,
     /// Take new firmware into this file, which is made if it is not there.
-    #[arg(long, global = true, requires = "maker_key")]
+    #[arg(long, global = true)]
     flash: Option<PathBuf>,
     /// For --flash: the maker's public key in 64 hexadecimal digits, as `lorgnette-sim firmware key` prints it.
     #[arg(long, global = true, value_parser = public_key)]
     maker_key: Option<[u8; 32]>,
     /// For --flash: the power is lost when so many bytes of an image are stored.
-    #[arg(long, global = true, requires = "flash")]
+    #[arg(long, global = true)]
     lose_power_at: Option<u32>,
     /// Characters in one line of the display.
     #[arg(long, global = true, default_value_t = 40)]
@@ -162,6 +162,8 @@ impl Common {
             options.profile.firmware.clone_from(version);
         }
         options.profile.hardware = self.hardware;
+        ensure!(self.flash.is_some() == self.maker_key.is_some(), "--flash and --maker-key belong together");
+        ensure!(self.flash.is_some() || self.lose_power_at.is_none(), "--lose-power-at needs --flash");
         if let (Some(flash), Some(maker)) = (&self.flash, self.maker_key) {
             let mut updates = Updates::new(flash.clone(), maker, &options.profile.firmware);
             (updates.hardware, updates.lose_power_at) = (self.hardware, self.lose_power_at);

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
-use crate::firmware::trial::{MODEL, files, makers, manifest, signed};
+use crate::firmware::test_support::{MODEL, files, makers, manifest, signed};
 
 fn images(folder: &Path) -> Images {
     Images::open(folder.join("firmware"), makers(1)).unwrap()

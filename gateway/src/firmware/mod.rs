@@ -6,7 +6,7 @@ mod images;
 mod rollouts;
 pub mod settings;
 #[cfg(test)]
-pub(crate) mod trial;
+pub(crate) mod test_support;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,7 +1,7 @@
 //! Tests of roll-outs.
 
 use super::*;
-use crate::firmware::trial::{MODEL, makers, manifest, signed};
+use crate::firmware::test_support::{MODEL, makers, manifest, signed};
 
 fn image(version: &str) -> Stored {
     Stored::parse(&signed(manifest(version.as_bytes(), version), 1), &makers(1)).unwrap()
