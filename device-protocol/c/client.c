@@ -283,6 +283,14 @@ static void take(lg_frame *frame) {
             if (which == 0 || speeches[at].number == which) tell(&speeches[at], LG_PLAY_STATE_STOPPED);
         break;
     }
+    case LG_DOWN_FIRMWARE_OFFER: {
+        /* This client announces no room for an image, so that none is offered. Who offers one all the same is told. */
+        lg_firmware_offer offer;
+        if (!lg_read_firmware_offer(*body, &offer)) fail("a malformed offer");
+        send_frame(lg_write_firmware_answer(frame_bytes, sizeof frame_bytes, control_stamp(), offer.update,
+                                            LG_UPDATE_ANSWER_NOT_WANTED, 0));
+        break;
+    }
     case LG_DOWN_GOODBYE:
         fail("goodbye (%u)", lg_get_u16(body));
     default: /* what a device does not know, or need not: section 5 */

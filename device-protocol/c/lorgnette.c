@@ -213,8 +213,10 @@ size_t lg_write_hello(uint8_t *bytes, size_t size, lg_stamp stamp, const lg_hell
     lg_put_u8(&writer, 0); /* the microphone hears the speaker */
     lg_put_uint(&writer, 0); /* no tools */
     /* Appended fields at the end that have their default are left out (section 5, rule 3). */
-    if (can->frame_bytes_max || can->heartbeat_ms) lg_put_uint(&writer, can->frame_bytes_max);
-    if (can->heartbeat_ms) lg_put_uint(&writer, can->heartbeat_ms);
+    const uint32_t appended[] = {can->frame_bytes_max, can->heartbeat_ms, can->image_bytes_max, can->hardware};
+    size_t count = 4;
+    while (count && !appended[count - 1]) count--;
+    for (size_t at = 0; at < count; at++) lg_put_uint(&writer, appended[at]);
     lg_close(&writer, capabilities);
     lg_put_u8(&writer, 0); /* no session to go on with */
     if (hello->binding != LG_CHANNEL_BINDING_EXPORTER) lg_put_u8(&writer, hello->binding);
@@ -266,6 +268,23 @@ size_t lg_write_played(uint8_t *bytes, size_t size, lg_stamp stamp, uint32_t spe
     lg_put_uint(&writer, clause);
     lg_put_uint(&writer, played_us);
     lg_put_u8(&writer, state);
+    return lg_end(&writer);
+}
+
+size_t lg_write_firmware_answer(uint8_t *bytes, size_t size, lg_stamp stamp, uint32_t update, uint8_t answer, uint32_t offset) {
+    lg_writer writer;
+    lg_begin(&writer, bytes, size, LG_UP_FIRMWARE_ANSWER, stamp);
+    lg_put_uint(&writer, update);
+    lg_put_u8(&writer, answer);
+    lg_put_uint(&writer, offset);
+    return lg_end(&writer);
+}
+
+size_t lg_write_firmware_progress(uint8_t *bytes, size_t size, lg_stamp stamp, uint32_t update, uint32_t offset) {
+    lg_writer writer;
+    lg_begin(&writer, bytes, size, LG_UP_FIRMWARE_PROGRESS, stamp);
+    lg_put_uint(&writer, update);
+    lg_put_uint(&writer, offset);
     return lg_end(&writer);
 }
 
@@ -327,6 +346,21 @@ bool lg_read_speech_chunk(lg_reader body, lg_speech_chunk *out) {
     out->position_us = lg_get_u64(&body);
     out->duration_us = lg_get_u32(&body);
     out->payload = lg_get_bytes(&body, 4096);
+    return !body.failed;
+}
+
+bool lg_read_firmware_offer(lg_reader body, lg_firmware_offer *out) {
+    out->update = lg_get_u32(&body);
+    out->manifest = lg_get_bytes(&body, LG_MANIFEST_BYTES_MAX);
+    lg_get_array(&body, out->signature, 64);
+    out->chunk_bytes = lg_get_u16(&body);
+    return !body.failed;
+}
+
+bool lg_read_firmware_chunk(lg_reader body, lg_firmware_chunk *out) {
+    out->update = lg_get_u32(&body);
+    out->offset = lg_get_u32(&body);
+    out->payload = lg_get_bytes(&body, LG_FIRMWARE_CHUNK_BYTES_MAX);
     return !body.failed;
 }
 

@@ -85,6 +85,8 @@ typedef struct {
     uint32_t buttons, sensors;
     uint32_t frame_bytes_max; /* 0: any */
     uint32_t heartbeat_ms; /* 0: as the gateway likes */
+    uint32_t image_bytes_max; /* 0: the gateway does not update the firmware */
+    uint16_t hardware; /* its revision */
 } lg_capabilities;
 
 typedef struct {
@@ -105,6 +107,9 @@ size_t lg_write_audio(uint8_t *bytes, size_t size, lg_stamp stamp, uint8_t codec
 size_t lg_write_audio_end(uint8_t *bytes, size_t size, lg_stamp stamp, uint32_t last_audio_sequence, uint8_t reason);
 size_t lg_write_played(uint8_t *bytes, size_t size, lg_stamp stamp, uint32_t speech, uint16_t clause, uint64_t played_us,
                        uint8_t state);
+/* Section 19. A device that announces `image_bytes_max` answers each offer, be it that it refuses. */
+size_t lg_write_firmware_answer(uint8_t *bytes, size_t size, lg_stamp stamp, uint32_t update, uint8_t answer, uint32_t offset);
+size_t lg_write_firmware_progress(uint8_t *bytes, size_t size, lg_stamp stamp, uint32_t update, uint32_t offset);
 size_t lg_write_goodbye(uint8_t *bytes, size_t size, lg_stamp stamp, uint16_t reason);
 
 /* Messages down: each reads a body, and returns false where it is malformed. */
@@ -138,6 +143,23 @@ typedef struct {
     lg_slice payload;
 } lg_speech_chunk;
 
+#define LG_MANIFEST_BYTES_MAX 512
+#define LG_FIRMWARE_CHUNK_BYTES_MAX 1024
+
+typedef struct {
+    uint32_t update;
+    lg_slice manifest;
+    uint8_t signature[64];
+    uint16_t chunk_bytes;
+} lg_firmware_offer;
+
+typedef struct {
+    uint32_t update, offset;
+    lg_slice payload;
+} lg_firmware_chunk;
+
+bool lg_read_firmware_offer(lg_reader body, lg_firmware_offer *out);
+bool lg_read_firmware_chunk(lg_reader body, lg_firmware_chunk *out);
 bool lg_read_challenge(lg_reader body, lg_challenge *out);
 bool lg_read_welcome(lg_reader body, lg_welcome *out);
 bool lg_read_display(lg_reader body, lg_display *out);

@@ -37,6 +37,8 @@ static void decode(const uint8_t *bytes, size_t length, int quiet) {
     lg_welcome welcome;
     lg_display display;
     lg_speech_chunk chunk;
+    lg_firmware_offer offer;
+    lg_firmware_chunk piece;
     if (!lg_read(&frame, bytes, length)) {
         if (!quiet) printf("bad\n");
         return;
@@ -70,6 +72,16 @@ static void decode(const uint8_t *bytes, size_t length, int quiet) {
         printf(" speech=%u clause=%u position_us=%llu duration_us=%u", chunk.speech, chunk.clause,
                (unsigned long long)chunk.position_us, chunk.duration_us);
         print_bytes("payload", chunk.payload);
+        break;
+    case LG_DOWN_FIRMWARE_OFFER:
+        ok = lg_read_firmware_offer(frame.body, &offer);
+        if (ok && !quiet) printf(" update=%u chunk_bytes=%u", offer.update, offer.chunk_bytes);
+        break;
+    case LG_DOWN_FIRMWARE_CHUNK:
+        ok = lg_read_firmware_chunk(frame.body, &piece);
+        if (!ok || quiet) break;
+        printf(" update=%u offset=%u", piece.update, piece.offset);
+        print_bytes("payload", piece.payload);
         break;
     default:
         break;
@@ -107,6 +119,11 @@ static void write_all(const char *folder) {
     check(folder, "audio_end", out, lg_write_audio_end(out, sizeof out, stamp, 300, LG_MIC_END_RELEASED));
     stamp = (lg_stamp){6, 2, 8000000};
     check(folder, "played", out, lg_write_played(out, sizeof out, stamp, 3, 1, 1280000, LG_PLAY_STATE_PLAYING));
+    stamp = (lg_stamp){7, 2, 9000000};
+    check(folder, "firmware_answer.refused", out,
+          lg_write_firmware_answer(out, sizeof out, stamp, 2, LG_UPDATE_ANSWER_NOT_WANTED, 0));
+    stamp = (lg_stamp){9, 2, 9500000};
+    check(folder, "firmware_progress", out, lg_write_firmware_progress(out, sizeof out, stamp, 3, 43008));
     stamp = (lg_stamp){0, 0, 60000000};
     check(folder, "goodbye.up", out, lg_write_goodbye(out, sizeof out, stamp, LG_GOODBYE_REASON_POWER_OFF));
     /* No vector has exactly what a client of this code says of itself: it is compared by the gateway. */

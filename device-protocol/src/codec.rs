@@ -49,6 +49,11 @@ impl<'a> Reader<'a> {
         self.rest().is_empty()
     }
 
+    /// Bytes that are not read.
+    pub(crate) fn left(&self) -> usize {
+        self.rest().len()
+    }
+
     fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }

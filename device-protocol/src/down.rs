@@ -1,8 +1,8 @@
 //! From the gateway to the device.
 
 use crate::limits::{
-    ARGUMENTS_BYTES_MAX, AUDIO_PACKET_BYTES_MAX, BITMAP_BYTES_MAX, DISPLAY_TEXT_BYTES_MAX, LABEL_BYTES_MAX,
-    NAME_BYTES_MAX, TEXT_BYTES_MAX,
+    ARGUMENTS_BYTES_MAX, AUDIO_PACKET_BYTES_MAX, BITMAP_BYTES_MAX, DISPLAY_TEXT_BYTES_MAX, FIRMWARE_CHUNK_BYTES_MAX,
+    LABEL_BYTES_MAX, MANIFEST_BYTES_MAX, NAME_BYTES_MAX, TEXT_BYTES_MAX,
 };
 pub use crate::link::{AudioFormat, Challenge, Continued, Goodbye, Heartbeat, PairingCode, Reject, Resumed, Welcome};
 #[cfg(feature = "json")]
@@ -54,6 +54,12 @@ direction! {
         0x900d "warning" Warning(Warning<'a>, WarningOwned),
         /// The text of a clause.
         0x900e "clause" Clause(Clause<'a>, ClauseOwned),
+        /// New firmware is offered.
+        0x900f "firmware_offer" FirmwareOffer(FirmwareOffer<'a>, FirmwareOfferOwned),
+        /// A piece of the firmware.
+        0x9010 "firmware_chunk" FirmwareChunk(FirmwareChunk<'a>, FirmwareChunkOwned),
+        /// The offer is withdrawn.
+        0x9011 "firmware_cancel" FirmwareCancel(FirmwareCancel, FirmwareCancel),
         /// A packet of speech.
         0xa001 "speech_chunk" SpeechChunk(SpeechChunk<'a>, SpeechChunkOwned),
     }
@@ -349,5 +355,39 @@ message! {
     pub struct Chime {
         /// The sound to play.
         sound: Sound,
+    }
+}
+
+message! {
+    /// New firmware for this model. Sent only to a device whose `image_bytes_max` is not 0.
+    pub struct FirmwareOffer<'a>, owned FirmwareOfferOwned {
+        /// Number of the offer in this session, from 1.
+        update: u32,
+        /// The manifest ([`Release`](crate::firmware::Release)), as it is signed.
+        manifest: bytes[MANIFEST_BYTES_MAX],
+        /// Ed25519 signature of the maker over the manifest.
+        signature: array[64],
+        /// Bytes of the image in each chunk but the last, which may have fewer.
+        chunk_bytes: u16,
+    }
+}
+
+message! {
+    /// A piece of the image, in order.
+    pub struct FirmwareChunk<'a>, owned FirmwareChunkOwned {
+        /// Number of the offer.
+        update: u32,
+        /// Place of its first byte in the image.
+        offset: u32,
+        /// The bytes.
+        payload: bytes[FIRMWARE_CHUNK_BYTES_MAX],
+    }
+}
+
+message! {
+    /// The offer is withdrawn. The device keeps what it has stored: the image may be offered again.
+    pub struct FirmwareCancel {
+        /// Number of the offer.
+        update: u32,
     }
 }

@@ -26,6 +26,7 @@ mod codec;
 pub mod down;
 mod envelope;
 mod error;
+pub mod firmware;
 mod frame;
 #[cfg(feature = "json")]
 pub mod json;

@@ -78,6 +78,19 @@ pub const PHOTO_CHUNK_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a whole photo: a 12 megapixel JPEG is about 4 MiB.
 pub const PHOTO_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Bytes of one firmware image: more flash than a device has for it.
+pub const IMAGE_BYTES_MAX: u32 = 16 * 1024 * 1024;
+
+/// Bytes of the manifest of a firmware image, without its signature: twice what version 1 of it can have.
+pub const MANIFEST_BYTES_MAX: usize = 512;
+
+/// Bytes of one piece of a firmware image: it fits the smallest `frame_bytes_max`, and a page of flash.
+pub const FIRMWARE_CHUNK_BYTES_MAX: usize = 1024;
+
+/// Bytes of a firmware image that the gateway sends beyond the last FirmwareProgress: what may lie before speech on the
+/// way, a third of a second at 100 kbit/s.
+pub const FIRMWARE_WINDOW_BYTES: u32 = 4 * 1024;
+
 /// Bytes of one text message of the JSON form: base64 makes bytes a third longer, JSON escapes make text up to six
 /// times longer.
 pub const JSON_BYTES_MAX: usize = 6 * FRAME_BYTES_MAX;
@@ -160,5 +173,7 @@ pub const ACK_AUDIO_PACKETS_MAX: u32 = 20;
 // Invariants between the limits, checked at compile time.
 const _: () = assert!(ARGUMENTS_BYTES_MAX + 1024 <= BODY_BYTES_MAX);
 const _: () = assert!(TEXT_BYTES_MAX + DATA_BYTES_MAX + 1024 <= BODY_BYTES_MAX);
+const _: () = assert!(MANIFEST_BYTES_MAX + 256 <= DEVICE_FRAME_BYTES_MIN);
+const _: () = assert!(FIRMWARE_CHUNK_BYTES_MAX + 256 <= DEVICE_FRAME_BYTES_MIN);
 const _: () = assert!(PHOTO_CHUNK_BYTES_MAX + 1024 <= BODY_BYTES_MAX);
 const _: () = assert!(2 * DISPLAY_TEXT_BYTES_MAX + BITMAP_BYTES_MAX + 1024 <= BODY_BYTES_MAX);

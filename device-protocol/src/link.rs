@@ -57,6 +57,11 @@ message! {
         frame_bytes_max: u32 = 0,
         /// Milliseconds between two heartbeats that the device asks for; 0: the gateway chooses. Appended; default: 0.
         heartbeat_ms: u32 = 0,
+        /// Bytes of the largest firmware image that the device can store; 0: it is not updated by the gateway. Appended;
+        /// default: 0.
+        image_bytes_max: u32 = 0,
+        /// Revision of the hardware, by the maker's own count. Appended; default: 0.
+        hardware: u16 = 0,
     }
 }
 

@@ -1,13 +1,17 @@
 //! From the device to the gateway.
 
 use crate::limits::{
-    AUDIO_PACKET_BYTES_MAX, CODE_BYTES_MAX, DATA_BYTES_MAX, DESCRIPTION_BYTES_MAX, MIME_BYTES_MAX, NAME_BYTES_MAX,
-    PHOTO_CHUNK_BYTES_MAX, PHRASES_BYTES_MAX, REPLY_TEMPLATE_BYTES_MAX, SCHEMA_BYTES_MAX, TEXT_BYTES_MAX, TOOLS_MAX,
+    AUDIO_PACKET_BYTES_MAX, CODE_BYTES_MAX, DATA_BYTES_MAX, DESCRIPTION_BYTES_MAX, LABEL_BYTES_MAX, MIME_BYTES_MAX,
+    NAME_BYTES_MAX, PHOTO_CHUNK_BYTES_MAX, PHRASES_BYTES_MAX, REPLY_TEMPLATE_BYTES_MAX, SCHEMA_BYTES_MAX,
+    TEXT_BYTES_MAX, TOOLS_MAX,
 };
 pub use crate::link::{Capabilities, Goodbye, Heartbeat, Hello, Proof, Resume, Screen};
 #[cfg(feature = "json")]
 pub use crate::link::{GoodbyeOwned, HelloOwned, ResumeOwned};
-use crate::values::{ButtonAction, ButtonId, Choice, Codec, Gesture, LinkKind, MicEnd, PlayState, Posture, ToolFlags};
+use crate::values::{
+    ButtonAction, ButtonId, Choice, Codec, Gesture, LinkKind, MicEnd, PlayState, Posture, ToolFlags, UpdateAnswer,
+    UpdateFailure, UpdateOutcome,
+};
 
 direction! {
     /// Every message from the device to the gateway.
@@ -48,6 +52,12 @@ direction! {
         0x100c "photo_chunk" PhotoChunk(PhotoChunk<'a>, PhotoChunkOwned),
         /// A typed request.
         0x100d "text_input" TextInput(TextInput<'a>, TextInputOwned),
+        /// The answer to an offer of firmware.
+        0x100e "firmware_answer" FirmwareAnswer(FirmwareAnswer, FirmwareAnswer),
+        /// Progress of a firmware transfer.
+        0x100f "firmware_progress" FirmwareProgress(FirmwareProgress, FirmwareProgress),
+        /// The outcome of a firmware update.
+        0x1010 "firmware_report" FirmwareReport(FirmwareReport<'a>, FirmwareReportOwned),
         /// Microphone sound.
         0x2001 "audio" Audio(Audio<'a>, AudioOwned),
     }
@@ -242,5 +252,43 @@ message! {
     pub struct TextInput<'a>, owned TextInputOwned {
         /// What was typed.
         text: text[TEXT_BYTES_MAX],
+    }
+}
+
+message! {
+    /// Answer to a FirmwareOffer. A device that withdraws from a transfer later answers again.
+    pub struct FirmwareAnswer {
+        /// Number of the offer.
+        update: u32,
+        /// The answer.
+        answer: UpdateAnswer,
+        /// Bytes of this very image that the device has stored: the gateway sends from there. 0 unless accepted.
+        offset: u32,
+    }
+}
+
+message! {
+    /// Progress of a firmware transfer: the gateway may send the window beyond it.
+    pub struct FirmwareProgress {
+        /// Number of the offer.
+        update: u32,
+        /// Bytes of the image that are stored so that a loss of power keeps them.
+        offset: u32,
+    }
+}
+
+message! {
+    /// Outcome of the device's last update; sent when the image is verified, and at the beginning of each new session.
+    pub struct FirmwareReport<'a>, owned FirmwareReportOwned {
+        /// SHA-256 of the image.
+        image: array[32],
+        /// The outcome.
+        outcome: UpdateOutcome,
+        /// Why it failed or was rolled back.
+        failure: UpdateFailure,
+        /// Version of the running firmware.
+        version: text[NAME_BYTES_MAX],
+        /// The same for a person who reads a log.
+        message: text[LABEL_BYTES_MAX],
     }
 }

@@ -338,6 +338,66 @@ open_enum! {
 }
 
 open_enum! {
+    /// Answer to an offer of firmware.
+    pub enum UpdateAnswer: u8 {
+        /// The device stores what it is sent.
+        Accepted = 0 => "accepted",
+        /// Not wanted; no reason of this version.
+        NotWanted = 1 => "not_wanted",
+        /// Not now: the wearer needs the device.
+        Busy = 2 => "busy",
+        /// Not now: the battery is low.
+        Battery = 3 => "battery",
+        /// The image is larger than the device can store.
+        TooLarge = 4 => "too_large",
+        /// The image is for another model or another revision of the hardware.
+        OtherModel = 5 => "other_model",
+        /// The image is not newer than what runs, or needs a newer version before it.
+        Version = 6 => "version",
+        /// The manifest cannot be read.
+        BadManifest = 7 => "bad_manifest",
+        /// The manifest is not signed by the maker.
+        BadSignature = 8 => "bad_signature",
+        /// The image was tried before and did not work.
+        KnownBad = 9 => "known_bad",
+        /// A chunk did not follow the one before it, or was outside of the window.
+        BadChunk = 10 => "bad_chunk",
+        /// The flash cannot be written.
+        Storage = 11 => "storage",
+    }
+}
+
+open_enum! {
+    /// Outcome of a firmware update.
+    pub enum UpdateOutcome: u8 {
+        /// The whole image is stored and verified; the device starts it when it suits the wearer.
+        Verified = 0 => "verified",
+        /// The image runs.
+        Applied = 1 => "applied",
+        /// The image is not used.
+        Failed = 2 => "failed",
+        /// The image did not work, and the version before it runs again.
+        RolledBack = 3 => "rolled_back",
+    }
+}
+
+open_enum! {
+    /// Why a firmware update failed.
+    pub enum UpdateFailure: u8 {
+        /// It did not fail.
+        None = 0 => "none",
+        /// The SHA-256 of the whole image is wrong.
+        Hash = 1 => "hash",
+        /// The flash failed.
+        Storage = 2 => "storage",
+        /// The image did not start.
+        Boot = 3 => "boot",
+        /// The image started and did not pass its own test.
+        SelfTest = 4 => "self_test",
+    }
+}
+
+open_enum! {
     /// Why a handshake was refused.
     pub enum RejectCode: u16 {
         /// No reason of this version.

@@ -120,6 +120,11 @@ fn the_limits_are_the_constants() {
         ),
         format!("| JSON message | {} bytes |", thousands(limits::JSON_BYTES_MAX)),
         format!("| whole photo | {} MiB |", limits::PHOTO_BYTES_MAX >> 20),
+        format!("| firmware image | {} MiB |", limits::IMAGE_BYTES_MAX >> 20),
+        format!(
+            "| firmware beyond the last `firmware_progress` | {} bytes |",
+            thousands(limits::FIRMWARE_WINDOW_BYTES as usize)
+        ),
         format!("| handshake without pairing | {} s |", limits::HANDSHAKE_MS_MAX / 1000),
         format!("| heartbeats missed | {} |", limits::HEARTBEATS_MISSED_MAX),
         format!(

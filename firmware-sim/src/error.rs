@@ -12,6 +12,9 @@ pub enum Error {
     /// A key file.
     #[error(transparent)]
     Identity(#[from] identity::Error),
+    /// The flash of the glasses.
+    #[error(transparent)]
+    Firmware(#[from] crate::firmware::Error),
     /// The connection failed.
     #[error(transparent)]
     Transport(#[from] transport::Error),

@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::command::Command;
 use crate::driver::Driver;
 use crate::error::Error;
+use crate::firmware::Updater;
 use crate::identity::Identity;
 use crate::microphone::{Clip, Said};
 use crate::network;
@@ -40,15 +41,27 @@ impl Glasses {
     /// Starts the glasses: they connect in the background.
     ///
     /// # Errors
-    /// The identity cannot be loaded.
-    pub fn start(options: Options) -> Result<Self, Error> {
+    /// The identity or the flash cannot be loaded.
+    pub fn start(mut options: Options) -> Result<Self, Error> {
+        let updater = match options.updates.clone() {
+            None => None,
+            Some(updates) => {
+                options.profile.hardware = updates.hardware;
+                options.profile.image_bytes_max = updates.image_bytes_max;
+                Some(Updater::open(updates, &options.profile.model)?)
+            }
+        };
+        if let Some(updater) = &updater {
+            options.profile.firmware = updater.version().to_owned();
+        }
         let identity = Identity::load_or_make(&options.state)?.trusting(options.trust.clone());
         let fingerprint = identity.fingerprint();
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);
         let (settled, first) = oneshot::channel();
         let (log, clock) = (Log::default(), Clock::start());
         let heard = Arc::default();
-        let driver = Driver::new(options, identity, clock, log.clone(), Arc::clone(&heard), queue, settled);
+        let mut driver = Driver::new(options, identity, clock, log.clone(), Arc::clone(&heard), queue, settled);
+        driver.updater = updater;
         let task = tokio::spawn(driver.run());
         Ok(Self { commands, log, clock, cursor: 0, heard, first: Some(first), fingerprint, task })
     }

@@ -151,7 +151,7 @@ pub async fn shake(
         nonce_commitment: commitment,
         device_id: &profile.device_id,
         model: &profile.model,
-        firmware: env!("CARGO_PKG_VERSION"),
+        firmware: &profile.firmware,
         language: &profile.language,
         capabilities: profile.capabilities(),
         resume,

@@ -163,9 +163,13 @@ fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
     move |source| Error::File { path: path.to_path_buf(), source }
 }
 
-fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
+/// Reads a key from a file with its hexadecimal digits; `None`: there is no such file.
+///
+/// # Errors
+/// It cannot be read, or holds something else.
+pub fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
     match fs::read_to_string(path) {
-        Ok(text) => match unhex(text.trim()) {
+        Ok(text) => match read_hex(text.trim()) {
             Some(key) => Ok(Some(key)),
             None => Err(Error::NotAKey { path: path.to_path_buf() }),
         },
@@ -174,7 +178,11 @@ fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
     }
 }
 
-fn write_new_private(path: &Path, text: &str) -> Result<(), Error> {
+/// Writes a text into a new file that only its owner may read.
+///
+/// # Errors
+/// It is there already, or cannot be written.
+pub fn write_new_private(path: &Path, text: &str) -> Result<(), Error> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -183,11 +191,13 @@ fn write_new_private(path: &Path, text: &str) -> Result<(), Error> {
     file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(at(path))
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn unhex(text: &str) -> Option<[u8; 32]> {
+/// Reads a key from its hexadecimal digits; `None`: it is none.
+pub fn read_hex(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.is_ascii() {
         return None;
     }

@@ -114,6 +114,9 @@ impl Driver {
                 name: warning.name.to_owned(),
                 message: warning.message.to_owned(),
             }),
+            Down::FirmwareOffer(offer) => self.handle_offer(&offer),
+            Down::FirmwareChunk(chunk) => self.handle_piece(&chunk),
+            Down::FirmwareCancel(cancel) => self.handle_withdrawn(cancel.update),
             Down::Chime(chime) => self.see(Seen::Chime { sound: named(chime.sound.name()) }),
         }
     }

@@ -8,10 +8,12 @@
 
 pub mod clock;
 mod command;
+pub mod conformance;
 pub mod discovery;
 pub mod display;
 mod driver;
 mod error;
+pub mod firmware;
 pub mod glasses;
 pub mod handshake;
 pub mod identity;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::firmware::Updates;
 use crate::identity::Trust;
 use crate::microphone::Background;
 use crate::network;
@@ -40,6 +41,8 @@ pub struct Options {
     pub silence: Option<Arc<[Bytes]>>,
     /// Charge of the battery.
     pub battery_percent: u8,
+    /// How the firmware is updated; `None`: it is not.
+    pub updates: Option<Updates>,
 }
 
 impl Options {
@@ -59,6 +62,7 @@ impl Options {
             decode: true,
             silence: None,
             battery_percent: 87,
+            updates: None,
         }
     }
 }

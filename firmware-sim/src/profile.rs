@@ -12,6 +12,12 @@ pub struct Profile {
     pub device_id: String,
     /// Maker and model.
     pub model: String,
+    /// Version of the firmware.
+    pub firmware: String,
+    /// Revision of the hardware.
+    pub hardware: u16,
+    /// Bytes of the largest image that can be stored; 0: the firmware is not updated.
+    pub image_bytes_max: u32,
     /// Language of the wearer (RFC 5646).
     pub language: String,
     /// Codecs offered, both ways.
@@ -43,6 +49,9 @@ impl Default for Profile {
         Self {
             device_id: "simulator".to_owned(),
             model: "Lorgnette simulator".to_owned(),
+            firmware: env!("CARGO_PKG_VERSION").to_owned(),
+            hardware: 0,
+            image_bytes_max: 0,
             language: "en-US".to_owned(),
             codecs: Codecs::OPUS,
             microphone_hz: 16_000,
@@ -84,6 +93,8 @@ impl Profile {
             tools: if self.offer_tools { tools::COUNT } else { 0 },
             frame_bytes_max: self.frame_bytes_max,
             heartbeat_ms: self.heartbeat_ms,
+            image_bytes_max: self.image_bytes_max,
+            hardware: self.hardware,
         }
     }
 }

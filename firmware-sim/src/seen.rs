@@ -205,6 +205,40 @@ pub enum Seen {
         /// The reason in words.
         reason: String,
     },
+    /// Firmware was offered, and answered.
+    FirmwareOffered {
+        /// Version of the image.
+        version: String,
+        /// Name of the answer.
+        answer: String,
+        /// Bytes of it that were stored before.
+        offset: u32,
+    },
+    /// A piece of it came.
+    FirmwareChunk {
+        /// Its place.
+        offset: u32,
+        /// Its bytes.
+        bytes: usize,
+    },
+    /// So much of it is stored, and told.
+    FirmwareStored { offset: u32 },
+    /// The offer was withdrawn.
+    FirmwareWithdrawn,
+    /// The outcome of the last update was reported.
+    FirmwareReported {
+        /// Name of the outcome.
+        outcome: String,
+        /// Name of the reason.
+        failure: String,
+        /// The version that runs.
+        version: String,
+    },
+    /// The power is gone, in the middle of an update.
+    PowerLost {
+        /// Bytes of the image that are stored.
+        stored: u32,
+    },
     /// The gateway broke the protocol.
     Violation { what: String },
 }

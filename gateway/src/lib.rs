@@ -16,6 +16,7 @@ mod discovery;
 mod doctor;
 pub mod erasing;
 mod findings;
+pub mod firmware;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;

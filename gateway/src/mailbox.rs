@@ -1,6 +1,6 @@
 //! What reaches a device's task from beside it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use audio::asr::Report;
 use device_protocol::GoodbyeReason;
@@ -38,6 +38,13 @@ pub enum DeviceMessage {
     ApplyTools,
     /// The store has written the session's row.
     Stored,
+    /// A firmware image was read: its SHA-256, and its bytes or why there are none.
+    Firmware {
+        /// The image.
+        image: [u8; 32],
+        /// Its bytes.
+        read: Result<Arc<Vec<u8>>, String>,
+    },
 }
 
 /// Why a session is ended from outside, with a text for people.

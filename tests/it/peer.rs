@@ -37,6 +37,8 @@ pub struct Peer {
     pub nonce: [u8; 32],
     /// Its declared model.
     pub model: String,
+    /// Its declared version of the firmware.
+    pub firmware: String,
     pub control: u32,
     /// The token of the session that it goes on with.
     pub token: Vec<u8>,
@@ -70,6 +72,7 @@ impl Peer {
             identity,
             nonce,
             model: "By hand".to_owned(),
+            firmware: "1".to_owned(),
             control: 0,
             token: Vec::new(),
         }
@@ -125,7 +128,7 @@ impl Peer {
             nonce_commitment,
             device_id: "by-hand",
             model: &self.model,
-            firmware: "1",
+            firmware: &self.firmware,
             language: "en",
             capabilities: self.capabilities,
             resume: (!self.token.is_empty()).then_some(resume),
@@ -222,6 +225,8 @@ pub fn capabilities() -> up::Capabilities {
         tools: 0,
         frame_bytes_max: 0,
         heartbeat_ms: 0,
+        image_bytes_max: 0,
+        hardware: 0,
     }
 }
 

@@ -41,6 +41,16 @@ class Vectors(unittest.TestCase):
         seen = {frame_of(path)["kind_number"] for path in VECTORS.glob("frames/*.json")}
         self.assertEqual(seen, set(protocol.KINDS))
 
+    def test_manifests_of_firmware(self):
+        for case in cases_of("firmware.json"):
+            with self.subTest(case["note"]):
+                fields = case["fields"] | {"hash": bytes.fromhex(case["fields"]["hash"])}
+                manifest = b"lorgnette-firmware-1" + protocol.put_fields(protocol.RECORDS["Manifest"], fields)
+                self.assertEqual(manifest.hex(), case["manifest"])
+                key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(case["maker_seed"]))
+                self.assertEqual(key.sign(manifest).hex(), case["signature"])
+                self.assertEqual(key.public_key().public_bytes_raw().hex(), case["maker_key"])
+
     def test_frames_of_later_versions(self):
         for path in VECTORS.glob("newer/*.hex"):
             with self.subTest(path.name):

@@ -76,6 +76,9 @@ pub const ENUMERATIONS: &[ValueSchema] = value_table! {
     PairingMethod: u8,
     ChannelBinding: u8,
     WarningCode: u16,
+    UpdateAnswer: u8,
+    UpdateOutcome: u8,
+    UpdateFailure: u8,
     RejectCode: u16,
     GoodbyeReason: u16,
 };
@@ -99,6 +102,7 @@ pub const RECORDS: &[(&str, &[Field])] = &[
     ("Continued", crate::down::Continued::FIELDS),
     ("Content", crate::down::Content::FIELDS),
     ("Bitmap", crate::down::Bitmap::FIELDS),
+    ("Manifest", crate::firmware::Manifest::FIELDS),
 ];
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! The commands and their common parts.
 
 mod completions;
+mod conformance;
 mod demo;
 mod find;
+mod firmware;
 mod fleet;
 mod options;
 mod pair;
@@ -33,8 +35,12 @@ enum Command {
     Say(say::Arguments),
     /// Run a script of steps.
     Script(script::Arguments),
+    /// Sign firmware, and run glasses that take it from the gateway.
+    Firmware(firmware::Arguments),
     /// Run many glasses at once. Each is paired the first time, one after the other: type the codes that are shown.
     Fleet(fleet::Arguments),
+    /// Judge a gateway by PROTOCOL.md, rule by rule.
+    Conformance(conformance::Arguments),
     /// Show the product: five spoken turns over both transports.
     Demo(demo::Arguments),
     /// Print the completions of a shell.
@@ -84,7 +90,9 @@ fn block_on(arguments: Arguments) -> Result<()> {
             Command::Pair(_) => pair::run(&common).await,
             Command::Say(arguments) => say::run(&common, &arguments).await,
             Command::Script(arguments) => script::run(&common, &arguments).await,
+            Command::Firmware(arguments) => firmware::run(&common, &arguments).await,
             Command::Fleet(arguments) => fleet::run(&common, &arguments).await,
+            Command::Conformance(arguments) => conformance::run(&common, &arguments).await,
             Command::Demo(arguments) => demo::run(&common, &arguments).await,
             Command::Completions(arguments) => completions::run(&arguments),
             Command::Man(arguments) => completions::write_pages(&arguments),

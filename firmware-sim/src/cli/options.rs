@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use device_protocol::Codecs;
 use firmware_sim::Options;
+use firmware_sim::firmware::Updates;
 use firmware_sim::identity::Trust;
 use firmware_sim::microphone::Background;
 use firmware_sim::network::{self, Conditions, Loss, NAMES};
@@ -46,6 +47,24 @@ pub(crate) struct Common {
     /// Folder with the key of the glasses and of the gateway that they are paired with.
     #[arg(long, global = true, default_value = "lorgnette-sim")]
     pub(crate) state: PathBuf,
+    /// Maker and model that the glasses name.
+    #[arg(long, global = true)]
+    model: Option<String>,
+    /// Version of the firmware that runs on new glasses; what the flash holds counts more.
+    #[arg(long, global = true)]
+    firmware: Option<String>,
+    /// Revision of the hardware.
+    #[arg(long, global = true, default_value_t = 0)]
+    hardware: u16,
+    /// Take new firmware into this file, which is made if it is not there.
+    #[arg(long, global = true)]
+    flash: Option<PathBuf>,
+    /// For --flash: the maker's public key in 64 hexadecimal digits, as `lorgnette-sim firmware key` prints it.
+    #[arg(long, global = true, value_parser = public_key)]
+    maker_key: Option<[u8; 32]>,
+    /// For --flash: the power is lost when so many bytes of an image are stored.
+    #[arg(long, global = true)]
+    lose_power_at: Option<u32>,
     /// Characters in one line of the display.
     #[arg(long, global = true, default_value_t = 40)]
     columns: u16,
@@ -136,6 +155,20 @@ impl Common {
         options.network = self.network_profile()?;
         options.seed = self.seed;
         options.dtx = self.dtx;
+        if let Some(model) = &self.model {
+            options.profile.model.clone_from(model);
+        }
+        if let Some(version) = &self.firmware {
+            options.profile.firmware.clone_from(version);
+        }
+        options.profile.hardware = self.hardware;
+        ensure!(self.flash.is_some() == self.maker_key.is_some(), "--flash and --maker-key belong together");
+        ensure!(self.flash.is_some() || self.lose_power_at.is_none(), "--lose-power-at needs --flash");
+        if let (Some(flash), Some(maker)) = (&self.flash, self.maker_key) {
+            let mut updates = Updates::new(flash.clone(), maker, &options.profile.firmware);
+            (updates.hardware, updates.lose_power_at) = (self.hardware, self.lose_power_at);
+            options.updates = Some(updates);
+        }
         Ok(options)
     }
 
@@ -164,4 +197,9 @@ impl Common {
             .or(steady)
             .map(|profile| network::Profile { cut_after: self.cut_after_ms.map(Duration::from_millis), ..profile }))
     }
+}
+
+/// Reads a key.
+fn public_key(text: &str) -> Result<[u8; 32], String> {
+    firmware_sim::identity::read_hex(text).ok_or_else(|| "64 hexadecimal digits are wanted".to_owned())
 }

@@ -113,6 +113,19 @@ pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<St
         Seen::Warning { code, name, message } => {
             style.red(&format!("warning     {code} {}: {}", plain(name), plain(message)))
         }
+        Seen::FirmwareOffered { version, answer, offset } => {
+            format!("firmware    {} offered: {answer}, from byte {offset}", plain(version))
+        }
+        Seen::FirmwareChunk { .. } => return None,
+        Seen::FirmwareStored { offset } => style.dim(&format!("firmware    {offset} bytes stored")),
+        Seen::FirmwareWithdrawn => "firmware    withdrawn".to_owned(),
+        Seen::FirmwareReported { outcome, failure, version } if failure == "none" => {
+            style.bold(&format!("firmware    {outcome}; {version} runs"))
+        }
+        Seen::FirmwareReported { outcome, failure, version } => {
+            style.red(&format!("firmware    {outcome} ({failure}); {version} runs"))
+        }
+        Seen::PowerLost { stored } => style.red(&format!("power lost  {stored} bytes stored")),
         Seen::Chime { sound } => style.dim(&format!("chime       {sound}")),
         Seen::Rejected { code, message } => style.red(&format!("rejected    {code}: {}", plain(message))),
         Seen::Goodbye { reason, message } => format!("goodbye     {reason}: {}", plain(message)),

@@ -189,5 +189,9 @@ impl Driver {
         }
         self.control(up::Battery { percent: self.options.battery_percent, charging: false });
         self.control(up::Connection { link: LinkKind::Wired, rssi_dbm: 0 });
+        if let Some(updater) = &mut self.updater {
+            updater.reset();
+        }
+        self.report_firmware();
     }
 }

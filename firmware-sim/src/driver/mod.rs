@@ -3,6 +3,7 @@
 mod joining;
 mod lag;
 mod sound;
+mod update;
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -21,6 +22,7 @@ use crate::clock::Clock;
 use crate::command::Command;
 use crate::display::Screen;
 use crate::error::Error;
+use crate::firmware::Updater;
 use crate::handshake::{self, Resume, Welcome};
 use crate::identity::Identity;
 use crate::microphone::Microphone;
@@ -97,6 +99,10 @@ pub(crate) struct Driver {
     pub(crate) answers: VecDeque<(u32, Answer)>,
     pub(crate) approvals: Vec<Asked>,
     pub(crate) echo: Option<(u64, u64)>,
+    /// What takes new firmware; `None`: these glasses take none.
+    pub(crate) updater: Option<Updater>,
+    /// Whether the glasses start again when the session is over.
+    restarting: bool,
     heard: Arc<Mutex<Vec<Heard>>>,
     commands: mpsc::Receiver<Command>,
     first: Option<oneshot::Sender<Result<(), Error>>>,
@@ -159,6 +165,8 @@ impl Driver {
             answers: VecDeque::new(),
             approvals: Vec::new(),
             echo: None,
+            updater: None,
+            restarting: false,
             heard,
             commands,
             first: Some(first),
@@ -190,6 +198,19 @@ impl Driver {
     /// Runs until the session has ended permanently or the glasses are dropped.
     pub(crate) async fn run(mut self) {
         self.connect(false);
+        loop {
+            self.run_session().await;
+            let now_us = self.clock.now_us();
+            self.speaker.reset(now_us);
+            self.take_reports();
+            self.close().await;
+            if !self.restart() {
+                return;
+            }
+        }
+    }
+
+    async fn run_session(&mut self) {
         while !self.over {
             self.run_due();
             let due = self.next_due().map(|at| self.clock.instant(at));
@@ -208,10 +229,6 @@ impl Driver {
                 () = async { match due { Some(due) => sleep_until(due).await, None => std::future::pending().await } } => {}
             }
         }
-        let now_us = self.clock.now_us();
-        self.speaker.reset(now_us);
-        self.take_reports();
-        self.close().await;
     }
 
     /// Sends queued frames before the connection is dropped.

@@ -15,6 +15,7 @@ mod console;
 mod conversations;
 mod devices;
 mod doctor;
+mod firmware;
 mod invite;
 mod login;
 mod logs;
@@ -90,6 +91,8 @@ enum Command {
     Devices(devices::Arguments),
     /// Examine this box: what is wrong, where, and what to do; how many devices it carries.
     Doctor(doctor::Arguments),
+    /// Keep firmware for glasses that its maker has signed, roll it out, and show what became of it.
+    Firmware(firmware::Arguments),
     /// Log in to a model's provider, or store its key.
     Login(login::Arguments),
     /// Show the stored log of the gateway.
@@ -179,6 +182,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Command::Spending(arguments) => load(config).and_then(|config| spending::run(&config, &arguments)),
         Command::Users(arguments) => load(config).and_then(|config| users::run(&config, arguments)),
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
+        Command::Firmware(arguments) => load(config).and_then(|config| firmware::run(&config, arguments)),
         Command::Doctor(arguments) => doctor::run(config, &arguments),
         Command::Apps(arguments) => load(config).and_then(|config| apps::run(&config, arguments)),
         Command::Login(arguments) => load(config).and_then(|config| login::run(&config, &arguments)),

@@ -14,6 +14,7 @@ use crate::{
     capabilities::settings::CapabilitySettings,
     device_task::settings::{Assistant, RawAssistant, RawDisplay, check_language, check_name},
     discovery::settings::{Discovery, RawDiscovery},
+    firmware::settings::{FirmwareSettings, RawFirmware},
     http::settings::{Listen, RawListen},
     limits::{Limits, RawLimits},
     mcp::settings::McpSettings,
@@ -38,6 +39,7 @@ struct RawConfig {
     models_dir: Option<Spanned<PathBuf>>,
     listen: RawListen,
     discovery: RawDiscovery,
+    firmware: RawFirmware,
     model: RawModel,
     fallback: Vec<RawModel>,
     budgets: RawBudgets,
@@ -65,6 +67,7 @@ impl Default for RawConfig {
             models_dir: None,
             listen: RawListen::default(),
             discovery: RawDiscovery::default(),
+            firmware: RawFirmware::default(),
             model: RawModel::default(),
             fallback: Vec::new(),
             budgets: RawBudgets::default(),
@@ -106,6 +109,8 @@ pub struct Config {
     pub listen: Listen,
     /// How the gateway is announced on the network.
     pub discovery: Discovery,
+    /// How firmware is given to devices, and who may sign it.
+    pub firmware: FirmwareSettings,
     /// Limits of connections, sessions, users and rates.
     pub limits: Limits,
     /// The models that answer, and how tools are chosen for them.
@@ -180,6 +185,7 @@ impl RawConfig {
         let (mut conversation, mut user) = (conversation::Config::default(), user::Config::default());
         let listen = self.listen.check(problems);
         let discovery = self.discovery.check(problems);
+        let firmware = self.firmware.check(problems);
         check_name(problems, &self.name);
         check_language(problems, &self.language);
         self.mcp.check(problems);
@@ -216,6 +222,7 @@ impl RawConfig {
             models_dir,
             listen: listen?,
             discovery,
+            firmware,
             limits,
             models: Models { chain: chain?, tools: selection, code: self.code },
             conversation,

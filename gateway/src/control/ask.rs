@@ -157,6 +157,8 @@ fn admitted(user: String, number: u32) -> Admitted {
         tools: 0,
         frame_bytes_max: 0,
         heartbeat_ms: 0,
+        image_bytes_max: 0,
+        hardware: 0,
     };
     let hello = up::HelloOwned {
         device_key: [0; 32],

@@ -7,7 +7,8 @@ use gateway_core::vocab::ApprovalChoice;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{
-    Answer, Paired, Request, SessionOf, Waits, apps, attempt, logs, mcp, memory, programs, status, tools, turns_as_json,
+    Answer, Paired, Request, SessionOf, Waits, apps, attempt, firmware, logs, mcp, memory, programs, status, tools,
+    turns_as_json,
 };
 use crate::{
     clock,
@@ -45,6 +46,7 @@ pub(crate) fn name(request: &Request) -> &'static str {
         Request::FollowApp { .. } => "apps logs",
         Request::Memory { request } => memory::name(request),
         Request::Programs { request } => programs::name(request),
+        Request::Firmware { request } => firmware::name(request),
         Request::Export { .. } => "users export",
         Request::Tools { .. } | Request::ToolReports => "tools list",
         Request::Callable { .. } => "capabilities",
@@ -91,6 +93,7 @@ pub(crate) fn about(request: &Request) -> Option<&str> {
         | Request::McpServerLogs { name } => Some(name),
         Request::Memory { request } => memory::about(request),
         Request::Programs { request } => Some(programs::about(request)),
+        Request::Firmware { request } => firmware::about(request),
         _ => None,
     }
 }
@@ -140,6 +143,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::Apps { request } => apps::carry_out(admin, request).await,
         Request::Memory { request } => memory::carry_out(admin, request).await,
         Request::Programs { request } => Box::pin(programs::carry_out(admin, request)).await,
+        Request::Firmware { request } => firmware::carry_out(admin, request).await,
         // The socket's server writes the records after this answer.
         Request::Export { user } => check_name(&user).map(|()| Answer::Records { records: Vec::new() }),
         Request::Tools { user } => tools::list(admin, &user),

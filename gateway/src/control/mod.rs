@@ -9,6 +9,7 @@ mod attempt;
 mod backup;
 pub mod client;
 mod commands;
+pub mod firmware;
 mod invitation;
 mod logs;
 mod mcp;
@@ -68,6 +69,8 @@ pub enum Request {
     Memory { request: memory::MemoryRequest },
     /// A request about runs of programs and routines.
     Programs { request: programs::ProgramsRequest },
+    /// A request about firmware for devices.
+    Firmware { request: firmware::FirmwareRequest },
     /// All stored data of a user, in several answers.
     Export { user: String },
     /// The tools that a user is offered.
@@ -169,6 +172,8 @@ pub enum Answer {
     Status { status: Box<status::Status> },
     /// Lines of the stored log, and where the next page begins, if there is one.
     Logs { logs: Vec<LogEntry>, cursor: Option<String> },
+    /// The state of firmware.
+    Firmware { firmware: Box<crate::firmware::facts::Facts> },
     /// The gateway's process, or the one that replaces it now, and its versions. `started_us`: when the gateway that
     /// answers was started, on the monotonic clock: a process may start one again.
     Version { pid: u32, version: Version, started_us: u64 },

@@ -63,6 +63,7 @@ impl Session {
                 }
             }
             Output::Listening { turn, state } => {
+                self.update.conversation(state);
                 let listening = message::Listening { state: listening(state) };
                 self.send(turn, Down::Listening(listening))?;
             }

@@ -1,8 +1,10 @@
 //! One task per device: passes frames to the core as facts, and carries out its outputs.
 
 mod calls;
+mod chunks;
 mod down;
 mod drawing;
+mod firmware;
 mod formats;
 mod incoming;
 mod known;

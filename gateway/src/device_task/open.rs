@@ -18,6 +18,7 @@ use tokio::{sync::mpsc, time::timeout};
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
+    firmware::Update,
     formats::{self, Agreed},
     incoming::Incoming,
     outgoing::Outgoing,
@@ -83,18 +84,18 @@ impl Session {
         let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, settings.conversation.heartbeat_ms);
         let presence =
             enter(&services, &id, present, (tap::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
-        let info = formats::info(&id, &record.user, &hello.capabilities, &formats);
         let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
         let restored = hello.resume.as_ref().filter(|_| is_resumable);
         let restored = restored.and_then(|it| services.stored_sessions.take(&services.store, &id, &record.user, it));
         services.preparer.prepare(&record.user, &id, &language);
         let mut session = Box::new(Self {
+            update: Update::new(&id, &hello, &services.firmware),
             claims: services.resumable.enter(&id, number),
             stored: stored_of(&services, &record.user, &id, &mailbox),
             outgoing: Outgoing::new(link.down.clone(), is_resumable),
             incoming: Incoming::default(),
             quality: Quality::default(),
-            info,
+            info: formats::info(&id, &record.user, &hello.capabilities, &formats),
             heartbeat_ms,
             driver: Driver::new(Conversation::new(conversation_of(&settings, heartbeat_ms))),
             heard_us: None,

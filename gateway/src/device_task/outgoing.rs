@@ -192,6 +192,11 @@ impl Outgoing {
         self.sender.as_ref().is_none_or(Sender::takes_sound)
     }
 
+    /// Whether nothing at all waits for the link.
+    pub(super) fn is_link_idle(&self) -> bool {
+        self.sender.as_ref().is_some_and(Sender::is_idle)
+    }
+
     /// Waits until it has, if it has not.
     pub(super) async fn room_for_sound(&self) {
         match self.sender.as_ref().filter(|sender| !sender.takes_sound()) {

@@ -78,6 +78,8 @@ mod tests {
             tools: 0,
             frame_bytes_max,
             heartbeat_ms: 0,
+            image_bytes_max: 0,
+            hardware: 0,
         })
     }
 

@@ -139,6 +139,8 @@ enum Event {
     Dismissed(Farewell),
     /// All data of the user is being erased.
     Erasing,
+    /// Other firmware may have to be offered.
+    Firmware,
 }
 
 impl Shell for Running<'_> {
@@ -163,6 +165,7 @@ impl Shell for Running<'_> {
             () = self.session.lease.ended() => Event::Erasing,
             claim = self.session.claims.next() => Event::Claimed(claim),
             () = self.session.outgoing.room_for_sound() => Event::Room,
+            () = self.session.update.changed() => Event::Firmware,
             frame = next_frame(&mut self.up) => Event::Frame(frame),
         }
     }
@@ -178,7 +181,7 @@ impl Shell for Running<'_> {
             // The claimant opens a new session, which replaces this one.
             Event::Claimed(_) => {}
             // More is sent when everything has settled.
-            Event::Room => {}
+            Event::Room | Event::Firmware => {}
             Event::Frame(Ok(Some(bytes))) => session.frame(&bytes),
             Event::Frame(Ok(None)) => session.end(End::Lost),
             Event::Frame(Err(error)) => session.failed(&error),
@@ -191,11 +194,13 @@ impl Shell for Running<'_> {
         }
     }
 
-    /// Stores what has changed, and sends the speech and the acknowledgement that are due.
+    /// Stores what has changed, and sends the speech, the acknowledgement and the firmware that are due, in this order.
     fn settled(&mut self) {
-        self.session.stored.store();
-        if let Err(error) = self.session.send_speech().and_then(|()| self.session.acknowledge()) {
-            self.session.failed(&error);
+        let session = &mut *self.session;
+        session.stored.store();
+        let sent = session.send_speech().and_then(|()| session.acknowledge()).and_then(|()| session.update_firmware());
+        if let Err(error) = sent {
+            session.failed(&error);
         }
     }
 
@@ -205,7 +210,8 @@ impl Shell for Running<'_> {
         let mouth = session.mouth.as_ref().filter(|_| session.outgoing.takes_sound()).and_then(Mouth::next_wake_us);
         // While the link is lost no sound is missing: it comes with the replay.
         let ear = session.ear.as_ref().filter(|_| self.up.is_some()).and_then(Ear::next_wake_us);
-        let own = session.ack_due_us().into_iter().chain(session.photos.next_wake_us());
+        let own =
+            session.ack_due_us().into_iter().chain(session.photos.next_wake_us()).chain(session.firmware_due_us());
         ear.into_iter().chain(mouth).chain(own).min()
     }
 

@@ -13,6 +13,7 @@ use super::{prepare::Preparer, restart::StoredSessions, resume::Resumable, setti
 use crate::{
     approvals::ApprovalBroker,
     apps::{host::Host, scene::Scenes},
+    firmware::Firmware,
     identity::{GatewayKey, Pairings, keys::random},
     models::chain::ModelChain,
     photos::Gallery,
@@ -35,6 +36,8 @@ pub struct Services {
     pub admission: Admission,
     /// Photos that wearers took.
     pub gallery: Arc<Gallery>,
+    /// Firmware for devices.
+    pub firmware: Arc<Firmware>,
     /// Recognition and synthesis.
     pub engines: Engines,
     /// Connected devices.

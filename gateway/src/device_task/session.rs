@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
+    firmware::Update,
     formats,
     incoming::Incoming,
     outgoing::Outgoing,
@@ -120,6 +121,8 @@ pub(super) struct Session {
     pub(super) speech_end: Option<(u32, SpeechEnd)>,
     /// Limits of its frames.
     pub(super) room: Room,
+    /// The update of its firmware.
+    pub(super) update: Update,
     /// The device's last heartbeat: its clock and the gateway's.
     pub(super) heartbeat: Option<(u64, u64)>,
     pub(super) end: Option<End>,
@@ -190,6 +193,7 @@ impl Session {
             self.services.sound.add(counts.packets, counts.lost);
             tracing::debug!(device = self.id, ?counts, "what the ear took in");
         }
+        self.services.firmware.left(&self.id);
         self.presence.leave().await;
     }
 

@@ -156,6 +156,7 @@ impl Session {
             Up::ToolList(list) => self.tools_offered(&list),
             Up::ToolResult(result) => self.tool_answered(&result),
             Up::PhotoChunk(chunk) => self.photo_piece(&chunk),
+            Up::FirmwareAnswer(_) | Up::FirmwareProgress(_) | Up::FirmwareReport(_) => self.about_firmware(&message),
             Up::TextInput(text) => self.input(Input::Text(text.text.to_owned())),
             Up::Goodbye(goodbye) => {
                 tracing::debug!(reason = ?goodbye.reason, "the device says goodbye");
@@ -360,6 +361,11 @@ impl Session {
             }
             DeviceMessage::ApplyTools if self.requests.tools_have_changed() => self.input(Input::ApplyTools),
             DeviceMessage::ApplyTools => {}
+            DeviceMessage::Firmware { image, read } => {
+                if let Err(error) = self.firmware_read(image, read) {
+                    self.failed(&error);
+                }
+            }
             // What waits for it is looked at after each message.
             DeviceMessage::Stored => {}
         }

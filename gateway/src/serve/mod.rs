@@ -44,6 +44,7 @@ use crate::{
     },
     discovery::Announcement,
     erasing::{Eraser, Forgets},
+    firmware::Firmware,
     health::{Health, Problem},
     http::Bound,
     mcp::Mcp,
@@ -230,7 +231,12 @@ fn services(
     let of_programs = (of_tools.executor.clone(), of_users.modules.clone());
     let preparer = Preparer::start(of_programs, models.clone(), of_users.roster.clone(), language)
         .context("starting the thread that prepares")?;
+    let firmware =
+        Firmware::start(&config.data_dir, config.firmware.clone()).context("opening the firmware for devices")?;
+    let paired = store.disk().devices().context("reading the devices")?;
+    firmware.keep_only(&paired.into_iter().map(|(id, _)| id).collect());
     Ok(Arc::new(Services {
+        firmware: Arc::new(firmware),
         resumable: Arc::default(),
         stored_sessions: std::mem::take(&mut of_tools.stored_sessions),
         sound: SoundPackets::default(),

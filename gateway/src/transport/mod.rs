@@ -224,6 +224,11 @@ impl Sender {
         self.sound.capacity() > 0 || self.sound.is_closed()
     }
 
+    /// Whether nothing at all waits for the link.
+    pub fn is_idle(&self) -> bool {
+        self.queue.capacity() == self.queue.max_capacity() && self.sound.capacity() == self.sound.max_capacity()
+    }
+
     /// Waits until it has, or is gone.
     pub async fn room_for_sound(&self) {
         drop(self.sound.reserve().await);

@@ -3,6 +3,7 @@
 
 mod chat;
 mod files;
+mod firmware;
 mod input;
 mod programs;
 mod sound;
@@ -37,6 +38,9 @@ pub const TARGETS: &[Target] = &[
     // Devices that are admitted.
     target("listener", sound::listener),
     target("device_tools", tool_texts::device_tools),
+    // Gateways, as devices see them.
+    target("firmware_manifest", firmware::manifest),
+    target("firmware_chunks", firmware::chunks),
     // Mini-apps.
     target("app_frame", shell::apps::frame),
     target("app_layout", shell::apps::layout),

@@ -1,0 +1,162 @@
+//! The state of firmware as facts, for the command line, the console and tools.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    hex,
+    images::Stored,
+    rollouts::{Candidate, Counts, Report, Rollouts, Scope, Stage},
+};
+
+/// Everything about firmware.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Facts {
+    /// Stored images, by model and version.
+    pub images: Vec<ImageFacts>,
+    /// Roll-outs, by model.
+    pub rollouts: Vec<RolloutFacts>,
+    /// Devices that are connected and can be updated, or that have reported about a stored image.
+    pub devices: Vec<DeviceFacts>,
+}
+
+/// A stored image.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ImageFacts {
+    /// Maker and model.
+    pub model: String,
+    /// Its version.
+    pub version: String,
+    /// Its SHA-256.
+    pub hash: String,
+    /// Its bytes.
+    pub bytes: u32,
+    /// Lowest and highest revision of the hardware.
+    pub hardware: (u16, u16),
+    /// Lowest version from which a device may change to it, if there is one.
+    pub version_min: Option<String>,
+    /// Whether a device may change to it from a later version.
+    pub downgrade: bool,
+}
+
+/// A roll-out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RolloutFacts {
+    /// Maker and model.
+    pub model: String,
+    /// Version of the image.
+    pub version: String,
+    /// To whom.
+    pub scope: Scope,
+    /// Where it stands.
+    pub stage: Stage,
+    /// What devices have reported.
+    pub counts: Counts,
+}
+
+/// A device.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeviceFacts {
+    /// Its fingerprint.
+    pub device: String,
+    /// Its name; empty where nobody has filled it in.
+    #[serde(default)]
+    pub name: String,
+    /// The version that runs, as it said last.
+    pub version: String,
+    /// Whether it is connected.
+    pub connected: bool,
+    /// What it is being sent.
+    pub transfer: Option<Transfer>,
+    /// Its last reports: version of the image, and what it said.
+    pub reports: Vec<(String, Report)>,
+}
+
+/// What a device is being sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// Version of the image.
+    pub version: String,
+    /// Bytes that it has stored.
+    pub stored: u32,
+    /// Bytes of the image.
+    pub bytes: u32,
+    /// What the device answered if it did not accept: a name of PROTOCOL.md, section 16.
+    pub refused: Option<String>,
+}
+
+impl Facts {
+    pub(super) fn of(
+        images: &[Stored],
+        rollouts: &Rollouts,
+        present: &BTreeMap<String, (Candidate, Option<Transfer>)>,
+    ) -> Self {
+        let version_of = |id: &str| {
+            let found = images.iter().find(|image| hex(&image.id) == id);
+            found.map(|image| image.version.to_string()).unwrap_or_default()
+        };
+        let mut devices: BTreeMap<&str, DeviceFacts> = BTreeMap::new();
+        for (image, reports) in &rollouts.reports {
+            for (device, report) in reports {
+                let version = report.version.clone();
+                let facts = devices.entry(device).or_insert_with(|| DeviceFacts::new(device, version));
+                facts.reports.push((version_of(image), report.clone()));
+            }
+        }
+        for facts in devices.values_mut() {
+            facts.reports.sort_by_key(|(_, report)| report.wall_ms);
+            if let Some((_, last)) = facts.reports.last() {
+                facts.version.clone_from(&last.version);
+            }
+        }
+        for (device, (candidate, transfer)) in present {
+            let facts = devices.entry(device).or_insert_with(|| DeviceFacts::new(device, String::new()));
+            facts.version = candidate.version.to_string();
+            facts.connected = true;
+            facts.transfer.clone_from(transfer);
+        }
+        Self {
+            images: images.iter().map(ImageFacts::of).collect(),
+            rollouts: rollouts
+                .rollouts
+                .iter()
+                .map(|(model, rollout)| RolloutFacts {
+                    model: model.clone(),
+                    version: version_of(&rollout.image),
+                    scope: rollout.scope.clone(),
+                    stage: rollout.stage.clone(),
+                    counts: rollouts.counts(&rollout.image),
+                })
+                .collect(),
+            devices: devices.into_values().collect(),
+        }
+    }
+}
+
+impl ImageFacts {
+    fn of(image: &Stored) -> Self {
+        Self {
+            model: image.model.clone(),
+            version: image.version.to_string(),
+            hash: hex(&image.id),
+            bytes: image.size,
+            hardware: image.hardware,
+            version_min: image.version_min.map(|version| version.to_string()),
+            downgrade: image.downgrade,
+        }
+    }
+}
+
+impl DeviceFacts {
+    fn new(device: &str, version: String) -> Self {
+        Self {
+            device: device.to_owned(),
+            name: String::new(),
+            version,
+            connected: false,
+            transfer: None,
+            reports: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Firmware for devices: the stored images, their roll-outs, and what devices report. docs/firmware.md has the operator's
+//! view and the threat model, PROTOCOL.md, section 19, what travels.
+
+pub mod facts;
+mod images;
+mod rollouts;
+pub mod settings;
+#[cfg(test)]
+pub(crate) mod test_support;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use tokio::sync::{oneshot, watch};
+
+pub(crate) use self::rollouts::{Candidate, NAMED_MAX, Outcome, Report};
+use self::{
+    facts::{Facts, Transfer},
+    images::Images,
+    rollouts::Rollouts,
+    settings::FirmwareSettings,
+};
+pub use self::{
+    images::{ImageId, Stored},
+    rollouts::{Counts, Scope, Stage},
+};
+use crate::{
+    private::write_private,
+    runtime::compute::{Compute, Full, Urgency},
+};
+
+/// Folder of the images within the data folder.
+const FOLDER: &str = "firmware";
+/// File with the roll-outs and reports, in that folder.
+const STATE: &str = "rollouts.json";
+/// Devices that are sent an image at once: their images are in memory.
+const TRANSFERS_MAX: usize = 4;
+/// Jobs that may wait for the disk: changes of roll-outs, and images to be read.
+const WAITING_MAX: usize = 64;
+
+/// Stored images and their roll-outs. One per process.
+pub struct Firmware {
+    settings: FirmwareSettings,
+    images: Images,
+    state_file: PathBuf,
+    thread: Compute,
+    shared: Mutex<Shared>,
+    changed: watch::Sender<u64>,
+}
+
+struct Shared {
+    images: Vec<Stored>,
+    rollouts: Rollouts,
+    /// Images in memory, as long as somebody is sent them.
+    loaded: BTreeMap<ImageId, Weak<Vec<u8>>>,
+    /// Connected devices that can be updated, and what they are sent.
+    present: BTreeMap<String, (Candidate, Option<Transfer>)>,
+    /// Places that are taken.
+    places: usize,
+}
+
+/// One of the few places of devices that are sent an image. It is given back when this is dropped.
+pub(crate) struct Place(Arc<Firmware>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut shared = self.0.lock();
+        shared.places -= 1;
+        drop(shared);
+        self.0.notify();
+    }
+}
+
+impl Firmware {
+    /// Opens the images and roll-outs of this data folder.
+    ///
+    /// # Errors
+    /// The folder cannot be read or made, or the system cannot start a thread.
+    pub(crate) fn start(data_dir: &Path, settings: FirmwareSettings) -> Result<Self> {
+        let folder = data_dir.join(FOLDER);
+        let images = Images::open(folder.clone(), settings.makers.clone())?;
+        let state_file = folder.join(STATE);
+        let shared = Shared {
+            images: images.load()?,
+            rollouts: stored_rollouts(&state_file)?,
+            loaded: BTreeMap::new(),
+            present: BTreeMap::new(),
+            places: 0,
+        };
+        let thread = Compute::start("firmware", 1, WAITING_MAX).context("starting the thread for firmware")?;
+        let changed = watch::Sender::new(0);
+        Ok(Self { settings, images, state_file, thread, shared: Mutex::new(shared), changed })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn notify(&self) {
+        self.changed.send_modify(|revision| *revision = revision.wrapping_add(1));
+    }
+
+    /// Changes whenever a device may have to be offered something else.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Bytes that one device is sent in a second, at most.
+    pub(crate) fn rate_bytes_s(&self) -> u32 {
+        self.settings.rate_bytes_s
+    }
+
+    /// A device that can be updated is there.
+    pub(crate) fn came(&self, candidate: &Candidate) {
+        self.lock().present.insert(candidate.device.clone(), (candidate.clone(), None));
+    }
+
+    /// It is gone.
+    pub(crate) fn left(&self, device: &str) {
+        self.lock().present.remove(device);
+    }
+
+    /// The image that a device is to be offered now.
+    pub(crate) fn offer(&self, candidate: &Candidate) -> Option<Stored> {
+        let shared = self.lock();
+        shared.rollouts.offer(&shared.images, candidate).cloned()
+    }
+
+    /// A place for a transfer; `None`: all are taken, and a change tells when one is free.
+    pub(crate) fn place(self: &Arc<Self>) -> Option<Place> {
+        let mut shared = self.lock();
+        if shared.places >= TRANSFERS_MAX {
+            return None;
+        }
+        shared.places += 1;
+        Some(Place(self.clone()))
+    }
+
+    /// What a device is being sent.
+    pub(crate) fn transfers(&self, device: &str, transfer: Option<Transfer>) {
+        if let Some((_, own)) = self.lock().present.get_mut(device) {
+            *own = transfer;
+        }
+    }
+
+    /// Reads an image and checks it, beside the caller; `told` gets it, or the reason why there is none.
+    pub(crate) fn load(
+        self: &Arc<Self>,
+        image: Stored,
+        told: impl FnOnce(Result<Arc<Vec<u8>>, String>) + Send + 'static,
+    ) {
+        let firmware = self.clone();
+        let submitted = self
+            .thread
+            .submit(Urgency::Soon, move || told(firmware.loaded(&image).map_err(|error| format!("{error:#}"))));
+        if let Err(Full) = submitted {
+            tracing::warn!("firmware is not read: too much waits for the disk");
+        }
+    }
+
+    fn loaded(&self, image: &Stored) -> Result<Arc<Vec<u8>>> {
+        if let Some(loaded) = self.lock().loaded.get(&image.id).and_then(Weak::upgrade) {
+            return Ok(loaded);
+        }
+        let bytes = Arc::new(self.images.read(image)?);
+        let mut shared = self.lock();
+        shared.loaded.retain(|_, loaded| loaded.strong_count() > 0);
+        shared.loaded.insert(image.id, Arc::downgrade(&bytes));
+        Ok(bytes)
+    }
+
+    /// A device reports how an update ended. One about an image that is not kept means nothing here.
+    pub(crate) fn report(&self, candidate: &Candidate, image: &ImageId, report: Report) {
+        let mut shared = self.lock();
+        let Some(stored) = shared.images.iter().find(|stored| stored.id == *image).cloned() else { return };
+        tracing::info!(
+            device = candidate.device,
+            version = %stored.version,
+            outcome = ?report.outcome,
+            failure = report.failure,
+            "firmware report"
+        );
+        if shared.rollouts.report(&stored, candidate, report, self.settings.stop_percent) {
+            // A report that is not stored comes again with the device's next session.
+            drop(self.store(&shared.rollouts));
+            drop(shared);
+            self.notify();
+        }
+    }
+
+    /// Has the roll-outs stored; the answer comes when they are on the disk. Called with the lock held, so that what is stored
+    /// last is what came last.
+    fn store(&self, rollouts: &Rollouts) -> oneshot::Receiver<Result<()>> {
+        let (told, stored) = oneshot::channel();
+        let (path, bytes) = (self.state_file.clone(), serde_json::to_vec(rollouts));
+        let write = move || {
+            let written = bytes.map_err(Into::into).and_then(|bytes| write_private(&path, &bytes));
+            if let Err(error) = &written {
+                tracing::error!("the roll-outs of firmware could not be stored: {error:#}");
+            }
+            // Whoever asked may be gone.
+            drop(told.send(written));
+        };
+        if let Err(Full) = self.thread.submit(Urgency::Now, write) {
+            tracing::error!("the roll-outs of firmware could not be stored: too much waits for the disk");
+        }
+        stored
+    }
+
+    /// Adds an image from these two files.
+    ///
+    /// # Errors
+    /// It is not taken: why.
+    pub(crate) async fn add(self: &Arc<Self>, manifest: PathBuf, image: PathBuf) -> Result<Stored> {
+        self.on_thread(move |firmware| {
+            let known = firmware.lock().images.clone();
+            let stored = firmware.images.add(&manifest, &image, &known)?;
+            let mut shared = firmware.lock();
+            shared.images.retain(|other| other.id != stored.id);
+            shared.images.push(stored.clone());
+            shared.images.sort_by(|one, other| (&one.model, one.version).cmp(&(&other.model, other.version)));
+            Ok(stored)
+        })
+        .await
+    }
+
+    /// Removes an image, its roll-out, and all reports about it.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be removed.
+    pub(crate) async fn remove(self: &Arc<Self>, model: &str, version: &str) -> Result<()> {
+        let stored = self.find(model, version)?;
+        let kept = {
+            let mut shared = self.lock();
+            shared.rollouts.forget(&stored.id);
+            shared.images.retain(|other| other.id != stored.id);
+            self.store(&shared.rollouts)
+        };
+        self.notify();
+        kept.await.context(NOT_STORED)??;
+        self.on_thread(move |firmware| firmware.images.remove(&stored.id)).await
+    }
+
+    /// Begins the roll-out of an image, or changes it.
+    ///
+    /// # Errors
+    /// There is no such image, or it could not be stored.
+    pub(crate) async fn roll_out(&self, model: &str, version: &str, scope: Scope, again: bool) -> Result<Stored> {
+        let stored = self.find(model, version)?;
+        self.change(|rollouts| rollouts.begin(&stored, scope, again)).await?;
+        Ok(stored)
+    }
+
+    /// Pauses the roll-out of a model. Transfers end, and go on where they were when it is begun again.
+    ///
+    /// # Errors
+    /// There is none, or it could not be stored.
+    pub(crate) async fn pause(&self, model: &str) -> Result<()> {
+        if !self.change(|rollouts| rollouts.pause(model)).await? {
+            bail!("nothing is rolled out to `{model}`; `lorgnette firmware status` shows all roll-outs");
+        }
+        Ok(())
+    }
+
+    /// Removes what devices other than these have reported: they are not paired any more.
+    pub(crate) fn keep_only(&self, devices: &BTreeSet<String>) {
+        let mut shared = self.lock();
+        let before = shared.rollouts.clone();
+        for reports in shared.rollouts.reports.values_mut() {
+            reports.retain(|device, _| devices.contains(device));
+        }
+        if shared.rollouts != before {
+            // If it fails, the next start tries again.
+            drop(self.store(&shared.rollouts));
+        }
+    }
+
+    async fn change<R>(&self, change: impl FnOnce(&mut Rollouts) -> R) -> Result<R> {
+        let (changed, stored) = {
+            let mut shared = self.lock();
+            let changed = change(&mut shared.rollouts);
+            (changed, self.store(&shared.rollouts))
+        };
+        self.notify();
+        stored.await.context(NOT_STORED)??;
+        Ok(changed)
+    }
+
+    async fn on_thread<R: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        let (told, done) = oneshot::channel();
+        let firmware = self.clone();
+        self.thread.submit(Urgency::Now, move || drop(told.send(work(&firmware))))?;
+        done.await.context("the gateway did not get to it")?
+    }
+
+    /// A stored image.
+    fn find(&self, model: &str, version: &str) -> Result<Stored> {
+        let shared = self.lock();
+        let found = shared.images.iter().find(|image| image.model == model && image.version.to_string() == version);
+        found.cloned().ok_or_else(|| {
+            anyhow!("there is no image of `{model}` {version}; `lorgnette firmware list` shows all, `add` adds one")
+        })
+    }
+
+    /// Everything about firmware, for people and tools.
+    pub(crate) fn facts(&self) -> Facts {
+        let shared = self.lock();
+        Facts::of(&shared.images, &shared.rollouts, &shared.present)
+    }
+}
+
+/// Nobody has said whether something was stored.
+const NOT_STORED: &str = "this could not be stored: too much waits for the disk";
+
+/// The roll-outs of the last run. A file that cannot be read is put aside: then nothing is rolled out, which is safe.
+fn stored_rollouts(path: &Path) -> Result<Rollouts> {
+    if !path.exists() {
+        return Ok(Rollouts::default());
+    }
+    let bytes = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+    match serde_json::from_slice(&bytes) {
+        Ok(rollouts) => Ok(rollouts),
+        Err(error) => {
+            tracing::error!(%error, file = %path.display(), "the roll-outs of firmware are damaged: all of them have ended");
+            fs::rename(path, path.with_extension("damaged"))?;
+            Ok(Rollouts::default())
+        }
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// 32 bytes from their hexadecimal digits.
+pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
