@@ -191,10 +191,8 @@ async fn one(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> 
         Ok(Answer::Turns { turns }) => turns,
         other => return layout::page(&pages, &visit, "Turn", PATH, &layout::unavailable(other)),
     };
-    let (device, number) = (visit.query.get("device"), visit.query.get("turn"));
-    let is_it = |turn: &&Value| {
-        turn["device"] == device && turn["turn"].to_string() == number && turn["ended_wall_ms"] == ended
-    };
+    let (device, number) = (visit.query.get("device"), visit.query.get("turn").parse::<u64>().unwrap_or_default());
+    let is_it = |turn: &&Value| turn["device"] == device && turn["turn"] == number && turn["ended_wall_ms"] == ended;
     let Some(turn) = turns.iter().find(is_it) else {
         return layout::refusal(StatusCode::NOT_FOUND, "No such turn is stored.");
     };
