@@ -9,7 +9,7 @@ const HEIGHT: f64 = 220.0;
 /// Room for the numbers beside and below.
 const LEFT: f64 = 90.0;
 const BOTTOM: f64 = 28.0;
-const TOP: f64 = 12.0;
+const TOP: f64 = 20.0;
 /// Height of a row of a waterfall.
 const ROW: f64 = 28.0;
 /// Room for the names of its rows.
