@@ -6,7 +6,6 @@ mod sound;
 mod update;
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -39,9 +38,6 @@ use self::lag::Lag;
 
 /// Delays before the next attempt to connect, in milliseconds; the last one repeats (PROTOCOL.md, section 7).
 const BACK_OFF_MS: [u64; 6] = [0, 500, 1_000, 2_000, 4_000, 8_000];
-
-/// Missing packets that are sent again beside what is new.
-const MISSING_BESIDE_MAX: usize = 8;
 
 /// Silence of the gateway, while sound is unacknowledged, after which another connection is tried.
 const SILENT_US_MAX: u64 = 700_000;
@@ -462,41 +458,6 @@ impl Driver {
             self.missing_us += packet_us;
             self.put(bytes);
         }
-    }
-
-    /// The gateway has received sound up to `audio`.
-    pub(crate) fn sound_acknowledged(&mut self, audio: u32, now_us: u64) {
-        let Some(captured_us) = self.sequences.captured_us(audio) else { return };
-        self.lag.acknowledged(audio, now_us.saturating_sub(captured_us));
-        self.order_sound();
-    }
-
-    /// Where the way does not keep up, sound is sent in order.
-    fn order_sound(&self) {
-        if let Some(link) = &self.link {
-            link.sound_in_order.store(self.lag.is_behind(), Ordering::Relaxed);
-        }
-    }
-
-    /// Sends this sound again: the gateway has a gap behind `audio`.
-    pub(crate) fn send_missing(&mut self, audio: u32, count: u32) {
-        let missing = self.sequences.missing(audio, count);
-        if missing.is_empty() {
-            return;
-        }
-        self.see(Seen::SentAgain { packets: missing.len() });
-        let now_us = self.clock.now_us();
-        if missing.len() > MISSING_BESIDE_MAX && self.replay.is_empty() {
-            // What an outage took is replayed, and what is newer waits for it.
-            self.replay = missing.into_iter().map(|bytes| Replayed { bytes, is_sound: true }).collect();
-            self.replay_us = now_us;
-            self.lag.begin(true);
-            return self.order_sound();
-        }
-        if self.missing.is_empty() {
-            self.missing_us = now_us;
-        }
-        self.missing.extend(missing);
     }
 }
 

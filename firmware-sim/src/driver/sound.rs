@@ -1,8 +1,13 @@
 //! Microphone packets, speaker reports, and sending of messages.
 
+use std::sync::atomic::Ordering;
+
 use device_protocol::down;
 
 use super::*;
+
+/// Missing packets that are sent again beside what is new.
+const MISSING_BESIDE_MAX: usize = 8;
 
 impl Driver {
     pub(super) fn run_microphone(&mut self, now_us: u64) {
@@ -146,5 +151,40 @@ impl Driver {
             let full = matches!(error, mpsc::error::TrySendError::Full(_));
             self.lose(if full { "the gateway takes nothing" } else { "the transport ended" });
         }
+    }
+
+    /// The gateway has received sound up to `audio`.
+    pub(crate) fn sound_acknowledged(&mut self, audio: u32, now_us: u64) {
+        let Some(captured_us) = self.sequences.captured_us(audio) else { return };
+        self.lag.acknowledged(audio, now_us.saturating_sub(captured_us));
+        self.order_sound();
+    }
+
+    /// Where the way does not keep up, sound is sent in order.
+    pub(super) fn order_sound(&self) {
+        if let Some(link) = &self.link {
+            link.sound_in_order.store(self.lag.is_behind(), Ordering::Relaxed);
+        }
+    }
+
+    /// Sends this sound again: the gateway has a gap behind `audio`.
+    pub(crate) fn send_missing(&mut self, audio: u32, count: u32) {
+        let missing = self.sequences.missing(audio, count);
+        if missing.is_empty() {
+            return;
+        }
+        self.see(Seen::SentAgain { packets: missing.len() });
+        let now_us = self.clock.now_us();
+        if missing.len() > MISSING_BESIDE_MAX && self.replay.is_empty() {
+            // What an outage took is replayed, and what is newer waits for it.
+            self.replay = missing.into_iter().map(|bytes| Replayed { bytes, is_sound: true }).collect();
+            self.replay_us = now_us;
+            self.lag.begin(true);
+            return self.order_sound();
+        }
+        if self.missing.is_empty() {
+            self.missing_us = now_us;
+        }
+        self.missing.extend(missing);
     }
 }

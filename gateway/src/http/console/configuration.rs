@@ -191,24 +191,54 @@ fn may_be_secret(key: &str) -> bool {
 
 /// The file's lines, without the values of those that may have a secret: whole lines, since values may be tables.
 fn redacted(text: &str) -> String {
-    let mut is_secret = false;
-    let line = |line: &str| {
-        let (key, is_assigned) = line.split_once('=').map_or((line, false), |(key, _)| (key, true));
-        // Lines that continue a value belong to its key; a comment may have an old secret.
-        if line.trim_start().starts_with('[') && !is_assigned {
-            is_secret = may_be_secret(line);
-        } else if is_assigned {
-            is_secret = may_be_secret(key) || (line.contains('{') && may_be_secret(line));
+    let mut redaction = Redaction::default();
+    text.lines().map(|line| redaction.line(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// What the lines so far say about the next one.
+#[derive(Default)]
+struct Redaction {
+    /// All values of the section.
+    section: bool,
+    /// The value that began last.
+    value: bool,
+    /// A string of several lines is open.
+    in_text: bool,
+    /// Brackets of that value that are open.
+    open: usize,
+}
+
+impl Redaction {
+    fn line(&mut self, line: &str) -> String {
+        let continues = self.in_text;
+        self.in_text ^= (line.matches("\"\"\"").count() + line.matches("'''").count()) % 2 == 1;
+        let trimmed = line.trim();
+        if !continues && (trimmed.is_empty() || trimmed.starts_with('#')) {
+            return line.to_owned();
         }
-        match is_secret && is_assigned {
-            true => format!("{}= {HIDDEN}", key),
-            false if is_secret && !line.trim_start().starts_with(['[', '#']) && !line.trim().is_empty() => {
-                HIDDEN.to_owned()
-            }
-            false => line.to_owned(),
+        let is_name = |word: &str| is_key(&word.replace(['"', '\'', ' '], ""));
+        let assigned = line.split_once('=').filter(|(key, _)| !continues && is_name(key));
+        let brackets = |line: &str| (line.matches('[').count(), line.matches(']').count());
+        if let Some((key, value)) = assigned {
+            let (opened, closed) = brackets(value);
+            self.open = opened.saturating_sub(closed);
+            // In a table that is written in one line, any key may be the one.
+            self.value = self.section || may_be_secret(key.trim()) || (line.contains('{') && may_be_secret(line));
+            return if self.value { format!("{key}= {HIDDEN}") } else { line.to_owned() };
         }
-    };
-    text.lines().map(line).collect::<Vec<_>>().join("\n")
+        let name = trimmed.trim_matches(['[', ']']);
+        // A list of one text within an open list looks like a name in quotes.
+        let is_item = self.open > 0 && name.contains(['"', '\'']);
+        if !continues && trimmed.starts_with('[') && is_name(name) && !is_item {
+            (self.section, self.value, self.open) = (may_be_secret(name), false, 0);
+            return line.to_owned();
+        }
+        let (opened, closed) = brackets(trimmed);
+        self.open = (self.open + opened).saturating_sub(closed);
+        // It belongs to the value that began before.
+        self.value |= may_be_secret(line);
+        if self.value { HIDDEN.to_owned() } else { line.to_owned() }
+    }
 }
 
 /// What a reload has done, in words.
@@ -252,12 +282,20 @@ mod tests {
     fn what_may_be_secret_is_not_shown() {
         let text = "# a comment\nname = \"x\"\n[model]\nkey_env = \"VARIABLE\"\nmax_tokens = 5\napi_key = \"hush\"\n\
                     headers = { x-team = \"hush\" }\nextra = { token = \"hush\" }\n[mcp.servers.a]\nurl = \"u\"\n\
-                    env = { A = \"hush\" }\n[mcp.servers.a.env]\nANY = \"hush\"\nlist = [\n  \"hush\",\n]\n[store]\nsize = 1\n";
+                    env = { A = \"hush\" }\n[mcp.servers.b.env]\nANY = \"hush\"\nlist = [\n  \"hush\",\n]\nlists = [\n  [\"x\"],\n  \
+                    [\"y\"]\n]\nmore = \"hush\"\n[\"s t\"]\nwords = \"\"\"\nno = such\n\"\"\"\nkeys = \"\"\"\na = hush\n# hush\n\"\"\"\n[store]\n\
+                    size = 1\n";
         let told = redacted(text);
         assert!(!told.contains("hush"), "{told}");
-        for kept in
-            ["# a comment", "name = \"x\"", "key_env = \"VARIABLE\"", "max_tokens = 5", "url = \"u\"", "size = 1"]
-        {
+        for kept in [
+            "# a comment",
+            "name = \"x\"",
+            "key_env = \"VARIABLE\"",
+            "max_tokens = 5",
+            "url = \"u\"",
+            "size = 1",
+            "no = such",
+        ] {
             assert!(told.lines().any(|line| line == kept), "{kept} in {told}");
         }
         for (key, value) in values(text).unwrap() {
