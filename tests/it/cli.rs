@@ -123,6 +123,11 @@ async fn the_status_tells_what_there_is() {
     for words in ["up for ", "sessions    1 of 128", "wss from 127.0.0.1", "gone  down for ", "answers     "] {
         assert!(told.contains(words), "{words}: {told}");
     }
+    // Without a terminal it is one screen.
+    let screen = succeeds(&["top", "--config", &config]).await;
+    for words in ["sessions: 1 of 128", " wss ", "turns: 0, ", "decodes 0 of ", "memory  "] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
     let list = succeeds(&["devices", "list", "--config", &config]).await;
     assert!(list.contains("connected") && list.contains("wss from 127.0.0.1"), "{list}");
     glasses.goodbye().await;

@@ -31,6 +31,7 @@ mod skills;
 mod spending;
 mod status;
 mod tools;
+mod top;
 mod transcribe;
 mod turns;
 mod upgrade;
@@ -114,6 +115,8 @@ enum Command {
     Spending(spending::Arguments),
     /// Show how the gateway is: sessions, users, models, recognition, MCP servers, disk.
     Status(status::Arguments),
+    /// Watch the gateway at work: sessions, turns, queues, load, memory, the latest lines of the log.
+    Top(top::Arguments),
     /// Transcribe a WAV file as the gateway would hear it.
     Transcribe(transcribe::Arguments),
     /// Show the latest turns with the time of each stage.
@@ -190,6 +193,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Command::Mcp(arguments) => load(config).and_then(|config| mcp::run(&config, arguments)),
         Command::Status(arguments) => load(config).and_then(|config| status::run(&config, &arguments)),
         Command::Models(arguments) => load(config).and_then(|config| models::run(&config, arguments)),
+        Command::Top(arguments) => load(config).and_then(|config| top::run(&config, &arguments)),
         Command::Transcribe(arguments) => load(config).and_then(|config| transcribe::run(&config, &arguments)),
         Command::Turns(arguments) => load(config).and_then(|config| turns::run(&config, &arguments)),
         Command::Tools(arguments) => load(config).and_then(|config| tools::run(&config, arguments)),

@@ -159,7 +159,12 @@ async fn converse(
                 export = Some(user.clone());
             }
             let (command, about) = (commands::name(&request), commands::about(&request));
-            tracing::info!(uid = peer.uid(), pid = peer.pid(), command, about, "control");
+            // Whoever watches asks for these every second: they would push all others out of the stored log.
+            if matches!(request, Request::Status | Request::Turns { .. } | Request::Logs { .. }) {
+                tracing::debug!(uid = peer.uid(), pid = peer.pid(), command, "control");
+            } else {
+                tracing::info!(uid = peer.uid(), pid = peer.pid(), command, about, "control");
+            }
             commands::run(admin, request).await
         }
         Err(error) => Answer::Error { message: format!("the request was not understood: {error}") },
