@@ -141,8 +141,10 @@ fn stats(config: &Config) -> Result<()> {
     for model in data["models"].as_array().into_iter().flatten() {
         let ms = |field: &str| model[field].as_f64().map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}"));
         let id = in_one_line(model["id"].as_str().unwrap_or_default());
+        // The width holds for numbers, and not for values of JSON.
+        let number = |key: &str| model[key].as_u64().unwrap_or_default();
         let [mean, p50, p95] = ["mean_ms", "p50_ms", "p95_ms"].map(ms);
-        println!("{id:<24} {:>8} {:>7} {mean:>10} {p50:>10} {p95:>10}", model["count"], model["failed"]);
+        println!("{id:<24} {:>8} {:>7} {mean:>10} {p50:>10} {p95:>10}", number("count"), number("failed"));
     }
     Ok(())
 }
