@@ -24,10 +24,13 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// The device has stored so many bytes before; `false`: that are more than there are.
+    /// The device has stored so many bytes before; `false`: those are more than there are, and nothing begins.
     pub(super) fn begin(&mut self, offset: u32, now_us: u64) -> bool {
-        (self.sent, self.stored, self.next_us, self.progress_us) = (offset, offset, now_us, now_us);
-        offset <= self.size()
+        let can_be = offset <= self.size();
+        if can_be {
+            (self.sent, self.stored, self.next_us, self.progress_us) = (offset, offset, now_us, now_us);
+        }
+        can_be
     }
 
     /// Bytes of the image.

@@ -39,6 +39,7 @@ fn progress_that_cannot_be_is_seen() {
     assert_eq!((sending.sent, sending.chunk_bytes()), (3_000, 0), "the last one is shorter");
     assert!(sending.progress(3_000, 300_000) && !sending.may_send());
     assert!(!sending.begin(3_001, 0));
+    assert_eq!((sending.sent, sending.may_send()), (3_000, false), "nothing begins there");
 }
 
 #[test]
