@@ -21,8 +21,12 @@ pub struct Config {
     pub silence_ms: u32,
     /// The same if the text so far reads as complete.
     pub silence_complete_ms: u32,
-    /// The same if the text trails off.
+    /// The same if the text is a command to which nothing can be added, or the answer to a yes/no question.
+    pub silence_command_ms: u32,
+    /// The same if something is missing, as after a bare wake phrase.
     pub silence_incomplete_ms: u32,
+    /// The same if the text plainly lacks its end.
+    pub silence_trailing_ms: u32,
     /// Minimum time between two partial transcripts.
     pub partial_interval_ms: u32,
     /// Longest wait for a transcript after the end of turn.
@@ -90,7 +94,9 @@ impl Default for Config {
             ear_open_ms: 8_000,
             silence_ms: 600,
             silence_complete_ms: 450,
+            silence_command_ms: 200,
             silence_incomplete_ms: 1_000,
+            silence_trailing_ms: 2_000,
             partial_interval_ms: 300,
             transcript_ms_max: 10_000,
             second_pass_ms_max: 1_500,

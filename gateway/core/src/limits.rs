@@ -36,6 +36,9 @@ pub const IMAGE_BYTES_MAX: usize = 4_000_000;
 pub const STALE_RESULT_BYTES_MIN: usize = 1_000;
 /// Turns after which a result is old: "and the second one?" refers to the last answers.
 pub const STALE_TURNS_MIN: usize = 4;
+/// Events of a model's answer that are kept while the wearer goes on with the request. A longer answer is no use before
+/// the request is complete.
+pub const HELD_EVENTS_MAX: usize = 4_096;
 /// Interrupted turns that still wait for results of cancelled calls.
 pub const SETTLING_TURNS_MAX: usize = 4;
 /// Characters of a model's answer in one turn: about ten minutes of speech.

@@ -52,6 +52,8 @@ pub enum Output {
     QuestionOpen(Option<OpenQuestion>),
     /// Ask the user's machine for the turn. `request`: what the wearer wants; store it for a restart.
     RequestTurn { turn: Turn, request: String },
+    /// The wearer has said more of the turn's request: this is all of it, to be stored as that of `RequestTurn` was.
+    TurnReopened { turn: Turn, request: String },
     /// Ask the model of this rank, with the current tools. Messages are in order, oldest first; `pending` is the
     /// request that the wearer's words may answer or continue.
     AskModel { turn: Turn, rank: u8, messages: Vec<Message>, pending: Option<Pending> },

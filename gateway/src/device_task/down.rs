@@ -89,6 +89,9 @@ impl Session {
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
+            Output::TurnReopened { request, .. } => {
+                self.stored.turn(Some(request), self.incoming.control_received());
+            }
             Output::AskModel { turn, rank, messages, pending } => {
                 self.turn = Some((turn, self.services.under_way.begin()));
                 self.services.roster.turn(&self.id, self.number, Some(turn.id));

@@ -105,6 +105,11 @@ impl<'a> Reader<'a> {
         Utterance::new(text, self.now).with_apps(&self.scene.apps)
     }
 
+    /// Whether a complete command may go on after these words.
+    pub fn may_go_on(&self, text: &str) -> bool {
+        self.grammar.may_go_on(&mut self.utterance(text), Sides::of(self.scene))
+    }
+
     pub fn read(&self, text: &str, pending: Option<&Pending>) -> Read {
         let sides = Sides::of(self.scene);
         let mut utterance = self.utterance(text);

@@ -275,6 +275,21 @@ impl Grammar {
         found.missing.is_empty().then_some(found)
     }
 
+    /// Whether a sentence of the tools begins with these words, which are a complete command, and goes on with a slot.
+    pub fn may_go_on(&self, utterance: &mut Utterance<'_>, sides: Sides<'_>) -> bool {
+        self.undo_gerund(utterance);
+        endings(utterance, 0, utterance.words.len()).into_iter().any(|ending| {
+            let view = utterance.view(ending.at);
+            openings(view, 0).into_iter().any(|start| {
+                self.candidates(view, start, false).into_iter().filter_map(|index| self.template(index)).any(
+                    |(tool, template)| {
+                        sides.admits(&tool.side) && matcher::may_go_on(&template.program, utterance, (start, ending))
+                    },
+                )
+            })
+        })
+    }
+
     fn candidates(&self, view: View<'_>, start: usize, repair: bool) -> Vec<usize> {
         let mut out = Vec::new();
         let mut add = |list: &[usize]| out.extend_from_slice(list);

@@ -63,7 +63,7 @@ pub(super) fn read(
         true => REPAIRS_MAX,
     };
     let view = utterance.view(ending.at);
-    let mut run = Run::new(program, view, ending.set_apart, repairs_max, false);
+    let mut run = Run::new(program, view, ending.set_apart, repairs_max, Mode::Whole);
     run.step(0, start, Evidence::default());
     run.best
 }
@@ -75,9 +75,29 @@ pub(super) fn read_partial(
     utterance: &Utterance<'_>,
     (start, ending): (usize, Ending),
 ) -> Option<Match> {
-    let mut run = Run::new(program, utterance.view(ending.at), ending.set_apart, 0, true);
+    let mut run = Run::new(program, utterance.view(ending.at), ending.set_apart, 0, Mode::Partial);
     run.step(0, start, Evidence::default());
     run.best
+}
+
+/// Whether a longer sentence with another slot begins with the words from `start` to `ending`, which are a complete
+/// command by themselves: "set a timer for ten minutes", and its name. A number, a time or a length of time at the end
+/// may itself go on.
+pub(super) fn may_go_on(program: &[Op], utterance: &Utterance<'_>, (start, ending): (usize, Ending)) -> bool {
+    let mut run = Run::new(program, utterance.view(ending.at), ending.set_apart, 0, Mode::Beginning);
+    run.step(0, start, Evidence::default());
+    run.goes_on
+}
+
+/// Which readings a run looks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// The whole sentence.
+    Whole,
+    /// The sentence without some of its slots.
+    Partial,
+    /// The beginning of a sentence that goes on with a slot.
+    Beginning,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -105,22 +125,28 @@ struct Run<'a> {
     set_apart: bool,
     steps: u32,
     repairs_max: u8,
-    /// Whether slots may be missing.
-    partial: bool,
+    mode: Mode,
     missing: Vec<&'a str>,
     captured: Vec<(&'a str, Captured)>,
     best: Option<Match>,
+    /// Whether the words end before or in a slot of the sentence.
+    goes_on: bool,
 }
 
 impl<'a> Run<'a> {
-    fn new(program: &'a [Op], view: View<'a>, set_apart: bool, repairs_max: u8, partial: bool) -> Self {
+    fn new(program: &'a [Op], view: View<'a>, set_apart: bool, repairs_max: u8, mode: Mode) -> Self {
         let (missing, captured) = (Vec::new(), Vec::new());
-        Self { program, view, set_apart, steps: 0, repairs_max, partial, missing, captured, best: None }
+        Self { program, view, set_apart, steps: 0, repairs_max, mode, missing, captured, best: None, goes_on: false }
+    }
+
+    /// Whether these are all words of the beginning of a sentence.
+    fn is_at_pause(&self, at: usize) -> bool {
+        self.mode == Mode::Beginning && at == self.view.end
     }
 
     fn step(&mut self, op: usize, at: usize, evidence: Evidence) {
         self.steps += 1;
-        if self.steps > STEPS_MAX {
+        if self.steps > STEPS_MAX || self.goes_on {
             return;
         }
         let program = self.program;
@@ -158,7 +184,7 @@ impl<'a> Run<'a> {
             }
         }
         // The recogniser drops and inserts articles.
-        let cut = self.partial && at == self.view.end && is_small(word);
+        let cut = (self.mode == Mode::Partial && at == self.view.end && is_small(word)) || self.is_at_pause(at);
         if (is_article(word) && here != word) || cut {
             self.step(op + 1, at, evidence);
         }
@@ -199,12 +225,21 @@ impl<'a> Run<'a> {
 
     fn slot(&mut self, op: usize, slot: &'a Slot, at: usize, evidence: Evidence) {
         let view = self.view;
-        if self.partial && self.missing.len() < MISSING_MAX {
+        if self.is_at_pause(at) {
+            self.goes_on |= evidence.found >= EVIDENCE_MIN;
+            return;
+        }
+        if self.mode == Mode::Partial && self.missing.len() < MISSING_MAX {
             self.missing.push(&slot.property);
             self.step(op + 1, at, evidence);
             self.missing.pop();
         }
+        let counts = !matches!(slot.kind, SlotKind::Choice(_));
         let mut typed = |end: usize, value: Value| {
+            if self.is_at_pause(end) && counts {
+                self.goes_on = true;
+                return;
+            }
             let evidence = Evidence {
                 found: evidence.found + 1.0,
                 // "a quarter of an hour" is one length of time, not a name and an hour.
@@ -364,7 +399,10 @@ impl<'a> Run<'a> {
         let free = evidence.text_words > 0 || evidence.repairs > 0;
         let needed = if free { EVIDENCE_FREE_MIN } else { EVIDENCE_MIN };
         let cut = evidence.dictated && !self.set_apart;
-        if at != self.view.end || evidence.found < needed || cut || self.partial == self.missing.is_empty() {
+        if at != self.view.end || evidence.found < needed || cut {
+            return;
+        }
+        if (self.mode == Mode::Partial) == self.missing.is_empty() || self.mode == Mode::Beginning {
             return;
         }
         let score = evidence.found + 0.5 * evidence.typed_words as f32

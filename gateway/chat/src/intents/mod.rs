@@ -226,7 +226,11 @@ impl ChatModel for Engine {
     fn match_command(&self, request: &Request) -> Option<Matched> {
         let text = wearers_words(request)?;
         let grammar = self.grammar(&request.tools, &request.language);
-        let matched = match reader(&grammar, request).read(&text, request.pending.as_ref()).reading {
+        let reader = reader(&grammar, request);
+        let matched = match reader.read(&text, request.pending.as_ref()).reading {
+            Reading::Calls(calls, CommandMatch::Exact) if calls.len() == 1 && !reader.may_go_on(&text) => {
+                CommandMatch::Closed
+            }
             Reading::Calls(_, matched) | Reading::Ask { matched, .. } => matched,
             Reading::Nothing => CommandMatch::None,
         };

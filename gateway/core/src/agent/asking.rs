@@ -119,6 +119,9 @@ impl Active {
         self.turn.revision = self.turn.revision.saturating_add(1);
         self.steps.clear();
         self.answer_chars = 0;
+        if let Some(held) = &mut self.held {
+            held.clear();
+        }
         self.ask(cx);
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod phrases;
 mod pictures;
 mod preamble;
 mod progress;
+pub(crate) mod reopening;
 mod request_view;
 mod steps;
 mod turn_context;
@@ -19,7 +20,7 @@ use crate::{
     context::{Context, Timer},
     limits::SETTLING_TURNS_MAX,
     output::{Output, Stage, ToolActivityState, TurnOutcome},
-    vocab::{Content, ErrorCode, Message, ModelOutcome, ModelRoute, Pending, ToolCall, ToolResult, Turn},
+    vocab::{Content, ErrorCode, Message, ModelEvent, ModelOutcome, ModelRoute, Pending, ToolCall, ToolResult, Turn},
 };
 
 /// Events of the answer.
@@ -54,6 +55,15 @@ pub(crate) struct Spoken {
     pub(crate) decided_us: u64,
 }
 
+impl Spoken {
+    fn mark(self, cx: &mut Context, turn: Turn) {
+        for (stage, at_us) in [(Stage::LastVoice, self.last_voice_us), (Stage::EndDecided, self.decided_us)] {
+            cx.push(Output::Mark { turn, stage, at_us });
+        }
+        cx.mark(turn, Stage::Final);
+    }
+}
+
 /// The current turn: its request, its steps and what it waits for; and interrupted turns that are not settled yet.
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
@@ -67,8 +77,12 @@ pub(crate) struct Agent {
 struct Active {
     turn: Turn,
     request: String,
+    /// Its times, if it was spoken.
+    spoken: Option<Spoken>,
     /// What the request may answer or continue.
     pending: Option<Pending>,
+    /// While the wearer may be going on with the request: what the model has answered meanwhile.
+    held: Option<Vec<ModelEvent>>,
     /// Calls that it takes up instead of asking a model for some, once it is granted.
     unanswered: Vec<ToolCall>,
     history: Vec<Message>,
@@ -159,19 +173,19 @@ impl Agent {
     fn begin(&mut self, cx: &mut Context, request: String, spoken: Option<Spoken>) {
         self.last_turn = self.last_turn.saturating_add(1);
         let turn = Turn { id: self.last_turn, revision: 0 };
-        if let Some(spoken) = spoken {
-            for (stage, at_us) in [(Stage::LastVoice, spoken.last_voice_us), (Stage::EndDecided, spoken.decided_us)] {
-                cx.push(Output::Mark { turn, stage, at_us });
-            }
+        match spoken {
+            Some(spoken) => spoken.mark(cx, turn),
+            None => cx.mark(turn, Stage::Final),
         }
-        cx.mark(turn, Stage::Final);
         cx.done.clear();
         cx.push(Output::RequestTurn { turn, request: request.clone() });
         cx.arm(Timer::GrantMissing, cx.config.grant_ms_max);
         self.active = Some(Active {
             turn,
             request,
+            spoken,
             pending: None,
+            held: None,
             unanswered: Vec::new(),
             history: Vec::new(),
             route: ModelRoute::default(),

@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Agent {
-    pub(crate) fn handle_model(&mut self, cx: &mut Context, turn: Turn, event: ModelEvent) -> Vec<Event> {
+    pub(super) fn take_event(&mut self, cx: &mut Context, turn: Turn, event: ModelEvent) -> Vec<Event> {
         let Some(active) = self.current(turn) else {
             return Vec::new();
         };

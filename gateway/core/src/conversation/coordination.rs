@@ -4,7 +4,7 @@ use alloc::{string::String, sync::Arc};
 
 use super::Conversation;
 use crate::{
-    agent::{self, Spoken, phrases},
+    agent::{self, Spoken, phrases, reopening::GOES_ON_US},
     approval::Answer,
     floor::{
         self, Activity, Said,
@@ -168,7 +168,9 @@ impl Conversation {
                     last_voice_us: said.last_voice_us,
                     decided_us: said.decided_us,
                 };
-                self.start_turn(request, Some(spoken));
+                if said.woken || !self.reopen_turn(&request, spoken) {
+                    self.start_turn(request, Some(spoken));
+                }
                 self.cx.name_turn(self.agent.turn());
             }
         }
@@ -245,6 +247,27 @@ impl Conversation {
         self.agent.start(&mut self.cx, request, pending, spoken);
         let turn = self.agent.turn();
         self.reply.begin(&mut self.cx, Purpose::Answer, turn);
+    }
+
+    /// What was said right after a request belongs to it, if nothing of it was done.
+    fn reopen_turn(&mut self, words: &str, spoken: Spoken) -> bool {
+        let Some(request) = self.agent.reopen(&mut self.cx, words, spoken) else {
+            return false;
+        };
+        self.floor.take_request(&mut self.cx, &request, Some((spoken.started_us, spoken.decided_us)));
+        self.reply.begin_anew(&mut self.cx);
+        true
+    }
+
+    /// While the wearer may be going on with the request, nothing of it is done.
+    fn watch_reopening(&mut self) {
+        let from = self.agent.may_go_on_from();
+        if from.is_some_and(|from_us| self.floor.is_going_on(from_us, GOES_ON_US)) {
+            self.agent.hold();
+        } else if self.agent.is_held() {
+            let events = self.agent.release(&mut self.cx);
+            self.answer(events);
+        }
     }
 
     pub(super) fn answer(&mut self, events: alloc::vec::Vec<agent::Event>) {
@@ -460,6 +483,7 @@ impl Conversation {
     /// After every input: what follows from the new state of things.
     pub(super) fn settle(&mut self) {
         self.floor.report_settled(&mut self.cx);
+        self.watch_reopening();
         if !self.floor.is_hearing() {
             self.settle_notice(false);
         }
@@ -486,7 +510,7 @@ impl Conversation {
             ListeningState::Muted
         } else if self.reply.is_speaking() {
             ListeningState::Speaking
-        } else if self.agent.is_thinking() {
+        } else if self.agent.is_thinking() && !self.agent.is_held() {
             ListeningState::Thinking
         } else if self.floor.is_hearing() {
             ListeningState::Hearing

@@ -278,7 +278,7 @@ pub(super) fn is_meant(
     if grounds == Grounds::None || !doubtful {
         return grounds != Grounds::None;
     }
-    let fits = matches!(matched, Some(CommandMatch::Incomplete | CommandMatch::FreeText | CommandMatch::Exact));
+    let fits = matched >= Some(CommandMatch::Incomplete);
     fits || (grounds == Grounds::FollowUp && !cx.app_listens() && goes_on(&cx.config, text))
 }
 

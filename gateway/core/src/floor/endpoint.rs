@@ -1,7 +1,11 @@
-//! The silence that ends an utterance: less if the text reads complete, more if it trails off.
+//! The silence that ends an utterance, by what is known of it: the words so far, whether they are a command, what the
+//! assistant has asked, how the voice sounds, and how long this wearer pauses between words.
+//!
+//! No more than a command without an open slot needs is waited for ("what time is it"), and longest for words that
+//! plainly lack their end ("remind me to"). An end that was too early is put right: see `agent::reopening`.
 
-use super::commands;
-use crate::config::Config;
+use super::{commands, pace::Pace};
+use crate::{config::Config, vocab::CommandMatch};
 
 /// Minimum probability at which the end-of-turn model's verdict is accepted.
 const SCORE_DONE: f32 = 0.5;
@@ -11,39 +15,115 @@ const SCORE_GOING_ON: f32 = 0.2;
 
 /// Words that do not end a finished sentence.
 const TRAILING: &[&str] = &[
-    "and", "or", "but", "to", "for", "the", "a", "an", "of", "at", "with", "from", "by", "my", "your", "our", "their",
-    "than", "because", "if", "when", "into", "as", "uh", "um", "called", "named",
+    "a", "an", "the", "my", "your", "our", "their", "his", "its", "every", "each", "and", "or", "but", "because", "if",
+    "when", "while", "until", "unless", "whether", "than", "as", "to", "for", "of", "at", "with", "from", "by", "into",
+    "about", "between", "during", "without", "very", "uh", "um", "called", "named", "saying",
 ];
-/// Requests that lack their object.
-const UNFINISHED: &[&str] = &["remind me", "what is", "what's", "who is", "who's", "how about", "tell me"];
+/// Words that end a sentence only after a word of [`ASKING`]: "tell me what time it is".
+const LINKING: &[&str] =
+    &["is", "are", "was", "were", "will", "would", "can", "could", "should", "does", "i'm", "it's"];
+const ASKING: &[&str] = &["what", "where", "when", "who", "how", "which", "why", "whose", "if", "whether"];
+/// What lacks its object, as the last words.
+const UNFINISHED: &[&str] = &[
+    "remind me",
+    "tell me",
+    "show me",
+    "give me",
+    "send me",
+    "ask me",
+    "what is",
+    "what's",
+    "who is",
+    "who's",
+    "how about",
+    "what about",
+    "let me",
+    "i want",
+    "i need",
+    "i would like",
+    "i'd like",
+    "i wonder",
+    "i think",
+];
+/// What lacks everything else, as all words.
+const OPENINGS: &[&str] = &["can you", "could you", "would you", "will you", "please", "do you", "are you", "is there"];
+/// Words that begin a clause before the main one.
+const BEFORE_MAIN: &[&str] =
+    &["if", "when", "while", "once", "because", "although", "whenever", "as", "before", "after"];
+/// Words after one of those that make a clause of it: "when is the next train" is a question.
+const SUBJECTS: &[&str] =
+    &["i", "i'm", "you", "we", "they", "he", "she", "it", "it's", "my", "the", "our", "your", "there", "someone"];
+/// Words of a clause before the main one; a longer text has its main clause, too.
+const CLAUSE_WORDS_MAX: usize = 7;
+/// Words that tell of a number to be dictated.
+const DICTATED: &[&str] = &["number", "code", "call", "dial", "pin", "phone", "password", "digits"];
+
+/// How much of a sentence the words so far are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Completeness {
+    /// The end is plainly missing.
+    TrailsOff,
+    /// Something is missing, though nothing sounds like it: a bare wake phrase, a command without an argument.
+    Incomplete,
+    /// Nothing is known.
+    Unknown,
+    /// A whole sentence.
+    Sentence,
+    /// Nothing can be added: a command without an open slot, or the answer to a yes/no question.
+    Closed,
+}
 
 /// Facts about the utterance by which its pause is judged.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence<'a> {
-    /// The text up to the pause, if available.
+    /// The text up to the pause, without its wake phrase, if available.
     pub(super) text: Option<&'a str>,
     /// Whether the text is no more than a wake phrase.
     pub(super) only_wake: bool,
-    /// Whether it is a command with a missing argument.
-    pub(super) partial: bool,
+    /// How well it matches a command, if known.
+    pub(super) matched: Option<CommandMatch>,
+    /// Whether the assistant waits for a yes or a no.
+    pub(super) asked: bool,
     /// Probability that the speaker is done.
     pub(super) score: Option<f32>,
 }
 
 /// The silence, in milliseconds, that ends an utterance with this evidence.
-pub(super) fn silence_ms(config: &Config, evidence: Evidence<'_>) -> u32 {
+pub(super) fn silence_ms(config: &Config, pace: &Pace, evidence: Evidence<'_>) -> u32 {
     let Some(text) = evidence.text else {
-        return config.silence_ms;
+        return pace.at_least(config.silence_ms);
     };
-    if evidence.only_wake || evidence.partial || trails_off(text) {
-        return config.silence_incomplete_ms;
+    match completeness(text, evidence) {
+        Completeness::TrailsOff => config.silence_trailing_ms,
+        Completeness::Incomplete => config.silence_incomplete_ms,
+        Completeness::Unknown => pace.at_least(config.silence_ms),
+        Completeness::Sentence => pace.at_least(config.silence_complete_ms),
+        Completeness::Closed => config.silence_command_ms,
     }
-    let done = match evidence.score {
-        Some(score) if score >= SCORE_DONE => true,
-        Some(score) if score < SCORE_GOING_ON => false,
-        _ => text.trim_end().ends_with(['.', '!', '?']),
-    };
-    if done { config.silence_complete_ms } else { config.silence_ms }
+}
+
+fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
+    if evidence.only_wake {
+        return Completeness::Incomplete;
+    }
+    let sure_of_more = evidence.score.is_some_and(|score| score < SCORE_GOING_ON);
+    let answers = evidence.asked && commands::yes_or_no(text).is_some();
+    if answers || commands::command(text).is_some() || evidence.matched == Some(CommandMatch::Closed) {
+        return if sure_of_more { Completeness::Sentence } else { Completeness::Closed };
+    }
+    if trails_off(text) {
+        return Completeness::TrailsOff;
+    }
+    let understood = matches!(evidence.matched, Some(CommandMatch::Exact | CommandMatch::FreeText));
+    if evidence.matched == Some(CommandMatch::Incomplete) || (!understood && may_go_on(text)) {
+        return Completeness::Incomplete;
+    }
+    match evidence.score {
+        Some(score) if score >= SCORE_DONE => Completeness::Sentence,
+        _ if sure_of_more => Completeness::Unknown,
+        _ if text.trim_end().ends_with(['.', '!', '?']) => Completeness::Sentence,
+        _ => Completeness::Unknown,
+    }
 }
 
 /// Whether the text clearly lacks its end.
@@ -52,61 +132,128 @@ fn trails_off(text: &str) -> bool {
     if text.ends_with([',', '-', '…', ':', ';']) || text.ends_with("...") {
         return true;
     }
+    // "What is it for?" ends in a preposition and is complete.
+    if text.ends_with('?') {
+        return false;
+    }
     let said = commands::plain(text);
-    if UNFINISHED.contains(&said.as_str()) {
+    let ends_in = |words: &&str| said.strip_suffix(words).is_some_and(|left| left.is_empty() || left.ends_with(' '));
+    if UNFINISHED.iter().any(|words| ends_in(words)) || OPENINGS.contains(&said.as_str()) {
         return true;
     }
     let last = said.rsplit(' ').next().unwrap_or_default();
-    // "What is it for?" ends in a preposition and is complete.
-    !text.ends_with('?') && TRAILING.contains(&last)
+    let asks = || said.split(' ').any(|word| ASKING.contains(&word));
+    TRAILING.contains(&last) || (LINKING.contains(&last) && !asks())
+}
+
+/// Whether the words so far are often followed by more, though they may be all: a clause before the main one, a number
+/// that is being dictated.
+fn may_go_on(text: &str) -> bool {
+    let said = commands::plain(text);
+    let is_question = text.trim_end().ends_with('?');
+    let mut words = said.split(' ');
+    let clause = words.next().is_some_and(|word| BEFORE_MAIN.contains(&word))
+        && words.next().is_some_and(|word| SUBJECTS.contains(&word))
+        && said.split(' ').count() <= CLAUSE_WORDS_MAX
+        && !is_question;
+    clause || is_dictating(&said)
+}
+
+/// Whether the words end in digits of a longer number.
+fn is_dictating(said: &str) -> bool {
+    let is_number = |word: &&str| !word.is_empty() && word.chars().all(|letter| letter.is_ascii_digit());
+    let digits = said.rsplit(' ').take_while(is_number).count();
+    digits > 1 || (digits == 1 && said.split(' ').any(|word| DICTATED.contains(&word)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn judged(text: &str, score: Option<f32>) -> u32 {
-        silence_ms(&Config::default(), Evidence { text: Some(text), only_wake: false, partial: false, score })
+    fn judged(evidence: Evidence<'_>) -> u32 {
+        silence_ms(&Config::default(), &Pace::default(), evidence)
+    }
+
+    fn of(text: &str) -> Evidence<'_> {
+        Evidence { text: Some(text), ..Evidence::default() }
     }
 
     #[test]
     fn a_pause_is_judged_by_text_and_score() {
         for (text, score, expected) in [
-            ("What time is it?", None, 450),
+            ("Is it far?", None, 450),
             ("Set a timer for ten minutes.", None, 450),
             ("set a timer for ten minutes", None, 600),
             ("set a timer for ten minutes", Some(0.5), 450),
             ("Set a timer for ten minutes.", Some(0.1), 600),
             ("Set a timer for ten minutes.", Some(0.2), 450),
             ("set a timer for ten minutes", Some(0.49), 600),
-            ("Set a timer for", None, 1_000),
-            ("Set a timer for.", Some(0.9), 1_000),
-            ("Remind me.", None, 1_000),
-            ("Milk, eggs,", Some(0.9), 1_000),
-            ("I was thinking...", None, 1_000),
-            ("bread and", None, 1_000),
+            ("Set a timer for", None, 2_000),
+            ("Set a timer for.", Some(0.9), 2_000),
+            ("Remind me.", None, 2_000),
+            ("Milk, eggs,", Some(0.9), 2_000),
+            ("I was thinking...", None, 2_000),
+            ("bread and", None, 2_000),
+            ("Could you.", None, 2_000),
             ("What is it for?", None, 450),
+            ("Tell me what time it is.", None, 450),
+            ("The meeting is.", None, 2_000),
             ("Take a note.", None, 450),
+            ("When I get home.", None, 1_000),
+            ("When is the next train?", None, 450),
+            ("My number is 5 5 5.", None, 1_000),
+            ("Dial 0171.", None, 1_000),
+            ("I was born in 1971.", None, 450),
         ] {
-            assert_eq!(judged(text, score), expected, "{text} {score:?}");
+            assert_eq!(judged(Evidence { score, ..of(text) }), expected, "{text} {score:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_waited_for_where_nothing_can_be_added() {
+        let closed = Some(CommandMatch::Closed);
+        for (text, matched, asked, score, expected) in [
+            ("What time is it?", closed, false, None, 200),
+            ("What time is it?", closed, false, Some(0.1), 450),
+            ("What time is it?", Some(CommandMatch::Exact), false, None, 450),
+            ("Stop.", None, false, None, 200),
+            ("Repeat that, please.", None, false, None, 200),
+            ("Yes.", None, true, None, 200),
+            ("No, thanks.", None, true, None, 200),
+            ("Yes.", None, false, None, 450),
+            ("Yes, but", None, true, None, 2_000),
+        ] {
+            assert_eq!(
+                judged(Evidence { matched, asked, score, ..of(text) }),
+                expected,
+                "{text} {matched:?} {score:?}"
+            );
         }
     }
 
     #[test]
     fn without_text_the_plain_silence_counts() {
-        let evidence = Evidence { text: None, only_wake: false, partial: false, score: Some(0.9) };
-        assert_eq!(silence_ms(&Config::default(), evidence), 600);
+        assert_eq!(judged(Evidence { score: Some(0.9), ..Evidence::default() }), 600);
     }
 
     #[test]
     fn a_wake_phrase_alone_is_waited_for() {
-        let evidence = Evidence { text: Some("Hey Mentra."), only_wake: true, partial: false, score: Some(0.9) };
-        assert_eq!(silence_ms(&Config::default(), evidence), 1_000);
+        assert_eq!(judged(Evidence { only_wake: true, score: Some(0.9), ..of("") }), 1_000);
     }
 
     #[test]
     fn a_command_that_lacks_something_is_waited_for() {
-        let evidence = Evidence { text: Some("Set a timer."), only_wake: false, partial: true, score: Some(0.9) };
-        assert_eq!(silence_ms(&Config::default(), evidence), 1_000);
+        let matched = Some(CommandMatch::Incomplete);
+        assert_eq!(judged(Evidence { matched, score: Some(0.9), ..of("Set a timer.") }), 1_000);
+    }
+
+    #[test]
+    fn a_wearer_who_pauses_long_is_waited_for_unless_nothing_can_be_added() {
+        let mut pace = Pace::default();
+        (0..8).for_each(|_| pace.went_on(800));
+        let judged = |evidence| silence_ms(&Config::default(), &pace, evidence);
+        assert_eq!(judged(of("Is it far?")), 900);
+        assert_eq!(judged(Evidence::default()), 900);
+        assert_eq!(judged(Evidence { matched: Some(CommandMatch::Closed), ..of("What time is it?") }), 200);
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     context::{Context, Timer},
     limits::{UTTERANCE_CHARS_MAX, UTTERANCES_PENDING_MAX},
     output::Output,
-    vocab::{CommandMatch, Meant, RANK_FIRST, Transcript, TranscriptKind, VoiceFact},
+    vocab::{Meant, RANK_FIRST, Transcript, TranscriptKind, VoiceFact},
 };
 
 /// How late facts about a pause may be before its end is decided without them.
@@ -46,6 +46,9 @@ impl Floor {
                 self.decide(cx, activity)
             }
             VoiceFact::Resumed { .. } => {
+                if let Some(silence) = open.silence {
+                    self.pace.went_on(u32::try_from(silence.silence_us / 1_000).unwrap_or(u32::MAX));
+                }
                 resume(cx, open, activity);
                 self.watch_words(cx, activity);
                 None
@@ -140,6 +143,7 @@ impl Floor {
                 text: &text,
                 confidence: transcript.confidence,
                 origin: closed.origin,
+                woken: closed.woken,
                 started_us: closed.started_us,
             };
             closed.second_pass = self.begin_second_pass(cx, activity, &first);
@@ -161,6 +165,7 @@ impl Floor {
                 text: &text,
                 confidence: transcript.confidence,
                 origin: open.origin,
+                woken: open.woken,
                 started_us: open.started_us,
             };
             let pass = self.begin_second_pass(cx, activity, &first);
@@ -268,7 +273,7 @@ impl Floor {
     }
 
     /// Decides whether the pause is the end.
-    fn decide(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
+    pub(super) fn decide(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         // Without the sound that follows nothing is known of the pause.
         let open = self.open.as_ref().filter(|open| !open.voiced && !self.deaf)?;
         match self.talk {
@@ -278,16 +283,15 @@ impl Floor {
         }
         let silence = open.silence?;
         let text = open.speculative_text();
-        let rest = text.map(|text| self.phrases.strip(text).unwrap_or(text));
-        let enough_ms = endpoint::silence_ms(
-            &cx.config,
-            Evidence {
-                text: rest,
-                only_wake: rest.is_some_and(str::is_empty) && text.is_some_and(|it| !it.is_empty()),
-                partial: open.speculative.as_ref().is_some_and(|it| it.matched == Some(CommandMatch::Incomplete)),
-                score: silence.score,
-            },
-        );
+        let rest = text.map(|text| self.after_wake(open.woken, text).unwrap_or(text));
+        let evidence = Evidence {
+            text: rest,
+            only_wake: rest.is_some_and(str::is_empty) && text.is_some_and(|it| !it.is_empty()),
+            matched: open.speculative.as_ref().and_then(|speculative| speculative.matched),
+            asked: activity.asked || open.origin.grounds == Grounds::Asked,
+            score: silence.score,
+        };
+        let enough_ms = endpoint::silence_ms(&cx.config, &self.pace, evidence);
         let since_us = cx.now_us().saturating_sub(silence.known_us);
         let silent_us = silence.silence_us.saturating_add(since_us);
         let enough_us = u64::from(enough_ms) * 1_000;
@@ -321,6 +325,7 @@ impl Floor {
         let mut closed = Closed {
             id: open.id,
             started_us: open.started_us,
+            began_us: open.began_us,
             origin: open.origin,
             interrupted: open.interrupted,
             woken: open.woken,
@@ -388,7 +393,7 @@ impl Floor {
             return Event::Nothing;
         }
         // A wake phrase may be anywhere after the assistant's own words.
-        let woken = if origin.echo { self.phrases.find(&text) } else { self.phrases.strip(&text) };
+        let woken = if origin.echo { self.phrases.find(&text) } else { self.after_wake(closed.woken, &text) };
         let grounds = self.grounds(cx, activity, origin);
         let pending = self.pending(cx, closed.started_us);
         let doubtful = addressing::is_doubtful(cx, grounds, pending.as_ref());

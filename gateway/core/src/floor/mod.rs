@@ -8,6 +8,7 @@ mod endpoint;
 mod form;
 mod lifecycle;
 mod link_loss;
+mod pace;
 mod second_pass;
 mod talk;
 mod utterance;
@@ -19,6 +20,7 @@ use alloc::{collections::VecDeque, string::String};
 pub(crate) use self::addressing::Again;
 use self::{
     addressing::{Grounds, Piece, Question},
+    pace::Pace,
     talk::Talk,
     utterance::{Closed, Open},
     wake::Phrases,
@@ -117,6 +119,7 @@ pub(crate) struct Floor {
     /// Whether a foreground app has begun to listen since the last request.
     handed_over: bool,
     talk: Talk,
+    pace: Pace,
     /// Whether the link is lost, so that no sound arrives.
     deaf: bool,
 }
@@ -138,6 +141,7 @@ impl Floor {
             last: None,
             handed_over: false,
             talk: Talk::default(),
+            pace: Pace::default(),
             deaf: false,
         }
     }
@@ -145,6 +149,18 @@ impl Floor {
     /// Whether an utterance is open or waits for its text.
     pub(crate) fn is_hearing(&self) -> bool {
         self.open.is_some() || !self.closed.is_empty()
+    }
+
+    /// The rest of an utterance's text after its wake phrase; `woken`: an earlier text of it had one.
+    fn after_wake<'a>(&self, woken: bool, text: &'a str) -> Option<&'a str> {
+        self.phrases.strip(text).or_else(|| self.phrases.strip_likely(text).filter(|_| woken))
+    }
+
+    /// Whether a voice is heard, or awaits its text, that began within `within_us` after `after_us`, both capture times.
+    pub(crate) fn is_going_on(&self, after_us: u64, within_us: u64) -> bool {
+        let open = self.open.iter().filter(|open| !open.origin.background).map(|open| open.began_us);
+        let mut began = open.chain(self.closed.iter().map(|closed| closed.began_us));
+        began.any(|began_us| began_us > after_us && began_us - after_us <= within_us)
     }
 
     /// Whether the next utterance needs no wake word.

@@ -81,6 +81,8 @@ pub(super) struct FirstText<'a> {
     /// 0 to 1.
     pub(super) confidence: f32,
     pub(super) origin: Origin,
+    /// Whether an earlier text of it began with a wake phrase.
+    pub(super) woken: bool,
     /// When the utterance began, monotonic.
     pub(super) started_us: u64,
 }
@@ -89,6 +91,7 @@ pub(super) struct FirstText<'a> {
 struct Taken {
     pass: SecondPass,
     origin: Origin,
+    woken: bool,
     started_us: u64,
 }
 
@@ -108,20 +111,21 @@ impl Floor {
         activity: &Activity,
         first: &FirstText<'_>,
     ) -> Option<SecondPass> {
-        let FirstText { utterance, confidence, origin, started_us, .. } = *first;
+        let FirstText { utterance, confidence, origin, woken, started_us, .. } = *first;
         if activity.asked || origin.echo || origin.background {
             return None;
         }
         let grounds = self.grounds(cx, activity, origin);
-        let request = self.request_in(grounds, first.text)?;
+        let request = self.request_in(grounds, woken, first.text)?;
         let pending = self.pending(cx, started_us);
-        let named = self.phrases.strip(first.text).is_some();
+        let named = self.after_wake(woken, first.text).is_some();
         let doubtful = !named && addressing::is_doubtful(cx, grounds, pending.as_ref());
         let short = cx.now_us().saturating_sub(started_us) <= LENGTH_US_MAX
             && request.split_whitespace().count() <= WORDS_MAX
             && commands::yes_or_no(request).is_none();
         let may_repeat = short && !cx.config.conversational;
-        if !may_repeat && !doubtful {
+        // Whether something can be added to a short request tells where it ends.
+        if !short && !doubtful {
             return None;
         }
         let awaited = first.revision.saturating_add(1);
@@ -131,8 +135,8 @@ impl Floor {
     }
 
     /// The part of a text that may be a request to a tool or a model.
-    fn request_in<'a>(&self, grounds: Grounds, text: &'a str) -> Option<&'a str> {
-        let request = self.phrases.strip(text).or((grounds != Grounds::None).then_some(text))?;
+    fn request_in<'a>(&self, grounds: Grounds, woken: bool, text: &'a str) -> Option<&'a str> {
+        let request = self.after_wake(woken, text).or((grounds != Grounds::None).then_some(text))?;
         (commands::has_words(request) && commands::command(request).is_none()).then_some(request)
     }
 
@@ -166,7 +170,7 @@ impl Floor {
             Stage::MatchingSecond { text, acceptance } => {
                 let accepted = match matched {
                     CommandMatch::FreeText => true,
-                    CommandMatch::Exact => !acceptance.free_text_only,
+                    CommandMatch::Exact | CommandMatch::Closed => !acceptance.free_text_only,
                     CommandMatch::None | CommandMatch::Misheard | CommandMatch::Incomplete => false,
                 };
                 if accepted {
@@ -190,13 +194,13 @@ impl Floor {
         text: String,
     ) -> Option<Event> {
         let utterance = transcript.utterance;
-        let Taken { pass, origin, started_us } = self.take_pass(utterance, transcript.revision)?;
+        let Taken { pass, origin, woken, started_us } = self.take_pass(utterance, transcript.revision)?;
         let Stage::Decoding { confidence_min, acceptance } = pass.stage else {
             return self.follow(cx, activity, utterance, Next::Wait(pass));
         };
         let sure = transcript.confidence >= confidence_min;
         let grounds = self.grounds(cx, activity, origin);
-        let next = match self.request_in(grounds, &text).filter(|_| sure).map(String::from) {
+        let next = match self.request_in(grounds, woken, &text).filter(|_| sure).map(String::from) {
             Some(request) => {
                 let awaited = pass.awaited.saturating_add(1);
                 let pending = self.pending(cx, started_us);
@@ -238,11 +242,12 @@ impl Floor {
         let awaited = |pass: &mut SecondPass| pass.awaited == revision;
         if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
             let pass = closed.second_pass.take_if(awaited)?;
-            return Some(Taken { pass, origin: closed.origin, started_us: closed.started_us });
+            let (origin, woken, started_us) = (closed.origin, closed.woken, closed.started_us);
+            return Some(Taken { pass, origin, woken, started_us });
         }
         let open = self.open.as_mut().filter(|open| open.id == utterance)?;
         let pass = open.speculative.as_mut()?.second_pass.take_if(awaited)?;
-        Some(Taken { pass, origin: open.origin, started_us: open.started_us })
+        Some(Taken { pass, origin: open.origin, woken: open.woken, started_us: open.started_us })
     }
 
     /// How well the text of an utterance matches a command, as far as is known.
@@ -279,7 +284,8 @@ impl Floor {
             Next::Accept(Some(better)) => speculative.text = Some(better),
             Next::Accept(None) => {}
         }
-        None
+        // What is known now may be enough for the pause so far.
+        self.decide(cx, activity)
     }
 }
 
@@ -304,6 +310,6 @@ fn confidence_needed(matched: CommandMatch, confidence: f32, config: &Config) ->
     match matched {
         CommandMatch::None | CommandMatch::Misheard | CommandMatch::Incomplete => Some(0.0),
         CommandMatch::FreeText => config.second_model.then_some(1.0 - DOUBT_LEFT_MAX * (1.0 - confidence)),
-        CommandMatch::Exact => None,
+        CommandMatch::Exact | CommandMatch::Closed => None,
     }
 }

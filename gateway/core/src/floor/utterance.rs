@@ -17,6 +17,8 @@ pub(super) struct Open {
     pub(super) id: u32,
     /// When the core was informed of it, monotonic.
     pub(super) started_us: u64,
+    /// Capture time of its first voiced sample.
+    pub(super) began_us: u64,
     pub(super) origin: Origin,
     /// Number of the last decode request.
     pub(super) revision: u16,
@@ -78,6 +80,7 @@ pub(super) struct Silence {
 pub(super) struct Closed {
     pub(super) id: u32,
     pub(super) started_us: u64,
+    pub(super) began_us: u64,
     pub(super) origin: Origin,
     pub(super) interrupted: bool,
     pub(super) woken: bool,
@@ -109,6 +112,7 @@ impl Open {
         Self {
             id,
             started_us,
+            began_us: at_us,
             origin,
             revision: 0,
             captions: 0,

@@ -59,6 +59,21 @@ impl Phrases {
         self.best(words.get(filler..)?, false).map(|rest| self.without_echo(rest))
     }
 
+    /// The rest of `text` after what may be a wake phrase at its start. For an utterance in which an earlier transcript
+    /// had one: with more sound the recogniser may write another word for it.
+    pub(crate) fn strip_likely<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let words = words(text);
+        let filler = words.iter().take_while(|word| is_filler(&word.letters)).count();
+        let words = words.get(filler..)?;
+        let likely = self.phrases.iter().flat_map(|phrase| {
+            readings(words, phrase.words).zip(words).filter_map(|((_, heard), word)| {
+                let distance = sound::distance(&phrase.sounds, &heard);
+                (word.bounded && distance <= phrase.weak + DOUBT).then_some((distance, word.rest))
+            })
+        });
+        likely.min_by_key(|(distance, _)| *distance).map(|(_, rest)| rest)
+    }
+
     /// Whether `text`, the words of an utterance so far, begins without a wake phrase, however it may continue.
     pub(crate) fn is_without(&self, text: &str) -> bool {
         let words = words(text);
@@ -306,6 +321,22 @@ mod tests {
             assert_eq!(word(phrase).strip(text), Some(left), "{text}");
         }
         assert_eq!(word("ma").strip(&"ma, ".repeat(60)).map(|left| left.starts_with("ma,")), Some(true), "bounded");
+    }
+
+    #[test]
+    fn a_phrase_that_was_heard_before_is_known_by_less() {
+        let phrases = Phrases::new(["hey mentra", "ok mentra", "mentra"]);
+        for (text, left) in [
+            ("Hey Minra, set a timer.", Some("set a timer.")),
+            ("Hey Mentra, set a timer.", Some("set a timer.")),
+            ("Hey Minra set a timer.", None),
+            ("Hey man, try this one now.", None),
+            ("I told him, come.", None),
+            ("", None),
+        ] {
+            assert_eq!(phrases.strip_likely(text), left, "{text}");
+        }
+        assert_eq!(phrases.strip("Hey Minra, set a timer."), None, "by itself it is another name");
     }
 
     #[test]

@@ -85,8 +85,10 @@ pub enum CommandMatch {
     Incomplete,
     /// A command, partly free text, which could be anything.
     FreeText,
-    /// A complete command.
+    /// A complete command, to which more may be added: "set a timer for ten minutes" may go on with its name.
     Exact,
+    /// A complete command without an open slot: no sentence of the tools goes on from here.
+    Closed,
 }
 
 /// Transcript of one utterance.

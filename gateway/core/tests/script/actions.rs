@@ -82,11 +82,12 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
                 if words.has("never") { None } else { Some(words.number_after("after")?.unwrap_or(120)) };
             Ok(())
         }
-        "none" | "misheard" | "incomplete" | "free-text" => {
+        "none" | "misheard" | "incomplete" | "free-text" | "closed" => {
             let matched = match words.get(0) {
                 "none" => CommandMatch::None,
                 "misheard" => CommandMatch::Misheard,
                 "incomplete" => CommandMatch::Incomplete,
+                "closed" => CommandMatch::Closed,
                 _ => CommandMatch::FreeText,
             };
             world.matched.insert(words.quoted().ok_or("which text?")?.to_owned(), matched);
@@ -400,6 +401,9 @@ fn recogniser(world: &mut World, words: &Words) -> Result<(), String> {
     };
     if let Some(delay) = words.number_after("takes")? {
         world.decode_ms = delay;
+    }
+    if words.has("ends") {
+        world.text_at_end = words.quoted().map(str::to_owned);
     }
     Ok(())
 }

@@ -31,6 +31,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         ),
         Output::ExpectRequest { rank } => format!("expect-request {rank}"),
         Output::RequestTurn { turn, .. } => format!("request-turn {}", turn.id),
+        Output::TurnReopened { turn, request } => format!("reopen {} {request:?}", turn.id),
         Output::AskModel { turn, rank, messages, pending } => {
             let of_rank = if *rank == 0 { String::new() } else { format!(" of rank {rank}") };
             format!("ask {}{of_rank} [{}]{}", turn.id, messages_line(messages), pending_line(pending.as_ref()))

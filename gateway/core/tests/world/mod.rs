@@ -219,6 +219,8 @@ pub struct World {
     pub second_pass_ms: Option<Ms>,
     pub second_pass_fails: bool,
     pub second_pass_sure: f32,
+    /// The text of each utterance as a whole, whatever it began with.
+    pub text_at_end: Option<String>,
     /// The command matches of particular texts.
     pub matched: BTreeMap<String, CommandMatch>,
     /// The command match of all other texts.
@@ -284,6 +286,7 @@ impl World {
             second_pass_fails: false,
             second_pass_sure: 0.9,
             matched: BTreeMap::new(),
+            text_at_end: None,
             matched_else: CommandMatch::Exact,
             partials: true,
             store_ms: Some(5),

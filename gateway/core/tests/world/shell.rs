@@ -188,6 +188,7 @@ impl World {
                 assert!(self.devices[device].turns_open.insert(turn), "{turn:?} is asked for twice");
                 self.after(0, Event::ToUser(UserInput::TurnRequested { device: id, turn }));
             }
+            Output::TurnReopened { request, .. } => self.devices[device].stored_request = Some(request),
             Output::AskModel { turn, messages, .. } => {
                 assert_light(&messages);
                 self.ask_model(device, turn);
@@ -344,6 +345,8 @@ impl World {
             Some(said) => heard_by(&said.parts, self.now_ms),
             None => String::new(),
         };
+        let at_end = self.text_at_end.clone().filter(|_| kind != TranscriptKind::Partial);
+        let text = at_end.unwrap_or(text);
         let transcript = Transcript { utterance, revision, kind, text, confidence: 0.9 };
         self.after(self.decode_ms, Event::Decoded(device, transcript));
     }

@@ -1,0 +1,138 @@
+//! Reopening: the wearer goes on right after the end of a request.
+//!
+//! The end of an utterance is decided early, and sometimes too early. While a voice that began right after it is
+//! heard, nothing of the turn is done: what a model answers is kept, unread. If the voice turns out to be more of the
+//! request, the turn restarts as its next revision, with all the words, and nobody notices. If not, the turn goes on
+//! with what was kept. A turn of which something was done already is not reopened: what follows is a turn of its own,
+//! which is told what was done ([`Pending::done`](crate::vocab::Pending)).
+
+use alloc::{string::String, vec::Vec};
+
+use super::{Active, Agent, Event, Phase, Spoken};
+use crate::{
+    context::{Context, Timer},
+    limits::HELD_EVENTS_MAX,
+    output::Output,
+    vocab::{ModelEvent, ModelOutcome, Turn, Usage},
+};
+
+/// Voice that begins this soon after the last of a request may be more of it.
+pub(crate) const GOES_ON_US: u64 = 700_000;
+
+impl Agent {
+    /// Capture time of the last voice of a request that may still be reopened.
+    pub(crate) fn may_go_on_from(&self) -> Option<u64> {
+        let active = self.active.as_ref().filter(|active| active.is_undone())?;
+        active.spoken.map(|spoken| spoken.last_voice_us)
+    }
+
+    /// Whether the turn waits for what the wearer goes on to say.
+    pub(crate) fn is_held(&self) -> bool {
+        self.active.as_ref().is_some_and(|active| active.held.is_some())
+    }
+
+    /// From now on answers of the model are kept, unread.
+    pub(crate) fn hold(&mut self) {
+        if let Some(active) = &mut self.active {
+            active.held.get_or_insert_default();
+        }
+    }
+
+    /// The request was complete: the turn goes on with what was kept.
+    pub(crate) fn release(&mut self, cx: &mut Context) -> Vec<Event> {
+        let Some(active) = &mut self.active else {
+            return Vec::new();
+        };
+        let turn = active.turn;
+        let held = active.held.take().unwrap_or_default();
+        held.into_iter().flat_map(|event| self.take_event(cx, turn, event)).collect()
+    }
+
+    /// Handles what a model answers; if the turn is held, later. An answer that is too long to be kept ends that.
+    pub(crate) fn handle_model(&mut self, cx: &mut Context, turn: Turn, event: ModelEvent) -> Vec<Event> {
+        let Some(held) = self.current(turn).and_then(|active| active.held.as_mut()) else {
+            return self.take_event(cx, turn, event);
+        };
+        cx.disarm(Timer::ModelSilent);
+        held.push(event);
+        if held.len() < HELD_EVENTS_MAX { Vec::new() } else { self.release(cx) }
+    }
+
+    /// The wearer has said more of the request: the turn restarts with all its words, which are returned.
+    pub(crate) fn reopen(&mut self, cx: &mut Context, words: &str, spoken: Spoken) -> Option<String> {
+        let active = self.active.as_mut()?;
+        let held = active.held.take()?;
+        active.request = joined(&active.request, words);
+        active.spoken = Some(spoken);
+        if matches!(active.phase, Phase::Model { .. }) {
+            active.drop_answer(cx, &held);
+            active.turn.revision = active.turn.revision.saturating_add(1);
+            active.steps.clear();
+        }
+        let request = active.request.clone();
+        spoken.mark(cx, active.turn);
+        cx.push(Output::TurnReopened { turn: active.turn, request: request.clone() });
+        if matches!(active.phase, Phase::Model { .. }) {
+            active.ask(cx);
+        }
+        Some(request)
+    }
+}
+
+impl Active {
+    /// Whether nothing of the turn was done, said or shown.
+    fn is_undone(&self) -> bool {
+        let asked = matches!(self.phase, Phase::Grant | Phase::Model { .. });
+        let told = self.shown || self.spoke || self.answer_chars > 0;
+        asked && !told && self.calls_made == 0 && self.steps.len() <= 1 && self.unanswered.is_empty()
+    }
+
+    /// The answer to half a request is not wanted; if it is complete, it is paid for.
+    fn drop_answer(&mut self, cx: &mut Context, held: &[ModelEvent]) {
+        let ended = held.iter().find_map(|event| match event {
+            ModelEvent::Done { usage, .. } => Some((*usage, ModelOutcome::Answered)),
+            ModelEvent::Failed { .. } => Some((Usage::default(), ModelOutcome::Failed)),
+            _ => None,
+        });
+        match ended {
+            Some((usage, outcome)) => self.model_used(cx, usage, outcome),
+            None => self.model_dropped(cx, ModelOutcome::Cancelled),
+        }
+    }
+}
+
+/// Both parts of a request as one: "Set a timer." and "For ten minutes." The recogniser has written each as a sentence.
+fn joined(before: &str, words: &str) -> String {
+    let mut joined = String::from(before.trim_end().trim_end_matches(['.', '!', '?', ',', ';', ':', '-', '…']));
+    joined.push(' ');
+    let words = words.trim();
+    let mut letters = words.chars();
+    match (letters.next(), letters.next()) {
+        // "I" and "TV" are written so in the middle of a sentence, too.
+        (Some(first), Some(second)) if first.is_uppercase() && second.is_lowercase() => {
+            joined.extend(first.to_lowercase());
+            joined.push_str(words.get(first.len_utf8()..).unwrap_or_default());
+        }
+        _ => joined.push_str(words),
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+
+    #[test]
+    fn two_parts_become_one_sentence() {
+        for (before, words, expected) in [
+            ("Set a timer.", "For ten minutes.", "Set a timer for ten minutes."),
+            ("Remind me to", "Call Ben.", "Remind me to call Ben."),
+            ("Is it far...", "I wonder?", "Is it far I wonder?"),
+            ("Switch on the,", "TV.", "Switch on the TV."),
+            ("Add", "I'm late", "Add I'm late"),
+            ("Übersetze", "Äpfel.", "Übersetze äpfel."),
+        ] {
+            assert_eq!(joined(before, words), expected);
+        }
+    }
+}
