@@ -89,7 +89,7 @@ fn main() -> Result<()> {
                         better = second;
                     }
                 }
-                CommandMatch::FreeText | CommandMatch::Exact => {}
+                CommandMatch::FreeText | CommandMatch::Exact | CommandMatch::Closed => {}
             }
         }
         let decide = |text: &str| match engine.decide(&fixture::request(text, &tools)) {

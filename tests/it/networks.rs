@@ -105,7 +105,8 @@ async fn in_a_thin_network(scheme: &str, name: &str) {
         let transcript = sentence(&mut glasses, None).await;
         assert!(is_the_timer(&transcript), "{transcript}: {:#?}", glasses.log().since(from));
         let (shown_us, heard_us) = shown_and_heard(&glasses, from, "timer");
-        assert!(shown_us < heard_us, "the display waits for the sound");
+        let events = glasses.log().since(from);
+        assert!(shown_us < heard_us, "the display ({shown_us}) waits for the sound ({heard_us}): {events:#?}");
     }
     assert_eq!(sessions(&glasses).len(), 1, "one link");
 }

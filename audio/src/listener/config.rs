@@ -56,7 +56,7 @@ impl Default for Config {
             enter: 0.5,
             leave: 0.35,
             onset_windows: 2,
-            pause_us: 200_000,
+            pause_us: 90_000,
             utterance_us_max: 28_000_000,
             vanished_us: 20_000_000,
         }

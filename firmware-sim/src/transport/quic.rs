@@ -145,7 +145,9 @@ async fn read_all(connection: &Connection, control: RecvStream, down: &mpsc::Sen
         // Frames received on the control stream before the connection ended are still to be read.
         std::future::pending::<()>().await;
     };
+    // Where both are there, what is shown comes before what is spoken.
     tokio::select! {
+        biased;
         () = read_control(control, down) => {}
         () = sound => {}
     }

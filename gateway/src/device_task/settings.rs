@@ -60,7 +60,7 @@ pub struct Changeable {
 }
 
 /// The keys of the configuration, or the sections, that [`Changeable::changed`] takes over.
-pub(crate) const CHANGEABLE: [&str; 14] = [
+pub(crate) const CHANGEABLE: [&str; 16] = [
     "name",
     "voice",
     "display",
@@ -68,8 +68,10 @@ pub(crate) const CHANGEABLE: [&str; 14] = [
     "hearing.always_listening",
     "hearing.follow_up_ms",
     "hearing.silence_ms",
+    "hearing.silence_command_ms",
     "hearing.silence_complete_ms",
     "hearing.silence_incomplete_ms",
+    "hearing.silence_trailing_ms",
     "assistant.instructions",
     "assistant.place",
     "budgets.tokens_per_turn",
@@ -85,8 +87,10 @@ impl Changeable {
         conversation.always_listening = new.always_listening;
         conversation.follow_up_ms = new.follow_up_ms;
         conversation.silence_ms = new.silence_ms;
+        conversation.silence_command_ms = new.silence_command_ms;
         conversation.silence_complete_ms = new.silence_complete_ms;
         conversation.silence_incomplete_ms = new.silence_incomplete_ms;
+        conversation.silence_trailing_ms = new.silence_trailing_ms;
         conversation.display = new.display;
         conversation.display_interval_ms = new.display_interval_ms;
         conversation.place = new.place;

@@ -23,8 +23,10 @@ pub(crate) struct RawHearing {
     always_listening: bool,
     follow_up_ms: Spanned<u32>,
     silence_ms: Spanned<u32>,
+    silence_command_ms: Spanned<u32>,
     silence_complete_ms: Spanned<u32>,
     silence_incomplete_ms: Spanned<u32>,
+    silence_trailing_ms: Spanned<u32>,
     end_of_turn: bool,
     workers: Spanned<usize>,
     language: String,
@@ -40,8 +42,10 @@ impl Default for RawHearing {
             always_listening: core.always_listening,
             follow_up_ms: unwritten(core.follow_up_ms),
             silence_ms: unwritten(core.silence_ms),
+            silence_command_ms: unwritten(core.silence_command_ms),
             silence_complete_ms: unwritten(core.silence_complete_ms),
             silence_incomplete_ms: unwritten(core.silence_incomplete_ms),
+            silence_trailing_ms: unwritten(core.silence_trailing_ms),
             end_of_turn: false,
             workers: unwritten(0),
             language: "en".to_owned(),
@@ -109,14 +113,24 @@ impl RawHearing {
         conversation.always_listening = self.always_listening;
         let silence = (&self.silence_ms, "hearing.silence_ms");
         // The more likely the end, the shorter the wait.
-        problems.in_order((&self.silence_complete_ms, "hearing.silence_complete_ms"), silence);
-        problems.in_order(silence, (&self.silence_incomplete_ms, "hearing.silence_incomplete_ms"));
+        let complete = (&self.silence_complete_ms, "hearing.silence_complete_ms");
+        let incomplete = (&self.silence_incomplete_ms, "hearing.silence_incomplete_ms");
+        problems.in_order((&self.silence_command_ms, "hearing.silence_command_ms"), complete);
+        problems.in_order(complete, silence);
+        problems.in_order(silence, incomplete);
+        let is_written = !self.silence_trailing_ms.span().is_empty();
+        if is_written {
+            problems.in_order(incomplete, (&self.silence_trailing_ms, "hearing.silence_trailing_ms"));
+        }
         let mut ms = |value, key, range| problems.between(value, key, range);
         conversation.follow_up_ms = ms(&self.follow_up_ms, "hearing.follow_up_ms", 0..=300_000);
         conversation.silence_ms = ms(&self.silence_ms, "hearing.silence_ms", 250..=3_000);
+        conversation.silence_command_ms = ms(&self.silence_command_ms, "hearing.silence_command_ms", 100..=3_000);
         conversation.silence_complete_ms = ms(&self.silence_complete_ms, "hearing.silence_complete_ms", 250..=3_000);
         conversation.silence_incomplete_ms =
             ms(&self.silence_incomplete_ms, "hearing.silence_incomplete_ms", 250..=5_000);
+        let trailing_ms = ms(&self.silence_trailing_ms, "hearing.silence_trailing_ms", 250..=5_000);
+        conversation.silence_trailing_ms = trailing_ms.max(conversation.silence_incomplete_ms);
     }
 }
 
@@ -173,6 +187,8 @@ mod tests {
             ("\nsilence_ms = 400", 3, "at least `hearing.silence_complete_ms`, which is 450 where nothing is written"),
             ("silence_ms = 1500", 2, "at most `hearing.silence_incomplete_ms`, which is 1000"),
             ("silence_incomplete_ms = 500", 2, "at least `hearing.silence_ms`, which is 600"),
+            ("silence_command_ms = 451", 2, "at most `hearing.silence_complete_ms`, which is 450"),
+            ("silence_trailing_ms = 900", 2, "at least `hearing.silence_incomplete_ms`, which is 1000"),
         ] {
             let found = problems(&format!("[hearing]\n{text}\n"));
             assert_eq!((found.len(), found[0].0), (1, line), "{text}: {found:?}");
@@ -183,6 +199,7 @@ mod tests {
             "silence_ms = 1000",
             "silence_complete_ms = 600",
             "silence_ms = 1900\nsilence_complete_ms = 1900\nsilence_incomplete_ms = 1900",
+            "silence_incomplete_ms = 2500",
         ] {
             check(&format!("[hearing]\n{text}\n"), "x.toml").unwrap_or_else(|found| panic!("{text}: {found:?}"));
         }

@@ -3,6 +3,7 @@
 mod apps;
 mod dictated;
 mod fixture;
+mod pauses;
 mod questions;
 mod sides;
 mod tables;

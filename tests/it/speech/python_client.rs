@@ -101,7 +101,7 @@ async fn glasses_that_let_the_talk_button_go_are_not_waited_for() {
     const SILENCE_MS: u64 = 3_000;
     let _floor = floor().await;
     let python = tokio::task::spawn_blocking(interpreter).await.expect("a Python");
-    let keys = ["silence_ms", "silence_complete_ms", "silence_incomplete_ms"];
+    let keys = ["silence_ms", "silence_command_ms", "silence_complete_ms", "silence_incomplete_ms"];
     let settings: String = keys.iter().map(|key| format!("{key} = {SILENCE_MS}\n")).collect();
     let world = World::with(&format!("[hearing]\n{settings}")).await;
     // The input ends with the words; `audio_end` follows them.

@@ -50,7 +50,8 @@ async fn pauses_are_judged_by_sound_where_that_is_wanted() {
     let _floor = floor().await;
     for wanted in [true, false] {
         // A busy machine may compute a score late, and one that comes after the end is not awaited.
-        let patient = "silence_ms = 1900\nsilence_complete_ms = 1900\nsilence_incomplete_ms = 1900\n";
+        let patient =
+            "silence_ms = 1900\nsilence_command_ms = 1900\nsilence_complete_ms = 1900\nsilence_incomplete_ms = 1900\n";
         let world = World::with(&format!("[hearing]\nend_of_turn = {wanted}\n{patient}")).await;
         let mut glasses = world.glasses("wss", "glasses").await;
         say(&mut glasses, "Hey Mentra, set a timer for ten minutes.").await;

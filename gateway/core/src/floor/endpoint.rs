@@ -138,7 +138,7 @@ fn trails_off(text: &str) -> bool {
     }
     let said = commands::plain(text);
     let ends_in = |words: &&str| said.strip_suffix(words).is_some_and(|left| left.is_empty() || left.ends_with(' '));
-    if UNFINISHED.iter().any(|words| ends_in(words)) || OPENINGS.contains(&said.as_str()) {
+    if UNFINISHED.iter().any(ends_in) || OPENINGS.contains(&said.as_str()) {
         return true;
     }
     let last = said.rsplit(' ').next().unwrap_or_default();

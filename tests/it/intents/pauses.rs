@@ -1,0 +1,189 @@
+//! How long the end of a turn is waited for, by what was said before the pause: real words, the real command engine and
+//! the real core, without sound. `tests/data/end_of_turn` has the rows, and tells which of them are held out.
+
+use std::collections::BTreeMap;
+
+use chat_models::{ChatModel, intents::Engine};
+use gateway_core::{
+    conversation::{Config, Conversation},
+    driver::Machine,
+    input::Input,
+    output::Output,
+    vocab::{DeviceInfo, ModelEvent, ModelRoute, StopReason, Timestamp, Transcript, TranscriptKind, Usage, VoiceFact},
+};
+
+use super::{fixture::request, tools_once};
+
+/// A pause is known of so early, and then with each window of the voice detector, in milliseconds.
+const KNOWN_MS: u64 = 96;
+const WINDOW_MS: u64 = 32;
+/// A decode of the words so far: what it takes on the machine of docs/measurements.md.
+const DECODE_MS: u64 = 120;
+
+struct Row {
+    kind: &'static str,
+    asked: &'static str,
+    text: &'static str,
+    held_out: bool,
+}
+
+fn rows() -> Vec<Row> {
+    let file = include_str!("../../data/end_of_turn/pauses.tsv");
+    let lines = file.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
+    lines
+        .map(|(index, line)| {
+            let mut fields = line.split('\t');
+            let mut field = || fields.next().expect("four fields");
+            Row { kind: field(), asked: field(), text: field(), held_out: index % 2 == 1 }
+        })
+        .collect()
+}
+
+/// Glasses on which a sentence is said.
+struct Wearer {
+    conversation: Conversation,
+    engine: Engine,
+    now_ms: u64,
+    /// The words so far.
+    text: String,
+    /// Decodes that are under way: when they are done, and what they give.
+    decodes: Vec<(u64, Input)>,
+    is_closed: bool,
+}
+
+impl Wearer {
+    fn new() -> Self {
+        let mut wearer = Self {
+            conversation: Conversation::new(Config::default()),
+            engine: Engine::new(),
+            now_ms: 1_000_000,
+            text: String::new(),
+            decodes: Vec::new(),
+            is_closed: false,
+        };
+        let device = DeviceInfo {
+            id: "glasses".to_owned(),
+            user: "wearer".to_owned(),
+            display: None,
+            bitmaps: false,
+            speaker: true,
+            echo_cancelled: true,
+            captions: false,
+        };
+        wearer.input(Input::Connected { device, resumed: false });
+        wearer
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp { mono_us: self.now_ms * 1_000, wall_ms: 1_800_000_000_000, offset_s: 0 }
+    }
+
+    fn input(&mut self, input: Input) {
+        let mut inputs = vec![input];
+        while !inputs.is_empty() {
+            self.conversation.handle_input(self.now(), inputs.remove(0));
+            while let Some(output) = self.conversation.poll_output() {
+                inputs.extend(self.carry_out(output));
+            }
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) -> Vec<Input> {
+        match output {
+            Output::Transcribe { utterance, revision, kind: TranscriptKind::Speculative, .. } => {
+                let (text, kind) = (self.text.clone(), TranscriptKind::Speculative);
+                let transcript = Transcript { utterance, revision, kind, text, confidence: 0.9 };
+                self.decodes.push((self.now_ms + DECODE_MS, Input::Transcript(transcript)));
+                Vec::new()
+            }
+            // A second pass finds nothing better.
+            Output::Transcribe { utterance, revision, .. } => vec![Input::TranscriptFailed { utterance, revision }],
+            Output::MatchCommand { utterance, revision, text, pending } => {
+                let request = chat_models::Request { pending, ..request(&text, &tools_once()) };
+                let found = self.engine.match_command(&request).expect("there are words");
+                let (matched, vocabulary) = (found.matched, Some(found.vocabulary));
+                vec![Input::CommandMatched { utterance, revision, matched, vocabulary }]
+            }
+            Output::RequestTurn { turn, .. } => {
+                vec![Input::Granted { turn, history: Vec::new(), route: ModelRoute::default() }]
+            }
+            // A model that asks back.
+            Output::AskModel { turn, .. } if !self.is_closed => {
+                let done = ModelEvent::Done { stop: StopReason::End, usage: Usage::default() };
+                let events = [ModelEvent::Text("Shall I?".to_owned()), done];
+                events.into_iter().map(|event| Input::Model { turn, event }).collect()
+            }
+            Output::Speak { speech, clause, last, .. } => {
+                let played = Input::Played { speech, clauses_done: clause + 1, clause_part: 0.0, finished: last };
+                vec![Input::Spoken { speech, clause, duration_us: 500_000 }, played]
+            }
+            Output::CloseUtterance { .. } => {
+                self.is_closed = true;
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The silence in milliseconds after which a turn with this text is over.
+    fn silence_ms(mut self, asked: &str, text: &str) -> u64 {
+        self.text = text.to_owned();
+        match asked {
+            "none" => self.text = format!("Mentra, {text}"),
+            _ => self.input(Input::Text("go".to_owned())),
+        }
+        self.now_ms += 2_000;
+        let (began_us, at_us) = (self.now_ms * 1_000, self.now_ms * 1_000 + 1_000_000);
+        self.input(Input::Voice(VoiceFact::SpeechStarted { utterance: 1, at_us: began_us }));
+        self.now_ms += 1_000;
+        let ended_ms = self.now_ms;
+        for silent_ms in 1_u64..5_000 {
+            self.now_ms = ended_ms + silent_ms;
+            let due = |(at_ms, _): &(u64, Input)| *at_ms <= ended_ms + silent_ms;
+            while let Some(index) = self.decodes.iter().position(due) {
+                let (_, input) = self.decodes.remove(index);
+                self.input(input);
+            }
+            let silence_us = silent_ms * 1_000;
+            if silent_ms == KNOWN_MS {
+                self.input(Input::Voice(VoiceFact::Paused { utterance: 1, at_us, silence_us }));
+            } else if silent_ms > KNOWN_MS && silent_ms % WINDOW_MS == 0 {
+                self.input(Input::Voice(VoiceFact::Silence { utterance: 1, at_us, silence_us, score: None }));
+            }
+            if self.is_closed {
+                return silent_ms;
+            }
+        }
+        panic!("{text}: it never ends");
+    }
+}
+
+/// Share of turns that are over after a pause of so many milliseconds.
+fn over_after(silences_ms: &[u64], pause_ms: u64) -> f64 {
+    silences_ms.iter().filter(|silence_ms| **silence_ms <= pause_ms).count() as f64 / silences_ms.len() as f64
+}
+
+/// Rows of the tuning half that are judged wrongly are printed; of the held-out half only the rates are.
+#[test]
+fn a_pause_ends_a_command_soon_and_a_sentence_that_lacks_its_end_late() {
+    let mut silences: BTreeMap<(&str, bool), Vec<u64>> = BTreeMap::new();
+    for row in rows() {
+        let silence_ms = Wearer::new().silence_ms(row.asked, row.text);
+        silences.entry((row.kind, row.held_out)).or_default().push(silence_ms);
+        let wrong = match row.kind {
+            "command" => silence_ms > 250,
+            "going-on" | "answer-going-on" => silence_ms < 1_000,
+            _ => silence_ms > 700,
+        };
+        if wrong && !row.held_out {
+            println!("  {}: {:?} ends after {silence_ms} ms", row.kind, row.text);
+        }
+    }
+    println!("kind             held out  rows  median  over after 250   400   700  1000  1500 ms");
+    for ((kind, held_out), all) in &mut silences {
+        all.sort_unstable();
+        let shares: Vec<String> =
+            [250, 400, 700, 1_000, 1_500].iter().map(|ms| format!("{:5.1}", 100.0 * over_after(all, *ms))).collect();
+        println!("{kind:<16} {held_out:<8} {:5} {:7}           {} %", all.len(), all[all.len() / 2], shares.join(" "));
+    }
+}
