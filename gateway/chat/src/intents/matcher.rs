@@ -234,7 +234,12 @@ impl<'a> Run<'a> {
             self.step(op + 1, at, evidence);
             self.missing.pop();
         }
-        let counts = !matches!(slot.kind, SlotKind::Choice(_));
+        let counts = match slot.kind {
+            SlotKind::Choice(_) => false,
+            // "Five miles in kilometers" ends in a unit.
+            SlotKind::Expression => view.numbers(view.end.saturating_sub(1)).next().is_some(),
+            _ => true,
+        };
         let mut typed = |end: usize, value: Value| {
             if self.is_at_pause(end) && counts {
                 self.goes_on = true;
@@ -337,6 +342,10 @@ impl<'a> Run<'a> {
             return;
         }
         for end in at + 1..=longest {
+            // Free text could be anything, the whole command too.
+            if self.is_at_pause(end) {
+                return;
+            }
             let words = &view.utterance.words[at..end];
             // A text of only small words is a fragment of a sentence.
             let small = words.iter().filter(|word| weight(&word.text) < 1.0);

@@ -60,7 +60,7 @@ impl Agent {
 
     /// The wearer has said more of the request: the turn restarts with all its words, which are returned.
     pub(crate) fn reopen(&mut self, cx: &mut Context, words: &str, spoken: Spoken) -> Option<String> {
-        let active = self.active.as_mut()?;
+        let active = self.active.as_mut().filter(|active| active.is_undone())?;
         let held = active.held.take()?;
         active.request = joined(&active.request, words);
         active.spoken = Some(spoken);

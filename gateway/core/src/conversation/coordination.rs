@@ -96,8 +96,12 @@ impl Conversation {
     pub(super) fn heard(&mut self, event: Option<floor::Event>) {
         match event {
             None | Some(floor::Event::Nothing) => {}
-            Some(floor::Event::Interrupt) => self.interrupted_by_voice(),
+            Some(floor::Event::VoiceOver) => self.voice_over(),
+            Some(floor::Event::Interrupt) => self.interrupted(),
             Some(floor::Event::Lost { addressed }) => {
+                if self.reply.is_set_aside() {
+                    self.stop(false);
+                }
                 self.cx.push(Output::UtteranceLost { addressed });
                 self.not_understood(addressed);
             }
@@ -105,9 +109,19 @@ impl Conversation {
         }
     }
 
+    /// A voice over the assistant: an answer waits for its words. A cough or an "okay" is no reason to end it.
+    fn voice_over(&mut self) {
+        let is_answer = self.reply.purpose() == Some(&Purpose::Answer);
+        if is_answer && self.approvals.standing().is_none() {
+            self.reply.set_aside(&mut self.cx);
+        } else {
+            self.interrupted();
+        }
+    }
+
     /// The wearer speaks over the assistant. While a question stands the turn lives on: what is
     /// being said may be the answer to it.
-    fn interrupted_by_voice(&mut self) {
+    fn interrupted(&mut self) {
         if self.approvals.standing().is_some() {
             self.reply.pause(&mut self.cx);
         } else if let Some(Purpose::Notice { id }) = self.reply.purpose() {
@@ -157,6 +171,10 @@ impl Conversation {
         if !commands::has_words(&request) {
             self.stop(false);
             self.call();
+            return;
+        }
+        let is_over_speech = self.reply.is_speaking() || self.reply.is_set_aside();
+        if is_over_speech && !said.woken && !self.reply.asks() && commands::is_backchannel(&request) {
             return;
         }
         match commands::command(&request) {
@@ -259,10 +277,15 @@ impl Conversation {
         true
     }
 
-    /// While the wearer may be going on with the request, nothing of it is done.
-    fn watch_reopening(&mut self) {
+    /// While the wearer may be going on with the request, or interrupting the answer, nothing more of it is done.
+    fn watch_hold(&mut self) {
+        if self.reply.is_set_aside() && !self.floor.is_hearing() {
+            let ended = self.reply.resume(&mut self.cx);
+            self.ended(ended);
+        }
         let from = self.agent.may_go_on_from();
-        if from.is_some_and(|from_us| self.floor.is_going_on(from_us, GOES_ON_US)) {
+        let goes_on = from.is_some_and(|from_us| self.floor.is_going_on(from_us, GOES_ON_US));
+        if goes_on || self.reply.is_set_aside() {
             self.agent.hold();
         } else if self.agent.is_held() {
             let events = self.agent.release(&mut self.cx);
@@ -471,7 +494,7 @@ impl Conversation {
     }
 
     pub(super) fn activity(&self) -> Activity {
-        let speaking = self.reply.is_speaking();
+        let speaking = self.reply.is_speaking() || self.reply.is_set_aside();
         Activity {
             busy: self.is_busy(),
             speaking,
@@ -483,7 +506,7 @@ impl Conversation {
     /// After every input: what follows from the new state of things.
     pub(super) fn settle(&mut self) {
         self.floor.report_settled(&mut self.cx);
-        self.watch_reopening();
+        self.watch_hold();
         if !self.floor.is_hearing() {
             self.settle_notice(false);
         }

@@ -23,7 +23,7 @@ pub(super) fn by_words(
     text: &str,
 ) -> bool {
     if by_voice(config, echo_cancelled) && !background {
-        return commands::has_words(text);
+        return commands::has_words(text) && !commands::is_backchannel(text);
     }
     if echo_cancelled {
         return phrases.strip(text).is_some() || commands::cancel_at_end(text).is_some();

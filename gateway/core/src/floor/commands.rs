@@ -104,6 +104,39 @@ const NO: &[&str] = &[
     "absolutely not",
     "no way",
 ];
+/// Words of a listener that ask for nothing: the speaker goes on.
+const BACKCHANNEL: &[&str] = &[
+    "yes",
+    "yeah",
+    "yep",
+    "okay",
+    "ok",
+    "right",
+    "sure",
+    "alright",
+    "really",
+    "wow",
+    "cool",
+    "nice",
+    "great",
+    "good",
+    "fine",
+    "indeed",
+    "exactly",
+    "thanks",
+    "uh-huh",
+    "i",
+    "see",
+    "got",
+    "it",
+    "all",
+    "oh",
+    "thank",
+    "interesting",
+    "true",
+];
+/// Most words of such an utterance.
+const BACKCHANNEL_WORDS_MAX: usize = 4;
 /// Sounds of agreement or thought that are not meant as words.
 const FILLERS: &[&str] = &["uh", "um", "er", "ah", "oh", "hm", "hmm", "mm", "mhm", "mmhmm", "huh", "you", "aha"];
 
@@ -153,6 +186,15 @@ pub(crate) fn yes_or_no(text: &str) -> Option<bool> {
 /// Whether `text` contains words other than fillers. Recognisers produce "you" from silence.
 pub(crate) fn has_words(text: &str) -> bool {
     plain(text).split(' ').any(|word| !word.is_empty() && !FILLERS.contains(&word))
+}
+
+/// Whether `text`, said over the assistant, only tells that the wearer listens.
+pub(crate) fn is_backchannel(text: &str) -> bool {
+    let said = plain(text);
+    let meant = |word: &&str| !word.is_empty() && !FILLERS.contains(word);
+    let words = said.split(' ').filter(meant);
+    let all = words.clone().all(|word| BACKCHANNEL.contains(&word));
+    all && words.count() <= BACKCHANNEL_WORDS_MAX && !text.trim_end().ends_with('?') && !REPEAT.contains(&said.as_str())
 }
 
 /// `text` without what recognisers produce for noises: `[BLANK_AUDIO]`, "(music)", "*cough*".
@@ -240,6 +282,26 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(yes_or_no(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_listener_who_agrees_asks_for_nothing() {
+        for (text, expected) in [
+            ("Mhm.", true),
+            ("Right.", true),
+            ("Okay, I see.", true),
+            ("Uh, yeah, great.", true),
+            ("Oh, thank you.", true),
+            ("", true),
+            ("Really?", false),
+            ("Right now.", false),
+            ("Okay, and of Italy", false),
+            ("I see it all good right fine", false),
+            ("Stop.", false),
+            ("No.", false),
+        ] {
+            assert_eq!(is_backchannel(text), expected, "{text}");
         }
     }
 

@@ -13,16 +13,20 @@ const SCORE_DONE: f32 = 0.5;
 /// everything.
 const SCORE_GOING_ON: f32 = 0.2;
 
-/// Words that do not end a finished sentence.
+/// Words that end neither a sentence nor a question.
+const NEVER_LAST: &[&str] = &["a", "an", "the", "my", "your", "our", "their", "every", "each", "and", "or", "i", "we"];
+/// Words that do not end a finished sentence. A question may: "what is it for?"
 const TRAILING: &[&str] = &[
-    "a", "an", "the", "my", "your", "our", "their", "his", "its", "every", "each", "and", "or", "but", "because", "if",
-    "when", "while", "until", "unless", "whether", "than", "as", "to", "for", "of", "at", "with", "from", "by", "into",
-    "about", "between", "during", "without", "very", "uh", "um", "called", "named", "saying",
+    "his", "its", "but", "because", "if", "when", "while", "until", "unless", "whether", "than", "as", "to", "for",
+    "of", "at", "in", "with", "from", "by", "into", "about", "between", "during", "without", "very", "uh", "um",
+    "called", "named", "saying", "they", "plus", "minus", "times",
 ];
 /// Words that end a sentence only after a word of [`ASKING`]: "tell me what time it is".
 const LINKING: &[&str] =
     &["is", "are", "was", "were", "will", "would", "can", "could", "should", "does", "i'm", "it's"];
 const ASKING: &[&str] = &["what", "where", "when", "who", "how", "which", "why", "whose", "if", "whether"];
+/// Auxiliary verbs that a question does not end in: "when was", "what time does".
+const AUXILIARY: &[&str] = &["was", "were", "does", "did", "should", "would", "could", "shall", "has"];
 /// What lacks its object, as the last words.
 const UNFINISHED: &[&str] = &[
     "remind me",
@@ -31,6 +35,7 @@ const UNFINISHED: &[&str] = &[
     "give me",
     "send me",
     "ask me",
+    "wake me",
     "what is",
     "what's",
     "who is",
@@ -44,19 +49,49 @@ const UNFINISHED: &[&str] = &[
     "i'd like",
     "i wonder",
     "i think",
+    "i mean",
+    "i meant",
+    "true that",
+    "think that",
+    "sure that",
+    "know that",
+    "hope that",
 ];
 /// What lacks everything else, as all words.
-const OPENINGS: &[&str] = &["can you", "could you", "would you", "will you", "please", "do you", "are you", "is there"];
+const OPENINGS: &[&str] = &[
+    "can you",
+    "could you",
+    "would you",
+    "will you",
+    "please",
+    "do you",
+    "did you",
+    "are you",
+    "have you",
+    "is there",
+    "are there",
+    "are there any",
+    "is it",
+    "would it be",
+    "was it",
+    "what if",
+];
 /// Words that begin a clause before the main one.
 const BEFORE_MAIN: &[&str] =
-    &["if", "when", "while", "once", "because", "although", "whenever", "as", "before", "after"];
+    &["if", "when", "while", "once", "because", "although", "whenever", "as", "since", "before", "after"];
 /// Words after one of those that make a clause of it: "when is the next train" is a question.
-const SUBJECTS: &[&str] =
-    &["i", "i'm", "you", "we", "they", "he", "she", "it", "it's", "my", "the", "our", "your", "there", "someone"];
-/// Words of a clause before the main one; a longer text has its main clause, too.
+const SUBJECTS: &[&str] = &[
+    "i", "i'm", "you", "we", "they", "he", "she", "it", "it's", "my", "the", "our", "your", "there", "someone", "soon",
+];
+/// Words that begin a time or a place before what happens there: "tomorrow at eight".
+const SETTINGS: &[&str] = &["at", "on", "in", "tomorrow", "tonight", "next", "every", "from", "until", "between"];
+/// Words of a clause or a setting before the main one; a longer text has its main clause, too.
 const CLAUSE_WORDS_MAX: usize = 7;
+const SETTING_WORDS_MAX: usize = 4;
+/// Nouns that announce what they name: "translate the word".
+const ANNOUNCING: &[&str] = &["word", "words", "term", "name", "sentence", "phrase", "address", "title", "following"];
 /// Words that tell of a number to be dictated.
-const DICTATED: &[&str] = &["number", "code", "call", "dial", "pin", "phone", "password", "digits"];
+const DICTATED: &[&str] = &["number", "code", "call", "dial", "pin", "phone", "password", "digits", "reference"];
 
 /// How much of a sentence the words so far are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +104,8 @@ enum Completeness {
     Unknown,
     /// A whole sentence.
     Sentence,
-    /// Nothing can be added: a command without an open slot, or the answer to a yes/no question.
+    /// Nothing can be added: a command without an open slot, the answer to a yes/no question, an "okay" or a cough over
+    /// the assistant's speech.
     Closed,
 }
 
@@ -84,6 +120,8 @@ pub(super) struct Evidence<'a> {
     pub(super) matched: Option<CommandMatch>,
     /// Whether the assistant waits for a yes or a no.
     pub(super) asked: bool,
+    /// Whether the assistant speaks.
+    pub(super) over_speech: bool,
     /// Probability that the speaker is done.
     pub(super) score: Option<f32>,
 }
@@ -108,14 +146,16 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
     }
     let sure_of_more = evidence.score.is_some_and(|score| score < SCORE_GOING_ON);
     let answers = evidence.asked && commands::yes_or_no(text).is_some();
-    if answers || commands::command(text).is_some() || evidence.matched == Some(CommandMatch::Closed) {
+    let listens = evidence.over_speech && commands::is_backchannel(text);
+    if answers || listens || commands::command(text).is_some() || evidence.matched == Some(CommandMatch::Closed) {
         return if sure_of_more { Completeness::Sentence } else { Completeness::Closed };
     }
     if trails_off(text) {
         return Completeness::TrailsOff;
     }
     let understood = matches!(evidence.matched, Some(CommandMatch::Exact | CommandMatch::FreeText));
-    if evidence.matched == Some(CommandMatch::Incomplete) || (!understood && may_go_on(text)) {
+    let answers = evidence.asked || understood;
+    if evidence.matched == Some(CommandMatch::Incomplete) || (!answers && may_go_on(text)) {
         return Completeness::Incomplete;
     }
     match evidence.score {
@@ -132,38 +172,43 @@ fn trails_off(text: &str) -> bool {
     if text.ends_with([',', '-', '…', ':', ';']) || text.ends_with("...") {
         return true;
     }
-    // "What is it for?" ends in a preposition and is complete.
-    if text.ends_with('?') {
-        return false;
-    }
+    let is_question = text.ends_with('?');
     let said = commands::plain(text);
-    let ends_in = |words: &&str| said.strip_suffix(words).is_some_and(|left| left.is_empty() || left.ends_with(' '));
-    if UNFINISHED.iter().any(ends_in) || OPENINGS.contains(&said.as_str()) {
+    let (first, last) = (said.split(' ').next().unwrap_or_default(), said.rsplit(' ').next().unwrap_or_default());
+    let never = NEVER_LAST.contains(&last) || (ASKING.contains(&first) && AUXILIARY.contains(&last));
+    if never || OPENINGS.contains(&said.as_str()) {
         return true;
     }
-    let last = said.rsplit(' ').next().unwrap_or_default();
+    let ends_in = |words: &&str| said.strip_suffix(words).is_some_and(|left| left.is_empty() || left.ends_with(' '));
+    if is_question {
+        return false;
+    }
     let asks = || said.split(' ').any(|word| ASKING.contains(&word));
-    TRAILING.contains(&last) || (LINKING.contains(&last) && !asks())
+    UNFINISHED.iter().any(ends_in) || TRAILING.contains(&last) || (LINKING.contains(&last) && !asks())
 }
 
-/// Whether the words so far are often followed by more, though they may be all: a clause before the main one, a number
-/// that is being dictated.
+/// Whether the words so far are often followed by more, though they may be all: a clause or a time before the main
+/// clause, a noun that announces its text, a number that is being dictated.
 fn may_go_on(text: &str) -> bool {
     let said = commands::plain(text);
-    let is_question = text.trim_end().ends_with('?');
-    let mut words = said.split(' ');
-    let clause = words.next().is_some_and(|word| BEFORE_MAIN.contains(&word))
-        && words.next().is_some_and(|word| SUBJECTS.contains(&word))
-        && said.split(' ').count() <= CLAUSE_WORDS_MAX
-        && !is_question;
-    clause || is_dictating(&said)
+    if text.trim_end().ends_with('?') {
+        return false;
+    }
+    let count = said.split(' ').count();
+    let (first, last) = (said.split(' ').next().unwrap_or_default(), said.rsplit(' ').next().unwrap_or_default());
+    let second = said.split(' ').nth(1).unwrap_or_default();
+    let clause = BEFORE_MAIN.contains(&first) && SUBJECTS.contains(&second) && count <= CLAUSE_WORDS_MAX;
+    let setting = SETTINGS.contains(&first) && count <= SETTING_WORDS_MAX;
+    clause || setting || ANNOUNCING.contains(&last) || is_dictating(&said)
 }
 
-/// Whether the words end in digits of a longer number.
+/// Whether the words end in digits, or single letters behind them, of a longer number.
 fn is_dictating(said: &str) -> bool {
-    let is_number = |word: &&str| !word.is_empty() && word.chars().all(|letter| letter.is_ascii_digit());
-    let digits = said.rsplit(' ').take_while(is_number).count();
-    digits > 1 || (digits == 1 && said.split(' ').any(|word| DICTATED.contains(&word)))
+    let is_digits = |word: &str| !word.is_empty() && word.chars().all(|letter| letter.is_ascii_digit());
+    let is_part = |word: &&str| is_digits(word) || word.chars().count() == 1;
+    let parts = said.rsplit(' ').take_while(is_part);
+    let (count, digits) = parts.fold((0, 0), |(all, digits), word| (all + 1, digits + usize::from(is_digits(word))));
+    digits > 0 && (count > 1 || said.split(' ').any(|word| DICTATED.contains(&word)))
 }
 
 #[cfg(test)]
@@ -228,6 +273,19 @@ mod tests {
                 expected,
                 "{text} {matched:?} {score:?}"
             );
+        }
+    }
+
+    #[test]
+    fn what_only_tells_that_the_wearer_listens_is_soon_over() {
+        for (text, over_speech, expected) in [
+            ("Okay.", true, 200),
+            ("Mhm", true, 200),
+            ("", true, 200),
+            ("Okay.", false, 450),
+            ("Okay, and", true, 2_000),
+        ] {
+            assert_eq!(judged(Evidence { over_speech, ..of(text) }), expected, "{text} {over_speech}");
         }
     }
 

@@ -9,7 +9,7 @@ use super::{
     endpoint::{self, Evidence},
     second_pass::FirstText,
     talk::Talk,
-    utterance::{Closed, Open, Origin, Silence, Speculative},
+    utterance::{Closed, Interruption, Open, Origin, Silence, Speculative},
 };
 use crate::{
     context::{Context, Timer},
@@ -108,8 +108,11 @@ impl Floor {
         if !activity.speaking {
             return None;
         }
-        open.interrupted = true;
-        Some(Event::Interrupt)
+        if open.interrupted > Interruption::None {
+            return None;
+        }
+        open.interrupted = Interruption::Voice;
+        Some(Event::VoiceOver)
     }
 
     pub(crate) fn handle_end_of_turn(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
@@ -211,10 +214,10 @@ impl Floor {
             });
         }
         if activity.speaking
-            && !open.interrupted
+            && open.interrupted < Interruption::Words
             && barge_in::by_words(&cx.config, cx.echo_cancelled, &self.phrases, activity, open.origin.background, text)
         {
-            open.interrupted = true;
+            open.interrupted = Interruption::Words;
             cx.disarm(Timer::VoiceConfirmed);
             return Some(Event::Interrupt);
         }
@@ -239,12 +242,12 @@ impl Floor {
             let mut closed = self.closed.remove(index)?;
             if closed.final_asked {
                 self.watch_transcripts(cx);
-                return Some(lost(closed.origin, closed.interrupted || closed.woken));
+                return Some(lost(closed.origin, closed.is_interrupting() || closed.woken));
             }
             // The speculative decode failed; the utterance is complete now, so that a final one is due.
             closed.awaited = closed.awaited.saturating_add(1);
             closed.final_asked = true;
-            let meant = closed.origin.meant(cx, closed.woken || closed.interrupted);
+            let meant = closed.origin.meant(cx, closed.woken || closed.is_interrupting());
             ask(cx, (utterance, closed.awaited), TranscriptKind::Final, meant);
             self.closed.push_back(closed);
             return None;
@@ -269,7 +272,7 @@ impl Floor {
             let text = core::mem::take(&mut closed.text);
             return Some(self.said(cx, activity, closed, text));
         }
-        Some(lost(closed.origin, closed.interrupted || closed.woken))
+        Some(lost(closed.origin, closed.is_interrupting() || closed.woken))
     }
 
     /// Decides whether the pause is the end.
@@ -288,6 +291,7 @@ impl Floor {
             text: rest,
             only_wake: rest.is_some_and(str::is_empty) && text.is_some_and(|it| !it.is_empty()),
             matched: open.speculative.as_ref().and_then(|speculative| speculative.matched),
+            over_speech: activity.speaking,
             asked: activity.asked || open.origin.grounds == Grounds::Asked,
             score: silence.score,
         };
@@ -406,7 +410,7 @@ impl Floor {
         let whole = request.as_deref().unwrap_or(&text);
         let cancels = commands::command(whole) == Some(commands::Command::Cancel)
             || (origin.echo && barge_in::cancels_through_echo(activity, &text));
-        let over_turn = origin.during_turn || closed.interrupted;
+        let over_turn = origin.during_turn || closed.is_interrupting();
         let obeyed = cancels && (over_turn || activity.busy || self.is_expecting(cx.now_us()));
         caption(cx, (closed.id, closed.captions), request.is_some() || obeyed, &text);
         Event::Said(Said {

@@ -47,6 +47,8 @@ pub(crate) struct Activity {
 /// Result of a fact or a transcript.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Event {
+    /// A voice over the assistant has lasted: its words will tell whether it interrupts.
+    VoiceOver,
     /// The wearer intentionally speaks over the assistant.
     Interrupt,
     /// An utterance has ended with this text.

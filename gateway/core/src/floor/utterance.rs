@@ -11,6 +11,18 @@ use crate::{
     vocab::{CommandMatch, Meant},
 };
 
+/// Whether an utterance stops what the assistant says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Interruption {
+    /// No.
+    #[default]
+    None,
+    /// Its voice has paused it; whether its words stop it is not known yet.
+    Voice,
+    /// Its words have stopped it.
+    Words,
+}
+
 /// An utterance that the wearer has not ended yet.
 #[derive(Clone, Debug)]
 pub(super) struct Open {
@@ -34,7 +46,7 @@ pub(super) struct Open {
     /// The pause so far and when it was reported.
     pub(super) silence: Option<Silence>,
     /// Whether it made the assistant stop speaking.
-    pub(super) interrupted: bool,
+    pub(super) interrupted: Interruption,
     /// Whether a wake phrase was recognised in it.
     pub(super) woken: bool,
     /// Whether it was recognised to begin without one.
@@ -82,7 +94,7 @@ pub(super) struct Closed {
     pub(super) started_us: u64,
     pub(super) began_us: u64,
     pub(super) origin: Origin,
-    pub(super) interrupted: bool,
+    pub(super) interrupted: Interruption,
     pub(super) woken: bool,
     /// Number of captions sent for it.
     pub(super) captions: u16,
@@ -121,10 +133,15 @@ impl Open {
             last_voice_us: at_us,
             speculative: None,
             silence: None,
-            interrupted: false,
+            interrupted: Interruption::None,
             woken: false,
             unaddressed: false,
         }
+    }
+
+    /// Whether it is meant to interrupt the assistant, as far as is known.
+    pub(super) fn is_interrupting(&self) -> bool {
+        self.interrupted > Interruption::None
     }
 
     /// Moves its times on the gateway's clock on by this time.
@@ -143,7 +160,7 @@ impl Open {
 
     /// Whether it is meant for the assistant, as far as is known.
     pub(super) fn meant(&self, cx: &Context) -> Meant {
-        match self.origin.meant(cx, self.woken || self.interrupted) {
+        match self.origin.meant(cx, self.woken || self.is_interrupting()) {
             Meant::Unsure if self.unaddressed && self.origin.grounds == Grounds::None => Meant::Overheard,
             meant => meant,
         }
@@ -151,5 +168,12 @@ impl Open {
 
     pub(super) fn speculative_text(&self) -> Option<&str> {
         self.speculative.as_ref()?.text.as_deref()
+    }
+}
+
+impl Closed {
+    /// Whether it was meant to interrupt the assistant, as far as is known.
+    pub(super) fn is_interrupting(&self) -> bool {
+        self.interrupted > Interruption::None
     }
 }

@@ -5,7 +5,11 @@
 //! words that may stop the assistant while it speaks. If a wake word is needed, one early partial shows whether it was
 //! spoken; an utterance that does not begin with it is not decoded further.
 
-use super::{Activity, Floor, addressing::Grounds, utterance::Open};
+use super::{
+    Activity, Floor,
+    addressing::Grounds,
+    utterance::{Interruption, Open},
+};
 use crate::context::{Context, Timer};
 
 /// Voice before the partial for a wake word: long enough for the phrase and a few words after it.
@@ -26,7 +30,7 @@ impl Floor {
     pub(super) fn is_overheard(&self, cx: &Context, activity: &Activity, open: &Open) -> bool {
         open.unaddressed
             && needs_wake_word(cx, open)
-            && !(open.woken || open.interrupted || activity.busy || activity.asked || self.is_followed(cx))
+            && !(open.woken || open.is_interrupting() || activity.busy || activity.asked || self.is_followed(cx))
     }
 
     /// Arms the timer for the next partial transcript of the open utterance, if anything needs one.
@@ -51,7 +55,7 @@ impl Floor {
         let least_ms = cx.config.partial_interval_ms;
         let so_far_ms = cx.now_us().saturating_sub(open.started_us) / 1_000;
         let grown = |part: u64| u32::try_from(so_far_ms / part).unwrap_or(u32::MAX).max(least_ms);
-        if activity.speaking && !open.interrupted {
+        if activity.speaking && open.interrupted < Interruption::Words {
             // Words may stop the assistant, whatever was spoken before them.
             return Some(least_ms);
         }

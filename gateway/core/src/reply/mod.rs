@@ -259,6 +259,29 @@ impl Reply {
         }
     }
 
+    /// Stops the playback until it is known whether the wearer interrupts: then it is stopped for good, or resumed.
+    pub(crate) fn set_aside(&mut self, cx: &mut Context) {
+        if let Some(job) = &mut self.job {
+            self.last_spoken = job.spoken();
+            job.pause(cx);
+        }
+    }
+
+    pub(crate) fn is_set_aside(&self) -> bool {
+        self.job.as_ref().is_some_and(Job::is_paused)
+    }
+
+    /// Goes on with the clause in which it was set aside.
+    pub(crate) fn resume(&mut self, cx: &mut Context) -> Option<Ended> {
+        self.job.as_mut()?.resume();
+        self.go_on(cx)
+    }
+
+    /// Whether what is said ends in a question.
+    pub(crate) fn asks(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| ends_in_question(&job.text()))
+    }
+
     /// Stops for good and removes the answer from the display.
     pub(crate) fn stop(&mut self, cx: &mut Context) -> Option<Ended> {
         self.job.as_ref()?;
@@ -287,11 +310,15 @@ impl Reply {
     fn end(&mut self) -> Option<Ended> {
         let job = self.job.take()?;
         let text = job.text();
-        let asks = text.trim_end_matches(['"', '\u{201d}', ')', ' ']).ends_with('?');
+        let asks = ends_in_question(&text);
         if job.purpose == Purpose::Answer && !text.is_empty() {
             self.last_answer = text;
         }
         self.last_spoken = job.spoken();
         Some(Ended { heard: job.heard(), part: job.heard_part(), asks, purpose: job.purpose })
     }
+}
+
+fn ends_in_question(text: &str) -> bool {
+    text.trim_end_matches(['"', '\u{201d}', ')', ' ']).ends_with('?')
 }

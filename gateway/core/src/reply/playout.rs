@@ -48,6 +48,8 @@ pub(super) struct Job {
     released: usize,
     complete: bool,
     last_told: bool,
+    /// The first clause that is said again if the playback, which is paused, goes on.
+    paused_at: Option<usize>,
     begun: bool,
     heard_marked: bool,
     /// Whether the wearer can read what cannot be said.
@@ -67,6 +69,7 @@ impl Job {
             released: 0,
             complete: false,
             last_told: false,
+            paused_at: None,
             begun: false,
             heard_marked: false,
             readable: cx.display.is_some(),
@@ -173,7 +176,33 @@ impl Job {
 
     /// Whether everything was said.
     pub(super) fn is_over(&self) -> bool {
-        self.complete && self.settled() >= self.clauses.len()
+        self.complete && self.paused_at.is_none() && self.settled() >= self.clauses.len()
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused_at.is_some()
+    }
+
+    /// Stops the playback until [`resume`](Self::resume).
+    pub(super) fn pause(&mut self, cx: &mut Context) {
+        if self.paused_at.is_none() {
+            self.paused_at = Some(self.settled());
+            self.hush(cx);
+        }
+    }
+
+    /// The playback goes on with the clause in which it was paused.
+    pub(super) fn resume(&mut self) {
+        let Some(from) = self.paused_at.take() else {
+            return;
+        };
+        for clause in self.clauses.iter_mut().take(self.released).skip(from) {
+            if matches!(clause.state, State::Cut(_)) {
+                clause.state = State::Waiting;
+            }
+        }
+        self.base = from.min(self.released);
+        self.released = self.base;
     }
 
     /// Hands out as many clauses as may be ahead. Returns whether playback begins with them.
@@ -183,6 +212,9 @@ impl Job {
                 clause.state = State::Played;
             }
             self.released = self.clauses.len();
+            return false;
+        }
+        if self.is_paused() {
             return false;
         }
         let was_silent = !self.is_speaking();
@@ -505,6 +537,28 @@ mod tests {
         ] {
             assert_eq!(words_of(text, part), expected, "{part}");
         }
+    }
+
+    #[test]
+    fn a_paused_answer_goes_on_with_the_clause_in_which_it_was_paused() {
+        let mut cx = Context::new(crate::config::Config::default());
+        let mut job = job(&mut cx, &["One is here.", "Two is here.", "Three is here."]);
+        job.handle_played(&mut cx, 1, 1, 0.4, false);
+        job.pause(&mut cx);
+        assert_eq!((job.is_paused(), job.is_speaking(), job.is_over()), (true, false, false));
+        assert_eq!(heard(&job), "One is here. Two");
+        assert!(!job.release(&mut cx, &mut 1), "it is paused");
+        job.resume();
+        while cx.pop().is_some() {}
+        assert!(job.release(&mut cx, &mut 1));
+        let spoken = core::iter::from_fn(|| cx.pop()).filter_map(|output| match output {
+            Output::Speak { speech, clause, text, .. } => Some((speech, clause, text)),
+            _ => None,
+        });
+        let spoken: Vec<_> = spoken.collect();
+        assert_eq!(spoken, [(2, 0, String::from("Two is here.")), (2, 1, String::from("Three is here."))]);
+        job.handle_played(&mut cx, 2, 2, 0.0, true);
+        assert_eq!((heard(&job).as_str(), job.is_over()), ("(all)", true));
     }
 
     /// A complete answer of these sentences, handed out as far as allowed.
