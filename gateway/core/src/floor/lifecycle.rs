@@ -204,13 +204,14 @@ impl Floor {
         }
         if !text.is_empty() {
             open.captions = open.captions.saturating_add(1);
+            let text = open.caption.follow(text);
             cx.push(Output::Caption {
                 turn: None,
                 utterance: open.id,
                 revision: open.captions,
                 last: false,
                 addressed,
-                text: String::from(text),
+                text,
             });
         }
         if activity.speaking

@@ -3,6 +3,7 @@
 
 mod addressing;
 pub(crate) mod barge_in;
+mod caption;
 pub(crate) mod commands;
 mod endpoint;
 mod form;

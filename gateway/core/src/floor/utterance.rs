@@ -4,6 +4,7 @@ use alloc::string::String;
 
 use super::{
     addressing::{self, Grounds},
+    caption::Caption,
     second_pass::SecondPass,
 };
 use crate::{
@@ -36,6 +37,7 @@ pub(super) struct Open {
     pub(super) revision: u16,
     /// Number of captions sent for it.
     pub(super) captions: u16,
+    pub(super) caption: Caption,
     /// The newest partial that was accepted.
     pub(super) partial_revision: u16,
     /// Whether the wearer is speaking at this moment.
@@ -128,6 +130,7 @@ impl Open {
             origin,
             revision: 0,
             captions: 0,
+            caption: Caption::default(),
             partial_revision: 0,
             voiced: true,
             last_voice_us: at_us,
