@@ -293,10 +293,12 @@ mod tests {
             })
         };
         for (text, expected) in [
-            ("Read my notes.", CommandMatch::Exact),
-            ("Show me my notes please.", CommandMatch::Exact),
+            ("Read my notes.", CommandMatch::Closed),
+            ("Show me my notes please.", CommandMatch::Closed),
+            ("Would you mind reading my notes?", CommandMatch::Closed),
             ("Red my notes.", CommandMatch::Misheard),
             ("The weather is nice.", CommandMatch::None),
+            // It may go on with its text.
             ("Take a note.", CommandMatch::Exact),
             ("Take a note buy milk.", CommandMatch::FreeText),
             ("Read my notes and take a note buy milk.", CommandMatch::FreeText),

@@ -154,8 +154,8 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
         return Completeness::TrailsOff;
     }
     let understood = matches!(evidence.matched, Some(CommandMatch::Exact | CommandMatch::FreeText));
-    let answers = evidence.asked || understood;
-    if evidence.matched == Some(CommandMatch::Incomplete) || (!answers && may_go_on(text)) {
+    let more = !understood && (is_dictating(text) || (!evidence.asked && may_go_on(text)));
+    if evidence.matched == Some(CommandMatch::Incomplete) || more {
         return Completeness::Incomplete;
     }
     match evidence.score {
@@ -188,7 +188,7 @@ fn trails_off(text: &str) -> bool {
 }
 
 /// Whether the words so far are often followed by more, though they may be all: a clause or a time before the main
-/// clause, a noun that announces its text, a number that is being dictated.
+/// clause, a noun that announces its text.
 fn may_go_on(text: &str) -> bool {
     let said = commands::plain(text);
     if text.trim_end().ends_with('?') {
@@ -199,11 +199,12 @@ fn may_go_on(text: &str) -> bool {
     let second = said.split(' ').nth(1).unwrap_or_default();
     let clause = BEFORE_MAIN.contains(&first) && SUBJECTS.contains(&second) && count <= CLAUSE_WORDS_MAX;
     let setting = SETTINGS.contains(&first) && count <= SETTING_WORDS_MAX;
-    clause || setting || ANNOUNCING.contains(&last) || is_dictating(&said)
+    clause || setting || ANNOUNCING.contains(&last)
 }
 
 /// Whether the words end in digits, or single letters behind them, of a longer number.
-fn is_dictating(said: &str) -> bool {
+fn is_dictating(text: &str) -> bool {
+    let said = commands::plain(text);
     let is_digits = |word: &str| !word.is_empty() && word.chars().all(|letter| letter.is_ascii_digit());
     let is_part = |word: &&str| is_digits(word) || word.chars().count() == 1;
     let parts = said.rsplit(' ').take_while(is_part);
