@@ -3,6 +3,7 @@
 
 mod consent;
 mod coordination;
+mod interruption;
 mod presence;
 mod talk;
 

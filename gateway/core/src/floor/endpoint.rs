@@ -4,8 +4,15 @@
 //! No more than a command without an open slot needs is waited for ("what time is it"), and longest for words that
 //! plainly lack their end ("remind me to"). An end that was too early is put right: see `agent::reopening`.
 
-use super::{commands, pace::Pace};
-use crate::{config::Config, vocab::CommandMatch};
+use super::{Activity, Event, Floor, addressing::Grounds, commands, pace::Pace, talk::Talk};
+use crate::{
+    config::Config,
+    context::{Context, Timer},
+    vocab::CommandMatch,
+};
+
+/// How late facts about a pause may be before its end is decided without them.
+const FACTS_LATE_MS: u32 = 400;
 
 /// Minimum probability at which the end-of-turn model's verdict is accepted.
 const SCORE_DONE: f32 = 0.5;
@@ -111,23 +118,57 @@ enum Completeness {
 
 /// Facts about the utterance by which its pause is judged.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Evidence<'a> {
+struct Evidence<'a> {
     /// The text up to the pause, without its wake phrase, if available.
-    pub(super) text: Option<&'a str>,
+    text: Option<&'a str>,
     /// Whether the text is no more than a wake phrase.
-    pub(super) only_wake: bool,
+    only_wake: bool,
     /// How well it matches a command, if known.
-    pub(super) matched: Option<CommandMatch>,
+    matched: Option<CommandMatch>,
     /// Whether the assistant waits for a yes or a no.
-    pub(super) asked: bool,
+    asked: bool,
     /// Whether the assistant speaks.
-    pub(super) over_speech: bool,
+    over_speech: bool,
     /// Probability that the speaker is done.
-    pub(super) score: Option<f32>,
+    score: Option<f32>,
+}
+
+impl Floor {
+    /// Decides whether the pause is the end.
+    pub(super) fn decide(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
+        // Without the sound that follows nothing is known of the pause.
+        let open = self.open.as_ref().filter(|open| !open.voiced && !self.deaf)?;
+        match self.talk {
+            Talk::Held => return None,
+            Talk::Released => return self.close(cx, activity),
+            Talk::Free => {}
+        }
+        let silence = open.silence?;
+        let text = open.speculative_text();
+        let rest = text.map(|text| self.after_wake(open.woken, text).unwrap_or(text));
+        let evidence = Evidence {
+            text: rest,
+            only_wake: rest.is_some_and(str::is_empty) && text.is_some_and(|it| !it.is_empty()),
+            matched: open.speculative.as_ref().and_then(|speculative| speculative.matched),
+            over_speech: activity.speaking,
+            asked: activity.asked || open.origin.grounds == Grounds::Asked,
+            score: silence.score,
+        };
+        let enough_ms = silence_ms(&cx.config, &self.pace, evidence);
+        let since_us = cx.now_us().saturating_sub(silence.known_us);
+        let silent_us = silence.silence_us.saturating_add(since_us);
+        let enough_us = u64::from(enough_ms) * 1_000;
+        if silent_us >= enough_us {
+            return self.close(cx, activity);
+        }
+        let left_us = enough_us - silent_us + u64::from(FACTS_LATE_MS) * 1_000;
+        cx.arm_at(Timer::EndOfTurn, cx.now_us().saturating_add(left_us));
+        None
+    }
 }
 
 /// The silence, in milliseconds, that ends an utterance with this evidence.
-pub(super) fn silence_ms(config: &Config, pace: &Pace, evidence: Evidence<'_>) -> u32 {
+fn silence_ms(config: &Config, pace: &Pace, evidence: Evidence<'_>) -> u32 {
     let Some(text) = evidence.text else {
         return pace.at_least(config.silence_ms);
     };

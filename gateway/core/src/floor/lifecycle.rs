@@ -6,7 +6,6 @@ use super::{
     Activity, Event, Floor, Said,
     addressing::{self, Grounds},
     barge_in, cancel_all, commands,
-    endpoint::{self, Evidence},
     second_pass::FirstText,
     talk::Talk,
     utterance::{Closed, Interruption, Open, Origin, Silence, Speculative},
@@ -18,8 +17,6 @@ use crate::{
     vocab::{Meant, RANK_FIRST, Transcript, TranscriptKind, VoiceFact},
 };
 
-/// How late facts about a pause may be before its end is decided without them.
-const FACTS_LATE_MS: u32 = 400;
 /// Timers that run only while an utterance is open.
 pub(super) const OPEN_TIMERS: [Timer; 4] =
     [Timer::PartialDue, Timer::EndOfTurn, Timer::UtteranceStalled, Timer::VoiceConfirmed];
@@ -274,38 +271,6 @@ impl Floor {
             return Some(self.said(cx, activity, closed, text));
         }
         Some(lost(closed.origin, closed.is_interrupting() || closed.woken))
-    }
-
-    /// Decides whether the pause is the end.
-    pub(super) fn decide(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
-        // Without the sound that follows nothing is known of the pause.
-        let open = self.open.as_ref().filter(|open| !open.voiced && !self.deaf)?;
-        match self.talk {
-            Talk::Held => return None,
-            Talk::Released => return self.close(cx, activity),
-            Talk::Free => {}
-        }
-        let silence = open.silence?;
-        let text = open.speculative_text();
-        let rest = text.map(|text| self.after_wake(open.woken, text).unwrap_or(text));
-        let evidence = Evidence {
-            text: rest,
-            only_wake: rest.is_some_and(str::is_empty) && text.is_some_and(|it| !it.is_empty()),
-            matched: open.speculative.as_ref().and_then(|speculative| speculative.matched),
-            over_speech: activity.speaking,
-            asked: activity.asked || open.origin.grounds == Grounds::Asked,
-            score: silence.score,
-        };
-        let enough_ms = endpoint::silence_ms(&cx.config, &self.pace, evidence);
-        let since_us = cx.now_us().saturating_sub(silence.known_us);
-        let silent_us = silence.silence_us.saturating_add(since_us);
-        let enough_us = u64::from(enough_ms) * 1_000;
-        if silent_us >= enough_us {
-            return self.close(cx, activity);
-        }
-        let left_us = enough_us - silent_us + u64::from(FACTS_LATE_MS) * 1_000;
-        cx.arm_at(Timer::EndOfTurn, cx.now_us().saturating_add(left_us));
-        None
     }
 
     /// Ends the open utterance. Its text is taken from the speculative decode if that covers all of it; otherwise a

@@ -3,6 +3,7 @@
 mod clause;
 mod display;
 mod playout;
+mod stopping;
 
 use alloc::{string::String, vec::Vec};
 

@@ -41,15 +41,15 @@ pub(super) struct Job {
     pub(super) turn: Option<Turn>,
     splitter: Splitter,
     step: usize,
-    clauses: Vec<Clause>,
+    pub(super) clauses: Vec<Clause>,
     /// The running speech and the index of its first clause.
-    speech: Option<u32>,
-    base: usize,
-    released: usize,
+    pub(super) speech: Option<u32>,
+    pub(super) base: usize,
+    pub(super) released: usize,
     complete: bool,
-    last_told: bool,
+    pub(super) last_told: bool,
     /// The first clause that is said again if the playback, which is paused, goes on.
-    paused_at: Option<usize>,
+    pub(super) paused_at: Option<usize>,
     begun: bool,
     heard_marked: bool,
     /// Whether the wearer can read what cannot be said.
@@ -179,32 +179,6 @@ impl Job {
         self.complete && self.paused_at.is_none() && self.settled() >= self.clauses.len()
     }
 
-    pub(super) fn is_paused(&self) -> bool {
-        self.paused_at.is_some()
-    }
-
-    /// Stops the playback until [`resume`](Self::resume).
-    pub(super) fn pause(&mut self, cx: &mut Context) {
-        if self.paused_at.is_none() {
-            self.paused_at = Some(self.settled());
-            self.hush(cx);
-        }
-    }
-
-    /// The playback goes on with the clause in which it was paused.
-    pub(super) fn resume(&mut self) {
-        let Some(from) = self.paused_at.take() else {
-            return;
-        };
-        for clause in self.clauses.iter_mut().take(self.released).skip(from) {
-            if matches!(clause.state, State::Cut(_)) {
-                clause.state = State::Waiting;
-            }
-        }
-        self.base = from.min(self.released);
-        self.released = self.base;
-    }
-
     /// Hands out as many clauses as may be ahead. Returns whether playback begins with them.
     pub(super) fn release(&mut self, cx: &mut Context, next_speech: &mut u32) -> bool {
         if !cx.speaker {
@@ -323,26 +297,6 @@ impl Job {
         true
     }
 
-    /// Stops the playback. Clauses that were handed out and not played are lost; the others may still be said, in a new
-    /// speech.
-    pub(super) fn hush(&mut self, cx: &mut Context) {
-        if let Some(speech) = self.speech.take()
-            && (self.settled() < self.released || !self.last_told)
-        {
-            cx.push(Output::Hush { speech });
-        }
-        for clause in self.clauses.iter_mut().take(self.released) {
-            clause.state = match clause.state {
-                State::Waiting => State::Cut(0.0),
-                State::Partly(part) => State::Cut(part),
-                other => other,
-            };
-        }
-        self.base = self.released;
-        self.last_told = false;
-        cx.disarm(Timer::SpeechStalled);
-    }
-
     /// Whether any of a question has been played, or whether it can only be read.
     pub(super) fn heard_question(&self, id: u64) -> bool {
         let mut own = self.clauses.iter().filter(|clause| clause.kind == Kind::Question(id));
@@ -352,33 +306,6 @@ impl Job {
             State::Failed => self.readable,
             State::Waiting => false,
         })
-    }
-
-    /// Removes what is left of a settled question. Clauses handed out after it are said again from their beginning.
-    pub(super) fn drop_question(&mut self, cx: &mut Context, id: u64) {
-        let settled = self.settled();
-        let mut index = settled;
-        let mut was_out = false;
-        while let Some(clause) = self.clauses.get(index) {
-            if clause.kind == Kind::Question(id) {
-                was_out |= index < self.released;
-                self.clauses.remove(index);
-            } else {
-                index += 1;
-            }
-        }
-        if was_out {
-            if let Some(speech) = self.speech.take() {
-                cx.push(Output::Hush { speech });
-            }
-            self.base = settled;
-            self.released = settled;
-            self.last_told = false;
-            cx.disarm(Timer::SpeechStalled);
-            for clause in self.clauses.iter_mut().skip(settled) {
-                clause.state = State::Waiting;
-            }
-        }
     }
 
     /// How much of the answer was heard.
@@ -482,7 +409,7 @@ impl Job {
     }
 
     /// Number of clauses, from the first, that need no more waiting.
-    fn settled(&self) -> usize {
+    pub(super) fn settled(&self) -> usize {
         self.clauses
             .iter()
             .position(|clause| matches!(clause.state, State::Waiting | State::Partly(_)))

@@ -1,0 +1,61 @@
+//! A voice over an answer, or right behind a request: what is held until its words are known.
+
+use super::{Conversation, coordination::NOTICE_HEARD_PART};
+use crate::{
+    agent::{Spoken, reopening::GOES_ON_US},
+    reply::Purpose,
+};
+
+impl Conversation {
+    /// A voice over the assistant: an answer waits for its words. A cough or an "okay" is no reason to end it.
+    pub(super) fn voice_over(&mut self) {
+        let is_answer = self.reply.purpose() == Some(&Purpose::Answer);
+        if is_answer && self.approvals.standing().is_none() {
+            self.reply.set_aside(&mut self.cx);
+        } else {
+            self.interrupted();
+        }
+    }
+
+    /// The wearer speaks over the assistant. While a question stands the turn lives on: what is
+    /// being said may be the answer to it.
+    pub(super) fn interrupted(&mut self) {
+        if self.approvals.standing().is_some() {
+            self.reply.pause(&mut self.cx);
+        } else if let Some(Purpose::Notice { id }) = self.reply.purpose() {
+            self.cut_notice = Some(*id);
+            let ended = self.reply.stop(&mut self.cx);
+            if ended.is_some_and(|ended| ended.part >= NOTICE_HEARD_PART) {
+                self.settle_notice(true);
+            }
+        } else {
+            self.stop(false);
+        }
+    }
+
+    /// What was said right after a request belongs to it, if nothing of it was done.
+    pub(super) fn reopen_turn(&mut self, words: &str, spoken: Spoken) -> bool {
+        let Some(request) = self.agent.reopen(&mut self.cx, words, spoken) else {
+            return false;
+        };
+        self.floor.take_request(&mut self.cx, &request, Some((spoken.started_us, spoken.decided_us)));
+        self.reply.begin_anew(&mut self.cx);
+        true
+    }
+
+    /// While the wearer may be going on with the request, or interrupting the answer, nothing more of it is done.
+    pub(super) fn watch_hold(&mut self) {
+        if self.reply.is_set_aside() && !self.floor.is_hearing() {
+            let ended = self.reply.resume(&mut self.cx);
+            self.ended(ended);
+        }
+        let from = self.agent.may_go_on_from();
+        let goes_on = from.is_some_and(|from_us| self.floor.is_going_on(from_us, GOES_ON_US));
+        if goes_on || self.reply.is_set_aside() {
+            self.agent.hold();
+        } else if self.agent.is_held() {
+            let events = self.agent.release(&mut self.cx);
+            self.answer(events);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Stopping what is played: for good, for a question, or until it is known whether the wearer interrupts.
+
+use super::{
+    clause::{Kind, State},
+    playout::Job,
+};
+use crate::{
+    context::{Context, Timer},
+    output::Output,
+};
+
+impl Job {
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused_at.is_some()
+    }
+
+    /// Stops the playback until [`resume`](Self::resume).
+    pub(super) fn pause(&mut self, cx: &mut Context) {
+        if self.paused_at.is_none() {
+            self.paused_at = Some(self.settled());
+            self.hush(cx);
+        }
+    }
+
+    /// The playback goes on with the clause in which it was paused.
+    pub(super) fn resume(&mut self) {
+        let Some(from) = self.paused_at.take() else {
+            return;
+        };
+        for clause in self.clauses.iter_mut().take(self.released).skip(from) {
+            if matches!(clause.state, State::Cut(_)) {
+                clause.state = State::Waiting;
+            }
+        }
+        self.base = from.min(self.released);
+        self.released = self.base;
+    }
+
+    /// Stops the playback. Clauses that were handed out and not played are lost; the others may still be said, in a new
+    /// speech.
+    pub(super) fn hush(&mut self, cx: &mut Context) {
+        if let Some(speech) = self.speech.take()
+            && (self.settled() < self.released || !self.last_told)
+        {
+            cx.push(Output::Hush { speech });
+        }
+        for clause in self.clauses.iter_mut().take(self.released) {
+            clause.state = match clause.state {
+                State::Waiting => State::Cut(0.0),
+                State::Partly(part) => State::Cut(part),
+                other => other,
+            };
+        }
+        self.base = self.released;
+        self.last_told = false;
+        cx.disarm(Timer::SpeechStalled);
+    }
+
+    /// Removes what is left of a settled question. Clauses handed out after it are said again from their beginning.
+    pub(super) fn drop_question(&mut self, cx: &mut Context, id: u64) {
+        let settled = self.settled();
+        let mut index = settled;
+        let mut was_out = false;
+        while let Some(clause) = self.clauses.get(index) {
+            if clause.kind == Kind::Question(id) {
+                was_out |= index < self.released;
+                self.clauses.remove(index);
+            } else {
+                index += 1;
+            }
+        }
+        if was_out {
+            if let Some(speech) = self.speech.take() {
+                cx.push(Output::Hush { speech });
+            }
+            self.base = settled;
+            self.released = settled;
+            self.last_told = false;
+            cx.disarm(Timer::SpeechStalled);
+            for clause in self.clauses.iter_mut().skip(settled) {
+                clause.state = State::Waiting;
+            }
+        }
+    }
+}
