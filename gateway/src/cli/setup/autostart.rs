@@ -95,6 +95,7 @@ impl Systemd {
              [Service]\n\
              Type=notify\n\
              ExecStart={program} serve --config {config}\n\
+             ExecReload={program} upgrade --config {config}\n\
              Restart=on-failure\n\
              WatchdogSec=60\n\
              LimitNOFILE=4096\n\

@@ -49,7 +49,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     let first = read(&config.data_dir)?;
     if arguments.once || !stdout().is_terminal() || !stdin().is_terminal() {
         let mut buffer = Buffer::empty(PRINTED);
-        first.draw(PRINTED, &mut buffer);
+        first.draw(PRINTED, &mut buffer, "");
         stdout().write_all(text_of(&buffer).as_bytes())?;
         return Ok(());
     }
@@ -81,7 +81,7 @@ impl Drop for Taken {
 fn watch(terminal: &mut Terminal<CrosstermBackend<Stdout>>, data_dir: &Path, first: Screen) -> Result<()> {
     let mut screen = first;
     loop {
-        terminal.draw(|frame| screen.draw(frame.area(), frame.buffer_mut()))?;
+        terminal.draw(|frame| screen.draw(frame.area(), frame.buffer_mut(), "; q ends this"))?;
         // A key that does nothing draws the next screen a little earlier.
         if event::poll(EVERY)?
             && let Event::Key(key) = event::read()?

@@ -57,20 +57,20 @@ fn milliseconds(us: Option<u64>) -> String {
 }
 
 impl Screen {
-    /// Draws it; what does not fit is left out, the oldest lines of the log first.
-    pub(super) fn draw(&self, area: Rect, buffer: &mut Buffer) {
+    /// Draws it; what does not fit is left out, the oldest lines of the log first. `keys`: what a key does, if there are any.
+    pub(super) fn draw(&self, area: Rect, buffer: &mut Buffer, keys: &str) {
         let shares = shares_of(&self.turns);
         let sessions = self.sessions();
         let lines = |count: usize| u16::try_from(count + 2).unwrap_or(u16::MAX);
         let middle = BOX_LINES.max(lines(shares.len() + 1));
         let [head, of_sessions, numbers, log] = Layout::vertical([
-            Constraint::Length(lines(self.head().len()) - 2),
+            Constraint::Length(lines(self.head("").len()) - 2),
             Constraint::Length(lines(sessions.len())),
             Constraint::Length(middle),
             Constraint::Min(3),
         ])
         .areas(area);
-        Paragraph::new(self.head()).render(head, buffer);
+        Paragraph::new(self.head(keys)).render(head, buffer);
         let name = format!(" sessions: {} of {} ", self.status.sessions.len(), self.status.sessions_max);
         Paragraph::new(sessions).block(title(&name)).render(of_sessions, buffer);
         let [of_turns, of_box] =
@@ -82,10 +82,10 @@ impl Screen {
         Paragraph::new(self.log(shown)).block(title(" log ")).render(log, buffer);
     }
 
-    fn head(&self) -> Vec<Line<'_>> {
+    fn head(&self, keys: &str) -> Vec<Line<'_>> {
         let Status { version, up_s, problems, .. } = self.status.as_ref();
         let red = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
-        let mut lines = vec![Line::raw(format!("lorgnette {version}, up for {}; q ends this", ago(*up_s)))];
+        let mut lines = vec![Line::raw(format!("lorgnette {version}, up for {}{keys}", ago(*up_s)))];
         lines.extend(self.fault.iter().map(|fault| Line::styled(format!("NOT OF NOW: {}", in_one_line(fault)), red)));
         let problem = |part: &str, why: &str| Line::styled(format!("PROBLEM {part}: {}", in_one_line(why)), red);
         lines.extend(problems.iter().map(|found| problem(&found.part, &found.why)));
@@ -202,7 +202,7 @@ mod tests {
 
     fn drawn(screen: &Screen, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| screen.draw(frame.area(), frame.buffer_mut())).unwrap();
+        terminal.draw(|frame| screen.draw(frame.area(), frame.buffer_mut(), "; q ends this")).unwrap();
         text_of(terminal.backend().buffer())
     }
 
