@@ -53,6 +53,8 @@ pub(crate) struct Spoken {
     pub(crate) last_voice_us: u64,
     /// When the end was decided.
     pub(crate) decided_us: u64,
+    /// Whether it is a complete command, as it is written.
+    pub(crate) is_command: bool,
 }
 
 impl Spoken {

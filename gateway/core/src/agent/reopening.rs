@@ -58,11 +58,13 @@ impl Agent {
         if held.len() < HELD_EVENTS_MAX { Vec::new() } else { self.release(cx) }
     }
 
-    /// The wearer has said more of the request: the turn restarts with all its words, which are returned.
-    pub(crate) fn reopen(&mut self, cx: &mut Context, words: &str, spoken: Spoken) -> Option<String> {
+    /// The wearer has said more of the request: the turn restarts with all its words, which are returned. `is_request`:
+    /// these words are one by themselves.
+    pub(crate) fn reopen(&mut self, cx: &mut Context, words: &str, is_request: bool, spoken: Spoken) -> Option<String> {
         let active = self.active.as_mut().filter(|active| active.is_undone())?;
         let held = active.held.take()?;
-        active.request = joined(&active.request, words);
+        let is_whole = active.spoken.is_some_and(|spoken| spoken.is_command);
+        active.request = joined(&active.request, words, is_whole && is_request);
         active.spoken = Some(spoken);
         if matches!(active.phase, Phase::Model { .. }) {
             active.drop_answer(cx, &held);
@@ -102,9 +104,11 @@ impl Active {
 }
 
 /// Both parts of a request as one: "Set a timer." and "For ten minutes." The recogniser has written each as a sentence.
-fn joined(before: &str, words: &str) -> String {
+/// `are_two`: each is a request by itself, "what time is it" and "read my notes".
+fn joined(before: &str, words: &str, are_two: bool) -> String {
     let mut joined = String::from(before.trim_end().trim_end_matches(['.', '!', '?', ',', ';', ':', '-', '…']));
-    joined.push(' ');
+    let has_and = words.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("and "));
+    joined.push_str(if are_two && !has_and { " and " } else { " " });
     let words = words.trim();
     let mut letters = words.chars();
     match (letters.next(), letters.next()) {
@@ -132,7 +136,9 @@ mod tests {
             ("Add", "I'm late", "Add I'm late"),
             ("Übersetze", "Äpfel.", "Übersetze äpfel."),
         ] {
-            assert_eq!(joined(before, words), expected);
+            assert_eq!(joined(before, words, false), expected);
         }
+        assert_eq!(joined("What time is it?", "Read my notes.", true), "What time is it and read my notes.");
+        assert_eq!(joined("What time is it?", "And read my notes.", true), "What time is it and read my notes.");
     }
 }

@@ -159,6 +159,7 @@ impl Conversation {
                     started_us: said.started_us,
                     last_voice_us: said.last_voice_us,
                     decided_us: said.decided_us,
+                    is_command: matches!(said.matched, Some(CommandMatch::Exact | CommandMatch::Closed)),
                 };
                 if said.woken || !self.reopen_turn(&request, spoken) {
                     self.start_turn(request, Some(spoken));

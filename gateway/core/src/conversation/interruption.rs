@@ -3,6 +3,7 @@
 use super::{Conversation, coordination::NOTICE_HEARD_PART};
 use crate::{
     agent::{Spoken, reopening::GOES_ON_US},
+    floor::form,
     reply::Purpose,
 };
 
@@ -35,7 +36,7 @@ impl Conversation {
 
     /// What was said right after a request belongs to it, if nothing of it was done.
     pub(super) fn reopen_turn(&mut self, words: &str, spoken: Spoken) -> bool {
-        let Some(request) = self.agent.reopen(&mut self.cx, words, spoken) else {
+        let Some(request) = self.agent.reopen(&mut self.cx, words, form::is_request(words), spoken) else {
             return false;
         };
         self.floor.take_request(&mut self.cx, &request, Some((spoken.started_us, spoken.decided_us)));

@@ -105,7 +105,7 @@ const GOES_ON: &[&str] =
 const WORDS_MAX: usize = 40;
 
 /// Whether a sentence is a question or a request.
-pub(super) fn is_request(text: &str) -> bool {
+pub(crate) fn is_request(text: &str) -> bool {
     let said = commands::plain(text);
     if said.split(' ').count() > WORDS_MAX {
         return false;

@@ -384,6 +384,7 @@ impl Floor {
             echo: origin.echo,
             over_turn,
             cancels,
+            matched: closed.matched,
             started_us: closed.started_us,
             last_voice_us: closed.last_voice_us,
             decided_us: closed.decided_us,

@@ -6,7 +6,7 @@ pub(crate) mod barge_in;
 mod caption;
 pub(crate) mod commands;
 mod endpoint;
-mod form;
+pub(crate) mod form;
 mod lifecycle;
 mod link_loss;
 mod pace;
@@ -30,6 +30,7 @@ use crate::{
     config::Config,
     context::{Context, Timer},
     output::Output,
+    vocab::CommandMatch,
 };
 
 /// The state of the rest of the conversation, as far as it matters to an utterance.
@@ -80,6 +81,8 @@ pub(crate) struct Said {
     pub(crate) cancels: bool,
     /// When it began, monotonic.
     pub(crate) started_us: u64,
+    /// How well it matches a command, if that was asked.
+    pub(crate) matched: Option<CommandMatch>,
     /// Capture time of its last voiced sample.
     pub(crate) last_voice_us: u64,
     /// When its end was decided.
