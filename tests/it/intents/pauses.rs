@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use chat_models::{ChatModel, intents::Engine};
+use chat_models::{
+    ChatModel,
+    intents::{Decision, Engine},
+};
 use gateway_core::{
     conversation::{Config, Conversation},
     driver::Machine,
@@ -35,6 +38,27 @@ fn rows() -> Vec<Row> {
             let mut fields = line.split('\t');
             let mut field = || fields.next().expect("four fields");
             Row { kind: field(), asked: field(), text: field(), held_out: index % 2 == 1 }
+        })
+        .collect()
+}
+
+/// A command with a pause in it: before it, all of it, and the tool that it is for (`-`: a model's).
+struct Hesitation {
+    kind: &'static str,
+    before: &'static str,
+    merged: &'static str,
+    tool: &'static str,
+    held_out: bool,
+}
+
+fn hesitations() -> Vec<Hesitation> {
+    let file = include_str!("../../data/end_of_turn/hesitations.tsv");
+    let lines = file.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
+    lines
+        .map(|(index, line)| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let &[kind, before, _, merged, tool] = fields.as_slice() else { panic!("five fields: {line}") };
+            Hesitation { kind, before, merged, tool, held_out: index % 2 == 1 }
         })
         .collect()
 }
@@ -195,4 +219,42 @@ fn a_pause_ends_a_command_soon_and_a_sentence_that_lacks_its_end_late() {
         let soon = over_after(of(kind), 250);
         assert!(soon <= 0.10, "{kind}: {soon} have as little time as a command");
     }
+}
+
+/// Pauses within commands, behind which the recogniser writes a full stop. What goes on within 700 ms, and before anything
+/// is done, is put together again (gateway/core/tests/dialogues/endpoint.txt); the sentence as a whole is a command.
+#[test]
+fn a_pause_within_a_command_ends_it_seldom() {
+    let engine = Engine::new();
+    let mut silences: BTreeMap<(&str, bool), Vec<u64>> = BTreeMap::new();
+    let (mut right, mut commands) = (0, 0);
+    for row in hesitations() {
+        let silence_ms = Wearer::new().silence_ms("none", &format!("{}.", row.before));
+        silences.entry((row.kind, row.held_out)).or_default().push(silence_ms);
+        if row.kind == "plain" && silence_ms <= 1_000 && !row.held_out {
+            println!("  {:?} ends after {silence_ms} ms", row.before);
+        }
+        if row.tool != "-" {
+            commands += 1;
+            let decided = engine.decide(&request(row.merged, &tools_once()));
+            let is_right = matches!(&decided, Decision::Calls(calls) if calls.iter().all(|call| call.name == row.tool));
+            right += usize::from(is_right);
+            if !is_right && !row.held_out {
+                println!("  {:?}: {decided:?}", row.merged);
+            }
+        }
+    }
+    println!("kind             held out  rows  over after 400   700  1000  1500 ms");
+    for ((kind, held_out), all) in &silences {
+        let shares: Vec<String> =
+            [400, 700, 1_000, 1_500].iter().map(|ms| format!("{:5.1}", 100.0 * over_after(all, *ms))).collect();
+        println!("{kind:<16} {held_out:<8} {:5}           {} %", all.len(), shares.join(" "));
+    }
+    println!("{right} of {commands} whole sentences lead to their tool");
+    let plain = &silences[&("plain", true)];
+    assert!(
+        over_after(plain, 400) == 0.0,
+        "half a command is never taken for a whole one that nothing can be added to"
+    );
+    assert!(right * 100 >= commands * 90, "{right} of {commands}");
 }
