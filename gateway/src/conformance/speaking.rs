@@ -125,12 +125,11 @@ impl Visit<'_> {
         self.watch.playback.as_ref().map(read).unwrap_or_default()
     }
 
-    /// Ends a speech of which not all was told.
+    /// Ends a speech of which not all was told. What is still told of it is judged.
     fn stop_feeding(&mut self) -> Done {
         if let Some(session) = &mut self.session {
             session.feed = None;
         }
-        self.watch.playback = None;
         Ok(())
     }
 
