@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use device_protocol::{SUBPROTOCOL, auth, limits};
@@ -10,6 +11,7 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -85,6 +87,9 @@ where
     })
 }
 
+/// How long the close of a connection that nobody reads any more may take to be written.
+const CLOSE_MAX: Duration = Duration::from_secs(1);
+
 /// Reads and writes until one side ends.
 async fn carry<S>(socket: WebSocketStream<S>, mut up: mpsc::Receiver<Bytes>, down: mpsc::Sender<Inbound>)
 where
@@ -128,9 +133,13 @@ where
         };
         drop(down.send(closed).await);
     };
-    tokio::select! {
-        () = write => {}
-        () = read => {}
-        () = down.closed() => {}
+    let is_left = tokio::select! {
+        () = write => false,
+        () = read => false,
+        () = down.closed() => true,
+    };
+    if is_left {
+        let close = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+        drop(timeout(CLOSE_MAX, sink.send(Message::Close(Some(close)))).await);
     }
 }

@@ -1,14 +1,19 @@
 //! Judges what a device sends again after a resume: PROTOCOL.md, section 9.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use device_protocol::{Decoded, Frame, Stamp, Up, decode_up, limits};
 
-use super::{Rule, rules::Report, watch::Kept};
+use super::{Rule, rules::Report};
 
 /// How much earlier than the one before it a frame may be, in microseconds: `played` has the time of what it tells.
 const ORDER_SLACK_US: u64 = 250_000;
 /// Sound that may come at once, in microseconds: a few packets lie in buffers.
 const BURST_US: u64 = 500_000;
+
+/// Frames by class, sound or not, and sequence.
+pub(super) type Kept = BTreeMap<(bool, u32), Bytes>;
 
 /// A replay under way.
 pub(super) struct Replay {

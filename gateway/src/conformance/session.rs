@@ -150,12 +150,14 @@ impl Session {
                 return Ok(false);
             }
             let due_us = self.run_due((out, watch), now_us)?.min(until_us);
+            let is_full = self.feed.is_some() && !self.link.down.takes_sound();
             tokio::select! {
                 biased;
                 came = self.link.up.recv() => match came? {
                     Some(bytes) => self.handle((out, watch), &bytes)?,
                     None => return Err(Ended::Closed("the device closed the link".to_owned())),
                 },
+                () = self.link.down.room_for_sound(), if is_full => {}
                 () = tokio::time::sleep_until(clock::instant_at(due_us)) => {}
             }
         }

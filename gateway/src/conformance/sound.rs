@@ -14,6 +14,8 @@ const DRIFT_US_MAX: i64 = 1_000_000;
 const LATE_US_MAX: i64 = 2_000_000;
 /// Packets that are measured: 30 s of 20 ms.
 const MEASURED_MAX: usize = 1_500;
+/// Packets that may overtake `audio_end`, or be overtaken by it: a second of 20 ms.
+const OVERTAKEN_MAX: u32 = 50;
 /// Packets in a row until their numbers count as right.
 const ROW_MIN: u32 = 25;
 
@@ -35,6 +37,8 @@ pub(super) struct Sound {
     row: u32,
     /// Time at which it was muted, on the device's clock.
     muted_us: Option<u64>,
+    /// A packet that was captured behind the mute, and its end: over QUIC it may have overtaken the end of the mute.
+    suspect: Option<(u32, u64)>,
     /// Whether a mute came at all.
     pub(super) was_muted: bool,
     /// Least difference between this machine's clock and the device's, by other frames: at least the true one.
@@ -90,7 +94,10 @@ impl Sound {
         let packet =
             Packet { sequence: stamp.sequence, time_us: stamp.time_us, duration_us: audio.duration_us, is_empty };
         if self.muted_us.is_some_and(|muted_us| stamp.time_us >= muted_us) {
-            report.fail(Rule::Mute, format!("packet {} was captured after `mute`", stamp.sequence));
+            self.suspect.get_or_insert((stamp.sequence, stamp.time_us.saturating_add(audio.duration_us.into())));
+            if ordered {
+                self.settle_mute(report, u64::MAX);
+            }
         }
         if let Some(last) = self.last {
             self.check_order(report, last, packet, ordered);
@@ -155,11 +162,9 @@ impl Sound {
     /// `audio_end`.
     pub(super) fn end(&mut self, report: &mut Report, last_sequence: u32, ordered: bool) {
         let last = self.last_sequence();
-        let fits = if ordered {
-            last_sequence == last
-        } else {
-            last_sequence >= last && last_sequence - last < limits::AUDIO_AHEAD_MAX
-        };
+        // Over QUIC either may overtake the other.
+        let slack = if ordered { 0 } else { OVERTAKEN_MAX };
+        let fits = last_sequence.abs_diff(last) <= slack;
         if last > 0 {
             report.check(Rule::SoundEnd, fits, || format!("it names {last_sequence}; the last packet was {last}"));
         }
@@ -170,9 +175,18 @@ impl Sound {
         if muted {
             self.was_muted = true;
             self.muted_us.get_or_insert(stamp.time_us);
-        } else if self.muted_us.take().is_some() {
-            report.pass(Rule::Mute);
+        } else if self.muted_us.is_some() {
+            self.settle_mute(report, stamp.time_us);
+            self.muted_us = None;
         }
+    }
+
+    /// Judges the sound of a mute that ends, or lasts, until this time of the device.
+    pub(super) fn settle_mute(&mut self, report: &mut Report, until_us: u64) {
+        let wrong = self.suspect.take().filter(|(_, end_us)| *end_us < until_us);
+        report.check(Rule::Mute, wrong.is_none(), || {
+            format!("packet {} was captured after `mute`", wrong.map_or(0, |(sequence, _)| sequence))
+        });
     }
 
     /// Judges what was measured.

@@ -56,7 +56,7 @@ impl Visit<'_> {
         }
         if !self.until(patience, |watch| !watch.sound.is_muted()).await? {
             // It stays off, and nothing came.
-            self.watch.report.pass(Rule::Mute);
+            self.watch.sound.settle_mute(&mut self.watch.report, u64::MAX);
         }
         Ok(())
     }

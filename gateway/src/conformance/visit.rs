@@ -87,6 +87,7 @@ impl<'a> Visit<'a> {
             };
             let (id, model) = (fingerprint(&hello.device_key), hello.model.clone());
             told(Progress::Device { id, model, transport });
+            let commitments = BTreeSet::from([hello.nonce_commitment]);
             return Some(Ok(Self {
                 formats: formats(&hello.capabilities),
                 out: Outgoing::new(arrival.link.down.zero_us),
@@ -101,7 +102,7 @@ impl<'a> Visit<'a> {
                 number: 0,
                 token: [0; 32],
                 resumable: false,
-                commitments: BTreeSet::new(),
+                commitments,
                 tried_unknown: false,
             }));
         }
@@ -122,7 +123,6 @@ impl<'a> Visit<'a> {
     /// The next connection of this device that says hello, until then; those of others are sent away.
     pub(super) async fn arrive(&mut self, within: Duration) -> Option<(Arrival, HelloOwned)> {
         if let Some(waiting) = self.waiting.take() {
-            self.note(&waiting.1);
             return Some(waiting);
         }
         let by = Instant::now() + within;

@@ -1,6 +1,6 @@
 //! Judges each frame of a device as it comes: numbers, liveness, acknowledgements. What a step sends is judged by the step.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use device_protocol::{
@@ -11,7 +11,13 @@ use device_protocol::{
     up::{self, ToolResultOwned},
 };
 
-use super::{Rule, playback::Playback, replay::Replay, rules::Report, sound::Sound};
+use super::{
+    Rule,
+    playback::Playback,
+    replay::{Kept, Replay},
+    rules::Report,
+    sound::Sound,
+};
 
 /// Heartbeats of the judge whose times are known: more than a device can be behind.
 const BEATS_MAX: usize = 16;
@@ -19,9 +25,6 @@ const BEATS_MAX: usize = 16;
 const KEPT_MAX: usize = 2_000;
 /// Results of tools that are kept.
 const RESULTS_MAX: usize = 16;
-
-/// A frame that was not acknowledged.
-pub(super) type Kept = BTreeMap<(bool, u32), Bytes>;
 
 /// The device's side of a session.
 pub(super) struct Watch {

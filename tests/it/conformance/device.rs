@@ -60,7 +60,6 @@ struct Speech {
 }
 
 pub struct Device {
-    address: String,
     identity: Identity,
     gateway: Option<[u8; 32]>,
     fault: Fault,
@@ -102,7 +101,6 @@ pub async fn run(address: String, state: PathBuf, fault: Fault) {
         let identity = Identity::load_or_make(&state).expect("an identity");
         let nonce: [u8; 32] = random_bytes().expect("random");
         let mut device = Device {
-            address: address.clone(),
             identity,
             gateway,
             fault,
@@ -117,11 +115,16 @@ pub async fn run(address: String, state: PathBuf, fault: Fault) {
         device.connection().await;
         gateway = device.gateway;
         let retry = device.retry;
-        tracing::debug!(address = device.address, "closed");
-        // The link is closed with it.
-        drop(device);
+        close(device.link).await;
         sleep(retry).await;
     }
+}
+
+/// Sends what is queued and the close behind it, and reads on until the judge has closed, too.
+async fn close(link: Link) {
+    let Link { up, mut down, .. } = link;
+    drop(up);
+    while let Some(Inbound::Frame(_)) = down.recv().await {}
 }
 
 impl Device {
