@@ -87,7 +87,7 @@ where
     })
 }
 
-/// How long the close of a connection that nobody reads any more may take to be written.
+/// How long the last frame of a connection, its close, may take to be written.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
 /// Reads and writes until one side ends.
@@ -133,13 +133,11 @@ where
         };
         drop(down.send(closed).await);
     };
-    let is_left = tokio::select! {
-        () = write => false,
-        () = read => false,
-        () = down.closed() => true,
-    };
-    if is_left {
-        let close = CloseFrame { code: CloseCode::Normal, reason: "".into() };
-        drop(timeout(CLOSE_MAX, sink.send(Message::Close(Some(close)))).await);
+    tokio::select! {
+        () = write => {}
+        () = read => {}
+        () = down.closed() => {}
     }
+    // Closes, or sends the answer to the gateway's close.
+    drop(timeout(CLOSE_MAX, sink.close()).await);
 }
