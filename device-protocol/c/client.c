@@ -22,6 +22,7 @@
 #define SPEECH_SAMPLES_MAX (60 * RATE_HZ) /* of one session */
 #define SPEECH_US_MAX (60ull * 1000000)
 #define SPEECHES_MAX 8
+#define CLAUSES_MAX 64 /* of one speech, whose places are known */
 #define SAID_SAMPLES_MAX (60 * RATE_HZ)
 #define SILENCE_US 2000000   /* behind what is said, so that its end is heard */
 #define START_US 60000       /* section 8: buffer before playing */
@@ -32,7 +33,7 @@
 static uint64_t zero_us; /* of the session clock */
 static uint8_t frame_bytes[LG_FRAME_BYTES_MAX];
 static uint8_t device_key[32];
-static uint32_t control_sequence, audio_sequence, turn;
+static uint32_t control_sequence, audio_sequence, turn, control_received;
 static uint64_t heard_us, held_us; /* time of the gateway's last heartbeat, on its clock and on ours */
 
 static uint64_t now_us(void) {
@@ -106,7 +107,9 @@ static lg_welcome shake(const char *state, const char *invitation, const uint8_t
                          .audio_down_hz = RATE_HZ, .display = LG_DISPLAY_KIND_TEXT, .columns = 40, .rows = 6, .speakers = 1},
     };
     send_frame(lg_write_hello(frame_bytes, sizeof frame_bytes, link_stamp(), &hello));
-    if (!link_receive(&frame, message, 10000)) fail("no answer to hello");
+    do { /* section 5: what a later version adds is skipped */
+        if (!link_receive(&frame, message, 10000)) fail("no answer to hello");
+    } while ((frame.kind & 0x7000) == 0 && frame.kind > LG_DOWN_GOODBYE);
     if (frame.kind != LG_DOWN_CHALLENGE || !lg_read_challenge(frame.body, &challenge)) fail("no challenge: kind %#x", frame.kind);
     memcpy(handshake.gateway_key, challenge.gateway_key, 32);
     memcpy(handshake.gateway_nonce, challenge.nonce, 32);
@@ -180,7 +183,8 @@ static void write_wav(const char *path, const int16_t *samples, size_t count) {
 
 static struct speech {
     uint32_t number;
-    uint16_t clause;
+    uint16_t clause, clauses;         /* the one that plays, and how many have come */
+    uint64_t starts_us[CLAUSES_MAX]; /* where they begin */
     size_t base; /* its place in `heard` */
     uint64_t from_us, buffered_us, played_us, length_us, told_us;
     bool plays, is_complete;
@@ -212,7 +216,8 @@ static void keep(const lg_speech_chunk *chunk) {
     memcpy(heard + at, chunk->payload.bytes, 2 * count);
     if (at + count > heard_length) heard_length = at + count;
     speech->buffered_us = chunk->position_us + chunk->duration_us;
-    speech->clause = chunk->clause;
+    while (speech->clauses < CLAUSES_MAX && speech->clauses <= chunk->clause)
+        speech->starts_us[speech->clauses++] = chunk->position_us;
 }
 
 static void play(void) {
@@ -226,22 +231,41 @@ static void play(void) {
     }
     uint64_t reached = now_us() - speech->from_us, end = speech->is_complete ? speech->length_us : speech->buffered_us;
     speech->played_us = reached < end ? reached : end;
+    bool begins = false;
+    while (speech->clause + 1 < speech->clauses && speech->starts_us[speech->clause + 1] < speech->played_us) {
+        speech->clause++;
+        begins = true;
+    }
     if (speech->is_complete && speech->played_us == speech->length_us) {
         tell(speech, LG_PLAY_STATE_FINISHED);
     } else if (reached > end) {
         speech->plays = false;
         tell(speech, LG_PLAY_STATE_STARVED);
-    } else if (now_us() - speech->told_us >= PLAYED_US) {
+    } else if (begins || now_us() - speech->told_us >= PLAYED_US) {
         tell(speech, LG_PLAY_STATE_PLAYING);
     }
 }
 
 /* A session. */
 
+/* Section 4: what came before is dropped, and one that is left out ends the session. */
+static bool is_next(const lg_frame *frame) {
+    if ((frame->kind & 0x7000) != 0x1000) return true;
+    if (frame->stamp.sequence <= control_received) return false;
+    if (frame->stamp.sequence != control_received + 1) {
+        send_frame(lg_write_goodbye(frame_bytes, sizeof frame_bytes, link_stamp(), LG_GOODBYE_REASON_BAD_SEQUENCE));
+        link_close();
+        fail("control frame %u follows %u", (unsigned)frame->stamp.sequence, (unsigned)control_received);
+    }
+    control_received = frame->stamp.sequence;
+    return true;
+}
+
 static void take(lg_frame *frame) {
     lg_reader *body = &frame->body;
     lg_display display;
     lg_speech_chunk chunk;
+    if (!is_next(frame)) return;
     if ((frame->kind & 0x7000) == 0x1000 && frame->stamp.turn > turn) turn = frame->stamp.turn;
     switch (frame->kind) {
     case LG_DOWN_HEARTBEAT:
@@ -291,8 +315,9 @@ static void take(lg_frame *frame) {
                                             LG_UPDATE_ANSWER_NOT_WANTED, 0));
         break;
     }
-    case LG_DOWN_GOODBYE:
-        fail("goodbye (%u)", lg_get_u16(body));
+    case LG_DOWN_GOODBYE: /* the close behind it ends this program */
+        fprintf(stderr, "goodbye (%u)\n", lg_get_u16(body));
+        break;
     default: /* what a device does not know, or need not: section 5 */
         break;
     }

@@ -116,7 +116,10 @@ bool link_receive(lg_frame *frame, uint8_t message[LG_FRAME_BYTES_MAX], int wait
         memcpy(message, in + head, (size_t)length);
         drop(head + (size_t)length);
         if (opcode == 9) send_message(10, message, (size_t)length);
-        if (opcode == 8) fail("the gateway closed: %u", length < 2 ? 0 : message[0] << 8 | message[1]);
+        if (opcode == 8) {
+            send_message(8, message, length < 2 ? 0 : 2); /* section 10: it is answered */
+            fail("the gateway closed: %u", length < 2 ? 0 : message[0] << 8 | message[1]);
+        }
         if (opcode != 2) continue;
         if (!lg_read(frame, message, (size_t)length)) fail("a malformed frame");
         return true;

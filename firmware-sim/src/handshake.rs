@@ -126,6 +126,9 @@ pub struct Resume {
     pub audio: u32,
 }
 
+/// Frames of later versions that are skipped before the challenge (PROTOCOL.md, section 5).
+const UNKNOWN_MAX: usize = 8;
+
 /// Runs the handshake on a new link.
 ///
 /// # Errors
@@ -158,7 +161,13 @@ pub async fn shake(
         binding: profile.binding,
     };
     send(link, clock, Up::Hello(hello)).await?;
-    let frame = receive(link, deadline).await?;
+    let mut frame = receive(link, deadline).await?;
+    for _ in 0..UNKNOWN_MAX {
+        if decode(&frame)?.is_some() {
+            break;
+        }
+        frame = receive(link, deadline).await?;
+    }
     let challenge = match decode(&frame)? {
         Some(Down::Challenge(challenge)) => challenge,
         other => return Err(refusal(other, "challenge")),

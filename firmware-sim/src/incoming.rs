@@ -64,6 +64,7 @@ impl Driver {
                 self.see(Seen::Goodbye { reason: named(goodbye.reason.name()), message: goodbye.message.to_owned() });
                 if goodbye.reason == GoodbyeReason::ShuttingDown && self.options.reconnect {
                     self.lose("the gateway stops");
+                    self.not_before(goodbye.retry_after_ms);
                 } else {
                     self.finish();
                 }

@@ -10,6 +10,7 @@ mod capabilities;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod conformance;
 pub mod control;
 mod device_task;
 mod discovery;

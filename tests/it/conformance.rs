@@ -1,5 +1,9 @@
 //! The judge of gateways, and the gateway as the first to be judged.
 
+mod device;
+mod devices;
+mod speech;
+
 use firmware_sim::conformance::{Verdict, judge};
 
 use crate::world::World;

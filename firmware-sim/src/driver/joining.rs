@@ -81,6 +81,12 @@ impl Driver {
         self.retry_us = Some(self.clock.now_us() + wait_us + more_us);
     }
 
+    /// The gateway names the earliest next attempt, in milliseconds from now.
+    pub(crate) fn not_before(&mut self, retry_after_ms: u32) {
+        let earliest_us = self.clock.now_us() + u64::from(retry_after_ms) * 1_000;
+        self.retry_us = self.retry_us.map(|at_us| at_us.max(earliest_us));
+    }
+
     pub(super) fn open_session(&mut self, link: Link, mut welcome: Welcome) -> Result<(), Error> {
         let now_us = self.clock.now_us();
         let early = std::mem::take(&mut welcome.early);

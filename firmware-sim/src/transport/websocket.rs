@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use device_protocol::{SUBPROTOCOL, auth, limits};
@@ -10,6 +11,7 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -85,6 +87,9 @@ where
     })
 }
 
+/// How long the last frame of a connection, its close, may take to be written.
+const CLOSE_MAX: Duration = Duration::from_secs(1);
+
 /// Reads and writes until one side ends.
 async fn carry<S>(socket: WebSocketStream<S>, mut up: mpsc::Receiver<Bytes>, down: mpsc::Sender<Inbound>)
 where
@@ -133,4 +138,6 @@ where
         () = read => {}
         () = down.closed() => {}
     }
+    // Closes, or sends the answer to the gateway's close.
+    drop(timeout(CLOSE_MAX, sink.close()).await);
 }

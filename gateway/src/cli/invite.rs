@@ -1,6 +1,6 @@
 //! `lorgnette devices invite`: the picture that glasses scan.
 
-use std::io::{IsTerminal as _, Write as _, stdout};
+use std::io::{IsTerminal as _, Write as _, stderr, stdout};
 
 use anyhow::{Context as _, Result, bail};
 use qrcode::{EcLevel, QrCode, render::unicode::Dense1x2};
@@ -50,6 +50,11 @@ fn show(text: &str, expires_s: u64, with_picture: bool) -> Result<()> {
         expires_s / 60
     );
     Ok(())
+}
+
+/// Draws a text for glasses on the terminal, beside other output.
+pub(super) fn draw(text: &str) -> Result<()> {
+    Ok(writeln!(stderr(), "{}", picture(text)?)?)
 }
 
 /// A QR code in half blocks, two rows of it in each line.

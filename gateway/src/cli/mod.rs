@@ -11,6 +11,7 @@ mod capabilities;
 mod check;
 mod code;
 mod completions;
+mod conformance;
 mod console;
 mod conversations;
 mod devices;
@@ -84,6 +85,8 @@ enum Command {
     Apps(apps::Arguments),
     /// Print the completions of a shell.
     Completions(completions::Arguments),
+    /// Judge glasses by PROTOCOL.md, rule by rule.
+    Conformance(conformance::Arguments),
     /// Print a one-time link to the console, the pages for operators.
     Console(console::Arguments),
     /// List, show, search, export and erase conversations.
@@ -178,6 +181,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Command::Code(arguments) => load(config).and_then(|config| code::run(&config, arguments)),
         Command::Check(arguments) => check::run(config, &arguments),
         Command::Completions(arguments) => completions::run(&arguments),
+        Command::Conformance(arguments) => load(config).and_then(|config| conformance::run(&config, &arguments)),
         Command::Man(arguments) => completions::write_pages(&arguments),
         Command::Console(arguments) => load(config).and_then(|config| console::run(&config, &arguments)),
         Command::Conversations(arguments) => load(config).and_then(|config| conversations::run(&config, arguments)),

@@ -1,6 +1,10 @@
 //! Invitations: the text and the picture that glasses scan to be paired.
 
-use std::{collections::BTreeSet, net::IpAddr, time::Duration};
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 use anyhow::Result;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -68,21 +72,10 @@ fn invite(
     let grant = commands::grant(user, name)?;
     commands::can_be_paired(services, "", &grant)?;
     let (web, quic) = (started.websocket.then_some(started.web), started.quic);
-    let listeners = [web, quic].into_iter().flatten();
-    let addresses = match addresses.is_empty() {
-        true => own_addresses(listeners.map(|address| address.ip())),
-        false => named(addresses)?,
-    };
     let code = Code(random().map_err(|error| error.to_string())?);
     let settings = services.settings.current.get();
-    let text = Text {
-        fingerprint: &fingerprint(&services.admission.key.public()),
-        code,
-        addresses: &addresses,
-        ports: (web.map(|address| address.port()), quic.map(|address| address.port())),
-        name: &settings.gateway_name,
-    };
-    let text = text.to_string();
+    let invited = Invited { addresses, web, quic, name: &settings.gateway_name };
+    let text = invited.text(&fingerprint(&services.admission.key.public()), code)?;
     let open = services.admission.pairings.invitations.open(clock::mono_us(), code, grant);
     Ok((text, open.map_err(|error| error.to_string())?))
 }
@@ -109,6 +102,34 @@ fn named(addresses: Vec<String>) -> Result<Vec<String>, String> {
         Some(wrong) => Err(format!("`{wrong}` is no address: give a name or an IP address, without a port")),
         None if addresses.len() > ADDRESSES_MAX => Err(format!("an invitation has up to {ADDRESSES_MAX} addresses")),
         None => Ok(addresses),
+    }
+}
+
+/// What an invitation tells of listeners.
+pub(crate) struct Invited<'a> {
+    /// Addresses that the operator names; none: those of this machine.
+    pub(crate) addresses: Vec<String>,
+    /// TCP.
+    pub(crate) web: Option<SocketAddr>,
+    /// UDP.
+    pub(crate) quic: Option<SocketAddr>,
+    /// Of the gateway.
+    pub(crate) name: &'a str,
+}
+
+impl Invited<'_> {
+    /// The text for glasses.
+    ///
+    /// # Errors
+    /// An address is none, or there are too many.
+    pub(crate) fn text(self, fingerprint: &str, code: Code) -> Result<String, String> {
+        let Self { addresses, web, quic, name } = self;
+        let addresses = match addresses.is_empty() {
+            true => own_addresses([web, quic].into_iter().flatten().map(|address| address.ip())),
+            false => named(addresses)?,
+        };
+        let ports = (web.map(|address| address.port()), quic.map(|address| address.port()));
+        Ok(Text { fingerprint, code, addresses: &addresses, ports, name }.to_string())
     }
 }
 

@@ -34,7 +34,10 @@ use ::tools::{
 use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::commands::{about, check_name, name, run};
+pub(crate) use self::{
+    commands::{about, check_name, name, run},
+    invitation::Invited,
+};
 use crate::{approvals::Event, identity::operators::Role, telemetry::TurnRecord, upgrade::Version};
 
 /// Longest line: the manifest of an app, in which JSON doubles what it escapes.

@@ -24,10 +24,9 @@ use tower_service::Service as _;
 
 use super::{HANDSHAKE_MS_MAX, peer::Peer, reply::Text};
 use crate::{
-    device_task::{self, services::Services},
     runtime::{descriptors::is_broken, spawn},
     transport::{
-        Bindings, Transport, canonical,
+        Bindings, Link, Transport, canonical,
         places::{Place, Places},
         quic,
         tls::Tls,
@@ -155,14 +154,16 @@ where
     Ok(())
 }
 
-/// Accepts connections of the UDP port until `stop`.
-pub(super) async fn quic(
+/// Accepts connections of the UDP port until `stop`; `serve` gets the links.
+pub(super) async fn quic<F>(
     endpoint: quinn::Endpoint,
     certificate: [u8; 32],
     places: Arc<Places>,
-    services: Arc<Services>,
+    serve: impl FnOnce(Link, Arc<Place>) -> F + Clone + Send + 'static,
     stop: CancellationToken,
-) {
+) where
+    F: Future<Output = ()> + Send,
+{
     loop {
         let incoming = tokio::select! {
             () = stop.cancelled() => break,
@@ -182,7 +183,7 @@ pub(super) async fn quic(
             incoming.refuse();
             continue;
         };
-        let services = services.clone();
+        let serve = serve.clone();
         spawn("quic-connection", async move {
             let opened = async {
                 let wait = Duration::from_millis(HANDSHAKE_MS_MAX);
@@ -190,7 +191,7 @@ pub(super) async fn quic(
                 quic::open(connection, certificate).await.map_err(anyhow::Error::from)
             };
             match opened.await {
-                Ok(link) => device_task::serve(&services, link, &place).await,
+                Ok(link) => serve(link, place).await,
                 Err(error) => tracing::debug!(%error, "a QUIC connection came to nothing"),
             }
         });

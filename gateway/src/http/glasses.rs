@@ -19,7 +19,7 @@ use super::{
 use crate::{
     clock,
     device_task::{self, services::Services},
-    transport::{Link, Receiver, websocket},
+    transport::{Link, Receiver, places::Place, websocket},
 };
 
 pub(super) fn routes(services: Arc<Services>) -> Router {
@@ -27,6 +27,18 @@ pub(super) fn routes(services: Arc<Services>) -> Router {
 }
 
 async fn answer(State(services): State<Arc<Services>>, peer: Peer, request: Request) -> Result<Response, Text> {
+    link_of(peer, request, async move |link, place| device_task::serve(&services, link, &place).await)
+}
+
+/// Makes a link of a request; `serve` gets it once the answer has been sent.
+pub(super) fn link_of<F>(
+    peer: Peer,
+    request: Request,
+    serve: impl FnOnce(Link, Arc<Place>) -> F + Send + 'static,
+) -> Result<Response, Text>
+where
+    F: Future<Output = ()> + Send,
+{
     let upgrade = Upgrade::of(&request)?;
     let (form, protocol) = if upgrade::has(&request, header::SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL) {
         (websocket::Form::Binary, SUBPROTOCOL)
@@ -35,7 +47,7 @@ async fn answer(State(services): State<Arc<Services>>, peer: Peer, request: Requ
     } else {
         return Err((StatusCode::BAD_REQUEST, "ask for the sub-protocol lorgnette.v1 or lorgnette.v1+json\n"));
     };
-    Ok(upgrade.accept("websocket", request, peer, Some(protocol), async move |upgraded, peer| {
+    Ok(upgrade.accept("websocket", request, peer, Some(protocol), async move |upgraded, peer: Peer| {
         let (up, down) = websocket::open(upgraded, form).await;
         let link = Link {
             opened_us: clock::mono_us(),
@@ -46,6 +58,6 @@ async fn answer(State(services): State<Arc<Services>>, peer: Peer, request: Requ
             down,
             failures: None,
         };
-        device_task::serve(&services, link, &peer.place).await;
+        serve(link, peer.place).await;
     }))
 }

@@ -14,6 +14,7 @@ mod console;
 pub(crate) mod fuzzing;
 mod glasses;
 mod health;
+pub(crate) mod links;
 mod mcp;
 mod metrics;
 mod origin;
@@ -43,7 +44,7 @@ pub(crate) use self::{
 };
 use crate::{
     control::admin::Admin,
-    device_task::services::Services,
+    device_task::{self, services::Services},
     health::Health,
     mcp::Mcp,
     runtime::vital::Vital,
@@ -113,7 +114,8 @@ impl Bound {
         let places = Arc::new(Places::new(doors.services.settings.limits.connections_max));
         if let Some(endpoint) = self.quic.clone() {
             let services = doors.services.clone();
-            let accepting = accept::quic(endpoint, self.tls.fingerprint, places.clone(), services, stop.clone());
+            let serve = async move |link, place: Arc<_>| device_task::serve(&services, link, &place).await;
+            let accepting = accept::quic(endpoint, self.tls.fingerprint, places.clone(), serve, stop.clone());
             vital.spawn("quic-accept", accepting);
         }
         let web = accept::Web::new(&self.tls, self.plain_everywhere, places, router::router(&doors));

@@ -22,7 +22,7 @@ const LAYERS: [&[&str]; 17] = [
     &["control"],
     &["http"],
     &["config"],
-    &["doctor"],
+    &["conformance", "doctor"],
     &["serve"],
     &["cli", "fuzzing"],
 ];

@@ -1,0 +1,269 @@
+//! Judges each frame of a device as it comes: numbers, liveness, acknowledgements. What a step sends is judged by the step.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use device_protocol::{
+    Class, Decoded, Frame, GoodbyeReason, Message as _, Stamp, Up, decode_up,
+    down::AudioFormat,
+    json::Owned as _,
+    limits,
+    up::{self, ToolResultOwned},
+};
+
+use super::{
+    Rule,
+    playback::Playback,
+    replay::{Kept, Replay},
+    rules::Report,
+    sound::Sound,
+};
+
+/// Heartbeats of the judge whose times are known: more than a device can be behind.
+const BEATS_MAX: usize = 16;
+/// Frames kept since the last acknowledgement, to be compared with a replay: as many as a gateway keeps, and 10 s of sound.
+const KEPT_MAX: usize = 2_000;
+/// Results of tools that are kept.
+const RESULTS_MAX: usize = 16;
+
+/// The device's side of a session.
+pub(super) struct Watch {
+    pub(super) report: Report,
+    /// How much later than the document says something may come, in microseconds.
+    grace_us: u64,
+    /// Whether the transport loses and reorders no sound.
+    pub(super) ordered: bool,
+    pub(super) control: u32,
+    unacknowledged: (u32, u32),
+    since_us: Option<u64>,
+    /// What the judge has acknowledged: control and sound.
+    acknowledged: (u32, u32),
+    kept: Kept,
+    pub(super) sound: Sound,
+    pub(super) playback: Option<Playback>,
+    pub(super) replay: Option<Replay>,
+    pub(super) results: Vec<ToolResultOwned>,
+    pub(super) tools: Option<usize>,
+    /// What the device acknowledged last.
+    pub(super) ack: Option<up::Ack>,
+    /// Whether it has acknowledged anything in any session.
+    pub(super) acks: bool,
+    pub(super) goodbye: Option<GoodbyeReason>,
+    /// What the judge has sent: control, sound, turn.
+    pub(super) sent: (u32, u32, u32),
+    beats: VecDeque<(u64, u64)>,
+    heartbeat_us: u64,
+    beat_us: u64,
+    beat_count: u32,
+    /// The device's time of a heartbeat that the judge has yet to note.
+    beat: Option<u64>,
+}
+
+impl Watch {
+    pub(super) fn new(grace_us: u64) -> Self {
+        Self {
+            report: Report::default(),
+            grace_us,
+            ordered: true,
+            control: 0,
+            unacknowledged: (0, 0),
+            since_us: None,
+            acknowledged: (0, 0),
+            kept: Kept::new(),
+            sound: Sound::default(),
+            playback: None,
+            replay: None,
+            results: Vec::new(),
+            tools: None,
+            ack: None,
+            acks: false,
+            goodbye: None,
+            sent: (0, 0, 0),
+            beats: VecDeque::new(),
+            heartbeat_us: 0,
+            beat_us: 0,
+            beat_count: 0,
+            beat: None,
+        }
+    }
+
+    /// A session begins.
+    pub(super) fn begin(&mut self, format: AudioFormat) {
+        (self.control, self.unacknowledged, self.since_us, self.acknowledged) = (0, (0, 0), None, (0, 0));
+        self.kept.clear();
+        self.sound.begin(format);
+        (self.playback, self.replay, self.tools, self.ack) = (None, None, None, None);
+        self.results.clear();
+        self.sent = (0, 0, 0);
+    }
+
+    /// A connection is welcomed.
+    pub(super) fn welcomed(&mut self, now_us: u64, heartbeat_us: u64, ordered: bool) {
+        self.goodbye = None;
+        self.beats.clear();
+        (self.beat_us, self.beat_count) = (now_us, 0);
+        (self.heartbeat_us, self.ordered) = (heartbeat_us, ordered);
+    }
+
+    /// The judge has sent a heartbeat.
+    pub(super) fn beat_sent(&mut self, time_us: u64, now_us: u64) {
+        if self.beats.len() == BEATS_MAX {
+            self.beats.pop_front();
+        }
+        self.beats.push_back((time_us, now_us));
+    }
+
+    /// The time of the device's last heartbeat is judged, also when nothing comes.
+    pub(super) fn handle_timeout(&mut self, now_us: u64) {
+        let silent_us = now_us.saturating_sub(self.beat_us);
+        if silent_us > self.heartbeat_us + self.grace_us {
+            self.report.fail(Rule::Heartbeat, format!("none for {} ms", silent_us / 1_000));
+        }
+    }
+
+    /// The device's time of its latest heartbeat, once.
+    pub(super) fn take_beat(&mut self) -> Option<u64> {
+        self.beat.take()
+    }
+
+    /// When an acknowledgement of the judge is due.
+    pub(super) fn ack_due_us(&self) -> Option<u64> {
+        let (control, audio) = self.unacknowledged;
+        let at_once = control >= limits::ACK_CONTROL_FRAMES_MAX || audio >= limits::ACK_AUDIO_PACKETS_MAX;
+        let wait_us = if at_once { 0 } else { u64::from(limits::ACK_EVERY_MS_MAX) * 1_000 };
+        self.since_us.map(|since_us| since_us + wait_us)
+    }
+
+    /// Everything that came is acknowledged: the last control frame and the last sound.
+    pub(super) fn take_ack(&mut self) -> (u32, u32) {
+        (self.unacknowledged, self.since_us) = ((0, 0), None);
+        self.kept.clear();
+        self.acknowledged = (self.control, self.sound.last_sequence());
+        self.acknowledged
+    }
+
+    /// The session goes on over another connection: what was not acknowledged is to come again. Returns what was.
+    pub(super) fn resume(&mut self, now_us: u64) -> (u32, u32) {
+        let (control, audio) = self.acknowledged;
+        let mut lacking = std::mem::take(&mut self.kept);
+        lacking.retain(|(is_sound, sequence), _| *sequence > if *is_sound { audio } else { control });
+        self.replay = Some(Replay::new(lacking, now_us));
+        self.control = control;
+        self.sound.rewind();
+        (self.unacknowledged, self.since_us) = ((0, 0), None);
+        self.acknowledged
+    }
+
+    /// A frame of a session.
+    pub(super) fn handle(&mut self, now_us: u64, bytes: &Bytes) {
+        let (class, stamp, message) = match decode_up(bytes) {
+            Ok(Decoded::Frame(Frame { stamp, message })) => (message.class(), stamp, Some(message)),
+            Ok(Decoded::Skipped { kind, stamp }) => (Class::of_kind(kind), stamp, None),
+            Err(error) => return self.report.fail(Rule::Control, format!("a frame cannot be read: {error}")),
+        };
+        if stamp.turn > self.sent.2 && class != Class::Link {
+            self.report
+                .fail(Rule::Turn, format!("turn {}; the last one that was named is {}", stamp.turn, self.sent.2));
+        }
+        if matches!(class, Class::Control | Class::Audio) {
+            if let Some(replay) = &mut self.replay {
+                replay.handle(&mut self.report, now_us, (class == Class::Audio, stamp), bytes, self.ordered);
+            }
+            if self.kept.len() < KEPT_MAX {
+                self.kept.insert((class == Class::Audio, stamp.sequence), bytes.clone());
+            }
+            self.since_us.get_or_insert(now_us);
+        }
+        match class {
+            Class::Control if !self.counts(stamp.sequence) => return,
+            Class::Control => self.unacknowledged.0 += 1,
+            Class::Audio => self.unacknowledged.1 += 1,
+            _ => {}
+        }
+        if let Some(message) = message {
+            self.handle_message(now_us, stamp, &message);
+        }
+    }
+
+    /// Whether this control frame is the next one. After a gap it goes on all the same.
+    fn counts(&mut self, sequence: u32) -> bool {
+        let due = self.control.saturating_add(1);
+        if sequence < due {
+            self.report.fail(Rule::Control, format!("control frame {sequence} comes again"));
+            return false;
+        }
+        self.report
+            .check(Rule::Control, sequence == due, || format!("control frame {sequence} follows {}", self.control));
+        self.control = sequence;
+        true
+    }
+
+    fn handle_message(&mut self, now_us: u64, stamp: Stamp, message: &Up<'_>) {
+        let (report, ordered) = (&mut self.report, self.ordered);
+        match message {
+            Up::Heartbeat(beat) => self.heartbeat(now_us, stamp, *beat),
+            Up::Ack(ack) => self.handle_ack(now_us, stamp, *ack),
+            Up::Goodbye(goodbye) => self.goodbye = Some(goodbye.reason),
+            Up::Audio(audio) => self.sound.audio(report, now_us, stamp, audio, ordered),
+            Up::AudioEnd(end) => self.sound.end(report, end.last_audio_sequence, ordered),
+            Up::Mute(mute) => self.sound.mute(report, stamp, mute.muted),
+            Up::ToolList(list) => self.tools = Some(list.tools.iter().count()),
+            Up::ToolResult(result) => {
+                if self.results.len() < RESULTS_MAX
+                    && let Ok(result) = ToolResultOwned::from_borrowed(result)
+                {
+                    self.results.push(result);
+                }
+            }
+            Up::Played(played) => {
+                let Some(playback) = self.playback.as_mut().filter(|playback| playback.speech == played.speech) else {
+                    return report
+                        .fail(Rule::Finished, format!("`played` of speech {}, which is none or over", played.speech));
+                };
+                let turn = playback.turn;
+                report.check(Rule::Turn, stamp.turn == turn, || {
+                    format!("`played` of turn {turn} has turn {}", stamp.turn)
+                });
+                playback.played(report, now_us, stamp, played);
+            }
+            Up::Hello(_) | Up::Proof(_) => report.fail(Rule::Control, "a frame of the handshake comes after it"),
+            _ => {}
+        }
+    }
+
+    fn heartbeat(&mut self, now_us: u64, stamp: Stamp, beat: up::Heartbeat) {
+        self.handle_timeout(now_us);
+        self.sound.clock(now_us, stamp);
+        (self.beat_us, self.beat_count, self.beat) = (now_us, self.beat_count + 1, Some(stamp.time_us));
+        if self.beat_count >= 2 {
+            self.report.pass(Rule::Heartbeat);
+        }
+        // One that crossed it on the way need not be told of.
+        let due = self.beats.iter().rev().find(|(_, sent_us)| sent_us + self.grace_us < now_us);
+        let up::Heartbeat { echo_us, held_us } = beat;
+        match self.beats.iter().find(|(time_us, _)| *time_us == echo_us) {
+            Some((_, sent_us)) => {
+                let most_us = now_us.saturating_sub(*sent_us) + self.grace_us;
+                let is_last = due.is_none_or(|(time_us, _)| *time_us <= echo_us);
+                self.report.check(Rule::Echo, is_last && held_us <= most_us, || {
+                    format!("echo_us {echo_us}, held_us {held_us}; the last one was {due:?}, {most_us} us ago")
+                });
+            }
+            None if echo_us == 0 && due.is_none() => {}
+            None => {
+                self.report.fail(Rule::Echo, format!("echo_us is {echo_us}: no heartbeat of the gateway had that time"))
+            }
+        }
+    }
+
+    fn handle_ack(&mut self, now_us: u64, stamp: Stamp, ack: up::Ack) {
+        self.sound.clock(now_us, stamp);
+        let (control, audio, _) = self.sent;
+        let before = self.ack.map_or((0, 0), |ack| (ack.control, ack.audio));
+        let is_true = (before.0..=control).contains(&ack.control) && (before.1..=audio).contains(&ack.audio);
+        self.report.check(Rule::AckTruth, is_true, || {
+            format!("control {} and audio {} after {before:?}; {control} and {audio} were sent", ack.control, ack.audio)
+        });
+        (self.ack, self.acks) = (Some(ack), true);
+    }
+}
