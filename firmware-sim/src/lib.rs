@@ -6,6 +6,7 @@
 //! is implemented from PROTOCOL.md.
 #![forbid(unsafe_code)]
 
+pub mod acoustics;
 pub mod clock;
 mod command;
 pub mod conformance;
