@@ -33,6 +33,7 @@ pub mod record;
 pub mod script;
 pub mod seen;
 pub mod session;
+mod sound;
 pub mod speaker;
 pub mod tools;
 pub mod transport;

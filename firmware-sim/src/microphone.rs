@@ -11,8 +11,7 @@ use tokio::sync::oneshot;
 use crate::acoustics::Scene;
 use crate::random::Random;
 
-/// Sample rate of all clips in hertz.
-pub const CLIP_HZ: u32 = 16_000;
+pub use crate::sound::CLIP_HZ;
 
 /// Most queued clips.
 const CLIPS_MAX: usize = 32;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use audio::tts::Voice;
 use audio::wav;
 
-use crate::microphone::CLIP_HZ;
+use crate::sound::CLIP_HZ;
 
 /// Folder of the voice inside the folder of the models.
 const FOLDER: &str = "hibari";

@@ -1,7 +1,10 @@
 //! Echo of the glasses' own speaker, voices over answers, and half-duplex glasses, through the real gateway.
 
-use firmware_sim::acoustics::{Acoustics, Echo, HalfDuplex};
-use firmware_sim::{Event, Glasses, Seen};
+use device_protocol::Codec;
+use firmware_sim::acoustics::{Acoustics, Ambience, Change, Echo, HalfDuplex, Noise, level, noise};
+use firmware_sim::microphone::{Background, CLIP_HZ, Clip, Microphone};
+use firmware_sim::{Event, Glasses, Seen, voice};
+use tokio::sync::oneshot;
 
 use super::ear;
 use crate::world::{World, answered, floor, pause, say, text, until};
@@ -155,4 +158,48 @@ async fn half_duplex_glasses_hear_nothing_while_they_speak_and_everything_after_
     assert!(caption.contains("five minutes"), "{caption}");
     let sound = ear::heard(&glasses.heard()[before..]);
     assert!(sound.contains("five minutes") || sound.contains("5 minutes"), "{sound}");
+}
+
+/// What a microphone hears behind a clip, for the whole length of a noise.
+async fn noise_behind(clip: &[i16], noise: Noise) -> Vec<i16> {
+    let ambience = Ambience::prepare(noise).await.expect("the voice");
+    let mut microphone = Microphone::new((Codec::Pcm16, CLIP_HZ, 20), Background::Zeros, 1, None).expect("a format");
+    microphone.scene().apply(Change::Noise(Some(noise)), Some(&ambience)).expect("a noise");
+    let (done, _said) = oneshot::channel();
+    microphone.say(Clip::new("clip", clip, None), done);
+    let first = clip.len().div_ceil(320) as u64;
+    let packets = first + u64::from(noise::LENGTH_S) * 50;
+    let mut heard = Vec::new();
+    for packet in 0..packets {
+        let payload = microphone.capture(packet * 20_000).expect("a packet").payload;
+        if packet >= first {
+            heard.extend(payload.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])));
+        }
+    }
+    heard
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn babble_lies_below_the_voice_as_asked_and_follows_from_its_seed() {
+    let _floor = floor().await;
+    let clip = voice::speak("What time is it?").await.expect("the voice");
+    let active = level::active_rms(&clip, CLIP_HZ).expect("a voice");
+    let babble: Noise = "babble,12,5".parse().expect("a noise");
+    let heard = noise_behind(&clip, babble).await;
+    let power = heard.iter().map(|sample| f64::from(*sample).powi(2)).sum::<f64>() / heard.len() as f64;
+    let snr_db = 20.0 * active.log10() - 10.0 * power.log10();
+    assert!((snr_db - 12.0).abs() < 0.5, "{snr_db} dB");
+    assert!(noise_behind(&clip, babble).await == heard);
+    assert!(noise_behind(&clip, Noise { seed: 6, ..babble }).await != heard);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_is_understood_in_a_living_room_with_music() {
+    let _floor = floor().await;
+    let world = World::start().await;
+    let (room, noise) = (Some("living".parse().expect("a room")), Some("music,20".parse().expect("a noise")));
+    let mut glasses = glasses(&world, "glasses", true, Acoustics { room, noise, ..Acoustics::default() }).await;
+    say(&mut glasses, "Hey Mentra, set a timer for ten minutes.").await;
+    let caption = answered(&mut glasses).await;
+    assert!(caption.contains("ten minutes"), "{caption}");
 }

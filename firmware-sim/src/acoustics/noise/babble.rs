@@ -2,8 +2,8 @@
 
 use audio::wav;
 
-use crate::microphone::CLIP_HZ;
 use crate::random::Random;
+use crate::sound::CLIP_HZ;
 use crate::voice;
 
 use super::{LENGTH_S, rms};

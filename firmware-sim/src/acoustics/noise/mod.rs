@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use audio::wav;
 
-use crate::microphone::CLIP_HZ;
 use crate::random::Random;
+use crate::sound::CLIP_HZ;
 
 use super::{gain, level, number, seed};
 

@@ -2,10 +2,10 @@
 
 use std::f64::consts::TAU;
 
-use crate::microphone::CLIP_HZ;
 use crate::random::Random;
+use crate::sound::CLIP_HZ;
 
-use super::LENGTH_S;
+use super::{LENGTH_S, rms};
 
 const RATE: f64 = CLIP_HZ as f64;
 
@@ -58,11 +58,12 @@ pub(super) fn pink(random: &mut Random) -> Vec<f32> {
 
 /// A street: pink noise without its highs, cars that come and go, and horns.
 pub(super) fn street(random: &mut Random) -> Vec<f32> {
-    let mut street = low_pass(&pink(random), 500.0);
+    let mut street = equal(low_pass(&pink(random), 500.0));
     for _ in 0..CARS {
-        let wheels = low_pass(&low_pass(&white(random), 1_000.0), 1_000.0);
+        let wheels = equal(low_pass(&low_pass(&white(random), 1_000.0), 1_000.0));
         let (at, width_s) = (random.below(SAMPLES as u64) as f64, 0.6 + random.unit());
-        let loudness = 6.0 + 6.0 * random.unit();
+        // Six to twelve decibels over the rumble.
+        let loudness = 2.0 + 2.0 * random.unit();
         for (n, sample) in wheels.iter().enumerate() {
             // The noise has no end: what passes its end comes in at its beginning.
             let away = (n as f64 - at).abs();
@@ -78,7 +79,7 @@ pub(super) fn street(random: &mut Random) -> Vec<f32> {
             let tone = |hz: f64| {
                 (1..4).map(|part| (TAU * hz * f64::from(part) * n as f64 / RATE).sin() / f64::from(part)).sum::<f64>()
             };
-            add(&mut street, at + n, 0.4 * rise * (tone(420.0) + tone(530.0)));
+            add(&mut street, at + n, 1.5 * rise * (tone(420.0) + tone(530.0)));
         }
     }
     street
@@ -121,6 +122,13 @@ fn add(sound: &mut [f32], at: usize, sample: f64) {
     if let Some(sum) = sound.get_mut(at) {
         *sum += sample as f32;
     }
+}
+
+/// With a root mean square of 1.
+fn equal(mut sound: Vec<f32>) -> Vec<f32> {
+    let scale = 1.0 / rms(sound.iter().map(|sample| f64::from(*sample))).max(f64::MIN_POSITIVE);
+    sound.iter_mut().for_each(|sample| *sample *= scale as f32);
+    sound
 }
 
 /// A filter of the first order.
