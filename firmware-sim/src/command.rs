@@ -1,8 +1,11 @@
 //! Commands for simulated glasses.
 
+use std::sync::Arc;
+
 use device_protocol::{ButtonAction, ButtonId, Choice, Gesture};
 use tokio::sync::oneshot;
 
+use crate::acoustics::{Ambience, Change};
 use crate::microphone::{Clip, Said};
 use crate::network;
 use crate::transport::Target;
@@ -19,6 +22,8 @@ pub(crate) enum Command {
     Cut,
     /// Another network from now on.
     Network(network::Profile),
+    /// Another acoustic world from now on; a noise comes with its sound.
+    Acoustics(Change, Option<Arc<Ambience>>),
     /// Use another local address, as a device that roams does.
     Rebind,
     Reconnect(Option<Target>),

@@ -33,6 +33,9 @@ pub enum Error {
     /// The event did not occur in time.
     #[error("waited {0:?} in vain")]
     TimedOut(Duration),
+    /// The sound of the world around the glasses.
+    #[error("acoustics: {0}")]
+    Acoustics(String),
     /// The voice failed.
     #[error("the simulator's voice: {0}")]
     Voice(String),

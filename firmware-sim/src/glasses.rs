@@ -8,6 +8,7 @@ use device_protocol::{ButtonAction, ButtonId, Choice, Gesture};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::acoustics::{Ambience, Change};
 use crate::clock::Clock;
 use crate::command::Command;
 use crate::driver::Driver;
@@ -17,7 +18,7 @@ use crate::identity::Identity;
 use crate::microphone::{Clip, Said};
 use crate::network;
 use crate::options::Options;
-use crate::record;
+use crate::record::{self, Interruption};
 use crate::seen::{Event, Log, Seen};
 use crate::speaker::Heard;
 use crate::transport::Target;
@@ -216,6 +217,18 @@ impl Glasses {
         self.send(Command::Network(profile)).await
     }
 
+    /// Changes the acoustic world around the glasses from now on.
+    ///
+    /// # Errors
+    /// The noise has no sound, or the session is over.
+    pub async fn acoustics(&self, change: Change) -> Result<(), Error> {
+        let ambience = match change {
+            Change::Noise(Some(noise)) => Some(Ambience::prepare(noise).await.map_err(Error::Acoustics)?),
+            _ => None,
+        };
+        self.send(Command::Acoustics(change, ambience)).await
+    }
+
     /// Moves to another local port, as a device does whose address changes. QUIC goes on; other links know no such thing.
     ///
     /// # Errors
@@ -243,6 +256,11 @@ impl Glasses {
     /// The file cannot be written.
     pub fn write_heard(&self, path: &Path) -> Result<f64, Error> {
         Ok(record::write(path, &self.heard())?)
+    }
+
+    /// The speeches that fell silent because the wearer spoke, and when.
+    pub fn interruptions(&self) -> Vec<Interruption> {
+        record::interruptions(&self.log.since(0), &self.heard())
     }
 
     /// Sends a goodbye and waits until the connection is closed.

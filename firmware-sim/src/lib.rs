@@ -6,6 +6,7 @@
 //! is implemented from PROTOCOL.md.
 #![forbid(unsafe_code)]
 
+pub mod acoustics;
 pub mod clock;
 mod command;
 pub mod conformance;
@@ -32,6 +33,7 @@ pub mod record;
 pub mod script;
 pub mod seen;
 pub mod session;
+mod sound;
 pub mod speaker;
 pub mod tools;
 pub mod transport;

@@ -8,10 +8,10 @@ use audio::wav;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
+use crate::acoustics::Scene;
 use crate::random::Random;
 
-/// Sample rate of all clips in hertz.
-pub const CLIP_HZ: u32 = 16_000;
+pub use crate::sound::CLIP_HZ;
 
 /// Most queued clips.
 const CLIPS_MAX: usize = 32;
@@ -64,13 +64,24 @@ impl Clip {
 
 /// From the beginning to the end of the last 10 ms of voice, in microseconds.
 pub fn voiced_end_us(pcm: &[i16]) -> u64 {
-    let frame = CLIP_HZ as usize / 100;
-    let loudness: Vec<f64> = pcm.chunks(frame).map(rms).collect();
+    let (loudness, least) = loudness(pcm);
+    let frames = loudness.iter().rposition(|rms| *rms >= least).map_or(0, |last| last + 1);
+    let samples = (frames * CLIP_HZ as usize / 100).min(pcm.len());
+    samples as u64 * 1_000_000 / u64::from(CLIP_HZ)
+}
+
+/// From the beginning to the first 10 ms of voice, in microseconds.
+pub fn voiced_begin_us(pcm: &[i16]) -> u64 {
+    let (loudness, least) = loudness(pcm);
+    loudness.iter().position(|rms| *rms >= least).unwrap_or_default() as u64 * 10_000
+}
+
+/// Loudness of each 10 ms, and the least that counts as voice.
+fn loudness(pcm: &[i16]) -> (Vec<f64>, f64) {
+    let loudness: Vec<f64> = pcm.chunks(CLIP_HZ as usize / 100).map(rms).collect();
     let peak = loudness.iter().copied().fold(0.0, f64::max);
     let least = (peak * 10f64.powf(-VOICED_BELOW_PEAK_DB / 20.0)).max(VOICED_RMS_MIN);
-    let frames = loudness.iter().rposition(|rms| *rms >= least).map_or(0, |last| last + 1);
-    let samples = (frames * frame).min(pcm.len());
-    samples as u64 * 1_000_000 / u64::from(CLIP_HZ)
+    (loudness, least)
 }
 
 fn rms(pcm: &[i16]) -> f64 {
@@ -85,6 +96,8 @@ pub struct Said {
     pub label: String,
     /// Capture time of its first sample.
     pub begins_us: u64,
+    /// Capture time of its first voiced sample; of the first one where the clip was encoded before.
+    pub onset_us: u64,
     /// Capture time of its last voiced sample.
     pub t0_us: u64,
 }
@@ -97,6 +110,7 @@ struct Waiting {
 struct Speaking {
     label: String,
     begins_us: u64,
+    onset_us: u64,
     t0_us: u64,
     sound: Sound,
     at: usize,
@@ -115,6 +129,7 @@ pub struct Microphone {
     pauses: bool,
     background: Background,
     random: Random,
+    scene: Scene,
     waiting: VecDeque<Waiting>,
     speaking: Option<Speaking>,
     /// Packets of background for glasses that do not encode.
@@ -167,6 +182,7 @@ impl Microphone {
             pauses: false,
             background,
             random: Random::new(seed),
+            scene: Scene::new(rate_hz),
             waiting: VecDeque::new(),
             speaking: None,
             silence: silence.map(|packets| (packets, 0)),
@@ -222,6 +238,11 @@ impl Microphone {
         self.frame_us
     }
 
+    /// The acoustic world around it. Packets that are given are sent as they are.
+    pub fn scene(&mut self) -> &mut Scene {
+        &mut self.scene
+    }
+
     /// Says `clip` after those already queued. `done` receives the times once its voice has ended; it is dropped if the
     /// clip cannot be said.
     pub fn say(&mut self, clip: Clip, done: oneshot::Sender<Said>) {
@@ -250,7 +271,10 @@ impl Microphone {
             None => {
                 let samples = (self.rate_hz as u64 * self.frame_us / 1_000_000) as usize;
                 let mut pcm = self.take_samples(samples);
-                self.add_background(&mut pcm, samples);
+                pcm.resize(samples, 0);
+                self.scene.mix(capture_us, &mut pcm);
+                self.add_background(&mut pcm);
+                self.scene.close(capture_us, &mut pcm);
                 let encoder = self.encoder.as_mut().ok_or("packets were given, and samples are to be said")?;
                 encoder.encode(&pcm).map_err(|error| error.to_string())?.into()
             }
@@ -261,8 +285,8 @@ impl Microphone {
             if speaking.t0_us <= ends_us
                 && let Some(done) = speaking.done.take()
             {
-                let times =
-                    Said { label: speaking.label.clone(), begins_us: speaking.begins_us, t0_us: speaking.t0_us };
+                let (begins_us, onset_us, t0_us) = (speaking.begins_us, speaking.onset_us, speaking.t0_us);
+                let times = Said { label: speaking.label.clone(), begins_us, onset_us, t0_us };
                 // The receiver may be gone.
                 drop(done.send(times.clone()));
                 said = Some(times);
@@ -281,16 +305,20 @@ impl Microphone {
         Ok(Packet { payload, is_sent, said })
     }
 
-    fn begin(&self, waiting: Waiting, begins_us: u64) -> Result<Speaking, String> {
+    fn begin(&mut self, waiting: Waiting, begins_us: u64) -> Result<Speaking, String> {
         let Clip { label, voiced_us, sound } = waiting.clip;
+        let mut onset_us = begins_us;
         let sound = match sound {
             Sound::Pcm(pcm) => {
+                onset_us += voiced_begin_us(&pcm);
                 let pcm = wav::convert(&pcm, CLIP_HZ, self.rate_hz).map_err(|error| error.to_string())?;
+                self.scene.begin(&pcm);
                 Sound::Pcm(pcm.into())
             }
             packets @ Sound::Packets(_) => packets,
         };
-        Ok(Speaking { label, begins_us, t0_us: begins_us + voiced_us, sound, at: 0, done: Some(waiting.done) })
+        let t0_us = begins_us + voiced_us;
+        Ok(Speaking { label, begins_us, onset_us, t0_us, sound, at: 0, done: Some(waiting.done) })
     }
 
     /// A packet of an encoded clip, or of encoded silence.
@@ -318,8 +346,7 @@ impl Microphone {
     }
 
     /// Adds the background, also under the voice, as in a real room; with zeros only the clip is sent.
-    fn add_background(&mut self, pcm: &mut Vec<i16>, samples: usize) {
-        pcm.resize(samples, 0);
+    fn add_background(&mut self, pcm: &mut [i16]) {
         if let Background::Noise(amplitude) = self.background {
             let span = u64::from(amplitude) * 2 + 1;
             for sample in pcm {
@@ -364,9 +391,11 @@ mod tests {
         for (n, sample) in pcm.iter_mut().enumerate().skip(12_000) {
             *sample = if n % 2 == 0 { 15 } else { -15 };
         }
-        assert_eq!(voiced_end_us(&pcm), 500_000);
+        assert_eq!((voiced_begin_us(&pcm), voiced_end_us(&pcm)), (0, 500_000));
+        pcm.splice(0..0, [3; 3_200]);
+        assert_eq!((voiced_begin_us(&pcm), voiced_end_us(&pcm)), (200_000, 700_000));
         assert_eq!(voiced_end_us(&[0; 1_600]), 0);
-        assert_eq!(voiced_end_us(&[]), 0);
+        assert_eq!((voiced_begin_us(&[]), voiced_end_us(&[])), (0, 0));
     }
 
     #[test]
@@ -382,7 +411,7 @@ mod tests {
         assert_eq!(samples(&second)[..80], [1_000; 80]);
         assert_eq!(samples(&second)[80..], [0; 240]);
         // 400 samples at 16 kHz are 25 ms.
-        let times = Said { label: "x".into(), begins_us: 20_000, t0_us: 45_000 };
+        let times = Said { label: "x".into(), begins_us: 20_000, onset_us: 20_000, t0_us: 45_000 };
         assert_eq!(second.said.as_ref(), Some(&times));
         assert_eq!(said.try_recv().unwrap(), times);
         assert!(!microphone.is_speaking());

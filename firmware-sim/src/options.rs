@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::acoustics::Acoustics;
 use crate::firmware::Updates;
 use crate::identity::Trust;
 use crate::microphone::Background;
@@ -31,6 +32,8 @@ pub struct Options {
     pub seed: u64,
     /// Background sound between sentences.
     pub background: Background,
+    /// Echo, room, noise and half duplex.
+    pub acoustics: Acoustics,
     /// Whether Opus sends little in silence (discontinuous transmission); where the gateway finds the link thin, it does.
     pub dtx: bool,
     /// Whether a lost link is reopened.
@@ -57,6 +60,7 @@ impl Options {
             network: None,
             seed: 0,
             background: Background::Noise(8),
+            acoustics: Acoustics::default(),
             dtx: false,
             reconnect: true,
             decode: true,

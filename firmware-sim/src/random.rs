@@ -33,4 +33,11 @@ impl Random {
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
+
+    /// A number of the normal distribution with mean 0 and deviation 1 (Box and Muller 1958).
+    pub fn normal(&mut self) -> f64 {
+        // Never 0, whose logarithm does not exist.
+        let (first, second) = (1.0 - self.unit(), self.unit());
+        (-2.0 * first.ln()).sqrt() * (std::f64::consts::TAU * second).cos()
+    }
 }

@@ -50,6 +50,8 @@ pub enum Seen {
         label: String,
         /// Capture time of the first sample.
         begins_us: u64,
+        /// Capture time of the first voiced sample.
+        onset_us: u64,
         /// Capture time of the last voiced sample: t0 of every latency.
         t0_us: u64,
     },

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use audio::tts::Voice;
 use audio::wav;
 
-use crate::microphone::CLIP_HZ;
+use crate::sound::CLIP_HZ;
 
 /// Folder of the voice inside the folder of the models.
 const FOLDER: &str = "hibari";
@@ -40,11 +40,16 @@ pub async fn speak(text: &str) -> Result<Vec<i16>, String> {
 }
 
 fn speak_now(text: &str) -> Result<Vec<i16>, String> {
+    let pcm = samples(text)?;
+    wav::convert(&pcm, Voice::RATE_HZ, CLIP_HZ).map_err(|error| error.to_string())
+}
+
+/// A sentence as samples at the voice's own rate; takes its time.
+pub(crate) fn samples(text: &str) -> Result<Vec<i16>, String> {
     let voice = VOICE.get_or_init(|| {
         let folder = models_folder()?.join(FOLDER);
         Voice::load(&folder).map(Arc::new).map_err(|error| error.to_string())
     });
     let voice = voice.as_ref().map_err(Clone::clone)?;
-    let pcm = voice.synthesize(text, 1.0).map_err(|error| error.to_string())?;
-    wav::convert(&pcm, Voice::RATE_HZ, CLIP_HZ).map_err(|error| error.to_string())
+    voice.synthesize(text, 1.0).map_err(|error| error.to_string())
 }

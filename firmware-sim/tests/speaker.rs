@@ -2,7 +2,7 @@
 
 use device_protocol::down::{SpeechChunk, SpeechEnd, SpeechStart};
 use device_protocol::{Codec, PlayState};
-use firmware_sim::speaker::{Heard, Report, Speaker};
+use firmware_sim::speaker::{Heard, Output, Report, Speaker};
 
 const RATE_HZ: u32 = 16_000;
 
@@ -263,4 +263,55 @@ fn a_damaged_packet_is_heard_as_concealment() {
 fn an_unknown_codec_is_refused() {
     let start = SpeechStart { speech: 1, codec: Codec::Other(9), rate_hz: RATE_HZ, text: "" };
     assert!(Speaker::new(true).handle_start(0, 1, &start).unwrap_err().contains('9'));
+}
+
+/// All that was tapped, if each stretch begins where the one before it ends.
+fn tapped(ear: &mut Ear) -> (Vec<Output>, Vec<i16>) {
+    let outputs: Vec<Output> = std::iter::from_fn(|| ear.speaker.poll_output()).collect();
+    let pcm = outputs.iter().flat_map(|output| output.pcm.clone()).collect();
+    (outputs, pcm)
+}
+
+#[test]
+fn a_tap_has_each_sample_as_soon_as_it_is_played() {
+    let mut ear = Ear::new();
+    ear.speaker.tap(true);
+    ear.start(1);
+    for n in 0..50 {
+        ear.chunk(1, n, 0, 1_000 + n as i16);
+    }
+    // 33.5 ms: inside the second packet.
+    ear.pass(33_500);
+    let (outputs, mut pcm) = tapped(&mut ear);
+    assert_eq!(pcm.len(), 536);
+    assert_eq!((outputs[0].from_us, outputs.last().unwrap().until_us), (1_000_000, 1_033_500));
+    ear.pass(466_500);
+    ear.hush(1, 100);
+    ear.pass(1_000_000);
+    let (outputs, rest) = tapped(&mut ear);
+    assert_eq!((outputs[0].from_us, outputs.last().unwrap().until_us), (1_033_500, 1_600_000));
+    assert!(outputs.windows(2).all(|pair| pair[0].until_us == pair[1].from_us), "{outputs:?}");
+    // What is tapped is what is heard, with the fade.
+    pcm.extend(rest);
+    assert_eq!(pcm, ear.heard()[0].pcm);
+    assert_eq!(pcm.len(), 9_600);
+    assert!(pcm[8_800] < 700 && pcm[7_999] > 1_000);
+}
+
+#[test]
+fn a_speaker_without_samples_taps_times() {
+    let mut ear = Ear::new();
+    ear.speaker = Speaker::new(false);
+    ear.speaker.tap(true);
+    ear.start(1);
+    for n in 0..10 {
+        ear.chunk(1, n, 0, 1_000);
+    }
+    ear.end(1, 10);
+    ear.pass(90_000);
+    ear.pass(1_000_000);
+    let (outputs, pcm) = tapped(&mut ear);
+    assert!(pcm.is_empty());
+    assert!(outputs.windows(2).all(|pair| pair[0].until_us == pair[1].from_us), "{outputs:?}");
+    assert_eq!((outputs[0].from_us, outputs.last().unwrap().until_us), (1_000_000, 1_200_000));
 }

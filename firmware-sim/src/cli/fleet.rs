@@ -64,6 +64,10 @@ struct Piece {
 pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     ensure!((1..=GLASSES_MAX).contains(&arguments.count), "1 to {GLASSES_MAX} glasses");
     ensure!(arguments.duty > 0.0 && arguments.duty <= 100.0, "--duty is a percentage above 0");
+    ensure!(
+        common.acoustics().is_empty(),
+        "a fleet sends sound that was encoded before: --echo, --room, --half-duplex and noise around the wearer are for single glasses"
+    );
     let options = common.options()?;
     let codec = if options.profile.codecs == Codecs::OPUS { Codec::Opus } else { Codec::Pcm16 };
     let pcm = wav::read(&arguments.wav, CLIP_HZ)?;

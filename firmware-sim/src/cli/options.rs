@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use device_protocol::Codecs;
 use firmware_sim::Options;
+use firmware_sim::acoustics::{Acoustics, Echo, HalfDuplex, Noise, Room};
 use firmware_sim::firmware::Updates;
 use firmware_sim::identity::Trust;
 use firmware_sim::microphone::Background;
@@ -83,9 +84,21 @@ pub(crate) struct Common {
     /// The microphone does not hear the speaker.
     #[arg(long, global = true)]
     echo_cancelled: bool,
-    /// Amplitude of the noise between sentences, in units of a 16-bit sample; 0: digital silence.
-    #[arg(long, global = true, default_value_t = 8)]
-    noise: u16,
+    /// The microphone hears the speaker so many milliseconds later and decibels weaker, such as 80,12; with a third number
+    /// also a tail that decays within so many milliseconds.
+    #[arg(long, global = true, value_name = "DELAY_MS,ATTENUATION_DB[,TAIL_MS]")]
+    echo: Option<Echo>,
+    /// The microphone is closed while the speaker plays, and for 200 or so many milliseconds after it: what is said
+    /// meanwhile is lost.
+    #[arg(long, global = true, value_name = "HANGOVER_MS", num_args = 0..=1, require_equals = true, default_missing_value = "200")]
+    half_duplex: Option<HalfDuplex>,
+    /// The room around the wearer: small, living or hall, with a seed of its reflections. Voice and echo sound in it.
+    #[arg(long, global = true, value_name = "ROOM[,SEED]")]
+    room: Option<Room>,
+    /// Noise around the wearer: white, pink, babble, street or music, so many decibels below the voice, such as
+    /// babble,10. Or a number: the amplitude of the microphone's own noise in units of a 16-bit sample; 0: digital silence.
+    #[arg(long, global = true, value_name = "KIND,SNR_DB[,SEED]", default_value = "8", value_parser = noises)]
+    noise: Noises,
     /// Send little in silence, as Opus can (discontinuous transmission).
     #[arg(long, global = true)]
     dtx: bool,
@@ -107,7 +120,7 @@ pub(crate) struct Common {
     /// Seed of noise and faults.
     #[arg(long, global = true, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Write what was heard to this WAV file.
+    /// Write what the wearer heard to this WAV file: all that the speaker played, with the silence in between.
     #[arg(long, global = true)]
     pub(crate) heard: Option<PathBuf>,
     /// One JSON object a line for each event, and one for the summary.
@@ -116,6 +129,13 @@ pub(crate) struct Common {
     /// Only errors and what was asked for.
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
+}
+
+/// What `--noise` asks for.
+#[derive(Clone, Copy)]
+enum Noises {
+    Own(u16),
+    Around(Noise),
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -151,7 +171,12 @@ impl Common {
             echo_cancelled: self.echo_cancelled,
             ..Profile::default()
         };
-        options.background = if self.noise == 0 { Background::Zeros } else { Background::Noise(self.noise) };
+        options.background = match self.noise {
+            Noises::Own(0) => Background::Zeros,
+            Noises::Own(amplitude) => Background::Noise(amplitude),
+            Noises::Around(_) => options.background,
+        };
+        options.acoustics = self.acoustics();
         options.network = self.network_profile()?;
         options.seed = self.seed;
         options.dtx = self.dtx;
@@ -170,6 +195,15 @@ impl Common {
             options.updates = Some(updates);
         }
         Ok(options)
+    }
+
+    /// The world around the glasses.
+    pub(crate) fn acoustics(&self) -> Acoustics {
+        let noise = match self.noise {
+            Noises::Own(_) => None,
+            Noises::Around(noise) => Some(noise),
+        };
+        Acoustics { echo: self.echo, room: self.room, noise, half_duplex: self.half_duplex }
     }
 
     /// The transport, if one is wanted.
@@ -196,6 +230,14 @@ impl Common {
         Ok(named
             .or(steady)
             .map(|profile| network::Profile { cut_after: self.cut_after_ms.map(Duration::from_millis), ..profile }))
+    }
+}
+
+/// Reads a noise, or an amplitude.
+fn noises(text: &str) -> Result<Noises, String> {
+    match text.parse() {
+        Ok(amplitude) => Ok(Noises::Own(amplitude)),
+        Err(_) => text.parse().map(Noises::Around),
     }
 }
 

@@ -51,13 +51,15 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         }
     }
     printer.drain(&glasses, None);
+    let interruptions = glasses.interruptions();
     glasses.goodbye().await;
     if common.json {
         let turns: Vec<_> =
             rows.iter().map(|(said, latency)| serde_json::json!({"said": said, "latency": latency})).collect();
-        println!("{}", serde_json::json!({ "summary": turns }));
+        println!("{}", serde_json::json!({ "summary": turns, "interruptions": interruptions }));
     } else {
         println!("{}", show::table(printer.style, &rows));
+        show::interruptions(&interruptions);
     }
     if arguments.expect_answer && silent > 0 {
         bail!("{silent} turns got no answer");

@@ -13,7 +13,7 @@ use firmware_sim::script::{self, Runner, STEPS, Saying, Voice};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 
 use super::options::Common;
-use super::{pair, say};
+use super::{pair, say, show};
 
 /// Longest script in bytes.
 const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
@@ -23,7 +23,7 @@ const REMARKS: &str = "\
 `wait-for` and `expect` look at everything since the last thing that the wearer did. `idle` comes when the time for
 a follow-up after an answer is over (`hearing.follow_up_ms`). `expect silence` fails where anything sounds from now
 on for so long, also the rest of a speech that began before; what stops one takes a moment, which a `wait` in front
-gives it. `#` begins a remark.
+gives it. `echo`, `room`, `noise` and `half-duplex` are as the options of the same names. `#` begins a remark.
 From the standard input (`-`) each step is run as soon as it is there, and one that fails does not end the rest.";
 
 /// Run a script of steps: what the wearer does, and what must be seen.
@@ -82,11 +82,13 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     if let Some(path) = &common.heard {
         glasses.write_heard(path)?;
     }
+    let interruptions = glasses.interruptions();
     glasses.goodbye().await;
     let passed = result.with_context(|| name.clone())?;
     if common.json {
-        println!("{}", serde_json::json!({ "summary": { "steps": passed } }));
+        println!("{}", serde_json::json!({ "summary": { "steps": passed }, "interruptions": interruptions }));
     } else if !common.quiet {
+        show::interruptions(&interruptions);
         println!("{name}: all {passed} steps passed");
     }
     Ok(())

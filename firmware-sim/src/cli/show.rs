@@ -1,6 +1,7 @@
 //! Output of events for people or programs, and of the display as a box.
 
 use firmware_sim::latency::Latency;
+use firmware_sim::record::Interruption;
 use firmware_sim::{Event, Seen};
 
 /// Prints one event as JSON.
@@ -159,4 +160,11 @@ pub(crate) fn table(style: Style, rows: &[(String, Latency)]) -> String {
         out += &format!("\n{name:width$}{cells}");
     }
     out
+}
+
+/// How soon the speaker was silent when the wearer spoke.
+pub(crate) fn interruptions(interruptions: &[Interruption]) {
+    for Interruption { speech, onset_us, silent_us } in interruptions {
+        println!("speech {speech} was silent {} ms after the voice began", silent_us.saturating_sub(*onset_us) / 1_000);
+    }
 }

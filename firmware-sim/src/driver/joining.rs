@@ -119,6 +119,7 @@ impl Driver {
             }
             self.microphone = Some(microphone);
             self.capture_us = now_us;
+            self.set_scene(&self.options.acoustics.parts());
         }
         self.see(Seen::Welcome {
             session: welcome.session,

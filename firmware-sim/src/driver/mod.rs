@@ -17,6 +17,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep_until, timeout};
 
+use crate::acoustics::Ambience;
 use crate::clock::Clock;
 use crate::command::Command;
 use crate::display::Screen;
@@ -117,6 +118,8 @@ pub(crate) struct Driver {
     network: Option<Network>,
     welcome: Option<Welcome>,
     microphone: Option<Microphone>,
+    /// The sound of the noise around the wearer.
+    ambience: Option<Arc<Ambience>>,
     capture_us: u64,
     muted: bool,
     replay: VecDeque<Replayed>,
@@ -176,6 +179,7 @@ impl Driver {
             attempts: 0,
             welcome: None,
             microphone: None,
+            ambience: None,
             capture_us: 0,
             muted: false,
             replay: VecDeque::new(),
@@ -193,6 +197,9 @@ impl Driver {
 
     /// Runs until the session has ended permanently or the glasses are dropped.
     pub(crate) async fn run(mut self) {
+        if !self.prepare_sound().await {
+            return;
+        }
         self.connect(false);
         loop {
             self.run_session().await;
@@ -277,6 +284,7 @@ impl Driver {
                 // For the connections to come.
                 None => self.network = Some(Network::start(profile, self.options.seed)),
             },
+            Command::Acoustics(change, ambience) => self.change_acoustics(change, ambience),
             Command::Rebind => {
                 if let Some(network) = &self.network {
                     network.change_address();

@@ -4,13 +4,64 @@ use std::sync::atomic::Ordering;
 
 use device_protocol::down;
 
+use crate::acoustics::{Ambience, Change};
+use crate::microphone::Said;
+
 use super::*;
 
 /// Missing packets that are sent again beside what is new.
 const MISSING_BESIDE_MAX: usize = 8;
 
 impl Driver {
+    /// Computes the noise around the wearer before anything is captured. False: it cannot be, and the session is over.
+    pub(super) async fn prepare_sound(&mut self) -> bool {
+        let Some(noise) = self.options.acoustics.noise else { return true };
+        match Ambience::prepare(noise).await {
+            Ok(ambience) => {
+                self.ambience = Some(ambience);
+                true
+            }
+            Err(what) => {
+                self.see(Seen::Violation { what: format!("no noise: {what}") });
+                if let Some(first) = self.first.take() {
+                    // Nobody may be waiting.
+                    drop(first.send(Err(Error::Acoustics(what))));
+                }
+                false
+            }
+        }
+    }
+
+    /// Changes a part of the acoustic world; `ambience` is the sound of a noise.
+    pub(super) fn change_acoustics(&mut self, change: Change, ambience: Option<Arc<Ambience>>) {
+        self.options.acoustics.apply(change);
+        if matches!(change, Change::Noise(_)) {
+            self.ambience = ambience;
+        }
+        self.set_scene(&[change]);
+    }
+
+    /// Puts these parts around the microphone, if there is one.
+    pub(super) fn set_scene(&mut self, parts: &[Change]) {
+        let Some(microphone) = &mut self.microphone else { return };
+        let acoustics = &self.options.acoustics;
+        self.speaker.tap(acoustics.echo.is_some() || acoustics.half_duplex.is_some());
+        for part in parts {
+            if let Err(what) = microphone.scene().apply(*part, self.ambience.as_deref()) {
+                self.log.push(self.clock.now_us(), Seen::Violation { what: format!("no such acoustics: {what}") });
+            }
+        }
+    }
+
     pub(super) fn run_microphone(&mut self, now_us: u64) {
+        // What is captured by now may hold what is played by now.
+        self.speaker.poll(now_us);
+        if let Some(microphone) = &mut self.microphone {
+            while let Some(output) = self.speaker.poll_output() {
+                microphone.scene().play(&output);
+            }
+            microphone.scene().played_until(now_us);
+        }
         for _ in 0..CATCH_UP_PACKETS_MAX {
             let Some(microphone) = &mut self.microphone else {
                 return;
@@ -39,7 +90,8 @@ impl Driver {
                 self.send(Up::Audio(audio), capture_us, self.turn);
             }
             if let Some(said) = packet.said {
-                self.see(Seen::Said { label: said.label, begins_us: said.begins_us, t0_us: said.t0_us });
+                let Said { label, begins_us, onset_us, t0_us } = said;
+                self.see(Seen::Said { label, begins_us, onset_us, t0_us });
             }
         }
         // After a longer stall the uncaptured time is silence.

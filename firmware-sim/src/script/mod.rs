@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use device_protocol::{ButtonAction, ButtonId, Gesture};
 
+use crate::acoustics::Change;
 use crate::network;
 use crate::transport::Target;
 
@@ -97,6 +98,8 @@ pub enum Action {
     Cut,
     /// Another network from here on.
     Network(network::Profile),
+    /// Another echo, room or noise, or half duplex, from here on.
+    Acoustics(Change),
     /// Connect again.
     Reconnect(Option<Target>),
     /// Charge of the battery in percent.

@@ -1,10 +1,12 @@
 //! Parses lines into steps, with exact errors.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use device_protocol::{ButtonAction, ButtonId, Gesture};
 
+use crate::acoustics::{Change, HalfDuplex};
 use crate::network;
 
 use super::{Action, Condition, STEPS_MAX, Saying, Step, WITHIN_DEFAULT};
@@ -174,6 +176,14 @@ fn action(words: &mut Words) -> Result<Action, String> {
                 format!("'{name}' is no network; there are {}", names.join(", "))
             })?)
         }
+        "echo" => Action::Acoustics(Change::Echo(part(words, "an echo such as 80,12")?)),
+        "room" => Action::Acoustics(Change::Room(part(words, "a room such as living")?)),
+        "noise" => Action::Acoustics(Change::Noise(part(words, "a noise such as babble,10")?)),
+        "half-duplex" if words.peek("on") => {
+            words.words.next();
+            Action::Acoustics(Change::HalfDuplex(Some(HalfDuplex::default())))
+        }
+        "half-duplex" => Action::Acoustics(Change::HalfDuplex(part(words, "on, off or a hangover in milliseconds")?)),
         "reconnect" if words.is_empty() => Action::Reconnect(None),
         "reconnect" => {
             let address = words.bare("an address")?;
@@ -187,7 +197,8 @@ fn action(words: &mut Words) -> Result<Action, String> {
         other => {
             return Err(format!(
                 "'{other}' is no step; there are say, text, wait, wait-for, expect, interrupt, press, double-press, \
-                 long-press, touch, approve, mute, unmute, cut, network, reconnect and battery"
+                 long-press, touch, approve, mute, unmute, cut, network, echo, room, noise, half-duplex, reconnect and \
+                 battery"
             ));
         }
     })
@@ -215,6 +226,12 @@ fn button(words: &mut Words) -> Result<ButtonId, String> {
     }
     let name = words.bare("a button")?;
     ButtonId::from_name(&name).ok_or_else(|| one_of("button", &name, ButtonId::NAMES))
+}
+
+/// A part of the acoustic world; `off` removes it.
+fn part<T: FromStr<Err = String>>(words: &mut Words, what: &str) -> Result<Option<T>, String> {
+    let word = words.bare(what)?;
+    if word == "off" { Ok(None) } else { word.parse().map(Some) }
 }
 
 fn one_of(what: &str, found: &str, names: &[(u32, &str)]) -> String {
@@ -276,6 +293,13 @@ mod tests {
             ("reconnect", Action::Reconnect(None)),
             ("reconnect quic://h:1", Action::Reconnect(Some("quic://h:1".parse().unwrap()))),
             ("network train", Action::Network(network::Profile::named("train").unwrap())),
+            ("echo 80,12", Action::Acoustics(Change::Echo(Some("80,12".parse().unwrap())))),
+            ("echo off", Action::Acoustics(Change::Echo(None))),
+            ("room hall,3", Action::Acoustics(Change::Room(Some("hall,3".parse().unwrap())))),
+            ("noise babble,-5", Action::Acoustics(Change::Noise(Some("babble,-5".parse().unwrap())))),
+            ("half-duplex on", Action::Acoustics(Change::HalfDuplex(Some(HalfDuplex::default())))),
+            ("half-duplex 50", Action::Acoustics(Change::HalfDuplex(Some("50".parse().unwrap())))),
+            ("half-duplex off", Action::Acoustics(Change::HalfDuplex(None))),
             ("battery 20", Action::Battery(20)),
         ] {
             assert_eq!(one(line), action, "{line}");
@@ -307,6 +331,11 @@ mod tests {
             ("interrupt \"stop\"", 1, "after TIME"),
             ("approve maybe", 1, "yes or no"),
             ("network moon", 1, "there are home, office-roam"),
+            ("echo", 1, "such as 80,12 is missing"),
+            ("echo 80", 1, "such as 80,12"),
+            ("noise purple,3", 1, "there are white"),
+            ("room moon", 1, "small, living and hall"),
+            ("half-duplex maybe", 1, "not 'maybe'"),
             ("battery 101", 1, "0 to 100"),
             ("reconnect http://x", 1, "wss://"),
             ("\"say\"", 1, "a step is wanted"),

@@ -109,6 +109,7 @@ async fn perform(glasses: &Glasses, action: &Action, voice: &(dyn Voice + Sync),
         Action::Mute(muted) => done(glasses.mute(*muted).await)?,
         Action::Cut => done(glasses.cut().await)?,
         Action::Network(profile) => done(glasses.network(profile.clone()).await)?,
+        Action::Acoustics(change) => done(glasses.acoustics(*change).await)?,
         Action::Reconnect(target) => {
             done(glasses.reconnect(target.clone()).await)?;
             let welcome = glasses.log().find(mark, |event| matches!(event.seen, Seen::Welcome { .. }));

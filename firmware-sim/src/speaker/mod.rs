@@ -24,6 +24,9 @@ const CHUNKS_MAX: usize = 4_096;
 /// Rounding tolerance of positions: one sample at 8 kHz.
 const SLACK_US: u64 = 125;
 
+/// Most stretches of played sound kept for a reader: half a minute of packets of 20 ms.
+const OUTPUTS_MAX: usize = 1_500;
+
 /// Longest silence of a starved speech in the recording.
 const STARVED_US_MAX: u64 = 10_000_000;
 
@@ -79,6 +82,26 @@ pub struct Heard {
     pub rate_hz: u32,
 }
 
+/// A stretch of sound as it came out of the speaker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// When its first sample was played.
+    pub from_us: u64,
+    /// When its last one was over.
+    pub until_us: u64,
+    /// Rate of `pcm` in hertz.
+    pub rate_hz: u32,
+    /// The samples; none if the speaker does not decode.
+    pub pcm: Vec<i16>,
+}
+
+/// How samples come out, and for whom they are kept.
+struct Out {
+    volume_percent: u8,
+    is_tapped: bool,
+    outputs: VecDeque<Output>,
+}
+
 #[derive(Clone, Debug)]
 struct Chunk {
     clause: u16,
@@ -92,6 +115,15 @@ struct Sounding {
     from_us: u64,
     duration_us: u64,
     pcm: Vec<i16>,
+    /// How much of it has come out.
+    out_us: u64,
+    out_samples: usize,
+}
+
+impl Sounding {
+    fn new(from_us: u64, duration_us: u64, pcm: Vec<i16>) -> Self {
+        Self { from_us, duration_us, pcm, out_us: 0, out_samples: 0 }
+    }
 }
 
 /// Result of `fetch`.
@@ -129,7 +161,7 @@ struct Speech {
 /// A speaker with its buffer.
 pub struct Speaker {
     decode: bool,
-    volume_percent: u8,
+    out: Out,
     speeches: VecDeque<Speech>,
     /// Chunks that came before the start of their speech, with arrival and sequence.
     early: VecDeque<(u64, u32, u32, u64, Chunk)>,
@@ -144,7 +176,7 @@ impl Speaker {
     pub fn new(decode: bool) -> Self {
         Self {
             decode,
-            volume_percent: 100,
+            out: Out { volume_percent: 100, is_tapped: false, outputs: VecDeque::new() },
             speeches: VecDeque::new(),
             early: VecDeque::new(),
             begun: 0,
@@ -155,7 +187,18 @@ impl Speaker {
 
     /// Playback volume in percent.
     pub fn set_volume(&mut self, percent: u8) {
-        self.volume_percent = percent.min(100);
+        self.out.volume_percent = percent.min(100);
+    }
+
+    /// Keeps what is played for [`Speaker::poll_output`].
+    pub fn tap(&mut self, is_tapped: bool) {
+        self.out.is_tapped = is_tapped;
+        self.out.outputs.clear();
+    }
+
+    /// The next stretch of sound that was played, if the speaker is tapped. All up to the last poll is there.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.out.outputs.pop_front()
     }
 
     /// Resets for a new session, which restarts its numbers. What was playing is over.
@@ -265,7 +308,7 @@ impl Speaker {
                 speech.fade = Some((now_us, now_us + fade_us));
                 kept.push_back(speech);
             } else {
-                speech.cut(now_us, self.volume_percent);
+                speech.cut(now_us, &mut self.out);
                 self.reports.extend(speech.finish(now_us, false));
             }
         }
@@ -292,7 +335,7 @@ impl Speaker {
             self.early.pop_front();
         }
         while let Some(speech) = self.speeches.front_mut() {
-            let Some(complete) = speech.play(now_us, self.volume_percent, &mut self.reports) else {
+            let Some(complete) = speech.play(now_us, &mut self.out, &mut self.reports) else {
                 return;
             };
             let ended_us = speech.next_us.min(now_us);

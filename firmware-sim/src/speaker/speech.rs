@@ -36,7 +36,7 @@ impl Speech {
     }
 
     /// Plays up to `now_us`. Once the speech is over, returns whether it was complete.
-    pub(super) fn play(&mut self, now_us: u64, volume: u8, reports: &mut VecDeque<Report>) -> Option<bool> {
+    pub(super) fn play(&mut self, now_us: u64, out: &mut Out, reports: &mut VecDeque<Report>) -> Option<bool> {
         loop {
             // Packets under a fade are still played, up to its end.
             let fades_at = self.fade.map(|(_, ends)| ends).filter(|ends| *ends <= now_us);
@@ -44,15 +44,16 @@ impl Speech {
             if let Some(fades_at) = fades_at
                 && sounds_until.map_or(self.next_us >= fades_at || self.chunks.is_empty(), |until| until >= fades_at)
             {
-                self.cut(fades_at, volume);
+                self.cut(fades_at, out);
                 return Some(false);
             }
             if let Some(until) = sounds_until {
                 if until > now_us {
+                    self.emit(now_us, out);
                     self.report_progress(now_us, reports);
                     return None;
                 }
-                self.complete_packet(volume);
+                self.complete_packet(out);
                 continue;
             }
             if self.began_us.is_none() && !self.may_begin(now_us) {
@@ -107,7 +108,7 @@ impl Speech {
             self.began_us = Some(from_us);
             reports.push_back(Report::FirstSound { speech: self.id, turn: self.turn, at_us: from_us });
         }
-        self.sounding = Some(Sounding { from_us, duration_us, pcm });
+        self.sounding = Some(Sounding::new(from_us, duration_us, pcm));
         self.head_us = position + duration_us;
         if self.clause != Some(chunk.clause) {
             self.clause = Some(chunk.clause);
@@ -146,40 +147,60 @@ impl Speech {
             pcm.truncate(wanted);
         }
         let duration_us = gap_us.min(limits::PACKET_DURATION_US_MAX.into());
-        self.sounding = Some(Sounding { from_us: self.next_us, duration_us, pcm });
+        self.sounding = Some(Sounding::new(self.next_us, duration_us, pcm));
         self.head_us += duration_us;
     }
 
-    pub(super) fn complete_packet(&mut self, volume: u8) {
+    pub(super) fn complete_packet(&mut self, out: &mut Out) {
+        let Some(until_us) = self.sounding.as_ref().map(|sounding| sounding.from_us + sounding.duration_us) else {
+            return;
+        };
+        self.emit(until_us, out);
         if let Some(sounding) = self.sounding.take() {
-            self.next_us = sounding.from_us + sounding.duration_us;
-            self.emit(&sounding, sounding.duration_us, volume);
+            self.played_us += sounding.duration_us;
+            self.next_us = until_us;
         }
     }
 
     /// Stops inside a packet.
-    pub(super) fn cut(&mut self, at_us: u64, volume: u8) {
+    pub(super) fn cut(&mut self, at_us: u64, out: &mut Out) {
+        self.emit(at_us, out);
         if let Some(sounding) = self.sounding.take() {
-            let part_us = at_us.saturating_sub(sounding.from_us).min(sounding.duration_us);
-            self.emit(&sounding, part_us, volume);
+            self.played_us += at_us.saturating_sub(sounding.from_us).min(sounding.duration_us);
         }
         self.next_us = at_us;
         self.chunks.clear();
     }
 
-    /// Outputs the first `part_us` of a packet.
-    pub(super) fn emit(&mut self, sounding: &Sounding, part_us: u64, volume: u8) {
-        self.played_us += part_us;
-        let samples = (part_us * u64::from(self.rate_hz)).div_ceil(1_000_000) as usize;
-        for (n, sample) in sounding.pcm.iter().take(samples).enumerate() {
-            let mut gain = f64::from(volume) / 100.0;
+    /// Outputs what of the playing packet has not come out by `until_us`.
+    fn emit(&mut self, until_us: u64, out: &mut Out) {
+        let Some(sounding) = &mut self.sounding else { return };
+        let rate_hz = self.rate_hz.max(1);
+        let part_us = until_us.saturating_sub(sounding.from_us).min(sounding.duration_us);
+        let ends = ((part_us * u64::from(rate_hz)).div_ceil(1_000_000) as usize).min(sounding.pcm.len());
+        let begins = sounding.out_samples.min(ends);
+        let mut pcm = Vec::with_capacity(ends - begins);
+        for (n, sample) in sounding.pcm.iter().enumerate().take(ends).skip(begins) {
+            let mut gain = f64::from(out.volume_percent) / 100.0;
             if let Some((from, to)) = self.fade {
-                let at = sounding.from_us as f64 + n as f64 * 1e6 / f64::from(self.rate_hz.max(1));
+                let at = sounding.from_us as f64 + n as f64 * 1e6 / f64::from(rate_hz);
                 let left = (to as f64 - at) / (to.saturating_sub(from).max(1)) as f64;
                 gain *= left.clamp(0.0, 1.0);
             }
-            self.pcm.push((f64::from(*sample) * gain) as i16);
+            pcm.push((f64::from(*sample) * gain) as i16);
         }
+        self.pcm.extend_from_slice(&pcm);
+        if out.is_tapped && part_us > sounding.out_us {
+            // Samples and time begin together, but for the part of a sample.
+            let at_us = begins as u64 * 1_000_000 / u64::from(rate_hz);
+            let from_us = sounding.from_us + if pcm.is_empty() { sounding.out_us } else { at_us };
+            if out.outputs.len() == OUTPUTS_MAX {
+                out.outputs.pop_front();
+            }
+            out.outputs.push_back(Output { from_us, until_us: sounding.from_us + part_us, rate_hz, pcm });
+        }
+        sounding.out_us = sounding.out_us.max(part_us);
+        sounding.out_samples = ends.max(sounding.out_samples);
     }
 
     pub(super) fn silence(&mut self, from_us: u64, to_us: u64) {

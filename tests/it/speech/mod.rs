@@ -1,5 +1,6 @@
 //! Tests with real speech recognition and synthesis. The test runner runs them one at a time.
 
+mod acoustics;
 mod c_client;
 pub mod ear;
 mod privacy;
