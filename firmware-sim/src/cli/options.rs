@@ -29,7 +29,7 @@ pub(crate) struct Common {
     /// Seconds to look for it; one that has just started is announced within two.
     #[arg(long, global = true, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub(crate) look_s: u64,
-    /// For glasses that are not paired: the fingerprint of the gateway's key, as `lorgnette serve` and `lorgnette status` print it. They accept no
+    /// For glasses that are not paired: the fingerprint of the gateway's key, as `lorgnette status` prints it. They accept no
     /// other gateway.
     #[arg(long, global = true)]
     pub(crate) gateway_key: Option<String>,
