@@ -1,8 +1,8 @@
 //! The silence that ends an utterance, by what is known of it: the words so far, whether they are a command, what the
 //! assistant has asked, how the voice sounds, and how long this wearer pauses between words.
 //!
-//! No more than a command without an open slot needs is waited for ("what time is it"), and longest for words that
-//! plainly lack their end ("remind me to"). An end that was too early is put right: see `agent::reopening`.
+//! A command without an open slot ("what time is it") has the shortest silence, words that plainly lack their end
+//! ("remind me to") the longest. An end that was too early is put right: see `agent::reopening`.
 
 use super::{Activity, Event, Floor, addressing::Grounds, commands, pace::Pace, talk::Talk};
 use crate::{
