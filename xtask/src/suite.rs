@@ -39,9 +39,10 @@ pub(crate) fn run(places: &Places, filters: &[String]) -> Result<(), Failure> {
     process::run(&mut runner(places, filters))
 }
 
-/// Tests that run at once. Most wait, for answers in real time: twice the cores keeps small machines busy.
+/// Tests that run at once. Most wait, for answers in real time: with twice the cores, two cores were idle for more than
+/// half of the time.
 fn at_once() -> usize {
-    std::thread::available_parallelism().map_or(4, |cores| cores.get() * 2)
+    std::thread::available_parallelism().map_or(6, |cores| cores.get() * 3)
 }
 
 /// nextest if available: it kills a hanging test alone, and limits heavy ones.

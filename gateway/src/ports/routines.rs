@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use chat_models::intents::collisions;
+use chat_models::intents::{collisions, is_understood};
 use gateway_core::vocab::{Side, ToolSpec};
 use serde::{Deserialize, Serialize};
 use tools::{
@@ -277,7 +277,14 @@ impl StoredRoutines {
         let side = Side::App(NEW.to_owned());
         let of = OfRoutine { name: name.to_owned(), version: 0 };
         let new = Routine { of, source: String::new(), phrases: phrases.to_vec(), tools: BTreeMap::new() };
-        specs.push(Arc::new(ToolSpec { side: side.clone(), ..new.spec(&self.language) }));
+        let new = Arc::new(ToolSpec { side: side.clone(), ..new.spec(&self.language) });
+        if let Some(weak) = phrases.iter().find(|phrase| !is_understood(&new, &self.language, phrase)) {
+            return Err(format!(
+                "the phrase \"{weak}\" would run nothing: it needs a word with a meaning of its own, such as \"run my \
+                 morning summary\""
+            ));
+        }
+        specs.push(new);
         match collisions(&specs, &self.language, &side).first() {
             None => Ok(()),
             Some(taken) => Err(format!("the phrase \"{}\" is taken: {} understands it", taken.sentence, taken.other)),

@@ -138,6 +138,7 @@ async fn what_is_taken_or_wrong_is_refused_with_words() {
         ("other", "go ahead", "the assistant itself"),
         ("other", "hello", "2 to 12 words"),
         ("other", "run {x}", "only letters"),
+        ("other", "i a", "would run nothing"),
         ("Other", "do all that", "morning-summary"),
     ] {
         let error = bench.keep(1, name, &[phrase]).await.unwrap_err();

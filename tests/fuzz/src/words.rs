@@ -11,7 +11,7 @@ use audio::{
 };
 use chat_models::{
     Request, Tools,
-    intents::{Decision, Engine, check},
+    intents::{Decision, Engine, check, is_understood},
 };
 use gateway_core::vocab::{Message, Phrases, Role, Timestamp, ToolSpec};
 use serde_json::{Value, json};
@@ -90,7 +90,8 @@ pub fn template(bytes: &[u8]) {
 }
 
 /// What a model may keep of a program: a name in the first line, a phrase in each of the others. What is accepted makes a
-/// tool that can be registered, whose title can be shown, and which each of its phrases calls.
+/// tool that can be registered, whose title can be shown, and which each of its phrases calls. A phrase with a word of
+/// its own is accepted.
 pub fn routine(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut lines = text.split('\n');
@@ -105,12 +106,19 @@ pub fn routine(bytes: &[u8]) {
     }
     assert!((1..=ROUTINE_NAME_BYTES_MAX).contains(&name.len()));
     let of = OfRoutine { name: name.to_owned(), version: 1 };
-    let routine = Routine { of, source: String::new(), phrases: phrases.clone(), tools: BTreeMap::new() };
+    let mut routine = Routine { of, source: String::new(), phrases, tools: BTreeMap::new() };
+    let tool = Arc::new(routine.spec("en"));
+    routine.phrases.retain(|phrase| {
+        let accepted = !gateway_core::is_command(phrase) && is_understood(&tool, "en", phrase);
+        let has_own_word = phrase.split(' ').any(|word| word == "summary");
+        assert!(accepted || !has_own_word || gateway_core::is_command(phrase), "{phrase:?} is refused");
+        accepted
+    });
     let spec = routine.spec("en");
     registry::check(&spec).expect("a tool that can be registered");
     assert_eq!(check(&spec).len(), 0, "phrases that can be compiled");
     let tools: Tools = [Arc::new(spec)].into();
-    for said in phrases.iter().filter(|phrase| !gateway_core::is_command(phrase)) {
+    for said in &routine.phrases {
         let request = Request {
             messages: vec![Message::text(Role::User, said)],
             tools: tools.clone(),

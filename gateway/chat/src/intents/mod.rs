@@ -36,7 +36,9 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{CommandMatch, ModelEvent, Pending, Preference, Role, StopReason, ToolCall, Usage};
+use gateway_core::vocab::{
+    CommandMatch, Message, ModelEvent, Pending, Preference, Role, StopReason, ToolCall, ToolSpec, Usage,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -178,6 +180,18 @@ impl Engine {
     }
 }
 
+/// Whether a sentence calls this tool, and nothing else, where no other tool is offered. A template of function words
+/// only does not: it has too little evidence.
+pub fn is_understood(tool: &Arc<ToolSpec>, language: &str, sentence: &str) -> bool {
+    let messages = vec![Message::text(Role::User, sentence)];
+    let tools = Arc::new([Arc::clone(tool)]);
+    let request = Request { messages, tools, language: language.to_owned(), ..Request::default() };
+    match Engine::new().decide(&request) {
+        Decision::Calls(calls) => !calls.is_empty() && calls.iter().all(|call| call.name == tool.name),
+        Decision::Ask(..) | Decision::Say(_) => false,
+    }
+}
+
 fn reader<'a>(grammar: &'a Grammar, request: &'a Request) -> Reader<'a> {
     let now = utterance::local(request.now);
     Reader { grammar, tools: &request.tools, scene: &request.scene, now }
@@ -269,7 +283,7 @@ impl ChatModel for Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gateway_core::vocab::{Message, Phrases, ToolSpec};
+    use gateway_core::vocab::Phrases;
     use serde_json::json;
 
     #[test]
@@ -310,5 +324,21 @@ mod tests {
             assert_eq!(found.vocabulary.len(), sentences, "{text}");
         }
         assert_eq!(match_command("..."), None);
+    }
+
+    #[test]
+    fn a_sentence_of_function_words_only_is_not_understood() {
+        let understood = |template: &str| {
+            let phrases = vec![Phrases { language: "en".into(), templates: vec![template.into()] }];
+            let input_schema = json!({"type": "object", "properties": {}});
+            let tool = ToolSpec { name: "a.b".into(), input_schema, phrases, ..ToolSpec::default() };
+            is_understood(&Arc::new(tool), "en", template)
+        };
+        for template in ["run my morning summary", "summary please", "what is it", "guten morgen"] {
+            assert!(understood(template), "{template}");
+        }
+        for template in ["i a", "a the", "the to"] {
+            assert!(!understood(template), "{template}");
+        }
     }
 }
