@@ -199,9 +199,9 @@ impl Driver {
 
     pub(super) fn put(&mut self, bytes: Bytes) {
         let Some(link) = &self.link else { return };
-        if let Err(error) = link.up.try_send(bytes) {
-            let full = matches!(error, mpsc::error::TrySendError::Full(_));
-            self.lose(if full { "the gateway takes nothing" } else { "the transport ended" });
+        // Where the connection has ended, what came before its end is still to be read: above all a goodbye.
+        if let Err(mpsc::error::TrySendError::Full(_)) = link.up.try_send(bytes) {
+            self.lose("the gateway takes nothing");
         }
     }
 
@@ -238,5 +238,40 @@ impl Driver {
             self.missing_us = now_us;
         }
         self.missing.extend(missing);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Event, transport::Inbound};
+
+    #[tokio::test]
+    async fn what_came_before_the_end_of_the_connection_is_read_though_nothing_can_be_sent_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new("ws://127.0.0.1:1".parse().unwrap(), folder.path());
+        let identity = Identity::load_or_make(&options.state).unwrap();
+        let ((_commands, queue), (first, _settled)) = (mpsc::channel(1), oneshot::channel());
+        let (log, clock) = (Log::default(), Clock::start());
+        let mut driver = Driver::new(options, identity, clock, log.clone(), Arc::default(), queue, first);
+        let ((up, sent), (received, down)) = (mpsc::channel(1), mpsc::channel(2));
+        received.try_send(Inbound::Closed { code: 1000, reason: "revoked".to_owned() }).unwrap();
+        driver.link = Some(Link {
+            up,
+            down,
+            binding: [0; 32],
+            certificate: [0; 32],
+            name: "ws",
+            loses_sound: false,
+            sound_in_order: Arc::default(),
+            endpoint: None,
+        });
+        // The connection has ended: nobody takes what is sent.
+        drop((sent, received));
+        driver.put(Bytes::from_static(b"a report"));
+        let inbound = next_inbound(&mut driver.link).await;
+        driver.handle_inbound(inbound);
+        let [Event { seen: Seen::LinkLost { reason }, .. }] = &log.since(0)[..] else { panic!("{:?}", log.since(0)) };
+        assert_eq!(reason, "closed with 1000 revoked");
     }
 }
