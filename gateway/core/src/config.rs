@@ -2,8 +2,10 @@
 
 use alloc::{string::String, vec, vec::Vec};
 
+use serde::{Deserialize, Serialize};
+
 /// Settings of one device's conversation. Times are in milliseconds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// Phrases that address the assistant, lower case. At most 16 are used.
     pub wake_phrases: Vec<String>,
@@ -72,7 +74,7 @@ pub struct Config {
 }
 
 /// What interrupts the assistant while it speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BargeIn {
     /// Voice on devices that cancel their own echo, words on others.
     #[default]

@@ -18,7 +18,7 @@
 //! driver.push_timeout();
 //! ```
 
-use alloc::collections::VecDeque;
+use alloc::{boxed::Box, collections::VecDeque};
 
 use crate::vocab::Timestamp;
 
@@ -51,6 +51,22 @@ pub trait Machine {
     fn poll_timeout(&self) -> Option<(u64, Self::Timer)>;
 }
 
+/// What a driver does with its machine, in order. With nothing else but its settings, a machine does the same again.
+pub enum Event<'a, M: Machine> {
+    /// This input is about to be handled.
+    Input(&'a M::Input),
+    /// The timers that are due are about to be fired.
+    Timeout,
+    /// The machine has put this out.
+    Output(&'a M::Output),
+}
+
+/// Watches a driver, for example to record it.
+pub trait Watch<M: Machine>: core::fmt::Debug + Send {
+    /// Sees an event, and when it happens.
+    fn see(&mut self, now: Timestamp, event: Event<'_, M>);
+}
+
 /// A machine with an input queue.
 ///
 /// The queue holds the inputs caused by one event of the shell and the outputs that follow, at most 1,024 (a debug
@@ -59,6 +75,7 @@ pub trait Machine {
 pub struct Driver<M: Machine> {
     machine: M,
     waiting: VecDeque<Step<M::Input>>,
+    watch: Option<Box<dyn Watch<M>>>,
 }
 
 #[derive(Debug)]
@@ -70,7 +87,12 @@ enum Step<I> {
 impl<M: Machine> Driver<M> {
     /// Wraps this machine.
     pub fn new(machine: M) -> Self {
-        Self { machine, waiting: VecDeque::new() }
+        Self { machine, waiting: VecDeque::new(), watch: None }
+    }
+
+    /// Has everything from now on watched.
+    pub fn watch(&mut self, watch: Box<dyn Watch<M>>) {
+        self.watch = Some(watch);
     }
 
     /// Queues an input. [`poll_output`](Self::poll_output) handles inputs in the order of their pushes.
@@ -88,12 +110,25 @@ impl<M: Machine> Driver<M> {
     pub fn poll_output(&mut self, now: Timestamp) -> Option<M::Output> {
         loop {
             if let Some(output) = self.machine.poll_output() {
+                self.see(now, Event::Output(&output));
                 return Some(output);
             }
             match self.waiting.pop_front()? {
-                Step::Input(input) => self.machine.handle_input(now, input),
-                Step::Timeout => self.machine.handle_timeout(now),
+                Step::Input(input) => {
+                    self.see(now, Event::Input(&input));
+                    self.machine.handle_input(now, input);
+                }
+                Step::Timeout => {
+                    self.see(now, Event::Timeout);
+                    self.machine.handle_timeout(now);
+                }
             }
+        }
+    }
+
+    fn see(&mut self, now: Timestamp, event: Event<'_, M>) {
+        if let Some(watch) = &mut self.watch {
+            watch.see(now, event);
         }
     }
 

@@ -3,6 +3,8 @@
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 
+use serde::{Deserialize, Serialize};
+
 use crate::vocab::{
     AnsweredBy, AppCard, AppConnection, AppEvent, AppStopReason, Approval, ApprovalChoice, CommandMatch, Content,
     DeviceFacts, DeviceInfo, FallbackReason, Message, ModelEvent, ModelOutcome, ModelRoute, Remains, ScheduleChange,
@@ -11,7 +13,7 @@ use crate::vocab::{
 
 /// Inputs of one device's conversation.
 #[allow(missing_docs, reason = "the variants say what their fields are")]
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Input {
     /// The device is authenticated; the session begins or, if `resumed`, continues where the link broke.
     Connected { device: DeviceInfo, resumed: bool },
@@ -97,7 +99,7 @@ pub enum Input {
 }
 
 /// Button and touch gestures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Button {
     /// Short press: open the ear, or stop speech.
     Press,
@@ -110,7 +112,7 @@ pub enum Button {
 }
 
 /// Unsolicited output: a due reminder or timer, or speech or sound of a mini-app.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Announcement {
     /// What it belongs to.
     pub id: AnnouncementId,
@@ -121,7 +123,7 @@ pub struct Announcement {
 }
 
 /// What an announcement belongs to, which decides who receives its outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum AnnouncementId {
     /// An entry of the user's schedule, by its number; the user's machine receives the outcome.
     Schedule(u64),
@@ -131,7 +133,7 @@ pub enum AnnouncementId {
 
 /// What the wearer hears of an announcement.
 #[allow(missing_docs, reason = "the variants say what their fields are")]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AnnouncementVoice {
     /// These words.
     Words(String),
@@ -140,7 +142,7 @@ pub enum AnnouncementVoice {
 }
 
 /// A running timer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningTimer {
     /// Its name, if it has one.
     pub name: Option<String>,

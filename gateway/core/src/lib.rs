@@ -21,6 +21,7 @@ pub mod limits;
 mod link;
 mod notices;
 pub mod output;
+pub mod recording;
 mod reply;
 mod speech_text;
 mod timers;

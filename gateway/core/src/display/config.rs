@@ -1,8 +1,10 @@
 //! How apps share the display. The values are those of the MentraOS cloud's display manager, so that published apps
 //! behave as they do there.
 
+use serde::{Deserialize, Serialize};
+
 /// Settings of the display. Times are in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
     /// Minimum time between two drawings of apps. If `display_interval_ms` of the conversation is longer, it applies.
     pub app_interval_ms: u32,

@@ -19,7 +19,7 @@ pub enum AppKind {
 }
 
 /// An event of a mini-app on a pair of glasses.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum AppEvent {
     /// It is being started: its boot screen may be drawn.
     Starting {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::turn::Turn;
 
 /// The text of a question.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// One line: the action, and who would perform it.
     pub title: String,
@@ -25,7 +25,7 @@ impl Question {
 }
 
 /// A question asked by the executor before a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     /// Unique within the process.
     pub id: u64,
@@ -55,7 +55,7 @@ impl Approval {
 }
 
 /// The wearer's answer by tap or by an operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ApprovalChoice {
     /// Go ahead.
     Yes,

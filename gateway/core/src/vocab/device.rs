@@ -1,10 +1,12 @@
 //! Properties of a pair of glasses known to the core.
 
 use alloc::string::String;
+
 use core::num::NonZeroU16;
+use serde::{Deserialize, Serialize};
 
 /// Facts from the device's hello, after authentication.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// Name of the device in the store (key fingerprint).
     pub id: String,
@@ -23,7 +25,7 @@ pub struct DeviceInfo {
 }
 
 /// Known state of the glasses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceFacts {
     /// Charge, 0 to 100.
     pub battery_percent: Option<u8>,
@@ -36,7 +38,7 @@ pub struct DeviceFacts {
 }
 
 /// Characters that fit on the display. Not specified by glasses that lay out text themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisplaySize {
     /// Characters in a line, if known.
     pub columns: Option<NonZeroU16>,

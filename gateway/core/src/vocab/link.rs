@@ -1,7 +1,9 @@
 //! What the link does to sound, and how sound is coded for it.
 
+use serde::{Deserialize, Serialize};
+
 /// What came of the sound in one direction since the last report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SoundReport {
     /// From the device to the gateway.
     pub up: bool,

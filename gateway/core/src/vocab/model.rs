@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{pending::Pending, side::Preference, tool::ToolCall};
 
 /// One event of a model's answer. `Done` or `Failed` comes last, exactly once.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum ModelEvent {
     /// More text of the answer.
@@ -56,7 +56,7 @@ pub enum ModelEvent {
 }
 
 /// Why a model stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopReason {
     /// The answer was finished.
     End,
@@ -69,7 +69,7 @@ pub enum StopReason {
 }
 
 /// Kinds of failure that the agent distinguishes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureKind {
     /// May resolve by itself: network, overload.
     Transient,

@@ -29,7 +29,7 @@ pub struct OpenQuestion {
 }
 
 /// What is left of a session after a restart.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Remains {
     /// The time in which no wake phrase is needed, if it had not ended.
     pub ear: Option<OpenEar>,
@@ -40,7 +40,7 @@ pub struct Remains {
 }
 
 /// A turn that ended with the process.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LostTurn {
     /// The wearer's request.
     pub request: String,

@@ -2,8 +2,10 @@
 
 use alloc::{vec, vec::Vec};
 
+use serde::{Deserialize, Serialize};
+
 /// Level of service, in descending order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ServiceLevel {
     /// The first configured model.
     #[default]
@@ -15,7 +17,7 @@ pub enum ServiceLevel {
 }
 
 /// Why the first configured model is not used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FallbackReason {
     /// It does not answer.
     #[default]
@@ -29,7 +31,7 @@ pub enum FallbackReason {
 pub const RANK_FIRST: u8 = 0;
 
 /// A model that may be asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
     /// Its place in the configuration, from [`RANK_FIRST`] on.
     pub rank: u8,
@@ -40,7 +42,7 @@ pub struct Candidate {
 }
 
 /// The models that one turn may ask.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelRoute {
     /// In the order in which they are asked; if one fails, the next. Empty: none may be asked.
     pub candidates: Vec<Candidate>,

@@ -1,10 +1,12 @@
 //! The core's only source of the current time.
 
+use serde::{Deserialize, Serialize};
+
 /// A moment: three clock readings taken together.
 ///
 /// Countdowns use `mono_us`, appointments use `wall_ms` and `offset_s`: if the wall clock jumps, neither may a
 /// countdown fire early nor an appointment twice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timestamp {
     /// Microseconds since the process started; monotonic.
     pub mono_us: u64,

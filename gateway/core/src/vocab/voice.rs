@@ -2,9 +2,11 @@
 
 use alloc::string::String;
 
+use serde::{Deserialize, Serialize};
+
 /// A fact from the voice detector. Times are capture times in microseconds on the clock of the glasses, which starts at
 /// zero with their session.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum VoiceFact {
     /// A voice began; opens the utterance.
@@ -59,7 +61,7 @@ pub enum Meant {
 }
 
 /// Why a transcript was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TranscriptKind {
     /// While the wearer still speaks; may be dropped when no worker is free.
     Partial,
@@ -75,7 +77,7 @@ pub enum TranscriptKind {
 }
 
 /// How well a text matches a command, in ascending order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum CommandMatch {
     /// No command.
     None,
@@ -92,7 +94,7 @@ pub enum CommandMatch {
 }
 
 /// Transcript of one utterance.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Transcript {
     /// The decoded utterance.
     pub utterance: u32,

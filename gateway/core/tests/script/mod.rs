@@ -43,7 +43,7 @@ pub(crate) struct Run {
 
 /// Runs a scenario; the error is a report with the log.
 pub fn run(scenario: &Scenario) -> Result<(), String> {
-    run_where(scenario, |user| Box::new(InPlace::new(user))).map(drop)
+    run_where(scenario, |user| Box::new(InPlace::recorded(user))).map(drop)
 }
 
 /// As [`run`], with machines started by `start`; returns the log.
