@@ -68,7 +68,9 @@ fn check_histogram(samples: &Samples, name: &str, labels: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_numbers_of_what_happened_are_told_to_this_machine() {
-    let world = World::tuned("", |config| config.listen.web = "0.0.0.0:0".parse().expect("an address")).await;
+    // Nobody takes traces there.
+    let traced = "[telemetry]\notlp = \"http://127.0.0.1:1\"\n";
+    let world = World::tuned(traced, |config| config.listen.web = "0.0.0.0:0".parse().expect("an address")).await;
     let address = format!("http://127.0.0.1:{}/metrics", world.web().port());
     let read = async || {
         let answer = reqwest::get(&address).await.expect("an answer");
@@ -86,8 +88,11 @@ async fn the_numbers_of_what_happened_are_told_to_this_machine() {
     answered(&mut glasses).await;
     let device = glasses.fingerprint().replace(['-', ':', ' '], "").to_lowercase();
     let (mut told, mut after) = (String::new(), Samples::new());
-    // The turn ends a moment after its answer was heard.
-    while !after.contains_key("lorgnette_turn_stage_seconds_count{stage=\"heard\"}") {
+    assert_eq!((before["lorgnette_traces_sent_total"], before["lorgnette_traces_dropped_total"]), (0.0, 0.0));
+    // The turn ends a moment after its answer was heard, and its trace is dropped another one later.
+    while !after.contains_key("lorgnette_turn_stage_seconds_count{stage=\"heard\"}")
+        || after["lorgnette_traces_dropped_total"] < 1.0
+    {
         told = read().await;
         after = parsed(&told);
     }

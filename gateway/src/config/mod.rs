@@ -24,6 +24,7 @@ use crate::{
     skills::settings::SkillSettings,
     speech::settings::{Hearing, RawHearing, RawVoice, Voice},
     store::settings::{RawStore, StoreSettings},
+    telemetry::settings::{RawTelemetry, Telemetry},
 };
 
 /// The example that documents every key; its values are the defaults.
@@ -56,6 +57,7 @@ struct RawConfig {
     mcp: McpSettings,
     capabilities: CapabilitySettings,
     tools: RawTools,
+    telemetry: RawTelemetry,
 }
 
 impl Default for RawConfig {
@@ -84,6 +86,7 @@ impl Default for RawConfig {
             mcp: McpSettings::default(),
             capabilities: CapabilitySettings::default(),
             tools: RawTools::default(),
+            telemetry: RawTelemetry::default(),
         }
     }
 }
@@ -137,6 +140,8 @@ pub struct Config {
     pub capabilities: CapabilitySettings,
     /// What is set for single tools.
     pub tools: ToolSettings,
+    /// What is told to other programs.
+    pub telemetry: Telemetry,
 }
 
 /// Reads and checks a file; without one the defaults apply.
@@ -211,6 +216,7 @@ impl RawConfig {
         let store = self.store.check(problems);
         let apps = self.apps.check(problems);
         let tools = self.tools.check(problems);
+        let telemetry = self.telemetry.check(problems);
         self.code.check(problems);
         Some(Config {
             name: self.name.into_inner(),
@@ -236,6 +242,7 @@ impl RawConfig {
             mcp: self.mcp,
             capabilities: self.capabilities,
             tools,
+            telemetry,
         })
     }
 }

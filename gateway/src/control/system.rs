@@ -30,6 +30,7 @@ impl System for OwnSystem {
     async fn state(&self) -> Result<SystemState, PortError> {
         let admin = self.0.upgrade().ok_or_else(|| PortError::Unavailable("the gateway is stopping".to_owned()))?;
         let (connections, dropped) = (admin.services.admission.open.len(), admin.services.logs.stats());
+        let traces = admin.services.turns.traces();
         let connections = (connections, admin.services.settings.limits.connections_max);
         let status = status::gather(&admin).await;
         Ok(SystemState {
@@ -40,7 +41,7 @@ impl System for OwnSystem {
                 .collect(),
             transports: transports(&status),
             servers: status.mcp.iter().map(value).collect(),
-            limits: limits(&status, connections, dropped.map_or(0, |stats| stats.dropped)),
+            limits: with_traces(limits(&status, connections, dropped.map_or(0, |stats| stats.dropped)), traces),
             status: summary(status),
         })
     }
@@ -85,6 +86,14 @@ fn transports(status: &Status) -> Vec<Value> {
         json!({"name": "quic", "address": status.quic, "sessions": carried(&["quic"])}),
         json!({"name": "control", "address": "control.sock", "sessions": carried(&["text"])}),
     ]
+}
+
+/// With what became of turns that were to be sent to a collector, if there is one.
+fn with_traces(mut limits: Value, traces: Option<(u64, u64)>) -> Value {
+    if let Some((sent, dropped)) = traces {
+        limits["traces"] = json!({"sent": sent, "dropped": dropped});
+    }
+    limits
 }
 
 fn limits(status: &Status, (open, connections_max): (usize, usize), log_dropped: u64) -> Value {

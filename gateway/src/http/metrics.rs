@@ -163,6 +163,12 @@ impl Exposition {
         );
         let lost = number("/packets/lost").unwrap_or_default();
         self.sample("lorgnette_frames_dropped_total", &[("reason", "lost")], lost);
+        for (name, what) in
+            [("sent", "Turns that a collector has taken."), ("dropped", "Turns that no collector has taken.")]
+        {
+            let count = number(&format!("/traces/{name}"));
+            self.one(&format!("lorgnette_traces_{name}_total"), "counter", what, count);
+        }
         let dropped = number("/log_lines_dropped");
         self.one("lorgnette_log_lines_dropped_total", "counter", "Lines of the log that were not stored.", dropped);
     }

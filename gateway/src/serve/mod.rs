@@ -58,7 +58,7 @@ use crate::{
     private::FolderLock,
     runtime::{spawn, vital::Vital},
     store::Store,
-    telemetry::{SoundPackets, Turns, log::Logs},
+    telemetry::{SoundPackets, Turns, log::Logs, otlp::Traces},
     transport::sockets::Sockets,
     upgrade::{Ready, Upgrader},
 };
@@ -159,7 +159,9 @@ async fn assemble(
     let for_glasses = (config.listen.websocket.then_some(web), quic);
     let announcement = Announcement::new(&config.discovery, &config.name, &public_key, for_glasses);
     let admission = Admission::new(key, stop.clone())?;
-    let services = services(&config, (store, logs), admission, engines, models, (&of_users, &mut of_tools))?;
+    let (traces, exporter) = config.telemetry.traces.clone().map(Traces::new).transpose()?.unzip();
+    let of_all = (&of_users, &mut of_tools, traces);
+    let services = services(&config, (store, logs), admission, engines, models, of_all)?;
     let health = Arc::new(Health::new(vital.clone()));
     watch_threads(&vital, &services);
     let (try_page, try_token) = try_page(&config, &services)?.unzip();
@@ -200,7 +202,8 @@ async fn assemble(
     }
     tasks.push(spawn("threads", vital.clone().look_after_threads()));
     let announced = announcement.as_ref().map(|announcement| announcement.name().to_owned());
-    // Nothing depends on it.
+    // Nothing depends on these.
+    tasks.extend(exporter.map(|exporter| spawn("otlp", exporter.run(stop.clone()))));
     tasks.extend(announcement.map(|announcement| spawn("discovery", announcement.keep_up(stop.clone()))));
     Ok(Running {
         web,
@@ -225,7 +228,7 @@ fn services(
     admission: Admission,
     engines: Engines,
     models: ModelChain,
-    (of_users, of_tools): (&UserServices, &mut ToolServices),
+    (of_users, of_tools, traces): (&UserServices, &mut ToolServices, Option<Traces>),
 ) -> Result<Arc<Services>> {
     let language = config.language.clone();
     let of_programs = (of_tools.executor.clone(), of_users.modules.clone());
@@ -266,7 +269,7 @@ fn services(
         preparer,
         modules: of_users.modules.clone(),
         context: of_tools.context.clone(),
-        turns: Arc::new(Turns::new(logs.clone(), of_users.histograms.clone())),
+        turns: Arc::new(Turns::new(logs.clone(), of_users.histograms.clone(), traces)),
         logs,
         under_way: Arc::default(),
         losses: Arc::default(),

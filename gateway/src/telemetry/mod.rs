@@ -3,6 +3,8 @@
 pub(crate) mod board;
 pub(crate) mod histogram;
 pub mod log;
+pub(crate) mod otlp;
+pub(crate) mod settings;
 pub(crate) mod spans;
 mod turns;
 

@@ -11,7 +11,7 @@ use gateway_core::{
 };
 use serde::Serialize;
 
-use super::{histogram::Histograms, log::Logs};
+use super::{histogram::Histograms, log::Logs, otlp::Traces};
 use crate::{clock, mailbox::RequestSent};
 
 /// Records of this run that are kept in memory.
@@ -191,12 +191,18 @@ pub struct Turns {
     kept: Mutex<VecDeque<TurnRecord>>,
     logs: Logs,
     histograms: Arc<Histograms>,
+    traces: Option<Traces>,
 }
 
 impl Turns {
-    /// None yet. They are stored in `logs`, and counted in `histograms`.
-    pub(crate) fn new(logs: Logs, histograms: Arc<Histograms>) -> Self {
-        Self { kept: Mutex::default(), logs, histograms }
+    /// None yet. They are stored in `logs`, counted in `histograms`, and sent as `traces`.
+    pub(crate) fn new(logs: Logs, histograms: Arc<Histograms>, traces: Option<Traces>) -> Self {
+        Self { kept: Mutex::default(), logs, histograms, traces }
+    }
+
+    /// Turns that a collector has taken, and turns that were dropped; `None`: none is configured.
+    pub(crate) fn traces(&self) -> Option<(u64, u64)> {
+        self.traces.as_ref().map(Traces::counts)
     }
 
     /// The times of their stages, and other durations.
@@ -218,6 +224,9 @@ impl Turns {
         }
         if let Ok(json) = serde_json::to_string(&record) {
             self.logs.turn(record.ended_wall_ms, record.device.clone(), json);
+        }
+        if let Some(traces) = &self.traces {
+            traces.take(&record);
         }
         let mut kept = self.kept();
         if kept.len() >= KEPT_MAX {
