@@ -3,6 +3,7 @@
 //! With `LORGNETTE_SHOTS=FOLDER` the test in the browser leaves pictures of all pages there.
 
 mod doors;
+mod invitation;
 mod pages;
 mod roles;
 

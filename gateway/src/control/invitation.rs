@@ -18,6 +18,7 @@ use tokio::{
 use super::{Answer, admin::Admin, commands, server::say};
 use crate::{
     clock,
+    device_task::services::Services,
     discovery::reach::Reach,
     identity::{
         fingerprint,
@@ -32,52 +33,70 @@ const ADDRESSES_MAX: usize = 4;
 /// Longest address that an operator names: a name of DNS.
 const ADDRESS_BYTES_MAX: usize = 253;
 
+/// An invitation of one pair of glasses; dropping it withdraws it.
+pub(crate) struct Open {
+    /// What the glasses scan.
+    pub(crate) text: String,
+    outcome: oneshot::Receiver<Outcome>,
+}
+
+impl Open {
+    /// Invites glasses of this user, which get this name, to these addresses; none: those of this machine.
+    ///
+    /// # Errors
+    /// The user, the name or an address is none, or too many invitations are open.
+    pub(crate) fn new(
+        admin: &Admin,
+        (user, name): (String, String),
+        addresses: Vec<String>,
+    ) -> Result<Self, String> {
+        let (services, started) = (&admin.services, &admin.started);
+        let grant = commands::grant(user, name)?;
+        commands::can_be_paired(services, "", &grant)?;
+        let (web, quic) = (started.websocket.then_some(started.web), started.quic);
+        let code = Code(random().map_err(|error| error.to_string())?);
+        let settings = services.settings.current.get();
+        let invited = Invited { addresses, web, quic, name: &settings.gateway_name };
+        let text = invited.text(&fingerprint(&services.admission.key.public()), code)?;
+        let outcome = services.admission.pairings.invitations.open(clock::mono_us(), code, grant);
+        Ok(Self { text, outcome: outcome.map_err(|error| error.to_string())? })
+    }
+
+    /// What became of it, or why nothing did: at the latest when it expires.
+    pub(crate) async fn settled(self, services: &Services) -> Result<String, String> {
+        match timeout(Duration::from_micros(INVITED_US), self.outcome).await {
+            Ok(Ok(Ok(name))) => {
+                let (device, record) = commands::find(services, &name)?;
+                Ok(format!("paired {device}, called {name} ({})", record.model))
+            }
+            Ok(Ok(Err(why))) => Err(format!("the glasses are not paired: {why}")),
+            Ok(Err(_gone)) => Err("the glasses went away before they were paired".to_owned()),
+            Err(_elapsed) => Err("nobody used the invitation in time".to_owned()),
+        }
+    }
+}
+
 /// Invites one pair of glasses and reports what comes of it, for as long as the client stays.
 pub(super) async fn serve(
     mut read: impl AsyncRead + Unpin,
     mut write: OwnedWriteHalf,
     admin: &Admin,
-    (user, name): (String, String),
+    who: (String, String),
     addresses: Vec<String>,
 ) -> Result<()> {
-    let (text, outcome) = match invite(admin, (user, name), addresses) {
-        Ok(invited) => invited,
+    let open = match Open::new(admin, who, addresses) {
+        Ok(open) => open,
         Err(message) => return say(&mut write, &Answer::Error { message }).await,
     };
-    say(&mut write, &Answer::Invited { text, expires_s: INVITED_US / 1_000_000 }).await?;
-    let told = tokio::select! {
-        outcome = timeout(Duration::from_micros(INVITED_US), outcome) => outcome,
-        // The client sends nothing more: any read is its end. The invitation is withdrawn with the channel.
+    say(&mut write, &Answer::Invited { text: open.text.clone(), expires_s: INVITED_US / 1_000_000 }).await?;
+    let settled = tokio::select! {
+        settled = open.settled(&admin.services) => settled,
+        // The client sends nothing more: any read is its end.
         _ = read.read_u8() => return Ok(()),
         () = admin.services.admission.stop.cancelled() => return Ok(()),
     };
-    let answer = match told {
-        Ok(Ok(Ok(name))) => match commands::find(&admin.services, &name) {
-            Ok((device, record)) => commands::done(format!("paired {device}, called {name} ({})", record.model)),
-            Err(message) => Answer::Error { message },
-        },
-        Ok(Ok(Err(why))) => Answer::Error { message: format!("the glasses are not paired: {why}") },
-        Ok(Err(_gone)) => Answer::Error { message: "the glasses went away before they were paired".to_owned() },
-        Err(_elapsed) => Answer::Error { message: "nobody used the invitation in time".to_owned() },
-    };
+    let answer = settled.map_or_else(|message| Answer::Error { message }, commands::done);
     say(&mut write, &answer).await
-}
-
-fn invite(
-    admin: &Admin,
-    (user, name): (String, String),
-    addresses: Vec<String>,
-) -> Result<(String, oneshot::Receiver<Outcome>), String> {
-    let (services, started) = (&admin.services, &admin.started);
-    let grant = commands::grant(user, name)?;
-    commands::can_be_paired(services, "", &grant)?;
-    let (web, quic) = (started.websocket.then_some(started.web), started.quic);
-    let code = Code(random().map_err(|error| error.to_string())?);
-    let settings = services.settings.current.get();
-    let invited = Invited { addresses, web, quic, name: &settings.gateway_name };
-    let text = invited.text(&fingerprint(&services.admission.key.public()), code)?;
-    let open = services.admission.pairings.invitations.open(clock::mono_us(), code, grant);
-    Ok((text, open.map_err(|error| error.to_string())?))
 }
 
 /// Addresses of this machine that lead to the listeners; loopback where there are no others.

@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::{
     commands::{about, check_name, name, run},
-    invitation::Invited,
+    invitation::{Invited, Open},
 };
 use crate::{approvals::Event, identity::operators::Role, telemetry::TurnRecord, upgrade::Version};
 

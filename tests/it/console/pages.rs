@@ -20,12 +20,13 @@ use crate::{
 };
 
 /// Pages: name of the picture, path.
-const PAGES: [(&str, &str); 21] = [
+const PAGES: [(&str, &str); 22] = [
     ("overview", "/console"),
     ("problems", "/console/problems"),
     ("sessions", "/console/sessions"),
     ("devices", "/console/devices"),
     ("device", "/console/devices/of/DEVICE"),
+    ("invitation", "/console/devices/invitation"),
     ("approvals", "/console/approvals"),
     ("turns", "/console/turns?since=1h"),
     ("turn", "/console/turns/one?TURN"),
@@ -137,6 +138,10 @@ async fn every_page_fits_a_phone_and_a_desk_and_the_judge_finds_no_serious_fault
         picture(&mut browser, width, scheme, "stranger").await;
     }
     sign_in(&mut browser, &world, Role::Operator).await;
+    browser.open(&format!("http://{}/console/devices", world.web())).await;
+    browser.click("main details summary").await;
+    browser.follow("form[action$=invite] button").await;
+    browser.until("document.querySelector('svg.qr') !== null").await;
     for (name, at) in PAGES {
         browser.open(&format!("http://{}{}", world.web(), path(&world, at))).await;
         for (width, scheme) in views {

@@ -30,7 +30,8 @@ const FOR_ALL: [&str; 14] = [
 /// The same, where the addition to the path names something.
 const FOR_ALL_TOO: [&str; 2] = ["/console/mcp", "/console/live/"];
 /// What may hold words of wearers, or of programs about them.
-const FOR_OPERATORS: [&str; 5] = [
+const FOR_OPERATORS: [&str; 6] = [
+    "/console/devices/invitation",
     "/console/conversations",
     "/console/conversations/one?user=wearer&id=1",
     "/console/conversations/search?user=wearer&words=oven",
@@ -38,7 +39,7 @@ const FOR_OPERATORS: [&str; 5] = [
     "/console/mcp/log?name=none",
 ];
 /// Parts that are sent while they are looked at.
-const LIVE: [&str; 7] = ["overview", "sessions", "devices", "approvals", "turns", "logs", "mcp"];
+const LIVE: [&str; 8] = ["overview", "sessions", "devices", "invitation", "approvals", "turns", "logs", "mcp"];
 /// Files for everybody, and the page of a link.
 const OPEN: [&str; 5] = [
     "/console/palette.css",
@@ -48,11 +49,13 @@ const OPEN: [&str; 5] = [
     "/console/enter?link=x",
 ];
 /// Forms: path, fields.
-const FORMS: [(&str, &[(&str, &str)]); 13] = [
+const FORMS: [(&str, &[(&str, &str)]); 15] = [
     ("/console/problems/again", &[]),
     ("/console/devices/rename", &[("device", "DEVICE"), ("name", "Renamed")]),
     ("/console/devices/pair", &[("code", "000000"), ("user", "wearer"), ("name", "")]),
     ("/console/devices/window", &[("fingerprint", "00112233445566778899aabbccddeeff"), ("user", "wearer")]),
+    ("/console/devices/invite", &[("invited-user", "wearer"), ("invited-name", ""), ("invited-address", "")]),
+    ("/console/devices/withdraw", &[]),
     ("/console/tools/switch", &[("user", "wearer"), ("name", "timer.set"), ("on", "false")]),
     ("/console/approvals/answer", &[("id", "QUESTION"), ("answer", "no")]),
     ("/console/apps/act", &[("package", "none"), ("user", "wearer"), ("act", "restart")]),

@@ -12,6 +12,7 @@ use maud::{Markup, html};
 use super::{
     Pages,
     guard::Visit,
+    invitation,
     layout::{self, badge, facts, field, moment, seconds, short},
     sessions::{battery, state},
     table::Table,
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::control::{Answer, Paired, Request, Waits};
 
-const PATH: &str = "/console/devices";
+pub(super) const PATH: &str = "/console/devices";
 const PAIR: &str = "/console/devices/pair";
 const WINDOW: &str = "/console/devices/window";
 const RENAME: &str = "/console/devices/rename";
@@ -74,8 +75,8 @@ fn pairing(visit: &Visit) -> Markup {
                 (field("name", "Name (default: the model)", ""))
                 button.primary { "Pair" }
             }
-            p.soft { "Glasses without a display appear below while they wait. " code { "lorgnette devices invite" }
-                     " draws a picture that glasses with a camera scan." }
+            p.soft { "Glasses without a display appear below while they wait." }
+            (invitation::form(visit))
         }
     }
 }

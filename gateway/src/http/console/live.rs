@@ -21,7 +21,7 @@ use tokio::{
     time::{Interval, MissedTickBehavior, interval},
 };
 
-use super::{Pages, approvals, devices, guard::Visit, logs, mcp, overview, sessions, turns};
+use super::{Pages, approvals, devices, guard::Visit, invitation, logs, mcp, overview, sessions, turns};
 use crate::{
     apps::feed::{Event, Listener, Wants},
     clock,
@@ -45,6 +45,7 @@ enum Part {
     Overview,
     Sessions,
     Devices,
+    Invitation,
     Approvals,
     Turns,
     Logs,
@@ -57,6 +58,7 @@ impl Part {
             "overview" => Self::Overview,
             "sessions" => Self::Sessions,
             "devices" => Self::Devices,
+            "invitation" => Self::Invitation,
             "approvals" => Self::Approvals,
             "turns" => Self::Turns,
             "logs" => Self::Logs,
@@ -70,6 +72,7 @@ impl Part {
             Self::Overview => overview::part(pages).await,
             Self::Sessions => sessions::part(pages).await,
             Self::Devices => devices::part(pages, visit).await,
+            Self::Invitation => invitation::part(pages, visit),
             Self::Approvals => approvals::part(pages, visit).await,
             Self::Turns => turns::part(pages).await,
             Self::Logs => logs::part(pages, visit).await,

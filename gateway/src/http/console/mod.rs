@@ -11,6 +11,7 @@ mod conversations;
 mod devices;
 mod files;
 mod guard;
+mod invitation;
 mod layout;
 mod live;
 mod logs;
@@ -31,7 +32,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::{Router, http::StatusCode, middleware::from_fn_with_state, response::Response};
 use tokio::sync::Semaphore;
 
-use self::guard::Visit;
+use self::{guard::Visit, invitation::Invitations};
 use super::access::Names;
 use crate::{
     clock,
@@ -69,6 +70,7 @@ struct Pages {
     /// Held by the one examination that runs.
     examining: Arc<tokio::sync::Mutex<()>>,
     streams: Arc<Semaphore>,
+    invitations: Invitations,
     /// Lines of the log about wrong links.
     wrong: Arc<Sparse>,
 }
@@ -82,6 +84,7 @@ pub(super) fn routes(admin: Arc<Admin>, names: Names) -> Router {
         examined: Arc::default(),
         examining: Arc::default(),
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        invitations: Invitations::default(),
         wrong: Arc::default(),
     };
     Router::new()
@@ -92,6 +95,7 @@ pub(super) fn routes(admin: Arc<Admin>, names: Names) -> Router {
         .merge(problems::routes())
         .merge(sessions::routes())
         .merge(devices::routes())
+        .merge(invitation::routes())
         .merge(turns::routes())
         .merge(logs::routes())
         .merge(tools::routes())
