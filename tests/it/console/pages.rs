@@ -139,6 +139,7 @@ async fn every_page_fits_a_phone_and_a_desk_and_the_judge_finds_no_serious_fault
     }
     sign_in(&mut browser, &world, Role::Operator).await;
     browser.open(&format!("http://{}/console/devices", world.web())).await;
+    browser.look(1200, 1400, "light").await;
     browser.click("main details summary").await;
     browser.follow("form[action$=invite] button").await;
     browser.until("document.querySelector('svg.qr') !== null").await;
