@@ -22,6 +22,7 @@ use crate::{
     backup, photos,
     ports::{context::ContextBuilder, preferences::Preferences, records::StoredSwitches, routines::StoredRoutines},
     private::write_private,
+    recordings,
     roster::Roster,
     store::{Scope, Store},
     telemetry::{Turns, log::Logs},
@@ -116,12 +117,13 @@ pub async fn resume(data_dir: &Path, store: &Store, logs: &Logs) -> Result<()> {
     Ok(())
 }
 
-/// All files: a snapshot for a backup, photos, the workspace, the log and the store.
+/// All files: a snapshot for a backup, photos, the workspace, recordings, the log and the store.
 async fn on_disk(data_dir: &Path, (store, logs): (&Store, &Logs), erasure: &Erasure) -> Result<()> {
     // A snapshot of before has the user in it.
     backup::discard(data_dir)?;
     photos::erase(data_dir, &erasure.user)?;
     workspace::erase(data_dir, &erasure.user)?;
+    recordings::erase(data_dir, &erasure.user)?;
     // Before the store, which knows the devices.
     let devices = store.disk().devices()?.into_iter().filter(|(_, device)| device.user == erasure.user);
     let devices = devices.map(|(id, _)| id).collect();

@@ -32,6 +32,7 @@ mod photos;
 pub mod ports;
 pub(crate) mod private;
 mod problems;
+mod recordings;
 mod roster;
 pub mod runtime;
 pub mod serve;

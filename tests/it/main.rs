@@ -42,6 +42,7 @@ mod prometheus;
 mod providers;
 mod relay;
 mod reload;
+mod replay;
 mod restart;
 mod resume;
 mod router;

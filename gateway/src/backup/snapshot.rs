@@ -20,8 +20,8 @@ use crate::{
 /// The folder of a snapshot within the data folder.
 const STAGE: &str = "backing-up";
 /// What stands in a data folder and is no state: what is made anew by each start, what is copied in another way, the stored
-/// log, which is about this box and changes all the time, and the models and test speech, which come from packages.
-const NO_STATE: [&str; 12] = [
+/// log and recordings, which are about this box and change all the time, and the models and test speech, which come from packages.
+const NO_STATE: [&str; 13] = [
     "lock",
     "control.sock",
     ".health",
@@ -29,6 +29,7 @@ const NO_STATE: [&str; 12] = [
     "store.new",
     "log",
     "log.new",
+    "recordings",
     "models",
     "speech",
     STAGE,

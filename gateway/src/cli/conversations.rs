@@ -175,7 +175,11 @@ pub(super) fn words<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 fn when(value: &Value, key: &str) -> String {
-    let wall_ms = value[key].as_i64().unwrap_or(0);
+    date(value[key].as_i64().unwrap_or(0))
+}
+
+/// A moment in the gateway's zone, to the minute.
+pub(super) fn date(wall_ms: i64) -> String {
     let moment = jiff::Timestamp::from_millisecond(wall_ms).unwrap_or_default().to_zoned(clock::zone());
     moment.strftime("%Y-%m-%d %H:%M").to_string()
 }

@@ -25,6 +25,7 @@ mod models;
 mod notify;
 mod passphrase;
 mod reload;
+mod replay;
 mod serve;
 mod setup;
 mod signals;
@@ -110,6 +111,8 @@ enum Command {
     Models(models::Arguments),
     /// Have the running gateway read its configuration again, and say what counts now and what needs a restart.
     Reload(reload::Arguments),
+    /// List recorded sessions, and play one again: what was decided, when, and whether it is decided so again.
+    Replay(replay::Arguments),
     /// Restore a backup into an empty data folder, or check one.
     Restore(backup::Restore),
     /// Show the offered skills, and problems with others.
@@ -176,6 +179,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
         Command::Backup(arguments) => load(config).and_then(|config| backup::run(&config, &arguments)),
         Command::Reload(arguments) => load(config).and_then(|config| reload::run(&config, &arguments)),
+        Command::Replay(arguments) => load(config).and_then(|config| replay::run(&config, &arguments)),
         Command::Restore(arguments) => load(config).and_then(|config| backup::restore(&config, &arguments)),
         Command::Capabilities(arguments) => load(config).and_then(|config| capabilities::run(&config, arguments)),
         Command::Code(arguments) => load(config).and_then(|config| code::run(&config, arguments)),

@@ -21,6 +21,7 @@ use crate::{
     models::settings::{CodeSettings, Model, Models, RawBudgets, RawModel, RawRouter, RawRouting},
     ports::settings::{RawTools, ToolSettings},
     problems::{Problems, unwritten},
+    recordings::settings::{RawRecordings, RecordingSettings},
     skills::settings::SkillSettings,
     speech::settings::{Hearing, RawHearing, RawVoice, Voice},
     store::settings::{RawStore, StoreSettings},
@@ -58,6 +59,7 @@ struct RawConfig {
     capabilities: CapabilitySettings,
     tools: RawTools,
     telemetry: RawTelemetry,
+    recordings: RawRecordings,
 }
 
 impl Default for RawConfig {
@@ -87,6 +89,7 @@ impl Default for RawConfig {
             capabilities: CapabilitySettings::default(),
             tools: RawTools::default(),
             telemetry: RawTelemetry::default(),
+            recordings: RawRecordings::default(),
         }
     }
 }
@@ -142,6 +145,8 @@ pub struct Config {
     pub tools: ToolSettings,
     /// What is told to other programs.
     pub telemetry: Telemetry,
+    /// Whether sessions are recorded.
+    pub recordings: RecordingSettings,
 }
 
 /// Reads and checks a file; without one the defaults apply.
@@ -217,6 +222,7 @@ impl RawConfig {
         let apps = self.apps.check(problems);
         let tools = self.tools.check(problems);
         let telemetry = self.telemetry.check(problems);
+        let recordings = self.recordings.check(problems);
         self.code.check(problems);
         Some(Config {
             name: self.name.into_inner(),
@@ -243,6 +249,7 @@ impl RawConfig {
             capabilities: self.capabilities,
             tools,
             telemetry,
+            recordings,
         })
     }
 }

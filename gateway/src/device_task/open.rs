@@ -35,9 +35,11 @@ use super::{
 };
 use crate::{
     apps::{feed::Feed, glasses::Glasses},
+    clock,
     identity::{Admitted, pairing},
     mailbox::{self, Ending, Mailbox},
     ports::intents::UnknownCall,
+    recordings::About,
     roster::{Full, Present, Via},
     speech::{
         ear::{self, Ear},
@@ -97,7 +99,7 @@ impl Session {
             quality: Quality::default(),
             info: formats::info(&id, &record.user, &hello.capabilities, &formats),
             heartbeat_ms,
-            driver: Driver::new(Conversation::new(conversation_of(&settings, heartbeat_ms))),
+            driver: driver_of(&services, (&record.user, &id, number), &lease, conversation_of(&settings, heartbeat_ms)),
             heard_us: None,
             requests: requests_of(&services, (&record.user, &id, number), language, &lease, &mailbox),
             transport: link.transport,
@@ -175,6 +177,21 @@ impl Session {
         let done = done.collect::<Vec<String>>().join(", ");
         if done.is_empty() { title } else { format!("{title} (already done: {done})") }
     }
+}
+
+/// The conversation, recorded where that is wanted. An erasure of the user waits for the last line.
+fn driver_of(
+    services: &Services,
+    (user, id, number): (&str, &str, u32),
+    lease: &SessionLease,
+    config: conversation::Config,
+) -> Driver<Conversation> {
+    let mut driver = Driver::new(Conversation::new(config.clone()));
+    if let (Some(recordings), Some(held)) = (&services.recordings, lease.enter()) {
+        let about = About::new(user, id, number, clock::wall_ms());
+        driver.watch(Box::new(recordings.begin(&about, &config, held)));
+    }
+    driver
 }
 
 fn stored_of(services: &Services, user: &str, id: &str, mailbox: &Mailbox) -> StoredSession {

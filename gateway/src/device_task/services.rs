@@ -18,6 +18,7 @@ use crate::{
     models::chain::ModelChain,
     photos::Gallery,
     ports::{context::ContextBuilder, preferences::Preferences},
+    recordings::Recordings,
     roster::Roster,
     runtime::compute::Compute,
     speech::ear::PauseJudge,
@@ -76,6 +77,8 @@ pub struct Services {
     pub under_way: Arc<UnderWay>,
     /// Utterances that were not understood.
     pub losses: Arc<Losses>,
+    /// Recordings of sessions, where they are wanted.
+    pub(crate) recordings: Option<Recordings>,
     /// Packets of sound, heard and lost.
     pub sound: SoundPackets,
 }

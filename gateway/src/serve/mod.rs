@@ -56,6 +56,7 @@ use crate::{
         tool_selection::BySentences,
     },
     private::FolderLock,
+    recordings::Recordings,
     runtime::{spawn, vital::Vital},
     store::Store,
     telemetry::{SoundPackets, Turns, log::Logs, otlp::Traces},
@@ -243,6 +244,7 @@ fn services(
         resumable: Arc::default(),
         stored_sessions: std::mem::take(&mut of_tools.stored_sessions),
         sound: SoundPackets::default(),
+        recordings: Recordings::new(&config.data_dir, config.recordings),
         settings: SessionSettings {
             language: config.language.clone(),
             data_dir: config.data_dir.clone(),

@@ -10,7 +10,7 @@ const FOLDER: &str = "gateway/src/";
 const LAYERS: [&[&str]; 17] = [
     &["clock", "findings", "mailbox", "private", "problems", "runtime", "text", "units"],
     &["limits", "store"],
-    &["backup", "firmware", "health", "models", "photos", "skills", "speech", "telemetry", "workspace"],
+    &["backup", "firmware", "health", "models", "photos", "recordings", "skills", "speech", "telemetry", "workspace"],
     &["transport"],
     &["identity", "roster", "upgrade"],
     &["approvals", "discovery", "mcp"],
