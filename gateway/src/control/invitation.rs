@@ -45,11 +45,7 @@ impl Open {
     ///
     /// # Errors
     /// The user, the name or an address is none, or too many invitations are open.
-    pub(crate) fn new(
-        admin: &Admin,
-        (user, name): (String, String),
-        addresses: Vec<String>,
-    ) -> Result<Self, String> {
+    pub(crate) fn new(admin: &Admin, (user, name): (String, String), addresses: Vec<String>) -> Result<Self, String> {
         let (services, started) = (&admin.services, &admin.started);
         let grant = commands::grant(user, name)?;
         commands::can_be_paired(services, "", &grant)?;

@@ -18,7 +18,7 @@ struct Held(mpsc::SyncSender<()>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        drop(self.0.send(()));
+        let _told = self.0.send(());
     }
 }
 
@@ -56,7 +56,9 @@ fn a_session_is_recorded_and_does_the_same_again() {
     let replayed = replay(&recording);
     assert_eq!(replayed.difference, None);
     assert_eq!(replayed.given, 3);
-    assert!(of_turn(&replayed.lines, 1).is_some_and(|lines| !lines.is_empty()) && of_turn(&replayed.lines, 2).is_none());
+    assert!(
+        of_turn(&replayed.lines, 1).is_some_and(|lines| !lines.is_empty()) && of_turn(&replayed.lines, 2).is_none()
+    );
 
     // Where the text was another one, so is what follows.
     let mut other = Recording::read(&one.path).unwrap();

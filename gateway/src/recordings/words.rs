@@ -45,7 +45,8 @@ mod tests {
     #[test]
     fn words_are_left_out_and_names_stay() {
         let text = r#"RunTool { call: ToolCall { id: "c1", name: "note.add", arguments: Object {"text": String("say \"hi\"")} } }"#;
-        let told = r#"RunTool { call: ToolCall { id: "c1", name: "note.add", arguments: Object {‹4›: String(‹10›)} } }"#;
+        let told =
+            r#"RunTool { call: ToolCall { id: "c1", name: "note.add", arguments: Object {‹4›: String(‹10›)} } }"#;
         assert_eq!(masked(text), told);
         assert_eq!(masked(r#"Text("stop")"#), "Text(‹4›)");
         assert_eq!(masked(r#"Text("cut off"#), "Text(‹7›");
