@@ -7,11 +7,14 @@ use gateway_core::{
     driver::Driver,
     input::{Button, Input},
     recording::Entry,
-    vocab::Timestamp,
+    vocab::{DeviceInfo, Timestamp},
 };
 
 use super::*;
-use crate::recordings::replay::{of_turn, replay};
+use crate::{
+    private::FILE_MODE,
+    recordings::replay::{of_turn, replay},
+};
 
 /// Tells when it is dropped.
 struct Held(mpsc::SyncSender<()>);
@@ -34,7 +37,19 @@ fn session(data: &Path, bytes_max: u64, began_wall_ms: i64, texts: &[&str]) {
     let mut driver = Driver::new(Conversation::new(Config::default()));
     driver.watch(Box::new(recordings.begin(&about, &Config::default(), Held(dropped))));
     let inputs = texts.iter().map(|text| Input::Text((*text).to_owned()));
-    for (at, input) in inputs.chain([Input::Button(Button::LongPress), Input::Shutdown]).enumerate() {
+    let device = DeviceInfo {
+        id: about.device.clone(),
+        user: about.user.clone(),
+        display: None,
+        bitmaps: false,
+        speaker: true,
+        echo_cancelled: true,
+        captions: false,
+    };
+    let connected = Input::Connected { device, resumed: false };
+    for (at, input) in
+        [connected].into_iter().chain(inputs).chain([Input::Button(Button::LongPress), Input::Shutdown]).enumerate()
+    {
         driver.push(input);
         let now = Timestamp { mono_us: at as u64 * 1_000, ..Timestamp::default() };
         while driver.poll_output(now).is_some() {}
@@ -50,12 +65,12 @@ fn a_session_is_recorded_and_does_the_same_again() {
     let all = list(folder.path()).unwrap();
     let [one] = &all[..] else { panic!("{all:?}") };
     assert_eq!(one.turns, [1]);
-    assert_eq!(fs::metadata(&one.path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(&one.path).unwrap().permissions().mode() & 0o777, FILE_MODE);
     let recording = Recording::read(&one.path).unwrap();
     assert_eq!((recording.about.user.as_str(), recording.is_cut), ("ann", false));
     let replayed = replay(&recording);
     assert_eq!(replayed.difference, None);
-    assert_eq!(replayed.given, 3);
+    assert_eq!(replayed.given, 4);
     assert!(
         of_turn(&replayed.lines, 1).is_some_and(|lines| !lines.is_empty()) && of_turn(&replayed.lines, 2).is_none()
     );
