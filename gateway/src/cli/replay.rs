@@ -87,11 +87,28 @@ fn timeline(lines: &[Line], words: bool) {
     let begin_us = lines.first().map_or(0, |line| line.at_us);
     for Line { at_us, mark, text } in lines {
         let seconds = at_us.saturating_sub(begin_us) as f64 / 1e6;
-        let text = if words { text.clone() } else { masked(text) };
+        let text = with_short_turns(text);
+        let text = if words { text } else { masked(&text) };
         let shown = if words { text.as_str() } else { crop(&text, SHOWN_BYTES_MAX) };
         let more = if shown.len() < text.len() { " …" } else { "" };
         println!("{seconds:>9.3} {mark} {}{more}", in_one_line(shown));
     }
+}
+
+/// `#7`, or `#7.2` for the third attempt, in place of the whole form of a turn.
+fn with_short_turns(text: &str) -> String {
+    const TURN: &str = "Turn { id: ";
+    let mut parts = text.split(TURN);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let turn = part.split_once(" }").and_then(|(turn, rest)| Some((turn.split_once(", revision: ")?, rest)));
+        match turn {
+            Some(((id, "0"), rest)) => out.push_str(&format!("#{id}{rest}")),
+            Some(((id, revision), rest)) => out.push_str(&format!("#{id}.{revision}{rest}")),
+            None => out.push_str(&format!("{TURN}{part}")),
+        }
+    }
+    out
 }
 
 /// Whether the conversation did the same again; an error if it did not.
@@ -117,4 +134,17 @@ fn conclude(recording: &Recording, replayed: &Replayed, words: bool) -> Result<(
         said(&difference.recorded),
         said(&difference.replayed)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_short() {
+        let text =
+            "CancelModel { turn: Turn { id: 7, revision: 0 } }, Some(Turn { id: 12, revision: 2 }), Turn { id: x";
+        let short = "CancelModel { turn: #7 }, Some(#12.2), Turn { id: x";
+        assert_eq!(with_short_turns(text), short);
+    }
 }
