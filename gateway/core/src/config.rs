@@ -4,6 +4,8 @@ use alloc::{string::String, vec, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
+use crate::vocab::QuietHours;
+
 /// Settings of one device's conversation. Times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
@@ -67,6 +69,8 @@ pub struct Config {
     pub display_interval_ms: u32,
     /// How apps share the display.
     pub display: crate::display::Config,
+    /// When apps are not heard, unless the wearer has just done something.
+    pub quiet_hours: Option<QuietHours>,
     /// Standing instructions for the model, placed before the history.
     pub instructions: Option<String>,
     /// Where the wearer usually is, in words: part of the model's instructions.
@@ -117,6 +121,7 @@ impl Default for Config {
             resume_ms_max: 30_000,
             display_interval_ms: 200,
             display: crate::display::Config::default(),
+            quiet_hours: None,
             instructions: None,
             place: None,
         }

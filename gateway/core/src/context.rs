@@ -134,6 +134,10 @@ impl Context {
         }
     }
 
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
+    }
+
     pub(crate) fn now_us(&self) -> u64 {
         self.now.mono_us
     }

@@ -12,21 +12,37 @@ use crate::{
 /// How long an announcement waits for an utterance that is not meant for the assistant. Talk in the room must not hold
 /// back a timer.
 const PATIENCE_MS: u32 = 20_000;
+/// How long after the wearer did something quiet hours do not count: whoever uses the glasses is not asleep.
+const AWAKE_US: u64 = 120_000_000;
 
 /// Announcements that wait for the floor, in order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     queue: VecDeque<Announcement>,
     impatient: bool,
+    /// When the wearer last did something.
+    awake_us: Option<u64>,
 }
 
 impl Notices {
-    /// Queues an announcement, once; beyond the limit it is returned as not heard.
+    /// The wearer does something now.
+    pub(crate) fn handle_awake(&mut self, now_us: u64) {
+        self.awake_us = Some(now_us);
+    }
+
+    /// Whether an app is not to be heard now. Timers and reminders are the wearer's own.
+    fn is_quiet(&self, cx: &Context, id: AnnouncementId) -> bool {
+        let is_awake = self.awake_us.is_some_and(|at_us| cx.now_us().saturating_sub(at_us) < AWAKE_US);
+        let are_quiet = cx.config.quiet_hours.is_some_and(|hours| hours.cover(cx.now()));
+        matches!(id, AnnouncementId::App(_)) && are_quiet && !is_awake
+    }
+
+    /// Queues an announcement, once; beyond the limit, or in quiet hours, it is returned as not heard.
     pub(crate) fn handle_announce(&mut self, cx: &mut Context, announcement: Announcement) {
         if self.queue.iter().any(|queued| queued.id == announcement.id) {
             return;
         }
-        if self.queue.len() >= NOTICES_QUEUED_MAX {
+        if self.queue.len() >= NOTICES_QUEUED_MAX || self.is_quiet(cx, announcement.id) {
             cx.push(Output::Announced { id: announcement.id, heard: false });
             return;
         }

@@ -12,7 +12,10 @@ pub use crate::problems::Problem;
 use crate::{
     apps::settings::{AppsSettings, RawApps},
     capabilities::settings::CapabilitySettings,
-    device_task::settings::{Assistant, RawAssistant, RawDisplay, check_language, check_name},
+    device_task::{
+        quiet::RawQuietHours,
+        settings::{Assistant, RawAssistant, RawDisplay, check_language, check_name},
+    },
     discovery::settings::{Discovery, RawDiscovery},
     firmware::settings::{FirmwareSettings, RawFirmware},
     http::settings::{Listen, RawListen},
@@ -58,6 +61,7 @@ struct RawConfig {
     mcp: McpSettings,
     capabilities: CapabilitySettings,
     tools: RawTools,
+    quiet_hours: RawQuietHours,
     telemetry: RawTelemetry,
     recordings: RawRecordings,
 }
@@ -88,6 +92,7 @@ impl Default for RawConfig {
             mcp: McpSettings::default(),
             capabilities: CapabilitySettings::default(),
             tools: RawTools::default(),
+            quiet_hours: RawQuietHours::default(),
             telemetry: RawTelemetry::default(),
             recordings: RawRecordings::default(),
         }
@@ -213,6 +218,7 @@ impl RawConfig {
         conversation.conversational = chain.as_ref().and_then(|chain| chain.first()) != Some(&Model::Offline);
         let hearing = self.hearing.check(problems, &models_dir, &mut conversation);
         self.display.check(problems, &mut conversation);
+        self.quiet_hours.check(problems, &mut conversation);
         self.budgets.check(problems, &mut conversation);
         let selection = self.router.check(problems, &data_dir);
         let assistant = self.assistant.check(problems, &mut conversation, &mut user);

@@ -14,6 +14,7 @@ mod photos;
 pub(crate) mod prepare;
 mod presence;
 mod quality;
+pub(crate) mod quiet;
 pub(crate) mod requests;
 pub(crate) mod restart;
 pub(crate) mod resume;

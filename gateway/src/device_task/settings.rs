@@ -60,10 +60,11 @@ pub struct Changeable {
 }
 
 /// The keys of the configuration, or the sections, that [`Changeable::changed`] takes over.
-pub(crate) const CHANGEABLE: [&str; 16] = [
+pub(crate) const CHANGEABLE: [&str; 17] = [
     "name",
     "voice",
     "display",
+    "quiet_hours",
     "hearing.wake_phrases",
     "hearing.always_listening",
     "hearing.follow_up_ms",
@@ -92,6 +93,7 @@ impl Changeable {
         conversation.silence_incomplete_ms = new.silence_incomplete_ms;
         conversation.silence_trailing_ms = new.silence_trailing_ms;
         conversation.display = new.display;
+        conversation.quiet_hours = new.quiet_hours;
         conversation.display_interval_ms = new.display_interval_ms;
         conversation.place = new.place;
         conversation.turn_tokens_max = new.turn_tokens_max;

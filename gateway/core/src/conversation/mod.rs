@@ -152,6 +152,7 @@ impl Machine for Conversation {
             self.refuse(input);
             return;
         }
+        self.note_awake(&input);
         match input {
             Input::Connected { device, resumed } => self.connected(&device, resumed),
             Input::LinkLost => self.link_lost(),

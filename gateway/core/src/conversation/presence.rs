@@ -57,6 +57,18 @@ impl Conversation {
         }
     }
 
+    /// Whoever asks, types, presses or looks up is not asleep, nor is who speaks to an app that listens.
+    pub(super) fn note_awake(&mut self, input: &Input) {
+        let is_awake = match input {
+            Input::Text(_) | Input::Button(_) | Input::Look { up: true } => true,
+            Input::Voice(_) => self.cx.app_listens(),
+            _ => self.agent.turn().is_some(),
+        };
+        if is_awake {
+            self.notices.handle_awake(self.cx.now_us());
+        }
+    }
+
     pub(super) fn link_lost(&mut self) {
         if !self.link.is_up() {
             return;

@@ -35,7 +35,7 @@ pub use routing::{Candidate, FallbackReason, ModelOutcome, ModelRoute, RANK_FIRS
 pub use scene::{AppLife, Scene, SceneApp};
 pub use schedule::{Due, OpenEntry, ScheduleChange, ScheduleEntry, ScheduleKind};
 pub use side::{Preference, Side};
-pub use time::Timestamp;
+pub use time::{QuietHours, Timestamp};
 pub use tokens::of_text as tokens_of;
 pub use tool::{
     Attachment, ClientClass, ErrorCode, Phrases, RateLimit, ToolCall, ToolError, ToolFlags, ToolResult, ToolSpec,

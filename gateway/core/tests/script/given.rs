@@ -3,7 +3,7 @@
 use gateway_core::{
     conversation::BargeIn,
     user::{self, Price},
-    vocab::DisplaySize,
+    vocab::{DisplaySize, QuietHours},
 };
 
 use super::{Run, actions::Words};
@@ -39,6 +39,11 @@ pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
         }
         "barge-in" if words.has("words") => run.config.barge_in = BargeIn::Words,
         "barge-in" if words.has("voice") => run.config.barge_in = BargeIn::Voice,
+        "quiet" => {
+            let hour =
+                |at: usize| words.get(at).parse::<u16>().map(|hour| hour * 60).map_err(|_| "from which hour to which?");
+            run.config.quiet_hours = Some(QuietHours { from_minute: hour(2)?, to_minute: hour(3)? });
+        }
         "no" if words.has("timers") => run.config.display.timers = false,
         "captions" => run.config.display.captions = true,
         "display" => {
