@@ -161,8 +161,7 @@ async fn assemble(
     let announcement = Announcement::new(&config.discovery, &config.name, &public_key, for_glasses);
     let admission = Admission::new(key, stop.clone())?;
     let (traces, exporter) = config.telemetry.traces.clone().map(Traces::new).transpose()?.unzip();
-    let of_all = (&of_users, &mut of_tools, traces);
-    let services = services(&config, (store, logs), admission, engines, models, of_all)?;
+    let services = services(&config, (store, logs), admission, (engines, models), (&of_users, &mut of_tools, traces))?;
     let health = Arc::new(Health::new(vital.clone()));
     watch_threads(&vital, &services);
     let (try_page, try_token) = try_page(&config, &services)?.unzip();
@@ -227,8 +226,7 @@ fn services(
     config: &Config,
     (store, logs): (Store, Logs),
     admission: Admission,
-    engines: Engines,
-    models: ModelChain,
+    (engines, models): (Engines, ModelChain),
     (of_users, of_tools, traces): (&UserServices, &mut ToolServices, Option<Traces>),
 ) -> Result<Arc<Services>> {
     let language = config.language.clone();
