@@ -9,7 +9,7 @@ use crate::speech;
 use crate::steps::step;
 
 /// Models that no default configuration needs, but tests and measurements do.
-const FOR_TESTS: [&str; 2] = ["all-minilm-l6-v2", "smart-turn-v3.2"];
+const FOR_TESTS: [&str; 3] = ["all-minilm-l6-v2", "smart-turn-v3.2", "wake-embedding"];
 
 /// Fetches everything; immediate if everything is present.
 pub(crate) fn run(places: &Places) -> Result<(), Failure> {
