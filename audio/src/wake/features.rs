@@ -182,6 +182,11 @@ impl Stream {
         Ok(())
     }
 
+    /// The last 16 embeddings, oldest first.
+    pub fn window(&self) -> &[f32] {
+        &self.window
+    }
+
     /// Bytes of this state.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + (self.rows.capacity() + self.window.capacity()) * size_of::<f32>()

@@ -16,6 +16,8 @@ mod error;
 pub mod features;
 pub mod head;
 pub mod onnx;
+#[cfg(all(feature = "tts", feature = "opus"))]
+pub mod train;
 
 pub use detector::{Detection, Detector};
 pub use error::Error;
