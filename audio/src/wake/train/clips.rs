@@ -69,6 +69,10 @@ impl Scene {
         if random.random_bool(0.7) {
             let below_db = 3.0 + random.random::<f32>() * 27.0;
             self = self.noisy(kind, below_db, random);
+        } else if random.random_bool(0.5) {
+            // A microphone's own.
+            let below_db = 35.0 + random.random::<f32>() * 25.0;
+            self = self.noisy(Kind::White, below_db, random);
         }
         let peak = self.samples.iter().fold(1.0_f32, |peak, x| peak.max(x.abs()));
         let level = 32_000.0 / peak * 10.0_f32.powf(-random.random::<f32>() * 1.6);

@@ -89,7 +89,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan for a phrase, with all voices that are installed: under ten minutes on two cores.
+    /// The plan for a phrase, with all voices that are installed.
     pub fn of(phrase: &str) -> Self {
         let (speakers, threads) =
             (Speaker::for_training(), std::thread::available_parallelism().map_or(1, usize::from));
