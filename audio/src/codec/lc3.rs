@@ -2,7 +2,7 @@
 //! one behind the other.
 //!
 //! The frames of a stream have one size, which both sides agree on beforehand. The coder is the crate `lc3-codec`. It may
-//! panic over a frame that no encoder writes, so it is only called within [`contained`].
+//! panic over a frame that no encoder writes, so it is only called where a panic is contained.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
