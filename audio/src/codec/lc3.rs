@@ -262,22 +262,3 @@ impl Encoder {
         Ok(packet)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Only whole frames reach the coder, because it panics over some that are cut off.
-    #[test]
-    fn a_panic_of_the_coder_is_contained_and_it_begins_anew() {
-        let format = Format::new(10_000, 40).unwrap();
-        let mut frame = vec![7; 160];
-        let fails =
-            |bytes: &usize| !decode_frame(&mut decoder(format, 16_000).unwrap(), &[0; 40][..*bytes], &mut frame);
-        let failed: Vec<usize> = (0..40).filter(fails).collect();
-        assert!(!failed.is_empty() && failed.iter().all(|bytes| *bytes < 20), "{failed:?}");
-        let mut cell = decoder(format, 16_000).unwrap();
-        assert!(decode_frame(&mut cell, &[LOST; 40], &mut frame));
-        assert_eq!(frame, [0; 160], "nothing was heard before");
-    }
-}
