@@ -213,8 +213,9 @@ size_t lg_write_hello(uint8_t *bytes, size_t size, lg_stamp stamp, const lg_hell
     lg_put_u8(&writer, 0); /* the microphone hears the speaker */
     lg_put_uint(&writer, 0); /* no tools */
     /* Appended fields at the end that have their default are left out (section 5, rule 3). */
-    const uint32_t appended[] = {can->frame_bytes_max, can->heartbeat_ms, can->image_bytes_max, can->hardware};
-    size_t count = 4;
+    const uint32_t appended[] = {can->frame_bytes_max, can->heartbeat_ms, can->image_bytes_max, can->hardware,
+                                 can->lc3_frame_us, can->lc3_frame_bytes};
+    size_t count = sizeof appended / sizeof *appended;
     while (count && !appended[count - 1]) count--;
     for (size_t at = 0; at < count; at++) lg_put_uint(&writer, appended[at]);
     lg_close(&writer, capabilities);
@@ -311,6 +312,9 @@ static bool get_format(lg_reader *body, lg_audio_format *out) {
     out->codec = lg_get_u8(&record);
     out->rate_hz = lg_get_u32(&record);
     out->frame_ms = lg_get_u16(&record);
+    /* Appended: not there in a record of an older gateway, or of one that wants another codec. */
+    out->lc3_frame_us = record.at == record.end ? 0 : lg_get_u16(&record);
+    out->lc3_frame_bytes = record.at == record.end ? 0 : lg_get_u16(&record);
     return !record.failed;
 }
 

@@ -87,6 +87,7 @@ typedef struct {
     uint32_t heartbeat_ms; /* 0: as the gateway likes */
     uint32_t image_bytes_max; /* 0: the gateway does not update the firmware */
     uint16_t hardware; /* its revision */
+    uint16_t lc3_frame_us, lc3_frame_bytes; /* 0: no LC3 */
 } lg_capabilities;
 
 typedef struct {
@@ -121,6 +122,7 @@ typedef struct {
     uint8_t codec;
     uint32_t rate_hz;
     uint16_t frame_ms;
+    uint16_t lc3_frame_us, lc3_frame_bytes; /* 0: another codec */
 } lg_audio_format;
 
 typedef struct {

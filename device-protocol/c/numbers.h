@@ -57,6 +57,7 @@
 /* Enumerations, section 16. */
 #define LG_CODEC_PCM16 0
 #define LG_CODEC_OPUS 1
+#define LG_CODEC_LC3 2
 #define LG_DISPLAY_KIND_NONE 0
 #define LG_DISPLAY_KIND_TEXT 1
 #define LG_DISPLAY_KIND_PIXELS 2
@@ -184,6 +185,7 @@
 /* Sets, section 16: each is one bit. */
 #define LG_CODECS_PCM16 (UINT32_C(1) << 0)
 #define LG_CODECS_OPUS (UINT32_C(1) << 1)
+#define LG_CODECS_LC3 (UINT32_C(1) << 2)
 #define LG_BUTTONS_MAIN (UINT32_C(1) << 0)
 #define LG_BUTTONS_VOLUME_UP (UINT32_C(1) << 1)
 #define LG_BUTTONS_VOLUME_DOWN (UINT32_C(1) << 2)

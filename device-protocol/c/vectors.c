@@ -57,6 +57,9 @@ static void decode(const uint8_t *bytes, size_t length, int quiet) {
         if (!ok || quiet) break;
         printf(" session=%u resume_ms=%u heartbeat_ms=%u audio_up.rate_hz=%u audio_down.frame_ms=%u", welcome.session,
                welcome.resume_ms, welcome.heartbeat_ms, welcome.audio_up.rate_hz, welcome.audio_down.frame_ms);
+        if (welcome.audio_up.lc3_frame_bytes)
+            printf(" audio_up.lc3_frame_us=%u audio_down.lc3_frame_bytes=%u", welcome.audio_up.lc3_frame_us,
+                   welcome.audio_down.lc3_frame_bytes);
         print_bytes("gateway_name", welcome.gateway_name);
         break;
     case LG_DOWN_DISPLAY:
@@ -113,6 +116,9 @@ static void write_all(const char *folder) {
     const uint8_t opus[] = {0x48, 0x0b, 0xe4, 0xc1, 0x36, 0xec, 0xc5, 0x80}, pcm[] = {0, 0, 0xff, 0x7f, 0, 0x80, 0xff, 0xff};
     stamp = (lg_stamp){1, 0, 3000000};
     check(folder, "audio", out, lg_write_audio(out, sizeof out, stamp, LG_CODEC_OPUS, 16000, 20000, opus, sizeof opus));
+    uint8_t lc3[40];
+    for (size_t at = 0; at < sizeof lc3; at++) lc3[at] = (uint8_t)(200 + at);
+    check(folder, "audio.lc3", out, lg_write_audio(out, sizeof out, stamp, LG_CODEC_LC3, 16000, 15000, lc3, sizeof lc3));
     stamp = (lg_stamp){UINT32_MAX, UINT32_MAX, UINT64_MAX};
     check(folder, "audio.pcm16", out, lg_write_audio(out, sizeof out, stamp, LG_CODEC_PCM16, 48000, 83, pcm, sizeof pcm));
     stamp = (lg_stamp){5, 2, 7000000};

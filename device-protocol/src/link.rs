@@ -62,6 +62,10 @@ message! {
         image_bytes_max: u32 = 0,
         /// Revision of the hardware, by the maker's own count. Appended; default: 0.
         hardware: u16 = 0,
+        /// Microseconds of the LC3 frames that the device sends and plays, 7,500 or 10,000; 0: none. Appended; default: 0.
+        lc3_frame_us: u16 = 0,
+        /// Bytes of one LC3 frame, 20 to 120; 0: none. Appended; default: 0.
+        lc3_frame_bytes: u16 = 0,
     }
 }
 
@@ -145,6 +149,10 @@ message! {
         rate_hz: u32,
         /// Length of one packet in milliseconds.
         frame_ms: u16,
+        /// Microseconds of one frame, of LC3; 0: another codec. Appended; default: 0.
+        lc3_frame_us: u16 = 0,
+        /// Bytes of one frame, of LC3; 0: another codec. Appended; default: 0.
+        lc3_frame_bytes: u16 = 0,
     }
 }
 

@@ -7,6 +7,8 @@ open_enum! {
         Pcm16 = 0 => "pcm16",
         /// One Opus packet (RFC 6716), without any container.
         Opus = 1 => "opus",
+        /// LC3 frames (Bluetooth SIG, version 1.0) of one agreed length and size, one behind the other.
+        Lc3 = 2 => "lc3",
     }
 }
 
@@ -17,6 +19,8 @@ bit_set! {
         PCM16 = 0 => "pcm16",
         /// Opus packets.
         OPUS = 1 => "opus",
+        /// LC3 frames.
+        LC3 = 2 => "lc3",
     }
 }
 

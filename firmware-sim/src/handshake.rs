@@ -6,7 +6,7 @@ use bytes::Bytes;
 use device_protocol::auth::{Handshake, pairing_code};
 use device_protocol::down::Challenge;
 use device_protocol::{
-    ChannelBinding, Codec, Decoded, Down, Frame, PairingMethod, Stamp, Up, decode_down, encode, limits, up,
+    ChannelBinding, Decoded, Down, Frame, PairingMethod, Stamp, Up, decode_down, down, encode, limits, up,
 };
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha256};
@@ -82,7 +82,7 @@ pub enum Error {
 }
 
 /// Most chunks of a replay that may overtake `welcome`: as many as a gateway keeps.
-const EARLY_MAX: usize = 64;
+const EARLY_MAX: usize = 80;
 
 /// Content of `welcome`.
 #[derive(Clone, Debug)]
@@ -101,10 +101,10 @@ pub struct Welcome {
     pub user_name: String,
     /// Interval of heartbeats.
     pub heartbeat: Duration,
-    /// Requested format of microphone sound: codec, hertz, milliseconds.
-    pub audio_up: (Codec, u32, u16),
-    /// Format of speech: codec, hertz.
-    pub audio_down: (Codec, u32),
+    /// Requested format of microphone sound.
+    pub audio_up: down::AudioFormat,
+    /// Format of speech.
+    pub audio_down: down::AudioFormat,
     /// Name of the state of the conversation.
     pub listening: String,
     /// Key of the gateway, pinned after a pairing.
@@ -280,8 +280,8 @@ async fn await_welcome(
                     gateway_name: welcome.gateway_name.to_owned(),
                     user_name: welcome.user_name.to_owned(),
                     heartbeat: Duration::from_millis(welcome.heartbeat_ms.max(1).into()),
-                    audio_up: (welcome.audio_up.codec, welcome.audio_up.rate_hz, welcome.audio_up.frame_ms),
-                    audio_down: (welcome.audio_down.codec, welcome.audio_down.rate_hz),
+                    audio_up: welcome.audio_up,
+                    audio_down: welcome.audio_down,
                     listening: named(welcome.listening.name()),
                     gateway_key,
                     paired_now,

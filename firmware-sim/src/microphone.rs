@@ -6,10 +6,12 @@ use std::sync::Arc;
 use audio::codec::{Codec, Encoder, is_pause};
 use audio::wav;
 use bytes::Bytes;
+use device_protocol::down::AudioFormat;
 use tokio::sync::oneshot;
 
 use crate::acoustics::Scene;
 use crate::random::Random;
+use crate::sound::codec_of;
 
 pub use crate::sound::CLIP_HZ;
 
@@ -152,27 +154,18 @@ impl Microphone {
     /// # Errors
     /// A format that cannot be sent.
     pub fn new(
-        format: (device_protocol::Codec, u32, u16),
+        format: AudioFormat,
         background: Background,
         seed: u64,
         silence: Option<Arc<[Bytes]>>,
     ) -> Result<Self, String> {
-        let (codec, rate_hz, frame_ms) = format;
-        let codec = match codec {
-            device_protocol::Codec::Opus => Codec::Opus,
-            device_protocol::Codec::Pcm16 => Codec::Pcm16,
-            device_protocol::Codec::Other(number) => {
-                return Err(format!("the gateway wants codec {number}"));
-            }
-        };
+        let (codec, rate_hz, frame_ms) = (codec_of(&format)?, format.rate_hz, format.frame_ms);
         let encoder = match silence {
             Some(_) => None,
             None => Some(Encoder::new(codec, rate_hz, BITRATE).map_err(|error| error.to_string())?),
         };
-        let frame_us = u64::from(frame_ms) * 1_000;
-        if !audio::codec::FRAME_DURATIONS_US.contains(&frame_us) {
-            return Err(format!("the gateway wants packets of {frame_ms} ms"));
-        }
+        let packet_us = codec.packet_us(u64::from(frame_ms) * 1_000);
+        let frame_us = packet_us.ok_or_else(|| format!("the gateway wants packets of {frame_ms} ms"))?;
         Ok(Self {
             codec,
             rate_hz,
@@ -207,10 +200,8 @@ impl Microphone {
         let (Some(encoder), true) = (&mut self.encoder, bitrate > 0 && self.coding != Some(asked)) else {
             return Ok(false);
         };
-        let frame_us = if frame_ms == 0 { self.frame_us } else { u64::from(frame_ms) * 1_000 };
-        if !audio::codec::FRAME_DURATIONS_US.contains(&frame_us) {
-            return Err(format!("packets of {frame_ms} ms"));
-        }
+        let asked_us = if frame_ms == 0 { self.frame_us } else { u64::from(frame_ms) * 1_000 };
+        let frame_us = self.codec.packet_us(asked_us).ok_or_else(|| format!("packets of {frame_ms} ms"))?;
         encoder.set_coding(bitrate.min(BITRATE), loss_percent).map_err(|error| error.to_string())?;
         if bitrate < BITRATE {
             encoder.pause_in_silence().map_err(|error| error.to_string())?;
@@ -225,6 +216,7 @@ impl Microphone {
         match self.codec {
             Codec::Opus => device_protocol::Codec::Opus,
             Codec::Pcm16 => device_protocol::Codec::Pcm16,
+            Codec::Lc3(_) => device_protocol::Codec::Lc3,
         }
     }
 
@@ -375,7 +367,13 @@ pub fn encode_all(pcm: &[i16], codec: Codec, rate_hz: u32, frame_us: u64) -> Res
 mod tests {
     use super::*;
 
-    const PCM: (device_protocol::Codec, u32, u16) = (device_protocol::Codec::Pcm16, 16_000, 20);
+    const PCM: AudioFormat = AudioFormat {
+        codec: device_protocol::Codec::Pcm16,
+        rate_hz: 16_000,
+        frame_ms: 20,
+        lc3_frame_us: 0,
+        lc3_frame_bytes: 0,
+    };
 
     fn samples(packet: &Packet) -> Vec<i16> {
         packet.payload.chunks(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()

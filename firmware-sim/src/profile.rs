@@ -22,6 +22,8 @@ pub struct Profile {
     pub language: String,
     /// Codecs offered, both ways.
     pub codecs: Codecs,
+    /// Microseconds and bytes of LC3 frames.
+    pub lc3: (u16, u16),
     /// Rate of the microphone in hertz; 0: none.
     pub microphone_hz: u32,
     /// Rate of the speaker in hertz; 0: none.
@@ -54,6 +56,7 @@ impl Default for Profile {
             image_bytes_max: 0,
             language: "en-US".to_owned(),
             codecs: Codecs::OPUS,
+            lc3: (0, 0),
             microphone_hz: 16_000,
             speaker_hz: 24_000,
             display: Some((40, 6)),
@@ -95,6 +98,8 @@ impl Profile {
             heartbeat_ms: self.heartbeat_ms,
             image_bytes_max: self.image_bytes_max,
             hardware: self.hardware,
+            lc3_frame_us: self.lc3.0,
+            lc3_frame_bytes: self.lc3.1,
         }
     }
 }

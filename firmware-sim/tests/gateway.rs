@@ -138,7 +138,13 @@ impl Peer {
     }
 
     async fn welcome(&mut self) {
-        let format = |rate_hz| down::AudioFormat { codec: device_protocol::Codec::Pcm16, rate_hz, frame_ms: 20 };
+        let format = |rate_hz| down::AudioFormat {
+            codec: device_protocol::Codec::Pcm16,
+            rate_hz,
+            frame_ms: 20,
+            lc3_frame_us: 0,
+            lc3_frame_bytes: 0,
+        };
         self.send(down::Welcome {
             session: 1,
             resume_token: b"token",

@@ -142,6 +142,89 @@ async fn every_rate_of_the_specification_is_taken() {
     }
 }
 
+/// A device with LC3 of these frames, and nothing else.
+fn lc3(rate_hz: u32, frame_us: u16, frame_bytes: u16) -> Capabilities {
+    Capabilities {
+        codecs_up: Codecs::LC3,
+        codecs_down: Codecs::LC3,
+        audio_up_hz: rate_hz,
+        audio_down_hz: rate_hz,
+        lc3_frame_us: frame_us,
+        lc3_frame_bytes: frame_bytes,
+        ..capabilities()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lc3_is_agreed_in_the_frames_that_the_device_has() {
+    let world = World::start().await;
+    for (can, wanted) in [
+        (lc3(16_000, 10_000, 40), Ok((Codec::Lc3, Codec::Lc3, 10_000, 40))),
+        (lc3(48_000, 7_500, 120), Ok((Codec::Lc3, Codec::Lc3, 7_500, 120))),
+        // Without a speaker, and with one that has another codec: the encoder lacks this rate.
+        (Capabilities { speakers: 0, ..lc3(8_000, 10_000, 20) }, Ok((Codec::Lc3, Codec::Pcm16, 10_000, 20))),
+        (
+            Capabilities { codecs_down: Codecs::LC3.with(Codecs::PCM16), ..lc3(8_000, 7_500, 30) },
+            Ok((Codec::Lc3, Codec::Pcm16, 7_500, 30)),
+        ),
+        (
+            Capabilities { codecs_up: Codecs::LC3.with(Codecs::OPUS), ..lc3(24_000, 10_000, 60) },
+            Ok((Codec::Opus, Codec::Lc3, 0, 0)),
+        ),
+        (lc3(8_000, 10_000, 40), Err("8000 Hz")),
+        (lc3(12_000, 10_000, 40), Err("12000 Hz")),
+        (lc3(16_000, 5_000, 40), Err("5000 us")),
+        (lc3(16_000, 10_000, 121), Err("121 bytes")),
+        (lc3(16_000, 0, 0), Err("0 bytes")),
+    ] {
+        world.glasses("ws", "peer").await.goodbye().await;
+        let mut peer = Peer::connect(&world, "ws", "peer").await;
+        peer.capabilities = can;
+        let handshake = peer.hello().await;
+        peer.prove(&handshake).await;
+        let answer = |frame: &Frame<Down<'_>>| match &frame.message {
+            Down::Welcome(welcome) => {
+                let (up, down) = (welcome.audio_up, welcome.audio_down);
+                Some(Ok((up.codec, down.codec, up.lc3_frame_us, up.lc3_frame_bytes)))
+            }
+            Down::Reject(reject) => Some(Err(reject.message.to_owned())),
+            _ => None,
+        };
+        match (next(&mut peer, "an answer", answer).await, wanted) {
+            (Ok(agreed), Ok(wanted)) => assert_eq!(agreed, wanted),
+            (Err(words), Err(wanted)) => assert!(words.contains(wanted), "{words}"),
+            (answer, wanted) => panic!("{answer:?}, wanted {wanted:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lc3_in_other_frames_ends_the_session() {
+    let world = World::start().await;
+    for (bytes, duration_us, words) in [(41, 10_000, "41 bytes"), (280, 70_000, "280 bytes"), (80, 10_000, "20000 us")]
+    {
+        let mut peer = Peer::welcomed_with(&world, "ws", "peer", lc3(16_000, 10_000, 40)).await;
+        let payload = vec![0x5a; bytes];
+        // Damaged frames of the right length are no offence.
+        for (sequence, bytes) in [(1, 40), (2, 240)] {
+            let whole = up::Audio {
+                codec: Codec::Lc3,
+                rate_hz: 16_000,
+                duration_us: bytes * 250,
+                payload: &vec![0xff; bytes as usize],
+            };
+            peer.raw(frame(sequence, Up::Audio(whole))).await;
+        }
+        let wrong = up::Audio { codec: Codec::Lc3, rate_hz: 16_000, duration_us, payload: &payload };
+        peer.raw(frame(3, Up::Audio(wrong))).await;
+        let said = peer.end().await;
+        assert!(
+            matches!(&said, Said::Goodbye(reason, why) if reason == "bad_format" && why.contains(words)),
+            "{said:?}"
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_may_ask_for_slower_heartbeats_and_smaller_frames() {
     let world = World::start().await;

@@ -1,11 +1,15 @@
-//! Packet codecs: PCM16 and Opus.
+//! Packet codecs: PCM16, Opus and LC3.
 //!
-//! One packet carries one frame of 10, 20, 40 or 60 ms of mono sound. For any input a decoder returns samples or an
+//! One packet carries 10, 20, 40 or 60 ms of mono sound; of LC3, whole frames of up to 60 ms. For any input a decoder returns samples or an
 //! [`Error`]; it never panics and never writes more than one frame of the longest duration.
 
+mod conceal;
+pub mod lc3;
 #[cfg(feature = "opus")]
 mod opus;
 mod pcm;
+
+use crate::frame::FRAME_US;
 
 /// How a packet is coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,12 +18,31 @@ pub enum Codec {
     Pcm16,
     /// Opus (RFC 6716), mono, one packet per frame, no container.
     Opus,
+    /// LC3, mono, one or more frames of this format per packet, without anything between them.
+    Lc3(lc3::Format),
 }
 
-/// Sample rates that both codecs accept, in hertz: common device rates that Opus supports.
+impl Codec {
+    /// Microseconds of a packet that is asked for as `us`: the same where such a packet exists, and of LC3 as many whole
+    /// frames as fit; `None`: the codec has no such packet.
+    pub fn packet_us(self, us: u64) -> Option<u64> {
+        match self {
+            Self::Pcm16 | Self::Opus => FRAME_DURATIONS_US.contains(&us).then_some(us),
+            Self::Lc3(format) => format.packet_us(us),
+        }
+    }
+
+    /// Microseconds of a usual packet: 20 ms, or as many whole frames of LC3 as fit.
+    pub fn usual_packet_us(self) -> u64 {
+        self.packet_us(FRAME_US).unwrap_or(FRAME_US)
+    }
+}
+
+/// Sample rates that PCM16 and Opus accept, in hertz: common device rates that Opus supports. Those of LC3 are
+/// [`lc3::RATES_HZ`].
 pub const RATES_HZ: [u32; 5] = [8_000, 12_000, 16_000, 24_000, 48_000];
 
-/// Accepted frame durations in microseconds. Shorter ones cost a header per few samples, longer ones delay the end of
+/// Accepted packet durations of PCM16 and Opus, in microseconds. Shorter ones cost a header per few samples, longer ones delay the end of
 /// turn.
 pub const FRAME_DURATIONS_US: [u64; 4] = [10_000, 20_000, 40_000, 60_000];
 
@@ -75,6 +98,47 @@ pub enum Error {
         /// Its length.
         bytes: usize,
     },
+    /// Frames of LC3 that are not accepted.
+    #[error(
+        "LC3 frames of {frame_us} us and {frame_bytes} bytes are not supported; use 7500 or 10000 us and 20 to 120 bytes"
+    )]
+    Lc3Format {
+        /// Microseconds of a frame.
+        frame_us: u32,
+        /// Its bytes.
+        frame_bytes: u16,
+    },
+    /// The rate is not one of [`lc3::RATES_HZ`].
+    #[error("LC3 at {rate_hz} Hz is not supported; use 8000, 16000, 24000 or 48000")]
+    Lc3Rate {
+        /// The requested rate.
+        rate_hz: u32,
+    },
+    /// The rate is not one of [`lc3::ENCODER_RATES_HZ`].
+    #[error("LC3 at {rate_hz} Hz can be decoded, and not be encoded")]
+    Lc3Encoder {
+        /// The requested rate.
+        rate_hz: u32,
+    },
+    /// An LC3 packet that does not consist of whole frames, or has too many.
+    #[error("LC3 packet of {bytes} bytes is not whole frames of {frame_bytes} bytes, 60 ms at most")]
+    Lc3Packet {
+        /// Its length.
+        bytes: usize,
+        /// Bytes of an agreed frame.
+        frame_bytes: u16,
+    },
+    /// Samples that are not whole LC3 frames, or too many.
+    #[error("{samples} samples are not whole LC3 frames of {frame_samples}, 60 ms at most")]
+    Lc3Samples {
+        /// The number of samples.
+        samples: usize,
+        /// Those of one frame.
+        frame_samples: usize,
+    },
+    /// An LC3 frame over which the coder failed. It begins anew.
+    #[error("LC3 frame that the coder cannot handle")]
+    Lc3Frame,
     /// The codec library refused the packet or the setting.
     #[error("Opus {what} failed: {reason}")]
     Opus {
@@ -92,6 +156,7 @@ pub struct Decoder {
 
 enum DecoderKind {
     Pcm(pcm::Decoder),
+    Lc3(Box<lc3::Decoder>),
     #[cfg(feature = "opus")]
     Opus(opus::Decoder),
 }
@@ -99,7 +164,7 @@ enum DecoderKind {
 impl Decoder {
     /// A decoder to mono samples at `rate_hz`.
     ///
-    /// For PCM16 this is the rate of the packets. An Opus packet describes itself, so `rate_hz` is only the output
+    /// For PCM16 and LC3 this is the rate of the packets. An Opus packet describes itself, so `rate_hz` is only the output
     /// rate, whatever the encoder's input was.
     ///
     /// # Errors
@@ -108,6 +173,7 @@ impl Decoder {
         check_rate(rate_hz)?;
         let inner = match codec {
             Codec::Pcm16 => DecoderKind::Pcm(pcm::Decoder::new(rate_hz)),
+            Codec::Lc3(format) => DecoderKind::Lc3(Box::new(lc3::Decoder::new(format, rate_hz)?)),
             #[cfg(feature = "opus")]
             Codec::Opus => DecoderKind::Opus(opus::Decoder::new(rate_hz)?),
             #[cfg(not(feature = "opus"))]
@@ -126,6 +192,7 @@ impl Decoder {
         }
         match &mut self.inner {
             DecoderKind::Pcm(decoder) => decoder.decode(packet, out),
+            DecoderKind::Lc3(decoder) => decoder.decode(packet, out),
             #[cfg(feature = "opus")]
             DecoderKind::Opus(decoder) => decoder.decode(packet, out),
         }
@@ -136,6 +203,7 @@ impl Decoder {
     pub fn conceal(&mut self, out: &mut Vec<i16>) -> usize {
         match &mut self.inner {
             DecoderKind::Pcm(decoder) => decoder.conceal(out),
+            DecoderKind::Lc3(decoder) => decoder.conceal(out),
             #[cfg(feature = "opus")]
             DecoderKind::Opus(decoder) => decoder.conceal(out),
         }
@@ -146,6 +214,7 @@ impl Decoder {
     pub fn recover(&mut self, next: &[u8], out: &mut Vec<i16>) -> usize {
         match &mut self.inner {
             DecoderKind::Pcm(decoder) => decoder.conceal(out),
+            DecoderKind::Lc3(decoder) => decoder.conceal(out),
             #[cfg(feature = "opus")]
             DecoderKind::Opus(_) if next.is_empty() || next.len() > PACKET_BYTES_MAX => self.conceal(out),
             #[cfg(feature = "opus")]
@@ -162,6 +231,7 @@ pub struct Encoder {
 
 enum EncoderKind {
     Pcm,
+    Lc3(Box<lc3::Encoder>),
     #[cfg(feature = "opus")]
     Opus(opus::Encoder),
 }
@@ -175,6 +245,7 @@ impl Encoder {
         check_rate(rate_hz)?;
         let inner = match codec {
             Codec::Pcm16 => EncoderKind::Pcm,
+            Codec::Lc3(format) => EncoderKind::Lc3(Box::new(lc3::Encoder::new(format, rate_hz)?)),
             #[cfg(feature = "opus")]
             Codec::Opus => {
                 if !BITRATES.contains(&bitrate) {
@@ -191,7 +262,7 @@ impl Encoder {
         Ok(Self { rate_hz, inner })
     }
 
-    /// Opus from now on: bits per second, and the percentage of packets that is expected to be lost, which decides how
+    /// Opus from now on (the others stay as they are): bits per second, and the percentage of packets that is expected to be lost, which decides how
     /// much each one tells of the one before it.
     ///
     /// # Errors
@@ -201,7 +272,7 @@ impl Encoder {
             return Err(Error::Bitrate { bitrate });
         }
         match &mut self.inner {
-            EncoderKind::Pcm => Ok(()),
+            EncoderKind::Pcm | EncoderKind::Lc3(_) => Ok(()),
             #[cfg(feature = "opus")]
             EncoderKind::Opus(encoder) => encoder.set_bitrate(bitrate).and_then(|()| encoder.expect_loss(loss_percent)),
         }
@@ -213,20 +284,23 @@ impl Encoder {
     /// An error of the library.
     pub fn pause_in_silence(&mut self) -> Result<(), Error> {
         match &mut self.inner {
-            EncoderKind::Pcm => Ok(()),
+            EncoderKind::Pcm | EncoderKind::Lc3(_) => Ok(()),
             #[cfg(feature = "opus")]
             EncoderKind::Opus(encoder) => encoder.pause_in_silence(),
         }
     }
 
-    /// Encodes one frame of 10, 20, 40 or 60 ms into one packet.
+    /// Encodes 10, 20, 40 or 60 ms, or whole frames of LC3, into one packet.
     ///
     /// # Errors
-    /// [`Error::Duration`] for any other length, or an error of the library.
+    /// [`Error::Duration`] or [`Error::Lc3Samples`] for any other length, or an error of the library.
     pub fn encode(&mut self, pcm: &[i16]) -> Result<Vec<u8>, Error> {
-        check_duration(pcm.len(), self.rate_hz)?;
+        if !matches!(self.inner, EncoderKind::Lc3(_)) {
+            check_duration(pcm.len(), self.rate_hz)?;
+        }
         match &mut self.inner {
             EncoderKind::Pcm => Ok(pcm::encode(pcm)),
+            EncoderKind::Lc3(encoder) => encoder.encode(pcm),
             #[cfg(feature = "opus")]
             EncoderKind::Opus(encoder) => encoder.encode(pcm),
         }

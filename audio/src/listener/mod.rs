@@ -126,7 +126,7 @@ impl Listener {
         // Opus decodes to any rate, so it decodes to the gateway's directly.
         let decoded_hz = match config.codec {
             Codec::Opus => RATE_HZ,
-            Codec::Pcm16 => config.rate_hz,
+            Codec::Pcm16 | Codec::Lc3(_) => config.rate_hz,
         };
         let resampler = Resampler::new(decoded_hz, RATE_HZ)?;
         Ok(Self {

@@ -8,7 +8,7 @@ use crate::resample::Resampler;
 /// Source samples converted at a time: 20 ms at 24 kHz. Small, so that no call takes long.
 const CHUNK_SAMPLES: usize = 480;
 
-/// One frame of 20 ms (or several), padded with silence at a clause's end.
+/// One frame (or several), padded with silence at a clause's end.
 pub(super) struct Frame {
     pub(super) clause: u16,
     pub(super) pcm: Vec<i16>,
@@ -29,7 +29,8 @@ struct Clause {
 
 pub(super) struct Queue {
     clauses: VecDeque<Clause>,
-    rate_hz: u32,
+    /// Samples of a frame.
+    size: usize,
     /// Converted sound of the first clause that does not fill a frame yet.
     converted: Vec<i16>,
     /// The newest sound returned, as far back as the device's buffer reaches: a fade begins within it.
@@ -38,13 +39,14 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn new(rate_hz: u32, lead_us: u64) -> Self {
+    pub(super) fn new(rate_hz: u32, frame_us: u64, lead_us: u64) -> Self {
+        let size = us_to_samples(frame_us, rate_hz) as usize;
         Self {
             clauses: VecDeque::new(),
-            rate_hz,
+            size,
             converted: Vec::new(),
             sent: VecDeque::new(),
-            sent_max: us_to_samples(lead_us, rate_hz) as usize + rate_hz as usize / 50,
+            sent_max: us_to_samples(lead_us, rate_hz) as usize + size,
         }
     }
 
@@ -85,7 +87,7 @@ impl Queue {
 
     /// The next frame. A frame never spans two clauses, so each clause ends at the end of a packet.
     pub(super) fn pop_frame(&mut self) -> Option<Frame> {
-        let size = self.rate_hz as usize / 50;
+        let size = self.size;
         let clause = self.clauses.front_mut()?;
         while self.converted.len() < size && clause.convert_some(&mut self.converted) {}
         let (number, last) = (clause.number, clause.last);
@@ -103,7 +105,7 @@ impl Queue {
 
     /// A frame that begins `back` samples before the end of the returned sound and ramps to silence.
     pub(super) fn fade_frame(&self, back: u64) -> Vec<i16> {
-        let size = self.rate_hz as usize / 50;
+        let size = self.size;
         let start = self.sent.len().saturating_sub(usize::try_from(back).unwrap_or(usize::MAX));
         let mut pcm: Vec<i16> = self.sent.iter().skip(start).take(size).copied().collect();
         pcm.resize(size, 0);

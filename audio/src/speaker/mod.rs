@@ -25,7 +25,7 @@ pub const QUEUE_US_MAX: u64 = 60_000_000;
 /// Most clauses of one speech, queued or sent; an hour of speech has fewer.
 pub const CLAUSES_MAX: usize = 1_024;
 
-/// Most frames in one packet: 60 ms, the longest that a device must take.
+/// Most frames in one packet: 60 ms (of LC3 at most), the longest that a device must take.
 const PACKET_FRAMES_MAX: u64 = 3;
 
 /// Longest lead in microseconds: with a longer one, what was sent would differ too much from what was heard at a hush.
@@ -87,7 +87,7 @@ pub enum Error {
     },
 }
 
-/// One packet of speech for the device: 20, 40 or 60 ms.
+/// One packet of speech for the device: 20, 40 or 60 ms; of LC3 with frames of 7.5 ms, 15, 30 or 45.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
     /// The speech it belongs to.
@@ -133,7 +133,9 @@ pub struct Hushed {
 pub struct Speaker {
     config: Config,
     encoder: Encoder,
-    /// Frames of 20 ms in one packet.
+    /// Microseconds of a frame: 20 ms, or 15 ms where the codec's own frames have 7.5 ms.
+    frame_us: u64,
+    /// Frames in one packet.
     packet_frames: u64,
     seq: u32,
     speech: Option<Speech>,
@@ -160,17 +162,18 @@ impl Speaker {
             return Err(Error::Lead { lead_us: config.lead_us, hold_us: config.hold_us });
         }
         let encoder = Encoder::new(config.codec, config.rate_hz, config.bitrate)?;
-        Ok(Self { config, encoder, packet_frames: 1, seq: 0, speech: None, previous: None, fade: None })
+        let frame_us = config.codec.usual_packet_us();
+        Ok(Self { config, encoder, frame_us, packet_frames: 1, seq: 0, speech: None, previous: None, fade: None })
     }
 
-    /// How packets are coded from now on: bits per second of Opus, milliseconds of a packet (rounded down to 20, 40 or
-    /// 60; the last one of a clause is as short as what is left), and the percentage that is expected to be lost.
+    /// How packets are coded from now on: bits per second of Opus, milliseconds of a packet (rounded down to whole
+    /// frames, three at most; the last one of a clause is as short as what is left), and the percentage that is expected to be lost.
     ///
     /// # Errors
     /// A bit rate that cannot be used.
     pub fn set_coding(&mut self, bitrate: u32, packet_ms: u16, loss_percent: u8) -> Result<(), Error> {
         self.encoder.set_coding(bitrate, loss_percent)?;
-        let frames = u64::from(packet_ms) * 1_000 / FRAME_US;
+        let frames = u64::from(packet_ms) * 1_000 / self.frame_us;
         self.packet_frames = frames.clamp(1, PACKET_FRAMES_MAX);
         Ok(())
     }
@@ -184,7 +187,7 @@ impl Speaker {
         }
         self.speech = Some(Speech {
             ledger: Ledger::new(speech, turn),
-            queue: Queue::new(self.config.rate_hz, self.config.lead_us),
+            queue: Queue::new(self.config.rate_hz, self.frame_us, self.config.lead_us),
             complete: false,
             pace: Pace::new(self.config.lead_us, self.config.hold_us),
         });
@@ -226,7 +229,7 @@ impl Speaker {
         }
         let speech = self.speech.as_mut()?;
         let (frame, frames) = speech.queue.pop_frames(self.packet_frames)?;
-        let duration_us = frames * FRAME_US;
+        let duration_us = frames * self.frame_us;
         let sent_us = speech.ledger.sent_us();
         let planned_us = speech.pace.send(sent_us, now_us);
         let bytes = match self.encoder.encode(&frame.pcm) {
@@ -283,7 +286,7 @@ impl Speaker {
                 clause: speech.ledger.clause_at(playhead_us).unwrap_or(0),
                 seq: self.seq,
                 playout_us: playhead_us,
-                duration_us: FRAME_US,
+                duration_us: self.frame_us,
                 planned_us: now_us,
                 bytes,
                 last_of_clause: true,
@@ -325,6 +328,6 @@ impl Speaker {
 
     fn speech_due_us(&self) -> Option<u64> {
         let speech = self.speech.as_ref().filter(|speech| !speech.queue.is_empty())?;
-        speech.pace.due_us(speech.ledger.sent_us(), self.packet_frames * FRAME_US)
+        speech.pace.due_us(speech.ledger.sent_us(), self.packet_frames * self.frame_us)
     }
 }

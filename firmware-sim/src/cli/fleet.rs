@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use audio::codec::Codec;
+use audio::codec::{Codec, lc3};
 use audio::wav;
 use bytes::Bytes;
 use device_protocol::Codecs;
 use firmware_sim::latency::{self, Latency};
 use firmware_sim::microphone::{CLIP_HZ, Clip, Sound, encode_all, voiced_end_us};
+use firmware_sim::profile::Profile;
 use firmware_sim::random::Random;
 use firmware_sim::{Glasses, Options, Seen};
 use tokio::task::JoinSet;
@@ -21,8 +22,6 @@ use super::{pair, show};
 
 /// Most glasses in one process: each needs a socket, and the packets of a second must fit the network of one machine.
 const GLASSES_MAX: u32 = 1_000;
-/// Packet duration; a gateway requests it from glasses that offer 16 kHz.
-const FRAME_US: u64 = 20_000;
 /// Delay between two connects, so that a gateway's limit on handshakes is not what is measured.
 const STAGGER: Duration = Duration::from_millis(50);
 /// How long after its sentence a turn may be answered.
@@ -69,10 +68,15 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         "a fleet sends sound that was encoded before: --echo, --room, --half-duplex and noise around the wearer are for single glasses"
     );
     let options = common.options()?;
-    let codec = if options.profile.codecs == Codecs::OPUS { Codec::Opus } else { Codec::Pcm16 };
+    let codec = match options.profile {
+        Profile { codecs: Codecs::OPUS, .. } => Codec::Opus,
+        Profile { codecs: Codecs::LC3, lc3: (us, bytes), .. } => Codec::Lc3(lc3::Format::new(us.into(), bytes)?),
+        _ => Codec::Pcm16,
+    };
     let pcm = wav::read(&arguments.wav, CLIP_HZ)?;
-    let encode =
-        |pcm: &[i16]| encode_all(pcm, codec, options.profile.microphone_hz, FRAME_US).map_err(anyhow::Error::msg);
+    let encode = |pcm: &[i16]| {
+        encode_all(pcm, codec, options.profile.microphone_hz, codec.usual_packet_us()).map_err(anyhow::Error::msg)
+    };
     let piece = Arc::new(Piece {
         packets: encode(&pcm).with_context(|| arguments.wav.display().to_string())?,
         voiced_us: voiced_end_us(&pcm),

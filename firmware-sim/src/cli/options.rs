@@ -45,6 +45,9 @@ pub(crate) struct Common {
     /// Codec offered for both directions.
     #[arg(long, global = true, default_value = "opus")]
     codec: CodecName,
+    /// For --codec lc3: milliseconds (10 or 7.5) and bytes (20 to 120) of a frame.
+    #[arg(long, global = true, value_name = "FRAME_MS,BYTES", default_value = "10,40", value_parser = lc3_frames)]
+    lc3: (u16, u16),
     /// Folder with the key of the glasses and of the gateway that they are paired with.
     #[arg(long, global = true, default_value = "lorgnette-sim")]
     pub(crate) state: PathBuf,
@@ -148,6 +151,7 @@ enum Transport {
 #[derive(Clone, Copy, ValueEnum)]
 enum CodecName {
     Opus,
+    Lc3,
     Pcm,
 }
 
@@ -163,8 +167,10 @@ impl Common {
         options.profile = Profile {
             codecs: match self.codec {
                 CodecName::Opus => Codecs::OPUS,
+                CodecName::Lc3 => Codecs::LC3,
                 CodecName::Pcm => Codecs::PCM16,
             },
+            lc3: if matches!(self.codec, CodecName::Lc3) { self.lc3 } else { (0, 0) },
             display: (!self.no_display).then_some((self.columns, self.rows)),
             speaker_hz: if self.no_speaker { 0 } else { Profile::default().speaker_hz },
             captions: self.captions,
@@ -239,6 +245,19 @@ fn noises(text: &str) -> Result<Noises, String> {
         Ok(amplitude) => Ok(Noises::Own(amplitude)),
         Err(_) => text.parse().map(Noises::Around),
     }
+}
+
+/// Reads the length and the size of LC3 frames.
+fn lc3_frames(text: &str) -> Result<(u16, u16), String> {
+    let (frame_ms, bytes) = text.split_once(',').ok_or("a length and a size are wanted, such as 10,40")?;
+    let frame_us = match frame_ms {
+        "10" => 10_000,
+        "7.5" => 7_500,
+        _ => return Err("a frame has 10 or 7.5 ms".to_owned()),
+    };
+    let bytes = bytes.parse().map_err(|_| "the size is a number of bytes".to_owned())?;
+    let format = audio::codec::lc3::Format::new(frame_us.into(), bytes);
+    format.map(|_| (frame_us, bytes)).map_err(|error| error.to_string())
 }
 
 /// Reads a key.

@@ -110,6 +110,7 @@ impl Driver {
             self.approvals.clear();
             self.replay.clear();
         }
+        self.speaker.set_format(welcome.audio_down);
         if self.options.profile.microphone_hz > 0 && self.microphone.is_none() {
             let (background, seed) = (self.options.background, self.options.seed);
             let microphone = Microphone::new(welcome.audio_up, background, seed, self.options.silence.clone());
@@ -128,8 +129,8 @@ impl Driver {
             resumed: welcome.resumed.is_some(),
             continued: welcome.continued.is_some(),
             transport: link.name,
-            up: (codec_name(welcome.audio_up.0), welcome.audio_up.1),
-            down: (codec_name(welcome.audio_down.0), welcome.audio_down.1),
+            up: (codec_name(welcome.audio_up.codec), welcome.audio_up.rate_hz),
+            down: (codec_name(welcome.audio_down.codec), welcome.audio_down.rate_hz),
         });
         self.see(Seen::Listening { turn: self.turn, state: welcome.listening.clone() });
         let resumed = welcome.resumed;

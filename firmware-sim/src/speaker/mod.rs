@@ -5,9 +5,11 @@ mod speech;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use audio::codec::{Codec, Decoder};
-use device_protocol::down::{SpeechChunk, SpeechEnd, SpeechStart};
+use audio::codec::Decoder;
+use device_protocol::down::{AudioFormat, SpeechChunk, SpeechEnd, SpeechStart};
 use device_protocol::{PlayState, limits};
+
+use crate::sound::codec_of;
 
 /// Sound that must be buffered before playback begins, unless the speech is already complete (PROTOCOL.md, section 8).
 const PREBUFFER_US: u64 = 60_000;
@@ -161,6 +163,8 @@ struct Speech {
 /// A speaker with its buffer.
 pub struct Speaker {
     decode: bool,
+    /// Format of speech, as the welcome names it: the frames of LC3.
+    format: AudioFormat,
     out: Out,
     speeches: VecDeque<Speech>,
     /// Chunks that came before the start of their speech, with arrival and sequence.
@@ -174,8 +178,16 @@ pub struct Speaker {
 impl Speaker {
     /// A silent speaker. Without `decode` only times are kept: for many glasses at once.
     pub fn new(decode: bool) -> Self {
+        let format = AudioFormat {
+            codec: device_protocol::Codec::Pcm16,
+            rate_hz: 0,
+            frame_ms: 0,
+            lc3_frame_us: 0,
+            lc3_frame_bytes: 0,
+        };
         Self {
             decode,
+            format,
             out: Out { volume_percent: 100, is_tapped: false, outputs: VecDeque::new() },
             speeches: VecDeque::new(),
             early: VecDeque::new(),
@@ -201,6 +213,11 @@ impl Speaker {
         self.out.outputs.pop_front()
     }
 
+    /// The format of speech that a welcome names.
+    pub fn set_format(&mut self, format: AudioFormat) {
+        self.format = format;
+    }
+
     /// Resets for a new session, which restarts its numbers. What was playing is over.
     pub fn reset(&mut self, now_us: u64) {
         self.handle_hush(now_us, 0, 0);
@@ -218,13 +235,8 @@ impl Speaker {
         if start.speech <= self.begun {
             return Ok(());
         }
-        let codec = match start.codec {
-            device_protocol::Codec::Opus => Codec::Opus,
-            device_protocol::Codec::Pcm16 => Codec::Pcm16,
-            device_protocol::Codec::Other(number) => {
-                return Err(format!("codec {number} is unknown"));
-            }
-        };
+        let format = AudioFormat { codec: start.codec, rate_hz: start.rate_hz, ..self.format };
+        let codec = codec_of(&format)?;
         let decoder = Decoder::new(codec, start.rate_hz).map_err(|error| error.to_string())?;
         self.begun = start.speech;
         let mut speech = Speech {

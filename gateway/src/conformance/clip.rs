@@ -4,7 +4,7 @@ use std::{f64::consts::TAU, path::Path};
 
 use anyhow::{Context as _, Result};
 use audio::{
-    codec::{Codec, Encoder},
+    codec::{Codec, Encoder, lc3},
     resample::Resampler,
     tts::Voice,
 };
@@ -51,9 +51,9 @@ impl Clip {
     /// Its packets in this format, and the lengths of its clauses in microseconds. A clause fills its last packet with
     /// silence.
     pub(super) fn packets(&self, format: AudioFormat) -> Result<(Vec<Packet>, Vec<u64>)> {
-        let codec = if format.codec == device_protocol::Codec::Opus { Codec::Opus } else { Codec::Pcm16 };
+        let codec = codec_of(format).context("a codec that is spoken")?;
         let mut encoder = Encoder::new(codec, format.rate_hz, BITRATE)?;
-        let duration_us = u32::from(format.frame_ms) * 1_000;
+        let duration_us = u32::try_from(codec.packet_us(u64::from(format.frame_ms) * 1_000).context("a length")?)?;
         let samples = usize::try_from(u64::from(format.rate_hz) * u64::from(duration_us) / 1_000_000)?;
         let (mut packets, mut lengths) = (Vec::new(), Vec::new());
         let mut position_us = 0;
@@ -70,6 +70,18 @@ impl Clip {
             lengths.push(position_us - start_us);
         }
         Ok((packets, lengths))
+    }
+}
+
+/// How sound in this format is coded; `None`: a codec of a later version, or LC3 without its frames.
+pub(super) fn codec_of(format: AudioFormat) -> Option<Codec> {
+    match format.codec {
+        device_protocol::Codec::Pcm16 => Some(Codec::Pcm16),
+        device_protocol::Codec::Opus => Some(Codec::Opus),
+        device_protocol::Codec::Lc3 => {
+            lc3::Format::new(format.lc3_frame_us.into(), format.lc3_frame_bytes).ok().map(Codec::Lc3)
+        }
+        device_protocol::Codec::Other(_) => None,
     }
 }
 

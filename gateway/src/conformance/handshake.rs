@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use audio::codec::RATES_HZ;
+use audio::codec::{RATES_HZ, lc3};
 use bytes::Bytes;
 use device_protocol::{
     Class, Codec, Codecs, Decoded, DisplayKind, Down, PairingMethod, RejectCode, Up,
@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::{Rule, rules::Report};
 use crate::{
     clock,
+    device_task::formats::agree,
     identity::{GatewayKey, fingerprint, random},
     text::is_plain,
     transport::Link,
@@ -79,12 +80,21 @@ pub(super) async fn hello(link: &mut Link, report: &mut Report) -> Outcome<Hello
 fn unfit(capabilities: &Capabilities) -> Option<String> {
     let Capabilities { audio_up_hz, audio_down_hz, frame_bytes_max, heartbeat_ms, tools, .. } = *capabilities;
     let sides = [(audio_up_hz, capabilities.codecs_up), (audio_down_hz, capabilities.codecs_down)];
-    let has_codec = |codecs: Codecs| codecs.has(Codec::Opus) || codecs.has(Codec::Pcm16);
+    let has_codec = |codecs: Codecs| [Codec::Opus, Codec::Lc3, Codec::Pcm16].into_iter().any(|codec| codecs.has(codec));
     if let Some((rate_hz, _)) = sides.iter().find(|(rate_hz, _)| *rate_hz != 0 && !RATES_HZ.contains(rate_hz)) {
         return Some(format!("{rate_hz} Hz is no rate of section 8"));
     }
     if sides.iter().any(|(rate_hz, codecs)| *rate_hz != 0 && !has_codec(*codecs)) {
         return Some("a rate without a codec".to_owned());
+    }
+    if sides.iter().any(|(rate_hz, codecs)| *rate_hz != 0 && codecs.has(Codec::Lc3)) {
+        let format = lc3::Format::new(capabilities.lc3_frame_us.into(), capabilities.lc3_frame_bytes);
+        if let Err(error) = format {
+            return Some(error.to_string());
+        }
+    }
+    if let Err(what) = agree(capabilities) {
+        return Some(what);
     }
     let bytes_min = limits::DEVICE_FRAME_BYTES_MIN;
     if frame_bytes_max != 0 && (frame_bytes_max as usize) < bytes_min {

@@ -2,6 +2,7 @@
 
 use device_protocol::{Codec, Stamp, down::AudioFormat, limits, up};
 
+use super::clip::codec_of;
 use super::{Rule, rules::Report};
 
 /// How much earlier than the end of the packet before it one may have been captured, in microseconds: clocks of devices are
@@ -116,15 +117,16 @@ impl Sound {
     fn check_format(&self, report: &mut Report, audio: &up::Audio<'_>) {
         let Some(wanted) = self.format else { return };
         let up::Audio { codec, rate_hz, duration_us, payload } = *audio;
-        let length_us = u32::from(wanted.frame_ms) * 1_000;
+        let length_us = u64::from(wanted.frame_ms) * 1_000;
+        let length_us = codec_of(wanted).and_then(|codec| codec.packet_us(length_us)).unwrap_or(length_us);
         let what = if wanted.rate_hz == 0 {
             Some("sound though the welcome has none".to_owned())
         } else if (codec, rate_hz) != (wanted.codec, wanted.rate_hz) {
             Some(format!("{codec:?} of {rate_hz} Hz; {:?} of {} Hz was agreed", wanted.codec, wanted.rate_hz))
-        } else if duration_us != length_us {
+        } else if u64::from(duration_us) != length_us {
             Some(format!("a packet of {duration_us} us; {length_us} us were agreed"))
         } else {
-            misfit(codec, rate_hz, duration_us, payload)
+            misfit(wanted, duration_us, payload)
         };
         report.check(Rule::SoundFormat, what.is_none(), || what.unwrap_or_default());
     }
@@ -217,14 +219,20 @@ fn difference(now_us: u64, time_us: u64) -> i64 {
 }
 
 /// Why a payload is not what its packet says.
-fn misfit(codec: Codec, rate_hz: u32, duration_us: u32, payload: &[u8]) -> Option<String> {
-    let told = match codec {
+fn misfit(wanted: AudioFormat, duration_us: u32, payload: &[u8]) -> Option<String> {
+    let told = match wanted.codec {
         Codec::Pcm16 => {
-            let bytes = 2 * u64::from(rate_hz) * u64::from(duration_us) / 1_000_000;
+            let bytes = 2 * u64::from(wanted.rate_hz) * u64::from(duration_us) / 1_000_000;
             return (payload.len() as u64 != bytes)
                 .then(|| format!("{} bytes for {duration_us} us of PCM, not {bytes}", payload.len()));
         }
         Codec::Opus => opus_us(payload),
+        Codec::Lc3 => {
+            let bytes =
+                u64::from(duration_us) / u64::from(wanted.lc3_frame_us.max(1)) * u64::from(wanted.lc3_frame_bytes);
+            return (payload.len() as u64 != bytes)
+                .then(|| format!("{} bytes for {duration_us} us of LC3, not {bytes}", payload.len()));
+        }
         Codec::Other(number) => return Some(format!("codec {number}")),
     };
     (told != Some(duration_us)).then(|| format!("an Opus packet of {told:?} us in a frame of {duration_us} us"))

@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use audio::codec::Codec;
 use device_protocol::{
-    Codec, Codecs, Down, ListeningState, RejectCode,
+    Down, ListeningState, RejectCode,
     down::{self, AudioFormat},
     limits,
     up::{Capabilities, HelloOwned, ResumeOwned},
@@ -18,6 +19,7 @@ use super::{
 };
 use crate::{
     clock,
+    device_task::formats::{Agreed, agree, format},
     http::links::Arrival,
     identity::{fingerprint, random},
     runtime::spawn,
@@ -25,7 +27,6 @@ use crate::{
 };
 
 /// Length of a packet, both ways.
-const FRAME_MS: u16 = 20;
 /// How long a lost session may be resumed.
 const RESUME_MS: u32 = 60_000;
 
@@ -298,15 +299,13 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// Opus before PCM, at the device's own rates.
+/// As the gateway chooses them; PCM where nothing fits, which the rule of the hello tells.
 fn formats(capabilities: &Capabilities) -> (AudioFormat, AudioFormat) {
-    let speaks = capabilities.speakers > 0;
-    let format = |codecs: Codecs, rate_hz: u32| {
-        let codec = if codecs.has(Codec::Opus) { Codec::Opus } else { Codec::Pcm16 };
-        AudioFormat { codec, rate_hz, frame_ms: FRAME_MS }
-    };
-    let down_hz = if speaks { capabilities.audio_down_hz } else { 0 };
-    (format(capabilities.codecs_up, capabilities.audio_up_hz), format(capabilities.codecs_down, down_hz))
+    let agreed = agree(capabilities).unwrap_or_else(|_| Agreed {
+        up: Some((Codec::Pcm16, capabilities.audio_up_hz)),
+        down: (capabilities.speakers > 0).then_some((Codec::Pcm16, capabilities.audio_down_hz)),
+    });
+    (format(agreed.up), format(agreed.down))
 }
 
 pub(super) fn micros(duration: Duration) -> u64 {

@@ -159,6 +159,8 @@ fn admitted(user: String, number: u32) -> Admitted {
         heartbeat_ms: 0,
         image_bytes_max: 0,
         hardware: 0,
+        lc3_frame_us: 0,
+        lc3_frame_bytes: 0,
     };
     let hello = up::HelloOwned {
         device_key: [0; 32],

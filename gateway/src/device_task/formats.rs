@@ -1,7 +1,10 @@
 //! Negotiates codecs and sample rates of a session, and builds its welcome.
 
-use audio::codec::{Codec, RATES_HZ};
-use device_protocol::{Codecs, DisplayKind, Down, down as message, limits, up::Capabilities};
+use audio::codec::{self, Codec, RATES_HZ, lc3};
+use device_protocol::{
+    Codecs, DisplayKind, Down, down as message, limits,
+    up::{self, Capabilities},
+};
 use gateway_core::vocab::{DeviceInfo, DisplaySize};
 
 use super::{down::listening, session::Session};
@@ -12,34 +15,47 @@ pub(super) const FRAME_MS: u16 = 20;
 
 /// The agreed formats; `None`: no microphone, or no speaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Agreed {
-    pub(super) up: Option<(Codec, u32)>,
-    pub(super) down: Option<(Codec, u32)>,
+pub(crate) struct Agreed {
+    pub(crate) up: Option<(Codec, u32)>,
+    pub(crate) down: Option<(Codec, u32)>,
 }
 
-/// Opus before PCM; the microphone at 16 kHz, the rate of recognition, unless the device only supports another; speech
-/// at the device's own rate.
-pub(super) fn agree(capabilities: &Capabilities) -> Result<Agreed, String> {
-    let up = one(capabilities.codecs_up, capabilities.audio_up_hz, "microphone")?;
-    let speaks = capabilities.speakers > 0 && capabilities.audio_down_hz > 0;
-    let down = if speaks { one(capabilities.codecs_down, capabilities.audio_down_hz, "speaker")? } else { None };
+/// Opus before LC3 before PCM; the microphone at 16 kHz, the rate of recognition, unless the device only supports another;
+/// speech at the device's own rate.
+pub(crate) fn agree(capabilities: &Capabilities) -> Result<Agreed, String> {
+    let lc3 = lc3::Format::new(capabilities.lc3_frame_us.into(), capabilities.lc3_frame_bytes);
+    let up = one(capabilities.codecs_up, capabilities.audio_up_hz, &lc3, &lc3::RATES_HZ, "microphone")?;
+    let speaks = capabilities.speakers > 0;
+    let down_hz = if speaks { capabilities.audio_down_hz } else { 0 };
+    let down = one(capabilities.codecs_down, down_hz, &lc3, &lc3::ENCODER_RATES_HZ, "speaker")?;
     Ok(Agreed { up, down })
 }
 
-fn one(codecs: Codecs, rate_hz: u32, what: &str) -> Result<Option<(Codec, u32)>, String> {
+fn one(
+    codecs: Codecs,
+    rate_hz: u32,
+    lc3: &Result<lc3::Format, codec::Error>,
+    lc3_rates_hz: &[u32],
+    what: &str,
+) -> Result<Option<(Codec, u32)>, String> {
     if rate_hz == 0 {
         return Ok(None);
     }
     if !RATES_HZ.contains(&rate_hz) {
         return Err(format!("the {what}'s {rate_hz} Hz are not supported; use 8000, 12000, 16000, 24000 or 48000"));
     }
-    if codecs.has(device_protocol::Codec::Opus) {
-        Ok(Some((Codec::Opus, rate_hz)))
-    } else if codecs.has(device_protocol::Codec::Pcm16) {
-        Ok(Some((Codec::Pcm16, rate_hz)))
-    } else {
-        Err(format!("the {what} offers neither Opus nor PCM16"))
-    }
+    let has_lc3 = codecs.has(device_protocol::Codec::Lc3);
+    let codec = match lc3 {
+        _ if codecs.has(device_protocol::Codec::Opus) => Codec::Opus,
+        Ok(format) if has_lc3 && lc3_rates_hz.contains(&rate_hz) => Codec::Lc3(*format),
+        _ if codecs.has(device_protocol::Codec::Pcm16) => Codec::Pcm16,
+        Err(error) if has_lc3 => return Err(format!("the {what}'s {error}")),
+        Ok(_) if has_lc3 => {
+            return Err(format!("the {what}'s LC3 at {rate_hz} Hz is not supported; use {lc3_rates_hz:?}"));
+        }
+        _ => return Err(format!("the {what} offers neither Opus nor LC3 nor PCM16")),
+    };
+    Ok(Some((codec, rate_hz)))
 }
 
 /// The codec's number on the wire.
@@ -47,12 +63,32 @@ pub(super) fn wire(codec: Codec) -> device_protocol::Codec {
     match codec {
         Codec::Pcm16 => device_protocol::Codec::Pcm16,
         Codec::Opus => device_protocol::Codec::Opus,
+        Codec::Lc3(_) => device_protocol::Codec::Lc3,
     }
 }
 
-fn format(agreed: Option<(Codec, u32)>) -> message::AudioFormat {
+/// What is wrong with the form of a packet; `None`: it is as agreed. What its coder makes of it is not looked at.
+pub(super) fn misfit(packet: &up::Audio<'_>, codec: Codec, rate_hz: u32) -> Option<String> {
+    if packet.codec != wire(codec) || packet.rate_hz != rate_hz {
+        let (came, came_hz) = (packet.codec, packet.rate_hz);
+        return Some(format!("sound came as {came:?} at {came_hz} Hz, agreed was {codec:?} at {rate_hz} Hz"));
+    }
+    let Codec::Lc3(format) = codec else { return None };
+    match format.duration_us(packet.payload.len()) {
+        Ok(us) if us == u64::from(packet.duration_us) => None,
+        Ok(us) => Some(format!("an LC3 packet of {us} us came as one of {} us", packet.duration_us)),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// What a welcome says of one direction.
+pub(crate) fn format(agreed: Option<(Codec, u32)>) -> message::AudioFormat {
     let (codec, rate_hz) = agreed.unwrap_or((Codec::Pcm16, 0));
-    message::AudioFormat { codec: wire(codec), rate_hz, frame_ms: FRAME_MS }
+    let (lc3_frame_us, lc3_frame_bytes) = match codec {
+        Codec::Lc3(format) => (format.frame_us() as u16, format.frame_bytes() as u16),
+        Codec::Pcm16 | Codec::Opus => (0, 0),
+    };
+    message::AudioFormat { codec: wire(codec), rate_hz, frame_ms: FRAME_MS, lc3_frame_us, lc3_frame_bytes }
 }
 
 /// Milliseconds between two heartbeats: the gateway's interval, or a longer one if the device requests it.

@@ -5,7 +5,7 @@ mod chunks;
 mod down;
 mod drawing;
 mod firmware;
-mod formats;
+pub(crate) mod formats;
 mod incoming;
 mod known;
 mod open;

@@ -11,9 +11,9 @@ use crate::{
     transport::{LinkError, Sender, envelope},
 };
 
-/// Sound frames kept for a replay. The device is sent at most 1 s (50 frames) more than it has played, and has what it
+/// Sound frames kept for a replay. The device is sent at most 1 s (67 frames of 15 ms) more than it has played, and has what it
 /// acknowledged.
-const KEPT_SOUND_MAX: usize = 64;
+const KEPT_SOUND_MAX: usize = 80;
 
 /// A frame that may have to be sent again.
 struct Kept {

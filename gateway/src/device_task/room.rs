@@ -80,6 +80,8 @@ mod tests {
             heartbeat_ms: 0,
             image_bytes_max: 0,
             hardware: 0,
+            lc3_frame_us: 0,
+            lc3_frame_bytes: 0,
         })
     }
 

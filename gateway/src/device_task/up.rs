@@ -17,7 +17,7 @@ use tools::{
 };
 
 use super::{
-    formats::wire,
+    formats::misfit,
     incoming::Order,
     photos::Photo,
     session::{End, Session},
@@ -186,12 +186,8 @@ impl Session {
         let Some((codec, rate_hz)) = self.formats.up else {
             return self.close(GoodbyeReason::BadFormat, "sound from a device without a microphone".to_owned());
         };
-        if packet.codec != wire(codec) || packet.rate_hz != rate_hz {
-            let text = format!(
-                "sound came as {:?} at {} Hz, agreed was {codec:?} at {rate_hz} Hz",
-                packet.codec, packet.rate_hz
-            );
-            return self.close(GoodbyeReason::BadFormat, text);
+        if let Some(what) = misfit(packet, codec, rate_hz) {
+            return self.close(GoodbyeReason::BadFormat, what);
         }
         if packet.duration_us > limits::PACKET_DURATION_US_MAX {
             let text = format!("a packet of {} us; at most {}", packet.duration_us, limits::PACKET_DURATION_US_MAX);

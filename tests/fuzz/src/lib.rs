@@ -37,6 +37,7 @@ pub const TARGETS: &[Target] = &[
     target("pairing", shell::pairing::steps),
     // Devices that are admitted.
     target("listener", sound::listener),
+    target("lc3", sound::lc3),
     target("device_tools", tool_texts::device_tools),
     // Gateways, as devices see them.
     target("firmware_manifest", firmware::manifest),

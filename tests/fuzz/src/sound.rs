@@ -3,7 +3,10 @@
 use std::sync::{Arc, LazyLock};
 
 use audio::{
-    codec::Codec,
+    codec::{
+        Codec, Decoder,
+        lc3::{FRAME_BYTES, FRAME_LENGTHS_US, Format, RATES_HZ},
+    },
     jitter,
     listener::{Config, Fact, Listener},
     models::{catalogue, default_dir, path_of},
@@ -79,6 +82,39 @@ pub fn listener(bytes: &[u8]) {
     assert!(stats.packets + stats.decode_errors <= stats.frames + STEPS_MAX as u64 + bytes.len() as u64, "{stats:?}");
     // A packet of Opus has at most 120 ms, and what is made up for a gap is bounded, too.
     assert!(stats.frames <= STEPS_MAX as u64 * 64, "{stats:?}");
+}
+
+/// Any LC3 packets, lost ones in between: a frame over which the coder fails is refused and nothing of it is heard.
+pub fn lc3(bytes: &[u8]) {
+    let mut input = Input(bytes);
+    let (Some(form), Some(size)) = (input.byte(), input.byte()) else { return };
+    let rate_hz = RATES_HZ[usize::from(form & 3)];
+    let frame_us = FRAME_LENGTHS_US[usize::from(form >> 2 & 1)];
+    let Ok(format) = Format::new(frame_us, u16::from(size)) else {
+        return assert!(!FRAME_BYTES.contains(&u16::from(size)));
+    };
+    let mut decoder = Decoder::new(Codec::Lc3(format), rate_hz).expect("a rate of LC3");
+    let frame_samples = (format.frame_us() * u64::from(rate_hz) / 1_000_000) as usize;
+    let mut out = Vec::new();
+    for _ in 0..STEPS_MAX {
+        let Some(step) = input.byte() else { break };
+        out.clear();
+        if step == 0 {
+            let samples = decoder.conceal(&mut out);
+            assert!(samples == out.len() && samples > 0 && samples.is_multiple_of(frame_samples), "{samples} samples");
+            continue;
+        }
+        // Mostly whole frames.
+        let length = usize::from(step & 15) * usize::from(size) + usize::from(step >> 4).saturating_sub(14);
+        let packet = input.bytes(length);
+        match decoder.decode(packet, &mut out) {
+            Ok(samples) => {
+                assert_eq!(samples, out.len());
+                assert_eq!(samples, packet.len() / format.frame_bytes() * frame_samples);
+            }
+            Err(_) => assert!(out.is_empty()),
+        }
+    }
 }
 
 /// Utterances are numbered without gaps, and facts are about the one that is open.

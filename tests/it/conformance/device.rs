@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use bytes::Bytes;
 use device_protocol::{
-    Class, Codec, Decoded, Down, Frame, GoodbyeReason, Message as _, PlayState, Stamp, Up, auth::Handshake,
+    Class, Codec, Codecs, Decoded, Down, Frame, GoodbyeReason, Message as _, PlayState, Stamp, Up, auth::Handshake,
     decode_down, encode, limits, up,
 };
 use firmware_sim::{
@@ -34,6 +34,10 @@ pub enum Fault {
     Gap,
     /// It proves itself to any gateway.
     Pin,
+    /// It sends LC3 in packets that are a byte longer than its frames.
+    Frames,
+    /// It names LC3 frames that do not exist.
+    Lc3,
 }
 
 const PACKET_US: u64 = 20_000;
@@ -151,6 +155,15 @@ impl Device {
     }
 
     /// One connection, to its end.
+    fn can(&self) -> up::Capabilities {
+        let (lc3_frame_us, lc3_frame_bytes) = match self.fault {
+            Fault::Frames => (10_000, 40),
+            Fault::Lc3 => (5_000, 40),
+            _ => return capabilities(),
+        };
+        up::Capabilities { codecs_up: Codecs::LC3, lc3_frame_us, lc3_frame_bytes, ..capabilities() }
+    }
+
     async fn connection(&mut self) {
         let hello = up::Hello {
             device_key: self.identity.public_key(),
@@ -159,7 +172,7 @@ impl Device {
             model: "By hand",
             firmware: "1",
             language: "en",
-            capabilities: capabilities(),
+            capabilities: self.can(),
             resume: None,
             binding: device_protocol::ChannelBinding::Exporter,
         };
@@ -338,8 +351,11 @@ impl Device {
             let Some(session) = &mut self.session else { return };
             session.audio += 1;
             let stamp = Stamp { sequence: session.audio, turn, time_us };
-            let audio =
-                up::Audio { codec: Codec::Pcm16, rate_hz: 16_000, duration_us: PACKET_US as u32, payload: &[0; 640] };
+            let (codec, payload) = match fault {
+                Fault::Frames => (Codec::Lc3, &[0; 81][..]),
+                _ => (Codec::Pcm16, &[0; 640][..]),
+            };
+            let audio = up::Audio { codec, rate_hz: 16_000, duration_us: PACKET_US as u32, payload };
             self.put(stamp, Up::Audio(audio)).await;
         }
     }

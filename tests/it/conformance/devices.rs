@@ -92,6 +92,16 @@ async fn a_device_that_plays_on_at_a_hush_is_found() {
 }
 
 #[tokio::test]
+async fn other_lc3_frames_than_agreed_are_found() {
+    fails(Fault::Frames, Rule::SoundFormat).await;
+}
+
+#[tokio::test]
+async fn lc3_frames_that_do_not_exist_are_found() {
+    fails(Fault::Lc3, Rule::Hello).await;
+}
+
+#[tokio::test]
 async fn a_device_without_heartbeats_is_found() {
     fails(Fault::Heartbeat, Rule::Heartbeat).await;
 }

@@ -2,6 +2,7 @@
 
 use std::{path::Path, process::Stdio, time::Duration};
 
+use device_protocol::Codecs;
 use firmware_sim::{Glasses, Options};
 use gateway::conformance::{Judge, Judgement, Progress, Rule, Verdict};
 use tokio::{process::Command, sync::mpsc};
@@ -27,14 +28,17 @@ async fn wear(options: Options, mut steps: mpsc::Receiver<&'static str>) {
     }
 }
 
-async fn simulated(scheme: &str) -> Judgement {
+async fn simulated(scheme: &str, lc3: Option<(u16, u16)>) -> Judgement {
     let folder = tempfile::tempdir().expect("a folder");
     let mut judge: Judge = judge(folder.path()).await;
     let address = match scheme {
         "quic" => format!("quic://{}", judge.quic.expect("QUIC is on")),
         scheme => format!("{scheme}://{}/glasses", judge.web),
     };
-    let options = Options::new(address.parse().expect("an address"), &folder.path().join("glasses"));
+    let mut options = Options::new(address.parse().expect("an address"), &folder.path().join("glasses"));
+    if let Some(lc3) = lc3 {
+        (options.profile.codecs, options.profile.lc3) = (Codecs::LC3, lc3);
+    }
     let (told, steps) = mpsc::channel(64);
     let wearing = tokio::spawn(wear(options, steps));
     let mut told = |progress| {
@@ -56,12 +60,17 @@ fn assert_all_done(judgement: &Judgement) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_simulator_conforms_over_websocket() {
-    assert_all_done(&simulated("wss").await);
+    assert_all_done(&simulated("wss", None).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_simulator_conforms_with_lc3() {
+    assert_all_done(&simulated("wss", Some((7_500, 30))).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_simulator_conforms_over_quic() {
-    assert_all_done(&simulated("quic").await);
+    assert_all_done(&simulated("quic", None).await);
 }
 
 /// How long its owner takes to start the client again: longer than the judge asks a device to stay away.

@@ -14,6 +14,7 @@ use audio::{
     vad::silero,
 };
 use bytes::Bytes;
+use device_protocol::down::AudioFormat;
 use firmware_sim::{
     microphone::{Background, Clip, Microphone},
     network::{Conditions, NAMES, Profile, path::Path, schedule::Schedule},
@@ -100,7 +101,13 @@ impl World {
     fn over(profile: Profile, seed: u64, is_stream: bool, silero: &Arc<silero::Model>) -> Self {
         let jitter = waits(is_stream);
         let config = Config { codec: Codec::Opus, rate_hz: 16_000, jitter, ..Config::default() };
-        let format = (device_protocol::Codec::Opus, 16_000, 20);
+        let format = AudioFormat {
+            codec: device_protocol::Codec::Opus,
+            rate_hz: 16_000,
+            frame_ms: 20,
+            lc3_frame_us: 0,
+            lc3_frame_bytes: 0,
+        };
         let mut core = Driver::new(Conversation::new(conversation::Config::default()));
         core.push(Input::Connected { device: device(), resumed: false });
         Self {

@@ -1,6 +1,7 @@
 //! Echo of the glasses' own speaker, voices over answers, and half-duplex glasses, through the real gateway.
 
 use device_protocol::Codec;
+use device_protocol::down::AudioFormat;
 use firmware_sim::acoustics::{Acoustics, Ambience, Change, Echo, HalfDuplex, Noise, level, noise};
 use firmware_sim::microphone::{Background, CLIP_HZ, Clip, Microphone};
 use firmware_sim::{Event, Glasses, Seen, voice};
@@ -134,7 +135,9 @@ async fn half_duplex_glasses_hear_nothing_while_they_speak_and_everything_after_
 /// What a microphone hears behind a clip, for the whole length of a noise.
 async fn noise_behind(clip: &[i16], noise: Noise) -> Vec<i16> {
     let ambience = Ambience::prepare(noise).await.expect("the voice");
-    let mut microphone = Microphone::new((Codec::Pcm16, CLIP_HZ, 20), Background::Zeros, 1, None).expect("a format");
+    let format =
+        AudioFormat { codec: Codec::Pcm16, rate_hz: CLIP_HZ, frame_ms: 20, lc3_frame_us: 0, lc3_frame_bytes: 0 };
+    let mut microphone = Microphone::new(format, Background::Zeros, 1, None).expect("a format");
     microphone.scene().apply(Change::Noise(Some(noise)), Some(&ambience)).expect("a noise");
     let (done, _said) = oneshot::channel();
     microphone.say(Clip::new("clip", clip, None), done);

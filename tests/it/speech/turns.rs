@@ -109,6 +109,27 @@ async fn sound_without_a_coder_over_plain_websocket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn lc3_of_either_length_both_ways() {
+    let _floor = floor().await;
+    let world = World::start().await;
+    for (scheme, frame_us, frame_bytes) in [("wss", 10_000, 40), ("quic", 7_500, 30)] {
+        let mut options = world.options(scheme, &format!("glasses-{frame_us}"));
+        (options.profile.codecs, options.profile.lc3) = (Codecs::LC3, (frame_us, frame_bytes));
+        let mut glasses = world.connect(options).await;
+        let (transcript, _, sound) = turn(&mut glasses, "Hey Mentra, what is twelve times three?").await;
+        assert!(has(&transcript, &["times", "x"]), "{transcript}");
+        assert!(has(&sound, &["36", "thirty-six", "thirty six"]), "{sound}");
+        let log = glasses.goodbye().await;
+        let events = log.since(0);
+        let is_agreed = events
+            .iter()
+            .any(|event| matches!(&event.seen, Seen::Welcome { up, down, .. } if up.0 == "lc3" && down.0 == "lc3"));
+        assert!(is_agreed, "LC3 was agreed");
+        assert!(events.iter().all(|event| !matches!(event.seen, Seen::Violation { .. })), "{frame_us} us");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_glasses_own_tool_is_called() {
     let _floor = floor().await;
     let world = World::start().await;
