@@ -1,8 +1,8 @@
 //! The head of a phrase: from the last 16 embeddings to the probability that the phrase just ended.
 //!
 //! Any ONNX model with one input [1, 16, 96] and one output of one number from 0 to 1 is a head. A file may come from
-//! anywhere, so it is bounded, and only operators that classifiers are made of are known: nothing that loops, branches,
-//! or makes large values of small ones.
+//! anywhere, so it is bounded, and only operators that classifiers are made of are known: nothing that loops or branches.
+//! That does not bound its memory: a column times a row is a large matrix. Load heads of people whom you trust.
 //!
 //! Settings travel in the file's own metadata (`lorgnette.phrase`, `lorgnette.threshold`, `lorgnette.patience`); a head
 //! without them is one for the words of its file name, with the defaults.

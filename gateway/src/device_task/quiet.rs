@@ -46,7 +46,8 @@ impl RawQuietHours {
 
 fn minute_of_day(time: &str) -> Option<u16> {
     let (hour, minute) = time.split_once(':')?;
-    let number = |text: &str| (text.len() == 2).then(|| text.parse::<u16>().ok()).flatten();
+    let is_number = |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = |text: &str| is_number(text).then(|| text.parse::<u16>().ok()).flatten();
     let (hour, minute) = (number(hour)?, number(minute)?);
     (hour < 24 && minute < 60).then_some(hour * 60 + minute)
 }
