@@ -21,7 +21,7 @@ const SHOWN_BYTES_MAX: usize = 240;
 
 /// List recorded sessions, or play one again.
 ///
-/// Sessions are recorded where `sessions = true` stands in [recordings]. What was said is left out, unless --words is given.
+/// Sessions are recorded with `recordings.sessions = true`. What was said is left out, unless --words is given.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// Number of a turn, as `lorgnette turns` shows it, or the file of a recording; without it, recordings are listed.
