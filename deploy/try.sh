@@ -29,7 +29,7 @@ say install
 packages install --no-install-recommends ./first.deb
 expect 'lorgnette models import FILE'
 run lorgnette --version
-run systemd-analyze verify --man=no lorgnette.service
+run systemd-analyze verify --man=no lorgnette.service lorgnette.socket
 
 say 'models from the bundle, and a start'
 run lorgnette models import lorgnette-models.zip

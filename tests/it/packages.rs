@@ -12,11 +12,12 @@ use serde_json::Value;
 use crate::process::binary;
 
 /// What an operator looks for in the package.
-const FILES: [&str; 16] = [
+const FILES: [&str; 17] = [
     "/etc/lorgnette/config.toml",
     "/usr/bin/lorgnette",
     "/usr/bin/lorgnette-sim",
     "/usr/lib/systemd/system/lorgnette.service",
+    "/usr/lib/systemd/system/lorgnette.socket",
     "/usr/share/bash-completion/completions/lorgnette",
     "/usr/share/bash-completion/completions/lorgnette-sim",
     "/usr/share/doc/lorgnette/LICENCES.gz",
@@ -102,7 +103,11 @@ fn judge_unit(tree: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("lorgnette.service");
     fs::write(&copy, here).unwrap();
-    let verified = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output().unwrap();
+    // It starts the service beside it.
+    let sockets = folder.path().join("lorgnette.socket");
+    fs::copy(unit.with_extension("socket"), &sockets).unwrap();
+    let verified =
+        Command::new("systemd-analyze").args(["verify", "--man=no"]).args([&copy, &sockets]).output().unwrap();
     let complaints = String::from_utf8_lossy(&verified.stderr);
     let ours: Vec<&str> = complaints.lines().filter(|line| line.contains("lorgnette")).collect();
     assert!(verified.status.success() && ours.is_empty(), "{complaints}");

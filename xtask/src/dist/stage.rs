@@ -19,7 +19,7 @@ const SHELLS: [(&str, &str); 3] = [
 const SET: [&str; 2] = ["data_dir = \"/var/lib/lorgnette\"", "models_dir = \"/var/lib/lorgnette-models\""];
 
 pub(super) const CONFIG: &str = "etc/lorgnette/config.toml";
-const UNIT: &str = "usr/lib/systemd/system/lorgnette.service";
+const UNITS: &str = "usr/lib/systemd/system";
 const DOCUMENTS: &str = "usr/share/doc/lorgnette";
 
 /// What is known about the code in the programs.
@@ -52,7 +52,9 @@ pub(super) fn lay_out(
     }
     let example = process::read(Command::new(level.program(places, PROGRAMS[0])).args(["check", "--example"]))?;
     put(&tree.join(CONFIG), &configuration(&example)?)?;
-    copy(&places.root.join("deploy/lorgnette.service"), &tree.join(UNIT))?;
+    for unit in ["lorgnette.service", "lorgnette.socket"] {
+        copy(&places.root.join("deploy").join(unit), &tree.join(UNITS).join(unit))?;
+    }
     let documents = tree.join(DOCUMENTS);
     put(&documents.join("LICENCES"), &inventory.licences)?;
     put(&documents.join("lorgnette.cdx.json"), inventory.sbom)?;
@@ -105,7 +107,7 @@ pub(super) fn tarball(places: &Places, tree: &Path, file: &Path, name: &str) -> 
         &format!("--transform=s,^usr/,{name}/,"),
     ]);
     tar.arg("--create").arg("--file").arg(file).arg("--directory").arg(tree);
-    tar.args(["usr/bin", "usr/share", UNIT, CONFIG]);
+    tar.args(["usr/bin", "usr/share", UNITS, CONFIG]);
     process::read(&mut tar).map(drop)
 }
 
