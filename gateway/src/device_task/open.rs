@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use audio::jitter;
@@ -14,7 +13,7 @@ use gateway_core::{
     input::{Input, UserInput},
     vocab::{LostTurn, Remains},
 };
-use tokio::{sync::mpsc, time::timeout};
+use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
@@ -36,11 +35,11 @@ use super::{
 use crate::{
     apps::{feed::Feed, glasses::Glasses},
     clock,
-    identity::{Admitted, pairing},
+    identity::Admitted,
     mailbox::{self, Ending, Mailbox},
     ports::intents::UnknownCall,
     recordings::About,
-    roster::{Full, Present, Via},
+    roster::{Present, Via},
     speech::{
         ear::{self, Ear},
         mouth::Mouth,
@@ -49,9 +48,6 @@ use crate::{
     transport::{Link, LinkError, Transport},
     users::{self, UserMessage},
 };
-
-/// How long a reconnected device waits for its older session to end, which takes one round of that session's loop.
-const REPLACED_MAX: Duration = Duration::from_secs(2);
 
 impl Session {
     /// Agrees on formats, registers the device, welcomes it.
@@ -226,14 +222,7 @@ async fn enter(
     present: Present,
     (glasses, feed, user): (Glasses, Arc<Feed>, mpsc::Sender<UserMessage>),
 ) -> Result<Presence, (RejectCode, String)> {
-    let (number, user_name) = (present.session, present.user.clone());
-    // Apps run on glasses only.
-    let is_glasses = present.via.transport.is_glasses;
-    let replaced = services
-        .roster
-        .enter(id, present, services.settings.limits.sessions_max)
-        .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
-    let mut presence = Presence {
+    let presence = Presence {
         roster: services.roster.clone(),
         resumable: services.resumable.clone(),
         registry: services.registry.clone(),
@@ -241,29 +230,14 @@ async fn enter(
         feed,
         user,
         id: id.to_owned(),
-        number,
-        user_name: user_name.clone(),
+        number: present.session,
+        user_name: present.user.clone(),
         model: glasses.model.as_str().into(),
-        is_glasses,
-        has_left: false,
+        // Apps run on glasses only.
+        is_glasses: present.via.transport.is_glasses,
+        has_left: true,
     };
-    // Two sessions of one device would each offer its tools.
-    if let Some(old) = replaced
-        && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
-    {
-        presence.leave().await;
-        return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
-    }
-    // It was revoked after it was admitted, and before its session could be ended.
-    if services.admission.pairings.is_revoked(id) {
-        presence.leave().await;
-        return Err((RejectCode::Revoked, pairing::REVOKED.to_owned()));
-    }
-    // Before the welcome: once the glasses are known, apps may be started on them.
-    if is_glasses {
-        services.apps.glasses_came(&user_name, id, glasses).await;
-    }
-    Ok(presence)
+    presence.enter(present, glasses, services.settings.limits.sessions_max, &services.admission.pairings).await
 }
 
 /// What tools are told about the device.
