@@ -30,6 +30,8 @@ pub enum DeviceMessage {
     Synthesised(Synthesised),
     /// A pause was judged.
     Scored(Scored),
+    /// A wake phrase was heard.
+    WakeHeard(WakeHeard),
     /// A tool of the glasses is to run.
     CallDevice(CallDevice),
     /// Some call of the glasses' tools was cancelled, or is not waited for any more.
@@ -107,6 +109,18 @@ pub struct Scored {
     pub pause: u32,
     /// Probability that the speaker is done.
     pub score: f32,
+}
+
+/// A wake phrase was heard.
+pub struct WakeHeard {
+    /// The utterance in which it was.
+    pub utterance: u32,
+    /// Capture time of its end, to some steps.
+    pub at_us: u64,
+    /// Probability that it was said.
+    pub score: f32,
+    /// Samples of the utterance up to there.
+    pub end: usize,
 }
 
 /// A clause was synthesised.

@@ -20,6 +20,7 @@ use crate::{
     models::{self, metered::Meters, settings::RouterBy},
     ports::settings::class_names,
     private::FolderLock,
+    speech::wake,
     store::{self, Store},
     transport::sockets::cannot_listen,
 };
@@ -79,6 +80,8 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     problems.extend(data_folder(&config.data_dir));
     problems.extend(addresses(&config));
     problems.extend(wanting(&config));
+    let heads = config.hearing.wake.iter();
+    problems.extend(heads.flat_map(|heads| wake::examine(heads, &config.conversation.wake_phrases)));
     for model in [Some(&config.hearing.model), config.hearing.second_model.as_ref()].into_iter().flatten() {
         if let Err(error @ asr::Error::Language { .. }) = asr::check(model, &config.hearing.language) {
             problems.push(error.to_string());

@@ -12,6 +12,7 @@ impl Config {
         let is_wanted = |entry: &Entry| match entry.id {
             catalogue::MINILM => by_sentences,
             catalogue::SMART_TURN => self.hearing.end_of_turn,
+            catalogue::WAKE_EMBEDDING => self.hearing.wake.is_some(),
             // It is optional, but used if it was fetched.
             catalogue::WHISPER_BASE => self.hearing.second_model == Some(self.models_dir.join(SECOND_MODEL)),
             _ => entry.needed,
@@ -38,6 +39,7 @@ mod tests {
         let with = |more: &'static str| [&always[..], &[more]].concat();
         assert_eq!(ids(&format!("{alone}[router]\nby = \"sentences\"\n")), with(catalogue::MINILM));
         assert_eq!(ids(&format!("{alone}end_of_turn = true\n")), with(catalogue::SMART_TURN));
+        assert_eq!(ids(&format!("{alone}wake = \"acoustic\"\n")), with(catalogue::WAKE_EMBEDDING));
         let second = "models_dir = \"/x\"\n[hearing]\nsecond_model = ";
         assert!(ids(&format!("{second}\"/x/whisper-base.bin\"\n")).contains(&catalogue::WHISPER_BASE));
         assert_eq!(ids(&format!("{second}\"/x/own.bin\"\n")), always);

@@ -12,6 +12,7 @@ use crate::{
     device_task::services::Services,
     health::{self, Problem},
     identity::fingerprint,
+    speech::wake::WakeTally,
     telemetry::board::Board,
 };
 
@@ -148,6 +149,9 @@ pub struct Recogniser {
     /// Decodes dropped since the start for lack of capacity.
     #[serde(default)]
     pub left_out: LeftOut,
+    /// What came of listening for wake phrases in the sound; `None`: their text alone tells.
+    #[serde(default)]
+    pub wake: Option<WakeTally>,
     /// Utterances that were not understood: those certainly meant for the assistant, whose wearers were informed, and
     /// others.
     #[serde(default)]
@@ -182,6 +186,7 @@ fn queues(services: &Services) -> Vec<Queue> {
         ("synthesis", Some(engines.compute.load())),
         ("files", Some(engines.files.load())),
         ("end of turn", judge),
+        ("wake words", engines.wake.as_ref().map(|wake| wake.compute.load())),
         ("preparation", Some(services.preparer.load())),
         ("long reads", Some(services.store.reads())),
         ("writes", Some(services.store.load())),
@@ -212,6 +217,7 @@ pub(crate) async fn gather(admin: &Admin) -> Status {
     let model = started.hearing.model.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let audio::asr::Shed { partial, second_pass, overheard, unsure, addressed } = services.engines.asr.shed();
     let left_out = LeftOut { partial, second_pass, overheard, unsure, addressed };
+    let wake = services.engines.wake.as_ref().map(|wake| wake.counts().get());
     let lost = services.losses.get();
     let board = Board::read().await;
     Status {
@@ -228,7 +234,7 @@ pub(crate) async fn gather(admin: &Admin) -> Status {
         users_max: limits.users_max,
         questions: services.approvals.list().len(),
         models: started.models.iter().map(ToString::to_string).collect(),
-        recogniser: Recogniser { model, workers: started.hearing.workers, running, waiting, left_out, lost },
+        recogniser: Recogniser { model, workers: started.hearing.workers, running, waiting, left_out, wake, lost },
         mcp: mcp::servers(&admin.mcp),
         tools: services.registry.specs().len(),
         tools_revision: services.registry.revision(),

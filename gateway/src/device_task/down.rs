@@ -25,12 +25,14 @@ impl Session {
     #[expect(clippy::too_many_lines, reason = "a plain match, one output after another")]
     pub(super) fn carry_out(&mut self, output: Output) -> Result<(), LinkError> {
         match output {
-            Output::Transcribe { utterance, revision, kind, meant } => {
-                let taken = self.ear.as_mut().is_some_and(|ear| ear.transcribe(utterance, revision, kind, meant));
+            Output::Transcribe { utterance, revision, kind, meant, from_us } => {
+                let decode = |ear: &mut Ear| ear.transcribe((utterance, revision), (kind, meant), from_us);
+                let taken = self.ear.as_mut().is_some_and(decode);
                 if !taken {
                     self.input(Input::TranscriptFailed { utterance, revision });
                 }
             }
+            Output::Wake(outcome) => self.services.engines.wake.iter().for_each(|wake| wake.counts().settled(outcome)),
             Output::UtteranceLost { addressed } => self.services.losses.count(addressed),
             Output::MatchCommand { utterance, revision, text, pending } => {
                 let scene = self.services.scenes.of(&self.user_name);

@@ -63,6 +63,7 @@ impl Session {
         // The session keeps them, also when others come meanwhile.
         let settings = services.settings.now();
         let ear = ear_of(&services, &settings, &formats, link.transport, &mailbox).map_err(internal)?;
+        let acoustic_wake = ear.as_ref().is_some_and(Ear::hears_wake);
         let mouth = mouth_of(&services, &settings, &formats).map_err(internal)?;
         let (ending, status) =
             (Ending::default(), Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport))));
@@ -80,6 +81,7 @@ impl Session {
             via: Via::now(link.transport, link.peer),
         };
         let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, settings.conversation.heartbeat_ms);
+        let conversation = conversation_of(&settings, heartbeat_ms, acoustic_wake);
         let presence =
             enter(&services, &id, present, (tap::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
         let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
@@ -95,7 +97,7 @@ impl Session {
             quality: Quality::default(),
             info: formats::info(&id, &record.user, &hello.capabilities, &formats),
             heartbeat_ms,
-            driver: driver_of(&services, (&record.user, &id, number), &lease, conversation_of(&settings, heartbeat_ms)),
+            driver: driver_of(&services, (&record.user, &id, number), &lease, conversation),
             heard_us: None,
             requests: requests_of(&services, (&record.user, &id, number), language, &lease, &mailbox),
             transport: link.transport,
@@ -253,8 +255,9 @@ fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> DeviceStat
 }
 
 /// Conversation settings for a link with this heartbeat.
-fn conversation_of(settings: &Changeable, heartbeat_ms: u32) -> conversation::Config {
+fn conversation_of(settings: &Changeable, heartbeat_ms: u32, acoustic_wake: bool) -> conversation::Config {
     conversation::Config {
+        acoustic_wake,
         heartbeat_ms,
         silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
         ..settings.conversation.clone()
@@ -301,11 +304,14 @@ fn ear_of(
     mailbox: &Mailbox,
 ) -> Result<Option<Ear>, audio::listener::Error> {
     let Some((codec, rate)) = formats.up else { return Ok(None) };
+    let phrases = &settings.conversation.wake_phrases;
+    let wake = services.engines.wake.as_ref().and_then(|words| Some((words.clone(), words.heads_of(phrases)?)));
     let parts = ear::EarDependencies {
         silero: services.engines.silero.clone(),
         scheduler: services.engines.asr.clone(),
         wake_phrases: settings.conversation.wake_phrases.clone().into(),
         judge: services.engines.judge.clone(),
+        wake,
     };
     let resends = settings.conversation.resume_ms_max > 0;
     Ear::new(codec, rate, waits(transport, resends), parts, mailbox.clone()).map(Some)

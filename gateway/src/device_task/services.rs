@@ -21,7 +21,7 @@ use crate::{
     recordings::Recordings,
     roster::Roster,
     runtime::compute::Compute,
-    speech::ear::PauseJudge,
+    speech::{ear::PauseJudge, wake::WakeWords},
     store::Store,
     telemetry::{Losses, SoundPackets, Sparse, Turns, UnderWay, log::Logs},
     users::Users,
@@ -138,6 +138,8 @@ pub struct Engines {
     pub silero: Arc<silero::Model>,
     /// Decides whether a pause ends the turn; `None` if switched off.
     pub judge: Option<PauseJudge>,
+    /// Hears wake phrases; `None`: their text alone tells.
+    pub wake: Option<WakeWords>,
     /// Synthesis.
     pub voice: Arc<Voice>,
     /// Threads for synthesis.

@@ -96,7 +96,7 @@ impl Tap {
                 }
                 self.feed.tell(|| Event::Voice(false));
             }
-            VoiceFact::Silence { .. } | VoiceFact::Ended { .. } => {}
+            VoiceFact::Silence { .. } | VoiceFact::Ended { .. } | VoiceFact::WakeHeard { .. } => {}
         }
     }
 

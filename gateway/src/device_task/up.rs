@@ -345,6 +345,12 @@ impl Session {
                     ear.note_score(&scored);
                 }
             }
+            DeviceMessage::WakeHeard(heard) => {
+                if let Some(ear) = &mut self.ear {
+                    let fact = ear.wake_heard(heard);
+                    self.input(Input::Voice(fact));
+                }
+            }
             DeviceMessage::CallDevice(call) => {
                 if let Err(error) = self.call_device(call) {
                     self.failed(&error);

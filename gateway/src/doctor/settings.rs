@@ -12,6 +12,7 @@ use crate::{
     findings::{Findings, Level},
     mcp::Prepared,
     models::{self, settings::Model},
+    speech::wake,
 };
 
 /// How long the lookup of a name may take.
@@ -96,6 +97,20 @@ fn lookup(host: &str, port: u16) -> Result<(), String> {
     }
 }
 
+/// The heads of wake phrases.
+fn wake_words(config: &Config, findings: &mut Findings) {
+    let Some(heads) = &config.hearing.wake else { return };
+    let problems = wake::examine(heads, &config.conversation.wake_phrases);
+    if problems.is_empty() {
+        findings.ok("wake words", format!("{} phrases have heads", config.conversation.wake_phrases.len()));
+    }
+    for problem in problems {
+        let remedy =
+            "correct it, or set `hearing.wake` to \"text\"; until then all wake phrases are known by their text";
+        findings.add(Level::Warning, "wake words", problem, remedy);
+    }
+}
+
 /// The models for speech: whether all of them are there, and unchanged.
 pub(super) fn examine_models(config: &Config, findings: &mut Findings) -> bool {
     let (folder, before) = (&config.models_dir, findings.count(Level::Fault));
@@ -118,6 +133,7 @@ pub(super) fn examine_models(config: &Config, findings: &mut Findings) -> bool {
             findings.fault("models", format!("there is no model {}", model.display()), remedy);
         }
     }
+    wake_words(config, findings);
     let are_there = findings.count(Level::Fault) == before;
     if are_there {
         findings.ok("models", format!("{} models in {}, unchanged", wanted.len(), folder.display()));

@@ -150,6 +150,30 @@ impl Exposition {
             let count = number(&format!("/recognition/left_out/{kind}")).unwrap_or_default();
             self.sample("lorgnette_decodes_dropped_total", &[("kind", kind)], count);
         }
+        let wake = |name: &str| number(&format!("/recognition/wake/{name}"));
+        if wake("heard").is_some() {
+            self.family(
+                "lorgnette_wake_phrases_total",
+                "counter",
+                "Wake phrases in the sound, by what became of them.",
+            );
+            for outcome in ["heard", "verified", "vetoed"] {
+                let count = wake(outcome).unwrap_or_default();
+                self.sample("lorgnette_wake_phrases_total", &[("outcome", outcome)], count);
+            }
+            self.one(
+                "lorgnette_utterances_unheard_total",
+                "counter",
+                "Utterances that were not decoded, because no wake phrase was heard in them.",
+                wake("unheard"),
+            );
+            self.one(
+                "lorgnette_utterances_skipped_total",
+                "counter",
+                "Utterances in which wake phrases were not listened for in full.",
+                wake("skipped"),
+            );
+        }
         self.one(
             "lorgnette_frames_received_total",
             "counter",

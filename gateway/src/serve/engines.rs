@@ -17,7 +17,7 @@ use crate::{
     device_task::services::Engines,
     models::{metered::Meters, settings::RouterBy, tool_selection::BySentences},
     runtime::{compute::Compute, on_own_thread},
-    speech::{ear::PauseJudge, settings::Hearing},
+    speech::{ear::PauseJudge, settings::Hearing, wake::WakeWords},
 };
 
 /// Meters of the recognisers: of the first passes, and of the second ones.
@@ -31,6 +31,8 @@ const SYNTHESIS_THREADS: usize = 2;
 const FILES_WAITING_MAX: usize = 32;
 /// Pauses that may wait to be judged: with more, a score would come after the decision.
 const PAUSES_WAITING_MAX: usize = 8;
+/// Threads for wake words: a step takes some two milliseconds of the 80 that it covers.
+const WAKE_THREADS: usize = 2;
 /// Decodes that may wait per thread. At 150 to 500 ms each, a longer queue would delay too much. A shorter one would drop
 /// utterances that happen to coincide, though the machine has time for them a few seconds later: 20 wearers who speak at
 /// once on two cores.
@@ -40,7 +42,8 @@ const RECOGNITION_WAITING_PER_WORKER: usize = 12;
 /// `meters`.
 pub(super) async fn load(config: &Config, meters: &Meters) -> Result<(Engines, Option<Arc<BySentences>>)> {
     let missing = "run `lorgnette models fetch`, or set `models_dir`";
-    let Hearing { workers, end_of_turn: judged, language, model: whisper, second_model } = config.hearing.clone();
+    let Hearing { workers, end_of_turn: judged, wake: heads, language, model: whisper, second_model } =
+        config.hearing.clone();
     let models_dir = config.models_dir.clone();
     let asr = on_own_thread(move || -> Result<(Scheduler, [Option<Arc<Meter>>; 2])> {
         let load = |path: &Path| {
@@ -77,6 +80,13 @@ pub(super) async fn load(config: &Config, meters: &Meters) -> Result<(Engines, O
         let compute = Compute::start("turn", 1, PAUSES_WAITING_MAX).context("starting the end-of-turn thread")?;
         Ok(Some(PauseJudge { model, compute }))
     });
+    let (phrases, models_dir) = (config.conversation.wake_phrases.clone(), config.models_dir.clone());
+    let devices = config.limits.sessions_max;
+    let wake = on_own_thread(move || {
+        let words = WakeWords::load(&heads?, &models_dir, &phrases, (WAKE_THREADS, devices));
+        // As without heads: an operator must not lose the assistant for one.
+        words.inspect_err(|error| tracing::warn!(error = format!("{error:#}"), "wake phrases are known by text")).ok()
+    });
     let sentences = match config.models.tools.by {
         RouterBy::Sentences { wait_ms } => {
             let wait = Duration::from_millis(wait_ms.into());
@@ -97,6 +107,7 @@ pub(super) async fn load(config: &Config, meters: &Meters) -> Result<(Engines, O
         asr: Arc::new(asr),
         silero: vad.await??,
         judge: judge.await??,
+        wake: wake.await?,
         voice: Arc::new(voice.await??),
         compute,
         files,

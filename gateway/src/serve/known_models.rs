@@ -41,6 +41,9 @@ pub(super) fn of(config: &Config, engines: &Engines, meters: &Meters) -> Arc<Own
     if let Some(judge) = &engines.judge {
         models.extend(known(catalogue::SMART_TURN, "end_of_turn").map(|model| (model, judge.model.meter())));
     }
+    if let Some(wake) = &engines.wake {
+        models.extend(known(catalogue::WAKE_EMBEDDING, "wake_words").map(|model| (model, wake.models.meter())));
+    }
     models.extend(known(catalogue::HIBARI, "speech_synthesis").map(|model| (model, engines.voice.meter())));
     match &config.models.tools.by {
         RouterBy::Sentences { wait_ms } => {

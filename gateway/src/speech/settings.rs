@@ -6,6 +6,7 @@ use gateway_core::conversation;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::wake::{self, WakeHeads};
 use crate::problems::{Problems, unwritten};
 
 /// The second model if the configuration names none: used if it was fetched.
@@ -15,11 +16,23 @@ const MODEL: &str = "whisper-tiny.en.bin";
 /// Maximum number of wake phrases.
 const WAKE_PHRASES_MAX: usize = 16;
 
+/// How wake phrases are known.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WakeBy {
+    /// By the text of everything that is said.
+    Text,
+    /// By their sound; the text of what was heard verifies it.
+    Acoustic,
+}
+
 /// `[hearing]`, unchecked.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawHearing {
     wake_phrases: Spanned<Vec<String>>,
+    wake: WakeBy,
+    wake_heads: Spanned<Vec<PathBuf>>,
     always_listening: bool,
     follow_up_ms: Spanned<u32>,
     silence_ms: Spanned<u32>,
@@ -39,6 +52,8 @@ impl Default for RawHearing {
         let core = conversation::Config::default();
         Self {
             wake_phrases: unwritten(core.wake_phrases),
+            wake: WakeBy::Text,
+            wake_heads: unwritten(Vec::new()),
             always_listening: core.always_listening,
             follow_up_ms: unwritten(core.follow_up_ms),
             silence_ms: unwritten(core.silence_ms),
@@ -66,6 +81,8 @@ pub struct Hearing {
     pub language: String,
     /// Path of Whisper's model.
     pub model: PathBuf,
+    /// Which heads hear wake phrases in the sound; `None`: none do.
+    pub wake: Option<WakeHeads>,
     /// Path of the second model, for second passes, if there is one.
     pub second_model: Option<PathBuf>,
 }
@@ -79,6 +96,7 @@ impl RawHearing {
         conversation: &mut conversation::Config,
     ) -> Hearing {
         self.check_turns(problems, conversation);
+        let wake = self.check_wake(problems, models_dir);
         let workers = match problems.between(&self.workers, "hearing.workers", 0..=64) {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
@@ -91,9 +109,29 @@ impl RawHearing {
         Hearing {
             workers,
             end_of_turn: self.end_of_turn,
+            wake,
             language: self.language,
             model: self.model.unwrap_or_else(|| models_dir.join(MODEL)),
             second_model,
+        }
+    }
+
+    /// Checks how wake phrases are known.
+    fn check_wake(&self, problems: &mut Problems<'_>, models_dir: &Path) -> Option<WakeHeads> {
+        let files = self.wake_heads.get_ref();
+        if files.len() > WAKE_PHRASES_MAX {
+            problems.at(self.wake_heads.span(), format!("`hearing.wake_heads` has at most {WAKE_PHRASES_MAX} files"));
+        }
+        match self.wake {
+            WakeBy::Acoustic if files.is_empty() => Some(WakeHeads::Folder(models_dir.join(wake::FOLDER))),
+            WakeBy::Acoustic => Some(WakeHeads::Files(files.clone())),
+            WakeBy::Text => {
+                if !files.is_empty() {
+                    let what = "`hearing.wake_heads` needs `hearing.wake = \"acoustic\"`".to_owned();
+                    problems.at(self.wake_heads.span(), what);
+                }
+                None
+            }
         }
     }
 

@@ -6,3 +6,4 @@ pub mod ear;
 mod privacy;
 mod python_client;
 mod turns;
+mod wake;

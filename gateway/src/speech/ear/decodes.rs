@@ -126,16 +126,22 @@ impl Decodes {
     }
 
     /// Sends an utterance to recognition: the audio of the open one so far, or the kept audio of the last one; `false`:
-    /// neither can be sent.
+    /// neither can be sent. The samples before `first` are left out.
     pub(super) fn ask(
         &mut self,
         (utterance, revision): (u32, u16),
-        kind: TranscriptKind,
-        meant: Meant,
+        (kind, meant): (TranscriptKind, Meant),
         open: Option<&[i16]>,
+        first: usize,
     ) -> bool {
-        let kept = || self.kept.as_ref().filter(|kept| kept.utterance == utterance).map(|kept| kept.pcm.clone());
-        let Some(pcm) = open.map(Arc::from).or_else(kept) else {
+        let kept = self.kept.as_ref().filter(|kept| kept.utterance == utterance);
+        let pcm = match (open, kept) {
+            (Some(pcm), _) => pcm.get(first..).map(Arc::from),
+            (None, Some(kept)) if first == 0 => Some(kept.pcm.clone()),
+            (None, Some(kept)) => kept.pcm.get(first..).map(Arc::from),
+            (None, None) => None,
+        };
+        let Some(pcm) = pcm else {
             return false;
         };
         let asked = Asked { utterance, revision, kind, meant, pcm };
@@ -340,13 +346,13 @@ mod tests {
     #[test]
     fn the_sound_of_a_closed_utterance_is_decoded_until_its_time_is_over() {
         let mut bench = Bench::new();
-        assert!(!bench.decodes.ask((7, 1), Final, Meant::Addressed, None), "nothing was heard yet");
+        assert!(!bench.decodes.ask((7, 1), (Final, Meant::Addressed), None, 0), "nothing was heard yet");
         assert_eq!(bench.decodes.next_wake_us(), None);
         bench.decodes.keep(7, SOUND, 5_000_000);
         assert_eq!(bench.decodes.next_wake_us(), Some(17_000_000));
 
         bench.decodes.tick(16_999_999);
-        assert!(bench.decodes.ask((7, 2), Final, Meant::Addressed, None));
+        assert!(bench.decodes.ask((7, 2), (Final, Meant::Addressed), None, 0));
         assert_eq!(bench.begun().0, SOUND);
         bench.finish();
         let message = bench.message();
@@ -354,7 +360,7 @@ mod tests {
         assert_eq!(message.report.result.expect("a text").text, "3 samples");
 
         bench.decodes.tick(17_000_000);
-        assert!(!bench.decodes.ask((7, 3), Final, Meant::Addressed, None));
+        assert!(!bench.decodes.ask((7, 3), (Final, Meant::Addressed), None, 0));
         assert_eq!(bench.decodes.next_wake_us(), None);
     }
 
@@ -363,18 +369,18 @@ mod tests {
         let mut bench = Bench::new();
         bench.decodes.keep(7, SOUND, 0);
         bench.decodes.keep(8, &[4], 0);
-        assert!(!bench.decodes.ask((7, 1), Final, Meant::Addressed, None));
-        assert!(bench.decodes.ask((8, 1), Final, Meant::Addressed, None));
+        assert!(!bench.decodes.ask((7, 1), (Final, Meant::Addressed), None, 0));
+        assert!(bench.decodes.ask((8, 1), (Final, Meant::Addressed), None, 0));
         assert_eq!(bench.begun().0, [4]);
         bench.decodes.forget();
-        assert!(!bench.decodes.ask((8, 2), Final, Meant::Addressed, None));
+        assert!(!bench.decodes.ask((8, 2), (Final, Meant::Addressed), None, 0));
     }
 
     #[test]
     fn what_is_open_goes_before_what_is_kept() {
         let mut bench = Bench::new();
         bench.decodes.keep(7, SOUND, 0);
-        assert!(bench.decodes.ask((7, 1), Speculative, Meant::Addressed, Some(&[5, 6])));
+        assert!(bench.decodes.ask((7, 1), (Speculative, Meant::Addressed), Some(&[5, 6]), 0));
         assert_eq!(bench.begun().0, [5, 6]);
     }
 
@@ -383,7 +389,7 @@ mod tests {
         let mut bench = Bench::new();
         bench.decodes.set_vocabulary(["read my notes".to_owned()].into());
         for (revision, kind) in [(1, Partial), (2, Speculative), (3, Final), (4, SecondPass), (5, ThirdPass)] {
-            assert!(bench.decodes.ask((7, revision), kind, Meant::Addressed, Some(SOUND)), "{kind:?}");
+            assert!(bench.decodes.ask((7, revision), (kind, Meant::Addressed), Some(SOUND), 0), "{kind:?}");
             let (_, options) = bench.begun();
             assert_eq!(options.context, Context::Tiered, "{kind:?}");
             assert_eq!(options.vocabulary.len(), usize::from(matches!(kind, SecondPass | ThirdPass)), "{kind:?}");
@@ -397,12 +403,12 @@ mod tests {
     #[test]
     fn a_final_goes_before_a_second_pass() {
         let mut bench = Bench::new();
-        assert!(bench.decodes.ask((7, 1), Final, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         bench.begun();
-        assert!(bench.decodes.ask((7, 2), SecondPass, Meant::Addressed, Some(SOUND)));
-        assert!(bench.decodes.ask((7, 3), Final, Meant::Addressed, Some(SOUND)));
-        assert!(!bench.decodes.ask((7, 4), ThirdPass, Meant::Addressed, Some(SOUND)), "too many wait");
-        assert!(!bench.decodes.ask((7, 4), Partial, Meant::Addressed, Some(SOUND)), "no thread is free");
+        assert!(bench.decodes.ask((7, 2), (SecondPass, Meant::Addressed), Some(SOUND), 0));
+        assert!(bench.decodes.ask((7, 3), (Final, Meant::Addressed), Some(SOUND), 0));
+        assert!(!bench.decodes.ask((7, 4), (ThirdPass, Meant::Addressed), Some(SOUND), 0), "too many wait");
+        assert!(!bench.decodes.ask((7, 4), (Partial, Meant::Addressed), Some(SOUND), 0), "no thread is free");
         for expected in [Final, Final, SecondPass] {
             bench.finish();
             assert_eq!(bench.message().kind, expected);
@@ -412,9 +418,9 @@ mod tests {
     #[test]
     fn what_is_overheard_goes_before_what_is_addressed() {
         let mut bench = Bench::new();
-        assert!(bench.decodes.ask((7, 1), Final, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         bench.begun();
-        let mut ask = |revision, meant| bench.decodes.ask((7, revision), Final, meant, Some(SOUND));
+        let mut ask = |revision, meant| bench.decodes.ask((7, revision), (Final, meant), Some(SOUND), 0);
         assert!(ask(2, Meant::Overheard) && ask(3, Meant::Unsure));
         assert!(ask(4, Meant::Addressed));
         assert!(!ask(5, Meant::Overheard), "the queue is full");
@@ -436,13 +442,13 @@ mod tests {
     fn one_final_of_a_device_waits_among_those_of_others() {
         let mut bench = Bench::new();
         let mut other = Decodes::new(bench.decodes.scheduler.clone(), [].into(), bench.decodes.mailbox.clone());
-        assert!(bench.decodes.ask((1, 1), Final, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         bench.begun();
         for utterance in 2..=5 {
-            assert!(bench.decodes.ask((utterance, 1), Final, Meant::Addressed, Some(SOUND)), "{utterance}");
+            assert!(bench.decodes.ask((utterance, 1), (Final, Meant::Addressed), Some(SOUND), 0), "{utterance}");
         }
         assert_eq!(bench.decodes.scheduler.load(), (1, 1));
-        assert!(other.ask((9, 1), Final, Meant::Addressed, Some(SOUND)), "it finds a place");
+        assert!(other.ask((9, 1), (Final, Meant::Addressed), Some(SOUND), 0), "it finds a place");
         // What was given up while it was held does not come back.
         bench.decodes.cancel(4, 2);
         let cancelled = bench.message();
@@ -458,7 +464,7 @@ mod tests {
             }
         }
         for utterance in 10..=12 + HELD_MAX as u32 {
-            let taken = bench.decodes.ask((utterance, 1), Final, Meant::Addressed, Some(SOUND));
+            let taken = bench.decodes.ask((utterance, 1), (Final, Meant::Addressed), Some(SOUND), 0);
             if utterance == 10 {
                 bench.begun();
             }
@@ -487,14 +493,14 @@ mod tests {
         let mut devices: Vec<Decodes> = (0..DEVICES).map(device).collect();
         // One decode keeps the thread busy. At the first pause of a sentence that nobody knows to be addressed, a dozen find
         // a place; the others ask again at its end.
-        assert!(devices[0].ask((100, 1), Final, Meant::Addressed, Some(SOUND)));
+        assert!(devices[0].ask((100, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         begun_out.recv().expect("a decode begins");
         let mut waits = 0;
         for (number, device) in (0..).zip(&mut devices) {
-            let taken = device.ask((number, 1), Speculative, Meant::Unsure, Some(SOUND));
+            let taken = device.ask((number, 1), (Speculative, Meant::Unsure), Some(SOUND), 0);
             assert_eq!(taken, number < 12, "{number}");
             if !taken {
-                assert!(device.ask((number, 2), Final, Meant::Unsure, Some(SOUND)), "{number}");
+                assert!(device.ask((number, 2), (Final, Meant::Unsure), Some(SOUND), 0), "{number}");
                 assert_eq!(device.next_wake_us(), Some(0));
                 waits += 1;
             }
@@ -520,11 +526,11 @@ mod tests {
     fn a_final_that_gives_way_to_another_one_is_decoded_later() {
         let mut bench = Bench::new();
         let mut other = Decodes::new(bench.decodes.scheduler.clone(), [].into(), bench.decodes.mailbox.clone());
-        assert!(bench.decodes.ask((1, 1), Final, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         bench.begun();
-        assert!(bench.decodes.ask((2, 1), Final, Meant::Unsure, Some(SOUND)));
-        assert!(bench.decodes.ask((3, 1), Final, Meant::Addressed, Some(SOUND)));
-        assert!(other.ask((9, 1), Final, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((2, 1), (Final, Meant::Unsure), Some(SOUND), 0));
+        assert!(bench.decodes.ask((3, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+        assert!(other.ask((9, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         let message = bench.message();
         assert!(message.utterance == 2 && matches!(message.report.result, Err(Error::Displaced)));
         assert!(bench.decodes.displaced(2, 1));
@@ -540,9 +546,9 @@ mod tests {
     #[test]
     fn who_goes_away_waits_for_nothing() {
         let mut bench = Bench::new();
-        assert!(bench.decodes.ask((7, 1), Speculative, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 1), (Speculative, Meant::Addressed), Some(SOUND), 0));
         let abort = bench.begun().1.abort.expect("a decode can be stopped");
-        assert!(bench.decodes.ask((7, 2), Final, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 2), (Final, Meant::Addressed), Some(SOUND), 0));
         let Bench { go_on, decodes, begun, mut messages } = bench;
         // The scheduler is shared by all devices and remains.
         let scheduler = decodes.scheduler.clone();
@@ -555,10 +561,10 @@ mod tests {
     #[test]
     fn older_decodes_of_the_same_utterance_are_cancelled() {
         let mut bench = Bench::new();
-        assert!(bench.decodes.ask((7, 1), Speculative, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 1), (Speculative, Meant::Addressed), Some(SOUND), 0));
         let abort = bench.begun().1.abort.expect("a decode can be stopped");
-        assert!(bench.decodes.ask((7, 2), Speculative, Meant::Addressed, Some(SOUND)));
-        assert!(bench.decodes.ask((7, 3), Final, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 2), (Speculative, Meant::Addressed), Some(SOUND), 0));
+        assert!(bench.decodes.ask((7, 3), (Final, Meant::Addressed), Some(SOUND), 0));
         bench.decodes.cancel(6, 9);
         assert!(!abort.load(Relaxed));
         bench.decodes.cancel(7, 3);
