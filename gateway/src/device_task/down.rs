@@ -1,5 +1,6 @@
 //! Carries out the core's outputs.
 
+use audio::asr::Language;
 use device_protocol::{Choice, Down, GoodbyeReason, Sound, down as message, limits};
 use gateway_core::{
     input::{AnnouncementId, Input, UserInput},
@@ -10,7 +11,7 @@ use gateway_core::{
 use super::session::{Asked, End, Session, Speech, turn_on_wire};
 use crate::{
     clock,
-    mailbox::Transcribed,
+    mailbox::{Transcribed, Translated},
     speech::ear::Ear,
     telemetry::TurnRecord,
     text::crop,
@@ -69,6 +70,9 @@ impl Session {
             }
             Output::Caption { turn, utterance, revision, last, addressed, text } => {
                 self.tap.words(utterance, &text, last);
+                if last && self.tap.wants_translations() {
+                    self.translate(utterance);
+                }
                 let transcript = message::Transcript {
                     utterance,
                     revision: revision.into(),
@@ -327,6 +331,13 @@ impl Session {
                 }
                 let confidence = result.confidence();
                 let text = result.text;
+                let turned = self.services.engines.understood.turned(result.language);
+                if let Some(tag) = turned.filter(|_| kind != TranscriptKind::Partial && !text.is_empty()) {
+                    self.tap.turn_to(tag);
+                    if self.requests.turn_to(tag) {
+                        self.services.preparer.prepare(&self.user_name, &self.id, tag);
+                    }
+                }
                 self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence }));
             }
             Err(error) => {
@@ -341,6 +352,25 @@ impl Session {
         }
         if let Some(ear) = &mut self.ear {
             ear.decode_ended(utterance, revision);
+        }
+    }
+
+    /// Has an utterance that ended translated into English, while recognition has time for it.
+    fn translate(&mut self, utterance: u32) {
+        if let Some(ear) = &mut self.ear {
+            ear.translate(utterance);
+        }
+    }
+
+    /// A translation has ended.
+    pub(super) fn translated(&mut self, translated: Translated) {
+        let Translated { utterance, report } = translated;
+        match report.result {
+            Ok(result) => {
+                let language = result.language.unwrap_or(Language::ENGLISH).code();
+                self.tap.translated(utterance, &result.text, language);
+            }
+            Err(error) => tracing::debug!(utterance, %error, "an utterance is not translated"),
         }
     }
 

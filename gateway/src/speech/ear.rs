@@ -8,7 +8,7 @@ use std::sync::{
 };
 
 use audio::{
-    asr::Scheduler,
+    asr::{Scheduler, Spoken},
     codec::Codec,
     end_of_turn, jitter,
     listener::{self, Fact, Listener},
@@ -42,6 +42,8 @@ pub(crate) struct EarDependencies {
     pub silero: Arc<silero::Model>,
     /// Recognition.
     pub scheduler: Arc<Scheduler>,
+    /// What is spoken.
+    pub spoken: Spoken,
     /// Given to the recogniser as a prompt, for their spelling.
     pub wake_phrases: Arc<[String]>,
     /// Present if end-of-turn scoring is on.
@@ -102,7 +104,11 @@ impl Ear {
         Ok(Self {
             listener: Listener::new(config, dependencies.silero)?,
             judge: dependencies.judge,
-            decodes: Decodes::new(dependencies.scheduler, dependencies.wake_phrases, mailbox.clone()),
+            decodes: Decodes::new(
+                dependencies.scheduler,
+                (dependencies.spoken, dependencies.wake_phrases),
+                mailbox.clone(),
+            ),
             mailbox,
             pauses: Pauses::default(),
             end_score: None,
@@ -284,6 +290,11 @@ impl Ear {
     /// Sends the utterance so far to recognition; `false`: it cannot be sent.
     pub(crate) fn transcribe(&mut self, utterance: u32, revision: u16, kind: TranscriptKind, meant: Meant) -> bool {
         self.decodes.ask((utterance, revision), kind, meant, self.listener.utterance_pcm(utterance))
+    }
+
+    /// Sends an utterance to translation into English, if recognition has time for it.
+    pub(crate) fn translate(&mut self, utterance: u32) {
+        self.decodes.translate(utterance, self.listener.utterance_pcm(utterance));
     }
 
     /// A decode has ended: one that waited for it may follow.
