@@ -1,6 +1,5 @@
 //! Carries out the core's outputs.
 
-use audio::asr::Language;
 use device_protocol::{Choice, Down, GoodbyeReason, Sound, down as message, limits};
 use gateway_core::{
     input::{AnnouncementId, Input, UserInput},
@@ -11,7 +10,7 @@ use gateway_core::{
 use super::session::{Asked, End, Session, Speech, turn_on_wire};
 use crate::{
     clock,
-    mailbox::{Transcribed, Translated},
+    mailbox::Transcribed,
     speech::ear::Ear,
     telemetry::TurnRecord,
     text::crop,
@@ -352,25 +351,6 @@ impl Session {
         }
         if let Some(ear) = &mut self.ear {
             ear.decode_ended(utterance, revision);
-        }
-    }
-
-    /// Has an utterance that ended translated into English, while recognition has time for it.
-    fn translate(&mut self, utterance: u32) {
-        if let Some(ear) = &mut self.ear {
-            ear.translate(utterance);
-        }
-    }
-
-    /// A translation has ended.
-    pub(super) fn translated(&mut self, translated: Translated) {
-        let Translated { utterance, report } = translated;
-        match report.result {
-            Ok(result) => {
-                let language = result.language.unwrap_or(Language::ENGLISH).code();
-                self.tap.translated(utterance, &result.text, language);
-            }
-            Err(error) => tracing::debug!(utterance, %error, "an utterance is not translated"),
         }
     }
 

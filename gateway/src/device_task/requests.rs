@@ -182,11 +182,7 @@ impl Requests {
 
     /// The wearer now speaks the language of this tag; `true`: another one than before.
     pub(crate) fn turn_to(&mut self, tag: &str) -> bool {
-        let changed = self.language != tag;
-        if changed {
-            self.language = tag.to_owned();
-        }
-        changed
+        std::mem::replace(&mut self.language, tag.to_owned()) != tag
     }
 
     /// A request with the tools available now and without the wearer's context, and the revision of its tools.
