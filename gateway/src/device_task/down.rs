@@ -71,6 +71,9 @@ impl Session {
             }
             Output::Caption { turn, utterance, revision, last, addressed, text } => {
                 self.tap.words(utterance, &text, last);
+                if last && self.tap.wants_translations() {
+                    self.translate(utterance);
+                }
                 let transcript = message::Transcript {
                     utterance,
                     revision: revision.into(),
@@ -329,6 +332,13 @@ impl Session {
                 }
                 let confidence = result.confidence();
                 let text = result.text;
+                let turned = self.services.engines.understood.turned(result.language);
+                if let Some(tag) = turned.filter(|_| kind != TranscriptKind::Partial && !text.is_empty()) {
+                    self.tap.turn_to(tag);
+                    if self.requests.turn_to(tag) {
+                        self.services.preparer.prepare(&self.user_name, &self.id, tag);
+                    }
+                }
                 self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence }));
             }
             Err(error) => {

@@ -62,7 +62,8 @@ impl Session {
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
         // The session keeps them, also when others come meanwhile.
         let settings = services.settings.now();
-        let ear = ear_of(&services, &settings, &formats, link.transport, &mailbox).map_err(internal)?;
+        let own = own_language(&services, &hello.language);
+        let ear = ear_of(&services, &settings, &formats, (link.transport, &own), &mailbox).map_err(internal)?;
         let acoustic_wake = ear.as_ref().is_some_and(Ear::hears_wake);
         let mouth = mouth_of(&services, &settings, &formats).map_err(internal)?;
         let (ending, status) =
@@ -70,7 +71,8 @@ impl Session {
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
         let lease = services.executor.in_flight().session(&record.user).ok_or_else(erasing)?;
-        let language = language_of(&services, &hello.language);
+        let language = services.engines.understood.answered(&own, formats.up.is_some());
+        let spoken = services.engines.understood.spoken(&own);
         let present = Present {
             session: number,
             user: record.user.clone(),
@@ -119,7 +121,7 @@ impl Session {
             failures: link.failures.take(),
             last_decode: None,
             photos: Photos::default(),
-            tap: Tap::new(feed, &hello.model),
+            tap: Tap::new(feed, &hello.model, spoken.language().code()),
             records: BTreeMap::new(),
             turn: None,
             speech: None,
@@ -290,7 +292,7 @@ pub(super) fn waits(transport: Transport, resends: bool) -> jitter::Config {
 }
 
 /// The language of a device: its own, or the gateway's where it names none.
-fn language_of(services: &Services, own: &str) -> String {
+fn own_language(services: &Services, own: &str) -> String {
     let language = if own.is_empty() { &services.settings.language } else { own };
     language.to_owned()
 }
@@ -300,7 +302,7 @@ fn ear_of(
     services: &Services,
     settings: &Changeable,
     formats: &Agreed,
-    transport: Transport,
+    (transport, language): (Transport, &str),
     mailbox: &Mailbox,
 ) -> Result<Option<Ear>, audio::listener::Error> {
     let Some((codec, rate)) = formats.up else { return Ok(None) };
@@ -309,6 +311,7 @@ fn ear_of(
     let parts = ear::EarDependencies {
         silero: services.engines.silero.clone(),
         scheduler: services.engines.asr.clone(),
+        spoken: services.engines.understood.spoken(language),
         wake_phrases: settings.conversation.wake_phrases.clone().into(),
         judge: services.engines.judge.clone(),
         wake,

@@ -144,6 +144,7 @@ mod tests {
         mailbox::{Ending, Mailbox},
         roster::Via,
         runtime::compute::Compute,
+        speech::language::Understood,
         store::Store,
         transport::Transport,
     };
@@ -172,7 +173,9 @@ mod tests {
                 Arc::new(Installed::load(store.clone(), registry.clone(), client, Default::default()).unwrap());
             let sounds = Sounds::new(Compute::start("test", 1, 1).unwrap()).unwrap();
             let stop = CancellationToken::new();
-            let apps = Host::new(store, InFlight::default(), roster.clone(), installed, sounds, ("en", None), stop);
+            let understood = Understood { configured: None, multilingual: false };
+            let apps =
+                Host::new(store, InFlight::default(), roster.clone(), installed, sounds, (understood, None), stop);
             Self {
                 _folder: folder,
                 roster,

@@ -21,7 +21,7 @@ use crate::{
     recordings::Recordings,
     roster::Roster,
     runtime::compute::Compute,
-    speech::{ear::PauseJudge, wake::WakeWords},
+    speech::{ear::PauseJudge, language::Understood, wake::WakeWords},
     store::Store,
     telemetry::{Losses, SoundPackets, Sparse, Turns, UnderWay, log::Logs},
     users::Users,
@@ -134,6 +134,8 @@ impl Admission {
 pub struct Engines {
     /// Recognition.
     pub asr: Arc<Scheduler>,
+    /// Which languages it understands.
+    pub understood: Understood,
     /// Voice activity.
     pub silero: Arc<silero::Model>,
     /// Decides whether a pause ends the turn; `None` if switched off.

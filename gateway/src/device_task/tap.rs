@@ -29,6 +29,10 @@ pub(super) struct Tap {
     tapped: bool,
     /// Whether an app gets words, as last reported to the core.
     followed: bool,
+    /// Code of the language that is spoken.
+    language: &'static str,
+    /// The last utterances that ended: their words, language and times, for translations that come later.
+    ended: BTreeMap<u32, (Arc<str>, &'static str, (u64, u64))>,
     /// Start and latest end of utterances, in milliseconds on the gateway's clock.
     times: BTreeMap<u32, (u64, u64)>,
 }
@@ -52,8 +56,38 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses 
 }
 
 impl Tap {
-    pub(super) fn new(feed: Arc<Feed>, model: &str) -> Self {
-        Self { feed, model: model.into(), tapped: false, followed: false, times: BTreeMap::new() }
+    pub(super) fn new(feed: Arc<Feed>, model: &str, language: &'static str) -> Self {
+        let (ended, times) = (BTreeMap::new(), BTreeMap::new());
+        Self { feed, model: model.into(), tapped: false, followed: false, language, ended, times }
+    }
+
+    /// The wearer now speaks the language of this code.
+    pub(super) fn turn_to(&mut self, language: &'static str) {
+        self.language = language;
+    }
+
+    /// Whether an app wants translations.
+    pub(super) fn wants_translations(&self) -> bool {
+        self.feed.wants_translations()
+    }
+
+    /// Passes on the translation of an utterance, which was spoken in the language of this code.
+    pub(super) fn translated(&mut self, utterance: u32, text: &str, language: &'static str) {
+        let Some((original, heard, (start_ms, end_ms))) = self.ended.remove(&utterance) else {
+            return;
+        };
+        if text.is_empty() {
+            return;
+        }
+        self.feed.tell(|| Event::Translation {
+            utterance: format!("u{utterance}").into(),
+            text: text.into(),
+            // Words that were decoded as those of another language are not what was said.
+            original: (heard == language).then_some(original),
+            language,
+            start_ms,
+            end_ms,
+        });
     }
 
     /// Passes on sound as it was heard.
@@ -111,7 +145,14 @@ impl Tap {
         if text.is_empty() {
             return;
         }
+        if last {
+            if self.ended.len() >= UTTERANCES_MAX {
+                self.ended.pop_first();
+            }
+            self.ended.insert(utterance, (text.into(), self.language, (start_ms, end_ms)));
+        }
         self.feed.tell(|| Event::Transcript {
+            language: self.language,
             utterance: format!("u{utterance}").into(),
             text: text.into(),
             last,

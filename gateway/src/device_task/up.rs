@@ -328,6 +328,7 @@ impl Session {
                 }
             }
             DeviceMessage::Transcribed(transcribed) => self.transcribed(transcribed),
+            DeviceMessage::Translated(translated) => self.translated(translated),
             DeviceMessage::Synthesised(clause) => {
                 let speech = self.speech.filter(|speech| clause.speech == speech.number && clause.clause == 0);
                 if let Some(turn) = speech.and_then(|speech| speech.turn) {

@@ -42,15 +42,16 @@ const RECOGNITION_WAITING_PER_WORKER: usize = 12;
 /// `meters`.
 pub(super) async fn load(config: &Config, meters: &Meters) -> Result<(Engines, Option<Arc<BySentences>>)> {
     let missing = "run `lorgnette models fetch`, or set `models_dir`";
-    let Hearing { workers, end_of_turn: judged, wake: heads, language, model: whisper, second_model } =
+    config.hearing.check_language()?;
+    let Hearing { workers, end_of_turn: judged, wake: heads, model: whisper, second_model, .. } =
         config.hearing.clone();
     let models_dir = config.models_dir.clone();
     let asr = on_own_thread(move || -> Result<(Scheduler, [Option<Arc<Meter>>; 2])> {
         let load = |path: &Path| {
-            let config = asr::Config { language: language.clone(), ..asr::Config::default() };
             let own = "name another file in the section [hearing], or none and run `lorgnette models fetch`";
             let remedy = if path.starts_with(&models_dir) { missing } else { own };
-            asr::Engine::load(path, config).with_context(|| format!("loading {}; {remedy}", path.display()))
+            asr::Engine::load(path, asr::Config::default())
+                .with_context(|| format!("loading {}; {remedy}", path.display()))
         };
         let (first, second) = (load(&whisper)?, second_model.as_deref().map(load).transpose()?);
         let pool = SchedulerConfig { workers, queue_max: workers * RECOGNITION_WAITING_PER_WORKER };
@@ -105,6 +106,7 @@ pub(super) async fn load(config: &Config, meters: &Meters) -> Result<(Engines, O
     }
     let engines = Engines {
         asr: Arc::new(asr),
+        understood: config.hearing.understood(),
         silero: vad.await??,
         judge: judge.await??,
         wake: wake.await?,

@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use audio::models::{CATALOGUE, Entry, catalogue};
+use audio::{
+    asr::Spoken,
+    models::{CATALOGUE, Entry, catalogue},
+};
 use serde_json::{Value, json};
 use tools::inspection::models::{ModelFile, ModelInfo};
 
@@ -20,7 +23,7 @@ use crate::{
 /// The models of this configuration, whose engines are loaded.
 pub(super) fn of(config: &Config, engines: &Engines, meters: &Meters) -> Arc<OwnModels> {
     let hearing = &config.hearing;
-    let recognition = json!({"language": hearing.language, "workers": hearing.workers});
+    let recognition = json!({"language": hearing.language.map(Spoken::setting), "workers": hearing.workers});
     let whisper = |file: &Path, pass: &str| {
         let mut model = local(file, &config.models_dir, "speech_recognition");
         model.settings = recognition.clone();

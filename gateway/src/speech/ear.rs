@@ -9,7 +9,7 @@ use std::sync::{
 };
 
 use audio::{
-    asr::Scheduler,
+    asr::{Scheduler, Spoken},
     codec::Codec,
     end_of_turn, jitter,
     listener::{self, Fact, Listener},
@@ -46,6 +46,8 @@ pub(crate) struct EarDependencies {
     pub silero: Arc<silero::Model>,
     /// Recognition.
     pub scheduler: Arc<Scheduler>,
+    /// What is spoken.
+    pub spoken: Spoken,
     /// Given to the recogniser as a prompt, for their spelling.
     pub wake_phrases: Arc<[String]>,
     /// Present if end-of-turn scoring is on.
@@ -106,7 +108,8 @@ impl Ear {
         mailbox: Mailbox,
     ) -> Result<Self, listener::Error> {
         let config = listener::Config { codec, rate_hz, jitter, ..listener::Config::default() };
-        let decodes = Decodes::new(dependencies.scheduler, dependencies.wake_phrases, mailbox.clone());
+        let expected = (dependencies.spoken, dependencies.wake_phrases);
+        let decodes = Decodes::new(dependencies.scheduler, expected, mailbox.clone());
         let steps = |(words, heads)| Steps::new(words, heads, decodes.owner(), mailbox.clone());
         Ok(Self {
             listener: Listener::new(config, dependencies.silero)?,
@@ -326,6 +329,11 @@ impl Ear {
         let steps = self.steps.as_ref().zip(from_us);
         let first = steps.map_or(0, |(steps, from_us)| steps.samples_before(utterance, from_us));
         self.decodes.ask((utterance, revision), (kind, meant), self.listener.utterance_pcm(utterance), first)
+    }
+
+    /// Sends an utterance to translation into English, if recognition has time for it.
+    pub(crate) fn translate(&mut self, utterance: u32) {
+        self.decodes.translate(utterance, self.listener.utterance_pcm(utterance));
     }
 
     /// A decode has ended: one that waited for it may follow.

@@ -2,17 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
+use audio::asr::{self, Spoken};
 use gateway_core::conversation;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::wake::{self, WakeHeads};
+use super::{
+    language::Understood,
+    wake::{self, WakeHeads},
+};
 use crate::problems::{Problems, unwritten};
 
 /// The second model if the configuration names none: used if it was fetched.
 pub(crate) const SECOND_MODEL: &str = "whisper-base.bin";
 /// The model that is fetched by default.
-const MODEL: &str = "whisper-tiny.en.bin";
+pub(crate) const MODEL: &str = "whisper-tiny.en.bin";
 /// Maximum number of wake phrases.
 const WAKE_PHRASES_MAX: usize = 16;
 
@@ -42,7 +46,7 @@ pub(crate) struct RawHearing {
     silence_trailing_ms: Spanned<u32>,
     end_of_turn: bool,
     workers: Spanned<usize>,
-    language: String,
+    language: Option<Spanned<String>>,
     model: Option<PathBuf>,
     second_model: Option<PathBuf>,
 }
@@ -63,7 +67,7 @@ impl Default for RawHearing {
             silence_trailing_ms: unwritten(core.silence_trailing_ms),
             end_of_turn: false,
             workers: unwritten(0),
-            language: "en".to_owned(),
+            language: None,
             model: None,
             second_model: None,
         }
@@ -77,14 +81,43 @@ pub struct Hearing {
     pub workers: usize,
     /// Whether pauses are scored by their audio as well.
     pub end_of_turn: bool,
-    /// The spoken language, by Whisper's name.
-    pub language: String,
+    /// What is spoken; `None`: each device's own language.
+    pub language: Option<Spoken>,
     /// Path of Whisper's model.
     pub model: PathBuf,
     /// Which heads hear wake phrases in the sound; `None`: none do.
     pub wake: Option<WakeHeads>,
     /// Path of the second model, for second passes, if there is one.
     pub second_model: Option<PathBuf>,
+}
+
+impl Hearing {
+    /// All models, the first one first.
+    pub fn models(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.model).chain(&self.second_model)
+    }
+
+    /// Which languages its models understand.
+    pub fn understood(&self) -> Understood {
+        let multilingual = self.models().any(|model| asr::is_multilingual(model).unwrap_or(false));
+        Understood { configured: self.language, multilingual }
+    }
+
+    /// Checks that one of the models knows the configured language.
+    ///
+    /// # Errors
+    /// [`asr::Error::Language`]; or [`asr::Error::Model`], if a model cannot be read.
+    pub fn check_language(&self) -> Result<(), asr::Error> {
+        let Some(language) = self.language.filter(|spoken| !spoken.is_english()) else {
+            return Ok(());
+        };
+        for model in self.models() {
+            if asr::is_multilingual(model)? {
+                return Ok(());
+            }
+        }
+        asr::check(&self.model, language.setting())
+    }
 }
 
 impl RawHearing {
@@ -105,15 +138,22 @@ impl RawHearing {
         let second_model = self.second_model.or_else(|| fetched.exists().then_some(fetched));
         // An empty path disables it.
         let second_model = second_model.filter(|path| !path.as_os_str().is_empty());
+        let language = self.language.and_then(|written| {
+            let known = Spoken::of(written.get_ref());
+            if known.is_none() {
+                let what =
+                    "`hearing.language` must be a two-letter code that Whisper knows, such as \"de\", or \"auto\"";
+                problems.at(written.span(), what.to_owned());
+            }
+            known
+        });
+        // The fetched first model knows English only.
+        let (model, second_model) = match (self.model, second_model) {
+            (None, Some(second)) if language.is_some_and(|spoken| !spoken.is_english()) => (second, None),
+            (model, second_model) => (model.unwrap_or_else(|| models_dir.join(MODEL)), second_model),
+        };
         conversation.second_model = second_model.is_some();
-        Hearing {
-            workers,
-            end_of_turn: self.end_of_turn,
-            wake,
-            language: self.language,
-            model: self.model.unwrap_or_else(|| models_dir.join(MODEL)),
-            second_model,
-        }
+        Hearing { workers, end_of_turn: self.end_of_turn, wake, language, model, second_model }
     }
 
     /// Checks how wake phrases are known.

@@ -6,12 +6,12 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use audio::{
-    asr::{Busy, Error, Job, Options, Priority, Report, Scheduler, Ticket},
+    asr::{Busy, Error, Job, Options, Priority, Report, Scheduler, Spoken, Ticket},
     fair::Owner,
 };
 use gateway_core::vocab::{Meant, TranscriptKind};
 
-use crate::mailbox::{DeviceMessage, Mailbox, Transcribed};
+use crate::mailbox::{DeviceMessage, Mailbox, Transcribed, Translated};
 
 /// How long the audio of a closed utterance is kept: slightly longer than its text is waited for.
 const KEPT_US: u64 = 12_000_000;
@@ -26,6 +26,7 @@ const TRIED_EVERY_US: u64 = 100_000;
 pub(super) struct Decodes {
     scheduler: Arc<Scheduler>,
     owner: Owner,
+    spoken: Spoken,
     wake_phrases: Arc<[String]>,
     mailbox: Mailbox,
     vocabulary: Arc<[String]>,
@@ -84,10 +85,14 @@ impl Asked {
 
 impl Decodes {
     /// Texts are sent to `mailbox`.
-    pub(super) fn new(scheduler: Arc<Scheduler>, wake_phrases: Arc<[String]>, mailbox: Mailbox) -> Self {
+    pub(super) fn new(
+        scheduler: Arc<Scheduler>,
+        (spoken, wake_phrases): (Spoken, Arc<[String]>),
+        mailbox: Mailbox,
+    ) -> Self {
         let vocabulary = Arc::new([]);
         let (owner, sent, held) = (Owner::unique(), Vec::new(), VecDeque::new());
-        Self { scheduler, owner, wake_phrases, mailbox, vocabulary, sent, held, try_us: 0, kept: None }
+        Self { scheduler, owner, spoken, wake_phrases, mailbox, vocabulary, sent, held, try_us: 0, kept: None }
     }
 
     /// Whose jobs these are.
@@ -161,6 +166,30 @@ impl Decodes {
         }
     }
 
+    /// Sends an utterance to translation into English: from whatever language, by the model that knows it. What does not
+    /// find a place in the queue is not translated.
+    pub(super) fn translate(&mut self, utterance: u32, open: Option<&[i16]>) {
+        let kept = || self.kept.as_ref().filter(|kept| kept.utterance == utterance).map(|kept| kept.pcm.clone());
+        let Some(pcm) = open.map(Arc::from).or_else(kept) else {
+            return;
+        };
+        let mailbox = self.mailbox.clone();
+        let job = Job {
+            pcm,
+            options: Options { spoken: Some(Spoken::Detected), translate: true, ..Options::default() },
+            priority: Priority::SecondPass,
+            owner: self.owner,
+            reply: Box::new(move |report| {
+                if mailbox.try_send(DeviceMessage::Translated(Translated { utterance, report })).is_err() {
+                    tracing::debug!(utterance, "nobody waits for this translation any more");
+                }
+            }),
+        };
+        if let Err(busy) = self.scheduler.submit(job) {
+            tracing::debug!(utterance, %busy, "an utterance is not translated");
+        }
+    }
+
     fn hold(&mut self, asked: Asked) -> bool {
         let has_room = self.held.len() < HELD_MAX;
         if has_room {
@@ -225,7 +254,8 @@ impl Decodes {
     }
 
     fn options(&self, kind: TranscriptKind) -> Options {
-        let mut options = Options { wake_phrases: self.wake_phrases.clone(), ..Options::default() };
+        let mut options =
+            Options { spoken: Some(self.spoken), wake_phrases: self.wake_phrases.clone(), ..Options::default() };
         match kind {
             TranscriptKind::SecondPass | TranscriptKind::ThirdPass => {
                 options.vocabulary = self.vocabulary.clone();
@@ -273,10 +303,12 @@ mod tests {
     use std::sync::{Mutex, atomic::Ordering::Relaxed, mpsc};
 
     use TranscriptKind::{Final, Partial, SecondPass, Speculative, ThirdPass};
-    use audio::asr::{self, Context, Error, Heard, SchedulerConfig, Transcribe, Transcription};
+    use audio::asr::{self, Context, Error, Heard, Language, SchedulerConfig, Transcribe, Transcription};
     use tokio::sync::mpsc as tokio_mpsc;
 
     use super::*;
+
+    const ENGLISH: Spoken = Spoken::Is(Language::ENGLISH);
 
     const SOUND: &[i16] = &[1, 2, 3];
 
@@ -300,6 +332,7 @@ mod tests {
                 decode_us: 0,
                 context: 0,
                 retried: false,
+                language: None,
             })
         }
     }
@@ -322,7 +355,7 @@ mod tests {
             let scheduler = Scheduler::start_with(config, make).expect("a thread");
             let (mailbox, messages) = tokio_mpsc::channel(16);
             let phrases = ["hey mentra".to_owned()].into();
-            let decodes = Decodes::new(Arc::new(scheduler), phrases, mailbox);
+            let decodes = Decodes::new(Arc::new(scheduler), (ENGLISH, phrases), mailbox);
             Self { go_on: go_on_in, decodes, begun: begun_out, messages }
         }
 
@@ -401,6 +434,20 @@ mod tests {
     }
 
     #[test]
+    fn a_translation_is_decoded_once_more_from_any_language() {
+        let mut bench = Bench::new();
+        bench.decodes.translate(7, None);
+        assert_eq!(bench.decodes.scheduler.load(), (0, 0), "there is no sound of it");
+        bench.decodes.keep(7, SOUND, 0);
+        bench.decodes.translate(7, None);
+        let (_, options) = bench.begun();
+        assert!(options.translate && options.spoken == Some(Spoken::Detected) && options.wake_phrases.is_empty());
+        bench.finish();
+        let Some(DeviceMessage::Translated(translated)) = bench.messages.blocking_recv() else { panic!("a report") };
+        assert!(translated.utterance == 7 && translated.report.result.is_ok());
+    }
+
+    #[test]
     fn a_final_goes_before_a_second_pass() {
         let mut bench = Bench::new();
         assert!(bench.decodes.ask((7, 1), (Final, Meant::Addressed), Some(SOUND), 0));
@@ -441,7 +488,8 @@ mod tests {
     #[test]
     fn one_final_of_a_device_waits_among_those_of_others() {
         let mut bench = Bench::new();
-        let mut other = Decodes::new(bench.decodes.scheduler.clone(), [].into(), bench.decodes.mailbox.clone());
+        let mut other =
+            Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
         assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         bench.begun();
         for utterance in 2..=5 {
@@ -489,7 +537,7 @@ mod tests {
         let scheduler = Scheduler::start_with(SchedulerConfig { workers: 1, queue_max: 12 }, make).expect("a thread");
         let scheduler = Arc::new(scheduler);
         let (mailbox, mut messages) = tokio_mpsc::channel(256);
-        let device = |_| Decodes::new(scheduler.clone(), [].into(), mailbox.clone());
+        let device = |_| Decodes::new(scheduler.clone(), (ENGLISH, [].into()), mailbox.clone());
         let mut devices: Vec<Decodes> = (0..DEVICES).map(device).collect();
         // One decode keeps the thread busy. At the first pause of a sentence that nobody knows to be addressed, a dozen find
         // a place; the others ask again at its end.
@@ -525,7 +573,8 @@ mod tests {
     #[test]
     fn a_final_that_gives_way_to_another_one_is_decoded_later() {
         let mut bench = Bench::new();
-        let mut other = Decodes::new(bench.decodes.scheduler.clone(), [].into(), bench.decodes.mailbox.clone());
+        let mut other =
+            Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
         assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         bench.begun();
         assert!(bench.decodes.ask((2, 1), (Final, Meant::Unsure), Some(SOUND), 0));
