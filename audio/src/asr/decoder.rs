@@ -73,6 +73,9 @@ pub struct Options {
     pub translate: bool,
     /// Use the second model of a [`Pair`](super::Pair), if it has one.
     pub second_model: bool,
+    /// Decode on this machine, where another one is asked for all else: the text is a passing one, or is compared with that of
+    /// this machine's own models.
+    pub on_box: bool,
     /// Set to true by another thread to stop the decoding.
     pub abort: Option<Arc<AtomicBool>>,
 }
@@ -119,7 +122,7 @@ impl Transcription {
         self.mean_log_probability.exp()
     }
 
-    fn without_text(heard: Heard, audio_us: u64) -> Self {
+    pub(super) fn without_text(heard: Heard, audio_us: u64) -> Self {
         Self {
             text: String::new(),
             heard,

@@ -8,6 +8,7 @@ mod abort;
 mod context;
 mod cpu;
 mod decoder;
+mod elsewhere;
 mod engine;
 mod filter;
 mod language;
@@ -77,6 +78,9 @@ pub enum Error {
     /// whisper.cpp failed in a computation.
     #[error("whisper.cpp failed: {0}")]
     Inference(String),
+    /// A recogniser on another machine failed.
+    #[error("the recogniser elsewhere failed: {0}")]
+    Elsewhere(String),
     /// A job panicked; the worker continues.
     #[error("speech recognition failed in an unforeseen way")]
     Panicked,
