@@ -1,17 +1,25 @@
 //! A recogniser on another machine: what it is told with the sound, and what is made of its text.
 
 use super::{
-    Heard, Options, SAMPLE_RATE_HZ, Transcription, context, filter,
-    prompt::{self, Tails},
+    Heard, Language, Options, SAMPLE_RATE_HZ, Spoken, Transcription, context, filter,
+    prompt::{self, Sentences, Tails},
 };
 
 impl Options {
     /// Words to expect, in the form of a text that precedes the sound, as recognisers of Whisper's kind take it; empty: none.
     pub fn prompt(&self) -> String {
-        if self.without_prompt {
-            return String::new();
+        let set = self.sentences().filter(|_| !self.without_prompt);
+        set.map_or_else(String::new, |set| {
+            prompt::prompt_with(&self.vocabulary, &self.wake_phrases, (Tails::Usual, set))
+        })
+    }
+
+    /// Sentences of the language that is spoken; `None` where it has none, or is to be detected.
+    fn sentences(&self) -> Option<&'static Sentences> {
+        match self.spoken.unwrap_or(Spoken::Is(Language::ENGLISH)) {
+            Spoken::Is(language) => prompt::sentences_of(language),
+            Spoken::Detected => None,
         }
-        prompt::prompt_with(&self.vocabulary, &self.wake_phrases, Tails::Usual)
     }
 }
 
@@ -38,7 +46,9 @@ impl Transcription {
             if let Some(first) = prompt::first_of_loop(&text, &options.wake_phrases, false).map(str::len) {
                 text.truncate(first);
             }
-            Tails::Usual.cut_echo(&mut text, prompt::sentences(&options.wake_phrases));
+            if let Some(set) = options.sentences() {
+                Tails::Usual.cut_echo(&mut text, prompt::sentences(&options.wake_phrases), set);
+            }
         }
         let is_speech = text.chars().any(char::is_alphanumeric);
         Self {
