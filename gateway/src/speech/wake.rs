@@ -134,8 +134,8 @@ impl WakeWords {
     pub(crate) fn heads_of(&self, phrases: &[String]) -> Option<Arc<[Arc<Head>]>> {
         let of = |phrase: &String| self.heads.iter().find(|head| is_of(head, phrase)).cloned();
         let mut heads = phrases.iter().map(of).collect::<Option<Vec<_>>>()?;
-        heads.sort_unstable_by_key(|head| Arc::as_ptr(head));
-        heads.dedup_by_key(|head| Arc::as_ptr(head));
+        heads.sort_unstable_by_key(Arc::as_ptr);
+        heads.dedup_by(|one, other| Arc::ptr_eq(one, other));
         (heads.len() <= HEADS_MAX).then(|| heads.into())
     }
 }
