@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use audio::{
     asr,
-    models::{self as weights, Status},
+    models::{self as weights, Entry, Status},
 };
 use rustix::fs::Access;
 
@@ -20,6 +20,7 @@ use crate::{
     models::{self, metered::Meters, settings::RouterBy},
     ports::settings::class_names,
     private::FolderLock,
+    speech::elsewhere::settings::{Order, Speaker, Texts},
     store::{self, Store},
     transport::sockets::cannot_listen,
 };
@@ -68,6 +69,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     let all = config.models.chain.iter().chain(selection);
     let keys: Vec<String> =
         all.filter_map(|model| models::check_key(model).err()).map(|error| format!("{error:#}")).collect();
+    let keys: Vec<String> = keys.into_iter().chain(elsewhere_keys(&config)).collect();
     if !keys.is_empty() {
         for problem in &keys {
             eprintln!("{problem}");
@@ -80,6 +82,10 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     problems.extend(addresses(&config));
     problems.extend(wanting(&config));
     for model in [Some(&config.hearing.model), config.hearing.second_model.as_ref()].into_iter().flatten() {
+        if config.hearing.remote.is_some() {
+            // What this machine cannot do is done there.
+            continue;
+        }
         if let Err(error @ asr::Error::Language { .. }) = asr::check(model, &config.hearing.language) {
             problems.push(error.to_string());
         }
@@ -99,6 +105,14 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     println!("  data    {}", config.data_dir.display());
     println!("  models  {}", config.models_dir.display());
     println!("  answers {}", config.models.chain.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
+    if let Some(remote) = &config.hearing.remote {
+        let when = if remote.order == Order::Instead { "all speech" } else { "when this machine's recogniser fails" };
+        println!("  hears   {}: {when}", remote.server);
+    }
+    if let Some(other) = &config.other_voice {
+        let what = if other.texts == Texts::All { "all texts" } else { "texts that are not in English" };
+        println!("  speaks  {}: {what}", other.speaker);
+    }
     println!("  web     {}", config.listen.web);
     println!("  quic    {}", config.listen.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
     for folder in &config.skills.folders {
@@ -114,6 +128,17 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
         println!("  capabilities  {capabilities}");
     }
     Ok(())
+}
+
+/// Keys of recognition and speech outside of the gateway that cannot be used.
+fn elsewhere_keys(config: &Config) -> Vec<String> {
+    let recognition = config.hearing.remote.as_ref().map(|remote| &remote.server);
+    let speech = config.other_voice.as_ref().and_then(|other| match &other.speaker {
+        Speaker::Server { server, .. } => Some(server),
+        Speaker::Program { .. } => None,
+    });
+    let servers = recognition.into_iter().chain(speech);
+    servers.filter_map(|server| server.check_key().err().map(|error| format!("{server}: {error}"))).collect()
 }
 
 /// Reads the capabilities.
@@ -169,7 +194,8 @@ fn wanting(config: &Config) -> Vec<String> {
     let folder = &config.models_dir;
     let kinds = [("missing", Status::Missing), ("damaged", Status::Damaged)].into_iter();
     let told = kinds.filter_map(|(kind, status)| {
-        let ids = wanted.iter().filter(|entry| weights::status(entry, folder) == status);
+        let spared = |entry: &Entry| status == Status::Missing && config.can_do_without(entry);
+        let ids = wanted.iter().filter(|entry| weights::status(entry, folder) == status && !spared(entry));
         let ids: Vec<&str> = ids.map(|entry| entry.id).collect();
         let told =
             || format!("models in {}: {kind}: {}; run `lorgnette models fetch`", folder.display(), ids.join(", "));

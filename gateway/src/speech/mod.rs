@@ -1,5 +1,6 @@
 //! Audio input and output of a device: audio to voice facts and text, clauses to packets.
 
 pub(crate) mod ear;
+pub(crate) mod elsewhere;
 pub(crate) mod mouth;
 pub(crate) mod settings;

@@ -6,6 +6,7 @@ use gateway_core::conversation;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::elsewhere::settings::{Other, RawOther, RawRemote, Remote};
 use crate::problems::{Problems, unwritten};
 
 /// The second model if the configuration names none: used if it was fetched.
@@ -32,6 +33,7 @@ pub(crate) struct RawHearing {
     language: String,
     model: Option<PathBuf>,
     second_model: Option<PathBuf>,
+    remote: Option<RawRemote>,
 }
 
 impl Default for RawHearing {
@@ -51,6 +53,7 @@ impl Default for RawHearing {
             language: "en".to_owned(),
             model: None,
             second_model: None,
+            remote: None,
         }
     }
 }
@@ -68,6 +71,8 @@ pub struct Hearing {
     pub model: PathBuf,
     /// Path of the second model, for second passes, if there is one.
     pub second_model: Option<PathBuf>,
+    /// A recogniser at a server.
+    pub remote: Option<Remote>,
 }
 
 impl RawHearing {
@@ -94,6 +99,7 @@ impl RawHearing {
             language: self.language,
             model: self.model.unwrap_or_else(|| models_dir.join(MODEL)),
             second_model,
+            remote: self.remote.map(|remote| remote.check(problems)),
         }
     }
 
@@ -139,11 +145,12 @@ impl RawHearing {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawVoice {
     speed: Spanned<f32>,
+    other: Option<RawOther>,
 }
 
 impl Default for RawVoice {
     fn default() -> Self {
-        Self { speed: unwritten(1.0) }
+        Self { speed: unwritten(1.0), other: None }
     }
 }
 
@@ -155,9 +162,10 @@ pub struct Voice {
 }
 
 impl RawVoice {
-    /// Checks the section.
-    pub(crate) fn check(&self, problems: &mut Problems<'_>) -> Voice {
-        Voice { speed: problems.between(&self.speed, "voice.speed", 0.5..=2.0) }
+    /// Checks the section: the product's own voice, and another one beside it.
+    pub(crate) fn check(self, problems: &mut Problems<'_>) -> (Voice, Option<Other>) {
+        let voice = Voice { speed: problems.between(&self.speed, "voice.speed", 0.5..=2.0) };
+        (voice, self.other.and_then(|other| other.check(problems)))
     }
 }
 
