@@ -143,7 +143,7 @@ fn translation(wanted: &str, understood: Understood) -> Judged {
     if Language::of(target) != Some(Language::ENGLISH) {
         return Judged::Unserved("this gateway translates into English only".to_owned());
     }
-    if !understood.multilingual {
+    if !understood.translates {
         let why = "the speech model of this gateway knows English only: its operator can run `lorgnette models fetch whisper-base`";
         return Judged::Unserved(why.to_owned());
     }
@@ -340,8 +340,10 @@ mod tests {
 
     use super::*;
 
-    const OFFER: Offer = Offer { understood: Understood { configured: None, multilingual: false }, located: false };
-    const MANY: Offer = Offer { understood: Understood { configured: None, multilingual: true }, located: false };
+    const OFFER: Offer =
+        Offer { understood: Understood { configured: None, multilingual: false, translates: false }, located: false };
+    const MANY: Offer =
+        Offer { understood: Understood { configured: None, multilingual: true, translates: true }, located: false };
 
     fn all() -> Vec<String> {
         vec!["ALL".to_owned()]

@@ -90,6 +90,9 @@ fn show(status: &Status) {
     if let Some(tally) = &heard.wake {
         println!("wake words  {}", wake_words(tally));
     }
+    for engine in &status.elsewhere {
+        println!("engine      {}", in_one_line(&engine.to_string()));
+    }
     println!("tools       {}, revision {}", status.tools, status.tools_revision);
     println!("apps        {} installed, {} running", status.apps, status.apps_running);
     if status.questions > 0 {

@@ -23,6 +23,11 @@ impl Config {
         };
         CATALOGUE.iter().filter(|entry| is_wanted(entry)).collect()
     }
+
+    /// Whether the gateway starts without a model that it [wants](Self::models_wanted): a recogniser at a server is asked then.
+    pub fn can_do_without(&self, entry: &Entry) -> bool {
+        entry.id == catalogue::WHISPER_TINY_EN && self.hearing.remote.is_some()
+    }
 }
 
 #[cfg(test)]
@@ -44,6 +49,12 @@ mod tests {
         assert_eq!(ids(&format!("{alone}[router]\nby = \"sentences\"\n")), with(catalogue::MINILM));
         assert_eq!(ids(&format!("{alone}end_of_turn = true\n")), with(catalogue::SMART_TURN));
         assert_eq!(ids(&format!("{alone}wake = \"acoustic\"\n")), with(catalogue::WAKE_EMBEDDING));
+        let remote = "[hearing]\nremote = { base_url = \"http://h\", model = \"m\", use = \"instead\" }\n";
+        let spared = |text: &str| {
+            let config = check(text, "x.toml").unwrap();
+            CATALOGUE.iter().filter(|entry| config.can_do_without(entry)).map(|entry| entry.id).collect::<Vec<_>>()
+        };
+        assert_eq!((spared(remote), spared("")), (vec![catalogue::WHISPER_TINY_EN], vec![]));
         let second = "models_dir = \"/x\"\n[hearing]\nsecond_model = ";
         assert!(ids(&format!("{second}\"/x/whisper-base.bin\"\n")).contains(&catalogue::WHISPER_BASE));
         assert_eq!(ids(&format!("{second}\"/x/own.bin\"\n")), always);

@@ -12,7 +12,7 @@ use crate::{
     device_task::services::Services,
     health::{self, Problem},
     identity::fingerprint,
-    speech::wake::WakeTally,
+    speech::{elsewhere::EngineUse, wake::WakeTally},
     telemetry::board::Board,
 };
 
@@ -51,6 +51,9 @@ pub struct Status {
     pub models: Vec<String>,
     /// The recogniser.
     pub recogniser: Recogniser,
+    /// Engines outside of the gateway, and this machine's own for the same parts.
+    #[serde(default)]
+    pub elsewhere: Vec<EngineUse>,
     /// MCP servers, by name.
     pub mcp: Vec<McpServer>,
     /// Tools that are offered to anybody.
@@ -184,6 +187,7 @@ fn queues(services: &Services) -> Vec<Queue> {
     let judge = engines.judge.as_ref().map(|judge| judge.compute.load());
     let loads = [
         ("synthesis", Some(engines.compute.load())),
+        ("speech elsewhere", engines.elsewhere.voice.as_ref().map(|voice| voice.load())),
         ("files", Some(engines.files.load())),
         ("end of turn", judge),
         ("wake words", engines.wake.as_ref().map(|wake| wake.compute.load())),
@@ -214,7 +218,13 @@ pub(crate) async fn gather(admin: &Admin) -> Status {
         (present.user.clone(), name, session(present))
     });
     let (waiting, running) = services.engines.asr.load();
-    let model = started.hearing.model.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let elsewhere = &services.engines.elsewhere;
+    let model = started
+        .hearing
+        .model
+        .file_name()
+        .filter(|_| !elsewhere.is_alone())
+        .map_or_else(|| "no weights here".to_owned(), |name| name.to_string_lossy().into_owned());
     let audio::asr::Shed { partial, second_pass, overheard, unsure, addressed } = services.engines.asr.shed();
     let left_out = LeftOut { partial, second_pass, overheard, unsure, addressed };
     let wake = services.engines.wake.as_ref().map(|wake| wake.counts().get());
@@ -234,6 +244,7 @@ pub(crate) async fn gather(admin: &Admin) -> Status {
         users_max: limits.users_max,
         questions: services.approvals.list().len(),
         models: started.models.iter().map(ToString::to_string).collect(),
+        elsewhere: elsewhere.usage(&services.engines.voice.meter()),
         recogniser: Recogniser { model, workers: started.hearing.workers, running, waiting, left_out, wake, lost },
         mcp: mcp::servers(&admin.mcp),
         tools: services.registry.specs().len(),

@@ -65,14 +65,14 @@ impl Session {
         let own = own_language(&services, &hello.language);
         let ear = ear_of(&services, &settings, &formats, (link.transport, &own), &mailbox).map_err(internal)?;
         let acoustic_wake = ear.as_ref().is_some_and(Ear::hears_wake);
-        let mouth = mouth_of(&services, &settings, &formats).map_err(internal)?;
+        let language = services.engines.understood.answered(&own, formats.up.is_some());
+        let spoken = services.engines.understood.spoken(&own);
+        let mouth = mouth_of(&services, &settings, &formats, &language).map_err(internal)?;
         let (ending, status) =
             (Ending::default(), Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport))));
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
         let lease = services.executor.in_flight().session(&record.user).ok_or_else(erasing)?;
-        let language = services.engines.understood.answered(&own, formats.up.is_some());
-        let spoken = services.engines.understood.spoken(&own);
         let present = Present {
             session: number,
             user: record.user.clone(),
@@ -325,8 +325,8 @@ fn mouth_of(
     services: &Services,
     settings: &Changeable,
     formats: &Agreed,
+    language: &str,
 ) -> Result<Option<Mouth>, audio::speaker::Error> {
     let Some((codec, rate)) = formats.down else { return Ok(None) };
-    let (voice, compute) = (services.engines.voice.clone(), services.engines.compute.clone());
-    Mouth::new(codec, rate, voice, compute, settings.voice.speed).map(Some)
+    Mouth::new(codec, rate, (services.engines.voices(), language.to_owned()), settings.voice.speed).map(Some)
 }

@@ -173,7 +173,7 @@ mod tests {
                 Arc::new(Installed::load(store.clone(), registry.clone(), client, Default::default()).unwrap());
             let sounds = Sounds::new(Compute::start("test", 1, 1).unwrap()).unwrap();
             let stop = CancellationToken::new();
-            let understood = Understood { configured: None, multilingual: false };
+            let understood = Understood { configured: None, multilingual: false, translates: false };
             let apps =
                 Host::new(store, InFlight::default(), roster.clone(), installed, sounds, (understood, None), stop);
             Self {

@@ -21,7 +21,12 @@ use crate::{
     recordings::Recordings,
     roster::Roster,
     runtime::compute::Compute,
-    speech::{ear::PauseJudge, language::Understood, wake::WakeWords},
+    speech::{
+        ear::PauseJudge,
+        elsewhere::{Elsewhere, voice::Voices},
+        language::Understood,
+        wake::WakeWords,
+    },
     store::Store,
     telemetry::{Losses, SoundPackets, Sparse, Turns, UnderWay, log::Logs},
     users::Users,
@@ -146,8 +151,17 @@ pub struct Engines {
     pub voice: Arc<Voice>,
     /// Threads for synthesis.
     pub compute: Compute,
+    /// Recognition and speech outside of the gateway.
+    pub elsewhere: Elsewhere,
     /// The thread for files: photos, and the sounds of apps. Speech does not wait for them.
     pub files: Compute,
+}
+
+impl Engines {
+    /// What mouths speak with.
+    pub(crate) fn voices(&self) -> Voices {
+        Voices { own: self.voice.clone(), compute: self.compute.clone(), other: self.elsewhere.voice.clone() }
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use audio::{
 use serde_json::{Value, json};
 use tools::inspection::models::{ModelFile, ModelInfo};
 
-use super::engines::{FIRST_WHISPER, SECOND_WHISPER};
+use super::engines::{FIRST_WHISPER, OTHER_VOICE, REMOTE_RECOGNISER, SECOND_WHISPER};
 use crate::{
     config::Config,
     device_task::services::Engines,
@@ -30,8 +30,15 @@ pub(super) fn of(config: &Config, engines: &Engines, meters: &Meters) -> Arc<Own
         model.settings["pass"] = pass.into();
         model
     };
-    let mut models = vec![(whisper(&hearing.model, "first"), meters.of(FIRST_WHISPER))];
-    models.extend(hearing.second_model.as_deref().map(|file| (whisper(file, "second"), meters.of(SECOND_WHISPER))));
+    let mut models = Vec::new();
+    if !engines.elsewhere.is_alone() {
+        models.push((whisper(&hearing.model, "first"), meters.of(FIRST_WHISPER)));
+        models.extend(hearing.second_model.as_deref().map(|file| (whisper(file, "second"), meters.of(SECOND_WHISPER))));
+    }
+    models.extend(hearing.remote.as_ref().map(|remote| {
+        let place = remote.server.to_string();
+        (without_weights(REMOTE_RECOGNISER, &place, "speech_recognition"), meters.of(REMOTE_RECOGNISER))
+    }));
     let known = |id: &str, model_type: &str| {
         let entry = CATALOGUE.iter().find(|entry| entry.id == id);
         entry.map(|entry| of_catalogue(entry, &config.models_dir, model_type))
@@ -48,6 +55,10 @@ pub(super) fn of(config: &Config, engines: &Engines, meters: &Meters) -> Arc<Own
         models.extend(known(catalogue::WAKE_EMBEDDING, "wake_words").map(|model| (model, wake.models.meter())));
     }
     models.extend(known(catalogue::HIBARI, "speech_synthesis").map(|model| (model, engines.voice.meter())));
+    models.extend(config.other_voice.as_ref().map(|other| {
+        let place = other.speaker.to_string();
+        (without_weights(OTHER_VOICE, &place, "speech_synthesis"), meters.of(OTHER_VOICE))
+    }));
     match &config.models.tools.by {
         RouterBy::Sentences { wait_ms } => {
             models.extend(known(catalogue::MINILM, "sentence_embedding").map(|model| {

@@ -293,6 +293,7 @@ fn watch_threads(vital: &Vital, services: &Arc<Services>) {
     watch("store", |services| services.store.is_running());
     watch("recognition", |services| services.engines.asr.is_running());
     watch("synthesis", |services| services.engines.compute.is_running());
+    watch("speech elsewhere", |services| services.engines.elsewhere.voice.as_ref().is_none_or(|it| it.is_running()));
     watch("files", |services| services.engines.files.is_running());
     watch("end of turn", |services| services.engines.judge.as_ref().is_none_or(|judge| judge.compute.is_running()));
     watch("wake words", |services| services.engines.wake.as_ref().is_none_or(|wake| wake.compute.is_running()));

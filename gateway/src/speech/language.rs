@@ -7,8 +7,10 @@ use audio::asr::{Language, Spoken};
 pub struct Understood {
     /// What the operator says is spoken; `None`: each device's own language.
     pub configured: Option<Spoken>,
-    /// Whether there are weights of many languages.
+    /// Whether there are weights of many languages, or a recogniser elsewhere, which is taken to know them.
     pub multilingual: bool,
+    /// Whether there are weights that translate into English.
+    pub translates: bool,
 }
 
 impl Understood {
@@ -51,8 +53,8 @@ mod tests {
 
     #[test]
     fn each_device_has_its_language_where_the_weights_know_it() {
-        let many = Understood { configured: None, multilingual: true };
-        let english = Understood { configured: None, multilingual: false };
+        let many = Understood { configured: None, multilingual: true, translates: true };
+        let english = Understood { configured: None, multilingual: false, translates: false };
         assert_eq!((many.spoken("de-CH"), english.spoken("de-CH")), (is("de"), is("en")));
         assert_eq!((many.spoken("tlh"), many.spoken("")), (is("en"), is("en")));
         assert_eq!(many.answered("de-CH", true), "de-CH");
@@ -62,9 +64,9 @@ mod tests {
 
     #[test]
     fn what_the_operator_says_is_spoken_comes_first() {
-        let french = Understood { configured: Some(is("fr")), multilingual: true };
+        let french = Understood { configured: Some(is("fr")), multilingual: true, translates: true };
         assert_eq!((french.spoken("de"), french.answered("de", true)), (is("fr"), "fr".to_owned()));
-        let any = Understood { configured: Some(Spoken::Detected), multilingual: true };
+        let any = Understood { configured: Some(Spoken::Detected), multilingual: true, translates: true };
         assert_eq!((any.spoken("de"), any.answered("de", true)), (Spoken::Detected, "de".to_owned()));
         assert_eq!((any.turned(Language::of("it")), french.turned(Language::of("it"))), (Some("it"), None));
     }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
+    elsewhere::settings::{Other, RawOther, RawRemote, Remote},
     language::Understood,
     wake::{self, WakeHeads},
 };
@@ -49,6 +50,7 @@ pub(crate) struct RawHearing {
     language: Option<Spanned<String>>,
     model: Option<PathBuf>,
     second_model: Option<PathBuf>,
+    remote: Option<RawRemote>,
 }
 
 impl Default for RawHearing {
@@ -70,6 +72,7 @@ impl Default for RawHearing {
             language: None,
             model: None,
             second_model: None,
+            remote: None,
         }
     }
 }
@@ -89,6 +92,8 @@ pub struct Hearing {
     pub wake: Option<WakeHeads>,
     /// Path of the second model, for second passes, if there is one.
     pub second_model: Option<PathBuf>,
+    /// A recogniser at a server.
+    pub remote: Option<Remote>,
 }
 
 impl Hearing {
@@ -99,16 +104,16 @@ impl Hearing {
 
     /// Which languages its models understand.
     pub fn understood(&self) -> Understood {
-        let multilingual = self.models().any(|model| asr::is_multilingual(model).unwrap_or(false));
-        Understood { configured: self.language, multilingual }
+        let translates = self.models().any(|model| asr::is_multilingual(model).unwrap_or(false));
+        Understood { configured: self.language, multilingual: translates || self.remote.is_some(), translates }
     }
 
-    /// Checks that one of the models knows the configured language.
+    /// Checks that one of the models knows the configured language; a recogniser elsewhere is taken to know it.
     ///
     /// # Errors
     /// [`asr::Error::Language`]; or [`asr::Error::Model`], if a model cannot be read.
     pub fn check_language(&self) -> Result<(), asr::Error> {
-        let Some(language) = self.language.filter(|spoken| !spoken.is_english()) else {
+        let Some(language) = self.language.filter(|spoken| self.remote.is_none() && !spoken.is_english()) else {
             return Ok(());
         };
         for model in self.models() {
@@ -153,7 +158,8 @@ impl RawHearing {
             (model, second_model) => (model.unwrap_or_else(|| models_dir.join(MODEL)), second_model),
         };
         conversation.second_model = second_model.is_some();
-        Hearing { workers, end_of_turn: self.end_of_turn, wake, language, model, second_model }
+        let remote = self.remote.map(|remote| remote.check(problems));
+        Hearing { workers, end_of_turn: self.end_of_turn, wake, language, model, second_model, remote }
     }
 
     /// Checks how wake phrases are known.
@@ -217,11 +223,12 @@ impl RawHearing {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawVoice {
     speed: Spanned<f32>,
+    other: Option<RawOther>,
 }
 
 impl Default for RawVoice {
     fn default() -> Self {
-        Self { speed: unwritten(1.0) }
+        Self { speed: unwritten(1.0), other: None }
     }
 }
 
@@ -233,9 +240,10 @@ pub struct Voice {
 }
 
 impl RawVoice {
-    /// Checks the section.
-    pub(crate) fn check(&self, problems: &mut Problems<'_>) -> Voice {
-        Voice { speed: problems.between(&self.speed, "voice.speed", 0.5..=2.0) }
+    /// Checks the section: the product's own voice, and another one beside it.
+    pub(crate) fn check(self, problems: &mut Problems<'_>) -> (Voice, Option<Other>) {
+        let voice = Voice { speed: problems.between(&self.speed, "voice.speed", 0.5..=2.0) };
+        (voice, self.other.and_then(|other| other.check(problems)))
     }
 }
 

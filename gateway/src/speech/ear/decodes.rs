@@ -258,10 +258,12 @@ impl Decodes {
             Options { spoken: Some(self.spoken), wake_phrases: self.wake_phrases.clone(), ..Options::default() };
         match kind {
             TranscriptKind::SecondPass | TranscriptKind::ThirdPass => {
+                options.on_box = true;
                 options.vocabulary = self.vocabulary.clone();
                 options.second_model = kind == TranscriptKind::SecondPass;
             }
-            TranscriptKind::Partial | TranscriptKind::Speculative | TranscriptKind::Final => {}
+            TranscriptKind::Partial => options.on_box = true,
+            TranscriptKind::Speculative | TranscriptKind::Final => {}
         }
         options
     }
@@ -427,6 +429,7 @@ mod tests {
             assert_eq!(options.context, Context::Tiered, "{kind:?}");
             assert_eq!(options.vocabulary.len(), usize::from(matches!(kind, SecondPass | ThirdPass)), "{kind:?}");
             assert_eq!(options.second_model, kind == SecondPass, "{kind:?}");
+            assert_eq!(options.on_box, !matches!(kind, Speculative | Final), "{kind:?}");
             assert_eq!(*options.wake_phrases, ["hey mentra"], "{kind:?}");
             bench.finish();
             assert_eq!(bench.message().kind, kind);
