@@ -1,22 +1,19 @@
 //! Reads answers. They are foreign and may be malicious.
 
-use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::Failed;
 
 /// Longest text of one utterance: 30 s of fast speech have some 600 bytes in Latin letters.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
 
-/// `{"text": "…"}`; other fields, such as times of words, are ignored.
-#[derive(Deserialize)]
-struct Transcription {
-    text: String,
-}
-
-/// The text of an answer to `audio/transcriptions`.
+/// The text of an answer to `audio/transcriptions`: `{"text": "…"}`. Other fields, such as times of words, are ignored.
 pub(super) fn text(body: &[u8]) -> Result<String, Failed> {
-    let Transcription { text } =
-        serde_json::from_slice(body).map_err(|_| Failed::Answer("is no JSON object with `text`"))?;
+    // A structure would be read from a list as well.
+    let answer: Option<Map<String, Value>> = serde_json::from_slice(body).ok();
+    let Some(Value::String(text)) = answer.and_then(|mut answer| answer.remove("text")) else {
+        return Err(Failed::Answer("is no JSON object with `text`"));
+    };
     if text.len() > TEXT_BYTES_MAX {
         return Err(Failed::Answer("has more text than anybody says at once"));
     }
