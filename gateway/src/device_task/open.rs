@@ -64,7 +64,6 @@ impl Session {
         let settings = services.settings.now();
         let own = own_language(&services, &hello.language);
         let ear = ear_of(&services, &settings, &formats, (link.transport, &own), &mailbox).map_err(internal)?;
-        let acoustic_wake = ear.as_ref().is_some_and(Ear::hears_wake);
         let language = services.engines.understood.answered(&own, formats.up.is_some());
         let spoken = services.engines.understood.spoken(&own);
         let mouth = mouth_of(&services, &settings, &formats, &language).map_err(internal)?;
@@ -82,8 +81,7 @@ impl Session {
             status: status.clone(),
             via: Via::now(link.transport, link.peer),
         };
-        let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, settings.conversation.heartbeat_ms);
-        let conversation = conversation_of(&settings, heartbeat_ms, acoustic_wake);
+        let conversation = conversation_of(&settings, &hello, ear.as_ref());
         let presence =
             enter(&services, &id, present, (tap::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
         let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
@@ -98,7 +96,7 @@ impl Session {
             incoming: Incoming::default(),
             quality: Quality::default(),
             info: formats::info(&id, &record.user, &hello.capabilities, &formats),
-            heartbeat_ms,
+            heartbeat_ms: conversation.heartbeat_ms,
             driver: driver_of(&services, (&record.user, &id, number), &lease, conversation),
             heard_us: None,
             requests: requests_of(&services, (&record.user, &id, number), language, &lease, &mailbox),
@@ -256,10 +254,11 @@ fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> DeviceStat
     }
 }
 
-/// Conversation settings for a link with this heartbeat.
-fn conversation_of(settings: &Changeable, heartbeat_ms: u32, acoustic_wake: bool) -> conversation::Config {
+/// Conversation settings of a device with this ear.
+fn conversation_of(settings: &Changeable, hello: &HelloOwned, ear: Option<&Ear>) -> conversation::Config {
+    let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, settings.conversation.heartbeat_ms);
     conversation::Config {
-        acoustic_wake,
+        acoustic_wake: ear.is_some_and(Ear::hears_wake),
         heartbeat_ms,
         silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
         ..settings.conversation.clone()
