@@ -108,14 +108,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     println!("  models  {}", config.models_dir.display());
     println!("  answers {}", config.models.chain.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
     println!("  hears   {}", hears(&config));
-    if let Some(remote) = &config.hearing.remote {
-        let when = if remote.order == Order::Instead { "all speech" } else { "when this machine's recogniser fails" };
-        println!("          {}: {when}", remote.server);
-    }
-    if let Some(other) = &config.other_voice {
-        let what = if other.texts == Texts::All { "all texts" } else { "texts that are not in English" };
-        println!("  speaks  {}: {what}", other.speaker);
-    }
+    show_elsewhere(&config);
     println!("  web     {}", config.listen.web);
     println!("  quic    {}", config.listen.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
     for folder in &config.skills.folders {
@@ -131,6 +124,18 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
         println!("  capabilities  {capabilities}");
     }
     Ok(())
+}
+
+/// What is recognised and spoken outside of the gateway.
+fn show_elsewhere(config: &Config) {
+    if let Some(remote) = &config.hearing.remote {
+        let when = if remote.order == Order::Instead { "all speech" } else { "when this machine's recogniser fails" };
+        println!("          {}: {when}", remote.server);
+    }
+    if let Some(other) = &config.other_voice {
+        let what = if other.texts == Texts::All { "all texts" } else { "texts that are not in English" };
+        println!("  speaks  {}: {what}", other.speaker);
+    }
 }
 
 /// Keys of recognition and speech outside of the gateway that cannot be used.

@@ -65,7 +65,6 @@ impl Session {
         let own = own_language(&services, &hello.language);
         let ear = ear_of(&services, &settings, &formats, (link.transport, &own), &mailbox).map_err(internal)?;
         let language = services.engines.understood.answered(&own, formats.up.is_some());
-        let spoken = services.engines.understood.spoken(&own);
         let mouth = mouth_of(&services, &settings, &formats, &language).map_err(internal)?;
         let (ending, status) =
             (Ending::default(), Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport))));
@@ -85,8 +84,7 @@ impl Session {
         let presence =
             enter(&services, &id, present, (tap::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
         let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
-        let restored = hello.resume.as_ref().filter(|_| is_resumable);
-        let restored = restored.and_then(|it| services.stored_sessions.take(&services.store, &id, &record.user, it));
+        let restored = is_resumable.then(|| restored_of(&services, &hello, &record.user, &id)).flatten();
         services.preparer.prepare(&record.user, &id, &language);
         let mut session = Box::new(Self {
             update: Update::new(&id, &hello, &services.firmware),
@@ -119,7 +117,7 @@ impl Session {
             failures: link.failures.take(),
             last_decode: None,
             photos: Photos::default(),
-            tap: Tap::new(feed, &hello.model, spoken.language().code()),
+            tap: Tap::new(feed, &hello.model, services.engines.understood.spoken(&own).language().code()),
             records: BTreeMap::new(),
             turn: None,
             speech: None,
@@ -190,6 +188,11 @@ fn driver_of(
         driver.watch(Box::new(recordings.begin(&about, &config, held)));
     }
     driver
+}
+
+/// What is left of the device's session after a restart, if it asks for that.
+fn restored_of(services: &Services, hello: &HelloOwned, user: &str, id: &str) -> Option<Restored> {
+    services.stored_sessions.take(&services.store, id, user, hello.resume.as_ref()?)
 }
 
 fn stored_of(services: &Services, user: &str, id: &str, mailbox: &Mailbox) -> StoredSession {

@@ -31,10 +31,18 @@ pub(super) struct Tap {
     followed: bool,
     /// Code of the language that is spoken.
     language: &'static str,
-    /// The last utterances that ended: their words, language and times, for translations that come later.
-    ended: BTreeMap<u32, (Arc<str>, &'static str, (u64, u64))>,
+    /// The last utterances that ended, for translations that come later.
+    ended: BTreeMap<u32, Ended>,
     /// Start and latest end of utterances, in milliseconds on the gateway's clock.
     times: BTreeMap<u32, (u64, u64)>,
+}
+
+/// An utterance: its words, the code of their language, its start and end.
+struct Ended {
+    text: Arc<str>,
+    language: &'static str,
+    start_ms: u64,
+    end_ms: u64,
 }
 
 /// What apps are told about these glasses.
@@ -73,7 +81,7 @@ impl Tap {
 
     /// Passes on the translation of an utterance, which was spoken in the language of this code.
     pub(super) fn translated(&mut self, utterance: u32, text: &str, language: &'static str) {
-        let Some((original, heard, (start_ms, end_ms))) = self.ended.remove(&utterance) else {
+        let Some(Ended { text: original, language: heard, start_ms, end_ms }) = self.ended.remove(&utterance) else {
             return;
         };
         if text.is_empty() {
@@ -149,7 +157,8 @@ impl Tap {
             if self.ended.len() >= UTTERANCES_MAX {
                 self.ended.pop_first();
             }
-            self.ended.insert(utterance, (text.into(), self.language, (start_ms, end_ms)));
+            let ended = Ended { text: text.into(), language: self.language, start_ms, end_ms };
+            self.ended.insert(utterance, ended);
         }
         self.feed.tell(|| Event::Transcript {
             language: self.language,

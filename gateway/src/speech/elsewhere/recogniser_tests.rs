@@ -14,7 +14,7 @@ use super::{
 };
 
 const PATIENT: Duration = Duration::from_secs(60);
-const SPEECH: [i16; 16_000] = [9_000; 16_000];
+static SPEECH: [i16; 16_000] = [9_000; 16_000];
 
 /// Weights on this machine.
 struct Local(Result<&'static str, Error>);
