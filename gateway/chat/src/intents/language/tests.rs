@@ -26,7 +26,7 @@ fn numbers_are_read() {
         ("de", "fünfundvierzig", 45.0),
         ("de", "zwölf", 12.0),
         ("de", "hundert", 100.0),
-        ("de", "drei Komma eins vier", 3.14),
+        ("de", "drei Komma eins sechs", 3.16),
         ("de", "2,5", 2.5),
         ("de", "1.200", 1_200.0),
         ("es", "cuarenta y cinco", 45.0),
