@@ -73,7 +73,7 @@ pub(crate) fn fetch_for_wake_words(places: &Places) -> Result<(Vec<PathBuf>, Vec
     Ok((training.iter().map(folder).collect(), judging))
 }
 
-/// As [`fetch_other_languages`], with the texts.
+/// As [`fetch`], of the prompts in other languages, with their texts.
 pub(crate) fn fetch_texts(places: &Places) -> Result<(), Failure> {
     debian_packages(places, &OTHER_LANGUAGES)?;
     debian_packages(places, &THEIR_TEXTS)
