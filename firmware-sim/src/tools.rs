@@ -1,7 +1,7 @@
 //! The tools that the glasses offer: brightness, volume, camera.
 
 use device_protocol::{ToolFlags, up::ToolOffer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Number of tools.
 pub const COUNT: u16 = 3;
@@ -47,6 +47,14 @@ pub fn offers() -> [ToolOffer<'static>; COUNT as usize] {
             flags: ToolFlags::SLOW,
         },
     ]
+}
+
+/// Of these phrases, as JSON by language, those for a BCP 47 tag; the English ones if there are none.
+pub fn phrases_in(all: &str, tag: &str) -> String {
+    let by_language: Map<String, Value> = serde_json::from_str(all).unwrap_or_default();
+    let own = tag.split('-').next().unwrap_or_default();
+    let language = if by_language.contains_key(own) { own } else { "en" };
+    json!({ language: by_language.get(language) }).to_string()
 }
 
 /// Result of a call.
@@ -127,6 +135,17 @@ fn set_level(level: &mut u8, what: &str, arguments: &Value) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn phrases_are_offered_in_the_language_of_the_wearer() {
+        for offer in offers() {
+            let all: Value = serde_json::from_str(offer.phrases).unwrap();
+            for (tag, language) in [("en-US", "en"), ("de", "de"), ("fr-CA", "fr"), ("xx", "en"), ("", "en")] {
+                let own: Value = serde_json::from_str(&phrases_in(offer.phrases, tag)).unwrap();
+                assert_eq!(own, json!({ language: all[language] }), "{tag}");
+            }
+        }
+    }
 
     #[test]
     fn what_is_offered_is_json() {

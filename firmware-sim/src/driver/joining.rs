@@ -3,6 +3,7 @@
 use device_protocol::{Decoded, decode_up};
 
 use super::*;
+use crate::tools;
 
 impl Driver {
     /// Connects; `other`: over the other way, if there is one. A link that stands is kept until the new one has the
@@ -192,7 +193,11 @@ impl Driver {
 
     pub(super) fn introduce(&mut self) {
         if self.options.profile.offer_tools {
-            let offers = crate::tools::offers();
+            let mut offers = tools::offers();
+            // In the wearer's language: on a thin link all of them would take seconds.
+            let language = &self.options.profile.language;
+            let phrases = offers.each_ref().map(|offer| tools::phrases_in(offer.phrases, language));
+            offers.iter_mut().zip(&phrases).for_each(|(offer, phrases)| offer.phrases = phrases);
             self.control(up::ToolList { revision: 1, tools: device_protocol::List::new(&offers) });
         }
         self.control(up::Battery { percent: self.options.battery_percent, charging: false });

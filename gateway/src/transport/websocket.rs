@@ -55,8 +55,8 @@ const JSON_BYTES_PER_BYTE: usize = 8;
 const JSON_BYTES_MORE: usize = 4 * 1024;
 /// Bytes read at a time from a connection whose data is discarded.
 const DRAIN_BYTES: usize = 4 * 1024;
-/// Bytes discarded in all: more than the buffers of both ends hold. Who still sends by then does not read.
-const DRAINED_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes discarded in all: a message that is far too large for anything, and more than the buffers of both ends hold.
+const DRAINED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The writer's half; the one of a stalled writer is lost.
 type Sink = SplitSink<Socket, Message>;
