@@ -10,6 +10,12 @@ const PHRASES_MAX: usize = 16;
 const EXTRA_WORDS: usize = 2;
 /// Distance beyond the largest accepted one within which a beginning may still become a wake phrase.
 const DOUBT: u16 = 4;
+/// Sounds of a phrase's last word that must be left where the word was cut short ("Min" for "Mentra").
+const CUT_SOUNDS_MIN: usize = 3;
+/// Largest distance of what is left of a phrase from the phrase's own beginning.
+const CUT_DISTANCE_MAX: u16 = 5;
+/// Largest distance at which the words behind it complete the phrase: "hey man, try".
+const COMPLETED_DISTANCE_MAX: u16 = 6;
 /// Repetitions of a wake phrase that count as one call.
 const ECHOES_MAX: usize = 8;
 /// Words of an over-speech transcript that are searched for a wake phrase.
@@ -25,6 +31,8 @@ pub(crate) struct Phrases {
 struct Phrase {
     sounds: Vec<u8>,
     words: usize,
+    /// Sounds before the last word; 0 if it is the only one.
+    before_last: usize,
     /// Largest distance that is accepted regardless of what follows.
     strong: u16,
     /// Largest distance that is accepted if punctuation or the end follows: a vocative is set off by a comma, "mentor
@@ -71,7 +79,8 @@ impl Phrases {
                 (word.bounded && distance <= phrase.weak + DOUBT).then_some((distance, word.rest))
             })
         });
-        likely.min_by_key(|(distance, _)| *distance).map(|(_, rest)| rest)
+        let cut = || self.phrases.iter().find_map(|phrase| phrase.strip_cut(words));
+        likely.min_by_key(|(distance, _)| *distance).map(|(_, rest)| rest).or_else(cut)
     }
 
     /// Whether `text`, the words of an utterance so far, begins without a wake phrase, however it may continue.
@@ -124,7 +133,6 @@ impl Phrases {
             for ((index, heard), word) in readings(words, phrase.words + EXTRA_WORDS).zip(words) {
                 let distance = sound::distance(&phrase.sounds, &heard);
                 // More words than the phrase has are usually two words joined by chance: "hey man, try this".
-                // often than not: "hey man, try this".
                 let clear = distance <= phrase.strong && index < phrase.words;
                 let fits = clear || (!only_strong && distance <= phrase.weak && word.bounded);
                 if fits && best.is_none_or(|(least, _)| distance < least) {
@@ -143,7 +151,25 @@ impl Phrase {
         let sounds = sounds(&joined);
         // A single word is too short for tolerance.
         let (strong, weak) = if parts.len() > 1 { (8, 11) } else { (1, 6) };
-        (!sounds.is_empty()).then_some(Self { sounds, words: parts.len(), strong, weak })
+        let before_last: String = parts.iter().rev().skip(1).rev().map(|word| word.letters.as_str()).collect();
+        let before_last = self::sounds(&before_last).len();
+        (!sounds.is_empty()).then_some(Self { sounds, words: parts.len(), before_last, strong, weak })
+    }
+
+    /// The rest after the phrase if its last word is cut short ("Hey Min, set a timer"). Where the words behind it sound
+    /// like its missing part ("Hey man, try this"), nothing is missing, and the phrase was never said.
+    fn strip_cut<'a>(&self, words: &[Word<'a>]) -> Option<&'a str> {
+        let last = words.get(self.words.checked_sub(1)?).filter(|last| self.words > 1 && last.bounded)?;
+        let (_, heard) = readings(words, self.words).last()?;
+        let mut beginnings =
+            (self.before_last + CUT_SOUNDS_MIN..self.sounds.len()).filter_map(|end| self.sounds.get(..end));
+        if !beginnings.any(|beginning| sound::distance(beginning, &heard) <= CUT_DISTANCE_MAX) {
+            return None;
+        }
+        let (_, whole) = readings(words, self.words + EXTRA_WORDS).last()?;
+        let mut continued = (heard.len() + 1..=whole.len()).filter_map(|end| whole.get(..end));
+        let is_completed = continued.any(|heard| sound::distance(&self.sounds, heard) <= COMPLETED_DISTANCE_MAX);
+        (!is_completed).then_some(last.rest)
     }
 
     /// Whether the first words are clearly something else.
@@ -229,6 +255,7 @@ mod tests {
     }
 
     const TABLE: &str = include_str!("../../tests/wake_words.txt");
+    const CUT: &str = include_str!("../../tests/wake_words_cut.txt");
     const UNSEEN: &str = include_str!("../../tests/wake_words_unseen.txt");
 
     struct Row {
@@ -346,6 +373,22 @@ mod tests {
             assert_eq!(phrases.strip_likely(text), left, "{text}");
         }
         assert_eq!(phrases.strip("Hey Minra, set a timer."), None, "by itself it is another name");
+    }
+
+    #[test]
+    fn less_of_a_phrase_than_was_heard_before_is_told_from_other_talk() {
+        let phrases = Phrases::new(["hey mentra", "ok mentra", "mentra"]);
+        let wrong = |held_out: bool| -> Vec<&str> {
+            let rows = table(CUT).into_iter();
+            rows.filter(|row| row.held_out == held_out && phrases.strip_likely(row.text) != row.left)
+                .map(|row| row.text)
+                .collect()
+        };
+        for row in table(CUT) {
+            assert_eq!(phrases.strip(row.text), None, "by itself it is no call: {}", row.text);
+        }
+        assert_eq!(wrong(false), Vec::<&str>::new());
+        assert_eq!(wrong(true), Vec::<&str>::new());
     }
 
     #[test]
