@@ -44,6 +44,7 @@ use crate::{
     speech::{
         ear::{self, Ear},
         mouth::Mouth,
+        speaking::Speaking,
     },
     store,
     transport::{Link, LinkError, Transport},
@@ -68,6 +69,7 @@ impl Session {
         let settings = services.settings.now();
         let ear = ear_of(&services, &settings, &formats, link.transport, &mailbox).map_err(internal)?;
         let mouth = mouth_of(&services, &settings, &formats).map_err(internal)?;
+        let speaking = mouth.is_some().then(|| Speaking::load(&services.store, &record.user, &id, settings.voice));
         let (ending, status) =
             (Ending::default(), Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport))));
         let feed = services.apps.feeds.of(&record.user);
@@ -111,6 +113,7 @@ impl Session {
             lease,
             ear,
             mouth,
+            speaking,
             formats,
             mailbox,
             ending,
@@ -145,6 +148,7 @@ impl Session {
     /// Welcomes the device, and tells the others that it is there.
     fn begin(&mut self, restored: Option<Restored>) -> Result<(), LinkError> {
         self.welcome(false, restored.as_ref().map(|restored| restored.continued))?;
+        self.begin_speaking();
         self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
         self.presence.connected(true);
         self.input(Input::Connected { device: self.info.clone(), resumed: false });

@@ -3,3 +3,4 @@
 pub(crate) mod ear;
 pub(crate) mod mouth;
 pub(crate) mod settings;
+pub(crate) mod speaking;
