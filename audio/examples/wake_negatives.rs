@@ -1,13 +1,17 @@
-//! Embeddings of real speech for training wake words: `wake_negatives TARGET FOLDER...` reads all WAV and G.722 files
-//! in the folders and writes one file. `cargo xtask wake-negatives` runs it on the packages that it names.
+//! Embeddings of real speech for training wake words: `wake_negatives varied|plain TARGET FOLDER...` reads all WAV and
+//! G.722 files in the folders and writes one file. `varied`: for training, by other microphones in other places, as
+//! training hears its own voices. `plain`: as it was recorded, for judging. `cargo xtask wake-speech` runs it on the
+//! packages that it names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use audio::wake::Models;
 use audio::wake::train::clips::{Clip, Scene};
-use audio::wake::train::stored;
+use audio::wake::train::{noise, stored};
 use audio::{models, wav};
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
 
 #[allow(dead_code, reason = "benches use all of it")]
 #[path = "../../tests/benches/common/g722.rs"]
@@ -15,7 +19,13 @@ mod g722;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
-    let target = arguments.next().ok_or("wake_negatives TARGET FOLDER...")?;
+    let usage = "wake_negatives varied|plain TARGET FOLDER...";
+    let varied = match arguments.next().as_deref().and_then(Path::to_str) {
+        Some("varied") => true,
+        Some("plain") => false,
+        _ => return Err(usage.into()),
+    };
+    let target = arguments.next().ok_or(usage)?;
     let mut files = Vec::new();
     for folder in arguments {
         find(&folder, &mut files)?;
@@ -26,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (index, file) in files.iter().enumerate() {
         let pcm = read(file)?;
         seconds += pcm.len() as f64 / 16_000.0;
-        clips.push(embedded(&pcm, &models)?);
+        clips.push(embedded(&pcm, varied.then_some(index as u64), &models)?);
         if index % 50 == 0 {
             eprintln!("{index} of {} files", files.len());
         }
@@ -55,10 +65,16 @@ fn read(file: &Path) -> Result<Vec<i16>, Box<dyn std::error::Error>> {
     Ok(wav::read(file, 16_000)?)
 }
 
+/// How often there is noise in speech for training.
+const NOISY: f64 = 0.4;
+
 /// Half a second of silence in front and behind, as a listener leaves it.
-fn embedded(pcm: &[i16], models: &Arc<Models>) -> Result<Clip, audio::wake::Error> {
+fn embedded(pcm: &[i16], seed: Option<u64>, models: &Arc<Models>) -> Result<Clip, audio::wake::Error> {
     let mut samples = vec![0.0; 8_000];
     samples.extend(pcm.iter().map(|x| f32::from(*x)));
     samples.resize(samples.len() + 8_000, 0.0);
-    Clip::of(&Scene { samples, phrase_end: None }, models)
+    let scene = Scene { samples, phrase_end: None };
+    let random = seed.map(SmallRng::seed_from_u64);
+    let heard = random.map(|mut random| scene.clone().varied(&noise::FOR_TRAINING, NOISY, &mut random));
+    Clip::of(&heard.unwrap_or(scene), models)
 }

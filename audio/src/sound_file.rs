@@ -3,6 +3,7 @@
 //! The bytes may be malicious: for any input the result is samples or an [`Error`], within a length that the caller
 //! sets. Memory use is that of the output samples; the work is bounded by the input bytes.
 
+use std::borrow::Cow;
 use std::io::Cursor;
 
 use hound::{SampleFormat, WavReader};
@@ -129,8 +130,38 @@ fn mp3(bytes: &[u8], rate_hz: u32, seconds_max: u32) -> Result<Vec<i16>, Error> 
     }
 }
 
+/// A WAV file whose header counts no more samples than there are: one that was written while it was made states the most that
+/// can be, or nothing sensible.
+fn counted(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let number = |at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
+    let (mut at, mut frame_bytes) = (12, 1);
+    while let Some(length) = number(at + 4) {
+        let rest = bytes.len() - at - 8;
+        match bytes.get(at..at + 4) {
+            Some(b"data") if length as usize > rest => {
+                let whole = u32::try_from(rest - rest % frame_bytes).unwrap_or(u32::MAX);
+                let mut bytes = bytes.to_vec();
+                if let Some(field) = bytes.get_mut(at + 4..at + 8) {
+                    field.copy_from_slice(&whole.to_le_bytes());
+                }
+                return Cow::Owned(bytes);
+            }
+            Some(b"data") => break,
+            Some(b"fmt ") => frame_bytes = number(at + 20).map_or(1, |align| usize::max((align & 0xffff) as usize, 1)),
+            _ => {}
+        }
+        // Chunks are padded to an even length.
+        at = match (length as usize).checked_next_multiple_of(2).and_then(|length| (at + 8).checked_add(length)) {
+            Some(next) if next < bytes.len() => next,
+            _ => break,
+        };
+    }
+    Cow::Borrowed(bytes)
+}
+
 fn wav(bytes: &[u8], rate_hz: u32, seconds_max: u32) -> Result<Vec<i16>, Error> {
-    let mut reader = WavReader::new(Cursor::new(bytes)).map_err(|error| damaged("WAV", error.to_string()))?;
+    let bytes = counted(bytes);
+    let mut reader = WavReader::new(Cursor::new(bytes.as_ref())).map_err(|error| damaged("WAV", error.to_string()))?;
     let spec = reader.spec();
     let channels = usize::from(spec.channels);
     if channels == 0 || spec.bits_per_sample == 0 || spec.bits_per_sample > 32 {

@@ -91,6 +91,15 @@ fn every_kind_of_wav() {
 fn a_file_that_breaks_off_is_played_as_far_as_it_goes() {
     let whole = wav_of(16_000, 1, 16, false);
     assert_eq!(decode(&whole[..44 + 3_200], RATE_HZ, 10).unwrap().len(), 1_600);
+    // A writer that does not know the length yet states the most that can be, or nothing sensible.
+    for stated in [u32::MAX, 0x7fff_f000, 9_999_999] {
+        let mut streamed = wav_of(44_100, 2, 16, false);
+        let data = streamed.windows(4).position(|window| window == b"data").unwrap() + 4;
+        streamed[data..data + 4].copy_from_slice(&stated.to_le_bytes());
+        streamed[4..8].copy_from_slice(&stated.to_le_bytes());
+        assert_eq!(decode(&streamed, RATE_HZ, 10).unwrap().len(), 19_200, "{stated}");
+        assert_eq!(decode(&streamed[..data + 4 + 4 * 441 + 3], RATE_HZ, 10).unwrap().len(), 160, "{stated}");
+    }
     let half = decode(&STEREO[..STEREO.len() * 2 / 3], RATE_HZ, 10).unwrap();
     assert!((4_000..12_000).contains(&half.len()), "{}", half.len());
     // Decoding goes on after a gap in the middle.

@@ -1,5 +1,6 @@
 //! WAV files: 16-bit integer, any rate and number of channels in, mono out.
 
+use std::io::{Cursor, Seek, Write};
 use std::path::Path;
 
 use crate::resample::{self, Resampler};
@@ -98,17 +99,25 @@ pub fn convert(pcm: &[i16], from_hz: u32, to_hz: u32) -> Result<Vec<i16>, resamp
 /// The file cannot be written.
 pub fn write(path: &Path, pcm: &[i16], rate_hz: u32) -> Result<(), Error> {
     let file = |source| Error::File { path: path.display().to_string(), source };
-    let spec = hound::WavSpec {
-        channels: 1,
-        sample_rate: rate_hz,
-        bits_per_sample: 16,
-        sample_format: hound::SampleFormat::Int,
-    };
-    let mut writer = hound::WavWriter::create(path, spec).map_err(file)?;
+    fill(hound::WavWriter::create(path, spec(rate_hz)).map_err(file)?, pcm).map_err(file)
+}
+
+/// Mono 16-bit samples as the bytes of a WAV file; `None`: there are more than such a file can hold.
+pub fn encode(pcm: &[i16], rate_hz: u32) -> Option<Vec<u8>> {
+    let mut bytes = Cursor::new(Vec::new());
+    fill(hound::WavWriter::new(&mut bytes, spec(rate_hz)).ok()?, pcm).ok()?;
+    Some(bytes.into_inner())
+}
+
+fn spec(rate_hz: u32) -> hound::WavSpec {
+    hound::WavSpec { channels: 1, sample_rate: rate_hz, bits_per_sample: 16, sample_format: hound::SampleFormat::Int }
+}
+
+fn fill<W: Write + Seek>(mut writer: hound::WavWriter<W>, pcm: &[i16]) -> hound::Result<()> {
     for sample in pcm {
-        writer.write_sample(*sample).map_err(file)?;
+        writer.write_sample(*sample)?;
     }
-    writer.finalize().map_err(file)
+    writer.finalize()
 }
 
 #[cfg(test)]
@@ -123,6 +132,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tone.wav");
         write(&path, &tone, 48_000).unwrap();
+        assert_eq!(encode(&tone, 48_000).unwrap(), std::fs::read(&path).unwrap());
         let read = read(&path, 16_000).unwrap();
         assert_eq!(read.len(), 16_000);
         for (i, sample) in read.iter().enumerate().skip(200).take(15_000) {

@@ -33,6 +33,7 @@ impl Transcribe for Fake {
             decode_us: 0,
             context: 512,
             retried: false,
+            language: None,
         })
     }
 }

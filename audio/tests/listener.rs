@@ -320,6 +320,27 @@ fn mute_forgets_everything_and_hears_nothing() {
 }
 
 #[test]
+fn the_open_utterance_is_told_with_its_silence_and_its_time() {
+    let scene = scene(&clip(SPEECH[4]), 0.0);
+    let mut ear = listener(Codec::Pcm16, 16_000);
+    let (mut facts, mut before, mut told) = (Vec::new(), 0, 0);
+    for (index, packet) in packets(&scene.pcm, Codec::Pcm16, 16_000).iter().enumerate() {
+        let capture_us = 7_000_000 + index as u64 * PACKET_US;
+        ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts).unwrap();
+        let Some((utterance, sound, end_us)) = ear.open_utterance() else { continue };
+        assert_eq!((utterance, end_us), (1, capture_us + PACKET_US));
+        let end = (index + 1) * 320;
+        assert_eq!(sound, &scene.pcm[end - sound.len()..end], "packet {index}");
+        assert!(told == 0 || sound.len() == before + 320, "packet {index}");
+        (before, told) = (sound.len(), told + 1);
+    }
+    // The silence behind the last voice belongs to it, which its sound for recognition does not have.
+    assert!(told > 100 && ear.utterance_pcm(1).is_some_and(|pcm| pcm.len() + 8_000 < before), "{told} {before}");
+    ear.close_utterance(1);
+    assert_eq!(ear.open_utterance(), None);
+}
+
+#[test]
 fn a_device_that_vanishes_in_mid_word_falls_silent() {
     let scene = scene(&clip(SPEECH[6]), 0.0);
     let packets = packets(&scene.pcm, Codec::Opus, 16_000);

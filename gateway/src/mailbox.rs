@@ -24,12 +24,16 @@ pub enum DeviceMessage {
     Input(Input),
     /// A decode ended.
     Transcribed(Transcribed),
+    /// A translation into English ended.
+    Translated(Translated),
     /// A request to a model has gone out.
     RequestSent(RequestSent),
     /// A clause was synthesised.
     Synthesised(Synthesised),
     /// A pause was judged.
     Scored(Scored),
+    /// A wake phrase was heard.
+    WakeHeard(WakeHeard),
     /// A tool of the glasses is to run.
     CallDevice(CallDevice),
     /// Some call of the glasses' tools was cancelled, or is not waited for any more.
@@ -89,6 +93,14 @@ pub struct Transcribed {
     pub report: Report,
 }
 
+/// A translation ended.
+pub struct Translated {
+    /// What was translated.
+    pub utterance: u32,
+    /// What came of it.
+    pub report: Report,
+}
+
 /// A request to a model has gone out.
 pub struct RequestSent {
     /// The turn that it is of.
@@ -107,6 +119,18 @@ pub struct Scored {
     pub pause: u32,
     /// Probability that the speaker is done.
     pub score: f32,
+}
+
+/// A wake phrase was heard.
+pub struct WakeHeard {
+    /// The utterance in which it was.
+    pub utterance: u32,
+    /// Capture time of its end, to some steps.
+    pub at_us: u64,
+    /// Probability that it was said.
+    pub score: f32,
+    /// Samples of the utterance up to there.
+    pub end: usize,
 }
 
 /// A clause was synthesised.

@@ -45,7 +45,7 @@ async fn check_names_the_line_and_the_remedy() {
             assert!(error.contains(words), "{text}: {error}");
         }
     }
-    let german = configure(&folder.path().join("german"), "[hearing]\nlanguage = \"de\"\n");
+    let german = configure(&folder.path().join("german"), "[hearing]\nlanguage = \"de\"\nsecond_model = \"\"\n");
     for command in ["check", "serve"] {
         let error = fails(&[command, "--config", &shown(&german)]).await;
         assert!(error.contains("does not know the language \"de\"") && error.contains("multilingual"), "{error}");

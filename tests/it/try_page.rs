@@ -14,7 +14,7 @@ use firmware_sim::identity::Identity;
 use gateway::{
     config::Config,
     control::Request,
-    serve::{self, Running},
+    serve::{self, Loaded, Running},
     store::{DeviceRecord, Write},
 };
 use serde_json::{Value, json};
@@ -43,6 +43,12 @@ struct House {
     folder: TempDir,
 }
 
+/// The gateway after the one that runs.
+struct Next {
+    config: Config,
+    loaded: Loaded,
+}
+
 impl House {
     /// The link that the operator gets.
     fn page(&self) -> String {
@@ -57,10 +63,18 @@ impl House {
         self.running.try_token.as_deref().unwrap()
     }
 
-    /// The gateway stops, and another one starts on its data, on another port.
-    async fn again(self) -> Self {
+    /// What the gateway after this one needs, loaded while this one runs, as an upgrade does.
+    async fn next(&self) -> Next {
+        let config = config(self.folder.path(), "");
+        let loaded = Loaded::load(&config, None).await.unwrap();
+        Next { config, loaded }
+    }
+
+    /// The gateway stops, and the next one starts on its data, on another port.
+    async fn again(self, next: Next) -> Self {
         self.running.stop().await;
-        start(self.folder, "", |_| ()).await
+        let running = next.loaded.start(next.config, None).await.unwrap();
+        Self { port: running.web.port(), running, folder: self.folder }
     }
 
     /// The users with browsers.
@@ -79,10 +93,14 @@ async fn tuned(more: &str, tune: impl FnOnce(&mut Config)) -> House {
     start(tempfile::tempdir().unwrap(), more, tune).await
 }
 
-async fn start(data: TempDir, more: &str, tune: impl FnOnce(&mut Config)) -> House {
+fn config(data: &Path, more: &str) -> Config {
     let config =
-        format!("data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"\"\n{more}\n", data.path().join("gateway"));
-    let mut config = gateway::config::check(&config, "test").unwrap();
+        format!("data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"\"\n{more}\n", data.join("gateway"));
+    gateway::config::check(&config, "test").unwrap()
+}
+
+async fn start(data: TempDir, more: &str, tune: impl FnOnce(&mut Config)) -> House {
+    let mut config = config(data.path(), more);
     tune(&mut config);
     let running = serve::start(config).await.unwrap();
     House { port: running.web.port(), running, folder: data }

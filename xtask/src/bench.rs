@@ -7,6 +7,7 @@ use crate::cargo::cargo;
 use crate::needs;
 use crate::places::Places;
 use crate::process::{self, Failure};
+use crate::speech;
 
 /// Folders of the workspace's crates; each is a package with that manifest.
 const CRATES: [&str; 9] = [
@@ -20,6 +21,9 @@ const CRATES: [&str; 9] = [
     "tests",
     "tests/sqlite",
 ];
+
+/// The program that needs speech in other languages, which no other needs.
+const LANGUAGES: &str = "languages";
 
 struct Bench {
     name: String,
@@ -41,6 +45,9 @@ pub(crate) fn run(places: &Places, arguments: &[String]) -> Result<(), Failure> 
         Failure::new(format!("no bench is called `{name}`; there are: {}", names.join(", ")))
     })?;
     needs::require(&[&needs::BUILD])?;
+    if name == LANGUAGES {
+        speech::fetch_texts(places)?;
+    }
     let mut command = cargo(places, &["bench", "--locked", "--manifest-path", &bench.manifest]);
     command.args(["--bench", name, "--"]).args(rest);
     process::run(&mut command)

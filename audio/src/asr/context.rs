@@ -17,6 +17,8 @@ const TIERS: [(u64, i32); 3] = [(5_000, 512), (9_000, 768), (14_000, 1_024)];
 
 /// English speech has at most about 5 tokens per second of text; a loop has hundreds.
 const TOKENS_PER_SECOND_MAX: u64 = 6;
+/// Words of other languages are cut into more tokens, those in Cyrillic letters into the most.
+const FOREIGN_TOKENS_PER_SECOND_MAX: u64 = 14;
 /// Added for short sound, whose tokens are mostly punctuation.
 const TOKENS_BASE: u64 = 16;
 
@@ -50,8 +52,9 @@ pub(super) fn full() -> i32 {
 }
 
 /// The most tokens that sound of this length can hold.
-pub(super) fn tokens_max(duration_ms: u64) -> i32 {
-    let tokens = duration_ms * TOKENS_PER_SECOND_MAX / 1_000 + TOKENS_BASE;
+pub(super) fn tokens_max(duration_ms: u64, is_english: bool) -> i32 {
+    let per_second = if is_english { TOKENS_PER_SECOND_MAX } else { FOREIGN_TOKENS_PER_SECOND_MAX };
+    let tokens = duration_ms * per_second / 1_000 + TOKENS_BASE;
     i32::try_from(tokens).unwrap_or(i32::MAX)
 }
 
@@ -85,8 +88,9 @@ mod tests {
 
     #[test]
     fn tokens_grow_with_the_sound() {
-        assert_eq!(tokens_max(0), 16);
-        assert_eq!(tokens_max(2_000), 28);
-        assert_eq!(tokens_max(30_000), 196);
+        assert_eq!(tokens_max(0, true), 16);
+        assert_eq!(tokens_max(2_000, true), 28);
+        assert_eq!(tokens_max(2_000, false), 44);
+        assert_eq!(tokens_max(30_000, true), 196);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use whisper_rs::{FullParams, SamplingStrategy, WhisperError, WhisperState};
 
 use super::{
-    Context, Engine, Error, SAMPLE_RATE_HZ, abort, context, filter,
+    Context, Engine, Error, Language, SAMPLE_RATE_HZ, Spoken, abort, context, filter,
     prompt::{self, Tails},
 };
 
@@ -67,8 +67,15 @@ pub struct Options {
     pub without_prompt: bool,
     /// How much of the encoder to compute.
     pub context: Context,
+    /// What is spoken; `None`: what is configured.
+    pub spoken: Option<Spoken>,
+    /// Write what is said in English, whatever is spoken (Whisper's task "translate").
+    pub translate: bool,
     /// Use the second model of a [`Pair`](super::Pair), if it has one.
     pub second_model: bool,
+    /// Decode on this machine, where another one is asked for all else: the text is a passing one, or is compared with that of
+    /// this machine's own models.
+    pub on_box: bool,
     /// Set to true by another thread to stop the decoding.
     pub abort: Option<Arc<AtomicBool>>,
 }
@@ -105,6 +112,8 @@ pub struct Transcription {
     pub context: u32,
     /// Whether a first decoding looped and the full context was used.
     pub retried: bool,
+    /// What was spoken: as it was told, or as it was detected. `None` when nothing was computed.
+    pub language: Option<Language>,
 }
 
 impl Transcription {
@@ -113,7 +122,7 @@ impl Transcription {
         self.mean_log_probability.exp()
     }
 
-    fn without_text(heard: Heard, audio_us: u64) -> Self {
+    pub(super) fn without_text(heard: Heard, audio_us: u64) -> Self {
         Self {
             text: String::new(),
             heard,
@@ -123,6 +132,7 @@ impl Transcription {
             decode_us: 0,
             context: 0,
             retried: false,
+            language: None,
         }
     }
 }
@@ -132,16 +142,34 @@ impl Transcription {
 pub struct Decoder {
     engine: Engine,
     state: WhisperState,
-    parameters: FullParams<'static, 'static>,
+    /// By language, each made once: whisper-rs leaks the name of the language.
+    parameters: Vec<(Language, FullParams<'static, 'static>)>,
     prompt: CachedPrompt,
 }
 
 #[derive(Default)]
 struct CachedPrompt {
+    /// The language of the prompt, which has sentences.
+    language: Option<Language>,
     tails: Tails,
     phrases: Arc<[String]>,
     vocabulary: Arc<[String]>,
     tokens: Vec<i32>,
+}
+
+/// How a pass is decoded.
+#[derive(Clone, Copy)]
+struct How<'a> {
+    options: &'a Options,
+    language: Language,
+    tails: Tails,
+}
+
+impl How<'_> {
+    /// Where one of the first `count` prompted sentences is echoed in a text.
+    fn echo(self, text: &str, count: usize) -> Option<usize> {
+        self.tails.echo(text, count, prompt::sentences_of(self.language)?)
+    }
 }
 
 /// One pass of Whisper.
@@ -154,19 +182,21 @@ struct Pass {
 impl Decoder {
     pub(super) fn new(engine: Engine) -> Result<Self, Error> {
         let state = engine.shared.context.create_state().map_err(inference)?;
-        let parameters = parameters(&engine);
-        Ok(Self { engine, state, parameters, prompt: CachedPrompt::default() })
+        Ok(Self { engine, state, parameters: Vec::new(), prompt: CachedPrompt::default() })
     }
 
     /// Decodes one utterance of at most 30 s.
     ///
     /// # Errors
-    /// [`Error::TooLong`], [`Error::Cancelled`] through `options.abort`, [`Error::Inference`].
+    /// [`Error::TooLong`], [`Error::EnglishOnly`], [`Error::Cancelled`] through `options.abort`, [`Error::Inference`].
     pub fn transcribe<'a>(&mut self, pcm: impl Into<Pcm<'a>>, options: &Options) -> Result<Transcription, Error> {
         let pcm = pcm.into();
         let audio_us = pcm.len() as u64 * 1_000_000 / u64::from(SAMPLE_RATE_HZ);
         if audio_us > context::SECONDS_MAX * 1_000_000 {
             return Err(Error::TooLong { seconds: audio_us.div_ceil(1_000_000) });
+        }
+        if !self.engine.can(options) {
+            return Err(Error::EnglishOnly);
         }
         if pcm.len() < context::SAMPLES_MIN {
             return Ok(Transcription::without_text(Heard::TooShort, audio_us));
@@ -183,11 +213,18 @@ impl Decoder {
         #[expect(clippy::disallowed_methods, reason = "the cost of a decode is measured, nothing is decided by it")]
         let start = Instant::now();
         let duration_ms = audio_us / 1_000;
-        let (mut pass, mut positions, mut retried) = self.behind(samples, duration_ms, options, Tails::Usual)?;
+        let language = match options.spoken.unwrap_or(self.engine.shared.spoken) {
+            Spoken::Is(language) => language,
+            Spoken::Detected => self.detect(samples)?,
+        };
+        let with = |tails| How { options, language, tails };
+        let (mut pass, mut positions, mut retried) = self.behind(samples, duration_ms, with(Tails::Usual))?;
         let sentences = self.prompt.wake_sentences(options);
-        if Tails::Usual.echo(&pass.text, sentences).is_some() {
-            (pass, positions, retried) = self.behind(samples, duration_ms, options, Tails::Other)?;
-            Tails::Other.cut_echo(&mut pass.text, sentences);
+        if with(Tails::Usual).echo(&pass.text, sentences).is_some() {
+            (pass, positions, retried) = self.behind(samples, duration_ms, with(Tails::Other))?;
+            if let Some(set) = prompt::sentences_of(language) {
+                Tails::Other.cut_echo(&mut pass.text, sentences, set);
+            }
         }
         let no_speech_probability = self.no_speech_probability()?;
         let noise = filter::is_no_speech(no_speech_probability);
@@ -201,45 +238,38 @@ impl Decoder {
             decode_us: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
             context: positions.unsigned_abs(),
             retried,
+            language: Some(language),
         })
     }
 
     /// Decodes with one of the prompts, and once more at full context if that loops. Returns the pass, its context and
     /// whether it was repeated. A loop that is known to come from the prompt needs no full context.
-    fn behind(
-        &mut self,
-        samples: &[f32],
-        duration_ms: u64,
-        options: &Options,
-        tails: Tails,
-    ) -> Result<(Pass, i32, bool), Error> {
+    fn behind(&mut self, samples: &[f32], duration_ms: u64, how: How<'_>) -> Result<(Pass, i32, bool), Error> {
+        let options = how.options;
         let positions = options.context.positions(duration_ms);
-        let mut pass = self.pass(samples, positions, duration_ms, (options, tails))?;
+        let mut pass = self.pass(samples, positions, duration_ms, how)?;
         if let Some(first) = prompt::first_of_loop(&pass.text, self.prompt.wake_phrases(options), pass.capped) {
             pass.text.truncate(first.len());
             return Ok((pass, positions, false));
         }
         let looped = pass.capped || filter::is_repetition(&pass.text);
-        let echoes = || tails.echo(&pass.text, self.prompt.wake_sentences(options)).is_some();
+        let echoes = || how.echo(&pass.text, self.prompt.wake_sentences(options)).is_some();
         if !looped || context::is_full(positions) || echoes() {
             return Ok((pass, positions, false));
         }
         let full = context::full();
-        Ok((self.pass(samples, full, duration_ms, (options, tails))?, full, true))
+        Ok((self.pass(samples, full, duration_ms, how)?, full, true))
     }
 
-    fn pass(
-        &mut self,
-        samples: &[f32],
-        positions: i32,
-        duration_ms: u64,
-        (options, tails): (&Options, Tails),
-    ) -> Result<Pass, Error> {
+    fn pass(&mut self, samples: &[f32], positions: i32, duration_ms: u64, how: How<'_>) -> Result<Pass, Error> {
+        let How { options, language, .. } = how;
         if !options.without_prompt {
-            self.prompt.update(&self.engine, options, tails);
+            self.prompt.update(&self.engine, how);
         }
-        let tokens_max = context::tokens_max(duration_ms);
-        let mut parameters: FullParams<'_, '_> = self.parameters.clone();
+        let is_english = language == Language::ENGLISH || options.translate;
+        let tokens_max = context::tokens_max(duration_ms, is_english);
+        let mut parameters: FullParams<'_, '_> = self.parameters_for(language);
+        parameters.set_translate(options.translate);
         parameters.set_audio_ctx(positions);
         parameters.set_max_tokens(tokens_max);
         if !options.without_prompt && !self.prompt.tokens.is_empty() {
@@ -252,6 +282,23 @@ impl Decoder {
         }
         done.map_err(inference)?;
         Ok(self.read(tokens_max))
+    }
+
+    /// The language of the sound, by Whisper: the encoder runs once for it.
+    fn detect(&mut self, samples: &[f32]) -> Result<Language, Error> {
+        let threads = usize::from(self.engine.shared.config.threads.max(1));
+        self.state.pcm_to_mel(samples, threads).map_err(inference)?;
+        let (id, _) = self.state.lang_detect(0, threads).map_err(inference)?;
+        Ok(Language::of_id(id).unwrap_or(Language::ENGLISH))
+    }
+
+    fn parameters_for(&mut self, language: Language) -> FullParams<'static, 'static> {
+        if let Some((_, known)) = self.parameters.iter().find(|(of, _)| *of == language) {
+            return known.clone();
+        }
+        let new = parameters(&self.engine, language);
+        self.parameters.push((language, new.clone()));
+        new
     }
 
     /// Probability of Whisper's no-speech token for the sound of the last pass: one step of the decoder on the existing
@@ -308,34 +355,36 @@ impl CachedPrompt {
         prompt::sentences(self.wake_phrases(options))
     }
 
-    fn update(&mut self, engine: &Engine, options: &Options, tails: Tails) {
+    fn update(&mut self, engine: &Engine, How { options, language, tails }: How<'_>) {
         let (phrases, vocabulary) = (&options.wake_phrases, &options.vocabulary);
         let same = |a: &Arc<[String]>, b: &Arc<[String]>| Arc::ptr_eq(a, b) || a == b;
-        if same(&self.phrases, phrases) && same(&self.vocabulary, vocabulary) && self.tails == tails {
+        if same(&self.phrases, phrases)
+            && same(&self.vocabulary, vocabulary)
+            && (self.language, self.tails) == (Some(language), tails)
+        {
             return;
         }
-        let text = prompt::prompt_with(vocabulary, phrases, tails);
+        let set = prompt::sentences_of(language).filter(|_| !options.translate);
+        let text = set.map_or_else(String::new, |set| prompt::prompt_with(vocabulary, phrases, (tails, set)));
         // A leading space, as in running text: Whisper's word tokens begin with one.
         let tokens = engine.shared.context.tokenize(&format!(" {text}"), PROMPT_TOKENS_MAX).unwrap_or_else(|error| {
             tracing::warn!(%error, phrases = phrases.len(), "the wake phrases are too long to be prompted");
             Vec::new()
         });
         self.tokens = if text.is_empty() { Vec::new() } else { tokens };
-        self.tails = tails;
+        (self.language, self.tails) = (Some(language), tails);
         self.phrases = phrases.clone();
         self.vocabulary = vocabulary.clone();
     }
 }
 
-fn parameters(engine: &Engine) -> FullParams<'static, 'static> {
+fn parameters(engine: &Engine, language: Language) -> FullParams<'static, 'static> {
     // With more candidates per temperature whisper.cpp replaces the state's cache; if that fails, it frees the state
     // that whisper-rs still uses.
     let mut parameters = FullParams::new(SamplingStrategy::Greedy { best_of: 1 });
     parameters.set_n_threads(i32::from(engine.shared.config.threads.max(1)));
-    if let Some(language) = whisper_rs::get_lang_id(&engine.shared.config.language).and_then(whisper_rs::get_lang_str) {
-        // Leaks a few bytes, once per decoder.
-        parameters.set_language(Some(language));
-    }
+    // Leaks a few bytes, once per decoder and language.
+    parameters.set_language(Some(language.code()));
     parameters.set_no_context(true);
     parameters.set_no_timestamps(true);
     parameters.set_single_segment(true);

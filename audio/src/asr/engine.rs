@@ -5,14 +5,14 @@ use std::sync::{Arc, Once};
 
 use whisper_rs::{WhisperContext, WhisperContextParameters};
 
-use super::{Decoder, Error};
+use super::{Decoder, Error, Options, Spoken};
 use crate::meter::Meter;
 use crate::models::ggml;
 
 /// Settings of recognition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// ISO 639-1 code of the spoken language. English models support only "en".
+    /// ISO 639-1 code of the spoken language, or "auto" to detect it. English models support only "en".
     pub language: String,
     /// Threads of one inference. More than one is slow on busy cores, because ggml's barrier spins.
     pub threads: u8,
@@ -34,6 +34,8 @@ pub struct Engine {
 pub(super) struct Shared {
     pub(super) context: WhisperContext,
     pub(super) config: Config,
+    /// The configured language.
+    pub(super) spoken: Spoken,
     pub(super) meter: Arc<Meter>,
 }
 
@@ -46,15 +48,26 @@ impl Engine {
         static HOOKS: Once = Once::new();
         // Discards whisper.cpp's messages, which can contain recognised text, instead of writing them to stderr.
         HOOKS.call_once(whisper_rs::install_logging_hooks);
-        check(path, &config.language)?;
+        let spoken = checked(path, &config.language)?;
         let context = WhisperContext::new_with_params(path, WhisperContextParameters::default())
             .map_err(|error| Error::Load { path: path.display().to_string(), said: error.to_string() })?;
-        Ok(Self { shared: Arc::new(Shared { context, config, meter: Arc::default() }) })
+        Ok(Self { shared: Arc::new(Shared { context, config, spoken, meter: Arc::default() }) })
     }
 
     /// Counts the decodings of all its decoders.
     pub fn meter(&self) -> Arc<Meter> {
         self.shared.meter.clone()
+    }
+
+    /// Whether its weights are of many languages.
+    pub fn is_multilingual(&self) -> bool {
+        self.shared.context.is_multilingual()
+    }
+
+    /// Whether a decoding can be done with its weights.
+    pub(super) fn can(&self, options: &Options) -> bool {
+        let spoken = options.spoken.unwrap_or(self.shared.spoken);
+        self.is_multilingual() || (spoken.is_english() && !options.translate)
     }
 
     /// A new state: 21 MB, growing to 44 MB with a small context and 125 MB after a full one.
@@ -68,19 +81,30 @@ impl Engine {
 /// # Errors
 /// [`Error::Model`] or [`Error::Language`], each naming the file.
 pub fn check(path: &Path, language: &str) -> Result<(), Error> {
-    let header = ggml::validate(path).map_err(|error| Error::Model(error.to_string()))?;
-    let remedy = if language != "en" && !header.is_multilingual() {
-        "it is English only: configure a multilingual model or the language \"en\""
-    } else if !is_known(language) {
-        "use a two-letter code such as \"en\" or \"de\""
-    } else {
-        return Ok(());
-    };
-    Err(Error::Language { language: language.to_owned(), path: path.display().to_string(), remedy })
+    checked(path, language).map(drop)
 }
 
-/// Only lower-case letters reach whisper.cpp's look-up, so a NUL byte cannot.
-fn is_known(language: &str) -> bool {
-    let plain = (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase());
-    plain && whisper_rs::get_lang_id(language).is_some()
+/// Whether the weights of a GGML model file are of many languages, without loading them.
+///
+/// # Errors
+/// [`Error::Model`], naming the file.
+pub fn is_multilingual(path: &Path) -> Result<bool, Error> {
+    let header = ggml::validate(path).map_err(|error| Error::Model(error.to_string()))?;
+    Ok(header.is_multilingual())
+}
+
+fn checked(path: &Path, language: &str) -> Result<Spoken, Error> {
+    let is_multilingual = is_multilingual(path)?;
+    let remedy = match Spoken::of(language) {
+        Some(spoken) if spoken.is_english() || is_multilingual => return Ok(spoken),
+        Some(_) => {
+            "it is English only: run `lorgnette models fetch whisper-base`, configure a multilingual model, or the \
+             language \"en\""
+        }
+        None if is_multilingual => "use a two-letter code such as \"en\" or \"de\", or \"auto\"",
+        None => {
+            "it is English only, and this is no two-letter code such as \"en\": configure a multilingual model and one"
+        }
+    };
+    Err(Error::Language { language: language.to_owned(), path: path.display().to_string(), remedy })
 }

@@ -8,8 +8,10 @@ mod abort;
 mod context;
 mod cpu;
 mod decoder;
+mod elsewhere;
 mod engine;
 mod filter;
+mod language;
 pub mod normalise;
 mod pair;
 mod prompt;
@@ -19,7 +21,8 @@ pub mod wer;
 pub use context::Context;
 pub use cpu::missing_instructions;
 pub use decoder::{Decoder, Heard, Options, Pcm, Transcription};
-pub use engine::{Config, Engine, check};
+pub use engine::{Config, Engine, check, is_multilingual};
+pub use language::{Language, Spoken};
 pub use pair::Pair;
 pub use prompt::prompt_for;
 pub use scheduler::{Busy, Job, Priority, Report, Scheduler, SchedulerConfig, Shed, Ticket, Transcribe};
@@ -52,6 +55,11 @@ pub enum Error {
         /// What to do.
         remedy: &'static str,
     },
+    /// A decoding needs weights of many languages, and these are English.
+    #[error(
+        "the speech recognition model knows English only; `lorgnette models fetch whisper-base` brings one of many languages"
+    )]
+    EnglishOnly,
     /// The input is longer than Whisper's window.
     #[error("{seconds} s of sound in one utterance, at most {} s are recognised", context::SECONDS_MAX)]
     TooLong {
@@ -70,6 +78,9 @@ pub enum Error {
     /// whisper.cpp failed in a computation.
     #[error("whisper.cpp failed: {0}")]
     Inference(String),
+    /// A recogniser on another machine failed.
+    #[error("the recogniser elsewhere failed: {0}")]
+    Elsewhere(String),
     /// A job panicked; the worker continues.
     #[error("speech recognition failed in an unforeseen way")]
     Panicked,

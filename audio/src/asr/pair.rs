@@ -1,9 +1,12 @@
-//! Two models on one recognition thread: the first for all decodings, the second for second passes.
+//! Two models on one recognition thread: the first for all decodings, the second for second passes and for what the
+//! first one cannot do, which is other languages if its weights are English.
 
 use super::{Decoder, Engine, Error, Options, Transcribe, Transcription};
 
-/// Decodes with the first model, or with the second if [`Options::second_model`] is set and there is one.
+/// Decodes with the first model, or with the second if there is one and [`Options::second_model`] is set or the first one
+/// cannot do it.
 pub struct Pair {
+    engine: Engine,
     first: Decoder,
     second: Option<Second>,
 }
@@ -21,7 +24,7 @@ impl Pair {
     /// A state cannot be created.
     pub fn new(first: &Engine, second: Option<&Engine>) -> Result<Self, Error> {
         let second = second.map(|engine| Second { engine: engine.clone(), decoder: None });
-        Ok(Self { first: first.decoder()?, second })
+        Ok(Self { engine: first.clone(), first: first.decoder()?, second })
     }
 
     /// Whether the second model was used so far.
@@ -32,7 +35,7 @@ impl Pair {
 
 impl Transcribe for Pair {
     fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, Error> {
-        let Some(second) = self.second.as_mut().filter(|_| options.second_model) else {
+        let Some(second) = self.second.as_mut().filter(|_| options.second_model || !self.engine.can(options)) else {
             return self.first.transcribe(pcm, options);
         };
         let decoder = match second.decoder.take() {

@@ -11,6 +11,8 @@
 //! For unclear speech Whisper sometimes writes the prompt itself ("Hey Mentra, good morning"). This is detected by the
 //! rest of the sentence, and the sound is decoded again with a prompt of other sentences.
 
+use super::Language;
+
 /// The set of sentence ends used in a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Tails {
@@ -21,47 +23,127 @@ pub(super) enum Tails {
     Other,
 }
 
-/// Sentence ends without command words, one per phrase.
-const USUAL: [&str; 6] = [
-    "good morning",
-    "thank you very much",
-    "the sky is blue",
-    "the old bridge was closed",
-    "winter came early that year",
-    "they walked along the river",
-];
-/// The alternative ones.
-const OTHER: [&str; 6] = [
-    "snow fell over the hills",
-    "her brother lives by the sea",
-    "we had a lovely summer",
-    "the cat slept on the sofa",
-    "my uncle paints wooden boats",
-    "apples are cheap in autumn",
-];
-/// Sentences without a phrase, usual and alternative; one is put first when there are few phrases. If the prompt is a
-/// single word with a sentence end, that word is more often misheard, and the decoder loops on it.
-const FRONT: [&str; 2] = ["the train was late again", "it rained all night"];
+/// The sentences of a language.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Sentences {
+    /// Sentence ends without command words, one per phrase.
+    usual: [&'static str; PHRASES_MAX],
+    /// The alternative ones.
+    other: [&'static str; PHRASES_MAX],
+    /// Sentences without a phrase, usual and alternative; one is put first when there are few phrases. If the prompt is a
+    /// single word with a sentence end, that word is more often misheard, and the decoder loops on it.
+    front: [&'static str; 2],
+}
+
+const ENGLISH: Sentences = Sentences {
+    usual: [
+        "good morning",
+        "thank you very much",
+        "the sky is blue",
+        "the old bridge was closed",
+        "winter came early that year",
+        "they walked along the river",
+    ],
+    other: [
+        "snow fell over the hills",
+        "her brother lives by the sea",
+        "we had a lovely summer",
+        "the cat slept on the sofa",
+        "my uncle paints wooden boats",
+        "apples are cheap in autumn",
+    ],
+    front: ["the train was late again", "it rained all night"],
+};
+const GERMAN: Sentences = Sentences {
+    usual: [
+        "guten Morgen",
+        "vielen Dank",
+        "der Himmel ist blau",
+        "der alte Turm war geschlossen",
+        "der Winter kam in diesem Jahr bald",
+        "sie gingen am Fluss entlang",
+    ],
+    other: [
+        "es schneite auf den Bergen",
+        "ihr Bruder wohnt am Meer",
+        "wir hatten einen warmen Sommer",
+        "die Katze schlief auf dem Sofa",
+        "mein Onkel baut Boote aus Holz",
+        "im Herbst sind Birnen billig",
+    ],
+    front: ["der Zug kam wieder zu spät", "es regnete die ganze Nacht"],
+};
+const SPANISH: Sentences = Sentences {
+    usual: [
+        "buenos días",
+        "muchas gracias",
+        "el cielo es azul",
+        "el viejo puente estaba cerrado",
+        "el invierno vino pronto ese año",
+        "caminaban junto al río",
+    ],
+    other: [
+        "la nieve cae sobre los montes",
+        "su hermano vive cerca del mar",
+        "tuvimos un verano precioso",
+        "el gato duerme en el sofá",
+        "mi tío pinta barcos de madera",
+        "las peras son baratas en otoño",
+    ],
+    front: ["el tren iba otra vez con retraso", "ha llovido toda la noche"],
+};
+const FRENCH: Sentences = Sentences {
+    usual: [
+        "bonjour à tous",
+        "merci beaucoup",
+        "le ciel est bleu",
+        "le vieux pont était fermé",
+        "cet hiver est venu tôt",
+        "ils marchaient le long du fleuve",
+    ],
+    other: [
+        "la neige tombe sur les collines",
+        "son frère habite près de la mer",
+        "nous avons eu un bel été",
+        "le chat dort sur le canapé",
+        "mon oncle peint des bateaux en bois",
+        "les poires sont bon marché en automne",
+    ],
+    front: ["le train était encore en retard", "il a plu toute la nuit"],
+};
+
+/// The sentences of a language. In a prompt of another language Whisper would write that language: without sentences of
+/// its own a language gets no prompt.
+pub(super) fn sentences_of(language: Language) -> Option<&'static Sentences> {
+    match language.code() {
+        "en" => Some(&ENGLISH),
+        "de" => Some(&GERMAN),
+        "es" => Some(&SPANISH),
+        "fr" => Some(&FRENCH),
+        _ => None,
+    }
+}
+
 /// Up to this number, phrases are few.
 const FEW: usize = 2;
 /// Most phrases in a prompt: every sentence costs decoding time.
-const PHRASES_MAX: usize = USUAL.len();
+const PHRASES_MAX: usize = 6;
 /// Most bytes of vocabulary in a prompt: about 150 tokens, which cost some 40 ms.
 const VOCABULARY_BYTES_MAX: usize = 600;
 /// Longest phrase in a prompt: a phrase is a few words.
 const PHRASE_CHARS_MAX: usize = 40;
 
 impl Tails {
-    fn all(self) -> [&'static str; PHRASES_MAX] {
+    fn all(self, set: &Sentences) -> [&'static str; PHRASES_MAX] {
         match self {
-            Self::Usual => USUAL,
-            Self::Other => OTHER,
+            Self::Usual => set.usual,
+            Self::Other => set.other,
         }
     }
 
     /// The sentence put before `count` phrases, if any.
-    fn front(self, count: usize) -> Option<&'static str> {
-        let [usual, other] = FRONT;
+    fn front(self, count: usize, set: &Sentences) -> Option<&'static str> {
+        let [usual, other] = set.front;
         let front = match self {
             Self::Usual => usual,
             Self::Other => other,
@@ -70,16 +152,17 @@ impl Tails {
     }
 
     /// Byte offset at which one of the first `count` sentence ends, or the sentence before them, is echoed in a text.
-    pub(super) fn echo(self, text: &str, count: usize) -> Option<usize> {
+    pub(super) fn echo(self, text: &str, count: usize, set: &Sentences) -> Option<usize> {
         // Keeps byte offsets for any characters.
         let text = text.to_ascii_lowercase();
-        self.all().into_iter().take(count).chain(self.front(count)).filter_map(|sentence| text.find(sentence)).min()
+        let all = self.all(set).into_iter().take(count).chain(self.front(count, set));
+        all.filter_map(|sentence| text.find(&sentence.to_ascii_lowercase())).min()
     }
 
     /// Removes the echoed sentence and everything after it from a text. If nothing precedes that sentence, its wake
     /// phrase stays.
-    pub(super) fn cut_echo(self, text: &mut String, count: usize) {
-        let Some(front) = self.echo(text, count) else {
+    pub(super) fn cut_echo(self, text: &mut String, count: usize, set: &Sentences) {
+        let Some(front) = self.echo(text, count, set) else {
             return;
         };
         text.truncate(front);
@@ -155,9 +238,9 @@ fn words(text: &str) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// The prompt for these wake phrases, empty when there are none.
+/// The English prompt for these wake phrases, empty when there are none.
 pub fn prompt_for(phrases: &[String]) -> String {
-    wake_sentences(phrases, Tails::Usual)
+    wake_sentences(phrases, Tails::Usual, &ENGLISH)
 }
 
 /// How many of these phrases are put into a prompt.
@@ -165,16 +248,16 @@ pub(super) fn sentences(phrases: &[String]) -> usize {
     phrases.iter().filter_map(|phrase| as_written(phrase)).take(PHRASES_MAX).count()
 }
 
-fn wake_sentences(phrases: &[String], tails: Tails) -> String {
-    let front = tails.front(sentences(phrases)).and_then(as_sentence);
+fn wake_sentences(phrases: &[String], tails: Tails, set: &Sentences) -> String {
+    let front = tails.front(sentences(phrases), set).and_then(as_sentence);
     let phrases = phrases.iter().filter_map(|phrase| as_written(phrase));
-    let sentences = phrases.zip(tails.all()).take(PHRASES_MAX).map(|(phrase, tail)| format!("{phrase}, {tail}."));
+    let sentences = phrases.zip(tails.all(set)).take(PHRASES_MAX).map(|(phrase, tail)| format!("{phrase}, {tail}."));
     front.into_iter().chain(sentences).collect::<Vec<_>>().join(" ")
 }
 
 /// The prompt for these wake phrases, with likely sentences before them. The likely sentences come first, because a
 /// sentence at the end of the prompt is missing from the transcript.
-pub(super) fn prompt_with(vocabulary: &[String], phrases: &[String], tails: Tails) -> String {
+pub(super) fn prompt_with(vocabulary: &[String], phrases: &[String], (tails, set): (Tails, &Sentences)) -> String {
     let mut prompt = String::new();
     for sentence in vocabulary.iter().filter_map(|sentence| as_sentence(sentence)) {
         if prompt.len() + sentence.len() < VOCABULARY_BYTES_MAX {
@@ -182,7 +265,7 @@ pub(super) fn prompt_with(vocabulary: &[String], phrases: &[String], tails: Tail
             prompt.push(' ');
         }
     }
-    prompt.push_str(&wake_sentences(phrases, tails));
+    prompt.push_str(&wake_sentences(phrases, tails, set));
     prompt.trim_end().to_owned()
 }
 
@@ -239,11 +322,11 @@ mod tests {
         );
         let computer = ["computer".to_owned()];
         assert_eq!(
-            prompt_with(&[], &computer, Tails::Other),
+            prompt_with(&[], &computer, (Tails::Other, &ENGLISH)),
             "It rained all night. Computer, snow fell over the hills."
         );
-        assert_eq!(Tails::Usual.echo("The train was late again.", 1), Some(0));
-        assert_eq!(Tails::Usual.echo("The train was late again.", 3), None);
+        assert_eq!(Tails::Usual.echo("The train was late again.", 1, &ENGLISH), Some(0));
+        assert_eq!(Tails::Usual.echo("The train was late again.", 3, &ENGLISH), None);
     }
 
     #[test]
@@ -260,22 +343,22 @@ mod tests {
         let phrases = texts(&["hey mentra"]);
         let vocabulary = texts(&["take a photo", "ba\nd", "", "  read my notes. "]);
         assert_eq!(
-            prompt_with(&vocabulary, &phrases, Tails::Usual),
+            prompt_with(&vocabulary, &phrases, (Tails::Usual, &ENGLISH)),
             "Take a photo. Read my notes. The train was late again. Hey Mentra, good morning."
         );
-        assert_eq!(prompt_with(&[], &phrases, Tails::Usual), prompt_for(&phrases));
-        assert_eq!(prompt_with(&vocabulary, &[], Tails::Usual), "Take a photo. Read my notes.");
+        assert_eq!(prompt_with(&[], &phrases, (Tails::Usual, &ENGLISH)), prompt_for(&phrases));
+        assert_eq!(prompt_with(&vocabulary, &[], (Tails::Usual, &ENGLISH)), "Take a photo. Read my notes.");
         let many = vec!["set a timer".to_owned(); 500];
-        assert!(prompt_with(&many, &phrases, Tails::Usual).len() < VOCABULARY_BYTES_MAX + 60);
+        assert!(prompt_with(&many, &phrases, (Tails::Usual, &ENGLISH)).len() < VOCABULARY_BYTES_MAX + 60);
     }
 
     #[test]
     fn a_prompt_that_comes_back_is_known_and_the_other_one_is_not_alike() {
         let phrases = ["hey mentra", "ok mentra", "mentra"].map(str::to_owned);
-        let other = prompt_with(&[], &phrases, Tails::Other);
+        let other = prompt_with(&[], &phrases, (Tails::Other, &ENGLISH));
         let count = sentences(&phrases);
-        assert_eq!(Tails::Usual.echo(&other, count), None);
-        assert_eq!(Tails::Other.echo(&prompt_for(&phrases), count), None);
+        assert_eq!(Tails::Usual.echo(&other, count, &ENGLISH), None);
+        assert_eq!(Tails::Other.echo(&prompt_for(&phrases), count, &ENGLISH), None);
         for (text, expected) in [
             ("Hey Mentra, good morning.", Some(12)),
             ("Hey Mentra, Good morning today.", Some(12)),
@@ -284,7 +367,7 @@ mod tests {
             ("Hey Mentra, the old bridge was closed.", None),
             ("", None),
         ] {
-            assert_eq!(Tails::Usual.echo(text, count), expected, "{text}");
+            assert_eq!(Tails::Usual.echo(text, count, &ENGLISH), expected, "{text}");
         }
         for (text, expected) in [
             ("Hey Mentra, snow fell over the hills.", "Hey Mentra"),
@@ -293,7 +376,7 @@ mod tests {
             ("Hey Mentra, good morning.", "Hey Mentra, good morning."),
         ] {
             let mut text = text.to_owned();
-            Tails::Other.cut_echo(&mut text, count);
+            Tails::Other.cut_echo(&mut text, count, &ENGLISH);
             assert_eq!(text, expected);
         }
     }
@@ -340,6 +423,24 @@ mod tests {
             let phrases: Vec<String> = (0..count).map(|i| format!("name{i}")).collect();
             let prompt = prompt_for(&phrases);
             assert!(phrases.iter().all(|phrase| !prompt.to_lowercase().ends_with(&format!("{phrase}."))));
+        }
+    }
+
+    #[test]
+    fn a_language_is_prompted_in_its_own_words_or_not_at_all() {
+        let of = |tag: &str| Language::of(tag).and_then(sentences_of);
+        assert_eq!(of("en"), Some(&ENGLISH));
+        assert_eq!((of("it"), of("ru")), (None, None));
+        let phrases = ["hey mentra".to_owned()];
+        for (tag, expected) in [
+            ("de", "Der Zug kam wieder zu spät. Hey Mentra, guten Morgen."),
+            ("es", "El tren iba otra vez con retraso. Hey Mentra, buenos días."),
+            ("fr", "Le train était encore en retard. Hey Mentra, bonjour à tous."),
+        ] {
+            let set = of(tag).unwrap();
+            assert_eq!(prompt_with(&[], &phrases, (Tails::Usual, set)), expected);
+            let echoed = Tails::Usual.echo(expected, 1, set);
+            assert!(echoed.is_some() && Tails::Other.echo(expected, 1, set).is_none(), "{tag}");
         }
     }
 }

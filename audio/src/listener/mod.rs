@@ -270,6 +270,13 @@ impl Listener {
         self.utterances.pcm(utterance)
     }
 
+    /// The open utterance: its number, its sound so far with the silence behind the last voice, mono at 16 kHz, and the
+    /// capture time of that sound's end in microseconds.
+    pub fn open_utterance(&self) -> Option<(u32, &[i16], u64)> {
+        let (utterance, start, pcm) = self.utterances.open()?;
+        Some((utterance, pcm, self.timeline.capture_us(start + pcm.len() as u64)))
+    }
+
     /// Ends the turn by the caller's decision: its sound is dropped, and the next voice opens a new utterance without
     /// it. A number other than the open utterance's is ignored.
     pub fn close_utterance(&mut self, utterance: u32) {

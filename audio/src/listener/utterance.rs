@@ -71,6 +71,11 @@ impl Utterances {
         Some(&open.pcm[..wanted.min(open.pcm.len())])
     }
 
+    /// Number, position of the first sample, and all sound of the open utterance.
+    pub(super) fn open(&self) -> Option<(u32, u64, &[i16])> {
+        self.open.as_ref().map(|open| (self.number, open.start, open.pcm.as_slice()))
+    }
+
     pub(super) fn note_score(&mut self, utterance: u32, score: f32) {
         let paused = self.open.as_mut().filter(|open| utterance == self.number && open.paused);
         if let Some(open) = paused {

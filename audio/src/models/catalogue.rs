@@ -92,7 +92,7 @@ pub fn find(id: &str) -> super::Result<&'static Entry> {
 
 /// Speech recognition, English.
 pub const WHISPER_TINY_EN: &str = "whisper-tiny.en";
-/// Speech recognition for second passes, in many languages.
+/// Speech recognition for second passes and for other languages, and translation into English.
 pub const WHISPER_BASE: &str = "whisper-base";
 /// Voice activity.
 pub const SILERO: &str = "silero-v6-16k";
@@ -134,7 +134,7 @@ pub const CATALOGUE: &[Entry] = &[
     },
     Entry {
         id: WHISPER_BASE,
-        what: "speech recognition for second passes: Whisper base, multilingual, f16",
+        what: "speech recognition for second passes and other languages than English: Whisper base, multilingual, f16",
         licence: "MIT",
         needed: false,
         packages: &[

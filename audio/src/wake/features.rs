@@ -4,6 +4,9 @@
 //! ±1.0) and gives eight rows of 32 mel bands in decibels, which are scaled by x / 10 + 2; the second takes the last 76
 //! rows, 0.78 s, and gives an embedding. The first model limits its range by the loudest band of its input, so its
 //! results depend on where the steps begin: heads are trained on steps, never on whole recordings.
+//!
+//! Rows have a floor ([`FLOOR`]). Digital silence, which is in front of made speech and behind a muted microphone, is
+//! far below anything that a microphone gives; without the floor a head learns that silence instead of a phrase.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +31,9 @@ const MELS: usize = 32;
 const NEW_ROWS: usize = 8;
 /// Rows that the second model looks at.
 const ROWS: usize = 76;
+/// Least value in a row: the mean of white noise with a standard deviation of two 16-bit steps. Digital silence has -8,
+/// a quiet microphone 3 to 5, speech 7 to 12.
+pub const FLOOR: f32 = 3.0;
 
 /// Options with one compute thread for all models that the calling thread runs.
 fn on_one_thread() -> RunOptions {
@@ -70,8 +76,7 @@ impl Network {
 pub struct Models {
     mel: Network,
     embedding: Network,
-    /// A row and an embedding of silence: what a stream begins with.
-    quiet_row: [f32; MELS],
+    /// The embedding of silence: what a stream begins with.
     quiet: [f32; EMBEDDING],
     meter: Arc<Meter>,
 }
@@ -86,7 +91,6 @@ impl Models {
         let mut models = Self {
             mel: network(&mel)?,
             embedding: network(&embedding)?,
-            quiet_row: [0.0; MELS],
             quiet: [0.0; EMBEDDING],
             meter: Arc::default(),
         };
@@ -94,10 +98,8 @@ impl Models {
             path: path.display().to_string(),
             reason: format!("it does not compute what it should ({error})"),
         };
-        let rows = models.rows(&[0; OLD_SAMPLES + STEP_SAMPLES]).map_err(|error| wrong(&mel, &error))?;
-        models.quiet_row.copy_from_slice(&rows[..MELS]);
-        let quiet = models.embed(&models.quiet_row.repeat(ROWS)).map_err(|error| wrong(&embedding, &error))?;
-        models.quiet = quiet;
+        models.rows(&[0; OLD_SAMPLES + STEP_SAMPLES]).map_err(|error| wrong(&mel, &error))?;
+        models.quiet = models.embed(&[FLOOR; ROWS * MELS]).map_err(|error| wrong(&embedding, &error))?;
         Ok(Arc::new(models))
     }
 
@@ -111,7 +113,7 @@ impl Models {
         let decibels = self.mel.run([1, samples.len()], &samples).map_err(|reason| Error::run(&reason))?;
         let rows = <[f32; NEW_ROWS * MELS]>::try_from(decibels)
             .map_err(|got| Error::run(&format!("{} mel values instead of {}", got.len(), NEW_ROWS * MELS)))?;
-        Ok(rows.map(|x| x / 10.0 + 2.0))
+        Ok(rows.map(|x| (x / 10.0 + 2.0).max(FLOOR)))
     }
 
     fn embed(&self, rows: &[f32]) -> Result<[f32; EMBEDDING], Error> {
@@ -152,9 +154,7 @@ impl Stream {
     /// Resets to the start of a stream.
     pub fn reset(&mut self) {
         self.samples.fill(0);
-        for row in self.rows.chunks_exact_mut(MELS) {
-            row.copy_from_slice(&self.models.quiet_row);
-        }
+        self.rows.fill(FLOOR);
         for embedding in self.window.chunks_exact_mut(EMBEDDING) {
             embedding.copy_from_slice(&self.models.quiet);
         }

@@ -5,8 +5,11 @@
 //! provider is one folder: adapter, [options](settings), addresses, headers, envelope; [`kinds`] lists them. The names,
 //! schemas and ids of providers exist only in this crate (a rule that a test checks, with a list of exceptions): the
 //! rest of the workspace uses [`kinds::Kind`], [`Request`] and [`ModelEvent`].
+//!
+//! [`audio_api`] is beside all that: recognition and speech at a server.
 
 pub mod anthropic;
+pub mod audio_api;
 pub mod auth;
 mod azure;
 pub mod body;

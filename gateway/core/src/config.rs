@@ -11,6 +11,9 @@ use crate::vocab::QuietHours;
 pub struct Config {
     /// Phrases that address the assistant, lower case. At most 16 are used.
     pub wake_phrases: Vec<String>,
+    /// Whether wake phrases are heard in the sound: if so, words that need one are decoded only once it was heard.
+    #[serde(default)]
+    pub acoustic_wake: bool,
     /// Whether a tool's sentence is accepted without the wake word.
     pub always_listening: bool,
     /// Whether a model answers what is no command; if so, there is no second pass in search of one.
@@ -108,6 +111,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             wake_phrases: vec!["hey mentra".into(), "ok mentra".into(), "mentra".into()],
+            acoustic_wake: false,
             always_listening: false,
             conversational: false,
             follow_up: true,

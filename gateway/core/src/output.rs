@@ -17,8 +17,11 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Decode the utterance so far. A partial may be dropped; the others must end in `Input::Transcript` or
-    /// `Input::TranscriptFailed` with the same `revision`. `meant`: whether it is for the assistant.
-    Transcribe { utterance: u32, revision: u16, kind: TranscriptKind, meant: Meant },
+    /// `Input::TranscriptFailed` with the same `revision`. `meant`: whether it is for the assistant. `from_us`: capture
+    /// time before which no sound is decoded; `None`: all of it is.
+    Transcribe { utterance: u32, revision: u16, kind: TranscriptKind, meant: Meant, from_us: Option<u64> },
+    /// What came of an utterance that needed a wake phrase in its sound: for the statistics.
+    Wake(WakeOutcome),
     /// An utterance was lost without a transcript: for the statistics. The wearer has been informed if necessary.
     /// `addressed`: it was certainly meant for the assistant.
     UtteranceLost { addressed: bool },
@@ -107,6 +110,17 @@ pub enum Output {
     Heartbeat,
     /// End the session, or only its link: see the reasons.
     Close { reason: CloseReason },
+}
+
+/// What came of an utterance where wake phrases are heard in the sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeOutcome {
+    /// None was heard that it would have needed: it was not decoded.
+    Unheard,
+    /// One was heard, and the text has it as well.
+    Verified,
+    /// One was heard, and the text denies it: nothing follows from it.
+    Vetoed,
 }
 
 /// How a turn ended.

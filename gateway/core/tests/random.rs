@@ -69,13 +69,14 @@ fn call_id() -> impl Strategy<Value = String> {
 
 fn fact() -> impl Strategy<Value = VoiceFact> {
     let utterance = 1_u32..4;
-    (utterance, 0_u8..5, any::<u32>(), prop::option::of(any::<f32>())).prop_map(|(utterance, kind, us, score)| {
+    (utterance, 0_u8..6, any::<u32>(), prop::option::of(any::<f32>())).prop_map(|(utterance, kind, us, score)| {
         let us = u64::from(us);
         match kind {
             0 => VoiceFact::SpeechStarted { utterance, at_us: us },
             1 => VoiceFact::Paused { utterance, at_us: us, silence_us: us % 300_000 },
             2 => VoiceFact::Resumed { utterance, at_us: us },
             3 => VoiceFact::Silence { utterance, at_us: us, silence_us: us % 2_000_000, score },
+            4 => VoiceFact::WakeHeard { utterance, at_us: us, score: score.unwrap_or(0.9) },
             _ => VoiceFact::Ended { utterance, at_us: us },
         }
     })
@@ -293,10 +294,10 @@ proptest! {
     #[test]
     fn a_conversation_never_panics_and_never_hangs(
         first in device(),
-        (always_listening, conversational) in any::<(bool, bool)>(),
+        (always_listening, conversational, acoustic_wake) in any::<(bool, bool, bool)>(),
         inputs in prop::collection::vec((input(), 0_u64..3_000_000), 1..120),
     ) {
-        let config = Config { always_listening, conversational, ..Config::default() };
+        let config = Config { always_listening, conversational, acoustic_wake, ..Config::default() };
         let mut conversation = Conversation::new(config);
         let mut now = Timestamp { mono_us: 1_000_000, wall_ms: 0, offset_s: 0 };
         let mut debts = Debts::default();
@@ -319,11 +320,12 @@ proptest! {
     /// Talk among people, with any result of recognition or none: the assistant says and shows nothing.
     #[test]
     fn what_was_not_said_to_the_box_makes_no_sound(
-        seed in prop::collection::vec((0_u8..12, 0_u64..4_000, 0..TALK.len()), 1..40),
+        seed in prop::collection::vec((0_u8..13, 0_u64..4_000, 0..TALK.len()), 1..40),
         (always_listening, conversational, follow_up, second_model) in any::<(bool, bool, bool, bool)>(),
-        (echo_cancelled, speaker) in any::<(bool, bool)>(),
+        (echo_cancelled, speaker, acoustic_wake) in any::<(bool, bool, bool)>(),
     ) {
-        let config = Config { always_listening, conversational, follow_up, second_model, ..Config::default() };
+        let config =
+            Config { always_listening, conversational, follow_up, second_model, acoustic_wake, ..Config::default() };
         let mut world = World::new(config);
         world.add_device("glasses", Some(DisplaySize::new(30, 3)), speaker, echo_cancelled);
         world.connect(0, false);
@@ -343,6 +345,12 @@ proptest! {
                 7 => world.recogniser = [Recogniser::Works, Recogniser::Fails, Recogniser::Dead][text % 3],
                 8 => world.decode_ms = pause * 4,
                 9 => (world.second_pass_fails, world.second_pass_ms) = (text % 2 == 0, (text % 3 > 0).then_some(pause)),
+                // Heard where it was not said, at once or late.
+                12 => {
+                    let utterance = (world.devices[0].next_utterance - 1).saturating_sub(u32::from(text % 3 == 0));
+                    let at_us = world.now_ms.saturating_sub(pause / 4) * 1_000;
+                    world.input(0, Input::Voice(VoiceFact::WakeHeard { utterance, at_us, score: 0.9 }));
+                }
                 10 => world.input(0, Input::App(AppEvent::Listens { package: package(), listens: text % 2 == 0 })),
                 _ if pause % 2 == 0 => world.lose(0),
                 _ => world.connect(0, true),

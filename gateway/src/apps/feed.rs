@@ -21,8 +21,17 @@ const BEHIND_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the fields are those of the streams")]
 pub enum Event {
-    /// Words, growing until `last`. Times in milliseconds since the gateway started.
-    Transcript { utterance: Arc<str>, text: Arc<str>, last: bool, start_ms: u64, end_ms: u64 },
+    /// Words in the language of this code, growing until `last`. Times in milliseconds since the gateway started.
+    Transcript { utterance: Arc<str>, text: Arc<str>, language: &'static str, last: bool, start_ms: u64, end_ms: u64 },
+    /// The words of an utterance in English, and as they were said in the language of this code, where they are known.
+    Translation {
+        utterance: Arc<str>,
+        text: Arc<str>,
+        original: Option<Arc<str>>,
+        language: &'static str,
+        start_ms: u64,
+        end_ms: u64,
+    },
     /// Whether someone speaks.
     Voice(bool),
     /// A button press.
@@ -46,6 +55,8 @@ pub struct Wants {
     pub audio: bool,
     /// Transcripts, word by word.
     pub words: bool,
+    /// Translations into English; their words are wanted as well.
+    pub translations: bool,
 }
 
 /// One user's events.
@@ -53,12 +64,14 @@ pub struct Feed {
     events: broadcast::Sender<Event>,
     audio_wanted: AtomicUsize,
     words_wanted: AtomicUsize,
+    translations_wanted: AtomicUsize,
 }
 
 impl Default for Feed {
     fn default() -> Self {
         let nobody = || AtomicUsize::new(0);
-        Self { events: broadcast::Sender::new(BEHIND_MAX), audio_wanted: nobody(), words_wanted: nobody() }
+        let events = broadcast::Sender::new(BEHIND_MAX);
+        Self { events, audio_wanted: nobody(), words_wanted: nobody(), translations_wanted: nobody() }
     }
 }
 
@@ -80,10 +93,16 @@ impl Feed {
         self.words_wanted.load(Ordering::Relaxed) > 0
     }
 
+    /// Whether any listener wants translations.
+    pub fn wants_translations(&self) -> bool {
+        self.translations_wanted.load(Ordering::Relaxed) > 0
+    }
+
     /// Subscribes from now on.
     pub fn listen(self: &Arc<Self>, wants: Wants) -> Listener {
         self.audio_wanted.fetch_add(wants.audio.into(), Ordering::Relaxed);
         self.words_wanted.fetch_add(wants.words.into(), Ordering::Relaxed);
+        self.translations_wanted.fetch_add(wants.translations.into(), Ordering::Relaxed);
         Listener { feed: self.clone(), events: self.events.subscribe(), wants }
     }
 }
@@ -120,6 +139,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         self.feed.audio_wanted.fetch_sub(self.wants.audio.into(), Ordering::Relaxed);
         self.feed.words_wanted.fetch_sub(self.wants.words.into(), Ordering::Relaxed);
+        self.feed.translations_wanted.fetch_sub(self.wants.translations.into(), Ordering::Relaxed);
     }
 }
 
@@ -143,9 +163,9 @@ mod tests {
     async fn nothing_is_made_for_nobody_and_sound_only_for_those_who_want_it() {
         let feed = Arc::new(Feed::default());
         feed.tell(|| unreachable!("nobody listens"));
-        let mut plain = feed.listen(Wants { audio: false, words: true });
+        let mut plain = feed.listen(Wants { words: true, ..Wants::default() });
         assert!(!feed.wants_audio() && feed.wants_words());
-        let mut hearing = feed.listen(Wants { audio: true, words: false });
+        let mut hearing = feed.listen(Wants { audio: true, words: false, translations: false });
         assert!(feed.wants_audio());
         feed.tell(|| Event::Audio(Bytes::from_static(b"ab")));
         feed.tell(|| Event::Voice(true));

@@ -20,6 +20,7 @@ use super::{
     streams::{NAME_BYTES_MAX, Offer, SUBSCRIPTIONS_MAX, Subscriptions},
     wire::{self, FromApp, Subscription},
 };
+use crate::speech::language::Understood;
 use crate::store::{Kind, Store, Write};
 
 /// A text frame, also as the first one.
@@ -64,7 +65,9 @@ fn subscribe(subscriptions: Vec<Subscription>) {
     let names: Vec<String> = subscriptions.into_iter().map(Subscription::into_name).collect();
     let mut kept = Subscriptions::default();
     for permissions in [vec![], vec!["MICROPHONE".to_owned()], vec!["ALL".to_owned()]] {
-        let offer = Offer { language: "en", located: permissions.is_empty() };
+        let understood =
+            Understood { configured: None, multilingual: permissions.is_empty(), translates: permissions.is_empty() };
+        let offer = Offer { understood, located: permissions.is_empty() };
         let changed = kept.replace(names.clone(), &permissions, offer);
         assert!(changed.denied.len() + changed.unserved.len() <= SUBSCRIPTIONS_MAX);
         assert!(kept.told().len() <= SUBSCRIPTIONS_MAX * (2 * NAME_BYTES_MAX + 128), "{}", kept.told());

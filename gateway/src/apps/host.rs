@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     roster::Roster,
+    speech::language::Understood,
     store::{Kind, Store},
 };
 
@@ -48,8 +49,8 @@ pub struct Host {
     pub(super) location: Option<Location>,
     /// Events of live glasses for apps.
     pub feeds: Feeds,
-    /// Base tag of the language that the recogniser understands.
-    pub(super) language: String,
+    /// Which languages the recogniser understands.
+    pub(super) understood: Understood,
     pub(super) speeches: Arc<Speeches>,
     /// What they have asked for and were not told the end of.
     pub(super) unheard: Unheard,
@@ -68,10 +69,9 @@ impl Host {
         roster: Arc<Roster>,
         installed: Arc<Installed>,
         sounds: Sounds,
-        (language, location): (&str, Option<Location>),
+        (understood, location): (Understood, Option<Location>),
         stop: CancellationToken,
     ) -> Arc<Self> {
-        let language = language.split('-').next().unwrap_or_default().to_lowercase();
         let speeches = Arc::new(Speeches::default());
         let common = Common {
             store: store.clone(),
@@ -90,7 +90,7 @@ impl Host {
             sounds,
             location,
             feeds: Feeds::default(),
-            language,
+            understood,
             speeches,
             settings_locks: SettingsLocks::default(),
             stop,

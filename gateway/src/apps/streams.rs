@@ -1,5 +1,6 @@
 //! The streams that an app gets, and their content.
 
+use audio::asr::Language;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -7,6 +8,7 @@ use super::{
     settings::Location,
     wire::Denied,
 };
+use crate::speech::language::Understood;
 
 /// Streams in one subscription list: an app registers a handler for each.
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 64;
@@ -18,8 +20,17 @@ pub(crate) const NAME_BYTES_MAX: usize = 256;
 pub(crate) enum Stream {
     /// Transcripts, under the app's name for the language.
     Transcription {
-        /// As in the stream's name, or `en-US`.
-        language: String,
+        /// As in the stream's name; `None`: any, as it is spoken.
+        language: Option<String>,
+    },
+    /// Translations into English.
+    Translation {
+        /// The language that is spoken; `None`: any.
+        from: Option<Language>,
+        /// The app's name for it.
+        source: String,
+        /// The app's name for English.
+        target: String,
     },
     /// Whether someone speaks.
     Voice,
@@ -41,9 +52,9 @@ pub(crate) enum Stream {
 
 /// What this gateway can provide.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Offer<'a> {
-    /// The recogniser's language as a base tag such as `en`.
-    pub language: &'a str,
+pub(crate) struct Offer {
+    /// Which languages the recogniser understands.
+    pub understood: Understood,
     /// Whether the gateway's location is configured.
     pub located: bool,
 }
@@ -67,7 +78,7 @@ pub(crate) const NO_PLACE: &str = "this gateway was not told where it stands (`a
 const MICROPHONE: &str = "MICROPHONE";
 
 /// Checks one name.
-pub(crate) fn judge(name: &str, permissions: &[String], offer: Offer<'_>) -> Judged {
+pub(crate) fn judge(name: &str, permissions: &[String], offer: Offer) -> Judged {
     let bare = name.split_once('?').map_or(name, |(bare, _options)| bare);
     let (kind, detail) = bare.split_once(':').map_or((bare, None), |(kind, detail)| (kind, Some(detail)));
     let allowed = |needed: &str| permissions.iter().any(|has| has == needed || has == "ALL");
@@ -84,7 +95,8 @@ pub(crate) fn judge(name: &str, permissions: &[String], offer: Offer<'_>) -> Jud
         return Judged::Denied(needed);
     }
     match (kind, detail) {
-        ("transcription", detail) => transcription(detail.unwrap_or("en-US"), offer.language),
+        ("transcription", detail) => transcription(detail.unwrap_or("en-US"), offer.understood),
+        ("translation", detail) => translation(detail.unwrap_or_default(), offer.understood),
         ("VAD", _) => Judged::Served(Stream::Voice),
         ("audio_chunk", _) => Judged::Served(Stream::Audio),
         ("button_press", _) => Judged::Served(Stream::Button),
@@ -92,7 +104,6 @@ pub(crate) fn judge(name: &str, permissions: &[String], offer: Offer<'_>) -> Jud
         ("head_position", _) => Judged::Served(Stream::Head),
         ("glasses_battery_update", _) => Judged::Served(Stream::Battery),
         ("glasses_connection_state", _) => Judged::Served(Stream::Connection),
-        ("translation", _) => Judged::Unserved("this gateway does not translate".to_owned()),
         ("video" | "rtmp_stream_status" | "stream_status" | "managed_stream_status", _) => {
             Judged::Unserved("this gateway carries no video".to_owned())
         }
@@ -113,15 +124,33 @@ pub(crate) fn judge(name: &str, permissions: &[String], offer: Offer<'_>) -> Jud
     }
 }
 
-fn transcription(wanted: &str, language: &str) -> Judged {
-    let base = wanted.split('-').next().unwrap_or_default();
+fn transcription(wanted: &str, understood: Understood) -> Judged {
     if wanted == "auto" {
-        return Judged::Served(Stream::Transcription { language: "en-US".to_owned() });
+        return Judged::Served(Stream::Transcription { language: None });
     }
-    if base != language {
+    if !Language::of(wanted).is_some_and(|language| understood.hears(language)) {
         return Judged::Unserved(format!("the speech model of this gateway does not understand `{wanted}`"));
     }
-    Judged::Served(Stream::Transcription { language: wanted.to_owned() })
+    Judged::Served(Stream::Transcription { language: Some(wanted.to_owned()) })
+}
+
+/// "es-ES-to-en-US", or "all-to-en-US".
+fn translation(wanted: &str, understood: Understood) -> Judged {
+    let Some((source, target)) = wanted.split_once("-to-") else {
+        return Judged::Unserved(format!("`{wanted}` does not name two languages, such as `es-ES-to-en-US`"));
+    };
+    let from = Language::of(source);
+    if Language::of(target) != Some(Language::ENGLISH) {
+        return Judged::Unserved("this gateway translates into English only".to_owned());
+    }
+    if !understood.translates {
+        let why = "the speech model of this gateway knows English only: its operator can run `lorgnette models fetch whisper-base`";
+        return Judged::Unserved(why.to_owned());
+    }
+    if from.is_none() && source != "all" {
+        return Judged::Unserved(format!("the speech model of this gateway does not understand `{source}`"));
+    }
+    Judged::Served(Stream::Translation { from, source: source.to_owned(), target: target.to_owned() })
 }
 
 /// A location in the apps' format.
@@ -157,7 +186,7 @@ pub(crate) struct Changed {
 
 impl Subscriptions {
     /// Replaces the list.
-    pub(crate) fn replace(&mut self, names: Vec<String>, permissions: &[String], offer: Offer<'_>) -> Changed {
+    pub(crate) fn replace(&mut self, names: Vec<String>, permissions: &[String], offer: Offer) -> Changed {
         self.served.clear();
         self.refused.clear();
         let mut changed = Changed::default();
@@ -214,9 +243,11 @@ impl Subscriptions {
 
     /// Whether sound and transcripts are subscribed.
     pub(crate) fn wants(&self) -> Wants {
+        let has = |is: fn(&Stream) -> bool| self.served.iter().any(|(_, stream)| is(stream));
         Wants {
-            audio: self.served.iter().any(|(_, stream)| *stream == Stream::Audio),
-            words: self.served.iter().any(|(_, stream)| matches!(stream, Stream::Transcription { .. })),
+            audio: has(|stream| *stream == Stream::Audio),
+            words: has(|stream| matches!(stream, Stream::Transcription { .. } | Stream::Translation { .. })),
+            translations: has(|stream| matches!(stream, Stream::Translation { .. })),
         }
     }
 
@@ -229,12 +260,42 @@ impl Subscriptions {
 /// A stream's data for an event; `None`: nothing.
 fn data(stream: &Stream, event: &Event) -> Option<Map<String, Value>> {
     let value = match (stream, event) {
-        (Stream::Transcription { language }, Event::Transcript { utterance, text, last, start_ms, end_ms }) => json!({
+        (Stream::Transcription { language: wanted }, Event::Transcript { language, .. })
+            if wanted.as_deref().is_some_and(|wanted| !is_of(wanted, language)) =>
+        {
+            return None;
+        }
+        (
+            Stream::Transcription { language: wanted },
+            Event::Transcript { utterance, text, language, last, start_ms, end_ms },
+        ) => json!({
             "type": "transcription",
             "text": &**text,
             "isFinal": last,
             "utteranceId": utterance,
-            "transcribeLanguage": language,
+            "transcribeLanguage": wanted.as_deref().unwrap_or(language),
+            "startTime": start_ms,
+            "endTime": end_ms,
+            "duration": end_ms.saturating_sub(*start_ms),
+            "provider": "lorgnette",
+        }),
+        (Stream::Translation { from: Some(from), .. }, Event::Translation { language, .. })
+            if from.code() != *language =>
+        {
+            return None;
+        }
+        (
+            Stream::Translation { from, source, target },
+            Event::Translation { utterance, text, original, language, start_ms, end_ms },
+        ) => json!({
+            "type": "translation",
+            "text": &**text,
+            "originalText": original.as_deref(),
+            "isFinal": true,
+            "utteranceId": utterance,
+            "transcribeLanguage": if from.is_some() { source } else { *language },
+            "translateLanguage": target,
+            "didTranslate": *language != Language::ENGLISH.code(),
             "startTime": start_ms,
             "endTime": end_ms,
             "duration": end_ms.saturating_sub(*start_ms),
@@ -266,13 +327,23 @@ fn data(stream: &Stream, event: &Event) -> Option<Map<String, Value>> {
     }
 }
 
+/// Whether an app's name for a language is of the language of this code.
+fn is_of(wanted: &str, code: &str) -> bool {
+    Language::of(wanted).is_some_and(|language| language.code() == code)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use audio::asr::Spoken;
+
     use super::*;
 
-    const OFFER: Offer<'static> = Offer { language: "en", located: false };
+    const OFFER: Offer =
+        Offer { understood: Understood { configured: None, multilingual: false, translates: false }, located: false };
+    const MANY: Offer =
+        Offer { understood: Understood { configured: None, multilingual: true, translates: true }, located: false };
 
     fn all() -> Vec<String> {
         vec!["ALL".to_owned()]
@@ -283,7 +354,14 @@ mod tests {
     }
 
     fn said(last: bool) -> Event {
-        Event::Transcript { utterance: "u1".into(), text: Arc::from("hello"), last, start_ms: 10, end_ms: 910 }
+        Event::Transcript {
+            utterance: "u1".into(),
+            text: Arc::from("hello"),
+            language: "en",
+            last,
+            start_ms: 10,
+            end_ms: 910,
+        }
     }
 
     #[test]
@@ -395,5 +473,52 @@ mod tests {
         assert_eq!(subscriptions.served.len(), SUBSCRIPTIONS_MAX);
         subscriptions.replace(vec![format!("touch_event:{}", "x".repeat(300))], &[], OFFER);
         assert!(!subscriptions.any());
+    }
+
+    #[test]
+    fn languages_are_served_as_the_weights_know_them() {
+        let mut subscriptions = Subscriptions::default();
+        let wanted = ["transcription:en-US", "transcription:es-ES", "transcription:auto", "translation:es-ES-to-en-US"];
+        let all_to = "translation:all-to-en-GB";
+        let of_two = names(&[&wanted[..], &[all_to]].concat());
+        assert_eq!(subscriptions.replace(of_two, &all(), MANY), Changed::default());
+        assert!(subscriptions.wants().translations && subscriptions.wants().words);
+        let spoken = |language| Event::Transcript {
+            utterance: "u1".into(),
+            text: Arc::from("hola"),
+            language,
+            last: true,
+            start_ms: 0,
+            end_ms: 1,
+        };
+        let told = |event: &Event| {
+            let out = subscriptions.of(event);
+            out.into_iter().map(|(name, data)| (name.to_owned(), data)).collect::<Vec<_>>()
+        };
+        let out = told(&spoken("es"));
+        assert_eq!(out.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), [wanted[1], wanted[2]]);
+        assert_eq!((&out[0].1["transcribeLanguage"], &out[1].1["transcribeLanguage"]), (&json!("es-ES"), &json!("es")));
+        let translated = |language| Event::Translation {
+            utterance: "u1".into(),
+            text: Arc::from("hello"),
+            original: None,
+            language,
+            start_ms: 0,
+            end_ms: 1,
+        };
+        let out = told(&translated("es"));
+        assert_eq!(out.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), [wanted[3], all_to]);
+        assert_eq!((&out[1].1["transcribeLanguage"], &out[1].1["translateLanguage"]), (&json!("es"), &json!("en-GB")));
+        assert_eq!((&out[0].1["didTranslate"], &out[0].1["isFinal"]), (&json!(true), &json!(true)));
+        assert_eq!(told(&translated("fr")).len(), 1);
+        for name in ["translation:en-US-to-fr-FR", "translation:es", "translation", "translation:xx-to-en"] {
+            assert!(matches!(judge(name, &all(), MANY), Judged::Unserved(_)), "{name}");
+        }
+        assert!(matches!(judge("transcription:xx", &all(), MANY), Judged::Unserved(_)));
+        let french = Offer {
+            understood: Understood { configured: Language::of("fr").map(Spoken::Is), ..MANY.understood },
+            ..MANY
+        };
+        assert!(matches!(judge("transcription:en-US", &all(), french), Judged::Unserved(_)));
     }
 }

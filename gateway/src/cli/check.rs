@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use audio::{
     asr,
-    models::{self as weights, Status},
+    models::{self as weights, Entry, Status},
 };
 use rustix::fs::Access;
 
@@ -20,6 +20,10 @@ use crate::{
     models::{self, metered::Meters, settings::RouterBy},
     ports::settings::class_names,
     private::FolderLock,
+    speech::{
+        elsewhere::settings::{Order, Speaker, Texts},
+        wake,
+    },
     store::{self, Store},
     transport::sockets::cannot_listen,
 };
@@ -68,6 +72,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     let all = config.models.chain.iter().chain(selection);
     let keys: Vec<String> =
         all.filter_map(|model| models::check_key(model).err()).map(|error| format!("{error:#}")).collect();
+    let keys: Vec<String> = keys.into_iter().chain(elsewhere_keys(&config)).collect();
     if !keys.is_empty() {
         for problem in &keys {
             eprintln!("{problem}");
@@ -79,10 +84,13 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     problems.extend(data_folder(&config.data_dir));
     problems.extend(addresses(&config));
     problems.extend(wanting(&config));
-    for model in [Some(&config.hearing.model), config.hearing.second_model.as_ref()].into_iter().flatten() {
-        if let Err(error @ asr::Error::Language { .. }) = asr::check(model, &config.hearing.language) {
-            problems.push(error.to_string());
-        }
+    let heads = config.hearing.wake.iter();
+    problems.extend(heads.flat_map(|heads| wake::examine(heads, &config.conversation.wake_phrases)));
+    if let Err(error @ asr::Error::Language { .. }) = config.hearing.check_language() {
+        problems.push(error.to_string());
+    }
+    // What this machine cannot do is done by a recogniser elsewhere, if there is one.
+    for model in config.hearing.models().filter(|_| config.hearing.remote.is_none()) {
         // Fetched models are checked above.
         if !model.starts_with(&config.models_dir) && !model.is_file() {
             problems.push(format!("[hearing] there is no model {}", model.display()));
@@ -99,6 +107,8 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     println!("  data    {}", config.data_dir.display());
     println!("  models  {}", config.models_dir.display());
     println!("  answers {}", config.models.chain.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
+    println!("  hears   {}", hears(&config));
+    show_elsewhere(&config);
     println!("  web     {}", config.listen.web);
     println!("  quic    {}", config.listen.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
     for folder in &config.skills.folders {
@@ -114,6 +124,29 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
         println!("  capabilities  {capabilities}");
     }
     Ok(())
+}
+
+/// What is recognised and spoken outside of the gateway.
+fn show_elsewhere(config: &Config) {
+    if let Some(remote) = &config.hearing.remote {
+        let when = if remote.order == Order::Instead { "all speech" } else { "when this machine's recogniser fails" };
+        println!("          {}: {when}", remote.server);
+    }
+    if let Some(other) = &config.other_voice {
+        let what = if other.texts == Texts::All { "all texts" } else { "texts that are not in English" };
+        println!("  speaks  {}: {what}", other.speaker);
+    }
+}
+
+/// Keys of recognition and speech outside of the gateway that cannot be used.
+fn elsewhere_keys(config: &Config) -> Vec<String> {
+    let recognition = config.hearing.remote.as_ref().map(|remote| &remote.server);
+    let speech = config.other_voice.as_ref().and_then(|other| match &other.speaker {
+        Speaker::Server { server, .. } => Some(server),
+        Speaker::Program { .. } => None,
+    });
+    let servers = recognition.into_iter().chain(speech);
+    servers.filter_map(|server| server.check_key().err().map(|error| format!("{server}: {error}"))).collect()
 }
 
 /// Reads the capabilities.
@@ -169,7 +202,8 @@ fn wanting(config: &Config) -> Vec<String> {
     let folder = &config.models_dir;
     let kinds = [("missing", Status::Missing), ("damaged", Status::Damaged)].into_iter();
     let told = kinds.filter_map(|(kind, status)| {
-        let ids = wanted.iter().filter(|entry| weights::status(entry, folder) == status);
+        let spared = |entry: &Entry| status == Status::Missing && config.can_do_without(entry);
+        let ids = wanted.iter().filter(|entry| weights::status(entry, folder) == status && !spared(entry));
         let ids: Vec<&str> = ids.map(|entry| entry.id).collect();
         let told =
             || format!("models in {}: {kind}: {}; run `lorgnette models fetch`", folder.display(), ids.join(", "));
@@ -197,4 +231,14 @@ fn addresses(config: &Config) -> Vec<String> {
         config.listen.quic.and_then(|address| Some((address, "UDP", "listen.quic", UdpSocket::bind(address).err()?)));
     let failed = web.into_iter().chain(quic).filter(|(.., error)| error.kind() != ErrorKind::AddrInUse);
     failed.map(|(address, kind, key, error)| cannot_listen(address, kind, key, &error)).collect()
+}
+
+/// Which languages are understood.
+fn hears(config: &Config) -> String {
+    let understood = config.hearing.understood();
+    match (understood.configured, understood.multilingual) {
+        (Some(spoken), _) => spoken.setting().to_owned(),
+        (None, true) => "the language of each device".to_owned(),
+        (None, false) => "en; `lorgnette models fetch whisper-base` for other languages".to_owned(),
+    }
 }

@@ -9,6 +9,7 @@ use crate::{
         client::ask,
         status::{Latency, LeftOut, Queue, Recogniser, Status},
     },
+    speech::wake::WakeTally,
     text::in_one_line,
     units::{ago, bytes},
 };
@@ -49,6 +50,15 @@ fn left_out(heard: &Recogniser) -> Option<String> {
     })
 }
 
+/// What came of listening for wake phrases in the sound.
+fn wake_words(tally: &WakeTally) -> String {
+    let WakeTally { heard, verified, vetoed, unheard, skipped } = tally;
+    format!(
+        "heard in the sound {heard} times, {verified} verified and {vetoed} denied by the text; sentences not transcribed: \
+         {unheard}; not listened to in full: {skipped}"
+    )
+}
+
 fn show(status: &Status) {
     let quic = status.quic.as_deref().unwrap_or("off");
     println!("lorgnette {}, up for {}, {}", status.version, ago(status.up_s), verdict(status));
@@ -76,6 +86,12 @@ fn show(status: &Status) {
     );
     if let Some(line) = left_out(heard) {
         println!("            {line}");
+    }
+    if let Some(tally) = &heard.wake {
+        println!("wake words  {}", wake_words(tally));
+    }
+    for engine in &status.elsewhere {
+        println!("engine      {}", in_one_line(&engine.to_string()));
     }
     println!("tools       {}, revision {}", status.tools, status.tools_revision);
     println!("apps        {} installed, {} running", status.apps, status.apps_running);
@@ -183,6 +199,7 @@ mod tests {
             running: 0,
             waiting: 0,
             left_out: LeftOut::default(),
+            wake: None,
             lost: (0, 0),
         };
         assert_eq!(left_out(&heard), None);

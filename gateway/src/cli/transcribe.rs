@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use audio::{
-    asr::{self, Context, Engine, Options},
+    asr::{self, Context, Engine, Language, Options, Spoken},
     frame::RATE_HZ,
     wav,
 };
@@ -28,6 +28,12 @@ pub(super) struct Arguments {
     /// Use the second model, which decodes unclear commands once more.
     #[arg(long)]
     larger: bool,
+    /// What is spoken: a two-letter code, or "auto". Default: as configured, else English.
+    #[arg(long, value_name = "CODE")]
+    language: Option<String>,
+    /// Write it in English.
+    #[arg(long)]
+    translate: bool,
 }
 
 pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
@@ -39,11 +45,14 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
         }
         _ => &config.hearing.model,
     };
-    let language = config.hearing.language.clone();
-    let engine = Engine::load(model, asr::Config { language, ..asr::Config::default() })
+    let engine = Engine::load(model, asr::Config::default())
         .with_context(|| format!("loading {}; run `lorgnette models fetch`", model.display()))?;
     let mut decoder = engine.decoder()?;
-    let mut options = Options::default();
+    let spoken = match &arguments.language {
+        Some(given) => Some(Spoken::of(given).with_context(|| format!("`{given}` is no language that Whisper knows"))?),
+        None => config.hearing.language,
+    };
+    let mut options = Options { spoken, translate: arguments.translate, ..Options::default() };
     if arguments.full {
         options.context = Context::Full;
     }
@@ -54,10 +63,11 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
         let heard = decoder.transcribe(piece, &options)?;
         println!("{}", heard.text);
         eprintln!(
-            "{:.2} s of sound in {:.0} ms, {:?}, confidence {:.2}",
+            "{:.2} s of sound in {:.0} ms, {:?}, {}, confidence {:.2}",
             heard.audio_us as f64 / 1e6,
             heard.decode_us as f64 / 1e3,
             heard.heard,
+            heard.language.map_or("-", Language::code),
             heard.confidence()
         );
     }

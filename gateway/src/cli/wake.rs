@@ -13,7 +13,7 @@ use audio::{
     tts::Voice,
     wake::{
         Detector, Head, Models,
-        train::{self, Plan, Progress, Tools, judge, stored, voices::Speaker},
+        train::{self, Plan, Progress, Tools, judge, plot, stored, voices::Speaker},
     },
     wav,
 };
@@ -22,8 +22,9 @@ use crate::config::Config;
 
 /// Folder of heads in the models folder.
 const FOLDER: &str = "wake";
-/// Embeddings of real speech in that folder, which training uses if it is there.
+/// Embeddings of real speech in that folder, which training uses if it is there; and of other real speech, which judges.
 const REAL_SPEECH: &str = "real-speech.f16";
+const OTHER_SPEECH: &str = "real-speech-held-out.f16";
 /// Parts of a stage after which its progress is told.
 const PARTS: usize = 10;
 
@@ -55,9 +56,12 @@ struct Train {
     /// Where the head goes. Default: the folder `wake` in the models folder.
     #[arg(long, short)]
     out: Option<PathBuf>,
-    /// Clips with the phrase, and as many without it.
-    #[arg(long, default_value_t = 1_500, value_parser = clap::value_parser!(u16).range(100..=20_000))]
-    clips: u16,
+    /// Real speech that training must not hear, which counts false accepts. Default: real-speech-held-out.f16 there.
+    #[arg(long)]
+    real_held_out: Option<PathBuf>,
+    /// Times that the phrase is said, and times that something else is; each is heard two or three times.
+    #[arg(long, default_value_t = 1_500, value_parser = clap::value_parser!(u16).range(50..=20_000))]
+    sayings: u16,
     /// Everything random follows from it.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -104,18 +108,20 @@ impl Drop for Scratch {
 fn train(config: &Config, models: &Arc<Models>, arguments: &Train) -> Result<()> {
     let folder = config.models_dir.join(FOLDER);
     let mut plan = Plan::of(&arguments.phrase);
-    (plan.seed, plan.positives, plan.negatives) = (arguments.seed, arguments.clips.into(), arguments.clips.into());
+    (plan.seed, plan.sayings) = (arguments.seed, arguments.sayings.into());
     if !arguments.voices.is_empty() {
         plan.speakers = arguments.voices.iter().map(|name| named(name)).collect::<Result<_>>()?;
     }
     let out = arguments.out.clone().unwrap_or_else(|| folder.join(plan.phrase.replace(' ', "_") + ".onnx"));
-    let real = match arguments.real.clone().or_else(|| Some(folder.join(REAL_SPEECH)).filter(|file| file.exists())) {
-        Some(file) => stored::read(&file)?,
-        None => {
-            println!("No real speech is given (--real): the head will fire more often without its phrase.");
-            Vec::new()
-        }
+    let speech = |given: &Option<PathBuf>, name: &str| -> Result<Vec<_>> {
+        let file = given.clone().or_else(|| Some(folder.join(name)).filter(|file| file.exists()));
+        Ok(file.map(|file| stored::read(&file)).transpose()?.unwrap_or_default())
     };
+    let real = speech(&arguments.real, REAL_SPEECH)?;
+    let held_out = speech(&arguments.real_held_out, OTHER_SPEECH)?;
+    if real.is_empty() {
+        println!("No real speech is given (--real): the head will fire more often without its phrase.");
+    }
     let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
     let scratch = Scratch::beside(&out)?;
@@ -128,16 +134,60 @@ fn train(config: &Config, models: &Arc<Models>, arguments: &Train) -> Result<()>
     let unfinished = scratch.0.join("head.onnx");
     fs::write(&unfinished, &trained.file).with_context(|| format!("writing {}", unfinished.display()))?;
     fs::rename(&unfinished, &out).with_context(|| format!("writing {}", out.display()))?;
-    let settings = trained.head.settings();
-    println!("\n{}: {} bytes, threshold {}", out.display(), trained.file.len(), settings.threshold);
-    let known = judge::false_accepts(&trained.head, &real)?;
+    let point = trained.point;
+    println!("\n{}: {} bytes, threshold {}", out.display(), trained.file.len(), point.threshold);
     println!(
-        "{} false accepts in the {:.0} minutes of real speech that it was trained on",
-        known.count,
-        known.seconds / 60.0
+        "The threshold was chosen by {} of {} clips in tuning voices, and {} false accepts in {:.0} minutes of real speech.",
+        point.heard,
+        point.of,
+        point.false_accepts,
+        point.seconds / 60.0
     );
-    recall(&judge::recall(&trained.head, tools)?);
+    let real = judge::Real::of(&trained.head, &held_out)?;
+    if held_out.is_empty() {
+        println!("False accepts are not known: no other real speech is given (--real-held-out).");
+    } else {
+        let heard = real.false_accepts(point.threshold);
+        println!(
+            "{} false accepts in {:.0} minutes of real speech that was held out, before the text verifies: \
+             below {:.1} an hour with 95 % confidence",
+            heard.count,
+            heard.seconds / 60.0,
+            heard.per_hour_max()
+        );
+    }
+    let recall = judge::recall(&trained.head, tools)?;
+    tell_recall(&recall, point.threshold);
+    if !recall.is_empty() && !held_out.is_empty() {
+        let picture = out.with_extension("svg");
+        fs::write(&picture, curves(&plan.phrase, &recall, &real, point.threshold))
+            .with_context(|| format!("writing {}", picture.display()))?;
+        println!("{}: recall against false accepts, by threshold", picture.display());
+    }
     Ok(())
+}
+
+/// Recall against false accepts, a curve for each loudness of the noise.
+fn curves(phrase: &str, recall: &[judge::Recall], real: &judge::Real, threshold: f32) -> String {
+    let mut levels: Vec<Option<f32>> = recall.iter().map(|one| one.noise.map(|(_, db)| db)).collect();
+    levels.dedup();
+    levels.sort_by(|a, b| b.unwrap_or(f32::MAX).total_cmp(&a.unwrap_or(f32::MAX)));
+    levels.dedup();
+    let curve = |level: &Option<f32>| -> plot::Curve<'_> {
+        let level = *level;
+        let of = move |at: f32| {
+            let its = recall.iter().filter(|one| one.noise.map(|(_, db)| db) == level);
+            let (heard, of) = its.fold((0, 0), |sum, one| (sum.0 + one.heard(at), sum.1 + one.peaks.len()));
+            heard as f64 / of.max(1) as f64
+        };
+        (level.map_or_else(|| "clean".to_owned(), |db| format!("{db} dB of noise")), Box::new(of))
+    };
+    let curves: Vec<plot::Curve<'_>> = levels.iter().map(curve).collect();
+    let per_hour = |at: f32| {
+        let heard = real.false_accepts(at);
+        heard.count as f64 * 3_600.0 / heard.seconds.max(1.0)
+    };
+    plot::svg(&format!("\"{phrase}\", held-out voices and speech"), &curves, &per_hour, threshold)
 }
 
 fn named(name: &str) -> Result<Speaker> {
@@ -157,15 +207,15 @@ fn tell(told: &Mutex<(&'static str, usize)>, Progress { stage, done, of }: Progr
 }
 
 /// Recall by voice, and by noise.
-fn recall(all: &[judge::Recall]) {
+fn tell_recall(all: &[judge::Recall], threshold: f32) {
     if all.is_empty() {
-        println!("Recall is not known: none of the held-out voices is installed (flite, espeak-ng).");
+        println!("Recall is not known: none of the held-out voices is installed (flite, espeak-ng, festival).");
         return;
     }
     println!("\nRecall on synthetic voices, requests and noises that were held out:");
     let mut by_voice: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
     let mut by_noise: BTreeMap<String, [usize; 2]> = BTreeMap::new();
-    let add = |sum: &mut [usize; 2], of: &judge::Recall| *sum = [sum[0] + of.heard, sum[1] + of.of];
+    let add = |sum: &mut [usize; 2], of: &judge::Recall| *sum = [sum[0] + of.heard(threshold), sum[1] + of.peaks.len()];
     for one in all {
         let noise = one.noise.map_or_else(|| "clean".to_owned(), |(kind, db)| format!("{kind} noise, {db:2} dB"));
         add(by_voice.entry(one.voice).or_default(), one);

@@ -26,7 +26,10 @@ use crate::{
     problems::{Problems, unwritten},
     recordings::settings::{RawRecordings, RecordingSettings},
     skills::settings::SkillSettings,
-    speech::settings::{Hearing, RawHearing, RawVoice, Voice},
+    speech::{
+        elsewhere::settings::Other,
+        settings::{Hearing, RawHearing, RawVoice, Voice},
+    },
     store::settings::{RawStore, StoreSettings},
     telemetry::settings::{RawTelemetry, Telemetry},
 };
@@ -138,6 +141,8 @@ pub struct Config {
     pub hearing: Hearing,
     /// Speech synthesis.
     pub voice: Voice,
+    /// A voice beside the product's own.
+    pub other_voice: Option<Other>,
     /// Limits of the stored data.
     pub store: StoreSettings,
     /// What apps are told about the gateway.
@@ -223,7 +228,7 @@ impl RawConfig {
         let selection = self.router.check(problems, &data_dir);
         let assistant = self.assistant.check(problems, &mut conversation, &mut user);
         let limits = self.limits.check(problems, &mut conversation);
-        let voice = self.voice.check(problems, &mut conversation);
+        let (voice, other_voice) = self.voice.check(problems, &mut conversation);
         let store = self.store.check(problems);
         let apps = self.apps.check(problems);
         let tools = self.tools.check(problems);
@@ -249,6 +254,7 @@ impl RawConfig {
             skills: self.skills,
             hearing,
             voice,
+            other_voice,
             store,
             apps,
             mcp: self.mcp,

@@ -3,7 +3,10 @@
 use audio::models::{CATALOGUE, Entry, catalogue};
 
 use super::Config;
-use crate::{models::settings::RouterBy, speech::settings::SECOND_MODEL};
+use crate::{
+    models::settings::RouterBy,
+    speech::settings::{MODEL, SECOND_MODEL},
+};
 
 impl Config {
     /// The models that this configuration needs, except those that the operator provides.
@@ -12,11 +15,18 @@ impl Config {
         let is_wanted = |entry: &Entry| match entry.id {
             catalogue::MINILM => by_sentences,
             catalogue::SMART_TURN => self.hearing.end_of_turn,
+            catalogue::WAKE_EMBEDDING => self.hearing.wake.is_some(),
             // It is optional, but used if it was fetched.
-            catalogue::WHISPER_BASE => self.hearing.second_model == Some(self.models_dir.join(SECOND_MODEL)),
+            catalogue::WHISPER_BASE => self.hearing.models().any(|model| *model == self.models_dir.join(SECOND_MODEL)),
+            catalogue::WHISPER_TINY_EN => self.hearing.models().any(|model| *model == self.models_dir.join(MODEL)),
             _ => entry.needed,
         };
         CATALOGUE.iter().filter(|entry| is_wanted(entry)).collect()
+    }
+
+    /// Whether the gateway starts without a model that it [wants](Self::models_wanted): a recogniser at a server is asked then.
+    pub fn can_do_without(&self, entry: &Entry) -> bool {
+        entry.id == catalogue::WHISPER_TINY_EN && self.hearing.remote.is_some()
     }
 }
 
@@ -38,6 +48,13 @@ mod tests {
         let with = |more: &'static str| [&always[..], &[more]].concat();
         assert_eq!(ids(&format!("{alone}[router]\nby = \"sentences\"\n")), with(catalogue::MINILM));
         assert_eq!(ids(&format!("{alone}end_of_turn = true\n")), with(catalogue::SMART_TURN));
+        assert_eq!(ids(&format!("{alone}wake = \"acoustic\"\n")), with(catalogue::WAKE_EMBEDDING));
+        let remote = "[hearing]\nremote = { base_url = \"http://h\", model = \"m\", use = \"instead\" }\n";
+        let spared = |text: &str| {
+            let config = check(text, "x.toml").unwrap();
+            CATALOGUE.iter().filter(|entry| config.can_do_without(entry)).map(|entry| entry.id).collect::<Vec<_>>()
+        };
+        assert_eq!((spared(remote), spared("")), (vec![catalogue::WHISPER_TINY_EN], vec![]));
         let second = "models_dir = \"/x\"\n[hearing]\nsecond_model = ";
         assert!(ids(&format!("{second}\"/x/whisper-base.bin\"\n")).contains(&catalogue::WHISPER_BASE));
         assert_eq!(ids(&format!("{second}\"/x/own.bin\"\n")), always);

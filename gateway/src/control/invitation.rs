@@ -14,6 +14,7 @@ use tokio::{
     sync::oneshot,
     time::timeout,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{Answer, admin::Admin, commands, server::say};
 use crate::{
@@ -41,11 +42,17 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// Invites glasses of this user, which get this name, to these addresses; none: those of this machine.
+    /// Invites glasses of this user, which get this name, to these addresses; none: those of this machine. Cancelling
+    /// `withdrawn`, or dropping this, withdraws the invitation.
     ///
     /// # Errors
     /// The user, the name or an address is none, or too many invitations are open.
-    pub(crate) fn new(admin: &Admin, (user, name): (String, String), addresses: Vec<String>) -> Result<Self, String> {
+    pub(crate) fn new(
+        admin: &Admin,
+        (user, name): (String, String),
+        addresses: Vec<String>,
+        withdrawn: CancellationToken,
+    ) -> Result<Self, String> {
         let (services, started) = (&admin.services, &admin.started);
         let grant = commands::grant(user, name)?;
         commands::can_be_paired(services, "", &grant)?;
@@ -54,7 +61,7 @@ impl Open {
         let settings = services.settings.current.get();
         let invited = Invited { addresses, web, quic, name: &settings.gateway_name };
         let text = invited.text(&fingerprint(&services.admission.key.public()), code)?;
-        let outcome = services.admission.pairings.invitations.open(clock::mono_us(), code, grant);
+        let outcome = services.admission.pairings.invitations.open(clock::mono_us(), code, grant, withdrawn);
         Ok(Self { text, outcome: outcome.map_err(|error| error.to_string())? })
     }
 
@@ -80,7 +87,7 @@ pub(super) async fn serve(
     who: (String, String),
     addresses: Vec<String>,
 ) -> Result<()> {
-    let open = match Open::new(admin, who, addresses) {
+    let open = match Open::new(admin, who, addresses, CancellationToken::new()) {
         Ok(open) => open,
         Err(message) => return say(&mut write, &Answer::Error { message }).await,
     };

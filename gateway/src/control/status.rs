@@ -12,6 +12,7 @@ use crate::{
     device_task::services::Services,
     health::{self, Problem},
     identity::fingerprint,
+    speech::{elsewhere::EngineUse, wake::WakeTally},
     telemetry::board::Board,
 };
 
@@ -50,6 +51,9 @@ pub struct Status {
     pub models: Vec<String>,
     /// The recogniser.
     pub recogniser: Recogniser,
+    /// Engines outside of the gateway, and this machine's own for the same parts.
+    #[serde(default)]
+    pub elsewhere: Vec<EngineUse>,
     /// MCP servers, by name.
     pub mcp: Vec<McpServer>,
     /// Tools that are offered to anybody.
@@ -148,6 +152,9 @@ pub struct Recogniser {
     /// Decodes dropped since the start for lack of capacity.
     #[serde(default)]
     pub left_out: LeftOut,
+    /// What came of listening for wake phrases in the sound; `None`: their text alone tells.
+    #[serde(default)]
+    pub wake: Option<WakeTally>,
     /// Utterances that were not understood: those certainly meant for the assistant, whose wearers were informed, and
     /// others.
     #[serde(default)]
@@ -180,8 +187,10 @@ fn queues(services: &Services) -> Vec<Queue> {
     let judge = engines.judge.as_ref().map(|judge| judge.compute.load());
     let loads = [
         ("synthesis", Some(engines.compute.load())),
+        ("speech elsewhere", engines.elsewhere.voice.as_ref().map(|voice| voice.load())),
         ("files", Some(engines.files.load())),
         ("end of turn", judge),
+        ("wake words", engines.wake.as_ref().map(|wake| wake.compute.load())),
         ("preparation", Some(services.preparer.load())),
         ("long reads", Some(services.store.reads())),
         ("writes", Some(services.store.load())),
@@ -209,9 +218,16 @@ pub(crate) async fn gather(admin: &Admin) -> Status {
         (present.user.clone(), name, session(present))
     });
     let (waiting, running) = services.engines.asr.load();
-    let model = started.hearing.model.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let elsewhere = &services.engines.elsewhere;
+    let model = started
+        .hearing
+        .model
+        .file_name()
+        .filter(|_| !elsewhere.is_alone())
+        .map_or_else(|| "no weights here".to_owned(), |name| name.to_string_lossy().into_owned());
     let audio::asr::Shed { partial, second_pass, overheard, unsure, addressed } = services.engines.asr.shed();
     let left_out = LeftOut { partial, second_pass, overheard, unsure, addressed };
+    let wake = services.engines.wake.as_ref().map(|wake| wake.counts().get());
     let lost = services.losses.get();
     let board = Board::read().await;
     Status {
@@ -228,7 +244,8 @@ pub(crate) async fn gather(admin: &Admin) -> Status {
         users_max: limits.users_max,
         questions: services.approvals.list().len(),
         models: started.models.iter().map(ToString::to_string).collect(),
-        recogniser: Recogniser { model, workers: started.hearing.workers, running, waiting, left_out, lost },
+        elsewhere: elsewhere.usage(&services.engines.voice.meter()),
+        recogniser: Recogniser { model, workers: started.hearing.workers, running, waiting, left_out, wake, lost },
         mcp: mcp::servers(&admin.mcp),
         tools: services.registry.specs().len(),
         tools_revision: services.registry.revision(),

@@ -109,6 +109,7 @@ fn limits(status: &Status, (open, connections_max): (usize, usize), log_dropped:
         "questions_open": status.questions,
         "queues": status.queues.iter().map(value).collect::<Vec<_>>(),
         "recognition": value(&status.recogniser),
+        "elsewhere": status.elsewhere.iter().map(value).collect::<Vec<_>>(),
         "packets": {"heard": heard, "lost": lost},
         "damaged_records": status.damaged,
         "log_lines_dropped": log_dropped,

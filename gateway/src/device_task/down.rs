@@ -25,12 +25,14 @@ impl Session {
     #[expect(clippy::too_many_lines, reason = "a plain match, one output after another")]
     pub(super) fn carry_out(&mut self, output: Output) -> Result<(), LinkError> {
         match output {
-            Output::Transcribe { utterance, revision, kind, meant } => {
-                let taken = self.ear.as_mut().is_some_and(|ear| ear.transcribe(utterance, revision, kind, meant));
+            Output::Transcribe { utterance, revision, kind, meant, from_us } => {
+                let decode = |ear: &mut Ear| ear.transcribe((utterance, revision), (kind, meant), from_us);
+                let taken = self.ear.as_mut().is_some_and(decode);
                 if !taken {
                     self.input(Input::TranscriptFailed { utterance, revision });
                 }
             }
+            Output::Wake(outcome) => self.services.engines.wake.iter().for_each(|wake| wake.counts().settled(outcome)),
             Output::UtteranceLost { addressed } => self.services.losses.count(addressed),
             Output::MatchCommand { utterance, revision, text, pending } => {
                 let scene = self.services.scenes.of(&self.user_name);
@@ -69,6 +71,9 @@ impl Session {
             }
             Output::Caption { turn, utterance, revision, last, addressed, text } => {
                 self.tap.words(utterance, &text, last);
+                if last && self.tap.wants_translations() {
+                    self.translate(utterance);
+                }
                 let transcript = message::Transcript {
                     utterance,
                     revision: revision.into(),
@@ -329,6 +334,13 @@ impl Session {
                 }
                 let confidence = result.confidence();
                 let text = result.text;
+                let turned = self.services.engines.understood.turned(result.language);
+                if let Some(tag) = turned.filter(|_| kind != TranscriptKind::Partial && !text.is_empty()) {
+                    self.tap.turn_to(tag);
+                    if self.requests.turn_to(tag) {
+                        self.services.preparer.prepare(&self.user_name, &self.id, tag);
+                    }
+                }
                 self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence }));
             }
             Err(error) => {

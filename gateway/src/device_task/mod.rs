@@ -25,6 +25,7 @@ pub(crate) mod services;
 mod session;
 pub(crate) mod settings;
 mod tap;
+mod translations;
 mod up;
 mod window;
 

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use audio::jitter;
@@ -14,7 +13,7 @@ use gateway_core::{
     input::{Input, UserInput},
     vocab::{LostTurn, Remains},
 };
-use tokio::{sync::mpsc, time::timeout};
+use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
@@ -36,11 +35,11 @@ use super::{
 use crate::{
     apps::{feed::Feed, glasses::Glasses},
     clock,
-    identity::{Admitted, pairing},
+    identity::Admitted,
     mailbox::{self, Ending, Mailbox},
     ports::intents::UnknownCall,
     recordings::About,
-    roster::{Full, Present, Via},
+    roster::{Present, Via},
     speech::{
         ear::{self, Ear},
         mouth::Mouth,
@@ -50,9 +49,6 @@ use crate::{
     transport::{Link, LinkError, Transport},
     users::{self, UserMessage},
 };
-
-/// How long a reconnected device waits for its older session to end, which takes one round of that session's loop.
-const REPLACED_MAX: Duration = Duration::from_secs(2);
 
 impl Session {
     /// Agrees on formats, registers the device, welcomes it.
@@ -67,15 +63,16 @@ impl Session {
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
         // The session keeps them, also when others come meanwhile.
         let settings = services.settings.now();
-        let ear = ear_of(&services, &settings, &formats, link.transport, &mailbox).map_err(internal)?;
-        let mouth = mouth_of(&services, &settings, &formats).map_err(internal)?;
+        let own = own_language(&services, &hello.language);
+        let ear = ear_of(&services, &settings, &formats, (link.transport, &own), &mailbox).map_err(internal)?;
+        let language = services.engines.understood.answered(&own, formats.up.is_some());
+        let mouth = mouth_of(&services, &settings, &formats, &language).map_err(internal)?;
         let speaking = mouth.is_some().then(|| Speaking::load(&services.store, &record.user, &id, settings.voice));
         let (ending, status) =
             (Ending::default(), Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport))));
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
         let lease = services.executor.in_flight().session(&record.user).ok_or_else(erasing)?;
-        let language = language_of(&services, &hello.language);
         let present = Present {
             session: number,
             user: record.user.clone(),
@@ -85,12 +82,11 @@ impl Session {
             status: status.clone(),
             via: Via::now(link.transport, link.peer),
         };
-        let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, settings.conversation.heartbeat_ms);
+        let conversation = conversation_of(&settings, &hello, ear.as_ref());
         let presence =
             enter(&services, &id, present, (tap::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
         let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
-        let restored = hello.resume.as_ref().filter(|_| is_resumable);
-        let restored = restored.and_then(|it| services.stored_sessions.take(&services.store, &id, &record.user, it));
+        let restored = is_resumable.then(|| restored_of(&services, &hello, &record.user, &id)).flatten();
         services.preparer.prepare(&record.user, &id, &language);
         let mut session = Box::new(Self {
             update: Update::new(&id, &hello, &services.firmware),
@@ -100,12 +96,13 @@ impl Session {
             incoming: Incoming::default(),
             quality: Quality::default(),
             info: formats::info(&id, &record.user, &hello.capabilities, &formats),
-            heartbeat_ms,
-            driver: driver_of(&services, (&record.user, &id, number), &lease, conversation_of(&settings, heartbeat_ms)),
+            heartbeat_ms: conversation.heartbeat_ms,
+            driver: driver_of(&services, (&record.user, &id, number), &lease, conversation),
             heard_us: None,
             requests: requests_of(&services, (&record.user, &id, number), language, &lease, &mailbox),
             transport: link.transport,
             user_name: record.user,
+            tap: Tap::new(feed, &hello.model, services.engines.understood.spoken(&own).language().code()),
             services,
             id,
             number,
@@ -124,7 +121,6 @@ impl Session {
             failures: link.failures.take(),
             last_decode: None,
             photos: Photos::default(),
-            tap: Tap::new(feed, &hello.model),
             records: BTreeMap::new(),
             turn: None,
             speech: None,
@@ -198,6 +194,11 @@ fn driver_of(
     driver
 }
 
+/// What is left of the device's session after a restart, if it asks for that.
+fn restored_of(services: &Services, hello: &HelloOwned, user: &str, id: &str) -> Option<Restored> {
+    services.stored_sessions.take(&services.store, id, user, hello.resume.as_ref()?)
+}
+
 fn stored_of(services: &Services, user: &str, id: &str, mailbox: &Mailbox) -> StoredSession {
     let number = services.stored_sessions.next();
     StoredSession::new(services.store.clone(), user, id, number, mailbox.clone())
@@ -230,14 +231,7 @@ async fn enter(
     present: Present,
     (glasses, feed, user): (Glasses, Arc<Feed>, mpsc::Sender<UserMessage>),
 ) -> Result<Presence, (RejectCode, String)> {
-    let (number, user_name) = (present.session, present.user.clone());
-    // Apps run on glasses only.
-    let is_glasses = present.via.transport.is_glasses;
-    let replaced = services
-        .roster
-        .enter(id, present, services.settings.limits.sessions_max)
-        .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
-    let mut presence = Presence {
+    let presence = Presence {
         roster: services.roster.clone(),
         resumable: services.resumable.clone(),
         registry: services.registry.clone(),
@@ -245,29 +239,14 @@ async fn enter(
         feed,
         user,
         id: id.to_owned(),
-        number,
-        user_name: user_name.clone(),
+        number: present.session,
+        user_name: present.user.clone(),
         model: glasses.model.as_str().into(),
-        is_glasses,
-        has_left: false,
+        // Apps run on glasses only.
+        is_glasses: present.via.transport.is_glasses,
+        has_left: true,
     };
-    // Two sessions of one device would each offer its tools.
-    if let Some(old) = replaced
-        && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
-    {
-        presence.leave().await;
-        return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
-    }
-    // It was revoked after it was admitted, and before its session could be ended.
-    if services.admission.pairings.is_revoked(id) {
-        presence.leave().await;
-        return Err((RejectCode::Revoked, pairing::REVOKED.to_owned()));
-    }
-    // Before the welcome: once the glasses are known, apps may be started on them.
-    if is_glasses {
-        services.apps.glasses_came(&user_name, id, glasses).await;
-    }
-    Ok(presence)
+    presence.enter(present, glasses, services.settings.limits.sessions_max, &services.admission.pairings).await
 }
 
 /// What tools are told about the device.
@@ -282,9 +261,11 @@ fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> DeviceStat
     }
 }
 
-/// Conversation settings for a link with this heartbeat.
-fn conversation_of(settings: &Changeable, heartbeat_ms: u32) -> conversation::Config {
+/// Conversation settings of a device with this ear.
+fn conversation_of(settings: &Changeable, hello: &HelloOwned, ear: Option<&Ear>) -> conversation::Config {
+    let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, settings.conversation.heartbeat_ms);
     conversation::Config {
+        acoustic_wake: ear.is_some_and(Ear::hears_wake),
         heartbeat_ms,
         silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
         ..settings.conversation.clone()
@@ -317,7 +298,7 @@ pub(super) fn waits(transport: Transport, resends: bool) -> jitter::Config {
 }
 
 /// The language of a device: its own, or the gateway's where it names none.
-fn language_of(services: &Services, own: &str) -> String {
+fn own_language(services: &Services, own: &str) -> String {
     let language = if own.is_empty() { &services.settings.language } else { own };
     language.to_owned()
 }
@@ -327,15 +308,19 @@ fn ear_of(
     services: &Services,
     settings: &Changeable,
     formats: &Agreed,
-    transport: Transport,
+    (transport, language): (Transport, &str),
     mailbox: &Mailbox,
 ) -> Result<Option<Ear>, audio::listener::Error> {
     let Some((codec, rate)) = formats.up else { return Ok(None) };
+    let phrases = &settings.conversation.wake_phrases;
+    let wake = services.engines.wake.as_ref().and_then(|words| Some((words.clone(), words.heads_of(phrases)?)));
     let parts = ear::EarDependencies {
         silero: services.engines.silero.clone(),
         scheduler: services.engines.asr.clone(),
+        spoken: services.engines.understood.spoken(language),
         wake_phrases: settings.conversation.wake_phrases.clone().into(),
         judge: services.engines.judge.clone(),
+        wake,
     };
     let resends = settings.conversation.resume_ms_max > 0;
     Ear::new(codec, rate, waits(transport, resends), parts, mailbox.clone()).map(Some)
@@ -346,8 +331,8 @@ fn mouth_of(
     services: &Services,
     settings: &Changeable,
     formats: &Agreed,
+    language: &str,
 ) -> Result<Option<Mouth>, audio::speaker::Error> {
     let Some((codec, rate)) = formats.down else { return Ok(None) };
-    let (voice, compute) = (services.engines.voice.clone(), services.engines.compute.clone());
-    Mouth::new(codec, rate, voice, compute, settings.voice.speed).map(Some)
+    Mouth::new(codec, rate, (services.engines.voices(), language.to_owned()), settings.voice.speed).map(Some)
 }

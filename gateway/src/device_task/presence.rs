@@ -1,21 +1,27 @@
 //! Where a session is entered: taken out when it ends, however it ends.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use device_protocol::RejectCode;
 use gateway_core::input::UserInput;
-use tokio::{runtime::Handle, sync::mpsc};
+use tokio::{runtime::Handle, sync::mpsc, time::timeout};
 use tools::registry::Registry;
 
 use super::resume::Resumable;
 use crate::{
     apps::{
         feed::{Event, Feed},
+        glasses::Glasses,
         host::Host,
     },
-    roster::Roster,
+    identity::pairing::{self, Pairings},
+    roster::{Full, Present, Roster},
     runtime::spawn,
     users::UserMessage,
 };
+
+/// How long a reconnected device waits for its older session to end, which takes one round of that session's loop.
+const REPLACED_MAX: Duration = Duration::from_secs(2);
 
 /// A session's entries: in the roster, in the catalogue of tools, with its user and with the apps.
 ///
@@ -40,6 +46,42 @@ pub(super) struct Presence {
 }
 
 impl Presence {
+    /// Takes the place of the device's older session in the roster, and tells the apps of the glasses.
+    ///
+    /// # Errors
+    /// `sessions_max` other devices are connected, the older session does not end, or the device was revoked since it
+    /// was admitted. Nothing is entered then.
+    pub(super) async fn enter(
+        mut self,
+        present: Present,
+        glasses: Glasses,
+        sessions_max: usize,
+        pairings: &Pairings,
+    ) -> Result<Self, (RejectCode, String)> {
+        let replaced = self
+            .roster
+            .enter(&self.id, present, sessions_max)
+            .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
+        self.has_left = false;
+        // Two sessions of one device would each offer its tools.
+        if let Some(old) = replaced
+            && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
+        {
+            self.leave().await;
+            return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
+        }
+        // It was revoked after it was admitted, and before its session could be ended.
+        if pairings.is_revoked(&self.id) {
+            self.leave().await;
+            return Err((RejectCode::Revoked, pairing::REVOKED.to_owned()));
+        }
+        // Before the welcome: once the glasses are known, apps may be started on them.
+        if self.is_glasses {
+            self.apps.glasses_came(&self.user_name, &self.id, glasses).await;
+        }
+        Ok(self)
+    }
+
     /// Tells the apps that the glasses are there, or are gone.
     pub(super) fn connected(&self, connected: bool) {
         if self.is_glasses {
@@ -92,15 +134,17 @@ impl Drop for Presence {
 
 #[cfg(test)]
 mod tests {
+    use device_protocol::GoodbyeReason;
     use tokio_util::sync::CancellationToken;
     use tools::{apps::client::Client, device, in_flight::InFlight};
 
     use super::*;
     use crate::{
-        apps::{glasses::Glasses, installed::Installed, sound::Sounds},
-        mailbox::Ending,
-        roster::{Present, Via},
+        apps::{installed::Installed, sound::Sounds},
+        mailbox::{Ending, Mailbox},
+        roster::Via,
         runtime::compute::Compute,
+        speech::language::Understood,
         store::Store,
         transport::Transport,
     };
@@ -115,6 +159,7 @@ mod tests {
         registry: Arc<Registry>,
         apps: Arc<Host>,
         feeds: Arc<Feed>,
+        pairings: Pairings,
     }
 
     impl Place {
@@ -128,13 +173,22 @@ mod tests {
                 Arc::new(Installed::load(store.clone(), registry.clone(), client, Default::default()).unwrap());
             let sounds = Sounds::new(Compute::start("test", 1, 1).unwrap()).unwrap();
             let stop = CancellationToken::new();
-            let apps = Host::new(store, InFlight::default(), roster.clone(), installed, sounds, ("en", None), stop);
-            Self { _folder: folder, roster, resumable: Arc::default(), registry, feeds: apps.feeds.of(USER), apps }
+            let understood = Understood { configured: None, multilingual: false, translates: false };
+            let apps =
+                Host::new(store, InFlight::default(), roster.clone(), installed, sounds, (understood, None), stop);
+            Self {
+                _folder: folder,
+                roster,
+                resumable: Arc::default(),
+                registry,
+                feeds: apps.feeds.of(USER),
+                apps,
+                pairings: Pairings::default(),
+            }
         }
 
-        /// A session with everything that one enters.
-        async fn session(&self, number: u32) -> (Presence, mpsc::Receiver<UserMessage>) {
-            let (mailbox, _) = mpsc::channel(1);
+        /// A session before it is entered.
+        fn admitted(&self, number: u32, mailbox: Mailbox) -> (Presence, Present, mpsc::Receiver<UserMessage>) {
             let via = Via::now(Transport::WSS, ([127, 0, 0, 1], 1).into());
             let (user_name, language) = (USER.to_owned(), "en".to_owned());
             let present = Present {
@@ -146,15 +200,6 @@ mod tests {
                 status: Arc::default(),
                 via,
             };
-            assert!(self.roster.enter(ID, present, 8).is_ok());
-            drop(self.resumable.enter(ID, number));
-            let offer = device::Offer {
-                name: "lamp.on".into(),
-                description: "Switches the lamp on".into(),
-                ..Default::default()
-            };
-            device::register(&self.registry, ID, vec![offer]).unwrap();
-            self.apps.glasses_came(USER, ID, Glasses::default()).await;
             let (user, told) = mpsc::channel(4);
             let presence = Presence {
                 roster: self.roster.clone(),
@@ -168,10 +213,79 @@ mod tests {
                 user_name,
                 model: "Sim".into(),
                 is_glasses: true,
-                has_left: false,
+                has_left: true,
             };
+            (presence, present, told)
+        }
+
+        async fn enter(&self, presence: Presence, present: Present) -> Result<Presence, RejectCode> {
+            presence.enter(present, Glasses::default(), 8, &self.pairings).await.map_err(|(code, _)| code)
+        }
+
+        /// A session with everything that one enters.
+        async fn session(&self, number: u32) -> (Presence, mpsc::Receiver<UserMessage>) {
+            let (mailbox, _) = mpsc::channel(1);
+            let (presence, present, told) = self.admitted(number, mailbox);
+            let presence = self.enter(presence, present).await.unwrap();
+            drop(self.resumable.enter(ID, number));
+            let offer = device::Offer {
+                name: "lamp.on".into(),
+                description: "Switches the lamp on".into(),
+                ..Default::default()
+            };
+            device::register(&self.registry, ID, vec![offer]).unwrap();
             (presence, told)
         }
+    }
+
+    #[tokio::test]
+    async fn who_is_revoked_after_its_admission_does_not_get_in() {
+        let place = Place::new();
+        let (mailbox, _messages) = mpsc::channel(1);
+        let (presence, present, mut told) = place.admitted(1, mailbox);
+        // The operator revokes: bars the key, and ends its session. There is none yet.
+        place.pairings.revoke(1, ID);
+        assert!(place.roster.dismiss(ID, GoodbyeReason::Revoked, pairing::REVOKED).is_none());
+        assert_eq!(place.enter(presence, present).await.err(), Some(RejectCode::Revoked));
+        assert!(place.roster.get(ID).is_none() && !place.apps.has_glasses(USER));
+        assert!(matches!(told.recv().await, Some(UserMessage::Input(UserInput::DeviceLeft { .. }))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_revoked_while_its_older_session_ends_does_not_get_in_and_the_older_one_ends() {
+        let place = Place::new();
+        let (mailbox, messages) = mpsc::channel(1);
+        let (old, present, _told) = place.admitted(1, mailbox);
+        let ending = present.ending.clone();
+        let old = place.enter(old, present).await.unwrap();
+        let (mailbox, _messages) = mpsc::channel(1);
+        let (new, present, _also_told) = place.admitted(2, mailbox);
+        let new_ending = present.ending.clone();
+        let (entered, ()) = tokio::join!(place.enter(new, present), async {
+            assert_eq!(ending.asked().await.0, GoodbyeReason::Replaced);
+            place.pairings.revoke(1, ID);
+            assert!(place.roster.dismiss(ID, GoodbyeReason::Revoked, pairing::REVOKED).is_some());
+            drop(messages);
+        });
+        assert_eq!(entered.err(), Some(RejectCode::Revoked));
+        assert_eq!(new_ending.asked().await.0, GoodbyeReason::Revoked);
+        drop(old);
+        assert!(place.roster.get(ID).is_none() && !place.apps.has_glasses(USER));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_not_let_in_leaves_what_others_entered() {
+        let place = Place::new();
+        let (mailbox, _messages) = mpsc::channel(1);
+        let (other, present, _told) = place.admitted(1, mailbox);
+        let _other = place.enter(other, present).await.unwrap();
+        let (mailbox, _more) = mpsc::channel(1);
+        let (mut presence, present, _also_told) = place.admitted(2, mailbox);
+        presence.id = "others".into();
+        let refused = presence.enter(present, Glasses::default(), 1, &place.pairings).await;
+        assert_eq!(refused.err().map(|(code, _)| code), Some(RejectCode::Busy));
+        assert!(place.roster.get(ID).is_some() && place.apps.has_glasses(USER));
+        assert!(place.roster.get("others").is_none() && place.roster.left_wall_ms("others").is_none());
     }
 
     #[tokio::test]

@@ -180,6 +180,11 @@ impl Requests {
         self.context.system(&self.user, &request.messages, model.name(), (&request.tools, modules.as_ref()))
     }
 
+    /// The wearer now speaks the language of this tag; `true`: another one than before.
+    pub(crate) fn turn_to(&mut self, tag: &str) -> bool {
+        std::mem::replace(&mut self.language, tag.to_owned()) != tag
+    }
+
     /// A request with the tools available now and without the wearer's context, and the revision of its tools.
     fn request(&self, messages: Vec<Message>, pending: Option<Pending>, scene: Scene) -> (u64, Request) {
         let (revision, tools) = self.executor.offered(&self.user, Some(&self.device), ClientClass::Internal);

@@ -21,7 +21,12 @@ use crate::{
     recordings::Recordings,
     roster::Roster,
     runtime::compute::Compute,
-    speech::ear::PauseJudge,
+    speech::{
+        ear::PauseJudge,
+        elsewhere::{Elsewhere, voice::Voices},
+        language::Understood,
+        wake::WakeWords,
+    },
     store::Store,
     telemetry::{Losses, SoundPackets, Sparse, Turns, UnderWay, log::Logs},
     users::Users,
@@ -134,16 +139,29 @@ impl Admission {
 pub struct Engines {
     /// Recognition.
     pub asr: Arc<Scheduler>,
+    /// Which languages it understands.
+    pub understood: Understood,
     /// Voice activity.
     pub silero: Arc<silero::Model>,
     /// Decides whether a pause ends the turn; `None` if switched off.
     pub judge: Option<PauseJudge>,
+    /// Hears wake phrases; `None`: their text alone tells.
+    pub wake: Option<WakeWords>,
     /// Synthesis.
     pub voice: Arc<Voice>,
     /// Threads for synthesis.
     pub compute: Compute,
+    /// Recognition and speech outside of the gateway.
+    pub elsewhere: Elsewhere,
     /// The thread for files: photos, and the sounds of apps. Speech does not wait for them.
     pub files: Compute,
+}
+
+impl Engines {
+    /// What mouths speak with.
+    pub(crate) fn voices(&self) -> Voices {
+        Voices { own: self.voice.clone(), compute: self.compute.clone(), other: self.elsewhere.voice.clone() }
+    }
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub struct Changeable {
 /// The keys of the configuration, or the sections, that [`Changeable::changed`] takes over.
 pub(crate) const CHANGEABLE: [&str; 17] = [
     "name",
-    "voice",
+    "voice.speed",
     "display",
     "quiet_hours",
     "hearing.wake_phrases",

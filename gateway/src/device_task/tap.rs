@@ -29,8 +29,20 @@ pub(super) struct Tap {
     tapped: bool,
     /// Whether an app gets words, as last reported to the core.
     followed: bool,
+    /// Code of the language that is spoken.
+    language: &'static str,
+    /// The last utterances that ended, for translations that come later.
+    ended: BTreeMap<u32, Ended>,
     /// Start and latest end of utterances, in milliseconds on the gateway's clock.
     times: BTreeMap<u32, (u64, u64)>,
+}
+
+/// An utterance: its words, the code of their language, its start and end.
+struct Ended {
+    text: Arc<str>,
+    language: &'static str,
+    start_ms: u64,
+    end_ms: u64,
 }
 
 /// What apps are told about these glasses.
@@ -52,8 +64,38 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses 
 }
 
 impl Tap {
-    pub(super) fn new(feed: Arc<Feed>, model: &str) -> Self {
-        Self { feed, model: model.into(), tapped: false, followed: false, times: BTreeMap::new() }
+    pub(super) fn new(feed: Arc<Feed>, model: &str, language: &'static str) -> Self {
+        let (ended, times) = (BTreeMap::new(), BTreeMap::new());
+        Self { feed, model: model.into(), tapped: false, followed: false, language, ended, times }
+    }
+
+    /// The wearer now speaks the language of this code.
+    pub(super) fn turn_to(&mut self, language: &'static str) {
+        self.language = language;
+    }
+
+    /// Whether an app wants translations.
+    pub(super) fn wants_translations(&self) -> bool {
+        self.feed.wants_translations()
+    }
+
+    /// Passes on the translation of an utterance, which was spoken in the language of this code.
+    pub(super) fn translated(&mut self, utterance: u32, text: &str, language: &'static str) {
+        let Some(Ended { text: original, language: heard, start_ms, end_ms }) = self.ended.remove(&utterance) else {
+            return;
+        };
+        if text.is_empty() {
+            return;
+        }
+        self.feed.tell(|| Event::Translation {
+            utterance: format!("u{utterance}").into(),
+            text: text.into(),
+            // Words that were decoded as those of another language are not what was said.
+            original: (heard == language).then_some(original),
+            language,
+            start_ms,
+            end_ms,
+        });
     }
 
     /// Passes on sound as it was heard.
@@ -96,7 +138,7 @@ impl Tap {
                 }
                 self.feed.tell(|| Event::Voice(false));
             }
-            VoiceFact::Silence { .. } | VoiceFact::Ended { .. } => {}
+            VoiceFact::Silence { .. } | VoiceFact::Ended { .. } | VoiceFact::WakeHeard { .. } => {}
         }
     }
 
@@ -111,7 +153,15 @@ impl Tap {
         if text.is_empty() {
             return;
         }
+        if last {
+            if self.ended.len() >= UTTERANCES_MAX {
+                self.ended.pop_first();
+            }
+            let ended = Ended { text: text.into(), language: self.language, start_ms, end_ms };
+            self.ended.insert(utterance, ended);
+        }
         self.feed.tell(|| Event::Transcript {
+            language: self.language,
             utterance: format!("u{utterance}").into(),
             text: text.into(),
             last,

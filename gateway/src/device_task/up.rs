@@ -313,6 +313,7 @@ impl Session {
                 }
             }
             DeviceMessage::Transcribed(transcribed) => self.transcribed(transcribed),
+            DeviceMessage::Translated(translated) => self.translated(translated),
             DeviceMessage::Synthesised(clause) => {
                 let speech = self.speech.filter(|speech| clause.speech == speech.number && clause.clause == 0);
                 if let Some(turn) = speech.and_then(|speech| speech.turn) {
@@ -328,6 +329,12 @@ impl Session {
             DeviceMessage::Scored(scored) => {
                 if let Some(ear) = &mut self.ear {
                     ear.note_score(&scored);
+                }
+            }
+            DeviceMessage::WakeHeard(heard) => {
+                if let Some(ear) = &mut self.ear {
+                    let fact = ear.wake_heard(heard);
+                    self.input(Input::Voice(fact));
                 }
             }
             DeviceMessage::CallDevice(call) => {

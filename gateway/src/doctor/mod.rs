@@ -1,6 +1,7 @@
 //! Examines a box: configuration, models, data folder, keys, store, ports, clock, disk, kernel. `lorgnette doctor` prints
 //! what is found, and the console shows it.
 
+mod elsewhere;
 mod folder;
 mod listening;
 mod machine;
@@ -71,6 +72,7 @@ pub(crate) fn configuration(file: Option<&std::path::Path>, findings: &mut Findi
 pub(crate) fn examine(config: &Config, used_by: &Use, findings: &mut Findings) -> io::Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     settings::examine(config, &runtime, findings);
+    elsewhere::examine(config, used_by, findings);
     let are_there = settings::examine_models(config, findings);
     folder::examine(config, used_by, findings);
     listening::examine(config, used_by, findings);

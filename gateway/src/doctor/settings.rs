@@ -12,6 +12,7 @@ use crate::{
     findings::{Findings, Level},
     mcp::Prepared,
     models::{self, settings::Model},
+    speech::wake,
 };
 
 /// How long the lookup of a name may take.
@@ -74,13 +75,13 @@ fn answering(config: &Config, findings: &mut Findings) {
     }
 }
 
-fn host_of(url: &str) -> Option<(String, u16)> {
+pub(super) fn host_of(url: &str) -> Option<(String, u16)> {
     let url: Uri = url.parse().ok()?;
     let port = url.port_u16().unwrap_or(if url.scheme_str() == Some("http") { 80 } else { 443 });
     Some((url.host()?.trim_matches(['[', ']']).to_owned(), port))
 }
 
-fn lookup(host: &str, port: u16) -> Result<(), String> {
+pub(super) fn lookup(host: &str, port: u16) -> Result<(), String> {
     let (told, found) = sync_channel(1);
     let name = (host.to_owned(), port);
     // The system's lookup has no deadline; it ends with this process.
@@ -96,6 +97,20 @@ fn lookup(host: &str, port: u16) -> Result<(), String> {
     }
 }
 
+/// The heads of wake phrases.
+fn wake_words(config: &Config, findings: &mut Findings) {
+    let Some(heads) = &config.hearing.wake else { return };
+    let problems = wake::examine(heads, &config.conversation.wake_phrases);
+    if problems.is_empty() {
+        findings.ok("wake words", format!("{} phrases have heads", config.conversation.wake_phrases.len()));
+    }
+    for problem in problems {
+        let remedy =
+            "correct it, or set `hearing.wake` to \"text\"; until then all wake phrases are known by their text";
+        findings.add(Level::Warning, "wake words", problem, remedy);
+    }
+}
+
 /// The models for speech: whether all of them are there, and unchanged.
 pub(super) fn examine_models(config: &Config, findings: &mut Findings) -> bool {
     let (folder, before) = (&config.models_dir, findings.count(Level::Fault));
@@ -103,6 +118,10 @@ pub(super) fn examine_models(config: &Config, findings: &mut Findings) -> bool {
     for entry in &wanted {
         let fetch = format!("run `lorgnette models fetch {}`, or `lorgnette models import` without internet", entry.id);
         match weights::judged(entry, folder) {
+            Status::Missing if config.can_do_without(entry) => {
+                let what = format!("{} is missing in {}: all is recognised elsewhere", entry.id, folder.display());
+                findings.add(Level::Warning, "models", what, fetch);
+            }
             Status::Missing => {
                 findings.fault("models", format!("{} is missing in {}", entry.id, folder.display()), fetch);
             }
@@ -113,14 +132,16 @@ pub(super) fn examine_models(config: &Config, findings: &mut Findings) -> bool {
         }
     }
     for model in [Some(&config.hearing.model), config.hearing.second_model.as_ref()].into_iter().flatten() {
-        if !model.starts_with(folder) && !model.is_file() {
+        if !model.starts_with(folder) && !model.is_file() && config.hearing.remote.is_none() {
             let remedy = "correct `model` or `second_model` in the section [hearing]";
             findings.fault("models", format!("there is no model {}", model.display()), remedy);
         }
     }
+    wake_words(config, findings);
     let are_there = findings.count(Level::Fault) == before;
     if are_there {
-        findings.ok("models", format!("{} models in {}, unchanged", wanted.len(), folder.display()));
+        let whole = wanted.iter().filter(|entry| weights::status(entry, folder) != Status::Missing).count();
+        findings.ok("models", format!("{whole} models in {}, unchanged", folder.display()));
     }
-    are_there
+    are_there && config.hearing.model.is_file()
 }

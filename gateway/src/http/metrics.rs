@@ -22,7 +22,10 @@ use super::{
     peer::Peer,
     reply::Text,
 };
-use crate::telemetry::histogram::{BOUNDS_US, Histogram, Histograms};
+use crate::{
+    speech::elsewhere::HERE,
+    telemetry::histogram::{BOUNDS_US, Histogram, Histograms},
+};
 
 /// What does not work is one of these parts.
 const PARTS: [&str; 4] = ["gateway", "disk", "store", "descriptors"];
@@ -65,6 +68,7 @@ fn exposition(state: &SystemState, histograms: &Histograms) -> String {
     let mut out = Exposition(String::new());
     out.status(&state.status);
     out.limits(&state.limits);
+    out.engines(&state.limits);
     out.servers(&state.servers);
     out.histograms(histograms);
     out.0
@@ -150,6 +154,30 @@ impl Exposition {
             let count = number(&format!("/recognition/left_out/{kind}")).unwrap_or_default();
             self.sample("lorgnette_decodes_dropped_total", &[("kind", kind)], count);
         }
+        let wake = |name: &str| number(&format!("/recognition/wake/{name}"));
+        if wake("heard").is_some() {
+            self.family(
+                "lorgnette_wake_phrases_total",
+                "counter",
+                "Wake phrases in the sound, by what became of them.",
+            );
+            for outcome in ["heard", "verified", "vetoed"] {
+                let count = wake(outcome).unwrap_or_default();
+                self.sample("lorgnette_wake_phrases_total", &[("outcome", outcome)], count);
+            }
+            self.one(
+                "lorgnette_utterances_unheard_total",
+                "counter",
+                "Utterances that were not decoded, because no wake phrase was heard in them.",
+                wake("unheard"),
+            );
+            self.one(
+                "lorgnette_utterances_skipped_total",
+                "counter",
+                "Utterances in which wake phrases were not listened for in full.",
+                wake("skipped"),
+            );
+        }
         self.one(
             "lorgnette_frames_received_total",
             "counter",
@@ -171,6 +199,47 @@ impl Exposition {
         }
         let dropped = number("/log_lines_dropped");
         self.one("lorgnette_log_lines_dropped_total", "counter", "Lines of the log that were not stored.", dropped);
+    }
+
+    /// Engines outside of the gateway, and this machine's own for the same parts.
+    fn engines(&mut self, limits: &Value) {
+        let engines: Vec<(&Value, [(&str, &str); 2])> = limits["elsewhere"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|engine| {
+                let place = if engine["place"] == HERE { "here" } else { "elsewhere" };
+                (engine, [("part", engine["part"].as_str().unwrap_or_default()), ("place", place)])
+            })
+            .collect();
+        if engines.is_empty() {
+            return;
+        }
+        let number = |engine: &Value, field: &str| engine[field].as_f64();
+        let name = "lorgnette_engine_requests_total";
+        self.family(name, "counter", "Requests to recognition and speech, by place and outcome.");
+        for (engine, labels) in &engines {
+            for outcome in ["answered", "failed"] {
+                let labels = [&labels[..], &[("outcome", outcome)]].concat();
+                self.sample(name, &labels, number(engine, outcome).unwrap_or_default());
+            }
+        }
+        let name = "lorgnette_engine_seconds";
+        self.family(name, "summary", "Time of the latest answers of recognition and speech.");
+        for (engine, labels) in &engines {
+            for (field, quantile) in [("p50_ms", "0.5"), ("p95_ms", "0.95")] {
+                if let Some(ms) = number(engine, field) {
+                    self.sample(name, &[&labels[..], &[("quantile", quantile)]].concat(), ms / 1e3);
+                }
+            }
+            self.sample(&format!("{name}_sum"), labels, number(engine, "total_ms").unwrap_or_default() / 1e3);
+            self.sample(&format!("{name}_count"), labels, number(engine, "answered").unwrap_or_default());
+        }
+        let name = "lorgnette_engine_rests";
+        self.family(name, "gauge", "Whether an engine elsewhere has failed and is not asked for a while.");
+        for (engine, labels) in engines.iter().filter(|(_, labels)| labels[1].1 == "elsewhere") {
+            self.sample(name, labels, f64::from(u8::from(!engine["rests_s"].is_null())));
+        }
     }
 
     fn servers(&mut self, servers: &[Value]) {
@@ -232,7 +301,12 @@ mod tests {
         histograms.stage("final", 600_000);
         histograms.tool_call("mcp", "timeout", 30_000_001);
         let state = SystemState {
-            limits: json!({"sessions": {"used": 2, "max": 128}, "queues": [{"name": "long reads", "waiting": 1, "refused": 3}]}),
+            limits: json!({"sessions": {"used": 2, "max": 128}, "queues": [{"name": "long reads", "waiting": 1, "refused": 3}],
+                "elsewhere": [
+                    {"part": "recognition", "place": "m at http://x", "answered": 4, "failed": 1, "p50_ms": 250, "p95_ms": 900,
+                     "total_ms": 1500, "rests_s": 7},
+                    {"part": "recognition", "place": "this machine", "answered": 2, "failed": 0, "p50_ms": null, "p95_ms": null,
+                     "total_ms": 80, "rests_s": null}]}),
             servers: vec![json!({"name": "a\"b\\c", "state": "down"})],
             ..SystemState::default()
         };
@@ -250,6 +324,11 @@ mod tests {
             "lorgnette_tool_call_seconds_bucket{source=\"mcp\",outcome=\"timeout\",le=\"120\"} 1",
             "lorgnette_tool_call_seconds_bucket{source=\"mcp\",outcome=\"timeout\",le=\"30\"} 0",
             "lorgnette_asr_queue_seconds_count 0",
+            "lorgnette_engine_requests_total{part=\"recognition\",place=\"elsewhere\",outcome=\"failed\"} 1",
+            "lorgnette_engine_requests_total{part=\"recognition\",place=\"here\",outcome=\"answered\"} 2",
+            "lorgnette_engine_seconds{part=\"recognition\",place=\"elsewhere\",quantile=\"0.5\"} 0.25",
+            "lorgnette_engine_seconds_sum{part=\"recognition\",place=\"elsewhere\"} 1.5",
+            "lorgnette_engine_rests{part=\"recognition\",place=\"elsewhere\"} 1",
         ] {
             assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
         }

@@ -8,6 +8,7 @@ use std::{
 use device_protocol::auth::{Handshake, INVITATION_CODE_BYTES};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::pairing::{Grant, Granted, Outcome};
 
@@ -51,6 +52,13 @@ struct Invitation {
     grant: Grant,
     until_us: u64,
     outcome: oneshot::Sender<Outcome>,
+    withdrawn: CancellationToken,
+}
+
+impl Invitation {
+    fn is_open(&self, now_us: u64) -> bool {
+        self.until_us > now_us && !self.outcome.is_closed() && !self.withdrawn.is_cancelled()
+    }
 }
 
 /// The open invitations.
@@ -71,21 +79,28 @@ pub enum Error {
 impl Invitations {
     fn with<R>(&self, now_us: u64, act: impl FnOnce(&mut Vec<Invitation>) -> R) -> R {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|invitation| invitation.until_us > now_us && !invitation.outcome.is_closed());
+        open.retain(|invitation| invitation.is_open(now_us));
         act(&mut open)
     }
 
-    /// Opens an invitation. The result comes on the channel; dropping it withdraws the invitation.
+    /// Opens an invitation. The result comes on the channel. Cancelling `withdrawn`, or dropping the channel, withdraws
+    /// the invitation at once.
     ///
     /// # Errors
     /// Too many are open.
-    pub fn open(&self, now_us: u64, code: Code, grant: Grant) -> Result<oneshot::Receiver<Outcome>, Error> {
+    pub fn open(
+        &self,
+        now_us: u64,
+        code: Code,
+        grant: Grant,
+        withdrawn: CancellationToken,
+    ) -> Result<oneshot::Receiver<Outcome>, Error> {
         self.with(now_us, |open| {
             if open.len() >= OPEN_MAX {
                 return Err(Error::TooMany);
             }
             let (outcome, told) = oneshot::channel();
-            open.push(Invitation { code, grant, until_us: now_us + INVITED_US, outcome });
+            open.push(Invitation { code, grant, until_us: now_us + INVITED_US, outcome, withdrawn });
             Ok(told)
         })
     }
@@ -135,7 +150,7 @@ mod tests {
     #[test]
     fn an_invitation_is_taken_once() {
         let open = Invitations::default();
-        let mut told = open.open(0, CODE, grant("ann")).unwrap();
+        let mut told = open.open(0, CODE, grant("ann"), CancellationToken::new()).unwrap();
         assert_eq!(take(&open, 1, [0; 32]).err(), Some(Error::Unknown));
         let granted = take(&open, 1, digest(&handshake(), CODE)).unwrap();
         assert_eq!(granted.grant(), &grant("ann"));
@@ -147,7 +162,7 @@ mod tests {
     #[test]
     fn what_was_shown_in_another_handshake_is_worth_nothing() {
         let open = Invitations::default();
-        let _told = open.open(0, CODE, grant("ann")).unwrap();
+        let _told = open.open(0, CODE, grant("ann"), CancellationToken::new()).unwrap();
         for other in [
             Handshake { device_key: [9; 32], ..handshake() },
             Handshake { gateway_key: [9; 32], ..handshake() },
@@ -162,19 +177,25 @@ mod tests {
     #[test]
     fn an_invitation_expires_and_is_withdrawn() {
         let open = Invitations::default();
-        let _told = open.open(0, CODE, grant("ann")).unwrap();
+        let _told = open.open(0, CODE, grant("ann"), CancellationToken::new()).unwrap();
         assert_eq!(take(&open, INVITED_US, digest(&handshake(), CODE)).err(), Some(Error::Unknown));
-        drop(open.open(0, CODE, grant("ann")).unwrap());
+        drop(open.open(0, CODE, grant("ann"), CancellationToken::new()).unwrap());
+        assert_eq!(take(&open, 1, digest(&handshake(), CODE)).err(), Some(Error::Unknown));
+        // Its owner has not heard of it yet.
+        let withdrawn = CancellationToken::new();
+        let _told = open.open(0, CODE, grant("ann"), withdrawn.clone()).unwrap();
+        withdrawn.cancel();
         assert_eq!(take(&open, 1, digest(&handshake(), CODE)).err(), Some(Error::Unknown));
     }
 
     #[test]
     fn the_number_of_open_invitations_is_bounded() {
         let open = Invitations::default();
-        let told: Vec<_> = (0..OPEN_MAX).map(|_| open.open(0, CODE, grant("ann")).unwrap()).collect();
-        assert_eq!(open.open(1, CODE, grant("ann")).err(), Some(Error::TooMany));
+        let told: Vec<_> =
+            (0..OPEN_MAX).map(|_| open.open(0, CODE, grant("ann"), CancellationToken::new()).unwrap()).collect();
+        assert_eq!(open.open(1, CODE, grant("ann"), CancellationToken::new()).err(), Some(Error::TooMany));
         drop(told);
-        assert!(open.open(1, CODE, grant("ann")).is_ok());
+        assert!(open.open(1, CODE, grant("ann"), CancellationToken::new()).is_ok());
     }
 
     #[test]

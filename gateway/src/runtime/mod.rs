@@ -6,6 +6,7 @@ pub mod drive;
 pub(crate) mod readers;
 pub(crate) mod restarts;
 pub(crate) mod vital;
+pub(crate) mod waiting;
 
 use std::{future::Future, io};
 

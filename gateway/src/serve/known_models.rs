@@ -2,11 +2,14 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use audio::models::{CATALOGUE, Entry, catalogue};
+use audio::{
+    asr::Spoken,
+    models::{CATALOGUE, Entry, catalogue},
+};
 use serde_json::{Value, json};
 use tools::inspection::models::{ModelFile, ModelInfo};
 
-use super::engines::{FIRST_WHISPER, SECOND_WHISPER};
+use super::engines::{FIRST_WHISPER, OTHER_VOICE, REMOTE_RECOGNISER, SECOND_WHISPER};
 use crate::{
     config::Config,
     device_task::services::Engines,
@@ -20,15 +23,22 @@ use crate::{
 /// The models of this configuration, whose engines are loaded.
 pub(super) fn of(config: &Config, engines: &Engines, meters: &Meters) -> Arc<OwnModels> {
     let hearing = &config.hearing;
-    let recognition = json!({"language": hearing.language, "workers": hearing.workers});
+    let recognition = json!({"language": hearing.language.map(Spoken::setting), "workers": hearing.workers});
     let whisper = |file: &Path, pass: &str| {
         let mut model = local(file, &config.models_dir, "speech_recognition");
         model.settings = recognition.clone();
         model.settings["pass"] = pass.into();
         model
     };
-    let mut models = vec![(whisper(&hearing.model, "first"), meters.of(FIRST_WHISPER))];
-    models.extend(hearing.second_model.as_deref().map(|file| (whisper(file, "second"), meters.of(SECOND_WHISPER))));
+    let mut models = Vec::new();
+    if !engines.elsewhere.is_alone() {
+        models.push((whisper(&hearing.model, "first"), meters.of(FIRST_WHISPER)));
+        models.extend(hearing.second_model.as_deref().map(|file| (whisper(file, "second"), meters.of(SECOND_WHISPER))));
+    }
+    models.extend(hearing.remote.as_ref().map(|remote| {
+        let place = remote.server.to_string();
+        (without_weights(REMOTE_RECOGNISER, &place, "speech_recognition"), meters.of(REMOTE_RECOGNISER))
+    }));
     let known = |id: &str, model_type: &str| {
         let entry = CATALOGUE.iter().find(|entry| entry.id == id);
         entry.map(|entry| of_catalogue(entry, &config.models_dir, model_type))
@@ -41,7 +51,14 @@ pub(super) fn of(config: &Config, engines: &Engines, meters: &Meters) -> Arc<Own
     if let Some(judge) = &engines.judge {
         models.extend(known(catalogue::SMART_TURN, "end_of_turn").map(|model| (model, judge.model.meter())));
     }
+    if let Some(wake) = &engines.wake {
+        models.extend(known(catalogue::WAKE_EMBEDDING, "wake_words").map(|model| (model, wake.models.meter())));
+    }
     models.extend(known(catalogue::HIBARI, "speech_synthesis").map(|model| (model, engines.voice.meter())));
+    models.extend(config.other_voice.as_ref().map(|other| {
+        let place = other.speaker.to_string();
+        (without_weights(OTHER_VOICE, &place, "speech_synthesis"), meters.of(OTHER_VOICE))
+    }));
     match &config.models.tools.by {
         RouterBy::Sentences { wait_ms } => {
             models.extend(known(catalogue::MINILM, "sentence_embedding").map(|model| {

@@ -4,9 +4,10 @@ use std::{ffi::OsString, sync::Arc};
 
 use anyhow::{Result, anyhow};
 
-use super::{engines, known_models, models};
+use super::{Running, data::Data, engines, known_models, models};
 use crate::{
     capabilities::{Evaluator, Prepared as Capabilities},
+    clock,
     config::Config,
     device_task::services::Engines,
     mcp::Prepared,
@@ -28,7 +29,9 @@ pub struct Origin {
 }
 
 /// What needs no data folder, so that a gateway that replaces another has it before the other one stops.
-pub(super) struct Loaded {
+pub struct Loaded {
+    /// Since when, in microseconds of the gateway's clock.
+    pub(super) at_us: u64,
     pub(super) mcp: Prepared,
     pub(super) capabilities: Capabilities,
     pub(super) sockets: Sockets,
@@ -40,7 +43,12 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    pub(super) async fn load(config: &Config, given: Option<Sockets>) -> Result<Self> {
+    /// Loads it, with sockets of its own if none are `given`.
+    ///
+    /// # Errors
+    /// A model is missing or damaged, or a port is in use.
+    pub async fn load(config: &Config, given: Option<Sockets>) -> Result<Self> {
+        let at_us = clock::mono_us();
         let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
         let mut mcp = mcp.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
         let folders = (config.folder.as_deref(), config.data_dir.as_path());
@@ -55,6 +63,15 @@ impl Loaded {
         let (engines, sentences) = engines::load(config, &meters).await?;
         let models = models(&config.models, sentences.clone(), &meters)?;
         let known = known_models::of(config, &engines, &meters);
-        Ok(Self { mcp, capabilities, sockets, engines, sentences, models, known })
+        Ok(Self { at_us, mcp, capabilities, sockets, engines, sentences, models, known })
+    }
+    /// Starts a gateway; returns when it listens. No other one may have the data folder any more. `arguments`: those of
+    /// this process, if it can be replaced.
+    ///
+    /// # Errors
+    /// Another gateway runs, or the data folder cannot be used.
+    pub async fn start(self, config: Config, arguments: Option<Vec<OsString>>) -> Result<Running> {
+        let data = Data::open(&config.data_dir, config.store).await?;
+        super::assemble(config, data, self, arguments).await
     }
 }

@@ -18,11 +18,10 @@ use tokio::{net::UnixListener, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::handover::HANDOVER_MAX;
-pub use self::loaded::Origin;
+pub use self::loaded::{Loaded, Origin};
 use self::{
     data::Data,
     doors::{console, doors, try_page},
-    loaded::Loaded,
     reload::Reloader,
     tools::ToolServices,
     users::UserServices,
@@ -30,7 +29,6 @@ use self::{
 use crate::{
     apps::scene::Scenes,
     backup::Backups,
-    clock,
     config::Config,
     control::{
         self,
@@ -109,21 +107,19 @@ pub async fn start(config: Config) -> Result<Running> {
 /// # Errors
 /// As there; or the gateway that was to be replaced goes on.
 pub async fn start_from(config: Config, origin: Origin) -> Result<Running> {
-    let at_us = clock::mono_us();
     // One TLS provider for the process; only the first call counts.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let open = || Data::open(&config.data_dir, config.store);
     let Origin { sockets, take_over, arguments } = origin;
     let Some(mut take_over) = take_over else {
         // First, since it says best that another gateway runs.
-        let data = open().await?;
+        let data = Data::open(&config.data_dir, config.store).await?;
         let loaded = Loaded::load(&config, sockets).await?;
-        return assemble(config, data, loaded, arguments, at_us).await;
+        return assemble(config, data, loaded, arguments).await;
     };
     let started = async {
         let loaded = Loaded::load(&config, sockets).await?;
         take_over.loaded().await?;
-        assemble(config.clone(), open().await?, loaded, arguments, at_us).await
+        loaded.start(config.clone(), arguments).await
     };
     let started = started.await;
     take_over.told(started.as_ref().map(drop).map_err(|error| format!("{error:#}"))).await;
@@ -131,17 +127,11 @@ pub async fn start_from(config: Config, origin: Origin) -> Result<Running> {
 }
 
 /// Puts the parts together and lets them run.
-async fn assemble(
-    config: Config,
-    data: Data,
-    loaded: Loaded,
-    arguments: Option<Vec<OsString>>,
-    at_us: u64,
-) -> Result<Running> {
+async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<Vec<OsString>>) -> Result<Running> {
     let stop = CancellationToken::new();
     let vital = Vital::new(stop.clone());
     let Data { lock, control_socket, key, tls, store, logs } = data;
-    let Loaded { mcp, capabilities, sockets, engines, sentences, models, known } = loaded;
+    let Loaded { at_us, mcp, capabilities, sockets, engines, sentences, models, known } = loaded;
     let kept = sockets.try_clone().context("keeping the sockets for the process that replaces this one")?;
     let bound = Bound::new(sockets, &config.listen, tls)?;
     let (web, quic) = (bound.web_address()?, bound.quic_address());
@@ -303,8 +293,10 @@ fn watch_threads(vital: &Vital, services: &Arc<Services>) {
     watch("store", |services| services.store.is_running());
     watch("recognition", |services| services.engines.asr.is_running());
     watch("synthesis", |services| services.engines.compute.is_running());
+    watch("speech elsewhere", |services| services.engines.elsewhere.voice.as_ref().is_none_or(|it| it.is_running()));
     watch("files", |services| services.engines.files.is_running());
     watch("end of turn", |services| services.engines.judge.as_ref().is_none_or(|judge| judge.compute.is_running()));
+    watch("wake words", |services| services.engines.wake.as_ref().is_none_or(|wake| wake.compute.is_running()));
     watch("preparation", |services| services.preparer.is_running());
 }
 

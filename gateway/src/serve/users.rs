@@ -106,7 +106,7 @@ impl UserServices {
             roster.clone(),
             installed.clone(),
             Sounds::new(files.clone())?,
-            (&config.language, config.apps.location),
+            (config.hearing.understood(), config.apps.location),
             stop.clone(),
         );
         apps.set_url(config.apps.url.clone().unwrap_or_else(|| apps_url(web)));

@@ -1,6 +1,7 @@
 //! From microphone packets to voice facts, and from utterances to recognition jobs.
 
 mod decodes;
+mod steps;
 
 use std::sync::{
     Arc,
@@ -8,20 +9,23 @@ use std::sync::{
 };
 
 use audio::{
-    asr::Scheduler,
+    asr::{Scheduler, Spoken},
     codec::Codec,
     end_of_turn, jitter,
     listener::{self, Fact, Listener},
     vad::silero,
+    wake::Head,
 };
 use gateway_core::vocab::{Meant, TranscriptKind, VoiceFact};
 
 use crate::{
     clock,
-    mailbox::{DeviceMessage, Mailbox, Scored},
+    mailbox::{DeviceMessage, Mailbox, Scored, WakeHeard},
     runtime::compute::{Compute, Urgency},
+    speech::wake::WakeWords,
 };
 use decodes::Decodes;
+use steps::Steps;
 
 /// Maximum drift of the device's clock in the estimate, in microseconds per second: crystals are ten times better.
 const DRIFT_US_PER_S: u64 = 500;
@@ -42,10 +46,14 @@ pub(crate) struct EarDependencies {
     pub silero: Arc<silero::Model>,
     /// Recognition.
     pub scheduler: Arc<Scheduler>,
+    /// What is spoken.
+    pub spoken: Spoken,
     /// Given to the recogniser as a prompt, for their spelling.
     pub wake_phrases: Arc<[String]>,
     /// Present if end-of-turn scoring is on.
     pub judge: Option<PauseJudge>,
+    /// Present if wake phrases are heard in the sound: by these heads.
+    pub wake: Option<(WakeWords, Arc<[Arc<Head>]>)>,
 }
 
 /// Numbers pauses and the voice between them, so that the score of an ended pause is recognised as stale, both before
@@ -69,6 +77,7 @@ pub(crate) struct Ear {
     listener: Listener,
     judge: Option<PauseJudge>,
     decodes: Decodes,
+    steps: Option<Steps>,
     mailbox: Mailbox,
     pauses: Pauses,
     end_score: Option<f32>,
@@ -99,10 +108,14 @@ impl Ear {
         mailbox: Mailbox,
     ) -> Result<Self, listener::Error> {
         let config = listener::Config { codec, rate_hz, jitter, ..listener::Config::default() };
+        let expected = (dependencies.spoken, dependencies.wake_phrases);
+        let decodes = Decodes::new(dependencies.scheduler, expected, mailbox.clone());
+        let steps = |(words, heads)| Steps::new(words, heads, decodes.owner(), mailbox.clone());
         Ok(Self {
             listener: Listener::new(config, dependencies.silero)?,
             judge: dependencies.judge,
-            decodes: Decodes::new(dependencies.scheduler, dependencies.wake_phrases, mailbox.clone()),
+            steps: dependencies.wake.map(steps),
+            decodes,
             mailbox,
             pauses: Pauses::default(),
             end_score: None,
@@ -127,6 +140,7 @@ impl Ear {
         self.note_time(capture_us, now_us);
         self.transit_us = now_us.saturating_sub(self.to_gateway_us(capture_us));
         let heard = self.listener.push_packet(sequence, capture_us, packet, now_us, &mut self.facts);
+        self.listen_for_wake(false);
         self.busy_us += clock::mono_us().saturating_sub(now_us);
         heard
     }
@@ -134,6 +148,27 @@ impl Ear {
     /// The device stopped its microphone after this packet.
     pub(crate) fn end_stream(&mut self, last_sequence: u32, now_us: u64) {
         self.listener.end_stream(last_sequence, now_us, &mut self.facts);
+    }
+
+    /// Has the open utterance listened to for wake phrases; `last`: it is about to be closed.
+    fn listen_for_wake(&mut self, last: bool) {
+        if let (Some(steps), Some(open)) = (&mut self.steps, self.listener.open_utterance()) {
+            steps.listen(open, last);
+        }
+    }
+
+    /// Whether it hears wake phrases in the sound.
+    pub(crate) fn hears_wake(&self) -> bool {
+        self.steps.is_some()
+    }
+
+    /// A wake phrase was heard: as a fact for the core.
+    pub(crate) fn wake_heard(&mut self, heard: WakeHeard) -> VoiceFact {
+        let WakeHeard { utterance, at_us, score, .. } = heard;
+        if let Some(steps) = &mut self.steps {
+            steps.note(heard);
+        }
+        VoiceFact::WakeHeard { utterance, at_us, score }
     }
 
     fn note_time(&mut self, capture_us: u64, now_us: u64) {
@@ -182,6 +217,7 @@ impl Ear {
     pub(crate) fn tick(&mut self, now_us: u64) {
         self.decodes.tick(now_us);
         self.listener.tick(now_us, &mut self.facts);
+        self.listen_for_wake(false);
     }
 
     /// How many packets behind the last one the device should send again, once for each gap.
@@ -266,6 +302,7 @@ impl Ear {
     pub(crate) fn set_muted(&mut self, muted: bool) {
         self.listener.set_muted(muted);
         self.decodes.forget();
+        self.steps.iter_mut().for_each(Steps::forget);
     }
 
     /// Sets the vocabulary towards which a second pass is biased.
@@ -277,13 +314,26 @@ impl Ear {
     pub(crate) fn close_utterance(&mut self, utterance: u32, now_us: u64) {
         if let Some(pcm) = self.listener.utterance_pcm(utterance) {
             self.decodes.keep(utterance, pcm, now_us);
+            self.listen_for_wake(true);
         }
         self.listener.close_utterance(utterance);
     }
 
-    /// Sends the utterance so far to recognition; `false`: it cannot be sent.
-    pub(crate) fn transcribe(&mut self, utterance: u32, revision: u16, kind: TranscriptKind, meant: Meant) -> bool {
-        self.decodes.ask((utterance, revision), kind, meant, self.listener.utterance_pcm(utterance))
+    /// Sends the utterance so far to recognition, or the part of it from this capture time on; `false`: it cannot be sent.
+    pub(crate) fn transcribe(
+        &mut self,
+        (utterance, revision): (u32, u16),
+        (kind, meant): (TranscriptKind, Meant),
+        from_us: Option<u64>,
+    ) -> bool {
+        let steps = self.steps.as_ref().zip(from_us);
+        let first = steps.map_or(0, |(steps, from_us)| steps.samples_before(utterance, from_us));
+        self.decodes.ask((utterance, revision), (kind, meant), self.listener.utterance_pcm(utterance), first)
+    }
+
+    /// Sends an utterance to translation into English, if recognition has time for it.
+    pub(crate) fn translate(&mut self, utterance: u32) {
+        self.decodes.translate(utterance, self.listener.utterance_pcm(utterance));
     }
 
     /// A decode has ended: one that waited for it may follow.

@@ -1,6 +1,9 @@
 //! Audio input and output of a device: audio to voice facts and text, clauses to packets.
 
 pub(crate) mod ear;
+pub(crate) mod elsewhere;
+pub(crate) mod language;
 pub(crate) mod mouth;
 pub(crate) mod settings;
 pub(crate) mod speaking;
+pub(crate) mod wake;

@@ -17,17 +17,19 @@ use audio::{
 };
 use gateway_core::{input::Input, vocab::SoundCoding};
 
+use super::elsewhere::voice::{Clause as Wanted, Said, Voices};
 use crate::{
     clock,
     mailbox::{DeviceMessage, Mailbox, Synthesised},
-    runtime::compute::{Compute, Urgency},
+    runtime::compute::Urgency,
 };
 
 /// The speech output of one device.
 pub(crate) struct Mouth {
     speaker: Speaker,
-    voice: Arc<Voice>,
-    compute: Compute,
+    voices: Voices,
+    /// BCP 47 tag of the conversation's language.
+    language: String,
     owner: Owner,
     speed: f32,
     speech: Option<Speech>,
@@ -90,12 +92,11 @@ impl Mouth {
     pub(crate) fn new(
         codec: Codec,
         rate_hz: u32,
-        voice: Arc<Voice>,
-        compute: Compute,
+        (voices, language): (Voices, String),
         speed: f32,
     ) -> Result<Self, speaker::Error> {
         let config = speaker::Config { codec, rate_hz, ..speaker::Config::default() };
-        Ok(Self { speaker: Speaker::new(config)?, voice, compute, owner: Owner::unique(), speed, speech: None })
+        Ok(Self { speaker: Speaker::new(config)?, voices, language, owner: Owner::unique(), speed, speech: None })
     }
 
     /// Sets the factors of volume and pace: of what is sent, and of clauses synthesised, from now on.
@@ -172,18 +173,13 @@ impl Mouth {
         let (Some((clause, text, last)), Some(under)) = (clause, &self.speech) else {
             return;
         };
-        let (speech, hushed) = (under.id, under.hushed.clone());
-        let (voice, speed, reply) = (self.voice.clone(), self.speed, mailbox.clone());
+        let (speech, reply) = (under.id, mailbox.clone());
+        let (language, hushed) = (self.language.clone(), under.hushed.clone());
+        let wanted = Wanted { text, language, speed: self.speed, hushed };
         let asked_us = clock::mono_us();
-        let job = move || {
-            if hushed.load(Ordering::Relaxed) {
-                return;
-            }
-            let began_us = clock::mono_us();
-            let queue_us = began_us - asked_us;
-            let pcm = if text.trim().is_empty() { Ok(Vec::new()) } else { voice.synthesize(&text, speed) };
-            let pcm = pcm.inspect_err(|error| tracing::warn!(%error, "a clause could not be synthesised")).ok();
-            let compute_us = clock::mono_us() - began_us;
+        let said = move |Said { pcm, began_us }| {
+            let queue_us = began_us.saturating_sub(asked_us);
+            let compute_us = clock::mono_us().saturating_sub(began_us);
             let message = DeviceMessage::Synthesised(Synthesised { speech, clause, last, pcm, queue_us, compute_us });
             if reply.try_send(message).is_err() {
                 tracing::debug!(speech, clause, "nobody waits for this clause any more");
@@ -191,7 +187,7 @@ impl Mouth {
         };
         // While an earlier clause plays there is time; before the first one the wearer hears silence.
         let urgency = if clause == 0 { Urgency::Now } else { Urgency::Soon };
-        if self.compute.submit_for(self.owner, urgency, job).is_err() {
+        if self.voices.say((self.owner, urgency), wanted, said).is_err() {
             let failed = Synthesised { speech, clause, last, pcm: None, queue_us: 0, compute_us: 0 };
             drop(mailbox.try_send(DeviceMessage::Synthesised(failed)));
         }

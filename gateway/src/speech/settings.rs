@@ -2,24 +2,42 @@
 
 use std::path::{Path, PathBuf};
 
+use audio::asr::{self, Spoken};
 use gateway_core::conversation;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::{
+    elsewhere::settings::{Other, RawOther, RawRemote, Remote},
+    language::Understood,
+    wake::{self, WakeHeads},
+};
 use crate::problems::{Problems, unwritten};
 
 /// The second model if the configuration names none: used if it was fetched.
 pub(crate) const SECOND_MODEL: &str = "whisper-base.bin";
 /// The model that is fetched by default.
-const MODEL: &str = "whisper-tiny.en.bin";
+pub(crate) const MODEL: &str = "whisper-tiny.en.bin";
 /// Maximum number of wake phrases.
 const WAKE_PHRASES_MAX: usize = 16;
+
+/// How wake phrases are known.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WakeBy {
+    /// By the text of everything that is said.
+    Text,
+    /// By their sound; the text of what was heard verifies it.
+    Acoustic,
+}
 
 /// `[hearing]`, unchecked.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawHearing {
     wake_phrases: Spanned<Vec<String>>,
+    wake: WakeBy,
+    wake_heads: Spanned<Vec<PathBuf>>,
     always_listening: bool,
     follow_up_ms: Spanned<u32>,
     silence_ms: Spanned<u32>,
@@ -29,9 +47,10 @@ pub(crate) struct RawHearing {
     silence_trailing_ms: Spanned<u32>,
     end_of_turn: bool,
     workers: Spanned<usize>,
-    language: String,
+    language: Option<Spanned<String>>,
     model: Option<PathBuf>,
     second_model: Option<PathBuf>,
+    remote: Option<RawRemote>,
 }
 
 impl Default for RawHearing {
@@ -39,6 +58,8 @@ impl Default for RawHearing {
         let core = conversation::Config::default();
         Self {
             wake_phrases: unwritten(core.wake_phrases),
+            wake: WakeBy::Text,
+            wake_heads: unwritten(Vec::new()),
             always_listening: core.always_listening,
             follow_up_ms: unwritten(core.follow_up_ms),
             silence_ms: unwritten(core.silence_ms),
@@ -48,9 +69,10 @@ impl Default for RawHearing {
             silence_trailing_ms: unwritten(core.silence_trailing_ms),
             end_of_turn: false,
             workers: unwritten(0),
-            language: "en".to_owned(),
+            language: None,
             model: None,
             second_model: None,
+            remote: None,
         }
     }
 }
@@ -62,12 +84,45 @@ pub struct Hearing {
     pub workers: usize,
     /// Whether pauses are scored by their audio as well.
     pub end_of_turn: bool,
-    /// The spoken language, by Whisper's name.
-    pub language: String,
+    /// What is spoken; `None`: each device's own language.
+    pub language: Option<Spoken>,
     /// Path of Whisper's model.
     pub model: PathBuf,
+    /// Which heads hear wake phrases in the sound; `None`: none do.
+    pub wake: Option<WakeHeads>,
     /// Path of the second model, for second passes, if there is one.
     pub second_model: Option<PathBuf>,
+    /// A recogniser at a server.
+    pub remote: Option<Remote>,
+}
+
+impl Hearing {
+    /// All models, the first one first.
+    pub fn models(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.model).chain(&self.second_model)
+    }
+
+    /// Which languages its models understand.
+    pub fn understood(&self) -> Understood {
+        let translates = self.models().any(|model| asr::is_multilingual(model).unwrap_or(false));
+        Understood { configured: self.language, multilingual: translates || self.remote.is_some(), translates }
+    }
+
+    /// Checks that one of the models knows the configured language; a recogniser elsewhere is taken to know it.
+    ///
+    /// # Errors
+    /// [`asr::Error::Language`]; or [`asr::Error::Model`], if a model cannot be read.
+    pub fn check_language(&self) -> Result<(), asr::Error> {
+        let Some(language) = self.language.filter(|spoken| self.remote.is_none() && !spoken.is_english()) else {
+            return Ok(());
+        };
+        for model in self.models() {
+            if asr::is_multilingual(model)? {
+                return Ok(());
+            }
+        }
+        asr::check(&self.model, language.setting())
+    }
 }
 
 impl RawHearing {
@@ -79,6 +134,7 @@ impl RawHearing {
         conversation: &mut conversation::Config,
     ) -> Hearing {
         self.check_turns(problems, conversation);
+        let wake = self.check_wake(problems, models_dir);
         let workers = match problems.between(&self.workers, "hearing.workers", 0..=64) {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
@@ -87,13 +143,41 @@ impl RawHearing {
         let second_model = self.second_model.or_else(|| fetched.exists().then_some(fetched));
         // An empty path disables it.
         let second_model = second_model.filter(|path| !path.as_os_str().is_empty());
+        let language = self.language.and_then(|written| {
+            let known = Spoken::of(written.get_ref());
+            if known.is_none() {
+                let what =
+                    "`hearing.language` must be a two-letter code that Whisper knows, such as \"de\", or \"auto\"";
+                problems.at(written.span(), what.to_owned());
+            }
+            known
+        });
+        // The fetched first model knows English only.
+        let (model, second_model) = match (self.model, second_model) {
+            (None, Some(second)) if language.is_some_and(|spoken| !spoken.is_english()) => (second, None),
+            (model, second_model) => (model.unwrap_or_else(|| models_dir.join(MODEL)), second_model),
+        };
         conversation.second_model = second_model.is_some();
-        Hearing {
-            workers,
-            end_of_turn: self.end_of_turn,
-            language: self.language,
-            model: self.model.unwrap_or_else(|| models_dir.join(MODEL)),
-            second_model,
+        let remote = self.remote.map(|remote| remote.check(problems));
+        Hearing { workers, end_of_turn: self.end_of_turn, wake, language, model, second_model, remote }
+    }
+
+    /// Checks how wake phrases are known.
+    fn check_wake(&self, problems: &mut Problems<'_>, models_dir: &Path) -> Option<WakeHeads> {
+        let files = self.wake_heads.get_ref();
+        if files.len() > WAKE_PHRASES_MAX {
+            problems.at(self.wake_heads.span(), format!("`hearing.wake_heads` has at most {WAKE_PHRASES_MAX} files"));
+        }
+        match self.wake {
+            WakeBy::Acoustic if files.is_empty() => Some(WakeHeads::Folder(models_dir.join(wake::FOLDER))),
+            WakeBy::Acoustic => Some(WakeHeads::Files(files.clone())),
+            WakeBy::Text => {
+                if !files.is_empty() {
+                    let what = "`hearing.wake_heads` needs `hearing.wake = \"acoustic\"`".to_owned();
+                    problems.at(self.wake_heads.span(), what);
+                }
+                None
+            }
         }
     }
 
@@ -150,11 +234,12 @@ pub(crate) struct RawVoice {
     earcons: Earcons,
     speed: Spanned<f32>,
     volume: Spanned<u8>,
+    other: Option<RawOther>,
 }
 
 impl Default for RawVoice {
     fn default() -> Self {
-        Self { earcons: Earcons::Usual, speed: unwritten(1.0), volume: unwritten(100) }
+        Self { earcons: Earcons::Usual, speed: unwritten(1.0), volume: unwritten(100), other: None }
     }
 }
 
@@ -168,17 +253,23 @@ pub struct Voice {
 }
 
 impl RawVoice {
-    /// Checks the section; what the core is to know goes into `conversation`.
-    pub(crate) fn check(&self, problems: &mut Problems<'_>, conversation: &mut conversation::Config) -> Voice {
+    /// Checks the section: the product's own voice, and another one beside it. What the core is to know goes into
+    /// `conversation`.
+    pub(crate) fn check(
+        self,
+        problems: &mut Problems<'_>,
+        conversation: &mut conversation::Config,
+    ) -> (Voice, Option<Other>) {
         conversation.earcons = match self.earcons {
             Earcons::None => conversation::Earcons::None,
             Earcons::Usual => conversation::Earcons::Usual,
             Earcons::All => conversation::Earcons::All,
         };
-        Voice {
+        let voice = Voice {
             speed: problems.between(&self.speed, "voice.speed", 0.5..=2.0),
             volume_percent: problems.between(&self.volume, "voice.volume", 0..=100),
-        }
+        };
+        (voice, self.other.and_then(|other| other.check(problems)))
     }
 }
 

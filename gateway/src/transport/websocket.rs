@@ -55,6 +55,8 @@ const JSON_BYTES_PER_BYTE: usize = 8;
 const JSON_BYTES_MORE: usize = 4 * 1024;
 /// Bytes read at a time from a connection whose data is discarded.
 const DRAIN_BYTES: usize = 4 * 1024;
+/// Bytes discarded in all: more than the buffers of both ends hold. Who still sends by then does not read.
+const DRAINED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The writer's half; the one of a stalled writer is lost.
 type Sink = SplitSink<Socket, Message>;
@@ -150,12 +152,17 @@ impl Receiver {
 
 /// Shuts down sending and reads for a while what the peer still sends: closing with unread bytes would reset the
 /// connection, and a reset discards what the peer has not read yet, above all the reason. Works below the WebSocket
-/// layer, whose reader stops after a broken message.
+/// layer, whose reader stops after a broken message. No meter counts what is discarded; it is bounded in time and in bytes.
 pub(crate) async fn drain(connection: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     let drained = async {
-        let mut unread = [0; DRAIN_BYTES];
+        let (mut unread, mut left) = ([0; DRAIN_BYTES], DRAINED_BYTES_MAX);
         connection.shutdown().await?;
-        while connection.read(&mut unread).await? > 0 {}
+        while left > 0 {
+            match connection.read(&mut unread).await? {
+                0 => break,
+                bytes => left = left.saturating_sub(bytes),
+            }
+        }
         Ok::<_, std::io::Error>(())
     };
     drop(timeout(Duration::from_millis(CLOSE_MS_MAX), drained).await);
@@ -250,6 +257,37 @@ mod tests {
         };
         assert_eq!((kind, Class::of_kind(kind)), (8190, Class::Control));
         assert_eq!((stamp.sequence, stamp.turn, stamp.time_us), (70_000, 3, 8_600_000));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_peer_sends_into_a_closing_connection_is_bounded_in_bytes_and_in_time() {
+        // It sends for ever.
+        let (mut connection, mut peer) = tokio::io::duplex(64 * 1024);
+        let sender = spawn("peer", async move {
+            let mut sent = 0;
+            while let Ok(bytes) = peer.write(&[7; 32 * 1024]).await {
+                sent += bytes;
+            }
+            sent
+        });
+        let start = tokio::time::Instant::now();
+        drain(&mut connection).await;
+        assert_eq!(start.elapsed(), Duration::ZERO, "it is given up before its time is over");
+        drop(connection);
+        let sent = sender.await.unwrap();
+        assert!((DRAINED_BYTES_MAX..=DRAINED_BYTES_MAX + 128 * 1024).contains(&sent), "{sent} bytes");
+        // It sends nothing, and stays.
+        let (mut connection, _peer) = tokio::io::duplex(64 * 1024);
+        let start = tokio::time::Instant::now();
+        drain(&mut connection).await;
+        assert_eq!(start.elapsed(), Duration::from_millis(CLOSE_MS_MAX));
+        // It sends the rest, and closes.
+        let (mut connection, mut peer) = tokio::io::duplex(64 * 1024);
+        peer.write_all(&[7; 10_000]).await.unwrap();
+        drop(peer);
+        let start = tokio::time::Instant::now();
+        drain(&mut connection).await;
+        assert_eq!(start.elapsed(), Duration::ZERO);
     }
 
     #[test]

@@ -81,32 +81,47 @@ fn pocketsphinx() -> Result<Vec<Clip>> {
 }
 
 fn prompts() -> Result<Vec<Clip>> {
-    let list = path("asterisk-core-sounds-en", "usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz")?;
-    let sounds = path("asterisk-core-sounds-en-g722", "usr/share/asterisk/sounds/en_US_f_Allison")?;
+    prompts_of("en", "en_US_f_Allison")
+}
+
+/// The telephone prompts of a language, by this voice, of two words or more.
+pub fn prompts_of(language: &str, voice: &str) -> Result<Vec<Clip>> {
+    let package = format!("asterisk-core-sounds-{language}-g722");
+    let sounds = path(&package, &format!("usr/share/asterisk/sounds/{voice}"))?;
     let mut clips = Vec::new();
+    for (name, text) in texts(language)? {
+        let file = sounds.join(format!("{name}.g722"));
+        if !file.exists() {
+            continue;
+        }
+        let (pcm, development) = (g722::decode(&fs::read(&file)?), sha256_first(&name)? % 4 == 0);
+        clips.push(Clip { name, text, pcm, development });
+    }
+    clips.retain(|clip| clip.pcm.len() <= CLIP_S_MAX * CLIP_HZ as usize);
+    Ok(clips)
+}
+
+/// Names and texts of the telephone prompts of a language, of two words or more.
+pub fn texts(language: &str) -> Result<Vec<(String, String)>> {
+    let package = format!("asterisk-core-sounds-{language}");
+    let list = path(&package, &format!("usr/share/doc/{package}/core-sounds-{language}.txt.gz"))?;
+    let mut texts = Vec::new();
     for line in unpacked(&list)?.lines() {
         let Some((name, text)) = line.split_once(':') else {
             continue;
         };
         let (name, text) = (name.trim(), text.trim());
-        let file = sounds.join(format!("{name}.g722"));
         // Descriptions of sounds stand in brackets; folders hold single letters and digits.
         if line.starts_with(';')
             || name.contains('/')
             || text.contains(['[', '('])
             || text.split_whitespace().count() < 2
-            || !file.exists()
         {
             continue;
         }
-        clips.push(Clip {
-            name: name.to_owned(),
-            text: text.to_owned(),
-            pcm: g722::decode(&fs::read(&file)?),
-            development: sha256_first(name)? % 4 == 0,
-        });
+        texts.push((name.to_owned(), text.to_owned()));
     }
-    Ok(clips)
+    Ok(texts)
 }
 
 fn sha256_first(name: &str) -> Result<u8> {

@@ -61,8 +61,14 @@ async fn whoever_follows_an_app_sees_what_happens_to_it() {
     socket.settled().await;
     let layout = json!({"layoutType": "text_wall", "text": "Your move"});
     socket.send(json!({"type": "display_event", "view": "main", "layout": layout})).await;
-    let said =
-        |text: &str, last| Heard::Transcript { utterance: "u".into(), text: text.into(), last, start_ms: 0, end_ms: 1 };
+    let said = |text: &str, last| Heard::Transcript {
+        utterance: "u".into(),
+        text: text.into(),
+        language: "en",
+        last,
+        start_ms: 0,
+        end_ms: 1,
+    };
     let feed = stage.world.gateway().services().apps.feeds.of(USER);
     feed.tell(|| said("rook", false));
     feed.tell(|| said("rook to e five", true));
@@ -126,7 +132,7 @@ async fn who_follows_sees_cause_before_effect() {
     // A transcript, a drawing, and a stop that follows from it: all before the last drawing is looked for.
     let feed = stage.world.gateway().services().apps.feeds.of(USER);
     let text = "stop the app".into();
-    feed.tell(|| Heard::Transcript { utterance: "u".into(), text, last: true, start_ms: 0, end_ms: 1 });
+    feed.tell(|| Heard::Transcript { utterance: "u".into(), text, language: "en", last: true, start_ms: 0, end_ms: 1 });
     socket.stream("transcription:en-US").await;
     let layout = json!({"layoutType": "text_wall", "text": "You said: stop the app"});
     socket.send(json!({"type": "display_event", "view": "main", "layout": layout})).await;

@@ -3,6 +3,7 @@
 mod apps;
 mod dictated;
 mod fixture;
+mod languages;
 mod pauses;
 mod questions;
 mod sides;

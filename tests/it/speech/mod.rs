@@ -3,6 +3,8 @@
 mod acoustics;
 mod c_client;
 pub mod ear;
+mod elsewhere;
 mod privacy;
 mod python_client;
 mod turns;
+mod wake;

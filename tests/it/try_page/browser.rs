@@ -18,8 +18,9 @@ use tokio_tungstenite::{WebSocketStream, tungstenite::Message};
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// Keys that do more than write a character, and their codes.
 const KEYS: [(&str, u32); 5] = [("Enter", 13), ("Tab", 9), ("Escape", 27), (" ", 32), ("ArrowUp", 38)];
-/// Longest start, and longest wait for one answer: a loaded machine with two cores is slow.
-const WAIT: Duration = Duration::from_secs(120);
+/// Longest start, and longest wait for one answer: a loaded machine with two cores is slow. Shorter than the two minutes
+/// after which the runner ends a test, so that what the page shows is told.
+const WAIT: Duration = Duration::from_secs(90);
 /// Crashes of one browser before it listens, and before it has seen anything of ours: Chromium 148 has a segmentation
 /// fault in 1 of some 500 starts, also alone on an empty page.
 const CRASHES_MAX: usize = 2;
@@ -110,7 +111,8 @@ impl Browser {
             }})"
         );
         if timeout(WAIT, self.value(&expression)).await.is_err() {
-            let text = self.value("document.body.innerText").await;
+            let opened = "document.querySelectorAll('details').forEach((folded) => { folded.open = true; })";
+            let text = self.value(&format!("{opened}, document.body.innerText")).await;
             panic!("never: {condition}\nconsole: {:#?}\npage:\n{}", self.console, text.as_str().unwrap_or(""));
         }
     }

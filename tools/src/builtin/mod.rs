@@ -12,6 +12,7 @@ mod conversation_search;
 mod device_status;
 mod facts;
 mod help_show;
+mod languages;
 mod memory_create;
 mod memory_delete;
 mod memory_get;
@@ -170,6 +171,7 @@ impl From<Definition> for ToolSpec {
                     templates: definition.phrases.iter().map(ToString::to_string).collect(),
                 })
                 .into_iter()
+                .chain(languages::of(definition.name))
                 .collect(),
             // Every built-in result has its own text.
             reply: None,

@@ -13,8 +13,11 @@ use super::{groups::GROUPS, terms};
 
 /// Term frequency saturation.
 const K1: f32 = 1.2;
-/// Weight and length normalisation of each field: name, phrases, description, arguments.
-const FIELDS: [(f32, f32); 4] = [(2.5, 0.3), (2.0, 0.3), (1.5, 0.6), (0.5, 0.8)];
+/// Weight and length normalisation of each field: name, phrases, description, arguments, phrases in other languages than
+/// English. In one field with the English ones these would make the tools that have them long, so that English words
+/// count less.
+const FIELDS: [(f32, f32); FIELDS_LEN] = [(2.5, 0.3), (2.0, 0.3), (1.5, 0.6), (0.5, 0.8), (2.0, 0.3)];
+const FIELDS_LEN: usize = 5;
 /// Factor for a word that only matches by prefix.
 const PREFIX_SHARE: f32 = 0.5;
 /// Factor for a synonym of the spoken word.
@@ -41,7 +44,7 @@ pub struct Index {
 impl Index {
     /// Builds the index of these tools.
     pub fn new(tools: &[Arc<ToolSpec>]) -> Self {
-        let mut counts: HashMap<String, Vec<(u32, [f32; 4])>> = HashMap::new();
+        let mut counts: HashMap<String, Vec<(u32, [f32; FIELDS_LEN])>> = HashMap::new();
         let mut lengths = Vec::with_capacity(tools.len());
         for (at, tool) in (0..).zip(tools) {
             let fields = fields(tool);
@@ -50,7 +53,7 @@ impl Index {
                 for term in terms {
                     let postings = counts.entry(term).or_default();
                     if postings.last().is_none_or(|(last, _)| *last != at) {
-                        postings.push((at, [0.0; 4]));
+                        postings.push((at, [0.0; FIELDS_LEN]));
                     }
                     if let Some((_, counts)) = postings.last_mut() {
                         counts[field] += 1.0;
@@ -59,9 +62,10 @@ impl Index {
             }
         }
         let all = tools.len() as f32;
-        let mean = |field: usize| lengths.iter().map(|lengths| lengths[field]).sum::<f32>() / all.max(1.0);
-        let means = [mean(0), mean(1), mean(2), mean(3)];
-        let weigh = |at: u32, counts: [f32; 4]| -> f32 {
+        let means: [f32; FIELDS_LEN] = std::array::from_fn(|field| {
+            lengths.iter().map(|lengths: &[f32; FIELDS_LEN]| lengths[field]).sum::<f32>() / all.max(1.0)
+        });
+        let weigh = |at: u32, counts: [f32; FIELDS_LEN]| -> f32 {
             let share = |(field, (weight, b)): (usize, (f32, f32))| {
                 let length = lengths[at as usize][field] / means[field].max(1.0);
                 weight * counts[field] / (1.0 - b + b * length)
@@ -151,20 +155,23 @@ pub(super) fn sorted(scores: Vec<f32>) -> Vec<(usize, f32)> {
     ranked
 }
 
-fn fields(tool: &ToolSpec) -> [Vec<String>; 4] {
-    let mut phrases = Vec::new();
-    for template in tool.phrases.iter().flat_map(|phrases| &phrases.templates) {
-        // A word counts once, even if several templates begin with it.
-        for term in terms::of(&without_slots(template)) {
-            if !phrases.contains(&term) {
-                phrases.push(term);
+fn fields(tool: &ToolSpec) -> [Vec<String>; FIELDS_LEN] {
+    let (mut phrases, mut others) = (Vec::new(), Vec::new());
+    for of_language in &tool.phrases {
+        let known = if of_language.language.starts_with("en") { &mut phrases } else { &mut others };
+        for template in &of_language.templates {
+            // A word counts once, even if several templates begin with it.
+            for term in terms::of(&without_slots(template)) {
+                if !known.contains(&term) {
+                    known.push(term);
+                }
             }
         }
     }
     let mut arguments = Vec::new();
     let mut left = SCHEMA_VALUES_MAX;
     read_schema(&tool.input_schema["properties"], true, &mut left, &mut arguments);
-    [terms::of(&tool.name), phrases, terms::of(&tool.description), arguments]
+    [terms::of(&tool.name), phrases, terms::of(&tool.description), arguments, others]
 }
 
 /// The words of a template; of a slot only the value that it sets.

@@ -3,7 +3,7 @@
 use rand::RngExt as _;
 use rand::rngs::SmallRng;
 
-use super::noise::{Kind, add_noise, in_room, power};
+use super::noise::{Kind, add_noise, in_room, power, through_microphone};
 use crate::codec::{Codec, Decoder, Encoder};
 use crate::frame::{FRAME_SAMPLES, RATE_HZ};
 use crate::wake::{EMBEDDING, EMBEDDINGS, Error, Models, STEP_SAMPLES, Stream, WINDOW};
@@ -58,25 +58,29 @@ impl Scene {
         scene
     }
 
-    /// At another loudness, in a room, with noise and through a codec, each by chance.
+    /// By another microphone, in a room, with noise, at another loudness, with the microphone's own noise, and through a
+    /// codec, each by chance. `often`: how often there is noise from outside.
     #[must_use]
-    pub fn varied(mut self, kinds: &[Kind], random: &mut SmallRng) -> Self {
+    pub fn varied(mut self, kinds: &[Kind], often: f64, random: &mut SmallRng) -> Self {
+        if random.random_bool(0.6) {
+            self.samples = through_microphone(&self.samples, random);
+        }
         if random.random_bool(0.5) {
             let (decay_s, wet) = (0.1 + random.random::<f32>() * 0.5, 0.1 + random.random::<f32>() * 0.35);
             self.samples = in_room(&self.samples, decay_s, wet, random);
         }
-        let kind = kinds[random.random_range(0..kinds.len())];
-        if random.random_bool(0.7) {
-            let below_db = 3.0 + random.random::<f32>() * 27.0;
+        if random.random_bool(often) {
+            let (kind, below_db) = (kinds[random.random_range(0..kinds.len())], 3.0 + random.random::<f32>() * 27.0);
             self = self.noisy(kind, below_db, random);
-        } else if random.random_bool(0.5) {
-            // A microphone's own.
-            let below_db = 35.0 + random.random::<f32>() * 25.0;
-            self = self.noisy(Kind::White, below_db, random);
         }
         let peak = self.samples.iter().fold(1.0_f32, |peak, x| peak.max(x.abs()));
         let level = 32_000.0 / peak * 10.0_f32.powf(-random.random::<f32>() * 1.6);
         self.samples.iter_mut().for_each(|x| *x *= level);
+        if random.random_bool(0.8) {
+            let own = 10.0_f32.powf(random.random_range(-1.0..2.0));
+            let noise = Kind::Drift.samples(self.samples.len(), random);
+            add_noise(&mut self.samples, &noise, own * own, 0.0);
+        }
         if random.random_bool(0.3) { self.coded() } else { self }
     }
 
@@ -156,6 +160,12 @@ impl Clip {
     }
 }
 
+/// The highest threshold at which a head with these scores fires; 0 if none.
+pub fn peak(scores: &[f32], patience: u32) -> f32 {
+    let least = |scores: &[f32]| scores.iter().copied().fold(1.0_f32, f32::min);
+    scores.windows(patience.max(1) as usize).map(least).fold(0.0, f32::max)
+}
+
 /// How often a head with these scores and this threshold fires, with the detector's rest after each.
 pub fn detections(scores: &[f32], threshold: f32, patience: u32) -> usize {
     let (mut run, mut resting, mut count) = (0, 0, 0);
@@ -196,9 +206,20 @@ mod tests {
         let scene = Scene::of(&[&talk, &phrase, &talk], Some(1), random);
         let end = scene.phrase_end.unwrap();
         assert!(scene.samples[end - 9_000..end].iter().all(|x| *x == 7.0) && scene.samples[end] == 0.0);
-        let varied = scene.clone().varied(&[Kind::White], random);
+        let varied = scene.clone().varied(&[Kind::White], 0.7, random);
         assert_eq!(varied.phrase_end, Some(end));
         assert!(varied.samples.len().abs_diff(scene.samples.len()) < FRAME_SAMPLES);
+    }
+
+    #[test]
+    fn a_peak_is_the_highest_threshold_that_fires() {
+        let scores = [0.1, 0.9, 0.3, 0.6, 0.7, 0.2];
+        for (patience, wanted) in [(1, 0.9), (2, 0.6), (3, 0.3), (7, 0.0)] {
+            let peak = peak(&scores, patience);
+            assert_eq!(peak, wanted, "patience {patience}");
+            assert!(peak == 0.0 || detections(&scores, peak, patience) > 0);
+            assert_eq!(detections(&scores, peak + 0.01, patience), 0);
+        }
     }
 
     #[test]

@@ -11,6 +11,9 @@ pub const VOICES: [&str; 6] = [
     "espeak-en-gb+john",
 ];
 
+/// Voices of festival, of whose kinds of synthesis training hears none.
+pub const FAMILIES: [&str; 2] = ["festival-ked_diphone", "festival-cmu_us_slt_arctic_hts"];
+
 /// Requests behind the phrase.
 pub const REQUESTS: [&str; 4] = [
     "what is on my calendar",

@@ -4,11 +4,11 @@
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 
-use super::clips::{Clip, Scene, detections};
+use super::clips::{Clip, Scene, detections, peak};
 use super::noise::Kind;
 use super::voices::{Manner, Speaker};
-use super::{Error, Progress, Tools, held_out};
-use crate::wake::{Head, STEP_SAMPLES};
+use super::{Error, Progress, Tools, held_out, seconds};
+use crate::wake::Head;
 
 /// Loudness of the noise, in decibels below the voice. `None`: none at all.
 const NOISE_DB: [Option<f32>; 4] = [None, Some(20.0), Some(10.0), Some(5.0)];
@@ -23,10 +23,15 @@ pub struct Recall {
     pub voice: &'static str,
     /// The noise and how far it is below the voice, in decibels.
     pub noise: Option<(&'static str, f32)>,
-    /// Clips in which the head hears its phrase.
-    pub heard: usize,
-    /// Of so many.
-    pub of: usize,
+    /// For each clip, the highest threshold at which the head hears its phrase.
+    pub peaks: Vec<f32>,
+}
+
+impl Recall {
+    /// Clips in which the head hears its phrase at this threshold.
+    pub fn heard(&self, threshold: f32) -> usize {
+        self.peaks.iter().filter(|peak| **peak >= threshold).count()
+    }
 }
 
 /// False accepts in speech without the phrase.
@@ -71,10 +76,7 @@ fn bound(count: usize) -> f64 {
 /// # Errors
 /// A voice or a model fails.
 pub fn recall(head: &Head, tools: Tools<'_>) -> Result<Vec<Recall>, Error> {
-    let speakers: Vec<(&str, Speaker)> = held_out::VOICES
-        .iter()
-        .filter_map(|name| Some((*name, Speaker::named(name).filter(Speaker::is_installed)?)))
-        .collect();
+    let speakers = Speaker::installed(&[&held_out::VOICES[..], &held_out::FAMILIES].concat());
     let conditions: Vec<(Option<f32>, Kind)> = NOISE_DB
         .iter()
         .flat_map(|db| held_out::NOISES.iter().take(if db.is_some() { 2 } else { 1 }).map(|kind| (*db, *kind)))
@@ -85,13 +87,13 @@ pub fn recall(head: &Head, tools: Tools<'_>) -> Result<Vec<Recall>, Error> {
         let scenes = said(head, speaker, tools)?;
         for (below_db, kind) in &conditions {
             let noise = below_db.map(|db| (kind.name(), db));
-            let mut recall = Recall { voice, noise, heard: 0, of: scenes.len() };
+            let mut recall = Recall { voice, noise, peaks: Vec::with_capacity(scenes.len()) };
             for (index, scene) in scenes.iter().enumerate() {
                 let random = &mut SmallRng::seed_from_u64(index as u64);
                 let scene = scene.clone();
                 let scene = if let Some(db) = below_db { scene.noisy(*kind, *db, random) } else { scene };
-                let clip = Clip::of(&scene, tools.models)?;
-                recall.heard += usize::from(fires(head, &clip)? > 0);
+                let scores = scores(head, &Clip::of(&scene, tools.models)?)?;
+                recall.peaks.push(peak(&scores, head.settings().patience));
             }
             all.push(recall);
         }
@@ -114,26 +116,36 @@ fn said(head: &Head, speaker: &Speaker, tools: Tools<'_>) -> Result<Vec<Scene>, 
     Ok(scenes)
 }
 
-/// How often a head fires in a clip.
+/// A head's score of each step of a clip.
 ///
 /// # Errors
 /// The head fails.
-pub fn fires(head: &Head, clip: &Clip) -> Result<usize, Error> {
-    let scores: Vec<f32> = clip.windows().map(|(window, _)| head.score(window)).collect::<Result<_, _>>()?;
-    Ok(detections(&scores, head.settings().threshold, head.settings().patience))
+pub fn scores(head: &Head, clip: &Clip) -> Result<Vec<f32>, Error> {
+    Ok(clip.windows().map(|(window, _)| head.score(window)).collect::<Result<_, _>>()?)
 }
 
-/// False accepts of a head in clips without its phrase.
-///
-/// # Errors
-/// The head fails.
-pub fn false_accepts(head: &Head, clips: &[Clip]) -> Result<FalseAccepts, Error> {
-    let mut all = FalseAccepts::default();
-    for clip in clips {
-        all.count += fires(head, clip)?;
-        all.seconds += (clip.steps() * STEP_SAMPLES) as f64 / f64::from(crate::frame::RATE_HZ);
+/// A head in clips without its phrase.
+pub struct Real {
+    scores: Vec<Vec<f32>>,
+    seconds: f64,
+    patience: u32,
+}
+
+impl Real {
+    /// The head's scores of these clips.
+    ///
+    /// # Errors
+    /// The head fails.
+    pub fn of(head: &Head, clips: &[Clip]) -> Result<Self, Error> {
+        let scores = clips.iter().map(|clip| scores(head, clip)).collect::<Result<_, _>>()?;
+        Ok(Self { scores, seconds: seconds(clips), patience: head.settings().patience })
     }
-    Ok(all)
+
+    /// False accepts at this threshold.
+    pub fn false_accepts(&self, threshold: f32) -> FalseAccepts {
+        let count = self.scores.iter().map(|scores| detections(scores, threshold, self.patience)).sum();
+        FalseAccepts { count, seconds: self.seconds }
+    }
 }
 
 #[cfg(test)]

@@ -20,10 +20,12 @@ pub enum Kind {
     Music,
     /// Low rumble with passing, louder events.
     Street,
+    /// Of any slope over the frequencies, now louder, now softer.
+    Drift,
 }
 
 /// Kinds that training uses; the others are held out.
-pub const FOR_TRAINING: [Kind; 3] = [Kind::White, Kind::Brown, Kind::Music];
+pub const FOR_TRAINING: [Kind; 4] = [Kind::White, Kind::Brown, Kind::Music, Kind::Drift];
 
 impl Kind {
     /// Its name.
@@ -34,6 +36,7 @@ impl Kind {
             Self::Brown => "brown",
             Self::Music => "music",
             Self::Street => "street",
+            Self::Drift => "drift",
         }
     }
 
@@ -57,6 +60,7 @@ impl Kind {
             Self::Brown => leaky(count, 0.99, random),
             Self::Music => chords(count, random),
             Self::Street => street(count, random),
+            Self::Drift => drift(count, random),
         };
         let power = power(&samples).max(1e-9).sqrt();
         samples.iter_mut().for_each(|x| *x /= power);
@@ -86,6 +90,18 @@ fn chords(count: usize, random: &mut SmallRng) -> Vec<f32> {
                 *x += fading * (turn.sin() + 0.5 * (2.0 * turn).sin() + 0.3 * (3.0 * turn).sin());
             }
         }
+    }
+    samples
+}
+
+fn drift(count: usize, random: &mut SmallRng) -> Vec<f32> {
+    const TURNS: usize = 5;
+    let mut samples = leaky(count, random.random_range(-0.9..0.98), random);
+    let levels: [f32; TURNS + 1] = std::array::from_fn(|_| random.random_range(0.4..1.6));
+    for (n, x) in samples.iter_mut().enumerate() {
+        let place = n as f32 / count as f32 * TURNS as f32;
+        let at = (place as usize).min(TURNS - 1);
+        *x *= levels[at] + (levels[at + 1] - levels[at]) * (place - at as f32);
     }
     samples
 }
@@ -137,6 +153,32 @@ pub fn in_room(samples: &[f32], decay_s: f32, wet: f32, random: &mut SmallRng) -
     out
 }
 
+/// As another microphone has it: one with more or less of the high tones, and half of the time one with a resonance.
+/// The mean power stays.
+pub fn through_microphone(samples: &[f32], random: &mut SmallRng) -> Vec<f32> {
+    let (slope, mut last) = (random.random_range(-0.4..0.6), 0.0);
+    let mut out: Vec<f32> = samples.iter().map(|x| x - slope * std::mem::replace(&mut last, *x)).collect();
+    if random.random_bool(0.5) {
+        // A peaking filter with Q = 1, of Bristow-Johnson's cookbook.
+        let hz = 300.0 * 20.0_f32.powf(random.random::<f32>());
+        let gain = 10.0_f32.powf(random.random_range(-8.0..8.0) / 40.0);
+        let turn = TAU * hz / RATE_HZ as f32;
+        let (alpha, middle) = (turn.sin() / 2.0, -2.0 * turn.cos());
+        let (b, a) =
+            ([1.0 + alpha * gain, middle, 1.0 - alpha * gain], [1.0 + alpha / gain, middle, 1.0 - alpha / gain]);
+        let (mut first, mut second) = (0.0, 0.0);
+        for x in &mut out {
+            let y = (b[0] * *x + first) / a[0];
+            first = b[1] * *x - a[1] * y + second;
+            second = b[2] * *x - a[2] * y;
+            *x = y;
+        }
+    }
+    let change = (power(samples) / power(&out).max(1e-9)).sqrt();
+    out.iter_mut().for_each(|x| *x *= change);
+    out
+}
+
 /// Faster and higher by this factor, formants included; cubic interpolation.
 pub fn warped(samples: &[i16], factor: f32) -> Vec<i16> {
     let count = (samples.len() as f32 / factor) as usize;
@@ -162,13 +204,27 @@ mod tests {
     #[test]
     fn noise_is_as_loud_as_asked_for() {
         let random = &mut SmallRng::seed_from_u64(1);
-        for kind in [Kind::White, Kind::Pink, Kind::Brown, Kind::Music, Kind::Street] {
+        for kind in [Kind::White, Kind::Pink, Kind::Brown, Kind::Music, Kind::Street, Kind::Drift] {
             let noise = kind.samples(32_000, random);
             assert!((power(&noise) - 1.0).abs() < 0.01, "{kind:?}");
             let mut mixed = vec![0.0; 32_000];
             add_noise(&mut mixed, &noise, 1_000.0 * 1_000.0, 20.0);
             assert!((power(&mixed).sqrt() - 100.0).abs() < 1.0, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn a_microphone_changes_the_sound_and_not_its_power() {
+        let random = &mut SmallRng::seed_from_u64(2);
+        let sound = Kind::White.samples(16_000, random);
+        let all: Vec<Vec<f32>> = (0..20).map(|_| through_microphone(&sound, random)).collect();
+        for heard in &all {
+            assert!((power(heard) - power(&sound)).abs() < 0.01 && heard.iter().all(|x| x.is_finite()));
+        }
+        // Neighbouring samples are alike where low tones prevail.
+        let alike = |x: &[f32]| x.windows(2).map(|pair| pair[0] * pair[1]).sum::<f32>() / x.len() as f32;
+        let (least, most) = all.iter().fold((1.0_f32, -1.0_f32), |(a, b), x| (a.min(alike(x)), b.max(alike(x))));
+        assert!(least < -0.2 && most > 0.2, "{least} {most}");
     }
 
     #[test]

@@ -231,7 +231,8 @@ fn add(to: &mut [f32], row: &[f32], times: f32) {
     }
 }
 
-fn sigmoid(x: f32) -> f32 {
+/// The probability of these log-odds.
+pub(super) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }
 

@@ -1,5 +1,5 @@
 //! Who speaks in training: the product's own voice at many pitches, and the voices of flite and espeak-ng where these
-//! programs are installed. They are tools: nothing of them is shipped but what a head has learned.
+//! programs are installed; festival only judges. They are tools: nothing of them is shipped but what a head has learned.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,38 +7,35 @@ use std::process::{Command, Stdio};
 use rand::RngExt as _;
 use rand::rngs::SmallRng;
 
-use super::Error;
 use super::noise::warped;
+use super::{Error, accents};
 use crate::frame::RATE_HZ;
 use crate::tts::Voice;
 use crate::wav;
 
 /// Voices of flite that training may use.
-const FLITE: [&str; 3] = ["slt", "rms", "kal16"];
+const FLITE: [&str; 2] = ["slt", "kal16"];
 
-/// Languages and variants of espeak-ng that training may use.
-const ESPEAK: [&str; 14] = [
-    "en-us",
-    "en-us+m1",
-    "en-us+m4",
-    "en-us+m7",
-    "en-us+f1",
-    "en-us+f2",
-    "en-us+f5",
-    "en-gb",
-    "en-gb+m2",
-    "en-gb+f1",
-    "en-gb-x-gbclan",
-    "en-us-nyc",
-    "en-us-nyc+f2",
-    "en-gb-x-gbcwmd+m5",
+/// Accents of espeak-ng that training may use.
+const ACCENTS: [&str; 4] = ["en-us", "en-gb", "en-us-nyc", "en-gb-x-gbcwmd"];
+
+/// Variants of them: other throats, and with `klatt` another way of synthesis. One that is not installed is the accent's
+/// own voice.
+const VARIANTS: [&str; 36] = [
+    "m1", "m2", "m4", "m5", "m6", "m8", "f1", "f2", "klatt", "klatt2", "klatt3", "max", "michael", "edward2", "Gene",
+    "Jacky", "linda", "norbert", "quincy", "shelby", "victor", "anika", "Alex", "Alicia", "Annie", "adam", "belinda",
+    "grandma", "grandpa", "Denis", "Hugo", "Mike", "Lee", "travis", "zac", "iven",
 ];
+
+/// How often each program speaks: the product's own voice most, since it can be varied most and is the most natural one.
+const SHARES: [(Program, f32); 3] = [(Program::Hibari, 0.4), (Program::Flite, 0.15), (Program::Espeak, 0.45)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Program {
     Hibari,
     Flite,
     Espeak,
+    Festival,
 }
 
 /// One voice of a program.
@@ -48,7 +45,7 @@ pub struct Speaker {
     voice: String,
 }
 
-/// How something is said: each value is a factor, 1 as the voice is.
+/// How something is said: each number is a factor, 1 as the voice is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Manner {
     /// How fast.
@@ -57,26 +54,31 @@ pub struct Manner {
     pub pitch: f32,
     /// How small the speaker is.
     pub formants: f32,
+    /// Which other accent the speaker has ([`accents`]); `None`: the voice's own.
+    pub accent: Option<u64>,
 }
 
 impl Manner {
     /// As the voice is.
-    pub const PLAIN: Self = Self { speed: 1.0, pitch: 1.0, formants: 1.0 };
+    pub const PLAIN: Self = Self { speed: 1.0, pitch: 1.0, formants: 1.0, accent: None };
 
     /// One of many.
     pub fn random(random: &mut SmallRng) -> Self {
         let mut factor = |by: f32| ((random.random::<f32>() * 2.0 - 1.0) * by).exp();
-        Self { speed: factor(0.25), pitch: factor(0.3), formants: factor(0.14) }
+        let (speed, pitch, formants) = (factor(0.25), factor(0.3), factor(0.14));
+        let accent = random.random_bool(0.5).then(|| random.random());
+        Self { speed, pitch, formants, accent }
     }
 }
 
 impl Speaker {
-    /// Its name: `hibari`, `flite-VOICE` or `espeak-VOICE`.
+    /// Its name: `hibari`, `flite-VOICE`, `espeak-VOICE` or `festival-VOICE`.
     pub fn name(&self) -> String {
         match self.program {
             Program::Hibari => "hibari".to_owned(),
             Program::Flite => format!("flite-{}", self.voice),
             Program::Espeak => format!("espeak-{}", self.voice),
+            Program::Festival => format!("festival-{}", self.voice),
         }
     }
 
@@ -87,34 +89,48 @@ impl Speaker {
             None if name == "hibari" => of(Program::Hibari, ""),
             Some(("flite", voice)) => of(Program::Flite, voice),
             Some(("espeak", voice)) => of(Program::Espeak, voice),
+            Some(("festival", voice)) => of(Program::Festival, voice),
             _ => None,
         }
     }
 
     /// Every speaker for training whose program is installed.
     pub fn for_training() -> Vec<Self> {
-        let of = |program: Program, voices: &[&str]| -> Vec<Self> {
-            voices.iter().map(|voice| Self { program, voice: (*voice).to_owned() }).filter(Self::is_installed).collect()
+        let of = |program: Program, voices: Vec<String>| -> Vec<Self> {
+            let speakers = voices.into_iter().map(|voice| Self { program, voice });
+            if is_installed(program, "") { speakers.collect() } else { Vec::new() }
         };
-        let mut speakers = of(Program::Hibari, &[""]);
-        speakers.extend(of(Program::Flite, &FLITE));
-        speakers.extend(of(Program::Espeak, &ESPEAK));
+        let accents = ACCENTS.iter().map(|accent| (*accent).to_owned());
+        let variants =
+            ACCENTS.iter().flat_map(|accent| VARIANTS.iter().map(move |variant| format!("{accent}+{variant}")));
+        let mut speakers = of(Program::Hibari, vec![String::new()]);
+        speakers.extend(of(Program::Flite, FLITE.map(str::to_owned).to_vec()));
+        speakers.extend(of(Program::Espeak, accents.chain(variants).collect()));
         speakers
     }
 
-    /// Whether its program is there.
-    pub fn is_installed(&self) -> bool {
-        let (program, argument) = match self.program {
-            Program::Hibari => return true,
-            Program::Flite => ("flite", "--version"),
-            Program::Espeak => ("espeak-ng", "--version"),
-        };
-        Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    /// Those of these names that are installed.
+    pub fn installed(names: &[&'static str]) -> Vec<(&'static str, Self)> {
+        let named = |name: &&'static str| Some((*name, Self::named(name).filter(Self::is_installed)?));
+        names.iter().filter_map(named).collect()
     }
 
-    /// Whether it is the product's own, which alone can be varied in all ways.
-    pub fn is_own(&self) -> bool {
-        self.program == Program::Hibari
+    /// One of `speakers`, of which there is at least one: first a program, then one of its voices.
+    pub fn one_of<'a>(speakers: &'a [Self], random: &mut SmallRng) -> &'a Self {
+        let of = |program: Program| speakers.iter().filter(move |speaker| speaker.program == program);
+        let shares = SHARES.map(|(program, share)| (program, if of(program).next().is_some() { share } else { 0.0 }));
+        let mut place = random.random::<f32>() * shares.iter().map(|(_, share)| share).sum::<f32>();
+        let chosen = shares.iter().find(|(_, share)| {
+            place -= share;
+            place < 0.0
+        });
+        let its: Vec<&Self> = chosen.map_or_else(|| speakers.iter().collect(), |(program, _)| of(*program).collect());
+        its[random.random_range(0..its.len())]
+    }
+
+    /// Whether its program is there, and with festival also its voice.
+    pub fn is_installed(&self) -> bool {
+        is_installed(self.program, &self.voice)
     }
 
     /// Says `text`: mono at 16 kHz, without silence at its ends. `scratch`: a folder for a file.
@@ -125,6 +141,13 @@ impl Speaker {
         let failed = |reason: String| Error::Voice { name: self.name(), reason };
         // The rest of the way to its formants is made by playing it faster.
         let (speed, pitch) = (manner.speed / manner.formants, manner.pitch / manner.formants);
+        let text = &match manner.accent {
+            None => text.to_owned(),
+            Some(accent) if self.program == Program::Espeak => {
+                format!("[[{}]]", accents::phonemes(&phonemes(&self.voice, text).map_err(failed)?, accent))
+            }
+            Some(accent) => accents::spelling(text, accent),
+        };
         let pcm = match self.program {
             Program::Hibari => {
                 let pcm = own.synthesize_at(text, speed, pitch).map_err(|error| failed(error.to_string()))?;
@@ -143,10 +166,43 @@ impl Speaker {
                 command.args([text, "-w"]);
                 run(command, scratch).map_err(failed)?
             }
+            Program::Festival => {
+                let said = scratch.join("said.txt");
+                std::fs::write(&said, text).map_err(|error| failed(error.to_string()))?;
+                let mut command = Command::new("text2wave");
+                let stretch = format!("(Parameter.set 'Duration_Stretch {:.3})", 1.0 / speed);
+                command.args(["-eval", &format!("(voice_{})", self.voice), "-eval", &stretch]).arg(said).arg("-o");
+                run(command, scratch).map_err(failed)?
+            }
         };
         let pcm = trimmed(&warped(&pcm, manner.formants)).to_vec();
         if pcm.is_empty() { Err(failed(format!("it says nothing for {text:?}"))) } else { Ok(pcm) }
     }
+}
+
+/// What espeak-ng says for `text`, in its notation.
+fn phonemes(voice: &str, text: &str) -> Result<String, String> {
+    let mut command = Command::new("espeak-ng");
+    command.args(["-v", voice, "-q", "-x", text]).stdin(Stdio::null()).stderr(Stdio::null());
+    let output = command.output().map_err(|error| error.to_string())?;
+    let lines = String::from_utf8_lossy(&output.stdout);
+    Ok(lines.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn is_installed(program: Program, voice: &str) -> bool {
+    let mut command = match program {
+        Program::Hibari => return true,
+        Program::Flite => Command::new("flite"),
+        Program::Espeak => Command::new("espeak-ng"),
+        Program::Festival => Command::new("festival"),
+    };
+    if program == Program::Festival {
+        let plain = voice.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        command.args(["-b", &format!("(exit (if (member '{voice} (voice.list)) 0 1))")]);
+        return plain
+            && command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    }
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
 /// Runs a program that takes the file it writes as its last argument.
@@ -175,17 +231,37 @@ pub fn trimmed(pcm: &[i16]) -> &[i16] {
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng as _;
+
     use super::super::held_out;
+    use super::super::operating::TUNING;
     use super::*;
 
     #[test]
     fn no_held_out_voice_is_used_for_training() {
         let training: Vec<String> = Speaker::for_training().iter().map(Speaker::name).collect();
-        for name in held_out::VOICES {
+        let variant = |name: &str| name.split_once('+').map(|(_, variant)| variant.to_owned());
+        for name in held_out::VOICES.into_iter().chain(held_out::FAMILIES).chain(TUNING) {
             assert_eq!(Speaker::named(name).map(|speaker| speaker.name()).as_deref(), Some(name));
             assert!(!training.iter().any(|known| known == name), "{name}");
+            let throat = variant(name);
+            assert!(throat.is_none() || training.iter().all(|known| variant(known) != throat), "{name}");
         }
+        assert!(held_out::VOICES.iter().all(|name| !TUNING.contains(name)));
         assert_eq!(Speaker::named("somebody"), None);
+    }
+
+    #[test]
+    fn the_own_voice_speaks_most_and_all_speak() {
+        let names = ["hibari", "flite-slt", "flite-kal16", "espeak-en-us", "espeak-en-gb", "espeak-en-us+m1"];
+        let speakers = names.map(|name| Speaker::named(name).unwrap());
+        let random = &mut SmallRng::seed_from_u64(1);
+        let said: Vec<String> = (0..2_000).map(|_| Speaker::one_of(&speakers, random).name()).collect();
+        let count = |name: &str| said.iter().filter(|said| *said == name).count();
+        assert!((700..900).contains(&count("hibari")), "{}", count("hibari"));
+        assert!(names.iter().all(|name| count(name) > 100));
+        assert_eq!(Speaker::one_of(&speakers[1..2], random).name(), "flite-slt");
+        assert_eq!(Speaker::one_of(&[Speaker::named("festival-a").unwrap()], random).name(), "festival-a");
     }
 
     #[test]

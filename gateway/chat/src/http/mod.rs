@@ -382,7 +382,7 @@ fn transient(message: &str) -> Failure {
 }
 
 /// A base URL for display: queries and user names may be secrets.
-fn shown(url: &str) -> &str {
+pub(crate) fn shown(url: &str) -> &str {
     let url = url.split('?').next().unwrap_or_default();
     if url.contains('@') { "[hidden]" } else { url }
 }
@@ -404,7 +404,7 @@ async fn read_bounded(response: &mut Response) -> Vec<u8> {
 }
 
 /// An error without its URL, which may contain a secret, but with its cause.
-fn describe(error: &reqwest::Error) -> String {
+pub(crate) fn describe(error: &reqwest::Error) -> String {
     use std::error::Error;
     if error.is_connect() {
         let mut cause = error.source();

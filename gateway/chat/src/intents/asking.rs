@@ -26,36 +26,6 @@ const ASKED_MAX: u8 = 2;
 const EVIDENCE_SURE: f32 = 1.5;
 /// Most words of a side's name in an answer.
 const ANSWER_NAME_WORDS_MAX: usize = 6;
-/// Words before an answer that carry no information.
-const FRONT: [&str; 26] = [
-    "make it",
-    "make that",
-    "let us say",
-    "let us make it",
-    "say",
-    "for",
-    "to",
-    "in",
-    "at",
-    "on",
-    "of",
-    "by",
-    "with",
-    "about",
-    "it is",
-    "that is",
-    "the",
-    "a",
-    "an",
-    "maybe",
-    "i think",
-    "use",
-    "take",
-    "called",
-    "set it to",
-    "um",
-];
-
 /// Result of reading the wearer's words.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reading {
@@ -102,7 +72,7 @@ impl<'a> Reader<'a> {
     where
         'a: 'b,
     {
-        Utterance::new(text, self.now).with_apps(&self.scene.apps)
+        Utterance::new(text, self.now, self.grammar.language).with_apps(&self.scene.apps)
     }
 
     /// Whether a complete command may go on after these words.
@@ -322,22 +292,19 @@ impl<'a> Reader<'a> {
 
     /// The answer to the question which of several calls was meant.
     fn choose(&self, text: &str, pending: &Pending, calls: &[PendingCall]) -> Read {
-        let said = words::cut(text);
+        let said = words::cut(text, self.grammar.language);
         let said: Vec<&str> = said.iter().map(|word| word.text.as_str()).collect();
         let named = |call: &&PendingCall| {
-            let label = words::cut(&call.label);
+            let label = words::cut(&call.label, self.grammar.language);
             let label: Vec<&str> = label.iter().map(|word| word.text.as_str()).collect();
             let so = !label.is_empty() && said.windows(label.len()).any(|words| words == label);
             so || call.side.as_ref().is_some_and(|side| self.is_named(side, &said))
         };
         let mut chosen = calls.iter().filter(named);
         let by_place = || {
-            let place = said.iter().find_map(|word| match *word {
-                "first" | "former" => Some(0),
-                "second" | "latter" | "other" => Some(1),
-                "third" => Some(2),
-                _ => None,
-            });
+            let places = self.grammar.language.answer.places;
+            let place_of = |word: &&str| places.iter().find(|(name, _)| name == word).map(|(_, place)| *place);
+            let place = said.iter().find_map(place_of);
             place.and_then(|place| calls.get(place))
         };
         let call = match (chosen.next(), chosen.next()) {
@@ -404,7 +371,8 @@ impl<'a> Reader<'a> {
                 if let Some(found) = matcher::read(&program, &utterance, (start, end), false) {
                     return found.arguments.into_iter().next().map(|(_, value)| value);
                 }
-                let behind = FRONT.iter().filter_map(|words| view.phrase(start, words)).max();
+                let behind =
+                    self.grammar.language.answer.front.iter().filter_map(|words| view.phrase(start, words)).max();
                 starts.extend(behind.filter(|behind| !starts.contains(behind)));
             }
             None
@@ -419,7 +387,7 @@ impl<'a> Reader<'a> {
     fn slots(&self, tool: &ToolSpec, property: &str) -> Vec<Slot> {
         let own = self.grammar.slots_for(&tool.name, property);
         if own.is_empty() {
-            question::slot(tool, property).into_iter().collect()
+            question::slot(tool, property, self.grammar.language).into_iter().collect()
         } else {
             own.into_iter().cloned().collect()
         }

@@ -8,7 +8,12 @@ use jiff::{
     civil::{Date, DateTime, Time, Weekday},
 };
 
-use super::{duration, utterance::View, words::Kind};
+use super::{
+    duration,
+    language::{DayPart, Whence},
+    utterance::View,
+    words::Kind,
+};
 
 /// Readings of a time of day as `HH:MM`, longest first.
 pub(super) fn read_time(view: View<'_>, at: usize) -> Vec<(usize, String)> {
@@ -29,8 +34,8 @@ pub(super) fn read_date(view: View<'_>, at: usize) -> Vec<(usize, String)> {
 pub(super) fn read_when(view: View<'_>, at: usize) -> Vec<(usize, String)> {
     let now = view.utterance.now;
     let format = |when: DateTime| when.strftime("%Y-%m-%dT%H:%M").to_string();
-    if view.text(at) == "in" {
-        let spans = duration::read(view, at + 1).into_iter();
+    if let Some(ahead) = view.any_phrase(at, view.language().length.ahead) {
+        let spans = duration::read(view, ahead).into_iter();
         let later = spans.filter_map(|(end, seconds)| {
             let when = now.checked_add(SignedDuration::from_secs(seconds)).ok()?;
             Some((end, format(when)))
@@ -112,7 +117,8 @@ impl Plan {
 /// Every way to read date, part of the day and time, in any order, from `at`; longest first.
 fn plans(view: View<'_>, at: usize) -> Vec<(usize, Plan)> {
     let mut out = Vec::new();
-    let preposition = at > 0 && is_preposition(view.utterance.words[at - 1].text.as_str());
+    let before = at.checked_sub(1).map_or("", |before| view.utterance.words[before].text.as_str());
+    let preposition = view.language().clock.at_last.contains(&before);
     extend(view, at, Plan::default(), preposition, &mut out);
     out.sort_by_key(|(end, _)| std::cmp::Reverse(*end));
     out.dedup_by_key(|(end, _)| *end);
@@ -122,10 +128,9 @@ fn plans(view: View<'_>, at: usize) -> Vec<(usize, Plan)> {
 fn extend(view: View<'_>, at: usize, plan: Plan, bare: bool, out: &mut Vec<(usize, Plan)>) {
     let today = view.utterance.now.date();
     if plan.clock.is_none() {
-        let preposition = is_preposition(view.text(at));
-        let from = at + usize::from(preposition);
-        for (end, clock, strong) in clocks(view, from) {
-            if strong || bare || preposition || plan.date.is_some() {
+        let preposition = view.any_phrase(at, view.language().clock.at);
+        for (end, clock, strong) in clocks(view, preposition.unwrap_or(at)) {
+            if strong || bare || preposition.is_some() || plan.date.is_some() {
                 let plan = Plan { clock: Some(clock), ..plan };
                 out.push((end, plan));
                 extend(view, end, plan, true, out);
@@ -148,43 +153,24 @@ fn extend(view: View<'_>, at: usize, plan: Plan, bare: bool, out: &mut Vec<(usiz
     }
 }
 
-fn is_preposition(word: &str) -> bool {
-    matches!(word, "at" | "by" | "around" | "about")
-}
-
 /// Part of the day, and whether it means today.
 fn part(view: View<'_>, at: usize, plan: Plan) -> Option<(usize, Part, bool)> {
-    if let Some(end) = view.phrase(at, "tonight") {
-        let part = Part { afternoon: true, hour: 20 };
-        return Some((end, part, true));
-    }
-    let (from, today) = if let Some(end) = view.phrase(at, "this") {
-        (end, true)
-    } else if let Some(end) = view.any_phrase(at, &["in the", "at"]) {
-        (end, false)
-    } else if plan.date.is_some() {
-        (at, false)
-    } else {
-        return None;
-    };
-    let (afternoon, hour) = match view.text(from) {
-        "morning" => (false, 9),
-        "afternoon" => (true, 15),
-        "evening" => (true, 19),
-        "night" => (true, 21),
-        _ => return None,
-    };
-    Some((from + 1, Part { afternoon, hour }, today))
+    let parts = view.language().clock.parts.iter();
+    let fits = |part: &&DayPart| part.when != Whence::BehindDate || plan.date.is_some();
+    let found = parts.filter(fits).filter_map(|part| Some((view.phrase(at, part.words)?, part)));
+    let (end, DayPart { afternoon, hour, when, .. }) = found.max_by_key(|(end, _)| *end)?;
+    Some((end, Part { afternoon: *afternoon, hour: *hour }, *when == Whence::Today))
 }
+
+/// A time without its end: one past its last word, hour, minute, whether the half of the day is known, and whether it
+/// is valid without a preposition.
+type Dial = (usize, i64, i64, bool, bool);
 
 /// One past the last word, the time, and whether it is valid without a preposition.
 fn clocks(view: View<'_>, at: usize) -> Vec<(usize, Clock, bool)> {
     let mut out = Vec::new();
-    let mut push = |end: usize, hour: i64, minute: i64, exact: bool, strong: bool| {
-        let Ok(hour) = i8::try_from(hour) else { return };
-        let Ok(minute) = i8::try_from(minute) else {
-            return;
-        };
+    let mut push = |(end, hour, minute, exact, strong): Dial| {
+        let (Ok(hour), Ok(minute)) = (i8::try_from(hour), i8::try_from(minute)) else { return };
         if let Some((after, afternoon)) = meridiem(view, end)
             && (1..=12).contains(&hour)
         {
@@ -194,78 +180,113 @@ fn clocks(view: View<'_>, at: usize) -> Vec<(usize, Clock, bool)> {
         let clock = Clock { hour, minute, exact: exact || hour > 12 || hour == 0 };
         out.push((end, clock, strong));
     };
-    match view.text(at) {
-        "noon" | "midday" => push(at + 1, 12, 0, true, true),
-        "midnight" => push(at + 1, 0, 0, true, true),
-        _ => {}
+    let words = &view.language().clock;
+    if let Some((end, hour)) = view.valued(at, words.named) {
+        push((end, hour, 0, true, true));
     }
     if let Some(Kind::Clock(hour, minute)) = view.word(at).map(|word| word.kind) {
-        push(at + 1, hour.into(), minute.into(), false, true);
+        // "18:30 Uhr"
+        let end = view.any_phrase(at + 1, words.hour).unwrap_or(at + 1);
+        push((end, hour.into(), minute.into(), false, true));
     }
-    if let Some((end, minute)) = minutes(view, at) {
-        let direction = view.text(end);
-        if let Some((end, hour)) = view.integer(end + 1, 1..=12) {
-            match direction {
-                "past" | "after" => push(end, hour, minute, false, true),
-                "to" | "before" | "till" => {
-                    push(end, (hour + 10) % 12 + 1, 60 - minute, false, true);
-                }
-                _ => {}
-            }
-        }
-    }
+    relative(view, at).into_iter().for_each(&mut push);
     if let Some((end, hour)) = view.integer(at, 0..=23) {
-        if let Some((end, minute)) = view.integer(end, 10..=59) {
-            push(end, hour, minute, false, true);
-        }
-        match view.text(end) {
-            "o'clock" | "oclock" => push(end + 1, hour, 0, false, true),
-            _ => push(end, hour, 0, false, false),
-        }
+        of_hour(view, end, hour).into_iter().for_each(push);
     }
     out
 }
 
-fn minutes(view: View<'_>, at: usize) -> Option<(usize, i64)> {
-    match view.text(at) {
-        "half" => Some((at + 1, 30)),
-        "quarter" => Some((at + 1, 15)),
-        "a" if view.text(at + 1) == "quarter" => Some((at + 2, 15)),
-        _ => {
-            let (end, minutes) = view.integer(at, 1..=59)?;
-            let unit = matches!(view.text(end), "minutes" | "minute");
-            Some((end + usize::from(unit), minutes))
+/// Times told from another one: "ten past five", "halb acht", "fünf vor halb acht".
+fn relative(view: View<'_>, at: usize) -> Vec<Dial> {
+    let words = &view.language().clock;
+    let not_full = |at: usize| {
+        let (end, less) = view.valued(at, words.not_full)?;
+        let (end, hour) = view.integer(end, 1..=12)?;
+        Some((end, hour * 60 - less))
+    };
+    let full = |at: usize| view.integer(at, 1..=12).map(|(end, hour)| (end, hour * 60));
+    let dial = |(end, minutes): (usize, i64)| {
+        let minutes = (minutes + 12 * 60 - 60) % (12 * 60) + 60;
+        (end, minutes / 60, minutes % 60, false, true)
+    };
+    let mut out: Vec<Dial> = not_full(at).map(dial).into_iter().collect();
+    if let Some((end, minutes)) = minutes(view, at) {
+        let sign = match view.text(end) {
+            direction if words.past.contains(&direction) => 1,
+            direction if words.to.contains(&direction) => -1,
+            _ => return out,
+        };
+        let from = not_full(end + 1).or_else(|| full(end + 1));
+        out.extend(from.map(|(end, hour)| dial((end, hour + sign * minutes))));
+    }
+    out
+}
+
+/// Times that begin with an hour, which ends at `end`.
+fn of_hour(view: View<'_>, end: usize, hour: i64) -> Vec<Dial> {
+    let words = &view.language().clock;
+    let mut out = Vec::new();
+    let told = view.any_phrase(end, words.hour);
+    let behind = told.unwrap_or(end);
+    let moved = |more: i64| {
+        let minutes = (hour * 60 + more).rem_euclid(24 * 60);
+        // An hour to which minutes are missing stays an hour of a dial.
+        let hour = if more < 0 && minutes / 60 == 0 && hour == 1 { 12 } else { minutes / 60 };
+        (hour, minutes % 60)
+    };
+    if let Some((end, more)) = view.valued(behind, words.behind) {
+        let (hour, minute) = moved(more);
+        out.push((end, hour, minute, false, true));
+    }
+    for (signs, sign) in [(words.less, -1), (words.more, 1)] {
+        if signs.contains(&view.text(behind))
+            && let Some((end, minutes)) = view.integer(behind + 1, 1..=59)
+        {
+            let (hour, minute) = moved(sign * minutes);
+            out.push((end, hour, minute, false, true));
         }
     }
+    let least = if told.is_some() { 1 } else { 10 };
+    if let Some((end, minute)) = view.integer(behind, least..=59) {
+        out.push((end, hour, minute, false, true));
+    }
+    out.push((behind, hour, 0, false, told.is_some()));
+    out
+}
+
+fn minutes(view: View<'_>, at: usize) -> Option<(usize, i64)> {
+    let words = &view.language().clock;
+    if let Some(named) = view.valued(at, words.minutes) {
+        return Some(named);
+    }
+    let (end, minutes) = view.integer(at, 1..=59)?;
+    Some((end + usize::from(words.minute.contains(&view.text(end))), minutes))
 }
 
 /// One past "am" or "pm", and whether it is the afternoon.
 fn meridiem(view: View<'_>, at: usize) -> Option<(usize, bool)> {
-    if let Some(end) = view.any_phrase(at, &["am", "a m"]) {
-        return Some((end, false));
-    }
-    view.any_phrase(at, &["pm", "p m"]).map(|end| (end, true))
+    let words = &view.language().clock;
+    let morning = view.any_phrase(at, words.am).map(|end| (end, false));
+    morning.or_else(|| view.any_phrase(at, words.pm).map(|end| (end, true)))
 }
 
 /// A date, at most one reading for each length, longest first.
 fn date(view: View<'_>, at: usize, today: Date) -> Option<(usize, Date)> {
-    let at = at + usize::from(matches!(view.text(at), "on" | "for"));
+    let words = &view.language().date;
+    let at = view.any_phrase(at, words.on).unwrap_or(at);
     let in_days = |days: i64| today.checked_add(days.days()).ok();
-    let relative =
-        [("the day after tomorrow", 2), ("day after tomorrow", 2), ("tomorrow", 1), ("today", 0), ("next week", 7)];
-    for (phrase, days) in relative {
-        if let Some(end) = view.phrase(at, phrase) {
-            return Some((end, in_days(days)?));
-        }
+    if let Some((end, days)) = view.valued(at, words.relative) {
+        return Some((end, in_days(days)?));
     }
-    if let Some(weekday) = weekday(view.text(at)) {
-        return Some((at + 1, in_days(days_until(today, weekday))?));
+    if let Some(weekday) = weekday(view, at) {
+        let end = view.any_phrase(at + 1, words.coming_behind).unwrap_or(at + 1);
+        return Some((end, in_days(days_until(today, weekday))?));
     }
-    if let Some(weekday) = weekday(view.text(at + 1)) {
+    if let Some(weekday) = weekday(view, at + 1) {
         let days = match view.text(at) {
-            "this" | "coming" => days_until(today, weekday),
+            before if words.coming.contains(&before) => days_until(today, weekday),
             // "next" is in the week that begins on the coming Monday.
-            "next" => {
+            before if words.next.contains(&before) => {
                 let monday = days_until(today, Weekday::Monday);
                 monday + i64::from(weekday.to_monday_zero_offset())
             }
@@ -284,17 +305,21 @@ fn days_until(today: Date, weekday: Weekday) -> i64 {
 
 /// "the third of May", "May 3rd", "3 May 2027".
 fn month_and_day(view: View<'_>, at: usize, today: Date) -> Option<(usize, Date)> {
-    let (end, month, day) = if let Some(month) = month(view.text(at)) {
-        let from = at + 1 + usize::from(view.text(at + 1) == "the");
-        let (end, day) = day(view, from)?;
-        (end, month, day)
-    } else {
-        let from = at + usize::from(view.text(at) == "the");
-        let (end, day) = day(view, from)?;
-        let end = end + usize::from(view.text(end) == "of");
-        (end + 1, month(view.text(end))?, day)
+    let words = &view.language().date;
+    let after_the = |at: usize| at + usize::from(words.the.contains(&view.text(at)));
+    let (end, month, day) = match month(view, at).filter(|_| words.month_first) {
+        Some(month) => {
+            let (end, day) = day(view, after_the(at + 1))?;
+            (end, month, day)
+        }
+        None => {
+            let (end, day) = day(view, after_the(at))?;
+            let end = end + usize::from(words.of.contains(&view.text(end)));
+            (end + 1, month(view, end)?, day)
+        }
     };
-    if let Some((end, year)) = view.integer(end, 2000..=2199) {
+    let year_at = end + usize::from(!words.month_first && words.of.contains(&view.text(end)));
+    if let Some((end, year)) = view.integer(year_at, 2000..=2199) {
         return Some((end, Date::new(i16::try_from(year).ok()?, month, day).ok()?));
     }
     // The 29th of February may be years away.
@@ -305,30 +330,10 @@ fn month_and_day(view: View<'_>, at: usize, today: Date) -> Option<(usize, Date)
 }
 
 fn day(view: View<'_>, at: usize) -> Option<(usize, i8)> {
-    const ORDINALS: [&str; 20] = [
-        "first",
-        "second",
-        "third",
-        "fourth",
-        "fifth",
-        "sixth",
-        "seventh",
-        "eighth",
-        "ninth",
-        "tenth",
-        "eleventh",
-        "twelfth",
-        "thirteenth",
-        "fourteenth",
-        "fifteenth",
-        "sixteenth",
-        "seventeenth",
-        "eighteenth",
-        "nineteenth",
-        "twentieth",
-    ];
+    let words = &view.language().date;
     let ordinal = |word: &str| -> Option<i8> {
-        let index = ORDINALS.iter().position(|name| *name == word)?;
+        let is = |name: &&str| *name == word || word.strip_suffix(words.ordinal_endings) == Some(*name);
+        let index = words.ordinals.iter().position(is)?;
         i8::try_from(index + 1).ok()
     };
     let word = view.word(at)?;
@@ -338,61 +343,38 @@ fn day(view: View<'_>, at: usize) -> Option<(usize, i8)> {
     if let Some(day) = ordinal(&word.text) {
         return Some((at + 1, day));
     }
-    let tens = match word.text.as_str() {
-        "thirtieth" => return Some((at + 1, 30)),
-        "twenty" => 20,
-        "thirty" => 30,
-        _ => 0,
-    };
-    if tens > 0
-        && let Some(units) = ordinal(view.text(at + 1)).filter(|units| *units < 10)
+    if let Some(other) = view.valued(at, words.other_ordinals) {
+        return Some(other);
+    }
+    if let Some((end, tens)) = view.valued(at, words.ordinal_tens)
+        && let Some(units) = ordinal(view.text(end)).filter(|units| *units < 10)
     {
-        return Some((at + 2, tens + units));
+        return Some((end + 1, tens + units));
     }
     let (end, day) = view.integer(at, 1..=31)?;
     Some((end, i8::try_from(day).ok()?))
 }
 
-fn weekday(word: &str) -> Option<Weekday> {
-    Some(match word {
-        "monday" => Weekday::Monday,
-        "tuesday" => Weekday::Tuesday,
-        "wednesday" => Weekday::Wednesday,
-        "thursday" => Weekday::Thursday,
-        "friday" => Weekday::Friday,
-        "saturday" => Weekday::Saturday,
-        "sunday" => Weekday::Sunday,
-        _ => return None,
-    })
+fn weekday(view: View<'_>, at: usize) -> Option<Weekday> {
+    let (words, word) = (&view.language().date, view.text(at));
+    let known = words.weekdays.iter().position(|name| *name == word).and_then(|index| i8::try_from(index).ok());
+    let other = || words.other_weekdays.iter().find(|(name, _)| *name == word).map(|(_, days)| *days);
+    Weekday::from_monday_zero_offset(known.or_else(other)?).ok()
 }
 
-fn month(word: &str) -> Option<i8> {
-    const MONTHS: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let index = MONTHS.iter().position(|name| *name == word)?;
+fn month(view: View<'_>, at: usize) -> Option<i8> {
+    let index = view.language().date.months.iter().position(|name| *name == view.text(at))?;
     i8::try_from(index + 1).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::utterance::Utterance;
+    use super::super::{language::Language, utterance::Utterance};
     use super::*;
 
     fn read(source: &str, reader: fn(View<'_>, usize) -> Vec<(usize, String)>) -> Option<String> {
         let now = jiff::civil::date(2026, 5, 13).at(14, 30, 0, 0); // a Wednesday
-        let utterance = Utterance::new(source, now);
+        let utterance = Utterance::new(source, now, Language::english());
         reader(utterance.view(usize::MAX), 0)
             .into_iter()
             .find(|(end, _)| *end == utterance.words.len())

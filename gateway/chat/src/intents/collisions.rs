@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     asking::Reader,
     grammar::{Grammar, sample},
+    language::Language,
     sides::Sides,
     template::{Op, SlotKind},
 };
@@ -43,7 +44,7 @@ pub fn collisions(tools: &[Arc<ToolSpec>], language: &str, side: &Side) -> Vec<C
     // The side's own sentences first, as its maker knows them.
     for own in [true, false] {
         for (_, _, program) in grammar.templates().filter(|(tool, ..)| tool.side.is_with(side) == own) {
-            for sentence in sentences(program, if own { OWN_MAX } else { OTHERS_MAX }) {
+            for sentence in sentences((program, grammar.language), if own { OWN_MAX } else { OTHERS_MAX }) {
                 let mut utterance = reader.utterance(&sentence);
                 let sides = Sides::of(&scene);
                 let found = grammar.understand(&mut utterance, sides);
@@ -68,35 +69,41 @@ pub fn collisions(tools: &[Arc<ToolSpec>], language: &str, side: &Side) -> Vec<C
 }
 
 /// Sentences that match a template, starting with the shortest paths through it.
-fn sentences(program: &[Op], most: usize) -> Vec<String> {
+fn sentences(program: (&[Op], &Language), most: usize) -> Vec<String> {
     let mut out = Vec::new();
     walk(program, 0, &mut Vec::new(), most, &mut out);
     out
 }
 
-fn walk(program: &[Op], at: usize, said: &mut Vec<String>, most: usize, out: &mut Vec<String>) {
+fn walk(
+    (program, language): (&[Op], &Language),
+    at: usize,
+    said: &mut Vec<String>,
+    most: usize,
+    out: &mut Vec<String>,
+) {
     if out.len() >= most {
         return;
     }
     let next = |word: String, said: &mut Vec<String>, out: &mut Vec<String>| {
         said.push(word);
-        walk(program, at + 1, said, most, out);
+        walk((program, language), at + 1, said, most, out);
         said.pop();
     };
     match program.get(at) {
         None => {}
         Some(Op::End) => out.push(said.join(" ")),
-        Some(Op::Jump(to)) => walk(program, *to, said, most, out),
-        Some(Op::Set(..)) => walk(program, at + 1, said, most, out),
+        Some(Op::Jump(to)) => walk((program, language), *to, said, most, out),
+        Some(Op::Set(..)) => walk((program, language), at + 1, said, most, out),
         Some(Op::Split(branches)) => {
             for branch in branches.iter().rev() {
-                walk(program, *branch, said, most, out);
+                walk((program, language), *branch, said, most, out);
             }
         }
         Some(Op::Word(word)) => next(word.clone(), said, out),
         Some(Op::Slot(slot)) => match &slot.kind {
             SlotKind::Text { .. } | SlotKind::App => next(FREE.to_owned(), said, out),
-            kind => next(sample(kind), said, out),
+            kind => next(sample(kind, language), said, out),
         },
     }
 }

@@ -2,50 +2,6 @@
 
 use super::utterance::{Utterance, View};
 
-/// Words before a command without meaning for it.
-const OPENINGS: [&str; 33] = [
-    "please",
-    "hey",
-    "okay",
-    "ok",
-    "so",
-    "well",
-    "now",
-    "and",
-    "then",
-    "also",
-    "just",
-    "yes",
-    "can you",
-    "could you",
-    "would you",
-    "will you",
-    "can we",
-    "could we",
-    "i would like you to",
-    "i want you to",
-    "i need you to",
-    "i would like to",
-    "i want to",
-    "let us",
-    "go ahead and",
-    "would you mind",
-    "do me a favor and",
-    "be so kind and",
-    "quickly",
-    "hi",
-    "hello",
-    "next",
-    "be a dear and",
-];
-/// Thanks and please: after a comma they have no other meaning.
-const PLAIN_ENDINGS: [&str; 7] =
-    ["please", "thanks", "thank you", "many thanks", "thanks a lot", "thank you so much", "thank you very much"];
-/// Words after a command without meaning for it.
-const ENDINGS: [&str; 5] = ["would you", "will you", "if you can", "if you could", "for me please"];
-/// The same, unless a template contains them.
-const LOOSE_ENDINGS: [&str; 7] = ["now", "right now", "for me", "then", "okay", "again", "today"];
-
 /// A possible end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ending {
@@ -65,7 +21,7 @@ pub(super) fn openings(view: View<'_>, start: usize) -> Vec<usize> {
     let mut out = vec![start];
     let mut at = start;
     while out.len() <= OPENINGS_MAX {
-        let longest = OPENINGS.iter().filter_map(|words| view.phrase(at, words));
+        let longest = view.language().courtesy.openings.iter().filter_map(|words| view.phrase(at, words));
         let Some(next) = longest.max().filter(|next| *next < view.end) else {
             break;
         };
@@ -88,12 +44,13 @@ pub(super) fn endings(utterance: &Utterance<'_>, start: usize, end: usize) -> Ve
         }
         end
     };
-    let polite = strip(end, &[PLAIN_ENDINGS.as_slice(), ENDINGS.as_slice()].concat(), false);
-    let all = [PLAIN_ENDINGS.as_slice(), ENDINGS.as_slice(), LOOSE_ENDINGS.as_slice()].concat();
+    let words = &utterance.language.courtesy;
+    let polite = strip(end, &[words.plain_endings, words.endings].concat(), false);
+    let all = [words.plain_endings, words.endings, words.loose_endings].concat();
     let mut out: Vec<Ending> = Vec::new();
     for ending in [
         Ending { at: end, set_apart: true, loose: false },
-        Ending { at: strip(end, &PLAIN_ENDINGS, true), set_apart: true, loose: false },
+        Ending { at: strip(end, words.plain_endings, true), set_apart: true, loose: false },
         Ending { at: polite, set_apart: false, loose: false },
         Ending { at: strip(polite, &all, false), set_apart: false, loose: true },
     ] {

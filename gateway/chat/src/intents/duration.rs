@@ -5,19 +5,20 @@ use super::utterance::View;
 /// One past the last word, and whole seconds, for every reading that starts at `at`, including the shorter ones, since
 /// the following words may belong to something else.
 pub(super) fn read(view: View<'_>, at: usize) -> Vec<(usize, i64)> {
+    let words = &view.language().length;
     let mut out = Vec::new();
     let Some((mut end, mut seconds, mut unit)) = part(view, at) else {
         return out;
     };
     push(&mut out, end, seconds);
     loop {
-        let after_and = end + usize::from(view.text(end) == "and");
+        let after_and = end + usize::from(words.and.contains(&view.text(end)));
         // "an hour and a half"
-        if let Some(next) = view.any_phrase(after_and, &["a half", "half"])
-            && unit_seconds(view.text(next)).is_none()
+        if let Some((next, share)) = view.valued(after_and, words.parts)
+            && unit_seconds(view, next).is_none()
             && after_and > end
         {
-            (end, seconds) = (next, seconds + unit / 2.0);
+            (end, seconds) = (next, seconds + unit * share);
             push(&mut out, end, seconds);
             break;
         }
@@ -53,63 +54,38 @@ fn push(out: &mut Vec<(usize, i64)>, end: usize, seconds: f64) {
 /// Count and unit: one past the last word, seconds, seconds of one unit.
 fn part(view: View<'_>, at: usize) -> Option<(usize, f64, f64)> {
     let (end, count) = count(view, at)?;
-    let unit = unit_seconds(view.text(end))?;
+    let unit = unit_seconds(view, end)?;
     Some((end + 1, count * unit, unit))
 }
 
 fn count(view: View<'_>, at: usize) -> Option<(usize, f64)> {
-    const FRACTIONS: [(&str, f64); 16] = [
-        ("half an", 0.5),
-        ("half a", 0.5),
-        ("a half", 0.5),
-        ("half", 0.5),
-        ("three quarters of an", 0.75),
-        ("three quarters of a", 0.75),
-        ("3 quarters of an", 0.75),
-        ("a quarter of an", 0.25),
-        ("a quarter of a", 0.25),
-        ("quarter of an", 0.25),
-        ("quarter of a", 0.25),
-        ("a quarter", 0.25),
-        ("quarter", 0.25),
-        ("a couple of", 2.0),
-        ("couple of", 2.0),
-        ("another", 1.0),
-    ];
-    for (phrase, value) in FRACTIONS {
-        if let Some(end) = view.phrase(at, phrase) {
-            return Some((end, value));
-        }
+    let words = &view.language().length;
+    if let Some(found) = view.valued(at, words.counts) {
+        return Some(found);
     }
     if let Some((end, value)) = view.number(at) {
-        return Some(match view.any_phrase(end, &["and a half", "and one half"]) {
-            Some(after) if unit_seconds(view.text(after)).is_some() => (after, value + 0.5),
+        return Some(match view.valued(end, words.parts_between) {
+            Some((after, share)) if unit_seconds(view, after).is_some() => (after, value + share),
             _ => (end, value),
         });
     }
-    if matches!(view.text(at), "a" | "an") {
+    if words.one.contains(&view.text(at)) {
         return Some((at + 1, 1.0));
     }
     // The recogniser drops articles: "for hour and a half". After a number the hour belongs to that number.
-    let before = at.checked_sub(1);
-    let bare = view.text(at) == "hour" && before.is_some_and(|before| matches!(view.text(before), "for" | "in" | "of"));
+    let (hour, before) = words.bare_hour;
+    let bare = view.text(at) == hour && at.checked_sub(1).is_some_and(|at| before.contains(&view.text(at)));
     bare.then_some((at, 1.0))
 }
 
-fn unit_seconds(word: &str) -> Option<f64> {
-    Some(match word {
-        "second" | "seconds" | "sec" | "secs" => 1.0,
-        "minute" | "minutes" | "min" | "mins" => 60.0,
-        "hour" | "hours" | "hr" | "hrs" => 3_600.0,
-        "day" | "days" => 86_400.0,
-        "week" | "weeks" => 604_800.0,
-        _ => return None,
-    })
+fn unit_seconds(view: View<'_>, at: usize) -> Option<f64> {
+    let units = view.language().length.units;
+    units.iter().find(|(name, _)| *name == view.text(at)).map(|(_, seconds)| *seconds)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::utterance::Utterance;
+    use super::super::{language::Language, utterance::Utterance};
     use super::*;
 
     #[test]
@@ -132,12 +108,12 @@ mod tests {
             ("a week", 604_800),
         ];
         for (source, expected) in cases {
-            let utterance = Utterance::new(source, jiff::civil::DateTime::MIN);
+            let utterance = Utterance::new(source, jiff::civil::DateTime::MIN, Language::english());
             let read = read(utterance.view(usize::MAX), 0);
             assert_eq!(read.first(), Some(&(utterance.words.len(), expected)), "{source}");
         }
         for source in ["minutes", "ten", "half", "0 minutes", "9999999 weeks", ""] {
-            let utterance = Utterance::new(source, jiff::civil::DateTime::MIN);
+            let utterance = Utterance::new(source, jiff::civil::DateTime::MIN, Language::english());
             assert!(read(utterance.view(usize::MAX), 0).is_empty(), "{source}");
         }
     }

@@ -10,7 +10,7 @@ use super::{
     Decision, Engine, UTTERANCE_BYTES_MAX,
     asking::{Read, Reader, Reading},
     grammar::Grammar,
-    matcher, reader,
+    reader,
     sides::{Found, Settled, Sides, Why},
     template::Op,
     utterance::Utterance,
@@ -188,7 +188,7 @@ fn alike(grammar: &Grammar, utterance: &Utterance<'_>) -> Vec<Near> {
         .filter_map(|(tool, source, program)| {
             let shared = utterance.words.iter().filter(|word| {
                 let known = |op: &Op| matches!(op, Op::Word(known) if *known == word.text);
-                matcher::weight(&word.text) >= 1.0 && program.iter().any(known)
+                utterance.language.weight(&word.text) >= 1.0 && program.iter().any(known)
             });
             let count = shared.count();
             let reason = "no sentence of it fits".to_owned();
@@ -211,8 +211,8 @@ fn without_templates(reader: &Reader<'_>, utterance: &Utterance<'_>) -> Vec<Near
     let silent = reader.tools.iter().filter(|tool| !spoken.contains(tool.name.as_str()));
     let like = silent.filter(|tool| {
         let named = format!("{} {}", tool.name.replace(['.', '_', '-'], " "), tool.title.as_deref().unwrap_or(""));
-        let named = words::cut(&named);
-        let mut said = utterance.words.iter().filter(|word| matcher::weight(&word.text) >= 1.0);
+        let named = words::cut(&named, utterance.language);
+        let mut said = utterance.words.iter().filter(|word| utterance.language.weight(&word.text) >= 1.0);
         said.any(|word| named.iter().any(|other| other.text == word.text))
     });
     let near = like.map(|tool| Near {

@@ -7,7 +7,9 @@ const OPERATIONS_MAX: usize = 16;
 
 /// The longest expression that starts at `at`. It has at least one operation: a number alone is not a question.
 pub(super) fn read(view: View<'_>, at: usize) -> Option<(usize, String)> {
-    how_many(view, at).or_else(|| conversion(view, at)).or_else(|| arithmetic(view, at))
+    let converted =
+        if view.language().sums.converts { how_many(view, at).or_else(|| conversion(view, at)) } else { None };
+    converted.or_else(|| arithmetic(view, at))
 }
 
 /// "how many feet are in 3 metres"
@@ -45,60 +47,32 @@ fn arithmetic(view: View<'_>, at: usize) -> Option<(usize, String)> {
 }
 
 fn operator(view: View<'_>, at: usize) -> Option<(usize, &'static str)> {
-    const OPERATORS: [(&str, &str); 13] = [
-        ("plus", "+"),
-        ("+", "+"),
-        ("minus", "-"),
-        ("-", "-"),
-        ("multiplied by", "*"),
-        ("multiply by", "*"),
-        ("times", "*"),
-        ("x", "*"),
-        ("*", "*"),
-        ("divided by", "/"),
-        ("divide by", "/"),
-        ("over", "/"),
-        ("/", "/"),
-    ];
-    OPERATORS.iter().find_map(|(words, sign)| Some((view.phrase(at, words)?, *sign)))
+    view.valued(at, view.language().sums.operators)
 }
 
 /// One past the last word, the text, and the number of operations.
 fn term(view: View<'_>, at: usize) -> Option<(usize, String, usize)> {
-    let at = at + usize::from(view.text(at) == "the");
-    for (words, function) in [("square root of", "sqrt"), ("cube root of", "cbrt")] {
-        if let Some(at) = view.phrase(at, words) {
-            let (end, value) = number(view, at)?;
-            return Some((end, format!("{function}({value})"), 1));
-        }
+    let words = &view.language().sums;
+    let at = at + usize::from(words.the.contains(&view.text(at)));
+    if let Some((at, function)) = view.valued(at, words.functions) {
+        let (end, value) = number(view, at)?;
+        return Some((end, format!("{function}({value})"), 1));
     }
-    const SHARES: [(&str, &str); 6] = [
-        ("half of", "2"),
-        ("a half of", "2"),
-        ("a third of", "3"),
-        ("one third of", "3"),
-        ("a quarter of", "4"),
-        ("one quarter of", "4"),
-    ];
-    for (words, divisor) in SHARES {
-        if let Some(at) = view.phrase(at, words) {
-            let (end, value) = number(view, at)?;
-            return Some((end, format!("{value} / {divisor}"), 1));
-        }
+    if let Some((at, divisor)) = view.valued(at, words.shares) {
+        let (end, value) = number(view, at)?;
+        return Some((end, format!("{value} / {divisor}"), 1));
     }
     let (end, value) = number(view, at)?;
-    if let Some(end) = view.any_phrase(end, &["percent", "per cent"]) {
-        return Some(match view.phrase(end, "of").map(|at| number(view, at)) {
+    if let Some(end) = view.any_phrase(end, words.percent) {
+        return Some(match view.any_phrase(end, words.of).map(|at| number(view, at)) {
             Some(Some((end, whole))) => (end, format!("{value}% of {whole}"), 1),
             _ => (end, format!("{value}%"), 0),
         });
     }
-    match view.text(end) {
-        "squared" => return Some((end + 1, format!("{value}^2"), 1)),
-        "cubed" => return Some((end + 1, format!("{value}^3"), 1)),
-        _ => {}
+    if let Some((end, power)) = view.valued(end, words.powers) {
+        return Some((end, format!("{value}^{power}"), 1));
     }
-    if let Some(at) = view.any_phrase(end, &["to the power of", "raised to", "^"])
+    if let Some(at) = view.any_phrase(end, words.power)
         && let Some((end, power)) = number(view, at)
     {
         return Some((end, format!("{value}^{power}"), 1));
@@ -107,7 +81,7 @@ fn term(view: View<'_>, at: usize) -> Option<(usize, String, usize)> {
 }
 
 fn number(view: View<'_>, at: usize) -> Option<(usize, String)> {
-    let negative = matches!(view.text(at), "minus" | "negative" | "-");
+    let negative = view.language().sums.negative.contains(&view.text(at));
     let (end, value) = view.number(at + usize::from(negative))?;
     let sign = if negative { "-" } else { "" };
     Some((end, format!("{sign}{value}")))
@@ -215,11 +189,11 @@ const UNITS: [&str; 71] = [
 
 #[cfg(test)]
 mod tests {
-    use super::super::utterance::Utterance;
+    use super::super::{language::Language, utterance::Utterance};
     use super::*;
 
     fn read_all(source: &str) -> Option<String> {
-        let utterance = Utterance::new(source, jiff::civil::DateTime::MIN);
+        let utterance = Utterance::new(source, jiff::civil::DateTime::MIN, Language::english());
         let (end, text) = read(utterance.view(usize::MAX), 0)?;
         (end == utterance.words.len()).then_some(text)
     }

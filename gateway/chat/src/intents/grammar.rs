@@ -9,11 +9,12 @@ mod partial;
 
 use std::{collections::HashMap, sync::Arc};
 
-use gateway_core::vocab::{CommandMatch, Side, ToolCall, ToolSpec};
+use gateway_core::vocab::{CommandMatch, Phrases, Side, ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::{
     courtesy::{Ending, endings, openings},
+    language::Language,
     matcher::{self, Match},
     phonetic,
     sides::{Found, Settled, Sides},
@@ -37,6 +38,7 @@ const VOCABULARY_SENTENCES_MAX: usize = 24;
 
 /// The commands that the tools of a request accept, in one language.
 pub(super) struct Grammar {
+    pub language: &'static Language,
     /// One per tool, in the order of the request.
     parts: Vec<Arc<Part>>,
     /// All templates: index of the part, and index within it.
@@ -100,18 +102,22 @@ impl Intent {
 
 /// Compiles every template of a tool; returns the invalid ones, each with its reason.
 pub fn check(tool: &ToolSpec) -> Vec<(String, TemplateError)> {
-    let templates = tool.phrases.iter().flat_map(|phrases| &phrases.templates);
+    let each = |phrases: &'_ Phrases| {
+        let language = Language::of(&phrases.language);
+        phrases.templates.iter().map(move |source| (source.clone(), language)).collect::<Vec<_>>()
+    };
+    let templates = tool.phrases.iter().flat_map(each);
     templates
-        .filter_map(|source| {
-            let error = template::compile(source, &tool.input_schema).err()?;
-            Some((source.clone(), error))
+        .filter_map(|(source, language)| {
+            let error = template::compile(&source, &tool.input_schema, language).err()?;
+            Some((source, error))
         })
         .collect()
 }
 
 impl Grammar {
     /// Combines compiled parts.
-    pub fn of(parts: Vec<Arc<Part>>) -> Self {
+    pub fn of(parts: Vec<Arc<Part>>, language: &'static Language) -> Self {
         let (mut templates, mut by_slot) = (Vec::new(), Vec::new());
         let (mut by_first, mut by_word) = (HashMap::<_, Vec<usize>>::new(), HashMap::<_, Vec<usize>>::new());
         for (at, part) in parts.iter().enumerate() {
@@ -134,14 +140,14 @@ impl Grammar {
             }
         }
         let vocabulary = Arc::default();
-        let mut grammar = Self { parts, templates, by_first, by_slot, sides, by_word, vocabulary };
+        let mut grammar = Self { language, parts, templates, by_first, by_slot, sides, by_word, vocabulary };
         grammar.vocabulary = grammar.examples(VOCABULARY_SENTENCES_MAX).into();
         grammar
     }
 
     /// Compiles a list for a single use.
-    pub fn compile(tools: &[Arc<ToolSpec>], language: &str) -> Self {
-        Self::of(tools.iter().map(|tool| Arc::new(Part::compile(tool, language))).collect())
+    pub fn compile(tools: &[Arc<ToolSpec>], tag: &str) -> Self {
+        Self::of(tools.iter().map(|tool| Arc::new(Part::compile(tool, tag))).collect(), Language::of(tag))
     }
 
     fn template(&self, index: usize) -> Option<(&Tool, &Template)> {
@@ -216,7 +222,7 @@ impl Grammar {
             Settled::Nobody => None,
         };
         for at in start + 1..end.saturating_sub(1) {
-            if !matches!(utterance.words[at].text.as_str(), "and" | "then") {
+            if !self.language.kinds.joins.contains(&utterance.words[at].text.as_str()) {
                 continue;
             }
             let Some(first) = read(start, at) else {
@@ -300,7 +306,10 @@ impl Grammar {
                     continue;
                 }
                 // Besides a single full-weight word, this one may be the only other: "reminds me to".
-                let meant = self.by_word.iter().filter(|(word, _)| phonetic::cost(word, view.text(at), true).is_some());
+                let meant = self
+                    .by_word
+                    .iter()
+                    .filter(|(word, _)| phonetic::cost(word, view.text(at), true, &self.language.kinds).is_some());
                 meant.for_each(|(_, list)| add(list));
             }
         } else {
@@ -309,7 +318,7 @@ impl Grammar {
                 if let Some(list) = self.by_first.get(view.text(at)) {
                     add(list);
                 }
-                if !matches!(view.text(at), "a" | "an" | "the") {
+                if !self.language.is_article(view.text(at)) {
                     break;
                 }
             }
@@ -363,6 +372,6 @@ impl Grammar {
 }
 
 /// Whether a text contains any words.
-pub(super) fn has_words(text: &str) -> bool {
-    !words::cut(text).is_empty()
+pub(super) fn has_words(text: &str, language: &Language) -> bool {
+    !words::cut(text, language).is_empty()
 }

@@ -11,7 +11,10 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-use super::grammar::{Grammar, Part, PartKey};
+use super::{
+    grammar::{Grammar, Part, PartKey},
+    language::Language,
+};
 use crate::Tools;
 
 /// Most lists with a known grammar. Identical glasses have one list if their definitions are shared; lists differ by
@@ -63,12 +66,15 @@ impl Grammars {
             return grammar;
         }
         let keys: Vec<PartKey> = tools.iter().map(|tool| Part::key(tool, language)).collect();
-        let key: PartKey = Sha256::digest(keys.concat()).into();
+        // A list without tools has a language as well.
+        let code = Language::of(language).code.as_bytes();
+        let key: PartKey = Sha256::digest([keys.concat().as_slice(), code].concat()).into();
         let known = self.kept().grammars.get(&key).and_then(Weak::upgrade);
         // Compiled and combined without the lock, as turns look up grammars meanwhile.
         let grammar = known.unwrap_or_else(|| {
             let parts = tools.iter().zip(&keys);
-            Arc::new(Grammar::of(parts.map(|(tool, key)| self.part(*key, || Part::compile(tool, language))).collect()))
+            let parts = parts.map(|(tool, key)| self.part(*key, || Part::compile(tool, language))).collect();
+            Arc::new(Grammar::of(parts, Language::of(language)))
         });
         self.keep(key, tools, language, grammar)
     }

@@ -139,6 +139,10 @@ impl<'a> Run<'a> {
         Self { program, view, set_apart, steps: 0, repairs_max, mode, missing, captured, best: None, goes_on: false }
     }
 
+    fn weight(&self, word: &str) -> f32 {
+        self.view.language().weight(word)
+    }
+
     /// Whether these are all words of the beginning of a sentence.
     fn is_at_pause(&self, at: usize) -> bool {
         self.mode == Mode::Beginning && at == self.view.end
@@ -172,10 +176,10 @@ impl<'a> Run<'a> {
     fn word(&mut self, op: usize, word: &str, at: usize, evidence: Evidence) {
         let here = self.view.text(at);
         if here == word {
-            let found = evidence.found + weight(word);
+            let found = evidence.found + self.weight(word);
             self.step(op + 1, at + 1, Evidence { found, dictated: false, ..evidence });
         } else {
-            if is_skippable(here) {
+            if self.view.language().is_skippable(here) {
                 let skipped = evidence.skipped + 0.05;
                 self.step(op, at + 1, Evidence { skipped, ..evidence });
             }
@@ -184,8 +188,9 @@ impl<'a> Run<'a> {
             }
         }
         // The recogniser drops and inserts articles.
-        let cut = (self.mode == Mode::Partial && at == self.view.end && is_small(word)) || self.is_at_pause(at);
-        if (is_article(word) && here != word) || cut {
+        let cut = (self.mode == Mode::Partial && at == self.view.end && self.view.language().is_small(word))
+            || self.is_at_pause(at);
+        if (self.view.language().is_article(word) && here != word) || cut {
             self.step(op + 1, at, evidence);
         }
     }
@@ -204,21 +209,21 @@ impl<'a> Run<'a> {
         };
         let small = phonetic::small_cost();
         let strict = self.repairs_max <= REPAIRS_FREE_MAX;
-        if let Some(cost) = phonetic::cost(word, here, strict) {
-            self.step(op + 1, at + 1, repaired(weight(word) - cost));
-        } else if is_small(word) && is_small(here) {
-            self.step(op + 1, at + 1, repaired(weight(word) - small));
+        if let Some(cost) = phonetic::cost(word, here, strict, &self.view.language().kinds) {
+            self.step(op + 1, at + 1, repaired(self.weight(word) - cost));
+        } else if self.view.language().is_small(word) && self.view.language().is_small(here) {
+            self.step(op + 1, at + 1, repaired(self.weight(word) - small));
         }
-        if let Some(cost) = phonetic::split_cost(word, here, next) {
-            self.step(op + 1, at + 2, repaired(weight(word) - cost));
+        if let Some(cost) = phonetic::split_cost(word, here, next, &self.view.language().kinds) {
+            self.step(op + 1, at + 2, repaired(self.weight(word) - cost));
         }
         // An article skipped before a missing word belongs to the text after it.
         let before_text = matches!(self.program.get(op + 1), Some(Op::Slot(slot)) if slot.kind.is_text());
-        let skipped = at.checked_sub(1).is_some_and(|before| is_skippable(self.view.text(before)));
-        if is_small(word) && !(before_text && skipped) {
+        let skipped = at.checked_sub(1).is_some_and(|before| self.view.language().is_skippable(self.view.text(before)));
+        if self.view.language().is_small(word) && !(before_text && skipped) {
             self.step(op + 1, at, repaired(-small));
         }
-        if is_small(here) || matches!(here, "they" | "their") {
+        if self.view.language().is_small(here) || matches!(here, "they" | "their") {
             self.step(op, at + 1, repaired(-small));
         }
     }
@@ -328,6 +333,7 @@ impl<'a> Run<'a> {
 
     fn text(&mut self, op: usize, slot: &'a Slot, at: usize, evidence: Evidence) {
         let view = self.view;
+        let kinds = &view.language().kinds;
         // Before all fixed words, free text is a name at most: "green tea timer", but not "he set the egg timer".
         let leading = evidence.found == 0.0;
         let longest = if leading {
@@ -338,7 +344,7 @@ impl<'a> Run<'a> {
             view.end
         };
         // A name between fixed words does not begin with "of", which is a misrecognised article.
-        if longest < view.end && matches!(view.text(at), "of" | "from" | "and" | "to" | "for" | "up") {
+        if longest < view.end && kinds.before_names.contains(&view.text(at)) {
             return;
         }
         for end in at + 1..=longest {
@@ -348,12 +354,12 @@ impl<'a> Run<'a> {
             }
             let words = &view.utterance.words[at..end];
             // A text of only small words is a fragment of a sentence.
-            let small = words.iter().filter(|word| weight(&word.text) < 1.0);
+            let small = words.iter().filter(|word| self.weight(&word.text) < 1.0);
             let small = small.count();
-            let torn = small > 0 || is_skippable(view.text(end));
+            let torn = small > 0 || self.view.language().is_skippable(view.text(end));
             // "it" replaces a name and begins none: "set it past a timer" is a misrecognised pasta timer.
-            let named = end < view.end && weight(view.text(skip_articles(view, end))) >= 1.0;
-            let no_name = named && matches!(view.text(at), "it" | "them");
+            let named = end < view.end && self.weight(view.text(skip_articles(view, end))) >= 1.0;
+            let no_name = named && kinds.pronouns.contains(&view.text(at));
             if small == words.len() || (leading && torn) || no_name {
                 continue;
             }
@@ -370,7 +376,7 @@ impl<'a> Run<'a> {
         for later in self.program.iter().skip(op + 1) {
             match later {
                 Op::Slot(_) => return false,
-                Op::Word(word) => words |= !is_article(word),
+                Op::Word(word) => words |= !self.view.language().is_article(word),
                 _ => {}
             }
         }
@@ -393,6 +399,9 @@ impl<'a> Run<'a> {
     /// "by the door" may be meant as written.
     fn is_purchase(&self, start: usize, end: usize) -> bool {
         let view = self.view;
+        if !view.language().is_english() {
+            return false;
+        }
         let to_do = start.checked_sub(1).is_some_and(|before| matches!(view.text(before), "to" | "note"));
         let next = start + 1;
         to_do
@@ -455,40 +464,10 @@ fn number(value: f64, integer: bool) -> Option<Value> {
 }
 
 fn skip_articles(view: View<'_>, at: usize) -> usize {
-    (at..view.end).find(|at| !is_article(view.text(*at))).unwrap_or(view.end)
+    (at..view.end).find(|at| !view.language().is_article(view.text(*at))).unwrap_or(view.end)
 }
 
 /// Whether a template has free text.
 pub(super) fn has_free_text(program: &[Op]) -> bool {
     program.iter().any(|op| matches!(op, Op::Slot(slot) if slot.kind.is_text()))
-}
-
-/// Weight of a fixed word as evidence.
-pub(super) fn weight(word: &str) -> f32 {
-    if is_article(word) {
-        0.1
-    } else if is_small(word) {
-        0.5
-    } else {
-        1.0
-    }
-}
-
-/// Function words, which are no evidence by themselves.
-fn is_small(word: &str) -> bool {
-    const SMALL: [&str; 52] = [
-        "to", "for", "in", "of", "on", "at", "by", "with", "from", "about", "as", "into", "and", "or", "is", "are",
-        "am", "be", "was", "do", "does", "did", "have", "has", "can", "could", "would", "will", "i", "me", "my", "you",
-        "your", "it", "we", "us", "this", "that", "these", "those", "there", "what", "which", "how", "when", "who",
-        "so", "too", "then", "if", "not", "say",
-    ];
-    SMALL.contains(&word)
-}
-
-fn is_article(word: &str) -> bool {
-    matches!(word, "a" | "an" | "the")
-}
-
-fn is_skippable(word: &str) -> bool {
-    is_article(word) || matches!(word, "please" | "just" | "quickly" | "maybe" | "actually")
 }

@@ -9,6 +9,9 @@
 //! free text there is at most one. Free text itself is not changed, with one exception: in a to-do that begins with
 //! "by" that word becomes "buy".
 //!
+//! Each language has its tables (`language`), English, German, Spanish and French so far; in any other one a tool's
+//! sentences are read by the rules of English. What the engine says itself is English, as the voice is.
+//!
 //! If tools of several sides (built-in, an app, a server) match a sentence, `sides` decides.
 
 mod apps;
@@ -21,6 +24,7 @@ mod explain;
 mod expression;
 mod grammar;
 mod grammars;
+mod language;
 mod matcher;
 mod phonetic;
 mod question;
@@ -45,6 +49,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{ChatModel, Matched, Request, Tools};
 use asking::{Read, Reader, Reading};
 use grammar::{Grammar, Intent};
+use language::Language;
 
 pub use collisions::{Collision, collisions};
 pub use explain::{Explained, Explanation, Near};
@@ -206,7 +211,7 @@ fn asks_whose(pending: &Pending) -> bool {
 fn wearers_words(request: &Request) -> Option<String> {
     let last = request.messages.last().filter(|message| message.role == Role::User)?;
     let text = last.plain_text();
-    (text.len() <= UTTERANCE_BYTES_MAX && grammar::has_words(&text)).then_some(text)
+    (text.len() <= UTTERANCE_BYTES_MAX && grammar::has_words(&text, Language::of(&request.language))).then_some(text)
 }
 
 /// The decision as a model would stream it.

@@ -1,5 +1,7 @@
 //! Phonetic match: words that a recogniser may have written for a spoken word, and the cost of each substitution.
 
+use super::language::Kinds;
+
 /// A word that sounds the same: hardly in doubt.
 const HOMOPHONE: f32 = 0.3;
 /// The word with another ending: "reminds" for "remind".
@@ -19,45 +21,17 @@ const LETTERS_PER_MISTAKE: usize = 3;
 /// Letters that may differ if the consonants sound the same.
 const SAME_SOUND_LETTERS_MAX: usize = 2;
 
-/// English homophones that occur in commands, as groups.
-const HOMOPHONES: [&[&str]; 24] = [
-    &["add", "ad", "at"],
-    &["are", "our"],
-    &["brake", "break"],
-    &["buy", "by", "bye"],
-    &["check", "cheque"],
-    &["find", "fined"],
-    &["for", "four", "fore", "4"],
-    &["hear", "here"],
-    &["hour", "our"],
-    &["hours", "ours"],
-    &["in", "inn"],
-    &["know", "no"],
-    &["mail", "male"],
-    &["new", "knew"],
-    &["one", "won", "1"],
-    &["read", "red"],
-    &["set", "sat", "said", "sit"],
-    &["some", "sum"],
-    &["start", "star"],
-    &["notes", "nose"],
-    &["there", "their", "they"],
-    &["to", "too", "two", "2"],
-    &["end", "and"],
-    &["write", "right", "rite"],
-];
-
 /// Cost of reading `heard` as `word`; `None` if implausible. The words differ. Next to a free text, which could be
 /// anything (`strict`), only equal sound counts.
-pub(super) fn cost(word: &str, heard: &str, strict: bool) -> Option<f32> {
-    if HOMOPHONES.iter().any(|group| group.contains(&word) && group.contains(&heard)) {
+pub(super) fn cost(word: &str, heard: &str, strict: bool, kinds: &Kinds) -> Option<f32> {
+    if kinds.homophones.iter().any(|group| group.contains(&word) && group.contains(&heard)) {
         return Some(HOMOPHONE);
     }
     let (letters, others) = (word.len(), heard.len());
     if letters < LETTERS_MIN || others < LETTERS_MIN || letters.abs_diff(others) > 3 || !word.is_ascii() {
         return None;
     }
-    if ["s", "d", "ed", "ing"].iter().any(|ending| heard.strip_suffix(ending) == Some(word)) {
+    if kinds.inflections.iter().any(|ending| heard.strip_suffix(*ending) == Some(word)) {
         return Some(INFLECTED);
     }
     if letters.min(others) >= STEM_MIN
@@ -70,8 +44,8 @@ pub(super) fn cost(word: &str, heard: &str, strict: bool) -> Option<f32> {
         return None;
     }
     let mistakes = strsim::osa_distance(word, heard);
-    let alike =
-        mistakes <= letters / LETTERS_PER_MISTAKE || (mistakes <= SAME_SOUND_LETTERS_MAX && same_sound(word, heard));
+    let alike = mistakes <= letters / LETTERS_PER_MISTAKE
+        || (mistakes <= SAME_SOUND_LETTERS_MAX && kinds.sounds_english && same_sound(word, heard));
     alike.then_some(ALIKE)
 }
 
@@ -81,7 +55,7 @@ pub(super) fn small_cost() -> f32 {
 }
 
 /// Cost of reading two words as `word`.
-pub(super) fn split_cost(word: &str, first: &str, second: &str) -> Option<f32> {
+pub(super) fn split_cost(word: &str, first: &str, second: &str, kinds: &Kinds) -> Option<f32> {
     if word.len() < LETTERS_MIN || second.is_empty() {
         return None;
     }
@@ -90,7 +64,7 @@ pub(super) fn split_cost(word: &str, first: &str, second: &str) -> Option<f32> {
     if joined == word {
         return Some(HOMOPHONE);
     }
-    (joined.len().abs_diff(word.len()) <= 2 && begins_alike(word, &joined)).then_some(SPLIT)
+    (kinds.sounds_english && joined.len().abs_diff(word.len()) <= 2 && begins_alike(word, &joined)).then_some(SPLIT)
 }
 
 /// Whether the consonants of `joined` are those of `word`, with at most one more at the end.
@@ -117,6 +91,11 @@ fn same_sound(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intents::language::Language;
+
+    fn kinds() -> &'static Kinds {
+        &Language::english().kinds
+    }
 
     #[test]
     fn words_are_alike_by_sound_or_letters() {
@@ -138,21 +117,21 @@ mod tests {
             ("camera", "canoe", None),
             ("photo", "photograph", None),
         ] {
-            assert_eq!(cost(word, heard, false), expected, "{word} {heard}");
+            assert_eq!(cost(word, heard, false, kinds()), expected, "{word} {heard}");
             let strict = expected.filter(|cost| *cost < ALIKE);
-            assert_eq!(cost(word, heard, true), strict, "{word} {heard}");
+            assert_eq!(cost(word, heard, true, kinds()), strict, "{word} {heard}");
         }
     }
 
     #[test]
     fn a_word_may_come_in_two() {
-        assert_eq!(split_cost("cancel", "can", "sell"), Some(SPLIT));
-        assert_eq!(split_cost("cancel", "can't", "solve"), Some(SPLIT));
-        assert_eq!(split_cost("remind", "re", "mind"), Some(HOMOPHONE));
-        assert_eq!(split_cost("snapshot", "snap", "shot"), Some(HOMOPHONE));
-        assert_eq!(split_cost("cancel", "can", ""), None);
-        assert_eq!(split_cost("cancel", "can", "you"), None);
-        assert_eq!(split_cost("cancel", "can", "see"), None);
-        assert_eq!(split_cost("set", "s", "et"), None);
+        assert_eq!(split_cost("cancel", "can", "sell", kinds()), Some(SPLIT));
+        assert_eq!(split_cost("cancel", "can't", "solve", kinds()), Some(SPLIT));
+        assert_eq!(split_cost("remind", "re", "mind", kinds()), Some(HOMOPHONE));
+        assert_eq!(split_cost("snapshot", "snap", "shot", kinds()), Some(HOMOPHONE));
+        assert_eq!(split_cost("cancel", "can", "", kinds()), None);
+        assert_eq!(split_cost("cancel", "can", "you", kinds()), None);
+        assert_eq!(split_cost("cancel", "can", "see", kinds()), None);
+        assert_eq!(split_cost("set", "s", "et", kinds()), None);
     }
 }

@@ -6,7 +6,10 @@
 use gateway_core::vocab::ToolSpec;
 use serde_json::Value;
 
-use super::template::{self, Op, Slot, SlotKind};
+use super::{
+    language::Language,
+    template::{self, Op, Slot, SlotKind},
+};
 
 /// Longest question from a tool, in characters: two lines of a display.
 const QUESTION_CHARS_MAX: usize = 80;
@@ -54,10 +57,10 @@ pub(super) fn with<'a>(labels: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The slot for a property, derived from its schema; `None` if a few words cannot express its value.
-pub(super) fn slot(tool: &ToolSpec, name: &str) -> Option<Slot> {
+pub(super) fn slot(tool: &ToolSpec, name: &str, language: &Language) -> Option<Slot> {
     let property = property(tool, name)?;
     let one = |kind: &str| {
-        let program = template::compile(&format!("x {{{name}:{kind}}}"), &tool.input_schema).ok()?;
+        let program = template::compile(&format!("x {{{name}:{kind}}}"), &tool.input_schema, language).ok()?;
         program.into_iter().find_map(|op| if let Op::Slot(slot) = op { Some(slot) } else { None })
     };
     if property.get("enum").is_some() {
@@ -70,10 +73,11 @@ pub(super) fn slot(tool: &ToolSpec, name: &str) -> Option<Slot> {
         ("string", Some("date-time")) => one("when"),
         ("string", _) => one("text"),
         ("boolean", _) => {
-            let says = |word: &str, value: bool| (vec![word.to_owned()], Value::Bool(value));
-            let choices = ["yes", "yeah", "yep", "sure", "true", "on"].map(|word| says(word, true)).into_iter();
-            let choices = choices.chain(["no", "nope", "false", "off"].map(|word| says(word, false)));
-            Some(Slot { property: name.to_owned(), kind: SlotKind::Choice(choices.collect()) })
+            let says = |words: &[&str], value: bool| {
+                words.iter().map(|word| (vec![(*word).to_owned()], Value::Bool(value))).collect::<Vec<_>>()
+            };
+            let choices = [says(language.answer.yes, true), says(language.answer.no, false)].concat();
+            Some(Slot { property: name.to_owned(), kind: SlotKind::Choice(choices) })
         }
         _ => None,
     }

@@ -15,8 +15,6 @@ use super::{
     utterance::Utterance,
 };
 
-/// Words before a side's name: "with Todo".
-const NAMING: [&str; 3] = ["with", "in", "using"];
 /// Most words of a side's name, as recognised.
 const NAME_WORDS_MAX: usize = 8;
 
@@ -184,7 +182,8 @@ impl<'a> Sides<'a> {
     /// words.
     pub fn named<'b>(&self, utterance: &Utterance<'b>, sides: &[Side]) -> Vec<(Side, &'b str)> {
         let words = &utterance.words;
-        if sides.is_empty() || !words.iter().any(|word| NAMING.contains(&word.text.as_str())) {
+        let naming = utterance.language.kinds.naming;
+        if sides.is_empty() || !words.iter().any(|word| naming.contains(&word.text.as_str())) {
             return Vec::new();
         }
         let mut out: Vec<(u16, Side, &'b str)> = Vec::new();
@@ -194,7 +193,7 @@ impl<'a> Sides<'a> {
             let near = sides.iter().filter_map(|side| Some((self.distance(side, &heard)?, side.clone(), rest)));
             out.extend(near);
         };
-        let is_naming = |at: usize| words.get(at).is_some_and(|word| NAMING.contains(&word.text.as_str()));
+        let is_naming = |at: usize| words.get(at).is_some_and(|word| naming.contains(&word.text.as_str()));
         for ending in endings(utterance, 0, words.len()) {
             for at in (1..ending.at).rev().take(NAME_WORDS_MAX).filter(|at| is_naming(*at)) {
                 add(at + 1, ending.at, utterance.source.get(..words[at].start));

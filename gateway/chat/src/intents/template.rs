@@ -5,7 +5,7 @@
 use serde_json::{Number, Value};
 use thiserror::Error;
 
-use super::words;
+use super::{language::Language, words};
 
 /// Longest template in bytes: far longer than any spoken command.
 pub const TEMPLATE_BYTES_MAX: usize = 512;
@@ -110,11 +110,11 @@ enum Node {
 }
 
 /// Compiles one template against the schema of its tool.
-pub(super) fn compile(template: &str, schema: &Value) -> Result<Vec<Op>, TemplateError> {
+pub(super) fn compile(template: &str, schema: &Value, language: &Language) -> Result<Vec<Op>, TemplateError> {
     if template.len() > TEMPLATE_BYTES_MAX {
         return Err(TemplateError::TooLong(template.len()));
     }
-    let mut parser = Parser { template, at: 0, schema };
+    let mut parser = Parser { template, at: 0, schema, language };
     let mut branches = parser.branches(0)?;
     let nodes = match branches.pop() {
         Some(nodes) if branches.is_empty() => nodes,
@@ -166,6 +166,7 @@ struct Parser<'a> {
     template: &'a str,
     at: usize,
     schema: &'a Value,
+    language: &'a Language,
 }
 
 impl Parser<'_> {
@@ -216,7 +217,7 @@ impl Parser<'_> {
                     let text = &self.rest()[..length.unwrap_or(self.rest().len())];
                     let (text, length) = (text.to_owned(), text.len());
                     self.at += length;
-                    let words = words::cut(&text).into_iter();
+                    let words = words::cut(&text, self.language).into_iter();
                     nodes.extend(words.map(|word| Node::Word(word.text)));
                 }
             }
@@ -258,7 +259,9 @@ impl Parser<'_> {
             "when" => SlotKind::When,
             "expression" => SlotKind::Expression,
             "app" => SlotKind::App,
-            "choice" => SlotKind::Choice(choices(property).ok_or_else(|| TemplateError::WrongValue(name.to_owned()))?),
+            "choice" => SlotKind::Choice(
+                choices(property, self.language).ok_or_else(|| TemplateError::WrongValue(name.to_owned()))?,
+            ),
             other => return Err(TemplateError::UnknownType(other.to_owned())),
         };
         Ok(Node::Slot(Slot { property: name.to_owned(), kind }))
@@ -280,14 +283,14 @@ fn default_kind(property: &Value) -> &'static str {
     }
 }
 
-fn choices(property: &Value) -> Option<Vec<(Vec<String>, Value)>> {
+fn choices(property: &Value, language: &Language) -> Option<Vec<(Vec<String>, Value)>> {
     let values = property.get("enum")?.as_array()?;
     let spoken = |value: &Value| {
         let text = match value {
             Value::String(text) => text.replace(['_', '-'], " "),
             other => other.to_string(),
         };
-        let words: Vec<String> = words::cut(&text).into_iter().map(|word| word.text).collect();
+        let words: Vec<String> = words::cut(&text, language).into_iter().map(|word| word.text).collect();
         (!words.is_empty()).then(|| (words, value.clone()))
     };
     let choices: Vec<_> = values.iter().filter_map(spoken).collect();
@@ -343,11 +346,11 @@ mod tests {
             ("", NoWords),
         ];
         for (template, expected) in cases {
-            assert_eq!(compile(template, &schema()), Err(expected), "{template}");
+            assert_eq!(compile(template, &schema(), Language::english()), Err(expected), "{template}");
         }
         let deep = format!("{}x{}", "(".repeat(20), ")".repeat(20));
-        assert_eq!(compile(&deep, &schema()), Err(TooDeep));
-        assert_eq!(compile(&"x".repeat(600), &schema()), Err(TooLong(600)));
+        assert_eq!(compile(&deep, &schema(), Language::english()), Err(TooDeep));
+        assert_eq!(compile(&"x".repeat(600), &schema(), Language::english()), Err(TooLong(600)));
     }
 
     #[test]
@@ -358,14 +361,14 @@ mod tests {
             "cancel {all=true} all timers",
             "what's that",
         ] {
-            assert!(compile(template, &schema()).is_ok(), "{template}");
+            assert!(compile(template, &schema(), Language::english()).is_ok(), "{template}");
         }
     }
 
     proptest::proptest! {
         #[test]
         fn no_template_panics(template in "[a-z\\[\\](){}|:= ]{0,60}") {
-            let _ = compile(&template, &schema());
+            let _ = compile(&template, &schema(), Language::english());
         }
     }
 }

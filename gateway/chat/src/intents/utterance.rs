@@ -9,9 +9,12 @@ use std::{
 use gateway_core::vocab::{SceneApp, Timestamp, sound::Name};
 use jiff::civil::DateTime;
 use serde_json::Value;
-use text2num::{Language, text2digits};
+use text2num::text2digits;
 
-use super::words::{self, Kind, Word};
+use super::{
+    language::Language,
+    words::{self, Kind, Word},
+};
 
 /// Longest number in words: "nine hundred and ninety nine thousand nine hundred and ninety nine".
 const NUMBER_WORDS_MAX: usize = 11;
@@ -23,6 +26,7 @@ type Reading = (usize, f64);
 
 pub(super) struct Utterance<'a> {
     pub source: &'a str,
+    pub language: &'static Language,
     pub words: Vec<Word>,
     /// Readings that start at each word, longest first.
     numbers: Vec<Vec<Reading>>,
@@ -61,14 +65,13 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> Utterance<'a> {
-    pub fn new(source: &'a str, now: DateTime) -> Self {
-        Self::of_words(source, words::cut(source), now)
+    pub fn new(source: &'a str, now: DateTime, language: &'static Language) -> Self {
+        Self::of_words(source, words::cut(source, language), now, language)
     }
 
-    fn of_words(source: &'a str, words: Vec<Word>, now: DateTime) -> Self {
-        let english = Language::english();
-        let numbers = (0..words.len()).map(|at| readings(&words, at, &english)).collect();
-        Self { source, words, numbers, now, slots: RefCell::default(), apps: &[], names: OnceCell::new() }
+    fn of_words(source: &'a str, words: Vec<Word>, now: DateTime, language: &'static Language) -> Self {
+        let numbers = (0..words.len()).map(|at| readings(source, &words, at, language)).collect();
+        Self { source, language, words, numbers, now, slots: RefCell::default(), apps: &[], names: OnceCell::new() }
     }
 
     /// The same, with these apps.
@@ -83,13 +86,16 @@ impl<'a> Utterance<'a> {
     }
 
     /// The same with small words respelled where only one spelling makes sense: "for minutes" is "four minutes", "half
-    /// our" is "half an hour". Free text keeps the original.
+    /// our" is "half an hour". Free text keeps the original. English only.
     pub fn respelled(&self) -> Option<Self> {
+        if !self.language.is_english() {
+            return None;
+        }
         let mut words = self.words.clone();
         for at in 0..words.len() {
-            respell(&mut words, at);
+            respell(&mut words, at, self.language);
         }
-        (words != self.words).then(|| Self::of_words(self.source, words, self.now).with_apps(self.apps))
+        (words != self.words).then(|| Self::of_words(self.source, words, self.now, self.language).with_apps(self.apps))
     }
 
     /// Whether a comma or the end of a sentence precedes the word at `at`.
@@ -109,6 +115,11 @@ impl<'a> Utterance<'a> {
 impl<'a> View<'a> {
     pub fn word(&self, at: usize) -> Option<&'a Word> {
         self.utterance.words.get(at).filter(|_| at < self.end)
+    }
+
+    /// The language of the words.
+    pub fn language(&self) -> &'static Language {
+        self.utterance.language
     }
 
     /// The text of the word at `at`; empty past the end.
@@ -160,16 +171,23 @@ impl<'a> View<'a> {
         Some(here)
     }
 
+    /// The longest of several phrases found at `at`, with its value.
+    pub fn valued<T: Copy>(&self, at: usize, phrases: &[(&str, T)]) -> Option<(usize, T)> {
+        let found = phrases.iter().filter_map(|(phrase, value)| Some((self.phrase(at, phrase)?, *value)));
+        found.max_by_key(|(end, _)| *end)
+    }
+
     /// The first of several phrases found at `at`.
     pub fn any_phrase(&self, at: usize, phrases: &[&str]) -> Option<usize> {
         phrases.iter().find_map(|phrase| self.phrase(at, phrase))
     }
 }
 
-fn respell(words: &mut [Word], at: usize) {
+fn respell(words: &mut [Word], at: usize, language: &Language) {
     let text = |at: Option<usize>| at.and_then(|at| words.get(at)).map_or("", |word| word.text.as_str());
     let (before, here, behind) = (text(at.checked_sub(1)), text(Some(at)), text(Some(at + 1)));
-    let number_before = at > 0 && matches!(words[at - 1].kind, Kind::Number(_)) || starts_number(before);
+    let number_before =
+        at > 0 && matches!(words[at - 1].kind, Kind::Number(_)) || language.number.starts.contains(&before);
     let operator = matches!(before, "times" | "plus" | "minus" | "*" | "+" | "-" | "x");
     let counted = matches!(behind, "minutes" | "hours" | "seconds" | "days" | "weeks");
     let new = match here {
@@ -201,7 +219,7 @@ pub(super) fn local(now: Timestamp) -> DateTime {
     jiff::Timestamp::from_millisecond(now.wall_ms).unwrap_or_default().to_zoned(offset.to_time_zone()).datetime()
 }
 
-fn readings(words: &[Word], at: usize, english: &Language) -> Vec<Reading> {
+fn readings(source: &str, words: &[Word], at: usize, language: &Language) -> Vec<Reading> {
     let mut out = Vec::new();
     match words[at].kind {
         Kind::Number(value) => {
@@ -219,39 +237,38 @@ fn readings(words: &[Word], at: usize, english: &Language) -> Vec<Reading> {
             out.reverse();
             out.push((at + 1, value));
             // "2 hundred", "5 thousand".
-            if let Some(scale) = words.get(at + 1).and_then(|word| scale(&word.text)) {
+            if let Some(scale) = words.get(at + 1).and_then(|word| scale(word, language)) {
                 out.insert(0, (at + 2, value * scale));
             }
         }
         Kind::Plain => {
-            let first = words[at].text.as_str();
-            if matches!(first, "a" | "an")
-                && let Some(scale) = words.get(at + 1).and_then(|word| scale(&word.text))
+            if language.number.one.contains(&words[at].text.as_str())
+                && let Some(scale) = words.get(at + 1).and_then(|word| scale(word, language))
             {
                 out.push((at + 2, scale));
                 return out;
             }
-            if !starts_number(first) {
+            if !starts_number(source, &words[at], language) {
                 return out;
             }
             let mut phrase = String::new();
             for (length, word) in words[at..].iter().take(NUMBER_WORDS_MAX).enumerate() {
-                if word.kind != Kind::Plain || !(starts_number(&word.text) || joins(&word.text)) {
+                let joins = language.number.joins.contains(&word.text.as_str());
+                if word.kind != Kind::Plain || !(joins || starts_number(source, word, language)) {
                     break;
                 }
                 if length > 0 {
                     phrase.push(' ');
                 }
-                phrase.push_str(&word.text);
-                if word.text != "and"
-                    && let Ok(digits) = text2digits(&phrase, english)
-                    && let Ok(value) = digits.parse()
+                phrase.push_str(&spelled(source, word));
+                if !language.number.and.contains(&word.text.as_str())
+                    && let Some(value) = value(&phrase, language)
                 {
                     out.insert(0, (at + length + 1, value));
                 }
             }
             if let Some((end, value)) = out.first().copied() {
-                out.extend(with_decimals(words, end, value));
+                out.extend(with_decimals((source, words), end, value, language));
                 out.sort_by_key(|(end, _)| std::cmp::Reverse(*end));
             }
         }
@@ -260,14 +277,26 @@ fn readings(words: &[Word], at: usize, english: &Language) -> Vec<Reading> {
     out
 }
 
+/// A word with its accents, as the number reader expects it.
+fn spelled(source: &str, word: &Word) -> String {
+    let written = source.get(word.start..word.end).unwrap_or("").to_lowercase();
+    // A word that was respelled or opened has other letters.
+    if gateway_core::vocab::accents::folded(&written) == word.text { written } else { word.text.clone() }
+}
+
+/// The value of number words.
+fn value(phrase: &str, language: &Language) -> Option<f64> {
+    text2digits(phrase, &**language.numbers).ok()?.parse().ok()
+}
+
 /// "three point one four".
-fn with_decimals(words: &[Word], at: usize, value: f64) -> Option<Reading> {
-    if words.get(at)?.text != "point" {
+fn with_decimals((source, words): (&str, &[Word]), at: usize, value: f64, language: &Language) -> Option<Reading> {
+    if !language.number.point.contains(&words.get(at)?.text.as_str()) {
         return None;
     }
     let mut fraction = String::new();
     let mut end = at + 1;
-    while let Some(digit) = words.get(end).and_then(spoken_digit) {
+    while let Some(digit) = words.get(end).and_then(|word| spoken_digit(source, word, language)) {
         fraction.push(digit);
         end += 1;
     }
@@ -281,60 +310,21 @@ fn digit(word: &Word) -> Option<u32> {
     letters.next().is_none().then_some(digit)
 }
 
-fn spoken_digit(word: &Word) -> Option<char> {
-    const DIGITS: [&str; 10] = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
-    let spoken = DIGITS.iter().position(|name| *name == word.text);
-    let value = digit(word).or(spoken.and_then(|at| u32::try_from(at).ok()))?;
-    char::from_digit(value, 10)
+fn spoken_digit(source: &str, word: &Word, language: &Language) -> Option<char> {
+    let spoken = || value(&spelled(source, word), language).filter(|value| *value < 10.0).map(|value| value as u32);
+    char::from_digit(digit(word).or_else(spoken)?, 10)
 }
 
-fn scale(word: &str) -> Option<f64> {
-    match word {
-        "hundred" => Some(100.0),
-        "thousand" => Some(1_000.0),
-        "million" => Some(1_000_000.0),
-        "dozen" => Some(12.0),
-        _ => None,
+fn scale(word: &Word, language: &Language) -> Option<f64> {
+    language.number.scales.iter().find(|(name, _)| *name == word.text).map(|(_, scale)| *scale)
+}
+
+/// Whether a word may begin a number.
+fn starts_number(source: &str, word: &Word, language: &Language) -> bool {
+    match language.number.starts {
+        [] => value(&spelled(source, word), language).is_some(),
+        starts => starts.contains(&word.text.as_str()),
     }
-}
-
-fn joins(word: &str) -> bool {
-    matches!(word, "and" | "hundred" | "thousand" | "million")
-}
-
-/// Words that may begin a number, so that the number reader is not called for every word.
-fn starts_number(word: &str) -> bool {
-    const STARTS: [&str; 28] = [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-        "twenty",
-        "thirty",
-        "forty",
-        "fifty",
-        "sixty",
-        "seventy",
-        "eighty",
-        "ninety",
-    ];
-    STARTS.contains(&word)
 }
 
 #[cfg(test)]
@@ -354,13 +344,13 @@ mod tests {
             ("what to do for hours", "what to do 4 hours"),
             ("look at the time", "look at the time"),
         ] {
-            let utterance = Utterance::new(heard, DateTime::MIN);
+            let utterance = Utterance::new(heard, DateTime::MIN, Language::english());
             let respelled = utterance.respelled();
             let words = &respelled.as_ref().unwrap_or(&utterance).words;
             let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
             assert_eq!(words.join(" "), meant);
         }
-        let pills = Utterance::new("my pills at 1730", DateTime::MIN).respelled().unwrap();
+        let pills = Utterance::new("my pills at 1730", DateTime::MIN, Language::english()).respelled().unwrap();
         assert_eq!(pills.words[3].kind, Kind::Clock(17, 30));
     }
 
@@ -383,7 +373,7 @@ mod tests {
             ("a", None),
         ];
         for (source, expected) in cases {
-            let utterance = Utterance::new(source, DateTime::MIN);
+            let utterance = Utterance::new(source, DateTime::MIN, Language::english());
             let read = utterance.view(usize::MAX).number(0);
             assert_eq!(read.map(|(_, value)| value), expected, "{source}");
         }

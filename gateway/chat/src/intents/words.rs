@@ -1,5 +1,9 @@
-//! Splits an utterance into words: lower case, contractions expanded, hesitations dropped. Each word keeps its byte
-//! range, so that free text keeps the wearer's original spelling.
+//! Splits an utterance into words, by the rules of its language: lower case, contractions expanded, hesitations
+//! dropped. Each word keeps its byte range, so that free text keeps the wearer's original spelling.
+
+use gateway_core::vocab::accents::push_folded;
+
+use super::language::{Cut, Language};
 
 /// The kind of a word.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +21,7 @@ pub(super) enum Kind {
 /// One word.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Word {
-    /// Lower case, apostrophes straight.
+    /// Lower case, apostrophes straight, without accents where the language folds them.
     pub text: String,
     /// Its kind.
     pub kind: Kind,
@@ -29,13 +33,12 @@ pub(super) struct Word {
     pub gap: bool,
 }
 
-const HESITATIONS: [&str; 9] = ["um", "uh", "er", "erm", "uhm", "hmm", "mm", "ah", "umm"];
 /// Signs that belong to the adjacent word.
 const SIGNS: [char; 9] = ['$', '\u{20ac}', '\u{a3}', '\u{a5}', '#', '@', '\u{b0}', '&', '='];
 
 /// Splits an utterance, or the literal part of a template, into words.
-pub(super) fn cut(source: &str) -> Vec<Word> {
-    let mut cutter = Cutter { source, at: 0, words: Vec::new(), gap: false };
+pub(super) fn cut(source: &str, language: &Language) -> Vec<Word> {
+    let mut cutter = Cutter { source, rules: &language.cut, at: 0, words: Vec::new(), gap: false };
     while let Some(next) = cutter.peek(0) {
         if next.is_ascii_digit() {
             cutter.push_number();
@@ -76,6 +79,7 @@ pub(super) fn original(source: &str, words: &[Word]) -> String {
 
 struct Cutter<'a> {
     source: &'a str,
+    rules: &'a Cut,
     at: usize,
     words: Vec<Word>,
     gap: bool,
@@ -105,8 +109,9 @@ impl Cutter<'_> {
         let start = self.at;
         let mut number = self.digits(start).to_owned();
         let mut end = start + number.len();
-        // Commas only as thousands separators: "1,200", not "1,2".
-        while self.source[end..].starts_with(',') && self.digits(end + 1).len() == 3 {
+        // The one sign only between thousands ("1,200", not "1,2"), the other one before a fraction.
+        let (thousands, fraction) = if self.rules.decimal_comma { ('.', ',') } else { (',', '.') };
+        while self.source[end..].starts_with(thousands) && self.digits(end + 1).len() == 3 {
             number.push_str(&self.source[end + 1..end + 4]);
             end += 4;
         }
@@ -121,7 +126,15 @@ impl Cutter<'_> {
             self.push(&format!("{number}:{minute}"), kind, start, end);
             return;
         }
-        if self.source[end..].starts_with('.') && !self.digits(end + 1).is_empty() {
+        if let Some(after) = self.hour_at(end) {
+            let minute = self.digits(end + 1).to_owned();
+            if let (Ok(hour @ 0..24), Ok(minute @ 0..60)) = (number.parse(), minute.parse()) {
+                self.at = after;
+                self.push(&format!("{hour}:{minute:02}"), Kind::Clock(hour, minute), start, after);
+                return;
+            }
+        }
+        if self.source[end..].starts_with(fraction) && !self.digits(end + 1).is_empty() {
             let fraction = self.digits(end + 1).to_owned();
             end += 1 + fraction.len();
             number = format!("{number}.{fraction}");
@@ -132,14 +145,23 @@ impl Cutter<'_> {
             .flat_map(char::to_lowercase)
             .collect();
         let mut kind = number.parse().map_or(Kind::Plain, Kind::Number);
-        if matches!(ending.as_str(), "st" | "nd" | "rd" | "th")
+        let folded = gateway_core::vocab::accents::folded(&ending);
+        if self.rules.ordinals.contains(&folded.as_str())
             && let Ok(value) = number.parse()
         {
             kind = Kind::Ordinal(value);
-            end += 2;
+            end += self.source[end..].find(|letter: char| !letter.is_alphabetic()).unwrap_or(self.source.len() - end);
         }
         self.at = end;
         self.push(&number, kind, start, end);
+    }
+
+    /// One past "h30" at `from`, which makes a time of the hour before it.
+    fn hour_at(&self, from: usize) -> Option<usize> {
+        let is_sign = self.rules.hour_sign && self.source[from..].starts_with(['h', 'H']);
+        let end = from + 1 + if is_sign { self.digits(from + 1).len() } else { 0 };
+        let behind = self.source.get(end..).and_then(|rest| rest.chars().next());
+        (is_sign && end == from + 3 && !behind.is_some_and(char::is_alphanumeric)).then_some(end)
     }
 
     fn push_letters(&mut self) {
@@ -161,7 +183,14 @@ impl Cutter<'_> {
         let mut end = start;
         for letter in self.rest().chars() {
             match letter {
+                '\'' | '\u{2019}' if self.rules.elides => {
+                    end += letter.len_utf8();
+                    break;
+                }
                 '\'' | '\u{2019}' => text.push('\''),
+                _ if self.rules.folds && (letter.is_alphanumeric() || is_accent(letter)) => {
+                    letter.to_lowercase().for_each(|letter| push_folded(&mut text, letter));
+                }
                 _ if letter.is_alphanumeric() => text.extend(letter.to_lowercase()),
                 _ => break,
             }
@@ -169,11 +198,11 @@ impl Cutter<'_> {
         }
         self.at = end;
         let trimmed = text.trim_end_matches('\'');
-        if HESITATIONS.contains(&trimmed) && !self.means_something(start, end) {
+        if self.rules.hesitations.contains(&trimmed) && !self.means_something(start, end) {
             self.gap = true;
             return;
         }
-        match open_contraction(trimmed) {
+        match open_contraction(trimmed).filter(|_| self.rules.contracts) {
             Some((first, second)) => {
                 self.push(first, Kind::Plain, start, end);
                 self.push(second, Kind::Plain, end, end);
@@ -213,6 +242,11 @@ impl Cutter<'_> {
     }
 }
 
+/// Whether it is an accent of the letter before it.
+fn is_accent(letter: char) -> bool {
+    ('\u{300}'..='\u{36f}').contains(&letter)
+}
+
 fn open_contraction(word: &str) -> Option<(&str, &'static str)> {
     let (head, tail) = word.split_once('\'')?;
     let second = match (head, tail) {
@@ -237,7 +271,7 @@ mod tests {
     use super::*;
 
     fn texts(source: &str) -> Vec<String> {
-        cut(source).into_iter().map(|word| word.text).collect()
+        cut(source, Language::english()).into_iter().map(|word| word.text).collect()
     }
 
     #[test]
@@ -270,14 +304,14 @@ mod tests {
             ("(note milk)", "milk"),
             ("note", ""),
         ] {
-            assert_eq!(original(source, &cut(source)[1..]), expected);
+            assert_eq!(original(source, &cut(source, Language::english())[1..]), expected);
         }
     }
 
     proptest::proptest! {
         #[test]
         fn any_text_is_cut_into_words_within_it(source in "\\PC{0,80}") {
-            let words = cut(&source);
+            let words = cut(&source, Language::of(["en", "de", "es", "fr"][source.len() % 4]));
             for word in &words {
                 proptest::prop_assert!(source.get(word.start..word.end).is_some());
             }
@@ -285,8 +319,10 @@ mod tests {
         }
 
         #[test]
-        fn digits_and_signs_in_any_order_are_cut(source in "[0-9apm.:,%'’ \\-+x]{0,40}") {
-            original(&source, &cut(&source));
+        fn digits_and_signs_in_any_order_are_cut(source in "[0-9apmhe.:,%'’ \\-+x]{0,40}") {
+            for tag in ["en", "de", "es", "fr"] {
+                original(&source, &cut(&source, Language::of(tag)));
+            }
         }
     }
 }

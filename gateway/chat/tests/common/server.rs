@@ -117,7 +117,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
         let length = head.split_once("content-length: ")?.1;
         let length: usize = length.split("\r\n").next()?.parse().ok()?;
         if text.len() >= head.len() + 4 + length {
-            return String::from_utf8(text).ok();
+            return Some(String::from_utf8_lossy(&text).into_owned());
         }
     }
 }

@@ -23,7 +23,9 @@ pub(super) const NOTICE_HEARD_PART: f32 = 0.5;
 /// What the wearer hears.
 impl Conversation {
     pub(super) fn voice(&mut self, fact: VoiceFact) {
-        if self.muted || !self.link.is_up() {
+        // A wake phrase is heard some time after its sound has come, and is heard but once.
+        let is_late = matches!(fact, VoiceFact::WakeHeard { .. });
+        if self.muted || !(self.link.is_up() || is_late) {
             return;
         }
         let activity = self.activity();

@@ -145,7 +145,7 @@ impl Floor {
         }
         let silence = open.silence?;
         let text = open.speculative_text();
-        let rest = text.map(|text| self.after_wake(open.woken, text).unwrap_or(text));
+        let rest = text.map(|text| self.after_wake(open.named, text).unwrap_or(text));
         let evidence = Evidence {
             text: rest,
             only_wake: rest.is_some_and(str::is_empty) && text.is_some_and(|it| !it.is_empty()),

@@ -8,7 +8,7 @@ use super::{
     barge_in, cancel_all, commands,
     second_pass::FirstText,
     talk::Talk,
-    utterance::{Closed, Interruption, Open, Origin, Silence, Speculative},
+    utterance::{Closed, Interruption, Named, Open, Origin, Silence, Speculative},
 };
 use crate::{
     context::{Context, Timer},
@@ -25,18 +25,24 @@ pub(super) const UTTERANCE_STALLED_MS: u32 = 40_000;
 
 impl Floor {
     pub(crate) fn handle_voice(&mut self, cx: &mut Context, activity: &Activity, fact: VoiceFact) -> Option<Event> {
-        if let VoiceFact::SpeechStarted { utterance, at_us } = fact {
-            return self.started(cx, activity, utterance, at_us);
+        match fact {
+            VoiceFact::SpeechStarted { utterance, at_us } => return self.started(cx, activity, utterance, at_us),
+            VoiceFact::WakeHeard { utterance, at_us, .. } => {
+                self.wake_heard(cx, activity, utterance, at_us);
+                return None;
+            }
+            _ => {}
         }
         let (VoiceFact::Paused { utterance, .. }
         | VoiceFact::Resumed { utterance, .. }
         | VoiceFact::Silence { utterance, .. }
         | VoiceFact::Ended { utterance, .. }
-        | VoiceFact::SpeechStarted { utterance, .. }) = fact;
+        | VoiceFact::SpeechStarted { utterance, .. }
+        | VoiceFact::WakeHeard { utterance, .. }) = fact;
         let open = self.open.as_mut().filter(|open| open.id == utterance)?;
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
         match fact {
-            VoiceFact::SpeechStarted { .. } => None,
+            VoiceFact::SpeechStarted { .. } | VoiceFact::WakeHeard { .. } => None,
             VoiceFact::Paused { at_us, silence_us, .. } => {
                 self.pause(cx, activity, at_us);
                 self.note_silence(cx, silence_us, None);
@@ -95,7 +101,7 @@ impl Floor {
             return;
         };
         let revision = open.next_revision();
-        ask(cx, (open.id, revision), TranscriptKind::Partial, open.meant(cx));
+        ask(cx, (open.id, revision), TranscriptKind::Partial, (open.meant(cx), open.named));
         self.watch_words(cx, activity);
     }
 
@@ -143,7 +149,7 @@ impl Floor {
                 text: &text,
                 confidence: transcript.confidence,
                 origin: closed.origin,
-                woken: closed.woken,
+                named: closed.named,
                 started_us: closed.started_us,
             };
             closed.second_pass = self.begin_second_pass(cx, activity, &first);
@@ -165,7 +171,7 @@ impl Floor {
                 text: &text,
                 confidence: transcript.confidence,
                 origin: open.origin,
-                woken: open.woken,
+                named: open.named,
                 started_us: open.started_us,
             };
             let pass = self.begin_second_pass(cx, activity, &first);
@@ -191,10 +197,9 @@ impl Floor {
 
     /// Updates the caption; returns whether the words stop the assistant.
     fn words_over_speech(&mut self, cx: &mut Context, activity: &Activity, text: &str) -> Option<Event> {
+        self.note_words(cx, text);
         let open = self.open.as_mut()?;
-        open.woken |= self.phrases.strip(text).is_some();
-        open.unaddressed = !open.woken && self.phrases.is_without(text);
-        let addressed = open.woken
+        let addressed = open.named.in_text
             || (open.origin.grounds != Grounds::None && !addressing::is_doubtful(cx, open.origin.grounds, None));
         if addressed {
             cx.push(Output::ExpectRequest { rank: RANK_FIRST });
@@ -240,13 +245,13 @@ impl Floor {
             let mut closed = self.closed.remove(index)?;
             if closed.final_asked {
                 self.watch_transcripts(cx);
-                return Some(lost(closed.origin, closed.is_interrupting() || closed.woken));
+                return Some(lost(closed.origin, closed.is_interrupting() || closed.named.in_text));
             }
             // The speculative decode failed; the utterance is complete now, so that a final one is due.
             closed.awaited = closed.awaited.saturating_add(1);
             closed.final_asked = true;
-            let meant = closed.origin.meant(cx, closed.woken || closed.is_interrupting());
-            ask(cx, (utterance, closed.awaited), TranscriptKind::Final, meant);
+            let meant = closed.origin.meant(cx, closed.named.is_likely() || closed.is_interrupting());
+            ask(cx, (utterance, closed.awaited), TranscriptKind::Final, (meant, closed.named));
             self.closed.push_back(closed);
             return None;
         }
@@ -270,7 +275,7 @@ impl Floor {
             let text = core::mem::take(&mut closed.text);
             return Some(self.said(cx, activity, closed, text));
         }
-        Some(lost(closed.origin, closed.is_interrupting() || closed.woken))
+        Some(lost(closed.origin, closed.is_interrupting() || closed.named.in_text))
     }
 
     /// Ends the open utterance. Its text is taken from the speculative decode if that covers all of it; otherwise a
@@ -285,11 +290,7 @@ impl Floor {
             cx.disarm(timer);
         }
         cx.push(Output::CloseUtterance { utterance: open.id });
-        if open.speculative.is_none() && self.is_overheard(cx, activity, &open) {
-            cancel_all(cx, open.id);
-            caption(cx, (open.id, open.captions), false, "");
-            return Some(Event::Nothing);
-        }
+        let is_overheard = open.speculative.is_none() && self.is_overheard(cx, activity, &open);
         let deadline_us = cx.after_ms(cx.config.transcript_ms_max);
         let speculative = open.speculative.take().filter(|_| !open.voiced);
         let mut closed = Closed {
@@ -298,7 +299,7 @@ impl Floor {
             began_us: open.began_us,
             origin: open.origin,
             interrupted: open.interrupted,
-            woken: open.woken,
+            named: open.named,
             captions: open.captions,
             awaited: 0,
             deadline_us,
@@ -309,6 +310,12 @@ impl Floor {
             second_pass: None,
             final_asked: false,
         };
+        if is_overheard {
+            cancel_all(cx, open.id);
+            caption(cx, (open.id, open.captions), false, "");
+            self.pass_over(cx, &open, closed);
+            return Some(Event::Nothing);
+        }
         match speculative {
             Some(Speculative { revision, text: Some(text), matched, second_pass }) => {
                 closed.awaited = revision;
@@ -324,7 +331,7 @@ impl Floor {
             None => {
                 closed.awaited = open.next_revision();
                 closed.final_asked = true;
-                ask(cx, (open.id, closed.awaited), TranscriptKind::Final, open.meant(cx));
+                ask(cx, (open.id, closed.awaited), TranscriptKind::Final, (open.meant(cx), open.named));
             }
         }
         self.keep_closed(cx, closed);
@@ -338,7 +345,7 @@ impl Floor {
         self.keep_closed(cx, closed);
     }
 
-    fn keep_closed(&mut self, cx: &mut Context, closed: Closed) {
+    pub(super) fn keep_closed(&mut self, cx: &mut Context, closed: Closed) {
         if self.closed.len() >= UTTERANCES_PENDING_MAX
             && let Some(oldest) = self.closed.pop_front()
         {
@@ -357,13 +364,15 @@ impl Floor {
 
     /// Whether the text was meant for the assistant, and which part of it.
     pub(super) fn said(&mut self, cx: &mut Context, activity: &Activity, closed: Closed, text: String) -> Event {
-        let Closed { origin, .. } = closed;
+        let Closed { origin, named, .. } = closed;
         if !commands::has_words(&text) {
+            named.verify(cx, false);
             caption(cx, (closed.id, closed.captions), false, &text);
             return Event::Nothing;
         }
         // A wake phrase may be anywhere after the assistant's own words.
-        let woken = if origin.echo { self.phrases.find(&text) } else { self.after_wake(closed.woken, &text) };
+        let woken = if origin.echo { self.phrases.find(&text) } else { self.after_wake(named, &text) };
+        named.verify(cx, woken.is_some());
         let grounds = self.grounds(cx, activity, origin);
         let pending = self.pending(cx, closed.started_us);
         let doubtful = addressing::is_doubtful(cx, grounds, pending.as_ref());
@@ -403,12 +412,19 @@ impl Floor {
         open.last_voice_us = at_us;
         cx.disarm(Timer::PartialDue);
         cx.disarm(Timer::VoiceConfirmed);
-        if overheard {
-            return;
+        if !overheard {
+            self.speculate(cx);
         }
+    }
+
+    /// The speech so far is decoded, in case the pause is its end.
+    pub(super) fn speculate(&mut self, cx: &mut Context) {
+        let Some(open) = &mut self.open else {
+            return;
+        };
         let revision = open.next_revision();
         open.speculative = Some(Speculative { revision, text: None, matched: None, second_pass: None });
-        ask(cx, (open.id, revision), TranscriptKind::Speculative, open.meant(cx));
+        ask(cx, (open.id, revision), TranscriptKind::Speculative, (open.meant(cx), open.named));
     }
 
     fn note_silence(&mut self, cx: &Context, silence_us: u64, score: Option<f32>) {
@@ -419,8 +435,13 @@ impl Floor {
 }
 
 /// Requests a decode of the utterance so far.
-fn ask(cx: &mut Context, (utterance, revision): (u32, u16), kind: TranscriptKind, meant: Meant) {
-    cx.push(Output::Transcribe { utterance, revision, kind, meant });
+pub(super) fn ask(
+    cx: &mut Context,
+    (utterance, revision): (u32, u16),
+    kind: TranscriptKind,
+    (meant, named): (Meant, Named),
+) {
+    cx.push(Output::Transcribe { utterance, revision, kind, meant, from_us: named.decoded_from_us() });
 }
 
 /// The last caption of an utterance, after this many earlier ones.

@@ -49,6 +49,6 @@ impl Floor {
         super::cancel_all(cx, open.id);
         cx.push(Output::CloseUtterance { utterance: open.id });
         caption(cx, (open.id, open.captions), false, "");
-        Some(lost(open.origin, open.is_interrupting() || open.woken))
+        Some(lost(open.origin, open.is_interrupting() || open.named.in_text))
     }
 }

@@ -1,6 +1,7 @@
 //! The floor: whose turn it is to speak. Utterances from their first voiced frame to their text, whether they were
 //! meant for the assistant, and when one is over.
 
+mod acoustic;
 mod addressing;
 pub(crate) mod barge_in;
 mod caption;
@@ -23,7 +24,7 @@ use self::{
     addressing::{Grounds, Piece, Question},
     pace::Pace,
     talk::Talk,
-    utterance::{Closed, Open},
+    utterance::{Closed, InSound, Named, Open},
     wake::Phrases,
 };
 use crate::{
@@ -107,6 +108,8 @@ pub(crate) struct Floor {
     open: Option<Open>,
     closed: VecDeque<Closed>,
     last_closed: Option<u32>,
+    /// The last utterance that was not decoded because no wake phrase was heard in it: one may be heard late.
+    passed: Option<Closed>,
     /// The last utterance up to which all are reported as dealt with.
     settled: Option<u32>,
     ear: Ear,
@@ -137,6 +140,7 @@ impl Floor {
             open: None,
             closed: VecDeque::new(),
             last_closed: None,
+            passed: None,
             settled: None,
             ear: Ear::Closed,
             stored_ear: None,
@@ -157,9 +161,12 @@ impl Floor {
         self.open.is_some() || !self.closed.is_empty()
     }
 
-    /// The rest of an utterance's text after its wake phrase; `woken`: an earlier text of it had one.
-    fn after_wake<'a>(&self, woken: bool, text: &'a str) -> Option<&'a str> {
-        self.phrases.strip(text).or_else(|| self.phrases.strip_likely(text).filter(|_| woken))
+    /// The rest of an utterance's text after its wake phrase. One that was heard may be behind other words; if an earlier
+    /// text had one, less is enough.
+    fn after_wake<'a>(&self, named: Named, text: &'a str) -> Option<&'a str> {
+        let anywhere = || self.phrases.find(text).filter(|_| matches!(named.in_sound, InSound::From(_)));
+        let likely = || self.phrases.strip_likely(text).filter(|_| named.in_text);
+        self.phrases.strip(text).or_else(anywhere).or_else(likely)
     }
 
     /// Whether a voice is heard, or awaits its text, that began within `within_us` after `after_us`, both capture times.
@@ -204,6 +211,7 @@ impl Floor {
         }
         self.settled_until(cx, newest);
         self.last_closed = None;
+        self.passed = None;
         self.last = None;
         self.talk = Talk::default();
         self.deaf = false;

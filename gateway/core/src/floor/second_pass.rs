@@ -19,7 +19,7 @@ use super::{
     Activity, Event, Floor,
     addressing::{self, Grounds},
     cancel_all, commands,
-    utterance::Origin,
+    utterance::{Named, Origin},
 };
 use crate::{
     config::Config,
@@ -81,8 +81,7 @@ pub(super) struct FirstText<'a> {
     /// 0 to 1.
     pub(super) confidence: f32,
     pub(super) origin: Origin,
-    /// Whether an earlier text of it began with a wake phrase.
-    pub(super) woken: bool,
+    pub(super) named: Named,
     /// When the utterance began, monotonic.
     pub(super) started_us: u64,
 }
@@ -91,7 +90,7 @@ pub(super) struct FirstText<'a> {
 struct Taken {
     pass: SecondPass,
     origin: Origin,
-    woken: bool,
+    named: Named,
     started_us: u64,
 }
 
@@ -111,15 +110,15 @@ impl Floor {
         activity: &Activity,
         first: &FirstText<'_>,
     ) -> Option<SecondPass> {
-        let FirstText { utterance, confidence, origin, woken, started_us, .. } = *first;
+        let FirstText { utterance, confidence, origin, named, started_us, .. } = *first;
         if activity.asked || origin.echo || origin.background {
             return None;
         }
         let grounds = self.grounds(cx, activity, origin);
-        let request = self.request_in(grounds, woken, first.text)?;
+        let request = self.request_in(grounds, named, first.text)?;
         let pending = self.pending(cx, started_us);
-        let named = self.after_wake(woken, first.text).is_some();
-        let doubtful = !named && addressing::is_doubtful(cx, grounds, pending.as_ref());
+        let is_named = self.after_wake(named, first.text).is_some();
+        let doubtful = !is_named && addressing::is_doubtful(cx, grounds, pending.as_ref());
         let short = cx.now_us().saturating_sub(started_us) <= LENGTH_US_MAX
             && request.split_whitespace().count() <= WORDS_MAX
             && commands::yes_or_no(request).is_none();
@@ -135,8 +134,8 @@ impl Floor {
     }
 
     /// The part of a text that may be a request to a tool or a model.
-    fn request_in<'a>(&self, grounds: Grounds, woken: bool, text: &'a str) -> Option<&'a str> {
-        let request = self.after_wake(woken, text).or((grounds != Grounds::None).then_some(text))?;
+    fn request_in<'a>(&self, grounds: Grounds, named: Named, text: &'a str) -> Option<&'a str> {
+        let request = self.after_wake(named, text).or((grounds != Grounds::None).then_some(text))?;
         (commands::has_words(request) && commands::command(request).is_none()).then_some(request)
     }
 
@@ -148,7 +147,7 @@ impl Floor {
         (utterance, revision): (u32, u16),
         matched: CommandMatch,
     ) -> Option<Event> {
-        let Taken { pass, .. } = self.take_pass(utterance, revision)?;
+        let Taken { pass, named, .. } = self.take_pass(utterance, revision)?;
         let next = match pass.stage {
             Stage::MatchingFirst { confidence, may_repeat, doubtful } => {
                 self.note_matched(utterance, matched);
@@ -159,7 +158,7 @@ impl Floor {
                         let third_pass = cx.config.second_model && !free_text_only;
                         let acceptance = Acceptance { free_text_only, third_pass };
                         let awaited = pass.awaited.saturating_add(1);
-                        decode(cx, utterance, awaited, TranscriptKind::SecondPass);
+                        decode(cx, (utterance, awaited), TranscriptKind::SecondPass, named);
                         Next::Wait(SecondPass { awaited, stage: Stage::Decoding { confidence_min, acceptance } })
                     }
                     None => Next::Accept(None),
@@ -177,7 +176,7 @@ impl Floor {
                     self.note_matched(utterance, matched);
                     Next::Accept(Some(text))
                 } else {
-                    reject(cx, utterance, pass.awaited, acceptance)
+                    reject(cx, (utterance, pass.awaited), named, acceptance)
                 }
             }
             Stage::Decoding { .. } => Next::Wait(pass),
@@ -194,20 +193,20 @@ impl Floor {
         text: String,
     ) -> Option<Event> {
         let utterance = transcript.utterance;
-        let Taken { pass, origin, woken, started_us } = self.take_pass(utterance, transcript.revision)?;
+        let Taken { pass, origin, named, started_us } = self.take_pass(utterance, transcript.revision)?;
         let Stage::Decoding { confidence_min, acceptance } = pass.stage else {
             return self.follow(cx, activity, utterance, Next::Wait(pass));
         };
         let sure = transcript.confidence >= confidence_min;
         let grounds = self.grounds(cx, activity, origin);
-        let next = match self.request_in(grounds, woken, &text).filter(|_| sure).map(String::from) {
+        let next = match self.request_in(grounds, named, &text).filter(|_| sure).map(String::from) {
             Some(request) => {
                 let awaited = pass.awaited.saturating_add(1);
                 let pending = self.pending(cx, started_us);
                 cx.push(Output::MatchCommand { utterance, revision: awaited, text: request, pending });
                 Next::Wait(SecondPass { awaited, stage: Stage::MatchingSecond { text, acceptance } })
             }
-            None => reject(cx, utterance, pass.awaited, acceptance),
+            None => reject(cx, (utterance, pass.awaited), named, acceptance),
         };
         self.follow(cx, activity, utterance, next)
     }
@@ -219,9 +218,9 @@ impl Floor {
         activity: &Activity,
         (utterance, revision): (u32, u16),
     ) -> Option<Event> {
-        let Taken { pass, .. } = self.take_pass(utterance, revision)?;
+        let Taken { pass, named, .. } = self.take_pass(utterance, revision)?;
         let next = match pass.stage {
-            Stage::Decoding { acceptance, .. } => reject(cx, utterance, pass.awaited, acceptance),
+            Stage::Decoding { acceptance, .. } => reject(cx, (utterance, pass.awaited), named, acceptance),
             Stage::MatchingFirst { .. } | Stage::MatchingSecond { .. } => Next::Wait(pass),
         };
         self.follow(cx, activity, utterance, next)
@@ -242,12 +241,12 @@ impl Floor {
         let awaited = |pass: &mut SecondPass| pass.awaited == revision;
         if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
             let pass = closed.second_pass.take_if(awaited)?;
-            let (origin, woken, started_us) = (closed.origin, closed.woken, closed.started_us);
-            return Some(Taken { pass, origin, woken, started_us });
+            let (origin, named, started_us) = (closed.origin, closed.named, closed.started_us);
+            return Some(Taken { pass, origin, named, started_us });
         }
         let open = self.open.as_mut().filter(|open| open.id == utterance)?;
         let pass = open.speculative.as_mut()?.second_pass.take_if(awaited)?;
-        Some(Taken { pass, origin: open.origin, woken: open.woken, started_us: open.started_us })
+        Some(Taken { pass, origin: open.origin, named: open.named, started_us: open.started_us })
     }
 
     /// How well the text of an utterance matches a command, as far as is known.
@@ -290,17 +289,18 @@ impl Floor {
 }
 
 /// Requests another decode of the audio. The first text contains a request, or may, so that it is addressed.
-fn decode(cx: &mut Context, utterance: u32, revision: u16, kind: TranscriptKind) {
-    cx.push(Output::Transcribe { utterance, revision, kind, meant: Meant::Addressed });
+fn decode(cx: &mut Context, (utterance, revision): (u32, u16), kind: TranscriptKind, named: Named) {
+    let (meant, from_us) = (Meant::Addressed, named.decoded_from_us());
+    cx.push(Output::Transcribe { utterance, revision, kind, meant, from_us });
 }
 
 /// Rejects a second text: the first model decodes the audio, unless it already did; then the first text counts.
-fn reject(cx: &mut Context, utterance: u32, awaited: u16, acceptance: Acceptance) -> Next {
+fn reject(cx: &mut Context, (utterance, awaited): (u32, u16), named: Named, acceptance: Acceptance) -> Next {
     if !acceptance.third_pass {
         return Next::Accept(None);
     }
     let awaited = awaited.saturating_add(1);
-    decode(cx, utterance, awaited, TranscriptKind::ThirdPass);
+    decode(cx, (utterance, awaited), TranscriptKind::ThirdPass, named);
     let acceptance = Acceptance { third_pass: false, ..acceptance };
     Next::Wait(SecondPass { awaited, stage: Stage::Decoding { confidence_min: 0.0, acceptance } })
 }

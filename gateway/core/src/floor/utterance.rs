@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     context::Context,
+    output::{Output, WakeOutcome},
     vocab::{CommandMatch, Meant},
 };
 
@@ -49,10 +50,51 @@ pub(super) struct Open {
     pub(super) silence: Option<Silence>,
     /// Whether it made the assistant stop speaking.
     pub(super) interrupted: Interruption,
-    /// Whether a wake phrase was recognised in it.
-    pub(super) woken: bool,
+    pub(super) named: Named,
     /// Whether it was recognised to begin without one.
     pub(super) unaddressed: bool,
+}
+
+/// Whether an utterance has a wake phrase, as far as is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Named {
+    /// Whether a text of it had one.
+    pub(super) in_text: bool,
+    pub(super) in_sound: InSound,
+}
+
+/// Whether a wake phrase was heard in the sound of an utterance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum InSound {
+    /// None was.
+    #[default]
+    No,
+    /// One was, in an utterance whose words are needed for another reason.
+    AsWell,
+    /// Its words are needed because one was, from this capture time on.
+    From(u64),
+}
+
+impl Named {
+    /// Whether one was heard, or read.
+    pub(super) fn is_likely(&self) -> bool {
+        self.in_text || self.in_sound != InSound::No
+    }
+
+    /// Capture time from which on it is decoded.
+    pub(super) fn decoded_from_us(&self) -> Option<u64> {
+        match self.in_sound {
+            InSound::From(us) => Some(us),
+            InSound::No | InSound::AsWell => None,
+        }
+    }
+
+    /// Tells whether the text has the phrase that was heard.
+    pub(super) fn verify(&self, cx: &mut Context, is_there: bool) {
+        if self.in_sound != InSound::No {
+            cx.push(Output::Wake(if is_there { WakeOutcome::Verified } else { WakeOutcome::Vetoed }));
+        }
+    }
 }
 
 /// The state when an utterance began.
@@ -97,7 +139,7 @@ pub(super) struct Closed {
     pub(super) began_us: u64,
     pub(super) origin: Origin,
     pub(super) interrupted: Interruption,
-    pub(super) woken: bool,
+    pub(super) named: Named,
     /// Number of captions sent for it.
     pub(super) captions: u16,
     pub(super) awaited: u16,
@@ -137,7 +179,7 @@ impl Open {
             speculative: None,
             silence: None,
             interrupted: Interruption::None,
-            woken: false,
+            named: Named::default(),
             unaddressed: false,
         }
     }
@@ -163,7 +205,7 @@ impl Open {
 
     /// Whether it is meant for the assistant, as far as is known.
     pub(super) fn meant(&self, cx: &Context) -> Meant {
-        match self.origin.meant(cx, self.woken || self.is_interrupting()) {
+        match self.origin.meant(cx, self.named.is_likely() || self.is_interrupting()) {
             Meant::Unsure if self.unaddressed && self.origin.grounds == Grounds::None => Meant::Overheard,
             meant => meant,
         }

@@ -79,11 +79,14 @@ impl Phrases {
         let words = words(text);
         let filler = words.iter().take_while(|word| is_filler(&word.letters)).count();
         let words = words.get(filler..).unwrap_or_default();
-        self.phrases.iter().all(|phrase| {
-            let reach = phrase.words + EXTRA_WORDS;
-            let nearest = readings(words, reach).map(|(_, heard)| sound::distance(&phrase.sounds, &heard)).min();
-            words.len() > reach && nearest.is_none_or(|distance| distance > phrase.weak + DOUBT)
-        })
+        self.phrases.iter().all(|phrase| words.len() > phrase.words + EXTRA_WORDS && phrase.is_far_from(words))
+    }
+
+    /// Whether no part of `text` may be a wake phrase. It has more words than this.
+    pub(crate) fn is_without_anywhere(&self, text: &str, words_min: usize) -> bool {
+        let words = words(text);
+        let mut starts = (0..words.len()).filter_map(|start| words.get(start..));
+        words.len() > words_min && starts.all(|words| self.phrases.iter().all(|phrase| phrase.is_far_from(words)))
     }
 
     /// `rest` without a repetition of the same phrase at its start ("Computer, computer."): people call twice, and
@@ -141,6 +144,12 @@ impl Phrase {
         // A single word is too short for tolerance.
         let (strong, weak) = if parts.len() > 1 { (8, 11) } else { (1, 6) };
         (!sounds.is_empty()).then_some(Self { sounds, words: parts.len(), strong, weak })
+    }
+
+    /// Whether the first words are clearly something else.
+    fn is_far_from(&self, words: &[Word<'_>]) -> bool {
+        let heard = readings(words, self.words + EXTRA_WORDS);
+        heard.map(|(_, heard)| sound::distance(&self.sounds, &heard)).all(|distance| distance > self.weak + DOUBT)
     }
 }
 
@@ -358,6 +367,19 @@ mod tests {
         }
         assert!(Phrases::new(["computer"]).is_without("Turn the lights on now"));
         assert!(!Phrases::new(["computer"]).is_without("Commuter trains are late today"));
+    }
+
+    #[test]
+    fn a_text_without_a_wake_phrase_anywhere_is_known_once_it_is_long_enough() {
+        let phrases = Phrases::new(["hey mentra", "ok mentra"]);
+        for (text, without) in [
+            ("I told him that he should come to the party with his brother", true),
+            ("I told him that he should come", false),
+            ("I told him that hey mentra what time is it in London", false),
+            ("I told him that hey minra what time is it in London", false),
+        ] {
+            assert_eq!(phrases.is_without_anywhere(text, 8), without, "{text}");
+        }
     }
 
     #[test]

@@ -3,12 +3,13 @@
 //! A decode takes a tenth of a second of processor time or more, so one every 300 ms would be most of the recogniser's
 //! work. Partial transcripts are therefore made only if something follows them: glasses or apps that show captions, and
 //! words that may stop the assistant while it speaks. If a wake word is needed, one early partial shows whether it was
-//! spoken; an utterance that does not begin with it is not decoded further.
+//! spoken; an utterance that does not begin with it is not decoded further. Where wake words are heard in the sound, an
+//! utterance that needs one is not decoded at all before it was heard (see `acoustic`).
 
 use super::{
     Activity, Floor,
     addressing::Grounds,
-    utterance::{Interruption, Open},
+    utterance::{InSound, Interruption, Open},
 };
 use crate::context::{Context, Timer};
 
@@ -28,9 +29,13 @@ impl Floor {
 
     /// Whether nothing needs the words of an utterance: it lacks the wake phrase that it would need.
     pub(super) fn is_overheard(&self, cx: &Context, activity: &Activity, open: &Open) -> bool {
-        open.unaddressed
+        lacks_wake_word(cx, open)
             && needs_wake_word(cx, open)
-            && !(open.woken || open.is_interrupting() || activity.busy || activity.asked || self.is_followed(cx))
+            && !(open.named.in_text
+                || open.is_interrupting()
+                || activity.busy
+                || activity.asked
+                || self.is_followed(cx))
     }
 
     /// Arms the timer for the next partial transcript of the open utterance, if anything needs one.
@@ -62,7 +67,7 @@ impl Floor {
         if self.is_followed(cx) {
             return Some(grown(CAPTION_GROWTH));
         }
-        if open.woken || open.unaddressed || !needs_wake_word(cx, open) {
+        if open.named.in_text || !needs_wake_word(cx, open) || lacks_wake_word(cx, open) {
             return None;
         }
         let until_look_ms = u64::from(LOOK_MS).saturating_sub(so_far_ms);
@@ -70,7 +75,17 @@ impl Floor {
     }
 }
 
-/// Whether an utterance counts only with a wake phrase at its beginning.
+/// Whether an utterance is not decoded before a wake phrase was heard in it.
+pub(super) fn waits_for_sound(cx: &Context, open: &Open) -> bool {
+    cx.config.acoustic_wake && open.named.in_sound == InSound::No && !open.unaddressed
+}
+
+/// Whether an utterance has no wake phrase, as far as is known.
+fn lacks_wake_word(cx: &Context, open: &Open) -> bool {
+    open.unaddressed || waits_for_sound(cx, open)
+}
+
+/// Whether an utterance counts only with a wake phrase.
 fn needs_wake_word(cx: &Context, open: &Open) -> bool {
     let origin = open.origin;
     !(cx.config.always_listening

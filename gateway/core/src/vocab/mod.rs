@@ -1,5 +1,6 @@
 //! Types shared by core, tools and chat models.
 
+pub mod accents;
 mod app;
 mod approval;
 mod context_view;

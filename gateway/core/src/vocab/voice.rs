@@ -46,6 +46,14 @@ pub enum VoiceFact {
         /// Capture time in microseconds up to which there was voice.
         at_us: u64,
     },
+    /// A wake phrase was heard in its sound. May come late: the utterance may be over.
+    WakeHeard {
+        utterance: u32,
+        /// Capture time in microseconds of the phrase's end, to some tenths of a second.
+        at_us: u64,
+        /// Probability, 0 to 1, that it was said.
+        score: f32,
+    },
 }
 
 /// Whether the utterance is meant for the assistant, as far as is known before its transcript. In ascending order: if

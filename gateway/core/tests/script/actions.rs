@@ -211,11 +211,14 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             let (call_id, line) = (words.get(1).to_owned(), words.quoted().ok_or("what does it do?")?.to_owned());
             input(world, device, Input::ToolProgress { turn, call_id, line })
         }
-        // A single voice fact, outside of an utterance.
+        // A single voice fact: a phrase that was heard in this utterance, or one that begins out of turn.
         "fact" => {
-            let utterance = words.after("started").and_then(|word| word.parse().ok()).ok_or("which utterance?")?;
             let at_us = world.now_ms * 1_000;
-            let fact = VoiceFact::SpeechStarted { utterance, at_us };
+            let number = |verb| words.after(verb).and_then(|word| word.parse().ok());
+            let fact = match number("heard") {
+                Some(utterance) => VoiceFact::WakeHeard { utterance, at_us, score: 0.9 },
+                None => VoiceFact::SpeechStarted { utterance: number("started").ok_or("which utterance?")?, at_us },
+            };
             input(world, device, Input::Voice(fact))
         }
         // A turn that the conversation does not know, and which therefore never ends.
@@ -268,7 +271,14 @@ fn wearer(world: &mut World, device: usize, words: &Words) -> Result<(), String>
             }
             let parts: Vec<(u64, u64, &str)> =
                 parts.iter().map(|(pause, length, text)| (*pause, *length, text.as_str())).collect();
+            let utterance = world.devices[device].next_utterance;
             world.speak(device, &parts, score);
+            if let Some(phrase) = words.number_after("heard")? {
+                let at_us = (world.now_ms + phrase) * 1_000;
+                let fact = VoiceFact::WakeHeard { utterance, at_us, score: 0.9 };
+                let late = words.number_after("late")?.unwrap_or(150);
+                world.after(phrase + late, crate::world::Event::Voice(device, fact));
+            }
             Ok(())
         }
         // Voice without words, or a noise.

@@ -30,6 +30,7 @@ pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
             }
             return Ok(());
         }
+        "acoustic" => run.config.acoustic_wake = true,
         "always" => run.config.always_listening = true,
         "conversation" => run.config.conversational = true,
         "second" if words.has("model") => run.config.second_model = true,

@@ -14,7 +14,11 @@ fn side_name(side: &Side) -> &str {
 
 pub fn output(device: &str, output: &Output) -> Option<String> {
     let text = match output {
-        Output::Transcribe { utterance, kind, .. } => format!("transcribe {utterance} {}", lower(kind)),
+        Output::Transcribe { utterance, kind, from_us: None, .. } => format!("transcribe {utterance} {}", lower(kind)),
+        Output::Transcribe { utterance, kind, from_us: Some(us), .. } => {
+            format!("transcribe {utterance} {} from {}", lower(kind), *us as f64 / 1e6)
+        }
+        Output::Wake(outcome) => format!("wake {}", lower(outcome)),
         Output::CancelTranscribe { utterance, .. } => format!("cancel-transcribe {utterance}"),
         Output::MatchCommand { utterance, text, pending, .. } => {
             format!("match {utterance} \"{text}\"{}", pending_line(pending.as_ref()))

@@ -33,7 +33,8 @@ impl World {
             Event::To(device, input) => self.input(device, input),
             Event::ToUser(input) => self.user_input(input),
             Event::Voice(device, fact) => {
-                if !self.is_kept(device, fact) {
+                // The gateway hears a wake phrase in what it has, with a link or without.
+                if matches!(fact, VoiceFact::WakeHeard { .. }) || !self.is_kept(device, fact) {
                     self.hear(device, fact);
                 }
             }
@@ -81,8 +82,10 @@ impl World {
         | VoiceFact::Paused { utterance, .. }
         | VoiceFact::Resumed { utterance, .. }
         | VoiceFact::Silence { utterance, .. }
-        | VoiceFact::Ended { utterance, .. }) = fact;
-        if !self.devices[device].utterances[&utterance].closed {
+        | VoiceFact::Ended { utterance, .. }
+        | VoiceFact::WakeHeard { utterance, .. }) = fact;
+        // It is computed beside the task, so that the utterance may be over.
+        if matches!(fact, VoiceFact::WakeHeard { .. }) || !self.devices[device].utterances[&utterance].closed {
             self.input(device, Input::Voice(fact));
         } else if let VoiceFact::Resumed { at_us, .. } = fact {
             // The wearer continued after the end was decided: a new utterance.
@@ -161,7 +164,9 @@ impl World {
     fn act(&mut self, device: usize, output: Output) {
         let id = self.devices[device].info.id.clone();
         match output {
-            Output::Transcribe { utterance, revision, kind, .. } => self.decode(device, utterance, revision, kind),
+            Output::Transcribe { utterance, revision, kind, from_us, .. } => {
+                self.decode(device, (utterance, revision), kind, from_us);
+            }
             Output::MatchCommand { utterance, revision, text, .. } => {
                 let matched = self.matched.get(&text).copied().unwrap_or(self.matched_else);
                 // Like the command engine: a command with free text is known already.
@@ -326,12 +331,13 @@ impl World {
         self.devices.iter().position(|device| device.info.id == id).unwrap()
     }
 
-    fn decode(&mut self, device: usize, utterance: u32, revision: u16, kind: TranscriptKind) {
+    fn decode(&mut self, device: usize, (utterance, revision): (u32, u16), kind: TranscriptKind, from_us: Option<u64>) {
+        let from = from_us.map_or(0, |us| us / 1_000);
         if kind == TranscriptKind::Partial && !self.partials {
             return;
         }
         if matches!(kind, TranscriptKind::SecondPass | TranscriptKind::ThirdPass) {
-            return self.decode_again(device, utterance, revision, kind);
+            return self.decode_again(device, (utterance, revision), kind, from);
         }
         match self.recogniser {
             Recogniser::Dead => return,
@@ -341,8 +347,12 @@ impl World {
             }
             Recogniser::Works => {}
         }
-        let text = match self.devices[device].utterances.get(&utterance) {
-            Some(said) => heard_by(&said.parts, self.now_ms),
+        let text = match self.devices[device].utterances.get_mut(&utterance) {
+            Some(said) => {
+                // What was cancelled are older ones.
+                said.cancelled_below = said.cancelled_below.min(revision);
+                heard(&said.parts, from, self.now_ms)
+            }
             None => String::new(),
         };
         let at_end = self.text_at_end.clone().filter(|_| kind != TranscriptKind::Partial);
@@ -351,7 +361,7 @@ impl World {
         self.after(self.decode_ms, Event::Decoded(device, transcript));
     }
 
-    fn decode_again(&mut self, device: usize, utterance: u32, revision: u16, kind: TranscriptKind) {
+    fn decode_again(&mut self, device: usize, (utterance, revision): (u32, u16), kind: TranscriptKind, from: Ms) {
         let Some(delay) = self.second_pass_ms else {
             return;
         };
@@ -359,7 +369,7 @@ impl World {
             return self.after(delay, Event::To(device, Input::TranscriptFailed { utterance, revision }));
         }
         let said = self.devices[device].utterances.get(&utterance);
-        let same = said.map_or(String::new(), |said| heard_by(&said.parts, self.now_ms));
+        let same = said.map_or(String::new(), |said| heard(&said.parts, from, self.now_ms));
         let third = self.third_pass.clone().filter(|_| kind == TranscriptKind::ThirdPass);
         let text = third.or_else(|| self.second_pass.clone()).unwrap_or(same);
         let transcript = Transcript { utterance, revision, kind, text, confidence: self.second_pass_sure };
@@ -544,17 +554,15 @@ fn assert_light(messages: &[Message]) {
     }
 }
 
-/// The words that were spoken by `now`.
-fn heard_by(parts: &[(Ms, Ms, String)], now: Ms) -> String {
+/// The words that are said whole between these two moments.
+fn heard(parts: &[(Ms, Ms, String)], from: Ms, until: Ms) -> String {
     let mut heard: Vec<&str> = Vec::new();
     for (start, length, words) in parts {
-        if now <= *start {
-            break;
-        }
         let words: Vec<&str> = words.split_whitespace().collect();
-        let part = ((now - start) as f64 / *length as f64).min(1.0);
-        let count = (words.len() as f64 * part).floor() as usize;
-        heard.extend(words.iter().take(count));
+        let said_by =
+            |moment: Ms| words.len() as f64 * (moment.saturating_sub(*start) as f64 / *length as f64).min(1.0);
+        let (first, count) = (said_by(from).ceil() as usize, said_by(until).floor() as usize);
+        heard.extend(words.iter().take(count).skip(first));
     }
     heard.join(" ")
 }

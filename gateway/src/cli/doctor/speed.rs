@@ -56,8 +56,7 @@ impl fmt::Display for Speed {
 pub(super) fn measure(config: &Config) -> Result<Speed> {
     let pcm = Voice::load(&config.models_dir.join("hibari")).and_then(|voice| voice.synthesize(SENTENCE, 1.0))?;
     let pcm = at_16_khz(&pcm);
-    let language = config.hearing.language.clone();
-    let engine = Engine::load(&config.hearing.model, asr::Config { language, ..asr::Config::default() })
+    let engine = Engine::load(&config.hearing.model, asr::Config::default())
         .with_context(|| format!("loading {}", config.hearing.model.display()))?;
     let mut decoder = engine.decoder()?;
     let mut times = Vec::with_capacity(DECODES);

@@ -56,15 +56,13 @@ impl Invitations {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// In place of an earlier one of this session, which is withdrawn. Whoever has the token waits for the outcome.
-    fn put(&self, session: u32, text: String, now_us: u64) -> CancellationToken {
-        let withdrawn = CancellationToken::new();
+    /// In place of an earlier one of this session, which is withdrawn.
+    fn put(&self, session: u32, text: String, withdrawn: CancellationToken, now_us: u64) {
         let invitation =
-            Invitation { text, until_us: now_us + INVITED_US, settled: None, _open: withdrawn.clone().drop_guard() };
+            Invitation { text, until_us: now_us + INVITED_US, settled: None, _open: withdrawn.drop_guard() };
         let mut all = self.all();
         all.retain(|_, one| one.until_us > now_us);
         all.insert(session, invitation);
-        withdrawn
     }
 
     /// The outcome, unless it was withdrawn meanwhile.
@@ -102,14 +100,15 @@ async fn invite(State(pages): State<Pages>, Extension(visit): Extension<Visit>) 
     let (user, name, address) = (of("invited-user"), of("invited-name"), of("invited-address"));
     pages.note(&visit, "invite", Some(&user));
     let addresses = if address.is_empty() { Vec::new() } else { vec![address] };
-    let open = match Open::new(&pages.admin, (user, name), addresses) {
+    let withdrawn = CancellationToken::new();
+    let open = match Open::new(&pages.admin, (user, name), addresses, withdrawn.clone()) {
         Ok(open) => open,
         Err(why) => {
             pages.operators().tell(&visit.visitor, false, &why);
             return see_other(devices::PATH);
         }
     };
-    let withdrawn = pages.invitations.put(visit.visitor.number, open.text.clone(), clock::mono_us());
+    pages.invitations.put(visit.visitor.number, open.text.clone(), withdrawn.clone(), clock::mono_us());
     spawn("invitation", attend(pages.clone(), visit, open, withdrawn));
     see_other(PATH)
 }
@@ -248,9 +247,14 @@ mod tests {
     #[test]
     fn a_session_has_one_invitation_and_what_was_withdrawn_is_not_settled() {
         let all = Invitations::default();
-        let first = all.put(1, "first".to_owned(), 0);
-        let other = all.put(2, "other".to_owned(), 0);
-        let second = all.put(1, "second".to_owned(), 1);
+        let put = |session, text: &str, now_us| {
+            let withdrawn = CancellationToken::new();
+            all.put(session, text.to_owned(), withdrawn.clone(), now_us);
+            withdrawn
+        };
+        let first = put(1, "first", 0);
+        let other = put(2, "other", 0);
+        let second = put(1, "second", 1);
         assert!(first.is_cancelled() && !second.is_cancelled() && !other.is_cancelled());
         all.settle(1, &first, Ok("late".to_owned()));
         assert_eq!(all.all()[&1].settled, None);
@@ -259,7 +263,7 @@ mod tests {
         all.withdraw(2);
         assert!(other.is_cancelled());
         // What has expired is forgotten when the next one comes.
-        all.put(3, "third".to_owned(), 1 + INVITED_US);
+        put(3, "third", 1 + INVITED_US);
         assert_eq!(all.all().keys().copied().collect::<Vec<_>>(), [3]);
     }
 }

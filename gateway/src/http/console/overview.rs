@@ -129,6 +129,10 @@ fn speech(status: &Status) -> Markup {
             (facts(&[
                 ("Recogniser", html! { (recogniser.model) ", " (recogniser.workers) " threads" }),
                 ("Decodes", html! { (recogniser.running) " running, " (recogniser.waiting) " waiting" }),
+                ("Elsewhere", html! {
+                    @if status.elsewhere.is_empty() { "nothing" }
+                    @for engine in &status.elsewhere { p { (engine) } }
+                }),
                 ("Left out", html! { (left_out.partial + left_out.second_pass + left_out.overheard + left_out.unsure) }),
                 ("Sentences lost", html! { (recogniser.lost.0) " to the assistant, " (recogniser.lost.1) " others" }),
                 ("Packets", html! { (heard) " heard, " (lost) " lost in ended sessions" }),

@@ -6,12 +6,12 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use audio::{
-    asr::{Busy, Error, Job, Options, Priority, Report, Scheduler, Ticket},
+    asr::{Busy, Error, Job, Options, Priority, Report, Scheduler, Spoken, Ticket},
     fair::Owner,
 };
 use gateway_core::vocab::{Meant, TranscriptKind};
 
-use crate::mailbox::{DeviceMessage, Mailbox, Transcribed};
+use crate::mailbox::{DeviceMessage, Mailbox, Transcribed, Translated};
 
 /// How long the audio of a closed utterance is kept: slightly longer than its text is waited for.
 const KEPT_US: u64 = 12_000_000;
@@ -26,6 +26,7 @@ const TRIED_EVERY_US: u64 = 100_000;
 pub(super) struct Decodes {
     scheduler: Arc<Scheduler>,
     owner: Owner,
+    spoken: Spoken,
     wake_phrases: Arc<[String]>,
     mailbox: Mailbox,
     vocabulary: Arc<[String]>,
@@ -84,10 +85,14 @@ impl Asked {
 
 impl Decodes {
     /// Texts are sent to `mailbox`.
-    pub(super) fn new(scheduler: Arc<Scheduler>, wake_phrases: Arc<[String]>, mailbox: Mailbox) -> Self {
+    pub(super) fn new(
+        scheduler: Arc<Scheduler>,
+        (spoken, wake_phrases): (Spoken, Arc<[String]>),
+        mailbox: Mailbox,
+    ) -> Self {
         let vocabulary = Arc::new([]);
         let (owner, sent, held) = (Owner::unique(), Vec::new(), VecDeque::new());
-        Self { scheduler, owner, wake_phrases, mailbox, vocabulary, sent, held, try_us: 0, kept: None }
+        Self { scheduler, owner, spoken, wake_phrases, mailbox, vocabulary, sent, held, try_us: 0, kept: None }
     }
 
     /// Whose jobs these are.
@@ -126,16 +131,22 @@ impl Decodes {
     }
 
     /// Sends an utterance to recognition: the audio of the open one so far, or the kept audio of the last one; `false`:
-    /// neither can be sent.
+    /// neither can be sent. The samples before `first` are left out.
     pub(super) fn ask(
         &mut self,
         (utterance, revision): (u32, u16),
-        kind: TranscriptKind,
-        meant: Meant,
+        (kind, meant): (TranscriptKind, Meant),
         open: Option<&[i16]>,
+        first: usize,
     ) -> bool {
-        let kept = || self.kept.as_ref().filter(|kept| kept.utterance == utterance).map(|kept| kept.pcm.clone());
-        let Some(pcm) = open.map(Arc::from).or_else(kept) else {
+        let kept = self.kept.as_ref().filter(|kept| kept.utterance == utterance);
+        let pcm = match (open, kept) {
+            (Some(pcm), _) => pcm.get(first..).map(Arc::from),
+            (None, Some(kept)) if first == 0 => Some(kept.pcm.clone()),
+            (None, Some(kept)) => kept.pcm.get(first..).map(Arc::from),
+            (None, None) => None,
+        };
+        let Some(pcm) = pcm else {
             return false;
         };
         let asked = Asked { utterance, revision, kind, meant, pcm };
@@ -152,6 +163,30 @@ impl Decodes {
                 tracing::debug!(utterance, %busy, "recognition did not take the job");
                 false
             }
+        }
+    }
+
+    /// Sends an utterance to translation into English: from whatever language, by the model that knows it. What does not
+    /// find a place in the queue is not translated.
+    pub(super) fn translate(&mut self, utterance: u32, open: Option<&[i16]>) {
+        let kept = || self.kept.as_ref().filter(|kept| kept.utterance == utterance).map(|kept| kept.pcm.clone());
+        let Some(pcm) = open.map(Arc::from).or_else(kept) else {
+            return;
+        };
+        let mailbox = self.mailbox.clone();
+        let job = Job {
+            pcm,
+            options: Options { spoken: Some(Spoken::Detected), translate: true, ..Options::default() },
+            priority: Priority::SecondPass,
+            owner: self.owner,
+            reply: Box::new(move |report| {
+                if mailbox.try_send(DeviceMessage::Translated(Translated { utterance, report })).is_err() {
+                    tracing::debug!(utterance, "nobody waits for this translation any more");
+                }
+            }),
+        };
+        if let Err(busy) = self.scheduler.submit(job) {
+            tracing::debug!(utterance, %busy, "an utterance is not translated");
         }
     }
 
@@ -219,13 +254,16 @@ impl Decodes {
     }
 
     fn options(&self, kind: TranscriptKind) -> Options {
-        let mut options = Options { wake_phrases: self.wake_phrases.clone(), ..Options::default() };
+        let mut options =
+            Options { spoken: Some(self.spoken), wake_phrases: self.wake_phrases.clone(), ..Options::default() };
         match kind {
             TranscriptKind::SecondPass | TranscriptKind::ThirdPass => {
+                options.on_box = true;
                 options.vocabulary = self.vocabulary.clone();
                 options.second_model = kind == TranscriptKind::SecondPass;
             }
-            TranscriptKind::Partial | TranscriptKind::Speculative | TranscriptKind::Final => {}
+            TranscriptKind::Partial => options.on_box = true,
+            TranscriptKind::Speculative | TranscriptKind::Final => {}
         }
         options
     }
@@ -267,10 +305,12 @@ mod tests {
     use std::sync::{Mutex, atomic::Ordering::Relaxed, mpsc};
 
     use TranscriptKind::{Final, Partial, SecondPass, Speculative, ThirdPass};
-    use audio::asr::{self, Context, Error, Heard, SchedulerConfig, Transcribe, Transcription};
+    use audio::asr::{self, Context, Error, Heard, Language, SchedulerConfig, Transcribe, Transcription};
     use tokio::sync::mpsc as tokio_mpsc;
 
     use super::*;
+
+    const ENGLISH: Spoken = Spoken::Is(Language::ENGLISH);
 
     const SOUND: &[i16] = &[1, 2, 3];
 
@@ -294,6 +334,7 @@ mod tests {
                 decode_us: 0,
                 context: 0,
                 retried: false,
+                language: None,
             })
         }
     }
@@ -316,7 +357,7 @@ mod tests {
             let scheduler = Scheduler::start_with(config, make).expect("a thread");
             let (mailbox, messages) = tokio_mpsc::channel(16);
             let phrases = ["hey mentra".to_owned()].into();
-            let decodes = Decodes::new(Arc::new(scheduler), phrases, mailbox);
+            let decodes = Decodes::new(Arc::new(scheduler), (ENGLISH, phrases), mailbox);
             Self { go_on: go_on_in, decodes, begun: begun_out, messages }
         }
 
@@ -340,13 +381,13 @@ mod tests {
     #[test]
     fn the_sound_of_a_closed_utterance_is_decoded_until_its_time_is_over() {
         let mut bench = Bench::new();
-        assert!(!bench.decodes.ask((7, 1), Final, Meant::Addressed, None), "nothing was heard yet");
+        assert!(!bench.decodes.ask((7, 1), (Final, Meant::Addressed), None, 0), "nothing was heard yet");
         assert_eq!(bench.decodes.next_wake_us(), None);
         bench.decodes.keep(7, SOUND, 5_000_000);
         assert_eq!(bench.decodes.next_wake_us(), Some(17_000_000));
 
         bench.decodes.tick(16_999_999);
-        assert!(bench.decodes.ask((7, 2), Final, Meant::Addressed, None));
+        assert!(bench.decodes.ask((7, 2), (Final, Meant::Addressed), None, 0));
         assert_eq!(bench.begun().0, SOUND);
         bench.finish();
         let message = bench.message();
@@ -354,7 +395,7 @@ mod tests {
         assert_eq!(message.report.result.expect("a text").text, "3 samples");
 
         bench.decodes.tick(17_000_000);
-        assert!(!bench.decodes.ask((7, 3), Final, Meant::Addressed, None));
+        assert!(!bench.decodes.ask((7, 3), (Final, Meant::Addressed), None, 0));
         assert_eq!(bench.decodes.next_wake_us(), None);
     }
 
@@ -363,18 +404,18 @@ mod tests {
         let mut bench = Bench::new();
         bench.decodes.keep(7, SOUND, 0);
         bench.decodes.keep(8, &[4], 0);
-        assert!(!bench.decodes.ask((7, 1), Final, Meant::Addressed, None));
-        assert!(bench.decodes.ask((8, 1), Final, Meant::Addressed, None));
+        assert!(!bench.decodes.ask((7, 1), (Final, Meant::Addressed), None, 0));
+        assert!(bench.decodes.ask((8, 1), (Final, Meant::Addressed), None, 0));
         assert_eq!(bench.begun().0, [4]);
         bench.decodes.forget();
-        assert!(!bench.decodes.ask((8, 2), Final, Meant::Addressed, None));
+        assert!(!bench.decodes.ask((8, 2), (Final, Meant::Addressed), None, 0));
     }
 
     #[test]
     fn what_is_open_goes_before_what_is_kept() {
         let mut bench = Bench::new();
         bench.decodes.keep(7, SOUND, 0);
-        assert!(bench.decodes.ask((7, 1), Speculative, Meant::Addressed, Some(&[5, 6])));
+        assert!(bench.decodes.ask((7, 1), (Speculative, Meant::Addressed), Some(&[5, 6]), 0));
         assert_eq!(bench.begun().0, [5, 6]);
     }
 
@@ -383,11 +424,12 @@ mod tests {
         let mut bench = Bench::new();
         bench.decodes.set_vocabulary(["read my notes".to_owned()].into());
         for (revision, kind) in [(1, Partial), (2, Speculative), (3, Final), (4, SecondPass), (5, ThirdPass)] {
-            assert!(bench.decodes.ask((7, revision), kind, Meant::Addressed, Some(SOUND)), "{kind:?}");
+            assert!(bench.decodes.ask((7, revision), (kind, Meant::Addressed), Some(SOUND), 0), "{kind:?}");
             let (_, options) = bench.begun();
             assert_eq!(options.context, Context::Tiered, "{kind:?}");
             assert_eq!(options.vocabulary.len(), usize::from(matches!(kind, SecondPass | ThirdPass)), "{kind:?}");
             assert_eq!(options.second_model, kind == SecondPass, "{kind:?}");
+            assert_eq!(options.on_box, !matches!(kind, Speculative | Final), "{kind:?}");
             assert_eq!(*options.wake_phrases, ["hey mentra"], "{kind:?}");
             bench.finish();
             assert_eq!(bench.message().kind, kind);
@@ -395,14 +437,28 @@ mod tests {
     }
 
     #[test]
+    fn a_translation_is_decoded_once_more_from_any_language() {
+        let mut bench = Bench::new();
+        bench.decodes.translate(7, None);
+        assert_eq!(bench.decodes.scheduler.load(), (0, 0), "there is no sound of it");
+        bench.decodes.keep(7, SOUND, 0);
+        bench.decodes.translate(7, None);
+        let (_, options) = bench.begun();
+        assert!(options.translate && options.spoken == Some(Spoken::Detected) && options.wake_phrases.is_empty());
+        bench.finish();
+        let Some(DeviceMessage::Translated(translated)) = bench.messages.blocking_recv() else { panic!("a report") };
+        assert!(translated.utterance == 7 && translated.report.result.is_ok());
+    }
+
+    #[test]
     fn a_final_goes_before_a_second_pass() {
         let mut bench = Bench::new();
-        assert!(bench.decodes.ask((7, 1), Final, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         bench.begun();
-        assert!(bench.decodes.ask((7, 2), SecondPass, Meant::Addressed, Some(SOUND)));
-        assert!(bench.decodes.ask((7, 3), Final, Meant::Addressed, Some(SOUND)));
-        assert!(!bench.decodes.ask((7, 4), ThirdPass, Meant::Addressed, Some(SOUND)), "too many wait");
-        assert!(!bench.decodes.ask((7, 4), Partial, Meant::Addressed, Some(SOUND)), "no thread is free");
+        assert!(bench.decodes.ask((7, 2), (SecondPass, Meant::Addressed), Some(SOUND), 0));
+        assert!(bench.decodes.ask((7, 3), (Final, Meant::Addressed), Some(SOUND), 0));
+        assert!(!bench.decodes.ask((7, 4), (ThirdPass, Meant::Addressed), Some(SOUND), 0), "too many wait");
+        assert!(!bench.decodes.ask((7, 4), (Partial, Meant::Addressed), Some(SOUND), 0), "no thread is free");
         for expected in [Final, Final, SecondPass] {
             bench.finish();
             assert_eq!(bench.message().kind, expected);
@@ -412,9 +468,9 @@ mod tests {
     #[test]
     fn what_is_overheard_goes_before_what_is_addressed() {
         let mut bench = Bench::new();
-        assert!(bench.decodes.ask((7, 1), Final, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         bench.begun();
-        let mut ask = |revision, meant| bench.decodes.ask((7, revision), Final, meant, Some(SOUND));
+        let mut ask = |revision, meant| bench.decodes.ask((7, revision), (Final, meant), Some(SOUND), 0);
         assert!(ask(2, Meant::Overheard) && ask(3, Meant::Unsure));
         assert!(ask(4, Meant::Addressed));
         assert!(!ask(5, Meant::Overheard), "the queue is full");
@@ -435,14 +491,15 @@ mod tests {
     #[test]
     fn one_final_of_a_device_waits_among_those_of_others() {
         let mut bench = Bench::new();
-        let mut other = Decodes::new(bench.decodes.scheduler.clone(), [].into(), bench.decodes.mailbox.clone());
-        assert!(bench.decodes.ask((1, 1), Final, Meant::Addressed, Some(SOUND)));
+        let mut other =
+            Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
+        assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         bench.begun();
         for utterance in 2..=5 {
-            assert!(bench.decodes.ask((utterance, 1), Final, Meant::Addressed, Some(SOUND)), "{utterance}");
+            assert!(bench.decodes.ask((utterance, 1), (Final, Meant::Addressed), Some(SOUND), 0), "{utterance}");
         }
         assert_eq!(bench.decodes.scheduler.load(), (1, 1));
-        assert!(other.ask((9, 1), Final, Meant::Addressed, Some(SOUND)), "it finds a place");
+        assert!(other.ask((9, 1), (Final, Meant::Addressed), Some(SOUND), 0), "it finds a place");
         // What was given up while it was held does not come back.
         bench.decodes.cancel(4, 2);
         let cancelled = bench.message();
@@ -458,7 +515,7 @@ mod tests {
             }
         }
         for utterance in 10..=12 + HELD_MAX as u32 {
-            let taken = bench.decodes.ask((utterance, 1), Final, Meant::Addressed, Some(SOUND));
+            let taken = bench.decodes.ask((utterance, 1), (Final, Meant::Addressed), Some(SOUND), 0);
             if utterance == 10 {
                 bench.begun();
             }
@@ -483,18 +540,18 @@ mod tests {
         let scheduler = Scheduler::start_with(SchedulerConfig { workers: 1, queue_max: 12 }, make).expect("a thread");
         let scheduler = Arc::new(scheduler);
         let (mailbox, mut messages) = tokio_mpsc::channel(256);
-        let device = |_| Decodes::new(scheduler.clone(), [].into(), mailbox.clone());
+        let device = |_| Decodes::new(scheduler.clone(), (ENGLISH, [].into()), mailbox.clone());
         let mut devices: Vec<Decodes> = (0..DEVICES).map(device).collect();
         // One decode keeps the thread busy. At the first pause of a sentence that nobody knows to be addressed, a dozen find
         // a place; the others ask again at its end.
-        assert!(devices[0].ask((100, 1), Final, Meant::Addressed, Some(SOUND)));
+        assert!(devices[0].ask((100, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         begun_out.recv().expect("a decode begins");
         let mut waits = 0;
         for (number, device) in (0..).zip(&mut devices) {
-            let taken = device.ask((number, 1), Speculative, Meant::Unsure, Some(SOUND));
+            let taken = device.ask((number, 1), (Speculative, Meant::Unsure), Some(SOUND), 0);
             assert_eq!(taken, number < 12, "{number}");
             if !taken {
-                assert!(device.ask((number, 2), Final, Meant::Unsure, Some(SOUND)), "{number}");
+                assert!(device.ask((number, 2), (Final, Meant::Unsure), Some(SOUND), 0), "{number}");
                 assert_eq!(device.next_wake_us(), Some(0));
                 waits += 1;
             }
@@ -519,12 +576,13 @@ mod tests {
     #[test]
     fn a_final_that_gives_way_to_another_one_is_decoded_later() {
         let mut bench = Bench::new();
-        let mut other = Decodes::new(bench.decodes.scheduler.clone(), [].into(), bench.decodes.mailbox.clone());
-        assert!(bench.decodes.ask((1, 1), Final, Meant::Addressed, Some(SOUND)));
+        let mut other =
+            Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
+        assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         bench.begun();
-        assert!(bench.decodes.ask((2, 1), Final, Meant::Unsure, Some(SOUND)));
-        assert!(bench.decodes.ask((3, 1), Final, Meant::Addressed, Some(SOUND)));
-        assert!(other.ask((9, 1), Final, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((2, 1), (Final, Meant::Unsure), Some(SOUND), 0));
+        assert!(bench.decodes.ask((3, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+        assert!(other.ask((9, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         let message = bench.message();
         assert!(message.utterance == 2 && matches!(message.report.result, Err(Error::Displaced)));
         assert!(bench.decodes.displaced(2, 1));
@@ -540,9 +598,9 @@ mod tests {
     #[test]
     fn who_goes_away_waits_for_nothing() {
         let mut bench = Bench::new();
-        assert!(bench.decodes.ask((7, 1), Speculative, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 1), (Speculative, Meant::Addressed), Some(SOUND), 0));
         let abort = bench.begun().1.abort.expect("a decode can be stopped");
-        assert!(bench.decodes.ask((7, 2), Final, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 2), (Final, Meant::Addressed), Some(SOUND), 0));
         let Bench { go_on, decodes, begun, mut messages } = bench;
         // The scheduler is shared by all devices and remains.
         let scheduler = decodes.scheduler.clone();
@@ -555,10 +613,10 @@ mod tests {
     #[test]
     fn older_decodes_of_the_same_utterance_are_cancelled() {
         let mut bench = Bench::new();
-        assert!(bench.decodes.ask((7, 1), Speculative, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 1), (Speculative, Meant::Addressed), Some(SOUND), 0));
         let abort = bench.begun().1.abort.expect("a decode can be stopped");
-        assert!(bench.decodes.ask((7, 2), Speculative, Meant::Addressed, Some(SOUND)));
-        assert!(bench.decodes.ask((7, 3), Final, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 2), (Speculative, Meant::Addressed), Some(SOUND), 0));
+        assert!(bench.decodes.ask((7, 3), (Final, Meant::Addressed), Some(SOUND), 0));
         bench.decodes.cancel(6, 9);
         assert!(!abort.load(Relaxed));
         bench.decodes.cancel(7, 3);

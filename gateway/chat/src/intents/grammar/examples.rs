@@ -2,7 +2,7 @@
 
 use super::{Grammar, NEAR_WORDS_MAX, Template};
 use crate::intents::{
-    matcher,
+    language::Language,
     template::{Op, SlotKind},
     utterance::Utterance,
     words,
@@ -25,7 +25,7 @@ impl Grammar {
         }
         let strangers = |sum: f32| {
             let words = utterance.words.iter();
-            words.filter(|word| matcher::weight(&word.text) >= 1.0).count() as f32 - sum
+            words.filter(|word| self.language.weight(&word.text) >= 1.0).count() as f32 - sum
         };
         let (most, _) = shared.iter().copied().max_by(|(a, _), (b, _)| a.total_cmp(b))?;
         if strangers(most) > 2.0 {
@@ -34,7 +34,7 @@ impl Grammar {
         // Of those that share equally many words, the one that begins like the utterance: the action ("set …") says
         // more than its object.
         let closest = shared.into_iter().filter(|(sum, _)| *sum >= most);
-        let mut sentences = closest.map(|(_, template)| example(&template.program));
+        let mut sentences = closest.map(|(_, template)| example(&template.program, self.language));
         let begin = &utterance.words.first()?.text;
         let first = sentences.next()?;
         if first.split(' ').next() == Some(begin) {
@@ -54,7 +54,7 @@ impl Grammar {
                 !slots.clone().any(|op| matches!(op, Op::Slot(slot) if slot.kind.is_text()))
             };
             if let Some(template) = own().find(free).or_else(|| own().next()) {
-                out.push(example(&template.program));
+                out.push(example(&template.program, self.language));
             }
             if out.len() == count {
                 break;
@@ -65,13 +65,13 @@ impl Grammar {
 }
 
 /// A sentence that matches the template: without optional words, with first alternatives and sample values.
-fn example(program: &[Op]) -> String {
+fn example(program: &[Op], language: &Language) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut op = 0;
     while let Some(current) = program.get(op) {
         match current {
             Op::Word(word) => out.push(word.clone()),
-            Op::Slot(slot) => out.push(sample(&slot.kind)),
+            Op::Slot(slot) => out.push(sample(&slot.kind, language)),
             Op::Set(..) => {}
             Op::Jump(to) => {
                 op = *to;
@@ -94,19 +94,20 @@ fn example(program: &[Op]) -> String {
 }
 
 /// A sample value of this kind, as spoken.
-pub(in crate::intents) fn sample(kind: &SlotKind) -> String {
+pub(in crate::intents) fn sample(kind: &SlotKind, language: &Language) -> String {
+    let samples = &language.samples;
     match kind {
         SlotKind::Text { .. } => "\u{2026}".to_owned(),
         SlotKind::Number { minimum, maximum, .. } => {
             let value = 20.0_f64.clamp(minimum.ceil(), maximum.floor().max(minimum.ceil()));
             format!("{value}")
         }
-        SlotKind::Duration { .. } => "ten minutes".to_owned(),
-        SlotKind::Time => "five o'clock".to_owned(),
-        SlotKind::Date => "tomorrow".to_owned(),
-        SlotKind::When => "tomorrow at eight".to_owned(),
+        SlotKind::Duration { .. } => samples.length.to_owned(),
+        SlotKind::Time => samples.time.to_owned(),
+        SlotKind::Date => samples.date.to_owned(),
+        SlotKind::When => samples.when.to_owned(),
         SlotKind::Choice(choices) => choices.first().map_or(String::new(), |(words, _)| words.join(" ")),
-        SlotKind::Expression => "twelve times seven".to_owned(),
+        SlotKind::Expression => samples.sum.to_owned(),
         SlotKind::App => "\u{2026}".to_owned(),
     }
 }

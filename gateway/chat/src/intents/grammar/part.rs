@@ -8,12 +8,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::TEMPLATES_MAX;
 use crate::intents::{
-    matcher,
+    language::{FALLBACK, Language, primary},
     template::{self, Op},
 };
-
-/// Language for tools without phrases in the wearer's language.
-const FALLBACK_LANGUAGE: &str = "en";
 
 /// SHA-256 of the compiled input.
 pub(in crate::intents) type Key = [u8; 32];
@@ -47,11 +44,13 @@ pub(super) struct Template {
 }
 
 impl Part {
-    pub fn compile(tool: &ToolSpec, language: &str) -> Self {
+    /// Compiles its templates for the language of a BCP 47 tag.
+    pub fn compile(tool: &ToolSpec, tag: &str) -> Self {
+        let language = Language::of(tag);
         let mut templates = Vec::new();
-        for source in spoken(tool, language).into_iter().take(TEMPLATES_MAX) {
-            match template::compile(source, &tool.input_schema) {
-                Ok(program) => templates.push(Template::new(source, program)),
+        for source in spoken(tool, tag).into_iter().take(TEMPLATES_MAX) {
+            match template::compile(source, &tool.input_schema, language) {
+                Ok(program) => templates.push(Template::new(source, program, language)),
                 Err(error) => {
                     tracing::warn!(tool = tool.name, template = source, %error, "template left out");
                 }
@@ -72,6 +71,7 @@ impl Part {
             hash.update(bytes.len().to_le_bytes());
             hash.update(bytes);
         };
+        add(Language::of(language).code.as_bytes());
         add(tool.name.as_bytes());
         add(format!("{:?}", tool.side).as_bytes());
         add(&[u8::from(tool.flags.always)]);
@@ -85,14 +85,14 @@ impl Part {
 }
 
 impl Template {
-    fn new(source: &str, program: Vec<Op>) -> Self {
+    fn new(source: &str, program: Vec<Op>, language: &Language) -> Self {
         let (mut firsts, mut words) = (Vec::new(), Vec::new());
         let mut slot_first = false;
         let mut seen = vec![false; program.len()];
-        first_words(&program, 0, &mut seen, &mut firsts, &mut slot_first);
+        first_words((&program, language), 0, &mut seen, &mut firsts, &mut slot_first);
         for op in &program {
             if let Op::Word(word) = op
-                && matcher::weight(word) >= 1.0
+                && language.weight(word) >= 1.0
             {
                 push_once(&mut words, word);
             }
@@ -103,7 +103,6 @@ impl Template {
 
 /// The templates for a language, or for the fallback if the tool has none for it.
 fn spoken<'a>(tool: &'a ToolSpec, language: &str) -> Vec<&'a str> {
-    let primary = |tag: &str| tag.split(['-', '_']).next().unwrap_or("").to_lowercase();
     let of = |language: &str| -> Vec<&'a str> {
         let wanted = primary(language);
         let phrases = tool.phrases.iter();
@@ -113,7 +112,7 @@ fn spoken<'a>(tool: &'a ToolSpec, language: &str) -> Vec<&'a str> {
             .collect()
     };
     let own = of(language);
-    if own.is_empty() { of(FALLBACK_LANGUAGE) } else { own }
+    if own.is_empty() { of(FALLBACK) } else { own }
 }
 
 fn push_once(list: &mut Vec<Arc<str>>, word: &str) {
@@ -122,7 +121,13 @@ fn push_once(list: &mut Vec<Arc<str>>, word: &str) {
     }
 }
 
-fn first_words(program: &[Op], op: usize, seen: &mut [bool], words: &mut Vec<Arc<str>>, slot: &mut bool) {
+fn first_words(
+    (program, language): (&[Op], &Language),
+    op: usize,
+    seen: &mut [bool],
+    words: &mut Vec<Arc<str>>,
+    slot: &mut bool,
+) {
     if seen.get(op).copied() != Some(false) {
         return;
     }
@@ -130,16 +135,16 @@ fn first_words(program: &[Op], op: usize, seen: &mut [bool], words: &mut Vec<Arc
     match &program[op] {
         Op::Word(word) => {
             push_once(words, word);
-            if matches!(word.as_str(), "a" | "an" | "the") {
-                first_words(program, op + 1, seen, words, slot);
+            if language.is_article(word) {
+                first_words((program, language), op + 1, seen, words, slot);
             }
         }
         Op::Slot(_) => *slot = true,
-        Op::Set(..) => first_words(program, op + 1, seen, words, slot),
-        Op::Jump(to) => first_words(program, *to, seen, words, slot),
+        Op::Set(..) => first_words((program, language), op + 1, seen, words, slot),
+        Op::Jump(to) => first_words((program, language), *to, seen, words, slot),
         Op::Split(branches) => {
             for branch in branches {
-                first_words(program, *branch, seen, words, slot);
+                first_words((program, language), *branch, seen, words, slot);
             }
         }
         Op::End => {}

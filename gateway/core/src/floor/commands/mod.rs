@@ -1,7 +1,12 @@
 //! Short commands that the core itself understands. They count only as a whole utterance: "stop" ends the answer, "stop
 //! the kitchen timer" is a request.
 
+mod words;
+
 use alloc::string::String;
+
+use crate::vocab::accents::push_folded;
+use words::Words;
 
 /// Commands of a whole utterance to the core itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,127 +19,6 @@ pub(crate) enum Command {
     Mute,
 }
 
-const CANCEL: &[&str] = &[
-    "stop",
-    "cancel",
-    "never mind",
-    "nevermind",
-    "be quiet",
-    "quiet",
-    "shut up",
-    "enough",
-    "that's enough",
-    "stop it",
-    "stop that",
-    "stop talking",
-    "cancel that",
-    "forget it",
-    "hush",
-    "silence",
-    "that's all",
-];
-const REPEAT: &[&str] = &[
-    "repeat",
-    "repeat that",
-    "repeat it",
-    "repeat please",
-    "say that again",
-    "say it again",
-    "can you repeat that",
-    "could you repeat that",
-    "what did you say",
-    "come again",
-    "pardon",
-    "pardon me",
-    "i didn't hear that",
-    "one more time",
-    "again please",
-];
-const MUTE: &[&str] = &[
-    "mute",
-    "mute yourself",
-    "mute the microphone",
-    "mute the mic",
-    "stop listening",
-    "turn off the microphone",
-    "turn the microphone off",
-    "don't listen",
-    "go to sleep",
-];
-const YES: &[&str] = &[
-    "yes",
-    "yeah",
-    "yep",
-    "yup",
-    "sure",
-    "ok",
-    "okay",
-    "yes please",
-    "yes do it",
-    "do it",
-    "go ahead",
-    "yes go ahead",
-    "please do",
-    "of course",
-    "confirm",
-    "approve",
-    "approved",
-    "allow",
-    "allow it",
-    "that's fine",
-    "sure go ahead",
-    "okay go ahead",
-    "ok go ahead",
-];
-const NO: &[&str] = &[
-    "no",
-    "nope",
-    "nah",
-    "no thanks",
-    "no thank you",
-    "don't",
-    "do not",
-    "don't do it",
-    "no don't",
-    "deny",
-    "refuse",
-    "not now",
-    "rather not",
-    "better not",
-    "absolutely not",
-    "no way",
-];
-/// Words of a listener that ask for nothing: the speaker goes on.
-const BACKCHANNEL: &[&str] = &[
-    "yes",
-    "yeah",
-    "yep",
-    "okay",
-    "ok",
-    "right",
-    "sure",
-    "alright",
-    "really",
-    "wow",
-    "cool",
-    "nice",
-    "great",
-    "good",
-    "fine",
-    "indeed",
-    "exactly",
-    "thanks",
-    "uh-huh",
-    "i",
-    "see",
-    "got",
-    "it",
-    "all",
-    "oh",
-    "thank",
-    "interesting",
-    "true",
-];
 /// Most words of such an utterance.
 const BACKCHANNEL_WORDS_MAX: usize = 4;
 /// Sounds of agreement or thought that are not meant as words.
@@ -142,17 +26,22 @@ const FILLERS: &[&str] = &["uh", "um", "er", "ah", "oh", "hm", "hmm", "mm", "mhm
 
 /// The command that `text` as a whole is, ignoring politeness.
 pub(crate) fn command(text: &str) -> Option<Command> {
-    let said = plain(text);
-    let said = polite(&said);
-    if CANCEL.contains(&said) {
+    let said = folded(text);
+    let is = |list: fn(&Words) -> &'static [&'static str]| is_any(&said, list);
+    if is(|words| words.cancel) {
         Some(Command::Cancel)
-    } else if REPEAT.contains(&said) {
+    } else if is(|words| words.repeat) {
         Some(Command::Repeat)
-    } else if MUTE.contains(&said) {
+    } else if is(|words| words.mute) {
         Some(Command::Mute)
     } else {
         None
     }
+}
+
+/// Whether the words, or what politeness leaves of them, are in this list of any language.
+fn is_any(said: &str, list: fn(&Words) -> &'static [&'static str]) -> bool {
+    words::ALL.iter().any(|words| list(words).contains(&said) || list(words).contains(&polite(said, words)))
 }
 
 /// Whether the assistant itself understands `text` as a whole, so that no tool is called by it: a command, a yes or a no.
@@ -162,21 +51,19 @@ pub fn is_command(text: &str) -> bool {
 
 /// The cancel phrase at the end of `text`, which may begin with the assistant's own words.
 pub(crate) fn cancel_at_end(text: &str) -> Option<&'static str> {
-    let said = plain(text);
-    CANCEL
-        .iter()
-        .copied()
+    let said = folded(text);
+    let phrases = words::ALL.iter().flat_map(|words| words.cancel).copied();
+    phrases
         .filter(|phrase| said.strip_suffix(phrase).is_some_and(|before| before.is_empty() || before.ends_with(' ')))
         .max_by_key(|phrase| phrase.len())
 }
 
 /// Whether `text` is a clear yes (`true`) or no (`false`).
 pub(crate) fn yes_or_no(text: &str) -> Option<bool> {
-    let said = plain(text);
-    let (whole, said) = (said.as_str(), polite(&said));
-    if YES.contains(&whole) || YES.contains(&said) {
+    let said = folded(text);
+    if is_any(&said, |words| words.yes) {
         Some(true)
-    } else if NO.contains(&said) || CANCEL.contains(&said) {
+    } else if is_any(&said, |words| words.no) || is_any(&said, |words| words.cancel) {
         Some(false)
     } else {
         None
@@ -190,11 +77,13 @@ pub(crate) fn has_words(text: &str) -> bool {
 
 /// Whether `text`, said over the assistant, only tells that the wearer listens.
 pub(crate) fn is_backchannel(text: &str) -> bool {
-    let said = plain(text);
+    let said = folded(text);
     let meant = |word: &&str| !word.is_empty() && !FILLERS.contains(word);
     let words = said.split(' ').filter(meant);
-    let all = words.clone().all(|word| BACKCHANNEL.contains(&word));
-    all && words.count() <= BACKCHANNEL_WORDS_MAX && !text.trim_end().ends_with('?') && !REPEAT.contains(&said.as_str())
+    let of = |language: &Words| words.clone().all(|word| language.backchannel.contains(&word));
+    let all = words::ALL.iter().any(of);
+    let again = words::ALL.iter().any(|language| language.repeat.contains(&said.as_str()));
+    all && words.count() <= BACKCHANNEL_WORDS_MAX && !text.trim_end().ends_with('?') && !again
 }
 
 /// `text` without what recognisers produce for noises: `[BLANK_AUDIO]`, "(music)", "*cough*".
@@ -228,10 +117,19 @@ pub(crate) fn plain(text: &str) -> String {
     String::from(plain.trim_end())
 }
 
-fn polite(said: &str) -> &str {
-    let said = said.strip_prefix("please ").unwrap_or(said);
-    let said = said.strip_prefix("oh ").unwrap_or(said);
-    said.strip_suffix(" please").or_else(|| said.strip_suffix(" now")).filter(|left| !left.is_empty()).unwrap_or(said)
+/// The same without accents.
+fn folded(text: &str) -> String {
+    let plain = plain(text);
+    let mut folded = String::with_capacity(plain.len());
+    plain.chars().for_each(|letter| push_folded(&mut folded, letter));
+    folded
+}
+
+fn polite<'a>(said: &'a str, words: &Words) -> &'a str {
+    let cut_front = |said: &'a str, word: &str| said.strip_prefix(word).and_then(|rest| rest.strip_prefix(' '));
+    let cut_back = |said: &'a str, word: &str| said.strip_suffix(word).and_then(|rest| rest.strip_suffix(' '));
+    let said = words.before.iter().fold(said, |said, word| cut_front(said, word).unwrap_or(said));
+    words.behind.iter().find_map(|word| cut_back(said, word)).filter(|left| !left.is_empty()).unwrap_or(said)
 }
 
 #[cfg(test)]
@@ -313,5 +211,32 @@ mod tests {
             assert!(!has_words(text), "{text}");
         }
         assert!(has_words("Uh, ten"));
+    }
+
+    /// Both halves of the table were written before the words.
+    #[test]
+    fn every_language_has_its_words() {
+        let table = include_str!("../../../../../tests/data/intents/languages/words.tsv");
+        let rows = table.lines().filter(|line| !line.starts_with('#'));
+        let mut missed = alloc::vec::Vec::new();
+        let mut count = 0;
+        for row in rows {
+            let cells: alloc::vec::Vec<&str> = row.split('\t').collect();
+            let &[language, said, expected] = &cells[..] else { panic!("three cells: {row}") };
+            let got = match (command(said), yes_or_no(said)) {
+                (Some(Command::Cancel), _) => "cancel",
+                (Some(Command::Repeat), _) => "repeat",
+                (Some(Command::Mute), _) => "mute",
+                (None, Some(true)) => "yes",
+                (None, Some(false)) => "no",
+                (None, None) => "-",
+            };
+            count += 1;
+            if got != expected {
+                missed.push((language, said, got));
+            }
+        }
+        assert!(count > 80, "{count}");
+        assert!(missed.is_empty(), "{missed:?}");
     }
 }

@@ -1,0 +1,93 @@
+//! Languages that Whisper knows.
+
+use std::fmt;
+
+/// One of Whisper's languages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Language(i32);
+
+/// What is spoken in an utterance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoken {
+    /// This language.
+    Is(Language),
+    /// The language that Whisper detects: the encoder runs once more for it.
+    Detected,
+}
+
+impl Language {
+    /// English, which all weights know.
+    pub const ENGLISH: Self = Self(0);
+
+    /// The language of an ISO 639-1 code such as "de", or of a BCP 47 tag such as "de-CH"; `None` if Whisper does not
+    /// know it.
+    pub fn of(tag: &str) -> Option<Self> {
+        let code = tag.split(['-', '_']).next().unwrap_or("");
+        // Only lower-case letters reach whisper.cpp's look-up, so a NUL byte cannot.
+        let code = code.to_ascii_lowercase();
+        let plain = (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_lowercase());
+        plain.then(|| whisper_rs::get_lang_id(&code)).flatten().map(Self)
+    }
+
+    /// A number of whisper.cpp.
+    pub(super) fn of_id(id: i32) -> Option<Self> {
+        whisper_rs::get_lang_str(id).map(|_| Self(id))
+    }
+
+    /// Its ISO 639-1 code.
+    pub fn code(self) -> &'static str {
+        whisper_rs::get_lang_str(self.0).unwrap_or("en")
+    }
+}
+
+impl fmt::Debug for Language {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.code())
+    }
+}
+
+impl Spoken {
+    /// What a setting says: "auto", or a code or tag of a language.
+    pub fn of(setting: &str) -> Option<Self> {
+        if setting == "auto" { Some(Self::Detected) } else { Language::of(setting).map(Self::Is) }
+    }
+
+    /// The language; English until one is detected.
+    pub fn language(self) -> Language {
+        match self {
+            Self::Is(language) => language,
+            Self::Detected => Language::ENGLISH,
+        }
+    }
+
+    /// What the setting says of it.
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::Is(language) => language.code(),
+            Self::Detected => "auto",
+        }
+    }
+
+    /// Whether English weights suffice.
+    pub fn is_english(self) -> bool {
+        self == Self::Is(Language::ENGLISH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_are_known_by_their_codes() {
+        assert_eq!(Language::of("en"), Some(Language::ENGLISH));
+        for (tag, code) in [("de-CH", "de"), ("ES", "es"), ("fr_CA", "fr"), ("it", "it"), ("ru-RU", "ru")] {
+            assert_eq!(Language::of(tag).map(Language::code), Some(code), "{tag}");
+        }
+        for tag in ["", "xx", "german", "d\0", "auto", "klingon!!", "--"] {
+            assert_eq!(Language::of(tag), None, "{tag}");
+        }
+        assert_eq!(Spoken::of("auto"), Some(Spoken::Detected));
+        assert!(Spoken::of("en").is_some_and(Spoken::is_english) && !Spoken::Detected.is_english());
+    }
+}

@@ -1,0 +1,91 @@
+//! Wake phrases that are heard in the sound.
+//!
+//! Where they are, an utterance that needs a wake phrase is decoded only once one was heard in it: from two seconds before
+//! the end of the phrase on, or as a whole if it has just begun. What was heard is no more than a reason to look at the
+//! text. The text decides: a phrase that it does not have was not said.
+//!
+//! A detection may come late, even when the utterance is over: the last one that was passed over is decoded then.
+
+use super::{
+    Activity, Floor,
+    lifecycle::ask,
+    utterance::{Closed, InSound, Open},
+    worth,
+};
+use crate::{
+    context::Context,
+    output::{Output, WakeOutcome},
+    vocab::{Meant, TranscriptKind},
+};
+
+/// Sound before the end of a heard phrase that is decoded with it, in microseconds: a phrase, and what is unsure about
+/// its end.
+const BEFORE_US: u64 = 2_000_000;
+/// A partial text with more words than this must have the phrase that was heard.
+const DOUBTED_WORDS: usize = 8;
+
+impl Floor {
+    /// A wake phrase that ended at this capture time was heard in an utterance.
+    pub(super) fn wake_heard(&mut self, cx: &mut Context, activity: &Activity, utterance: u32, at_us: u64) {
+        let from = InSound::From(at_us.saturating_sub(BEFORE_US));
+        if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
+            if closed.named.in_sound == InSound::No {
+                closed.named.in_sound = InSound::AsWell;
+            }
+            return;
+        }
+        if let Some(mut passed) = self.passed.take_if(|passed| passed.id == utterance) {
+            passed.named.in_sound = from;
+            passed.deadline_us = cx.after_ms(cx.config.transcript_ms_max);
+            ask(cx, (utterance, passed.awaited), TranscriptKind::Final, (Meant::Addressed, passed.named));
+            return self.keep_closed(cx, passed);
+        }
+        let Some(open) = self.open.as_ref().filter(|open| open.id == utterance) else { return };
+        let is_overheard = self.is_overheard(cx, activity, open);
+        let Some(open) = &mut self.open else { return };
+        if !is_overheard {
+            // Of several, the first one counts.
+            if open.named.in_sound == InSound::No {
+                open.named.in_sound = InSound::AsWell;
+            }
+            return;
+        }
+        open.named.in_sound = from;
+        open.unaddressed = false;
+        // What was said before it is not part of what follows.
+        open.started_us = open.started_us.max(cx.now_us().saturating_sub(BEFORE_US));
+        if open.voiced {
+            self.watch_words(cx, activity);
+        } else {
+            self.speculate(cx);
+        }
+    }
+
+    /// Notes what the words so far tell about a wake phrase in the open utterance.
+    pub(super) fn note_words(&mut self, cx: &mut Context, text: &str) {
+        let Some(open) = &self.open else { return };
+        let in_text = open.named.in_text || self.after_wake(open.named, text).is_some();
+        let is_heard = matches!(open.named.in_sound, InSound::From(_));
+        let is_without = match is_heard {
+            true => self.phrases.is_without_anywhere(text, DOUBTED_WORDS),
+            false => self.phrases.is_without(text),
+        };
+        let Some(open) = &mut self.open else { return };
+        open.named.in_text = in_text;
+        open.unaddressed = !in_text && is_without;
+        if open.unaddressed && is_heard {
+            open.named.verify(cx, false);
+            open.named.in_sound = InSound::No;
+        }
+    }
+
+    /// An utterance that nothing needs is over: if a wake phrase is heard in it now, its words are needed after all.
+    pub(super) fn pass_over(&mut self, cx: &mut Context, open: &Open, mut closed: Closed) {
+        if worth::waits_for_sound(cx, open) {
+            cx.push(Output::Wake(WakeOutcome::Unheard));
+            closed.awaited = open.revision.saturating_add(1);
+            closed.final_asked = true;
+            self.passed = Some(closed);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Voices: the product's own, and another one beside it for texts in languages that it does not speak, or for all. What the
+//! other one fails to say the product's own says.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use anyhow::{Context as _, Result};
+use audio::{
+    fair::Owner,
+    meter::Meter,
+    sound_file,
+    tts::{CLAUSE_CHARS_MAX, Voice},
+};
+use chat_models::audio_api::{AudioApi, SoundForm, Speech};
+
+use super::{
+    Asked, SPEECH, Unanswered, command, language,
+    settings::{Other, Speaker, Texts},
+};
+use crate::{
+    clock,
+    runtime::compute::{Compute, Full, Urgency},
+};
+
+/// Clauses that are spoken elsewhere at once: threads that wait, and children of the gateway.
+const THREADS: usize = 4;
+/// Clauses that may wait for that: as many as wait for the product's own voice.
+const WAITING_MAX: usize = 64;
+/// Longest sound of one clause: as much as a device's queue takes.
+const CLAUSE_S_MAX: u32 = 60;
+
+/// A clause to be spoken.
+#[derive(Clone, Debug)]
+pub(crate) struct Clause {
+    /// What is said.
+    pub(crate) text: String,
+    /// BCP 47 tag of the conversation's language, as the device gave it.
+    pub(crate) language: String,
+    /// 1.0 is a voice's own pace.
+    pub(crate) speed: f32,
+    /// Set when nobody wants to hear it any more.
+    pub(crate) hushed: Arc<AtomicBool>,
+}
+
+/// Turns a clause into sound, on a thread that may compute and wait.
+pub(crate) trait Speak: Send + Sync {
+    /// PCM16, mono, at [`Voice::RATE_HZ`]; empty if there is nothing to say.
+    fn speak(&self, clause: &Clause) -> Result<Vec<i16>, Unanswered>;
+}
+
+impl Speak for Voice {
+    fn speak(&self, clause: &Clause) -> Result<Vec<i16>, Unanswered> {
+        self.synthesize(&clause.text, clause.speed).map_err(|error| Unanswered::Failed(error.to_string()))
+    }
+}
+
+/// A voice beside the product's own.
+pub(crate) struct OtherVoice {
+    engine: Engine,
+    texts: Texts,
+    compute: Compute,
+    pub(super) asked: Asked,
+}
+
+enum Engine {
+    Server { api: AudioApi, voice: Option<String>, form: SoundForm },
+    Program { command: Vec<String>, deadline: std::time::Duration },
+}
+
+impl OtherVoice {
+    /// Sets it up; nothing is sent or started.
+    ///
+    /// # Errors
+    /// Its key cannot be read, its address is wrong, or the system cannot start a thread.
+    pub(crate) fn new(other: &Other, meter: Arc<Meter>) -> Result<Self> {
+        let engine = match &other.speaker {
+            Speaker::Server { server, voice, form } => {
+                Engine::Server { api: server.api().context("`voice.other`")?, voice: voice.clone(), form: *form }
+            }
+            Speaker::Program { command, deadline } => Engine::Program { command: command.clone(), deadline: *deadline },
+        };
+        let start = "starting the threads for speech elsewhere";
+        Ok(Self {
+            engine,
+            texts: other.texts,
+            compute: Compute::start("voice", THREADS, WAITING_MAX).context(start)?,
+            asked: Asked::new(SPEECH, other.speaker.to_string(), meter).context(start)?,
+        })
+    }
+
+    /// Jobs that wait, and those refused since the start.
+    pub(crate) fn load(&self) -> (usize, u64) {
+        self.compute.load()
+    }
+
+    /// Whether all threads run.
+    pub(crate) fn is_running(&self) -> bool {
+        self.compute.is_running()
+    }
+
+    fn is_for(&self, clause: &Clause) -> bool {
+        let has_words = clause.text.chars().any(char::is_alphanumeric);
+        let foreign = || !language::is_english(&language::of(&clause.text, &clause.language));
+        has_words && !self.asked.rests() && (self.texts == Texts::All || foreign())
+    }
+}
+
+impl Speak for OtherVoice {
+    fn speak(&self, clause: &Clause) -> Result<Vec<i16>, Unanswered> {
+        if clause.text.chars().nth(CLAUSE_CHARS_MAX).is_some() {
+            return Err(Unanswered::Failed(format!("a clause has more than {CLAUSE_CHARS_MAX} characters")));
+        }
+        let spoken = async {
+            let bytes = match &self.engine {
+                Engine::Server { api, voice, form } => {
+                    let speech =
+                        Speech { text: &clause.text, voice: voice.as_deref(), speed: clause.speed, form: *form };
+                    api.speak(speech).await.map_err(|error| error.to_string())?
+                }
+                Engine::Program { command, deadline } => {
+                    let language = language::of(&clause.text, &clause.language);
+                    // Each line would be a sound of its own.
+                    let text = clause.text.split_whitespace().collect::<Vec<_>>().join(" ");
+                    command::run(command, &language, &text, *deadline).await?
+                }
+            };
+            let form = match &self.engine {
+                Engine::Server { form, .. } => *form,
+                Engine::Program { .. } => SoundForm::Wav,
+            };
+            samples(&bytes, form)
+        };
+        self.asked.ask(false, &clause.hushed, spoken)
+    }
+}
+
+/// Samples at [`Voice::RATE_HZ`]. A server that sends a file in place of bare samples is understood.
+fn samples(bytes: &[u8], form: SoundForm) -> Result<Vec<i16>, String> {
+    if form == SoundForm::Pcm && !bytes.starts_with(b"RIFF") {
+        let (pairs, rest) = bytes.as_chunks::<2>();
+        if !rest.is_empty() {
+            return Err("the sound ends in half a sample".to_owned());
+        }
+        if pairs.len() as u64 > u64::from(Voice::RATE_HZ) * u64::from(CLAUSE_S_MAX) {
+            return Err(sound_file::Error::TooLong { seconds_max: CLAUSE_S_MAX }.to_string());
+        }
+        return Ok(pairs.iter().map(|pair| i16::from_le_bytes(*pair)).collect());
+    }
+    sound_file::decode(bytes, Voice::RATE_HZ, CLAUSE_S_MAX).map_err(|error| error.to_string())
+}
+
+/// What the mouths of all devices speak with.
+#[derive(Clone)]
+pub(crate) struct Voices {
+    pub(crate) own: Arc<dyn Speak>,
+    /// Threads of the product's own voice.
+    pub(crate) compute: Compute,
+    pub(crate) other: Option<Arc<OtherVoice>>,
+}
+
+/// A spoken clause.
+pub(crate) struct Said {
+    /// As of [`Voice::synthesize`]; `None`: nobody could say it.
+    pub(crate) pcm: Option<Vec<i16>>,
+    /// When it was begun, of [`clock::mono_us`].
+    pub(crate) began_us: u64,
+}
+
+impl Voices {
+    /// Has a clause spoken. `reply` is called once, on another thread, unless the clause is hushed before.
+    ///
+    /// # Errors
+    /// Too many wait; `reply` is not called.
+    pub(crate) fn say(
+        &self,
+        (owner, urgency): (Owner, Urgency),
+        clause: Clause,
+        reply: impl FnOnce(Said) + Send + 'static,
+    ) -> Result<(), Full> {
+        let Some(other) = self.other.clone().filter(|other| other.is_for(&clause)) else {
+            return self.say_ourselves((owner, urgency), clause, reply);
+        };
+        let (this, compute) = (self.clone(), other.compute.clone());
+        compute.submit_for(owner, urgency, move || {
+            if clause.hushed.load(Ordering::Relaxed) {
+                return;
+            }
+            let began_us = clock::mono_us();
+            match other.speak(&clause) {
+                Ok(pcm) => reply(Said { pcm: Some(pcm), began_us }),
+                Err(Unanswered::GivenUp) => {}
+                // It was logged where it arose.
+                Err(Unanswered::Rests | Unanswered::Failed(_)) => this.say_instead((owner, urgency), clause, reply),
+            }
+        })
+    }
+
+    fn say_ourselves(
+        &self,
+        (owner, urgency): (Owner, Urgency),
+        clause: Clause,
+        reply: impl FnOnce(Said) + Send + 'static,
+    ) -> Result<(), Full> {
+        let own = self.own.clone();
+        self.compute.submit_for(owner, urgency, move || speak_ourselves(own.as_ref(), &clause, reply))
+    }
+
+    /// On a thread that has failed to have it said elsewhere: the reply is owed.
+    fn say_instead(&self, place: (Owner, Urgency), clause: Clause, reply: impl FnOnce(Said) + Send + 'static) {
+        // Both jobs may hold it, and one of them takes it.
+        let reply = Arc::new(std::sync::Mutex::new(Some(reply)));
+        let owed = reply.clone();
+        let take = |reply: &std::sync::Mutex<Option<_>>| {
+            reply.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+        };
+        let submitted = self.say_ourselves(place, clause, move |said| {
+            if let Some(reply) = take(&owed) {
+                reply(said);
+            }
+        });
+        if submitted.is_err()
+            && let Some(reply) = take(&reply)
+        {
+            reply(Said { pcm: None, began_us: clock::mono_us() });
+        }
+    }
+}
+
+fn speak_ourselves(own: &dyn Speak, clause: &Clause, reply: impl FnOnce(Said)) {
+    if clause.hushed.load(Ordering::Relaxed) {
+        return;
+    }
+    let began_us = clock::mono_us();
+    let pcm = if clause.text.trim().is_empty() { Ok(Vec::new()) } else { own.speak(clause) };
+    let pcm = pcm.inspect_err(|error| tracing::warn!(?error, "a clause could not be synthesised")).ok();
+    reply(Said { pcm, began_us });
+}
+
+#[cfg(test)]
+#[path = "voice_tests.rs"]
+mod tests;

@@ -1,0 +1,73 @@
+//! Which language is spoken to a device, and in which one it is answered.
+
+use audio::asr::{Language, Spoken};
+
+/// What the recogniser understands.
+#[derive(Clone, Copy, Debug)]
+pub struct Understood {
+    /// What the operator says is spoken; `None`: each device's own language.
+    pub configured: Option<Spoken>,
+    /// Whether there are weights of many languages, or a recogniser elsewhere, which is taken to know them.
+    pub multilingual: bool,
+    /// Whether there are weights that translate into English.
+    pub translates: bool,
+}
+
+impl Understood {
+    /// What is spoken to a device whose wearer chose the language of this tag. English weights hear English only.
+    pub fn spoken(self, tag: &str) -> Spoken {
+        let own = Language::of(tag).filter(|_| self.multilingual).unwrap_or(Language::ENGLISH);
+        self.configured.unwrap_or(Spoken::Is(own))
+    }
+
+    /// Whether this language is understood, by devices that speak it.
+    pub fn hears(self, language: Language) -> bool {
+        match self.configured {
+            Some(Spoken::Is(only)) => only == language,
+            Some(Spoken::Detected) | None => self.multilingual || language == Language::ENGLISH,
+        }
+    }
+
+    /// The tag of the language of a turn: the one detected, where languages are detected.
+    pub fn turned(self, detected: Option<Language>) -> Option<&'static str> {
+        detected.filter(|_| self.configured == Some(Spoken::Detected)).map(Language::code)
+    }
+
+    /// The tag of the language in which commands of that device are read and models answer; `hears`: whether it has a
+    /// microphone. What is only typed need not be heard.
+    pub fn answered(self, tag: &str, hears: bool) -> String {
+        match self.spoken(tag) {
+            Spoken::Is(language) if hears && Language::of(tag) != Some(language) => language.code().to_owned(),
+            Spoken::Is(_) | Spoken::Detected => tag.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is(tag: &str) -> Spoken {
+        Spoken::of(tag).expect("a language")
+    }
+
+    #[test]
+    fn each_device_has_its_language_where_the_weights_know_it() {
+        let many = Understood { configured: None, multilingual: true, translates: true };
+        let english = Understood { configured: None, multilingual: false, translates: false };
+        assert_eq!((many.spoken("de-CH"), english.spoken("de-CH")), (is("de"), is("en")));
+        assert_eq!((many.spoken("tlh"), many.spoken("")), (is("en"), is("en")));
+        assert_eq!(many.answered("de-CH", true), "de-CH");
+        assert_eq!((english.answered("de-CH", true), english.answered("de-CH", false)), ("en".into(), "de-CH".into()));
+        assert_eq!(english.answered("en-GB", true), "en-GB");
+    }
+
+    #[test]
+    fn what_the_operator_says_is_spoken_comes_first() {
+        let french = Understood { configured: Some(is("fr")), multilingual: true, translates: true };
+        assert_eq!((french.spoken("de"), french.answered("de", true)), (is("fr"), "fr".to_owned()));
+        let any = Understood { configured: Some(Spoken::Detected), multilingual: true, translates: true };
+        assert_eq!((any.spoken("de"), any.answered("de", true)), (Spoken::Detected, "de".to_owned()));
+        assert_eq!((any.turned(Language::of("it")), french.turned(Language::of("it"))), (Some("it"), None));
+    }
+}

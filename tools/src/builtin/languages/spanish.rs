@@ -1,0 +1,247 @@
+//! Spanish sentences.
+
+use super::Table;
+
+pub(super) const TABLE: Table = &[
+    (
+        "clock.time",
+        &[
+            "qué hora es",
+            "qué hora (es|tenemos|tienes) [ahora|ya]",
+            "(dime|dame|muéstrame|enséñame|decir|decirme|dar|dices|sabes) la hora [actual|exacta]",
+            "(dime|decirme|decir|sabes|dices) qué hora es",
+            "(tienes|tiene) [la] hora",
+            "[la] hora actual",
+            "cuál es la hora",
+        ],
+    ),
+    (
+        "clock.date",
+        &[
+            "qué día es hoy",
+            "(qué|cuál) (día|fecha) (es|tenemos|estamos) [hoy]",
+            "a (qué|cuánto|cuántos) (día|fecha|estamos) [estamos] [hoy]",
+            "en qué (día|fecha) estamos [hoy]",
+            "qué día (de la semana|del mes) es [hoy]",
+            "cuál es la fecha [de hoy|actual|hoy]",
+            "(dime|dame|decirme|decir|sabes) la fecha [de hoy]",
+            "(dime|decirme|decir|sabes) qué (día|fecha) es [hoy]",
+            "hoy qué (día|fecha) es",
+            "[la] fecha (de hoy|actual)",
+            "hoy es (lunes|martes|miércoles|jueves|viernes|sábado|domingo)",
+        ],
+    ),
+    (
+        "timer.set",
+        &[
+            "pon un temporizador de {seconds:duration}",
+            "(pon|ponme|poner|ponerme|inicia|iniciar|empieza|crea|crear|activa|activar|configura|programa|programar|arranca|quiero|necesito|dame) [un|el|otro] [nuevo] (temporizador|cronómetro|timer) [nuevo] (de|para|por|en|a|con) {seconds:duration}",
+            "[un|nuevo|otro] (temporizador|timer) [de|para|por|a] {seconds:duration}",
+            "(pon|ponme|poner|inicia|crea|activa|programa|quiero|necesito) [un|el|otro] (temporizador|timer) (para|llamado|de) [el|la|los|las|mi|mis] {name:name} (de|por|en|a|con) {seconds:duration}",
+            "(pon|ponme|poner|inicia|crea|activa|programa|quiero|necesito) [un|el|otro] (temporizador|timer) (de|por|en|a|con) {seconds:duration} (para|llamado) [el|la|los|las|mi|mis] {name:name}",
+            "(temporizador|timer) (para|de) [el|la|los|las] {name:name} de {seconds:duration}",
+            "(cuenta atrás|cuenta regresiva) (de|para|desde) {seconds:duration}",
+            "(haz|pon|inicia|empieza) una (cuenta atrás|cuenta regresiva) (de|para|desde) {seconds:duration}",
+            "(cuenta|cronometra) {seconds:duration}",
+        ],
+    ),
+    (
+        "timer.cancel",
+        &[
+            "cancela el temporizador",
+            "(cancela|cancelar|para|parar|borra|borrar|elimina|eliminar|detén|detener|quita|quitar|apaga|apagar|termina) {all=true} (todos|todos los|todos mis|los|mis) (temporizadores|timers)",
+            "(cancela|cancelar|para|parar|borra|borrar|elimina|eliminar|detén|detener|quita|quitar|apaga|apagar|termina) [el|mi|este|ese|último] (temporizador|timer)",
+            "(cancela|cancelar|para|parar|borra|borrar|elimina|eliminar|detén|detener|quita|quitar|apaga|apagar) (el|mi) (temporizador|timer) (de|para|llamado|del) [el|la|los|las] {name:name}",
+        ],
+    ),
+    (
+        "timer.list",
+        &[
+            "cuánto tiempo queda",
+            "cuánto [tiempo] (queda|falta|me queda|le queda) [en el temporizador|al temporizador|del temporizador|para el temporizador|en el timer]",
+            "(cuánto|qué) tiempo (queda|falta) [en el temporizador|del temporizador]",
+            "cuándo (acaba|termina|suena) el temporizador",
+            "(qué|cuáles|cuántos) temporizadores (hay|tengo|están) [activos|puestos|en marcha|funcionando]",
+            "(muéstrame|muestra|enséñame|dime|lee|lista|ver) [todos] (mis|los) temporizadores",
+            "hay [algún] temporizador [activo|en marcha|puesto]",
+            "mis temporizadores",
+        ],
+    ),
+    (
+        "reminder.set",
+        &[
+            "recuérdame en {in_seconds:duration} {text}",
+            "(recuérdame|recordarme|recuerdame|recuerda) (en|dentro de) {in_seconds:duration} [que|de] {text}",
+            "(recuérdame|recordarme) [que|de] {text} (en|dentro de) {in_seconds:duration}",
+            "(en|dentro de) {in_seconds:duration} recuérdame [que|de] {text}",
+            "(pon|ponme|crea|añade|haz|programa) un [nuevo] recordatorio [para] (en|dentro de) {in_seconds:duration} [para|de] {text}",
+            "(pon|ponme|crea|añade|haz|programa) un [nuevo] recordatorio (para|de) {text} (en|dentro de) {in_seconds:duration}",
+            "recuérdame {at:when} [que|de] {text}",
+            "(recuérdame|recordarme) {at:when} [que|de] {text}",
+            "(recuérdame|recordarme) [que|de] {text} {at:when}",
+            "{at:when} recuérdame [que|de] {text}",
+            "(pon|ponme|crea|añade|haz|programa) un [nuevo] recordatorio [para] {at:when} [para|de] {text}",
+            "(pon|ponme|crea|añade|haz|programa) un [nuevo] recordatorio (para|de) {text} {at:when}",
+            "(no dejes|que no se me olvide|no me dejes olvidar) {text} {at:when}",
+        ],
+    ),
+    (
+        "reminder.list",
+        &[
+            "qué recordatorios tengo",
+            "(qué|cuáles) [son] [mis] recordatorios [tengo|hay] [pendientes|hoy]",
+            "(muéstrame|muestra|enséñame|dime|lee|léeme|lista|ver) [todos] (mis|los) recordatorios",
+            "(tengo|hay) [algún] (recordatorio|recordatorios) [pendiente|pendientes]",
+            "qué (tengo|debo) que recordar",
+            "cuál es mi próximo recordatorio",
+            "mis recordatorios",
+        ],
+    ),
+    (
+        "reminder.cancel",
+        &[
+            "cancela el recordatorio de {text:name}",
+            "(cancela|cancelar|borra|borrar|elimina|eliminar|quita|quitar|olvida) {all=true} (todos|todos los|todos mis|los|mis) recordatorios",
+            "(cancela|cancelar|borra|borrar|elimina|eliminar|quita|quitar|olvida) (el|mi|ese|este) [último|próximo] recordatorio",
+            "(cancela|cancelar|borra|borrar|elimina|eliminar|quita|quitar|olvida) (el|mi) recordatorio (de|del|para|sobre) [el|la|los|las] {text:name}",
+            "no me recuerdes [el|la|los|las] {text:name}",
+        ],
+    ),
+    (
+        "note.add",
+        &[
+            "apunta {text}",
+            "(apunta|anota|apúntame|anótame|apuntar|anotar) [que|esto|lo siguiente] {text}",
+            "(toma|tomar|haz|crea|añade|agrega|guarda|escribe|graba) [una] [nueva|otra] nota [que|de|sobre|diciendo] {text}",
+            "[nueva] nota [que] {text}",
+            "(añade|agrega|pon|guarda|apunta) {text} (a|en) mis notas",
+            "escribe (que|esto) {text}",
+        ],
+    ),
+    (
+        "note.list",
+        &[
+            "lee mis notas",
+            "(lee|léeme|leer|muéstrame|muestra|enséñame|dime|lista|abre|ver) [todas] (mis|las) notas",
+            "(qué|cuáles) [son] [mis] notas [tengo|hay]",
+            "(tengo|hay) [alguna|algunas] (nota|notas)",
+            "qué (he apuntado|he anotado|apunté|anoté)",
+            "qué hay en mis notas",
+            "mis notas",
+        ],
+    ),
+    (
+        "note.search",
+        &[
+            "busca {query:name} en mis notas",
+            "(busca|buscar|encuentra) [el|la|los|las] {query:name} en (mis|las) notas",
+            "(busca|buscar) en (mis|las) notas [el|la|los|las|por] {query:name}",
+            "(busca|encuentra|lee|léeme|muéstrame|enséñame) (la|mi|las|mis) (nota|notas) (sobre|de|del|con) [el|la|los|las] {query:name}",
+            "qué (he apuntado|he anotado|apunté|anoté) sobre [el|la|los|las] {query:name}",
+            "qué dicen mis notas sobre [el|la|los|las] {query:name}",
+        ],
+    ),
+    (
+        "note.delete",
+        &[
+            "borra la nota sobre {query:name}",
+            "(borra|borrar|elimina|eliminar|quita) (la|mi|las|mis) (nota|notas) (sobre|de|del|con) [el|la|los|las] {query:name}",
+            "(borra|borrar|elimina|eliminar|quita) {query:name} de (mis|las) notas",
+            "(borra|borrar|elimina|eliminar) (la|mi) {query=last} última nota",
+        ],
+    ),
+    ("note.clear", &["borra todas mis notas", "(borra|borrar|elimina|eliminar) todas (las|mis) notas"]),
+    (
+        "device.status",
+        &[
+            "cuánta batería queda",
+            "cuánta (batería|carga) (queda|tengo|me queda|tienen las gafas|hay)",
+            "cómo (está|va|están|vamos) [de] (la|mi|las) (batería|gafas)",
+            "cómo vamos de batería",
+            "cuál es (el|mi) (nivel|estado|porcentaje) de [la] (batería|carga)",
+            "(dime|muéstrame|enséñame) (el|la) [nivel|estado] [de] [la] (batería|carga)",
+            "(nivel|estado) de [la] batería",
+            "está (baja|llena|cargada) la batería",
+            "a cuánto está la batería",
+        ],
+    ),
+    (
+        "help.show",
+        &[
+            "qué puedo decir",
+            "ayuda",
+            "ayúdame",
+            "necesito ayuda",
+            "qué (puedo|podría) (decir|decirte|pedir|pedirte|preguntar|preguntarte|hacer)",
+            "qué (sabes|puedes) hacer",
+            "(muéstrame|muestra|enséñame|dime) (la ayuda|los comandos|qué puedes hacer|qué puedo decir|qué sabes hacer)",
+            "qué comandos (hay|entiendes|conoces|tienes)",
+            "qué entiendes",
+            "cómo (funciona|funcionas) [esto|eso]",
+            "cómo (se usa|uso) (esto|estas gafas|las gafas)",
+        ],
+    ),
+    (
+        "calculator.evaluate",
+        &[
+            "cuánto es {expression:expression}",
+            "(cuánto|cuántos|qué) (es|son|da|hace|hacen) {expression:expression}",
+            "(calcula|calcular|calcúlame|resuelve) {expression:expression}",
+            "{expression:expression}",
+            "{expression:expression} (es|son) cuánto",
+        ],
+    ),
+    (
+        "memory.create",
+        &[
+            "recuerda que {text}",
+            "(recuerda|recordar|memoriza) que {text}",
+            "(no olvides|ten en cuenta|no te olvides de) que {text}",
+            "(debes|deberías) saber que {text}",
+        ],
+    ),
+    (
+        "memory.search",
+        &[
+            "qué sabes sobre {query:name}",
+            "qué (sabes|recuerdas) (sobre|de|del|acerca de) [el|la|los|las|mi|mis] {query:name}",
+            "qué te (dije|he dicho|conté) (sobre|de|del|acerca de) [el|la|los|las|mi|mis] {query:name}",
+            "recuerdas algo (sobre|de|del|acerca de) [el|la|los|las|mi|mis] {query:name}",
+        ],
+    ),
+    ("memory.list", &["qué sabes de mí", "qué (sabes|recuerdas) (de|sobre|acerca de) mí", "qué recuerdas"]),
+    (
+        "conversation.new",
+        &[
+            "empieza una conversación nueva",
+            "(empieza|inicia|comienza|abre) una (conversación|charla) nueva",
+            "(empieza|inicia|comienza|abre) una nueva (conversación|charla)",
+            "nueva conversación",
+            "conversación nueva",
+        ],
+    ),
+    (
+        "app.start",
+        &[
+            "abre la aplicación {app:name}",
+            "(abre|abrir|inicia|iniciar|lanza|ejecuta) [la|mi] (app|aplicación) [de] {app:name}",
+            "(abre|abrir|inicia|iniciar|lanza|ejecuta) [la|el|mi] {app:app}",
+        ],
+    ),
+    (
+        "app.stop",
+        &[
+            "cierra la aplicación {app:name}",
+            "(cierra|cerrar|para|detén|termina) [la|mi] (app|aplicación) [de] {app:name}",
+            "(cierra|cerrar|para|detén|termina) [la|el|mi] {app:app}",
+        ],
+    ),
+    (
+        "app.list",
+        &[
+            "qué aplicaciones tengo",
+            "qué (apps|aplicaciones) (tengo|hay|están instaladas|funcionan)",
+            "(muéstrame|muestra|enséñame|lista) [todas] (mis|las) (apps|aplicaciones)",
+        ],
+    ),
+];
