@@ -18,9 +18,10 @@ impl Session {
         match tools::device::register(&self.services.registry, &self.id, offers) {
             Ok((revision, remarks)) => {
                 tracing::info!(device = self.id, revision, "device tools registered");
-                let speaking = self.speaking.as_ref();
-                let of_glasses = |remark: &Remark| speaking.is_none_or(|speaking| !speaking.has(&remark.tool));
-                for Remark { tool, left_out, reason } in remarks.into_iter().filter(of_glasses) {
+                for Remark { tool, left_out, reason } in remarks {
+                    if self.speaking.as_ref().is_some_and(|speaking| speaking.has(&tool)) {
+                        continue;
+                    }
                     tracing::warn!(device = self.id, tool, left_out, reason, "a device tool is not as it was offered");
                     let code = if left_out { WarningCode::ToolLeftOut } else { WarningCode::ToolChanged };
                     self.warn(code, &tool, &reason);
