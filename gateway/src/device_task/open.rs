@@ -55,10 +55,9 @@ impl Session {
     pub(super) async fn open(
         services: Arc<Services>,
         link: &mut Link,
-        admitted: Admitted,
+        Admitted { id, record, hello }: Admitted,
         number: u32,
     ) -> Result<Box<Self>, (RejectCode, String)> {
-        let Admitted { id, record, hello } = admitted;
         let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
         // The session keeps them, also when others come meanwhile.
@@ -67,7 +66,6 @@ impl Session {
         let ear = ear_of(&services, &settings, &formats, (link.transport, &own), &mailbox).map_err(internal)?;
         let language = services.engines.understood.answered(&own, formats.up.is_some());
         let mouth = mouth_of(&services, &settings, &formats, &language).map_err(internal)?;
-        let speaking = mouth.is_some().then(|| Speaking::load(&services.store, &record.user, &id, settings.voice));
         let (ending, status) =
             (Ending::default(), Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport))));
         let feed = services.apps.feeds.of(&record.user);
@@ -101,6 +99,7 @@ impl Session {
             heard_us: None,
             requests: requests_of(&services, (&record.user, &id, number), language, &lease, &mailbox),
             transport: link.transport,
+            speaking: mouth.is_some().then(|| Speaking::load(&services.store, &record.user, &id, settings.voice)),
             user_name: record.user,
             tap: Tap::new(feed, &hello.model, services.engines.understood.spoken(&own).language().code()),
             services,
@@ -110,7 +109,6 @@ impl Session {
             lease,
             ear,
             mouth,
-            speaking,
             formats,
             mailbox,
             ending,
