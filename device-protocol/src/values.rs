@@ -304,6 +304,8 @@ open_enum! {
         Alarm = 3 => "alarm",
         /// Something needs the wearer's attention.
         Attention = 4 => "attention",
+        /// The answer takes a while.
+        Working = 5 => "working",
     }
 }
 

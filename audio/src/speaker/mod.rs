@@ -6,10 +6,12 @@
 //! what counts as spoken.
 
 mod clause;
+mod gain;
 mod ledger;
 mod pace;
 
 use clause::Queue;
+use gain::Gain;
 use ledger::Ledger;
 pub use ledger::{Played, Position};
 use pace::Pace;
@@ -142,6 +144,7 @@ pub struct Speaker {
     /// Ledger of the previous speech, whose last acknowledgements may still arrive.
     previous: Option<Ledger>,
     fade: Option<Packet>,
+    gain: Gain,
 }
 
 struct Speech {
@@ -163,7 +166,8 @@ impl Speaker {
         }
         let encoder = Encoder::new(config.codec, config.rate_hz, config.bitrate)?;
         let frame_us = config.codec.usual_packet_us();
-        Ok(Self { config, encoder, frame_us, packet_frames: 1, seq: 0, speech: None, previous: None, fade: None })
+        let (speech, previous, fade, gain) = (None, None, None, Gain::new());
+        Ok(Self { config, encoder, frame_us, packet_frames: 1, seq: 0, speech, previous, fade, gain })
     }
 
     /// How packets are coded from now on: bits per second of Opus, milliseconds of a packet (rounded down to whole
@@ -176,6 +180,11 @@ impl Speaker {
         let frames = u64::from(packet_ms) * 1_000 / self.frame_us;
         self.packet_frames = frames.clamp(1, PACKET_FRAMES_MAX);
         Ok(())
+    }
+
+    /// Sets the factor of what is sent from now on, from 0 to 1 (which is the sound as it is; other values are clamped).
+    pub fn set_gain(&mut self, factor: f32) {
+        self.gain.set(factor);
     }
 
     /// Begins the speech `speech` that answers `turn`. A speech in progress is dropped; call [`hush`](Self::hush) first
@@ -228,7 +237,8 @@ impl Speaker {
             return None;
         }
         let speech = self.speech.as_mut()?;
-        let (frame, frames) = speech.queue.pop_frames(self.packet_frames)?;
+        let (mut frame, frames) = speech.queue.pop_frames(self.packet_frames)?;
+        self.gain.apply(&mut frame.pcm);
         let duration_us = frames * self.frame_us;
         let sent_us = speech.ledger.sent_us();
         let planned_us = speech.pace.send(sent_us, now_us);
@@ -279,7 +289,8 @@ impl Speaker {
             playhead_us,
         };
         if sent_us > 0 && playhead_us < sent_us {
-            let frame = speech.queue.fade_frame(us_to_samples(sent_us - playhead_us, self.config.rate_hz));
+            let mut frame = speech.queue.fade_frame(us_to_samples(sent_us - playhead_us, self.config.rate_hz));
+            self.gain.apply(&mut frame);
             self.fade = self.encoder.encode(&frame).ok().map(|bytes| Packet {
                 speech: hushed.speech,
                 turn: hushed.turn,

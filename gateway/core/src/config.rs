@@ -72,12 +72,27 @@ pub struct Config {
     pub display_interval_ms: u32,
     /// How apps share the display.
     pub display: crate::display::Config,
+    /// Short sounds.
+    #[serde(default)]
+    pub earcons: Earcons,
     /// When apps are not heard, unless the wearer has just done something.
     pub quiet_hours: Option<QuietHours>,
     /// Standing instructions for the model, placed before the history.
     pub instructions: Option<String>,
     /// Where the wearer usually is, in words: part of the model's instructions.
     pub place: Option<String>,
+}
+
+/// Which short sounds the glasses are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Earcons {
+    /// None but for what is due: a timer, a reminder, a question.
+    None,
+    /// Also when the ear opens, and when something fails.
+    #[default]
+    Usual,
+    /// Also when a spoken request is accepted, and while its answer takes long.
+    All,
 }
 
 /// What interrupts the assistant while it speaks.
@@ -125,6 +140,7 @@ impl Default for Config {
             resume_ms_max: 30_000,
             display_interval_ms: 200,
             display: crate::display::Config::default(),
+            earcons: Earcons::default(),
             quiet_hours: None,
             instructions: None,
             place: None,

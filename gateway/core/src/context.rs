@@ -3,10 +3,10 @@
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 use crate::{
-    config::Config,
+    config::{Config, Earcons},
     display::Display,
     limits::{BRIEFING_BLOCKS_MAX, BRIEFING_CHARS_MAX},
-    output::{Output, Stage},
+    output::{Chime, Output, Stage},
     timers::Timers,
     vocab::{AppEvent, Content, DeviceFacts, DisplayCommand, DisplaySize, Priority, Timestamp, ToolCall, Turn},
 };
@@ -62,10 +62,12 @@ pub enum Timer {
     NoticeDue,
     /// After a restart the wearer may be asked again for consent.
     AskAgain,
+    /// A turn has been silent long enough for a short sound.
+    WorkingDue,
 }
 
 impl Timer {
-    const ALL: [Self; 24] = [
+    const ALL: [Self; 25] = [
         Self::Heartbeat,
         Self::DeviceSilent,
         Self::ResumeExpired,
@@ -90,6 +92,7 @@ impl Timer {
         Self::ScreenDue,
         Self::NoticeDue,
         Self::AskAgain,
+        Self::WorkingDue,
     ];
 }
 
@@ -150,6 +153,18 @@ impl Context {
         self.out.push_back(output);
         if let Some(text) = caption {
             self.caption(text);
+        }
+    }
+
+    /// Asks for a short sound, where the operator wants it and there is a speaker.
+    pub(crate) fn chime(&mut self, chime: Chime) {
+        let wanted = match chime {
+            Chime::Notice => true,
+            Chime::Attentive | Chime::Trouble => self.config.earcons != Earcons::None,
+            Chime::Understood | Chime::Working => self.speaker && self.config.earcons == Earcons::All,
+        };
+        if wanted {
+            self.push(Output::Chime(chime));
         }
     }
 

@@ -139,6 +139,10 @@ pub enum TurnOutcome {
 pub enum Chime {
     /// The ear is open.
     Attentive,
+    /// A spoken request was accepted.
+    Understood,
+    /// The answer takes a while.
+    Working,
     /// A timer or reminder is due.
     Notice,
     /// Something went wrong.

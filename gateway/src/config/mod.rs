@@ -228,7 +228,7 @@ impl RawConfig {
         let selection = self.router.check(problems, &data_dir);
         let assistant = self.assistant.check(problems, &mut conversation, &mut user);
         let limits = self.limits.check(problems, &mut conversation);
-        let (voice, other_voice) = self.voice.check(problems);
+        let (voice, other_voice) = self.voice.check(problems, &mut conversation);
         let store = self.store.check(problems);
         let apps = self.apps.check(problems);
         let tools = self.tools.check(problems);

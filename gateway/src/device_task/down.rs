@@ -152,6 +152,8 @@ impl Session {
             Output::Chime(chime) => {
                 let sound = match chime {
                     Chime::Attentive => Sound::Wake,
+                    Chime::Understood => Sound::Done,
+                    Chime::Working => Sound::Working,
                     Chime::Notice => Sound::Alarm,
                     Chime::Trouble => Sound::Error,
                 };

@@ -10,6 +10,7 @@ mod incoming;
 mod known;
 mod open;
 mod outgoing;
+mod own_tools;
 mod photos;
 pub(crate) mod prepare;
 mod presence;

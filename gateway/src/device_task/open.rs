@@ -43,6 +43,7 @@ use crate::{
     speech::{
         ear::{self, Ear},
         mouth::Mouth,
+        speaking::Speaking,
     },
     store,
     transport::{Link, LinkError, Transport},
@@ -54,10 +55,9 @@ impl Session {
     pub(super) async fn open(
         services: Arc<Services>,
         link: &mut Link,
-        admitted: Admitted,
+        Admitted { id, record, hello }: Admitted,
         number: u32,
     ) -> Result<Box<Self>, (RejectCode, String)> {
-        let Admitted { id, record, hello } = admitted;
         let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
         // The session keeps them, also when others come meanwhile.
@@ -99,6 +99,7 @@ impl Session {
             heard_us: None,
             requests: requests_of(&services, (&record.user, &id, number), language, &lease, &mailbox),
             transport: link.transport,
+            speaking: mouth.is_some().then(|| Speaking::load(&services.store, &record.user, &id, settings.voice)),
             user_name: record.user,
             tap: Tap::new(feed, &hello.model, services.engines.understood.spoken(&own).language().code()),
             services,
@@ -141,6 +142,7 @@ impl Session {
     /// Welcomes the device, and tells the others that it is there.
     fn begin(&mut self, restored: Option<Restored>) -> Result<(), LinkError> {
         self.welcome(false, restored.as_ref().map(|restored| restored.continued))?;
+        self.begin_speaking();
         self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
         self.presence.connected(true);
         self.input(Input::Connected { device: self.info.clone(), resumed: false });

@@ -33,7 +33,7 @@ use super::{
 use crate::{
     clock,
     mailbox::{DeviceMessage, Ending, Mailbox},
-    speech::{ear::Ear, mouth::Mouth},
+    speech::{ear::Ear, mouth::Mouth, speaking::Speaking},
     telemetry::{OneUnderWay, TurnRecord},
     transport::{LinkError, ToolFailure, Transport},
     users::UserMessage,
@@ -87,6 +87,8 @@ pub(super) struct Session {
     pub(super) heard_us: Option<u64>,
     pub(super) ear: Option<Ear>,
     pub(super) mouth: Option<Mouth>,
+    /// Volume and pace of a device with a speaker.
+    pub(super) speaking: Option<Speaking>,
     pub(super) formats: formats::Agreed,
     pub(super) requests: Requests,
     pub(super) mailbox: Mailbox,

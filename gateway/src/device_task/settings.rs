@@ -94,6 +94,7 @@ impl Changeable {
         conversation.silence_trailing_ms = new.silence_trailing_ms;
         conversation.display = new.display;
         conversation.quiet_hours = new.quiet_hours;
+        conversation.earcons = new.earcons;
         conversation.display_interval_ms = new.display_interval_ms;
         conversation.place = new.place;
         conversation.turn_tokens_max = new.turn_tokens_max;

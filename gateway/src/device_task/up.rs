@@ -11,10 +11,7 @@ use gateway_core::{
     input::{Button, Input},
     vocab::{AnsweredBy, ApprovalChoice, DeviceFacts, ErrorCode, ToolError, ToolResult},
 };
-use tools::{
-    definition::Hints,
-    device::{Offer, Remark},
-};
+use tools::{definition::Hints, device::Offer};
 
 use super::{
     formats::misfit,
@@ -222,7 +219,7 @@ impl Session {
     }
 
     /// Reports to the device, for its log, what was not accepted as sent.
-    fn warn(&mut self, code: WarningCode, name: &str, text: &str) {
+    pub(super) fn warn(&mut self, code: WarningCode, name: &str, text: &str) {
         let name = crop(name, limits::NAME_BYTES_MAX);
         let warning = message::Warning { code, name, message: crop(text, limits::LABEL_BYTES_MAX) };
         if let Err(error) = self.send(None, Down::Warning(warning)) {
@@ -260,19 +257,7 @@ impl Session {
                 timeout_ms: 0,
             })
             .collect();
-        match tools::device::register(&self.services.registry, &self.id, offers) {
-            Ok((revision, remarks)) => {
-                tracing::info!(device = self.id, revision, "device tools registered");
-                for Remark { tool, left_out, reason } in remarks {
-                    tracing::warn!(device = self.id, tool, left_out, reason, "a device tool is not as it was offered");
-                    let code = if left_out { WarningCode::ToolLeftOut } else { WarningCode::ToolChanged };
-                    self.warn(code, &tool, &reason);
-                }
-            }
-            Err(error) => {
-                tracing::warn!(device = self.id, %error, "device tools were not registered")
-            }
-        }
+        self.register_tools(offers);
     }
 
     fn tool_answered(&mut self, result: &up::ToolResult<'_>) {

@@ -40,7 +40,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 pub(crate) async fn request(bytes: &[u8], store: &Store) {
     let Some((from, bytes)) = bytes.split_first() else { return };
     let (link, _) = TryLink::new().expect("the system has random numbers");
-    let (gateway_name, voice) = (String::new(), Voice { speed: 1.0 });
+    let (gateway_name, voice) = (String::new(), Voice { speed: 1.0, volume_percent: 100 });
     let current = Current::new(Changeable { gateway_name, voice, conversation: Default::default() });
     let page = TryPage { about: About::new(current, &[]), link: Arc::new(link) };
     let router = try_page::routes(Some(page), Arc::new(Pairings::default()), store.clone());

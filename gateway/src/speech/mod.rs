@@ -5,4 +5,5 @@ pub(crate) mod elsewhere;
 pub(crate) mod language;
 pub(crate) mod mouth;
 pub(crate) mod settings;
+pub(crate) mod speaking;
 pub(crate) mod wake;

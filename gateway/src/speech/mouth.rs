@@ -99,6 +99,12 @@ impl Mouth {
         Ok(Self { speaker: Speaker::new(config)?, voices, language, owner: Owner::unique(), speed, speech: None })
     }
 
+    /// Sets the factors of volume and pace: of what is sent, and of clauses synthesised, from now on.
+    pub(crate) fn set(&mut self, gain: f32, speed: f32) {
+        self.speaker.set_gain(gain);
+        self.speed = speed;
+    }
+
     /// Begins to synthesise a clause; `true`: it is the first of a new speech.
     pub(crate) fn speak(
         &mut self,

@@ -218,17 +218,28 @@ impl RawHearing {
     }
 }
 
+/// `voice.earcons`: which short sounds the glasses are asked for.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Earcons {
+    None,
+    Usual,
+    All,
+}
+
 /// `[voice]`, unchecked.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawVoice {
+    earcons: Earcons,
     speed: Spanned<f32>,
+    volume: Spanned<u8>,
     other: Option<RawOther>,
 }
 
 impl Default for RawVoice {
     fn default() -> Self {
-        Self { speed: unwritten(1.0), other: None }
+        Self { earcons: Earcons::Usual, speed: unwritten(1.0), volume: unwritten(100), other: None }
     }
 }
 
@@ -237,12 +248,27 @@ impl Default for RawVoice {
 pub struct Voice {
     /// Speed of speech; 1.0 is normal.
     pub speed: f32,
+    /// Volume of what is sent to devices that have no tool for it; 100: as it is.
+    pub volume_percent: u8,
 }
 
 impl RawVoice {
-    /// Checks the section: the product's own voice, and another one beside it.
-    pub(crate) fn check(self, problems: &mut Problems<'_>) -> (Voice, Option<Other>) {
-        let voice = Voice { speed: problems.between(&self.speed, "voice.speed", 0.5..=2.0) };
+    /// Checks the section: the product's own voice, and another one beside it. What the core is to know goes into
+    /// `conversation`.
+    pub(crate) fn check(
+        self,
+        problems: &mut Problems<'_>,
+        conversation: &mut conversation::Config,
+    ) -> (Voice, Option<Other>) {
+        conversation.earcons = match self.earcons {
+            Earcons::None => conversation::Earcons::None,
+            Earcons::Usual => conversation::Earcons::Usual,
+            Earcons::All => conversation::Earcons::All,
+        };
+        let voice = Voice {
+            speed: problems.between(&self.speed, "voice.speed", 0.5..=2.0),
+            volume_percent: problems.between(&self.volume, "voice.volume", 0..=100),
+        };
         (voice, self.other.and_then(|other| other.check(problems)))
     }
 }

@@ -65,7 +65,7 @@ fn assert_whole(store: &Store) {
     assert_eq!(notes.len(), 2);
     assert_eq!((notes[0].0, notes[0].1.text.as_str(), notes[1].1.text.len()), (3, "after", 5_000));
     // Conversations were compared above, and the others are later tables.
-    let later = [Kind::DeviceSessions, Kind::Runs, Kind::Routines, Kind::AppSounds];
+    let later = [Kind::DeviceSessions, Kind::Runs, Kind::Routines, Kind::AppSounds, Kind::Speaking];
     let others = |kind| kind != Kind::Conversations && !later.contains(&kind);
     for (at, (kind, name)) in KINDS.into_iter().enumerate().filter(|(_, (kind, _))| others(*kind)) {
         let owner = if kind.is_of_user() { "ann" } else { "box" };

@@ -60,6 +60,8 @@ pub enum Kind {
     Runs,
     /// A user's routines, by name.
     Routines,
+    /// Volume and pace of speech that a user has set, by device.
+    Speaking,
 }
 
 impl Kind {
@@ -81,14 +83,15 @@ impl Kind {
             | Self::Facts
             | Self::Instructions
             | Self::Runs
-            | Self::Routines => true,
+            | Self::Routines
+            | Self::Speaking => true,
             Self::Catalogue | Self::Apps => false,
         }
     }
 }
 
 /// All kinds and the names of their databases.
-pub const KINDS: [(Kind, &str); 18] = [
+pub const KINDS: [(Kind, &str); 19] = [
     (Kind::Ledger, "ledger"),
     (Kind::Intents, "intents"),
     (Kind::Switches, "switches"),
@@ -107,6 +110,7 @@ pub const KINDS: [(Kind, &str); 18] = [
     (Kind::Runs, "runs"),
     (Kind::Routines, "routines"),
     (Kind::AppSounds, "app-sounds"),
+    (Kind::Speaking, "speaking"),
 ];
 
 /// One database for each kind.

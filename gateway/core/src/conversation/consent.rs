@@ -8,7 +8,7 @@ use crate::{
     approval,
     context::Timer,
     floor::{Again, commands},
-    output::{Chime, Output},
+    output::Chime,
     reply::Purpose,
     vocab::{AnsweredBy, Approval, ApprovalChoice, OpenQuestion, ToolCall},
 };
@@ -151,7 +151,7 @@ impl Conversation {
         }
         if let Some(asked) = self.approvals.put_outside(&mut self.cx) {
             let (id, question) = (asked.id, asked.question.said.clone());
-            self.cx.push(Output::Chime(Chime::Notice));
+            self.cx.chime(Chime::Notice);
             self.reply.begin(&mut self.cx, Purpose::Question, None);
             self.reply.push_question(&mut self.cx, id, &question);
         }

@@ -165,6 +165,7 @@ impl Conversation {
                 };
                 if said.woken || !self.reopen_turn(&request, spoken) {
                     self.start_turn(request, Some(spoken));
+                    self.cx.chime(Chime::Understood);
                 }
                 self.cx.name_turn(self.agent.turn());
             }
@@ -206,7 +207,7 @@ impl Conversation {
     /// The wearer wants attention and has not said for what.
     pub(super) fn call(&mut self) {
         self.floor.open_ear(&mut self.cx);
-        self.cx.push(Output::Chime(Chime::Attentive));
+        self.cx.chime(Chime::Attentive);
     }
 
     pub(super) fn button(&mut self, button: Button) {
@@ -415,7 +416,7 @@ impl Conversation {
                 return;
             };
             if show.is_some() {
-                self.cx.push(Output::Chime(Chime::Notice));
+                self.cx.chime(Chime::Notice);
             }
             self.reply.begin(&mut self.cx, Purpose::Notice { id }, None);
             match show {
@@ -472,6 +473,7 @@ impl Conversation {
         let listening = self.listening_now();
         if listening != self.listening && self.link != Link::Fresh {
             self.listening = listening;
+            self.watch_silence(listening);
             if self.link.is_up() {
                 let turn = self.agent.turn();
                 self.cx.push(Output::Listening { turn, state: listening });

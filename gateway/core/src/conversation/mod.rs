@@ -3,6 +3,7 @@
 
 mod consent;
 mod coordination;
+mod earcons;
 mod interruption;
 mod presence;
 mod talk;
@@ -10,7 +11,7 @@ mod talk;
 use alloc::{collections::VecDeque, string::String};
 
 pub use crate::{
-    config::{BargeIn, Config},
+    config::{BargeIn, Config, Earcons},
     context::Timer,
     display::Config as DisplayConfig,
 };
@@ -135,6 +136,7 @@ impl Conversation {
             Timer::NoticeDue => self.notices.handle_due(),
             // It follows in `settle`.
             Timer::AskAgain => {}
+            Timer::WorkingDue => self.working_due(),
         }
     }
 }

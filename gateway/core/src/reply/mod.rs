@@ -15,7 +15,7 @@ pub(crate) use self::{
 use crate::{
     agent::history::Heard,
     context::{Context, Timer},
-    output::{Chime, Output},
+    output::Chime,
     speech_text::{
         self,
         markup::{Markup, Piece},
@@ -232,7 +232,7 @@ impl Reply {
 
     pub(crate) fn handle_failed(&mut self, cx: &mut Context, speech: u32, clause: u16) -> Option<Ended> {
         if self.job.as_mut()?.handle_failed(speech, clause) && cx.display.is_none() {
-            cx.push(Output::Chime(Chime::Trouble));
+            cx.chime(Chime::Trouble);
         }
         self.go_on(cx)
     }

@@ -1,7 +1,7 @@
 //! The lines of a scenario that set the initial conditions.
 
 use gateway_core::{
-    conversation::BargeIn,
+    conversation::{BargeIn, Earcons},
     user::{self, Price},
     vocab::{DisplaySize, QuietHours},
 };
@@ -45,6 +45,7 @@ pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
                 |at: usize| words.get(at).parse::<u16>().map(|hour| hour * 60).map_err(|_| "from which hour to which?");
             run.config.quiet_hours = Some(QuietHours { from_minute: hour(2)?, to_minute: hour(3)? });
         }
+        "earcons" => run.config.earcons = if words.has("all") { Earcons::All } else { Earcons::None },
         "no" if words.has("timers") => run.config.display.timers = false,
         "captions" => run.config.display.captions = true,
         "display" => {

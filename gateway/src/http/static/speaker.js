@@ -7,6 +7,7 @@ const CHIMES = {
   error: [[330, 0.12], [247, 0.2]],
   alarm: [[880, 0.14], [880, 0.14], [1175, 0.3]],
   attention: [[740, 0.1], [740, 0.1]],
+  working: [[523, 0.05]],
   // The page's own: the link is lost, and the session goes on.
   lost: [[440, 0.09], [330, 0.16]],
   back: [[330, 0.09], [440, 0.16]],
@@ -88,7 +89,7 @@ class Speaker {
   chime(sound) {
     const gain = ["lost", "back"].includes(sound) ? SOFT_GAIN : CHIME_GAIN;
     let at = this.#context.currentTime + 0.01;
-    for (const [hertz, seconds] of CHIMES[sound] ?? CHIMES.attention) {
+    for (const [hertz, seconds] of CHIMES[sound] ?? []) {
       const oscillator = this.#context.createOscillator();
       const envelope = this.#context.createGain();
       oscillator.frequency.value = hertz;
