@@ -58,6 +58,8 @@ direction! {
         0x100f "firmware_progress" FirmwareProgress(FirmwareProgress, FirmwareProgress),
         /// The outcome of a firmware update.
         0x1010 "firmware_report" FirmwareReport(FirmwareReport<'a>, FirmwareReportOwned),
+        /// A wake phrase was heard by the device itself.
+        0x1011 "wake" Wake(Wake<'a>, WakeOwned),
         /// Microphone sound.
         0x2001 "audio" Audio(Audio<'a>, AudioOwned),
     }
@@ -290,5 +292,15 @@ message! {
         version: text[NAME_BYTES_MAX],
         /// The same for a person who reads a log.
         message: text[LABEL_BYTES_MAX],
+    }
+}
+
+message! {
+    /// The device has heard a wake phrase; the stamp holds the capture time of the phrase's end.
+    pub struct Wake<'a>, owned WakeOwned {
+        /// Its words, such as `hey mentra`.
+        phrase: text[NAME_BYTES_MAX],
+        /// Probability that it was said, in thousandths; 0: not known.
+        score_permille: u16,
     }
 }

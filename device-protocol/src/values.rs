@@ -96,6 +96,8 @@ bit_set! {
         WEAR = 5 => "wear",
         /// Measures the light around.
         LIGHT = 6 => "light",
+        /// Hears wake phrases by itself, and sends Wake.
+        WAKE = 7 => "wake",
     }
 }
 
@@ -340,6 +342,8 @@ open_enum! {
         ToolChanged = 2 => "tool_changed",
         /// Sound was dropped.
         SoundDropped = 3 => "sound_dropped",
+        /// A wake phrase that the device hears is none of the gateway's, and will never be taken.
+        WakePhraseUnknown = 4 => "wake_phrase_unknown",
     }
 }
 

@@ -1,7 +1,9 @@
 //! Handling of each message from the gateway.
 
 use device_protocol::down::{ApprovalRequest, Display, ToolCall};
-use device_protocol::{Class, Decoded, Down, Frame, GoodbyeReason, Message as _, Stamp, View, decode_down, limits, up};
+use device_protocol::{
+    Class, Decoded, Down, Frame, GoodbyeReason, ListeningState, Message as _, Stamp, View, decode_down, limits, up,
+};
 
 use crate::display::Outcome;
 use crate::driver::{ANSWERS_MAX, Asked, Driver};
@@ -69,7 +71,10 @@ impl Driver {
                     self.finish();
                 }
             }
-            Down::Listening(listening) => self.see(Seen::Listening { turn, state: named(listening.state.name()) }),
+            Down::Listening(listening) => {
+                self.is_needed = !matches!(listening.state, ListeningState::Idle | ListeningState::Muted);
+                self.see(Seen::Listening { turn, state: named(listening.state.name()) });
+            }
             Down::Transcript(transcript) => self.see(Seen::Transcript {
                 turn,
                 utterance: transcript.utterance,

@@ -2,7 +2,7 @@
 //!
 //! Start with [`Glasses`]: it connects, speaks, listens and logs what it saw. The parts underneath are plain state
 //! machines that take the time as an argument: [`display::Screen`], [`speaker::Speaker`], [`microphone::Microphone`]
-//! and [`network::path::Path`]. Of `audio` only codecs, rate conversion, WAV files and the voice are used; everything else
+//! and [`network::path::Path`]. Of `audio` only codecs, rate conversion, WAV files, the voice and wake-word detectors are used; everything else
 //! is implemented from PROTOCOL.md.
 #![forbid(unsafe_code)]
 
@@ -39,6 +39,7 @@ pub mod tools;
 pub mod transport;
 #[cfg(feature = "tts")]
 pub mod voice;
+pub mod wake;
 
 pub use error::Error;
 pub use glasses::Glasses;

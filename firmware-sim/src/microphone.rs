@@ -146,6 +146,8 @@ pub struct Packet {
     pub is_sent: bool,
     /// A clip whose last voiced sample is in this packet.
     pub said: Option<Said>,
+    /// The sound before it was coded; empty where packets are given.
+    pub pcm: Vec<i16>,
 }
 
 impl Microphone {
@@ -258,11 +260,12 @@ impl Microphone {
         {
             self.speaking = Some(self.begin(next, capture_us)?);
         }
+        let mut pcm = Vec::new();
         let payload = match self.take_packet() {
             Some(packet) => packet,
             None => {
                 let samples = (self.rate_hz as u64 * self.frame_us / 1_000_000) as usize;
-                let mut pcm = self.take_samples(samples);
+                pcm = self.take_samples(samples);
                 pcm.resize(samples, 0);
                 self.scene.mix(capture_us, &mut pcm);
                 self.add_background(&mut pcm);
@@ -294,7 +297,7 @@ impl Microphone {
         let pauses = is_pause(self.codec, &payload);
         let is_sent = !(pauses && self.pauses);
         self.pauses = pauses;
-        Ok(Packet { payload, is_sent, said })
+        Ok(Packet { payload, is_sent, said, pcm })
     }
 
     fn begin(&mut self, waiting: Waiting, begins_us: u64) -> Result<Speaking, String> {

@@ -12,6 +12,7 @@ use crate::microphone::Background;
 use crate::network;
 use crate::profile::Profile;
 use crate::transport::Target;
+use crate::wake::Chip;
 
 /// The kind of glasses, and where they connect.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub struct Options {
     pub silence: Option<Arc<[Bytes]>>,
     /// Charge of the battery.
     pub battery_percent: u8,
+    /// What hears the wake phrase in the glasses; `None`: the gateway does.
+    pub wake: Option<Chip>,
     /// How the firmware is updated; `None`: it is not.
     pub updates: Option<Updates>,
 }
@@ -66,6 +69,7 @@ impl Options {
             decode: true,
             silence: None,
             battery_percent: 87,
+            wake: None,
             updates: None,
         }
     }

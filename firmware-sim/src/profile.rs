@@ -34,6 +34,8 @@ pub struct Profile {
     pub captions: bool,
     /// True if the microphone does not pick up the speaker.
     pub echo_cancelled: bool,
+    /// Whether the glasses hear wake phrases by themselves.
+    pub hears_wake: bool,
     /// Whether device tools are offered.
     pub offer_tools: bool,
     /// Bytes of the largest frame that these glasses can receive; 0: any.
@@ -62,6 +64,7 @@ impl Default for Profile {
             display: Some((40, 6)),
             captions: false,
             echo_cancelled: false,
+            hears_wake: false,
             offer_tools: true,
             frame_bytes_max: 0,
             heartbeat_ms: 0,
@@ -91,7 +94,10 @@ impl Profile {
             },
             speakers: u8::from(self.speaker_hz > 0),
             buttons: Buttons::MAIN | Buttons::VOLUME_UP | Buttons::VOLUME_DOWN | Buttons::MUTE,
-            sensors: Sensors::BATTERY | Sensors::CONNECTION | Sensors::CAMERA,
+            sensors: Sensors::BATTERY
+                | Sensors::CONNECTION
+                | Sensors::CAMERA
+                | if self.hears_wake { Sensors::WAKE } else { Sensors::EMPTY },
             echo_cancelled: self.echo_cancelled,
             tools: if self.offer_tools { tools::COUNT } else { 0 },
             frame_bytes_max: self.frame_bytes_max,

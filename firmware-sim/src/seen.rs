@@ -177,6 +177,8 @@ pub enum Seen {
     Coding { bitrate: u32, frame_ms: u16, loss_percent: u8 },
     /// The gateway misses packets of the microphone: so many are sent again.
     SentAgain { packets: usize },
+    /// The glasses heard their wake phrase.
+    Wake { phrase: String, score_permille: u16 },
     /// The gateway did not accept something as sent.
     Warning {
         /// Name of the code.

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use audio::asr::Report;
+use audio::{
+    asr::Report,
+    frame::{RATE_HZ, us_to_samples},
+};
 use device_protocol::GoodbyeReason;
 use gateway_core::{
     input::Input,
@@ -122,6 +125,7 @@ pub struct Scored {
 }
 
 /// A wake phrase was heard.
+#[derive(Clone, Copy)]
 pub struct WakeHeard {
     /// The utterance in which it was.
     pub utterance: u32,
@@ -131,6 +135,14 @@ pub struct WakeHeard {
     pub score: f32,
     /// Samples of the utterance up to there.
     pub end: usize,
+}
+
+impl WakeHeard {
+    /// Samples of its utterance before this capture time.
+    pub(crate) fn samples_before(&self, from_us: u64) -> usize {
+        let back = us_to_samples(self.at_us.saturating_sub(from_us), RATE_HZ);
+        self.end.saturating_sub(usize::try_from(back).unwrap_or(usize::MAX))
+    }
 }
 
 /// A clause was synthesised.

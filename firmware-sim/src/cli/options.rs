@@ -1,9 +1,9 @@
 //! Options common to all commands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use device_protocol::Codecs;
@@ -15,6 +15,7 @@ use firmware_sim::microphone::Background;
 use firmware_sim::network::{self, Conditions, Loss, NAMES};
 use firmware_sim::profile::Profile;
 use firmware_sim::transport::{Scheme, Target};
+use firmware_sim::wake::Chip;
 
 /// Where the gateway is and what the glasses are.
 #[derive(Args, Clone)]
@@ -102,6 +103,12 @@ pub(crate) struct Common {
     /// babble,10. Or a number: the amplitude of the microphone's own noise in units of a 16-bit sample; 0: digital silence.
     #[arg(long, global = true, value_name = "KIND,SNR_DB[,SEED]", default_value = "8", value_parser = noises)]
     noise: Noises,
+    /// The glasses hear their wake phrase by themselves, with this head (`lorgnette wake train` makes one), and say so.
+    #[arg(long, global = true, value_name = "HEAD")]
+    wake_head: Option<PathBuf>,
+    /// For --wake-head: no sound leaves the glasses before they have heard it, or after it is not needed any more.
+    #[arg(long, global = true, requires = "wake_head")]
+    sleep: bool,
     /// Send little in silence, as Opus can (discontinuous transmission).
     #[arg(long, global = true)]
     dtx: bool,
@@ -186,6 +193,7 @@ impl Common {
         options.network = self.network_profile()?;
         options.seed = self.seed;
         options.dtx = self.dtx;
+        options.wake = self.wake_head.as_deref().map(|head| self.chip(head)).transpose()?;
         if let Some(model) = &self.model {
             options.profile.model.clone_from(model);
         }
@@ -201,6 +209,13 @@ impl Common {
             options.updates = Some(updates);
         }
         Ok(options)
+    }
+
+    /// What hears the wake phrase in the glasses.
+    fn chip(&self, head: &Path) -> Result<Chip> {
+        let missing = "the shared models come with `lorgnette models fetch wake-embedding`";
+        let chip = Chip::load(head, &audio::models::default_dir(), self.sleep);
+        chip.map_err(|error| anyhow!("{error}; {missing}"))
     }
 
     /// The world around the glasses.

@@ -110,6 +110,9 @@ pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<St
         Seen::Coding { bitrate, frame_ms, loss_percent } => {
             style.dim(&format!("coding      {bitrate} bit/s, {frame_ms} ms, {loss_percent} % loss expected"))
         }
+        Seen::Wake { phrase, score_permille } => {
+            style.dim(&format!("wake        \"{phrase}\", {} %", score_permille / 10))
+        }
         Seen::SentAgain { packets } => style.dim(&format!("sent again  {packets} packets")),
         Seen::Warning { code, name, message } => {
             style.red(&format!("warning     {code} {}: {}", plain(name), plain(message)))

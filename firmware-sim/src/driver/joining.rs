@@ -119,6 +119,9 @@ impl Driver {
             if self.options.dtx {
                 microphone.pause_in_silence().map_err(Error::Format)?;
             }
+            let rate_hz = microphone.rate_hz();
+            let wake = self.options.wake.as_ref().map(|chip| Wake::new(chip, rate_hz)).transpose();
+            self.wake = wake.map_err(Error::Format)?;
             self.microphone = Some(microphone);
             self.capture_us = now_us;
             self.set_scene(&self.options.acoustics.parts());
@@ -178,6 +181,7 @@ impl Driver {
                     | Up::Mute(_)
                     | Up::HeadPosition(_)
                     | Up::TextInput(_)
+                    | Up::Wake(_)
             );
             if of_the_wearer {
                 // From the first sound on everything waits behind it.

@@ -34,6 +34,7 @@ use crate::session::{Replayed, Sequences};
 use crate::speaker::{Heard, Report, Speaker};
 use crate::tools::{Answer, Controls};
 use crate::transport::{self, Inbound, Link};
+use crate::wake::{Captured, Wake};
 
 use self::lag::Lag;
 
@@ -118,6 +119,10 @@ pub(crate) struct Driver {
     network: Option<Network>,
     welcome: Option<Welcome>,
     microphone: Option<Microphone>,
+    /// What hears the wake phrase at the microphone.
+    wake: Option<Wake>,
+    /// Whether the gateway takes what is said for meant for it, or is at work.
+    pub(crate) is_needed: bool,
     /// The sound of the noise around the wearer.
     ambience: Option<Arc<Ambience>>,
     capture_us: u64,
@@ -150,6 +155,8 @@ impl Driver {
         let controls = Controls::default();
         // The recording is for people: it is made at full volume.
         speaker.set_volume(100);
+        let mut options = options;
+        options.profile.hears_wake = options.wake.is_some();
         Self {
             random: Random::new(options.seed),
             network: options.network.clone().map(|profile| Network::start(profile, options.seed)),
@@ -179,6 +186,8 @@ impl Driver {
             attempts: 0,
             welcome: None,
             microphone: None,
+            wake: None,
+            is_needed: false,
             ambience: None,
             capture_us: 0,
             muted: false,
@@ -258,6 +267,8 @@ impl Driver {
                 }
             }
             Command::Button(button, action) => {
+                let now_us = self.clock.now_us();
+                self.wake.iter_mut().for_each(|wake| wake.wake(now_us));
                 self.control(up::Button { button, action });
             }
             Command::Touch(gesture) => {

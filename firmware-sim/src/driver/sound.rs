@@ -6,6 +6,7 @@ use device_protocol::down;
 
 use crate::acoustics::{Ambience, Change};
 use crate::microphone::Said;
+use crate::wake::{Phrase, Verdict};
 
 use super::*;
 
@@ -79,15 +80,10 @@ impl Driver {
                     return self.end_sound(MicEnd::Failed);
                 }
             };
-            let audio = up::Audio {
-                codec: microphone.wire_codec(),
-                rate_hz: microphone.rate_hz(),
-                duration_us: u32::try_from(frame_us).unwrap_or(0),
-                payload: &packet.payload,
-            };
             // Sound into a muted microphone counts as said.
             if !self.muted && packet.is_sent {
-                self.send(Up::Audio(audio), capture_us, self.turn);
+                let captured = Captured { payload: packet.payload, duration_us: frame_us, at_us: capture_us };
+                self.take_captured(&packet.pcm, captured);
             }
             if let Some(said) = packet.said {
                 let Said { label, begins_us, onset_us, t0_us } = said;
@@ -96,6 +92,55 @@ impl Driver {
         }
         // After a longer stall the uncaptured time is silence.
         self.capture_us = self.capture_us.max(now_us);
+    }
+
+    /// Sends a packet, or what follows from it where the glasses hear their wake phrase by themselves.
+    fn take_captured(&mut self, pcm: &[i16], captured: Captured) {
+        let needed = self.is_needed;
+        let Some(wake) = &mut self.wake else { return self.send_captured(&captured) };
+        let Verdict { phrase, sent, asleep } = match wake.take(pcm, captured, needed) {
+            Ok(verdict) => verdict,
+            Err(what) => {
+                self.wake = None;
+                return self.see(Seen::Violation { what: format!("the wake-word detector failed: {what}") });
+            }
+        };
+        if let Some(Phrase { words, at_us, score_permille }) = phrase {
+            self.send(Up::Wake(up::Wake { phrase: &words, score_permille }), at_us, self.turn);
+            self.log.push(at_us, Seen::Wake { phrase: words, score_permille });
+        }
+        if sent.len() > 1 && self.replay.is_empty() {
+            // What was kept is sent at the pace of a replay, and what is newer behind it.
+            self.replay_us = self.clock.now_us();
+            sent.iter().for_each(|captured| self.queue_captured(captured));
+        } else {
+            sent.iter().for_each(|captured| self.send_captured(captured));
+        }
+        if asleep {
+            self.end_sound(MicEnd::PowerSave);
+        }
+    }
+
+    fn send_captured(&mut self, captured: &Captured) {
+        if let Some(audio) = self.audio(captured) {
+            self.send(Up::Audio(audio), captured.at_us, self.turn);
+        }
+    }
+
+    fn queue_captured(&mut self, captured: &Captured) {
+        if let Some(audio) = self.audio(captured) {
+            self.queue(Up::Audio(audio), captured.at_us, self.turn);
+        }
+    }
+
+    fn audio<'a>(&self, captured: &'a Captured) -> Option<up::Audio<'a>> {
+        let microphone = self.microphone.as_ref()?;
+        Some(up::Audio {
+            codec: microphone.wire_codec(),
+            rate_hz: microphone.rate_hz(),
+            duration_us: u32::try_from(captured.duration_us).unwrap_or(0),
+            payload: &captured.payload,
+        })
     }
 
     /// Codes the microphone as the gateway asks for.

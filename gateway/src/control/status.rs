@@ -227,7 +227,8 @@ pub(crate) async fn gather(admin: &Admin) -> Status {
         .map_or_else(|| "no weights here".to_owned(), |name| name.to_string_lossy().into_owned());
     let audio::asr::Shed { partial, second_pass, overheard, unsure, addressed } = services.engines.asr.shed();
     let left_out = LeftOut { partial, second_pass, overheard, unsure, addressed };
-    let wake = services.engines.wake.as_ref().map(|wake| wake.counts().get());
+    let wake = Some(services.engines.wake_counts.get());
+    let wake = wake.filter(|tally| services.engines.wake.is_some() || *tally != WakeTally::default());
     let lost = services.losses.get();
     let board = Board::read().await;
     Status {

@@ -32,7 +32,7 @@ impl Session {
                     self.input(Input::TranscriptFailed { utterance, revision });
                 }
             }
-            Output::Wake(outcome) => self.services.engines.wake.iter().for_each(|wake| wake.counts().settled(outcome)),
+            Output::Wake(outcome) => self.services.engines.wake_counts.settled(outcome),
             Output::UtteranceLost { addressed } => self.services.losses.count(addressed),
             Output::MatchCommand { utterance, revision, text, pending } => {
                 let scene = self.services.scenes.of(&self.user_name);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use audio::jitter;
-use device_protocol::{RejectCode, limits, up::HelloOwned};
+use device_protocol::{RejectCode, Sensors, limits, up::HelloOwned};
 use gateway_core::{
     conversation::{self, Conversation},
     driver::Driver,
@@ -41,9 +41,10 @@ use crate::{
     recordings::About,
     roster::{Present, Via},
     speech::{
-        ear::{self, Ear},
+        ear::{self, Ear, WakeSource},
         mouth::Mouth,
         speaking::Speaking,
+        wake::WakeWords,
     },
     store,
     transport::{Link, LinkError, Transport},
@@ -63,7 +64,7 @@ impl Session {
         // The session keeps them, also when others come meanwhile.
         let settings = services.settings.now();
         let own = own_language(&services, &hello.language);
-        let ear = ear_of(&services, &settings, &formats, (link.transport, &own), &mailbox).map_err(internal)?;
+        let ear = ear_of(&services, &settings, (&formats, &hello, link.transport, &own), &mailbox).map_err(internal)?;
         let language = services.engines.understood.answered(&own, formats.up.is_some());
         let mouth = mouth_of(&services, &settings, &formats, &language).map_err(internal)?;
         let (ending, status) =
@@ -305,20 +306,27 @@ fn own_language(services: &Services, own: &str) -> String {
 fn ear_of(
     services: &Services,
     settings: &Changeable,
-    formats: &Agreed,
-    (transport, language): (Transport, &str),
+    (formats, hello, transport, language): (&Agreed, &HelloOwned, Transport, &str),
     mailbox: &Mailbox,
 ) -> Result<Option<Ear>, audio::listener::Error> {
     let Some((codec, rate)) = formats.up else { return Ok(None) };
-    let phrases = &settings.conversation.wake_phrases;
-    let wake = services.engines.wake.as_ref().and_then(|words| Some((words.clone(), words.heads_of(phrases)?)));
+    let wake_phrases: Arc<[String]> = settings.conversation.wake_phrases.clone().into();
+    let with_heads = |words: &WakeWords| Some(WakeSource::Heads(words.clone(), words.heads_of(&wake_phrases)?));
+    let wake = match &services.engines.wake {
+        _ if hello.capabilities.sensors.contains(Sensors::WAKE) && services.settings.device_wake => {
+            WakeSource::Device(wake_phrases.clone())
+        }
+        Some(words) => with_heads(words).unwrap_or(WakeSource::Text),
+        None => WakeSource::Text,
+    };
     let parts = ear::EarDependencies {
         silero: services.engines.silero.clone(),
         scheduler: services.engines.asr.clone(),
         spoken: services.engines.understood.spoken(language),
-        wake_phrases: settings.conversation.wake_phrases.clone().into(),
+        wake_phrases,
         judge: services.engines.judge.clone(),
         wake,
+        wake_counts: services.engines.wake_counts.clone(),
     };
     let resends = settings.conversation.resume_ms_max > 0;
     Ear::new(codec, rate, waits(transport, resends), parts, mailbox.clone()).map(Some)

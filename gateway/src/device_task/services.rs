@@ -25,7 +25,7 @@ use crate::{
         ear::PauseJudge,
         elsewhere::{Elsewhere, voice::Voices},
         language::Understood,
-        wake::WakeWords,
+        wake::{WakeCounts, WakeWords},
     },
     store::Store,
     telemetry::{Losses, SoundPackets, Sparse, Turns, UnderWay, log::Logs},
@@ -147,6 +147,8 @@ pub struct Engines {
     pub judge: Option<PauseJudge>,
     /// Hears wake phrases; `None`: their text alone tells.
     pub wake: Option<WakeWords>,
+    /// What came of wake phrases that were heard, here or by devices.
+    pub wake_counts: Arc<WakeCounts>,
     /// Synthesis.
     pub voice: Arc<Voice>,
     /// Threads for synthesis.

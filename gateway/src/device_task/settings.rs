@@ -33,6 +33,8 @@ const PERSONALITY_CHARS_MAX: usize = 2_000;
 pub struct SessionSettings {
     /// BCP 47 tag for devices that send none.
     pub language: String,
+    /// Whether devices that hear wake phrases by themselves are taken at their word.
+    pub device_wake: bool,
     /// Folder for photos.
     pub data_dir: PathBuf,
     /// Number of sessions, and limits of each.
@@ -60,9 +62,11 @@ pub struct Changeable {
 }
 
 /// The keys of the configuration, or the sections, that [`Changeable::changed`] takes over.
-pub(crate) const CHANGEABLE: [&str; 17] = [
+pub(crate) const CHANGEABLE: [&str; 19] = [
     "name",
+    "voice.earcons",
     "voice.speed",
+    "voice.volume",
     "display",
     "quiet_hours",
     "hearing.wake_phrases",

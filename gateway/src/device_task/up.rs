@@ -132,19 +132,8 @@ impl Session {
                     self.services.apps.battery(&self.user_name, battery.percent, battery.charging);
                 }
             }
-            Up::Connection(connection) => {
-                let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-                status.connection = match connection.link {
-                    LinkKind::WiFi => "Wi-Fi",
-                    LinkKind::Bluetooth => "Bluetooth",
-                    LinkKind::Cellular => "mobile network",
-                    LinkKind::Wired => "cable",
-                    _ => return,
-                }
-                .to_owned();
-                drop(status);
-                self.tell_status();
-            }
+            Up::Connection(connection) => self.connection(connection.link),
+            Up::Wake(wake) => self.wake_told(stamp.time_us, &wake),
             Up::Mute(mute) => self.input(Input::Mute(mute.muted)),
             Up::ApprovalAnswer(answer) => {
                 let choice = if answer.choice == Choice::Yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
@@ -164,6 +153,19 @@ impl Session {
                 self.close(GoodbyeReason::UnexpectedMessage, "the handshake is over".to_owned());
             }
         }
+    }
+
+    /// How the device is connected, as tools are told.
+    fn connection(&mut self, link: LinkKind) {
+        let name = match link {
+            LinkKind::WiFi => "Wi-Fi",
+            LinkKind::Bluetooth => "Bluetooth",
+            LinkKind::Cellular => "mobile network",
+            LinkKind::Wired => "cable",
+            _ => return,
+        };
+        name.clone_into(&mut self.status.lock().unwrap_or_else(PoisonError::into_inner).connection);
+        self.tell_status();
     }
 
     /// Updates what the model may be told about the glasses.
@@ -216,6 +218,15 @@ impl Session {
         }
         self.sound_heard(stamp.time_us);
         self.take_facts();
+    }
+
+    /// The device has heard a wake phrase.
+    fn wake_told(&mut self, at_us: u64, wake: &up::Wake<'_>) {
+        let score = f32::from(wake.score_permille.min(1_000)) / 1_000.0;
+        let problem = self.ear.as_mut().and_then(|ear| ear.wake_told(wake.phrase, at_us, score));
+        if let Some(problem) = problem {
+            self.warn(WarningCode::WakePhraseUnknown, wake.phrase, &problem);
+        }
     }
 
     /// Reports to the device, for its log, what was not accepted as sent.

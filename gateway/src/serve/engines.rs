@@ -125,6 +125,7 @@ pub(super) async fn load(config: &Config, meters: &Meters) -> Result<(Engines, O
         silero: vad.await??,
         judge: judge.await??,
         wake: wake.await?,
+        wake_counts: Arc::default(),
         voice: Arc::new(voice.await??),
         compute,
         elsewhere,

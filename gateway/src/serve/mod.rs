@@ -235,6 +235,7 @@ fn services(
         recordings: Recordings::new(&config.data_dir, config.recordings),
         settings: SessionSettings {
             language: config.language.clone(),
+            device_wake: config.hearing.device_wake,
             data_dir: config.data_dir.clone(),
             limits: config.limits.clone(),
             current: Current::new(Changeable {

@@ -2,6 +2,8 @@
 
 mod decodes;
 mod steps;
+mod told;
+mod wake;
 
 use std::sync::{
     Arc,
@@ -14,7 +16,6 @@ use audio::{
     end_of_turn, jitter,
     listener::{self, Fact, Listener},
     vad::silero,
-    wake::Head,
 };
 use gateway_core::vocab::{Meant, TranscriptKind, VoiceFact};
 
@@ -22,10 +23,11 @@ use crate::{
     clock,
     mailbox::{DeviceMessage, Mailbox, Scored, WakeHeard},
     runtime::compute::{Compute, Urgency},
-    speech::wake::WakeWords,
+    speech::wake::WakeCounts,
 };
 use decodes::Decodes;
-use steps::Steps;
+use wake::Wake;
+pub(crate) use wake::WakeSource;
 
 /// Maximum drift of the device's clock in the estimate, in microseconds per second: crystals are ten times better.
 const DRIFT_US_PER_S: u64 = 500;
@@ -52,8 +54,10 @@ pub(crate) struct EarDependencies {
     pub wake_phrases: Arc<[String]>,
     /// Present if end-of-turn scoring is on.
     pub judge: Option<PauseJudge>,
-    /// Present if wake phrases are heard in the sound: by these heads.
-    pub wake: Option<(WakeWords, Arc<[Arc<Head>]>)>,
+    /// Who hears wake phrases.
+    pub wake: WakeSource,
+    /// Counts what comes of it.
+    pub wake_counts: Arc<WakeCounts>,
 }
 
 /// Numbers pauses and the voice between them, so that the score of an ended pause is recognised as stale, both before
@@ -77,7 +81,7 @@ pub(crate) struct Ear {
     listener: Listener,
     judge: Option<PauseJudge>,
     decodes: Decodes,
-    steps: Option<Steps>,
+    wake: Option<Wake>,
     mailbox: Mailbox,
     pauses: Pauses,
     end_score: Option<f32>,
@@ -110,11 +114,11 @@ impl Ear {
         let config = listener::Config { codec, rate_hz, jitter, ..listener::Config::default() };
         let expected = (dependencies.spoken, dependencies.wake_phrases);
         let decodes = Decodes::new(dependencies.scheduler, expected, mailbox.clone());
-        let steps = |(words, heads)| Steps::new(words, heads, decodes.owner(), mailbox.clone());
+        let wake = Wake::new(dependencies.wake, dependencies.wake_counts, decodes.owner(), mailbox.clone());
         Ok(Self {
             listener: Listener::new(config, dependencies.silero)?,
             judge: dependencies.judge,
-            steps: dependencies.wake.map(steps),
+            wake,
             decodes,
             mailbox,
             pauses: Pauses::default(),
@@ -150,24 +154,29 @@ impl Ear {
         self.listener.end_stream(last_sequence, now_us, &mut self.facts);
     }
 
-    /// Has the open utterance listened to for wake phrases; `last`: it is about to be closed.
+    /// Has the sound listened to for wake phrases; `last`: the open utterance is about to be closed.
     fn listen_for_wake(&mut self, last: bool) {
-        if let (Some(steps), Some(open)) = (&mut self.steps, self.listener.open_utterance()) {
-            steps.listen(open, last);
+        if let Some(wake) = &mut self.wake {
+            wake.listen(self.listener.open_utterance(), self.listener.heard_until_us(), last);
         }
     }
 
-    /// Whether it hears wake phrases in the sound.
+    /// Whether wake phrases are heard before their text is known.
     pub(crate) fn hears_wake(&self) -> bool {
-        self.steps.is_some()
+        self.wake.is_some()
+    }
+
+    /// The device has heard a wake phrase that ended at this capture time. Returns what it should be told, once.
+    pub(crate) fn wake_told(&mut self, phrase: &str, at_us: u64, score: f32) -> Option<String> {
+        let problem = self.wake.as_mut().and_then(|wake| wake.told(phrase, at_us, score));
+        self.listen_for_wake(false);
+        problem
     }
 
     /// A wake phrase was heard: as a fact for the core.
     pub(crate) fn wake_heard(&mut self, heard: WakeHeard) -> VoiceFact {
         let WakeHeard { utterance, at_us, score, .. } = heard;
-        if let Some(steps) = &mut self.steps {
-            steps.note(heard);
-        }
+        self.wake.iter_mut().for_each(|wake| wake.note(heard));
         VoiceFact::WakeHeard { utterance, at_us, score }
     }
 
@@ -302,7 +311,7 @@ impl Ear {
     pub(crate) fn set_muted(&mut self, muted: bool) {
         self.listener.set_muted(muted);
         self.decodes.forget();
-        self.steps.iter_mut().for_each(Steps::forget);
+        self.wake.iter_mut().for_each(Wake::forget);
     }
 
     /// Sets the vocabulary towards which a second pass is biased.
@@ -326,8 +335,8 @@ impl Ear {
         (kind, meant): (TranscriptKind, Meant),
         from_us: Option<u64>,
     ) -> bool {
-        let steps = self.steps.as_ref().zip(from_us);
-        let first = steps.map_or(0, |(steps, from_us)| steps.samples_before(utterance, from_us));
+        let wake = self.wake.as_ref().zip(from_us);
+        let first = wake.map_or(0, |(wake, from_us)| wake.samples_before(utterance, from_us));
         self.decodes.ask((utterance, revision), (kind, meant), self.listener.utterance_pcm(utterance), first)
     }
 

@@ -38,6 +38,7 @@ pub(crate) struct RawHearing {
     wake_phrases: Spanned<Vec<String>>,
     wake: WakeBy,
     wake_heads: Spanned<Vec<PathBuf>>,
+    device_wake: bool,
     always_listening: bool,
     follow_up_ms: Spanned<u32>,
     silence_ms: Spanned<u32>,
@@ -60,6 +61,7 @@ impl Default for RawHearing {
             wake_phrases: unwritten(core.wake_phrases),
             wake: WakeBy::Text,
             wake_heads: unwritten(Vec::new()),
+            device_wake: true,
             always_listening: core.always_listening,
             follow_up_ms: unwritten(core.follow_up_ms),
             silence_ms: unwritten(core.silence_ms),
@@ -90,6 +92,8 @@ pub struct Hearing {
     pub model: PathBuf,
     /// Which heads hear wake phrases in the sound; `None`: none do.
     pub wake: Option<WakeHeads>,
+    /// Whether devices that hear wake phrases by themselves are taken at their word.
+    pub device_wake: bool,
     /// Path of the second model, for second passes, if there is one.
     pub second_model: Option<PathBuf>,
     /// A recogniser at a server.
@@ -159,7 +163,8 @@ impl RawHearing {
         };
         conversation.second_model = second_model.is_some();
         let remote = self.remote.map(|remote| remote.check(problems));
-        Hearing { workers, end_of_turn: self.end_of_turn, wake, language, model, second_model, remote }
+        let (end_of_turn, device_wake) = (self.end_of_turn, self.device_wake);
+        Hearing { workers, end_of_turn, wake, device_wake, language, model, second_model, remote }
     }
 
     /// Checks how wake phrases are known.

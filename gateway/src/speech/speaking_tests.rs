@@ -66,7 +66,8 @@ async fn levels_and_steps_are_bounded_and_kept() {
         let refused = speaking.call(VOLUME, &arguments).error.unwrap();
         assert_eq!(refused.code, ErrorCode::InvalidArguments, "{arguments}");
     }
-    assert_eq!((speaking.gain(), speaking.speed()), (0.16, 2.0));
+    assert!((speaking.gain() - 0.16).abs() < 1e-6, "{}", speaking.gain());
+    assert_eq!(speaking.speed(), 2.0);
     store.settled().await.unwrap();
     let again = |user: &str, device: &str| Speaking::load(&store, user, device, CONFIGURED);
     assert_eq!((again("ann", "glasses").volume_percent(), again("ann", "glasses").speed_percent()), (40, 200));

@@ -40,7 +40,6 @@ pub struct WakeWords {
     heads: Arc<[Arc<Head>]>,
     /// Where they run.
     pub(crate) compute: Compute,
-    counts: Arc<WakeCounts>,
 }
 
 /// What came of listening for wake words, since the start.
@@ -121,18 +120,12 @@ impl WakeWords {
             models: Models::load(models_dir)?,
             heads: read.heads.into(),
             compute: Compute::start("wake", threads, devices).context("starting the threads for wake words")?,
-            counts: Arc::default(),
         })
-    }
-
-    /// What came of it.
-    pub fn counts(&self) -> &WakeCounts {
-        &self.counts
     }
 
     /// The heads of these phrases; `None`: one of them has none, so that all are to be known by their text.
     pub(crate) fn heads_of(&self, phrases: &[String]) -> Option<Arc<[Arc<Head>]>> {
-        let of = |phrase: &String| self.heads.iter().find(|head| is_of(head, phrase)).cloned();
+        let of = |phrase: &String| self.heads.iter().find(|head| is_same(&head.settings().phrase, phrase)).cloned();
         let mut heads = phrases.iter().map(of).collect::<Option<Vec<_>>>()?;
         heads.sort_unstable_by_key(Arc::as_ptr);
         heads.dedup_by(|one, other| Arc::ptr_eq(one, other));
@@ -185,7 +178,7 @@ fn files_in(folder: &Path) -> (Vec<PathBuf>, Vec<String>) {
 }
 
 fn without_head(heads: &[Arc<Head>], phrases: &[String]) -> Vec<String> {
-    let has_none = |phrase: &&String| !heads.iter().any(|head| is_of(head, phrase));
+    let has_none = |phrase: &&String| !heads.iter().any(|head| is_same(&head.settings().phrase, phrase));
     phrases.iter().filter(has_none).cloned().collect()
 }
 
@@ -197,11 +190,11 @@ fn no_head(phrase: String) -> String {
 }
 
 /// Whether the words are the same.
-fn is_of(head: &Head, phrase: &str) -> bool {
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
     fn words(text: &str) -> impl Iterator<Item = String> {
         text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
     }
-    words(&head.settings().phrase).eq(words(phrase))
+    words(one).eq(words(other))
 }
 
 #[cfg(test)]

@@ -10,14 +10,14 @@ use std::{
 
 use audio::{
     fair::Owner,
-    frame::{RATE_HZ, samples_to_us, us_to_samples},
+    frame::{RATE_HZ, samples_to_us},
     wake::{Detector, Head, STEP_SAMPLES},
 };
 
 use crate::{
     mailbox::{DeviceMessage, Mailbox, WakeHeard},
-    runtime::compute::Urgency,
-    speech::wake::WakeWords,
+    runtime::compute::{Compute, Urgency},
+    speech::wake::{WakeCounts, WakeWords},
 };
 
 /// Samples of a device that may wait: five seconds. More than that comes late by more than anybody waits for an answer.
@@ -35,12 +35,11 @@ pub(super) struct Steps {
     passed: usize,
     /// Whether some of its sound was left out.
     skipped: bool,
-    /// The last phrase that was heard.
-    heard: Option<WakeHeard>,
 }
 
 struct Shared {
-    words: WakeWords,
+    compute: Compute,
+    counts: Arc<WakeCounts>,
     owner: Owner,
     mailbox: Mailbox,
     /// Used by one job at a time.
@@ -68,10 +67,14 @@ struct Piece {
 
 impl Steps {
     /// For a device whose jobs have this owner. Phrases that are heard are reported to `mailbox`.
-    pub(super) fn new(words: WakeWords, heads: Arc<[Arc<Head>]>, owner: Owner, mailbox: Mailbox) -> Self {
+    pub(super) fn new(
+        (words, heads, counts): (WakeWords, Arc<[Arc<Head>]>, Arc<WakeCounts>),
+        owner: Owner,
+        mailbox: Mailbox,
+    ) -> Self {
         let detector = Mutex::new(Detector::new(words.models.clone(), heads));
-        let shared = Shared { words, owner, mailbox, detector, state: Mutex::default() };
-        Self { shared: Arc::new(shared), utterance: None, passed: 0, skipped: false, heard: None }
+        let shared = Shared { compute: words.compute, counts, owner, mailbox, detector, state: Mutex::default() };
+        Self { shared: Arc::new(shared), utterance: None, passed: 0, skipped: false }
     }
 
     /// Passes on what is new of an utterance: its sound so far, and the capture time of its end. `last`: it is over.
@@ -91,7 +94,7 @@ impl Steps {
         if waiting + now.len() > WAITING_MAX {
             // The steps that follow would mean something else.
             self.skipped = true;
-            return self.shared.words.counts().skipped();
+            return self.shared.counts.skipped();
         }
         let mut pcm = now.to_vec();
         if last {
@@ -107,28 +110,13 @@ impl Steps {
 
     /// Forgets all sound: the microphone is switched off, or the device is gone.
     pub(super) fn forget(&mut self) {
-        (self.utterance, self.heard) = (None, None);
+        self.utterance = None;
         let mut state = self.shared.state();
         state.waiting.clear();
         // Its job wipes what the detector holds.
         state.waiting.push_back(Piece { utterance: 0, first: true, pcm: Vec::new(), end: 0, end_us: 0 });
         drop(state);
         self.shared.clone().work();
-    }
-
-    /// A phrase was heard.
-    pub(super) fn note(&mut self, heard: WakeHeard) {
-        self.heard = Some(heard);
-    }
-
-    /// Samples of an utterance before this capture time: by the phrase that was heard in it, since between the two there is
-    /// no gap of the device's clock. None where none was heard.
-    pub(super) fn samples_before(&self, utterance: u32, from_us: u64) -> usize {
-        let heard = self.heard.as_ref().filter(|heard| heard.utterance == utterance);
-        heard.map_or(0, |heard| {
-            let back = us_to_samples(heard.at_us.saturating_sub(from_us), RATE_HZ);
-            heard.end.saturating_sub(usize::try_from(back).unwrap_or(usize::MAX))
-        })
     }
 }
 
@@ -152,7 +140,7 @@ impl Shared {
         }
         state.working = true;
         drop(state);
-        let (compute, shared) = (self.words.compute.clone(), self.clone());
+        let (compute, shared) = (self.compute.clone(), self.clone());
         let job = move || {
             shared.take_pieces();
             shared.work();
@@ -179,14 +167,14 @@ impl Shared {
         let mut found = Vec::new();
         if let Err(error) = detector.push(&piece.pcm, &mut found) {
             tracing::warn!(%error, "wake phrases were not listened for");
-            self.words.counts().skipped();
+            self.counts.skipped();
         }
         for detection in found {
             // In the silence behind the end, if there was none of it.
             let end = usize::try_from(detection.end).unwrap_or(usize::MAX).min(piece.end);
             let back_us = samples_to_us((piece.end - end) as u64, RATE_HZ);
             let (utterance, at_us) = (piece.utterance, piece.end_us.saturating_sub(back_us));
-            self.words.counts().heard();
+            self.counts.heard();
             let heard = WakeHeard { utterance, at_us, score: detection.score, end };
             if self.mailbox.try_send(DeviceMessage::WakeHeard(heard)).is_err() {
                 tracing::debug!(utterance, "nobody waits for this wake phrase any more");
@@ -218,6 +206,7 @@ mod tests {
     struct Bench {
         steps: Steps,
         words: WakeWords,
+        counts: Arc<WakeCounts>,
         messages: tokio_mpsc::Receiver<DeviceMessage>,
     }
 
@@ -231,17 +220,15 @@ mod tests {
             let words = WakeWords::load(&heads, &models::default_dir(), &phrases, (1, 4)).unwrap();
             let (mailbox, messages) = tokio_mpsc::channel(16);
             let heads = words.heads_of(&phrases).unwrap();
-            Self { steps: Steps::new(words.clone(), heads, Owner::unique(), mailbox), words, messages }
+            let counts = Arc::<WakeCounts>::default();
+            let steps = Steps::new((words.clone(), heads, counts.clone()), Owner::unique(), mailbox);
+            Self { steps, words, counts, messages }
         }
 
         /// The next phrase that is heard: its utterance, capture time and samples.
         fn heard(&mut self) -> (u32, u64, usize) {
             match self.messages.blocking_recv() {
-                Some(DeviceMessage::WakeHeard(heard)) => {
-                    let found = (heard.utterance, heard.at_us, heard.end);
-                    self.steps.note(heard);
-                    found
-                }
+                Some(DeviceMessage::WakeHeard(heard)) => (heard.utterance, heard.at_us, heard.end),
                 _ => panic!("a phrase is heard"),
             }
         }
@@ -272,9 +259,6 @@ mod tests {
                 until += packet;
             }
             assert_eq!(bench.heard(), (7, 1_160_000, STEP_SAMPLES * 2), "packets of {packet} samples");
-            assert_eq!(bench.steps.samples_before(7, 1_100_000), STEP_SAMPLES * 2 - 960);
-            assert_eq!(bench.steps.samples_before(7, 900_000), 0);
-            assert_eq!(bench.steps.samples_before(6, 1_100_000), 0, "nothing was heard there");
         }
     }
 
@@ -289,7 +273,7 @@ mod tests {
         bench.steps.listen((2, &sound[..STEP_SAMPLES], 900_000), false);
         bench.steps.listen((2, &sound[..STEP_SAMPLES], 900_000), true);
         assert_eq!(bench.heard(), (2, 900_000, STEP_SAMPLES));
-        assert_eq!(bench.words.counts().get().heard, 2);
+        assert_eq!(bench.counts.get().heard, 2);
     }
 
     #[test]
@@ -301,7 +285,7 @@ mod tests {
         for _ in 0..2 {
             bench.steps.listen((1, &sound, 5_080_000), false);
         }
-        assert_eq!(bench.words.counts().get().skipped, 1);
+        assert_eq!(bench.counts.get().skipped, 1);
         assert_eq!(bench.steps.shared.state().waiting.len(), 1);
         drop(busy);
         assert_eq!(bench.heard().0, 1);
@@ -317,6 +301,6 @@ mod tests {
         bench.steps.listen((2, &sound, 320_000), false);
         drop(busy);
         assert_eq!(bench.heard().0, 2);
-        assert_eq!(bench.words.counts().get().heard, 1);
+        assert_eq!(bench.counts.get().heard, 1);
     }
 }
