@@ -24,6 +24,7 @@ use crate::{
     floor::{Event, Floor, wake::Phrases},
     input::{AnnouncementId, Input},
     link::{Link, quality::Quality},
+    microphone::Microphone,
     notices::Notices,
     output::Output,
     reply::Reply,
@@ -46,6 +47,7 @@ pub struct Conversation {
     reply: Reply,
     approvals: Approvals,
     notices: Notices,
+    microphone: Microphone,
     /// Calls about which the wearer is to be asked again after a restart.
     unanswered: Option<Unanswered>,
     /// What calls of interrupted turns have done, which the wearer has not heard yet.
@@ -75,6 +77,7 @@ impl Conversation {
             reply: Reply::default(),
             approvals: Approvals::default(),
             notices: Notices::default(),
+            microphone: Microphone::default(),
             unanswered: None,
             afterwards: VecDeque::new(),
             cut_notice: None,
@@ -162,6 +165,7 @@ impl Machine for Conversation {
             Input::SentenceLost => self.heard(Some(Event::Lost { addressed: true })),
             Input::Alive { at_us } => self.link.handle_alive(&mut self.cx, at_us),
             Input::Sound(report) => self.sound_reported(report),
+            Input::Microphone { fault, present } => self.microphone.handle_fault(fault, present),
             Input::Voice(fact) => self.voice(fact),
             Input::Transcript(transcript) => self.transcript(transcript),
             Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
