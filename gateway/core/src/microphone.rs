@@ -30,11 +30,13 @@ impl Microphone {
         *known = Fault { is_present, is_told: known.is_told && is_present, ..*known };
     }
 
-    /// The wearer has made a request by voice. Only the voice of a request is certainly the wearer's: what is quiet may be
-    /// talk at another table.
-    pub(crate) fn handle_request(&mut self) {
-        let is_quiet = self.faults[MicrophoneFault::Quiet as usize].is_present;
-        self.quiet_requests = if is_quiet { self.quiet_requests.saturating_add(1) } else { 0 };
+    /// The wearer has made a request. Only the voice of a request is certainly the wearer's: what is quiet may be talk at
+    /// another table.
+    pub(crate) fn handle_request(&mut self, is_spoken: bool) {
+        if is_spoken {
+            let is_quiet = self.faults[MicrophoneFault::Quiet as usize].is_present;
+            self.quiet_requests = if is_quiet { self.quiet_requests.saturating_add(1) } else { 0 };
+        }
     }
 
     /// What the wearer is to be told, once.

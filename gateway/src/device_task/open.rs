@@ -315,6 +315,7 @@ fn ear_of(
         scheduler: services.engines.asr.clone(),
         spoken: services.engines.understood.spoken(language),
         wake_phrases: settings.conversation.wake_phrases.clone().into(),
+        dead_us: services.settings.dead_microphone_us,
         judge: services.engines.judge.clone(),
         wake,
     };

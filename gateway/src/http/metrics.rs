@@ -14,6 +14,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::any,
 };
+use gateway_core::vocab::MicrophoneFault;
 use serde_json::Value;
 use tools::inspection::system::{System, SystemState, SystemStatus};
 
@@ -191,6 +192,11 @@ impl Exposition {
         );
         let lost = number("/packets/lost").unwrap_or_default();
         self.sample("lorgnette_frames_dropped_total", &[("reason", "lost")], lost);
+        self.family("lorgnette_microphone_faults", "gauge", "Sessions whose microphone has a fault, by its sound.");
+        for fault in MicrophoneFault::ALL.map(MicrophoneFault::name) {
+            let count = number(&format!("/microphone_faults/{fault}")).unwrap_or_default();
+            self.sample("lorgnette_microphone_faults", &[("fault", fault)], count);
+        }
         for (name, what) in
             [("sent", "Turns that a collector has taken."), ("dropped", "Turns that no collector has taken.")]
         {
@@ -301,7 +307,7 @@ mod tests {
         histograms.stage("final", 600_000);
         histograms.tool_call("mcp", "timeout", 30_000_001);
         let state = SystemState {
-            limits: json!({"sessions": {"used": 2, "max": 128}, "queues": [{"name": "long reads", "waiting": 1, "refused": 3}],
+            limits: json!({"sessions": {"used": 2, "max": 128}, "microphone_faults": {"dead": 1, "quiet": 0}, "queues": [{"name": "long reads", "waiting": 1, "refused": 3}],
                 "elsewhere": [
                     {"part": "recognition", "place": "m at http://x", "answered": 4, "failed": 1, "p50_ms": 250, "p95_ms": 900,
                      "total_ms": 1500, "rests_s": 7},
@@ -318,6 +324,8 @@ mod tests {
             "lorgnette_queue_refused_total{queue=\"long reads\"} 3",
             "lorgnette_mcp_server_up{server=\"a\\\"b\\\\c\"} 0",
             "lorgnette_problem{part=\"store\"} 0",
+            "lorgnette_microphone_faults{fault=\"dead\"} 1",
+            "lorgnette_microphone_faults{fault=\"clipping\"} 0",
             "lorgnette_turn_stage_seconds_bucket{stage=\"final\",le=\"0.5\"} 0",
             "lorgnette_turn_stage_seconds_bucket{stage=\"final\",le=\"1\"} 1",
             "lorgnette_turn_stage_seconds_sum{stage=\"final\"} 0.6",

@@ -237,9 +237,7 @@ impl Conversation {
 impl Conversation {
     fn start_turn(&mut self, request: String, spoken: Option<Spoken>) {
         self.stop(false);
-        if spoken.is_some() {
-            self.microphone.handle_request();
-        }
+        self.microphone.handle_request(spoken.is_some());
         let times = spoken.map(|spoken| (spoken.started_us, spoken.decided_us));
         let pending = self.floor.take_request(&mut self.cx, &request, times);
         self.agent.start(&mut self.cx, request, pending, spoken);
