@@ -69,6 +69,7 @@ fn exposition(state: &SystemState, histograms: &Histograms) -> String {
     let mut out = Exposition(String::new());
     out.status(&state.status);
     out.limits(&state.limits);
+    out.microphones(&state.limits);
     out.engines(&state.limits);
     out.servers(&state.servers);
     out.histograms(histograms);
@@ -192,11 +193,6 @@ impl Exposition {
         );
         let lost = number("/packets/lost").unwrap_or_default();
         self.sample("lorgnette_frames_dropped_total", &[("reason", "lost")], lost);
-        self.family("lorgnette_microphone_faults", "gauge", "Sessions whose microphone has a fault, by its sound.");
-        for fault in MicrophoneFault::ALL.map(MicrophoneFault::name) {
-            let count = number(&format!("/microphone_faults/{fault}")).unwrap_or_default();
-            self.sample("lorgnette_microphone_faults", &[("fault", fault)], count);
-        }
         for (name, what) in
             [("sent", "Turns that a collector has taken."), ("dropped", "Turns that no collector has taken.")]
         {
@@ -205,6 +201,15 @@ impl Exposition {
         }
         let dropped = number("/log_lines_dropped");
         self.one("lorgnette_log_lines_dropped_total", "counter", "Lines of the log that were not stored.", dropped);
+    }
+
+    /// What is wrong with microphones.
+    fn microphones(&mut self, limits: &Value) {
+        self.family("lorgnette_microphone_faults", "gauge", "Sessions whose microphone has a fault, by its sound.");
+        for fault in MicrophoneFault::ALL.map(MicrophoneFault::name) {
+            let count = limits.pointer(&format!("/microphone_faults/{fault}")).and_then(Value::as_f64);
+            self.sample("lorgnette_microphone_faults", &[("fault", fault)], count.unwrap_or_default());
+        }
     }
 
     /// Engines outside of the gateway, and this machine's own for the same parts.

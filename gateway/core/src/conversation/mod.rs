@@ -7,7 +7,7 @@ mod interruption;
 mod presence;
 mod talk;
 
-use alloc::{collections::VecDeque, string::String};
+use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 pub use crate::{
     config::{BargeIn, Config},
@@ -28,7 +28,7 @@ use crate::{
     notices::Notices,
     output::Output,
     reply::Reply,
-    vocab::{ListeningState, Timestamp},
+    vocab::{ListeningState, ModelEvent, Timestamp, Turn},
 };
 
 /// Timers that one wake-up may fire. Each fires once and re-arms in the future, so this is a
@@ -90,6 +90,14 @@ impl Conversation {
     /// The listening indicator, as last reported.
     pub fn listening(&self) -> ListeningState {
         self.listening
+    }
+
+    fn answered_on_box(&mut self, turn: Turn, events: Vec<ModelEvent>) {
+        self.agent.handle_on_box(turn);
+        for event in events {
+            let events = self.agent.handle_model(&mut self.cx, turn, event);
+            self.answer(events);
+        }
     }
 
     fn fire(&mut self, timer: Timer) {
@@ -178,13 +186,7 @@ impl Machine for Conversation {
                 let events = self.agent.handle_granted(&mut self.cx, turn, history, route);
                 self.answer(events);
             }
-            Input::AnsweredOnBox { turn, events } => {
-                self.agent.handle_on_box(turn);
-                for event in events {
-                    let events = self.agent.handle_model(&mut self.cx, turn, event);
-                    self.answer(events);
-                }
-            }
+            Input::AnsweredOnBox { turn, events } => self.answered_on_box(turn, events),
             Input::ApplyTools => self.apply_tools(),
             Input::Model { turn, event } => {
                 let events = self.agent.handle_model(&mut self.cx, turn, event);
