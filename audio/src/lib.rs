@@ -10,6 +10,7 @@ pub mod jitter;
 #[cfg(feature = "vad")]
 pub mod listener;
 pub mod meter;
+pub mod microphone;
 pub mod models;
 pub mod preroll;
 pub mod resample;

@@ -270,6 +270,7 @@ impl Microphone {
                 self.scene.mix(capture_us, &mut pcm);
                 self.add_background(&mut pcm);
                 self.scene.close(capture_us, &mut pcm);
+                self.scene.convert(&mut pcm);
                 let encoder = self.encoder.as_mut().ok_or("packets were given, and samples are to be said")?;
                 encoder.encode(&pcm).map_err(|error| error.to_string())?.into()
             }

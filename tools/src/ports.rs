@@ -1,11 +1,11 @@
 //! Interfaces to everything outside of the tools. The gateway implements them; tests use fakes.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use gateway_core::vocab::{
-    AnsweredBy, ApprovalOutcome, DisplaySize, Due, OpenEntry, Question, ScheduleEntry, ScheduleKind, Timestamp,
-    ToolCall, ToolResult, Turn,
+    AnsweredBy, ApprovalOutcome, DisplaySize, Due, MicrophoneFault, OpenEntry, Question, ScheduleEntry, ScheduleKind,
+    Timestamp, ToolCall, ToolResult, Turn,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -107,6 +107,8 @@ pub struct DeviceStatus {
     pub display: Option<DisplaySize>,
     /// Whether its microphone is off.
     pub muted: bool,
+    /// What is wrong with its microphone, by its sound.
+    pub microphone_faults: BTreeSet<MicrophoneFault>,
 }
 
 /// Calls to the glasses' own tools.

@@ -5,6 +5,7 @@
 
 mod config;
 mod fact;
+mod stats;
 mod timeline;
 mod utterance;
 
@@ -12,16 +13,18 @@ use std::sync::Arc;
 
 pub use config::{Config, Error};
 pub use fact::Fact;
+pub use stats::Stats;
 use timeline::Timeline;
 use utterance::Utterances;
 
 use crate::codec::{Codec, Decoder, is_pause};
 use crate::frame::{FRAME_SAMPLES, RATE_HZ, samples_to_us, us_to_samples};
 use crate::jitter::{self, JitterBuffer, Pushed, Slot};
+use crate::microphone::{Analyser, Fault};
 use crate::preroll::Preroll;
 use crate::resample::Resampler;
 use crate::vad::detector::{Detector, Window};
-use crate::vad::silero;
+use crate::vad::silero::{self, WINDOW_SAMPLES};
 
 /// Lost packets in a row that are concealed. Beyond 100 ms concealment misleads the recogniser more than silence does.
 const CONCEAL_MAX: u32 = 5;
@@ -50,37 +53,6 @@ const VANISHED_EVERY_US: u64 = 100_000;
 /// microseconds: about as often as silence that is sent.
 const PAUSED_EVERY_US: u64 = 40_000;
 
-/// Counts since the listener was created.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Packets decoded.
-    pub packets: u64,
-    /// Frames of 20 ms processed, concealed ones included.
-    pub frames: u64,
-    /// Packets given up as lost.
-    pub lost: u64,
-    /// Lost or undecodable packets that were concealed.
-    pub concealed: u64,
-    /// Packets that arrived too late.
-    pub late: u64,
-    /// Packets that arrived twice.
-    pub duplicate: u64,
-    /// Packets refused because too many were held.
-    pub overflow: u64,
-    /// Packets that could not be decoded.
-    pub decode_errors: u64,
-    /// Packets dropped undecoded because the microphone was muted.
-    pub muted: u64,
-    /// Frames for which the gate was open.
-    pub gate_open_frames: u64,
-    /// Windows processed by Silero.
-    pub silero_windows: u64,
-    /// Windows on which Silero failed.
-    pub silero_failures: u64,
-    /// Utterances opened.
-    pub utterances: u64,
-}
-
 /// The device has ended its stream after a packet that may still be in transit.
 #[derive(Clone, Copy)]
 struct Ending {
@@ -100,6 +72,9 @@ pub struct Listener {
     windows: Vec<Window>,
     recent: Preroll,
     detector: Detector,
+    microphone: Analyser,
+    /// Sound of the window that the analyser gets.
+    voiced: Vec<i16>,
     timeline: Timeline,
     utterances: Utterances,
     muted: bool,
@@ -137,6 +112,8 @@ impl Listener {
             windows: Vec::new(),
             recent: Preroll::new(us_to_samples(config.preroll_us, RATE_HZ) as usize),
             detector: Detector::new(silero, config.gate_hangover_us),
+            microphone: Analyser::new(config.dead_us),
+            voiced: Vec::new(),
             timeline: Timeline::new(resampler.delay_us()),
             resampler,
             utterances: Utterances::new(&config),
@@ -311,6 +288,11 @@ impl Listener {
         }
     }
 
+    /// The next fault of the microphone that was found in its sound, or that is gone (`false`).
+    pub fn take_fault(&mut self) -> Option<(Fault, bool)> {
+        self.microphone.take_change()
+    }
+
     /// Muted: packets are dropped undecoded, and all stored sound is erased, including the open utterance.
     pub fn set_muted(&mut self, muted: bool) {
         if muted && !self.muted {
@@ -322,6 +304,9 @@ impl Listener {
             self.decoded.clear();
             self.recent.erase();
             self.detector.reset();
+            self.microphone.forget();
+            self.voiced.fill(0);
+            self.voiced.clear();
             if let Some(tap) = &mut self.tap {
                 tap.fill(0);
                 tap.clear();
@@ -391,7 +376,7 @@ impl Listener {
                         self.counts.concealed += 1;
                         self.decoded.clear();
                         self.decoder.recover(&payload, &mut self.decoded);
-                        self.hear(facts);
+                        self.hear(false, facts);
                     }
                     self.meet(capture_us, facts);
                     self.pausing = is_pause(self.config.codec, &payload);
@@ -399,7 +384,10 @@ impl Listener {
                     match self.decoder.decode(&payload, &mut self.decoded) {
                         Ok(_) => {
                             self.counts.packets += 1;
-                            self.packet_samples = self.hear(facts);
+                            self.packet_samples = self.hear(true, facts);
+                            if !self.pausing {
+                                self.microphone.push_packet(&payload, self.packet_samples);
+                            }
                         }
                         Err(error) => {
                             self.counts.decode_errors += 1;
@@ -430,7 +418,7 @@ impl Listener {
         self.counts.concealed += 1;
         self.decoded.clear();
         self.decoder.conceal(&mut self.decoded);
-        self.hear(facts);
+        self.hear(false, facts);
     }
 
     /// Inserts `samples` of silence without running the detector, which would take too long for the device task.
@@ -449,11 +437,17 @@ impl Listener {
         self.partial = silence;
     }
 
-    /// Resamples the decoded sound and processes each full frame; returns the samples at 16 kHz.
-    fn hear(&mut self, facts: &mut Vec<Fact>) -> u64 {
+    /// Resamples the decoded sound and processes each full frame; returns the samples at 16 kHz. `sent`: it is the sound of
+    /// a packet, and not made up.
+    fn hear(&mut self, sent: bool, facts: &mut Vec<Fact>) -> u64 {
         let before = self.partial.len();
         self.resampler.push(&self.decoded, &mut self.partial);
         let samples = (self.partial.len() - before) as u64;
+        if sent && self.pausing {
+            self.microphone.pause();
+        } else if sent {
+            self.microphone.push(&self.partial[before..]);
+        }
         let mut partial = std::mem::take(&mut self.partial);
         let (frames, rest) = partial.as_chunks::<FRAME_SAMPLES>();
         let used = partial.len() - rest.len();
@@ -475,6 +469,11 @@ impl Listener {
         self.detector.push(frame, &self.recent, keep_open, &mut self.windows);
         for window in &self.windows {
             self.utterances.judge(window, &self.recent, &self.timeline, facts);
+            if window.probability.is_some_and(|probability| probability >= self.config.enter) {
+                self.voiced.clear();
+                self.recent.copy_from(window.start, &mut self.voiced);
+                self.microphone.push_voiced(self.voiced.get(..WINDOW_SAMPLES).unwrap_or(&self.voiced));
+            }
         }
     }
 

@@ -1,10 +1,11 @@
-//! The acoustic world around the glasses: echo of their own speaker, a room, noise, and hardware that does not hear while
-//! it speaks. Everything is computed from seeds, so that a run can be repeated.
+//! The acoustic world around the glasses: echo of their own speaker, a room, noise, hardware that does not hear while it
+//! speaks, and a microphone that is faulty. Everything is computed from seeds, so that a run can be repeated.
 //!
 //! [`Acoustics`] are settings; [`Scene`] computes them on the clock of the microphone.
 
 mod convolution;
 pub mod echo;
+pub mod fault;
 pub mod half_duplex;
 pub mod level;
 pub mod noise;
@@ -12,6 +13,7 @@ pub mod room;
 mod scene;
 
 pub use echo::Echo;
+pub use fault::Fault;
 pub use half_duplex::HalfDuplex;
 pub use noise::{Ambience, Noise};
 pub use room::Room;
@@ -28,6 +30,8 @@ pub struct Acoustics {
     pub noise: Option<Noise>,
     /// The microphone is closed while the speaker plays.
     pub half_duplex: Option<HalfDuplex>,
+    /// The microphone is faulty.
+    pub fault: Option<Fault>,
 }
 
 /// A change of one part; `None` removes it.
@@ -41,6 +45,8 @@ pub enum Change {
     Noise(Option<Noise>),
     /// Half duplex.
     HalfDuplex(Option<HalfDuplex>),
+    /// The fault.
+    Fault(Option<Fault>),
 }
 
 impl Acoustics {
@@ -51,16 +57,18 @@ impl Acoustics {
             Change::Room(room) => self.room = room,
             Change::Noise(noise) => self.noise = noise,
             Change::HalfDuplex(half_duplex) => self.half_duplex = half_duplex,
+            Change::Fault(fault) => self.fault = fault,
         }
     }
 
     /// All parts, as changes of nothing.
-    pub(crate) fn parts(&self) -> [Change; 4] {
+    pub(crate) fn parts(&self) -> [Change; 5] {
         [
             Change::Echo(self.echo),
             Change::Room(self.room),
             Change::Noise(self.noise),
             Change::HalfDuplex(self.half_duplex),
+            Change::Fault(self.fault),
         ]
     }
 

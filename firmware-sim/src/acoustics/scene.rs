@@ -5,7 +5,7 @@ use crate::speaker::Output;
 use super::convolution::Convolver;
 use super::half_duplex::Gate;
 use super::noise::Source;
-use super::{Ambience, Change, echo, room, samples};
+use super::{Ambience, Change, Fault, echo, room, samples};
 
 /// The acoustic world of one microphone.
 pub struct Scene {
@@ -14,12 +14,13 @@ pub struct Scene {
     room: Option<Convolver>,
     noise: Option<Source>,
     gate: Option<Gate>,
+    fault: Option<Fault>,
 }
 
 impl Scene {
     /// A silent room without echo, for a microphone of this rate.
     pub fn new(rate_hz: u32) -> Self {
-        Self { rate_hz, echo: None, room: None, noise: None, gate: None }
+        Self { rate_hz, echo: None, room: None, noise: None, gate: None, fault: None }
     }
 
     /// Changes one part. A noise needs its sound.
@@ -36,6 +37,7 @@ impl Scene {
                 self.noise = Some(Source::new(&noise, ambience, self.rate_hz)?);
             }
             Change::HalfDuplex(half_duplex) => self.gate = half_duplex.map(Gate::new),
+            Change::Fault(fault) => self.fault = fault,
         }
         Ok(())
     }
@@ -90,6 +92,13 @@ impl Scene {
     pub fn close(&mut self, capture_us: u64, pcm: &mut [i16]) {
         if let Some(gate) = &mut self.gate {
             gate.close(capture_us, self.rate_hz, pcm);
+        }
+    }
+
+    /// Makes of the sound what a faulty converter makes of it.
+    pub fn convert(&self, pcm: &mut [i16]) {
+        if let Some(fault) = self.fault {
+            fault.convert(pcm);
         }
     }
 }

@@ -65,7 +65,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     ensure!(arguments.duty > 0.0 && arguments.duty <= 100.0, "--duty is a percentage above 0");
     ensure!(
         common.acoustics().is_empty(),
-        "a fleet sends sound that was encoded before: --echo, --room, --half-duplex and noise around the wearer are for single glasses"
+        "a fleet sends sound that was encoded before: --echo, --room, --half-duplex, --microphone and noise around the wearer are for single glasses"
     );
     let options = common.options()?;
     let codec = match options.profile {

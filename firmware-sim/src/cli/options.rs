@@ -8,7 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use device_protocol::Codecs;
 use firmware_sim::Options;
-use firmware_sim::acoustics::{Acoustics, Echo, HalfDuplex, Noise, Room};
+use firmware_sim::acoustics::{Acoustics, Echo, Fault, HalfDuplex, Noise, Room};
 use firmware_sim::firmware::Updates;
 use firmware_sim::identity::Trust;
 use firmware_sim::microphone::Background;
@@ -96,6 +96,9 @@ pub(crate) struct Common {
     /// meanwhile is lost.
     #[arg(long, global = true, value_name = "HANGOVER_MS", num_args = 0..=1, require_equals = true, default_missing_value = "200")]
     half_duplex: Option<HalfDuplex>,
+    /// What is wrong with the microphone: dead, stuck[,SAMPLE], clipping[,DB], quiet[,DB] or offset[,SAMPLE].
+    #[arg(long, global = true, value_name = "FAULT[,VALUE]")]
+    microphone: Option<Fault>,
     /// The room around the wearer: small, living or hall, with a seed of its reflections. Voice and echo sound in it.
     #[arg(long, global = true, value_name = "ROOM[,SEED]")]
     room: Option<Room>,
@@ -224,7 +227,7 @@ impl Common {
             Noises::Own(_) => None,
             Noises::Around(noise) => Some(noise),
         };
-        Acoustics { echo: self.echo, room: self.room, noise, half_duplex: self.half_duplex }
+        Acoustics { echo: self.echo, room: self.room, noise, half_duplex: self.half_duplex, fault: self.microphone }
     }
 
     /// The transport, if one is wanted.

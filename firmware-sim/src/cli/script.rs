@@ -23,7 +23,7 @@ const REMARKS: &str = "\
 `wait-for` and `expect` look at everything since the last thing that the wearer did. `idle` comes when the time for
 a follow-up after an answer is over (`hearing.follow_up_ms`). `expect silence` fails where anything sounds from now
 on for so long, also the rest of a speech that began before; what stops one takes a moment, which a `wait` in front
-gives it. `echo`, `room`, `noise` and `half-duplex` are as the options of the same names. `#` begins a remark.
+gives it. `echo`, `room`, `noise`, `half-duplex` and `microphone` are as the options of the same names. `#` begins a remark.
 From the standard input (`-`) each step is run as soon as it is there, and one that fails does not end the rest.";
 
 /// Run a script of steps: what the wearer does, and what must be seen.

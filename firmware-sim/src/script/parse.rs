@@ -179,6 +179,7 @@ fn action(words: &mut Words) -> Result<Action, String> {
         "echo" => Action::Acoustics(Change::Echo(part(words, "an echo such as 80,12")?)),
         "room" => Action::Acoustics(Change::Room(part(words, "a room such as living")?)),
         "noise" => Action::Acoustics(Change::Noise(part(words, "a noise such as babble,10")?)),
+        "microphone" => Action::Acoustics(Change::Fault(part(words, "a fault such as dead")?)),
         "half-duplex" if words.peek("on") => {
             words.words.next();
             Action::Acoustics(Change::HalfDuplex(Some(HalfDuplex::default())))
@@ -197,7 +198,7 @@ fn action(words: &mut Words) -> Result<Action, String> {
         other => {
             return Err(format!(
                 "'{other}' is no step; there are say, text, wait, wait-for, expect, interrupt, press, double-press, \
-                 long-press, touch, approve, mute, unmute, cut, network, echo, room, noise, half-duplex, reconnect and \
+                 long-press, touch, approve, mute, unmute, cut, network, echo, room, noise, half-duplex, microphone, reconnect and \
                  battery"
             ));
         }
@@ -255,6 +256,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::acoustics::Fault;
 
     fn one(line: &str) -> Action {
         let mut steps = parse(line).unwrap();
@@ -300,6 +302,8 @@ mod tests {
             ("half-duplex on", Action::Acoustics(Change::HalfDuplex(Some(HalfDuplex::default())))),
             ("half-duplex 50", Action::Acoustics(Change::HalfDuplex(Some("50".parse().unwrap())))),
             ("half-duplex off", Action::Acoustics(Change::HalfDuplex(None))),
+            ("microphone dead", Action::Acoustics(Change::Fault(Some(Fault::Dead)))),
+            ("microphone off", Action::Acoustics(Change::Fault(None))),
             ("battery 20", Action::Battery(20)),
         ] {
             assert_eq!(one(line), action, "{line}");

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::vocab::{
     AnsweredBy, AppCard, AppConnection, AppEvent, AppStopReason, Approval, ApprovalChoice, CommandMatch, Content,
-    DeviceFacts, DeviceInfo, FallbackReason, Message, ModelEvent, ModelOutcome, ModelRoute, Remains, ScheduleChange,
-    ScheduleEntry, ServiceLevel, SoundReport, ToolFlags, ToolResult, Transcript, Turn, Usage, VoiceFact, WebhookCall,
+    DeviceFacts, DeviceInfo, FallbackReason, Message, MicrophoneFault, ModelEvent, ModelOutcome, ModelRoute, Remains,
+    ScheduleChange, ScheduleEntry, ServiceLevel, SoundReport, ToolFlags, ToolResult, Transcript, Turn, Usage,
+    VoiceFact, WebhookCall,
 };
 
 /// Inputs of one device's conversation.
@@ -33,6 +34,8 @@ pub enum Input {
     Alive { at_us: u64 },
     /// How sound fared in one direction; reported while there is sound, about twice a second.
     Sound(SoundReport),
+    /// A fault of the microphone was found in its sound, or is gone.
+    Microphone { fault: MicrophoneFault, present: bool },
     /// The voice detector reported a fact.
     Voice(VoiceFact),
     /// Result of a decode that `Transcribe` requested.

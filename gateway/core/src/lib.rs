@@ -19,6 +19,7 @@ mod floor;
 pub mod input;
 pub mod limits;
 mod link;
+mod microphone;
 mod notices;
 pub mod output;
 pub mod recording;

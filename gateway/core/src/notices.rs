@@ -30,11 +30,16 @@ impl Notices {
         self.awake_us = Some(now_us);
     }
 
-    /// Whether an app is not to be heard now. Timers and reminders are the wearer's own.
-    fn is_quiet(&self, cx: &Context, id: AnnouncementId) -> bool {
+    /// Whether the wearer may be asleep: in quiet hours, unless just awake.
+    pub(crate) fn may_sleep(&self, cx: &Context) -> bool {
         let is_awake = self.awake_us.is_some_and(|at_us| cx.now_us().saturating_sub(at_us) < AWAKE_US);
         let are_quiet = cx.config.quiet_hours.is_some_and(|hours| hours.cover(cx.now()));
-        matches!(id, AnnouncementId::App(_)) && are_quiet && !is_awake
+        are_quiet && !is_awake
+    }
+
+    /// Whether an app is not to be heard now. Timers and reminders are the wearer's own.
+    fn is_quiet(&self, cx: &Context, id: AnnouncementId) -> bool {
+        matches!(id, AnnouncementId::App(_)) && self.may_sleep(cx)
     }
 
     /// Queues an announcement, once; beyond the limit, or in quiet hours, it is returned as not heard.

@@ -10,9 +10,9 @@ use gateway_core::{
     user::{self, User},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Candidate, CommandMatch, Content, DeviceInfo,
-        DisplaySize, Due, ErrorCode, FailureKind, FallbackReason, ModelEvent, ModelOutcome, ModelRoute, Pending,
-        Question, ScheduleChange, ScheduleKind, ServiceLevel, SoundReport, StopReason, Timestamp, ToolCall, ToolFlags,
-        ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
+        DisplaySize, Due, ErrorCode, FailureKind, FallbackReason, MicrophoneFault, ModelEvent, ModelOutcome,
+        ModelRoute, Pending, Question, ScheduleChange, ScheduleKind, ServiceLevel, SoundReport, StopReason, Timestamp,
+        ToolCall, ToolFlags, ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 use proptest::prelude::*;
@@ -150,6 +150,8 @@ fn input() -> impl Strategy<Value = Input> {
         1 => any::<u64>().prop_map(|at_us| Input::Alive { at_us }),
         4 => (any::<bool>(), any::<u32>(), any::<u32>(), any::<u32>())
             .prop_map(|(up, received, lost, waited_us)| Input::Sound(SoundReport { up, received, lost, waited_us })),
+        2 => (0..MicrophoneFault::ALL.len(), any::<bool>())
+            .prop_map(|(fault, present)| Input::Microphone { fault: MicrophoneFault::ALL[fault], present }),
         12 => fact().prop_map(Input::Voice),
         8 => (1_u32..4, 0_u16..8, 0_u8..5, words()).prop_map(|(utterance, revision, kind, text)| Input::Transcript(Transcript {
             utterance,

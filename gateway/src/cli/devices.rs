@@ -118,6 +118,11 @@ pub(super) fn session(session: &SessionOf) -> String {
         firmware => format!(", firmware {}", in_one_line(firmware)),
     };
     let battery = session.battery_percent.map_or_else(String::new, |percent| format!(", battery {percent} %"));
+    let microphone = match session.microphone.as_slice() {
+        [] => String::new(),
+        faults => format!(", microphone {}", in_one_line(&faults.join(" and "))),
+    };
     let lost = session.lost_s.map_or_else(String::new, |s| format!(", link lost {} ago: it may resume", ago(s)));
-    format!("{} from {} for {}{firmware}{battery}{lost}", session.transport, session.peer, ago(session.for_s))
+    let SessionOf { transport, peer, .. } = session;
+    format!("{transport} from {peer} for {}{firmware}{battery}{microphone}{lost}", ago(session.for_s))
 }

@@ -251,6 +251,9 @@ pub struct SessionOf {
     pub firmware: String,
     /// If reported.
     pub battery_percent: Option<u8>,
+    /// What is wrong with its microphone: `dead`, `clipping`, `quiet`, `offset`.
+    #[serde(default)]
+    pub microphone: Vec<String>,
     /// Number of the turn that is under way.
     #[serde(default)]
     pub turn: Option<u32>,

@@ -1,8 +1,12 @@
 //! The gateway's status, for the tools that tell it.
 
-use std::sync::{Arc, Weak};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+};
 
 use async_trait::async_trait;
+use gateway_core::vocab::MicrophoneFault;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tools::{
@@ -11,6 +15,7 @@ use tools::{
 };
 
 use super::{
+    SessionOf,
     admin::Admin,
     status::{self, Status},
 };
@@ -96,6 +101,15 @@ fn with_traces(mut limits: Value, traces: Option<(u64, u64)>) -> Value {
     limits
 }
 
+/// In how many sessions the microphone has each fault.
+fn microphone_faults(status: &Status) -> BTreeMap<&'static str, usize> {
+    let with = |name: &'static str| {
+        let has = |(_, _, session): &&(String, String, SessionOf)| session.microphone.iter().any(|fault| fault == name);
+        (name, status.sessions.iter().filter(has).count())
+    };
+    MicrophoneFault::ALL.map(MicrophoneFault::name).map(with).into()
+}
+
 fn limits(status: &Status, (open, connections_max): (usize, usize), log_dropped: u64) -> Value {
     let of = |used: u64, max: u64| json!({"used": used, "max": max});
     let pair = |pair: Option<(u64, u64)>| pair.map(|(used, max)| of(used, max));
@@ -111,6 +125,7 @@ fn limits(status: &Status, (open, connections_max): (usize, usize), log_dropped:
         "recognition": value(&status.recogniser),
         "elsewhere": status.elsewhere.iter().map(value).collect::<Vec<_>>(),
         "packets": {"heard": heard, "lost": lost},
+        "microphone_faults": microphone_faults(status),
         "damaged_records": status.damaged,
         "log_lines_dropped": log_dropped,
     })

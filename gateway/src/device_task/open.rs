@@ -324,6 +324,7 @@ fn ear_of(
         scheduler: services.engines.asr.clone(),
         spoken: services.engines.understood.spoken(language),
         wake_phrases,
+        dead_us: services.settings.dead_microphone_us,
         judge: services.engines.judge.clone(),
         wake,
         wake_counts: services.engines.wake_counts.clone(),

@@ -1,10 +1,12 @@
-//! What the link does to sound, measured for the core, which decides how sound is coded.
+//! What the link and the microphone do to sound, for the core, which decides how sound is coded and what the wearer is told.
+
+use std::sync::PoisonError;
 
 use audio::listener;
 use device_protocol::{down, up};
 use gateway_core::{
     input::Input,
-    vocab::{SoundCoding, SoundReport},
+    vocab::{MicrophoneFault, SoundCoding, SoundReport},
 };
 
 use super::session::Session;
@@ -120,6 +122,23 @@ impl Session {
         if let Some(report) = counts.and_then(|counts| self.quality.take_up(counts)) {
             self.input(Input::Sound(report));
         }
+    }
+
+    /// A fault of the microphone was found, or is gone.
+    pub(super) fn microphone_fault(&mut self, fault: MicrophoneFault, present: bool) {
+        let device = &self.id;
+        match present {
+            true => tracing::warn!(device, fault = fault.name(), "the microphone has a fault"),
+            false => tracing::info!(device, fault = fault.name(), "the microphone has this fault no longer"),
+        }
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        if present {
+            status.microphone_faults.insert(fault);
+        } else {
+            status.microphone_faults.remove(&fault);
+        }
+        drop(status);
+        self.input(Input::Microphone { fault, present });
     }
 
     pub(super) fn acknowledged(&mut self, ack: &up::Ack) {

@@ -146,6 +146,9 @@ impl Session {
             self.tap.voice(fact);
             self.input(Input::Voice(fact));
         }
+        while let Some((fault, present)) = self.ear.as_mut().and_then(Ear::next_fault) {
+            self.microphone_fault(fault, present);
+        }
     }
 
     /// Queues an input for the core; it is handled after all earlier outputs have been carried out.

@@ -14,6 +14,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::any,
 };
+use gateway_core::vocab::MicrophoneFault;
 use serde_json::Value;
 use tools::inspection::system::{System, SystemState, SystemStatus};
 
@@ -68,6 +69,7 @@ fn exposition(state: &SystemState, histograms: &Histograms) -> String {
     let mut out = Exposition(String::new());
     out.status(&state.status);
     out.limits(&state.limits);
+    out.microphones(&state.limits);
     out.engines(&state.limits);
     out.servers(&state.servers);
     out.histograms(histograms);
@@ -201,6 +203,15 @@ impl Exposition {
         self.one("lorgnette_log_lines_dropped_total", "counter", "Lines of the log that were not stored.", dropped);
     }
 
+    /// What is wrong with microphones.
+    fn microphones(&mut self, limits: &Value) {
+        self.family("lorgnette_microphone_faults", "gauge", "Sessions whose microphone has a fault, by its sound.");
+        for fault in MicrophoneFault::ALL.map(MicrophoneFault::name) {
+            let count = limits.pointer(&format!("/microphone_faults/{fault}")).and_then(Value::as_f64);
+            self.sample("lorgnette_microphone_faults", &[("fault", fault)], count.unwrap_or_default());
+        }
+    }
+
     /// Engines outside of the gateway, and this machine's own for the same parts.
     fn engines(&mut self, limits: &Value) {
         let engines: Vec<(&Value, [(&str, &str); 2])> = limits["elsewhere"]
@@ -301,7 +312,7 @@ mod tests {
         histograms.stage("final", 600_000);
         histograms.tool_call("mcp", "timeout", 30_000_001);
         let state = SystemState {
-            limits: json!({"sessions": {"used": 2, "max": 128}, "queues": [{"name": "long reads", "waiting": 1, "refused": 3}],
+            limits: json!({"sessions": {"used": 2, "max": 128}, "microphone_faults": {"dead": 1, "quiet": 0}, "queues": [{"name": "long reads", "waiting": 1, "refused": 3}],
                 "elsewhere": [
                     {"part": "recognition", "place": "m at http://x", "answered": 4, "failed": 1, "p50_ms": 250, "p95_ms": 900,
                      "total_ms": 1500, "rests_s": 7},
@@ -318,6 +329,8 @@ mod tests {
             "lorgnette_queue_refused_total{queue=\"long reads\"} 3",
             "lorgnette_mcp_server_up{server=\"a\\\"b\\\\c\"} 0",
             "lorgnette_problem{part=\"store\"} 0",
+            "lorgnette_microphone_faults{fault=\"dead\"} 1",
+            "lorgnette_microphone_faults{fault=\"clipping\"} 0",
             "lorgnette_turn_stage_seconds_bucket{stage=\"final\",le=\"0.5\"} 0",
             "lorgnette_turn_stage_seconds_bucket{stage=\"final\",le=\"1\"} 1",
             "lorgnette_turn_stage_seconds_sum{stage=\"final\"} 0.6",

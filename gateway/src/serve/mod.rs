@@ -238,6 +238,7 @@ fn services(
             device_wake: config.hearing.device_wake,
             data_dir: config.data_dir.clone(),
             limits: config.limits.clone(),
+            dead_microphone_us: config.hearing.dead_microphone_us,
             current: Current::new(Changeable {
                 gateway_name: config.name.clone(),
                 voice: config.voice,

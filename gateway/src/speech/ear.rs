@@ -15,9 +15,10 @@ use audio::{
     codec::Codec,
     end_of_turn, jitter,
     listener::{self, Fact, Listener},
+    microphone::Fault,
     vad::silero,
 };
-use gateway_core::vocab::{Meant, TranscriptKind, VoiceFact};
+use gateway_core::vocab::{Meant, MicrophoneFault, TranscriptKind, VoiceFact};
 
 use crate::{
     clock,
@@ -52,6 +53,8 @@ pub(crate) struct EarDependencies {
     pub spoken: Spoken,
     /// Given to the recogniser as a prompt, for their spelling.
     pub wake_phrases: Arc<[String]>,
+    /// How long a microphone may send samples of one value before it counts as dead, in microseconds; 0: for ever.
+    pub dead_us: u64,
     /// Present if end-of-turn scoring is on.
     pub judge: Option<PauseJudge>,
     /// Who hears wake phrases.
@@ -111,7 +114,8 @@ impl Ear {
         dependencies: EarDependencies,
         mailbox: Mailbox,
     ) -> Result<Self, listener::Error> {
-        let config = listener::Config { codec, rate_hz, jitter, ..listener::Config::default() };
+        let dead_us = dependencies.dead_us;
+        let config = listener::Config { codec, rate_hz, jitter, dead_us, ..listener::Config::default() };
         let expected = (dependencies.spoken, dependencies.wake_phrases);
         let decodes = Decodes::new(dependencies.scheduler, expected, mailbox.clone());
         let wake = Wake::new(dependencies.wake, dependencies.wake_counts, decodes.owner(), mailbox.clone());
@@ -259,6 +263,18 @@ impl Ear {
             Fact::Silence { .. } | Fact::Ended { .. } => {}
         }
         Some(fact_of(fact))
+    }
+
+    /// The next fault of the microphone that was found, or that is gone (`false`), as a core type.
+    pub(crate) fn next_fault(&mut self) -> Option<(MicrophoneFault, bool)> {
+        let (fault, present) = self.listener.take_fault()?;
+        let fault = match fault {
+            Fault::Dead => MicrophoneFault::Dead,
+            Fault::Clipping => MicrophoneFault::Clipping,
+            Fault::Quiet => MicrophoneFault::Quiet,
+            Fault::Offset => MicrophoneFault::Offset,
+        };
+        Some((fault, present))
     }
 
     /// Requests a score of how likely the speaker is done.

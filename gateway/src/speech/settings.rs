@@ -47,6 +47,7 @@ pub(crate) struct RawHearing {
     silence_incomplete_ms: Spanned<u32>,
     silence_trailing_ms: Spanned<u32>,
     end_of_turn: bool,
+    dead_microphone_s: Spanned<u32>,
     workers: Spanned<usize>,
     language: Option<Spanned<String>>,
     model: Option<PathBuf>,
@@ -70,6 +71,7 @@ impl Default for RawHearing {
             silence_incomplete_ms: unwritten(core.silence_incomplete_ms),
             silence_trailing_ms: unwritten(core.silence_trailing_ms),
             end_of_turn: false,
+            dead_microphone_s: unwritten(30),
             workers: unwritten(0),
             language: None,
             model: None,
@@ -86,6 +88,8 @@ pub struct Hearing {
     pub workers: usize,
     /// Whether pauses are scored by their audio as well.
     pub end_of_turn: bool,
+    /// How long a microphone may send samples of one value before it counts as dead, in microseconds; 0: for ever.
+    pub dead_microphone_us: u64,
     /// What is spoken; `None`: each device's own language.
     pub language: Option<Spoken>,
     /// Path of Whisper's model.
@@ -143,6 +147,8 @@ impl RawHearing {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
         };
+        let dead_s = problems.between(&self.dead_microphone_s, "hearing.dead_microphone_s", 0..=600);
+        let dead_microphone_us = u64::from(dead_s) * 1_000_000;
         let fetched = models_dir.join(SECOND_MODEL);
         let second_model = self.second_model.or_else(|| fetched.exists().then_some(fetched));
         // An empty path disables it.
@@ -164,7 +170,17 @@ impl RawHearing {
         conversation.second_model = second_model.is_some();
         let remote = self.remote.map(|remote| remote.check(problems));
         let (end_of_turn, device_wake) = (self.end_of_turn, self.device_wake);
-        Hearing { workers, end_of_turn, wake, device_wake, language, model, second_model, remote }
+        Hearing {
+            workers,
+            end_of_turn,
+            dead_microphone_us,
+            wake,
+            device_wake,
+            language,
+            model,
+            second_model,
+            remote,
+        }
     }
 
     /// Checks how wake phrases are known.

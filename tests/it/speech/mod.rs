@@ -4,6 +4,7 @@ mod acoustics;
 mod c_client;
 pub mod ear;
 mod elsewhere;
+mod microphone;
 mod privacy;
 mod python_client;
 mod turns;

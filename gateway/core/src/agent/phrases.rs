@@ -2,6 +2,12 @@
 
 /// An utterance could not be decoded.
 pub(crate) const NOT_UNDERSTOOD: &str = "Sorry, I did not catch that, please say it again.";
+/// The microphone sends samples that are all the same.
+pub(crate) const MICROPHONE_DEAD: &str = "I get no sound from the microphone. Please check your glasses.";
+/// The voice is cut off at the top.
+pub(crate) const MICROPHONE_CLIPS: &str = "The microphone is too loud, so I may misunderstand you.";
+/// The voice is far too quiet.
+pub(crate) const MICROPHONE_QUIET: &str = "I can hardly hear you. Please speak up.";
 /// The glasses were gone before the answer was complete.
 pub(crate) const CUT_OFF: &str = "The connection was lost before I was done.";
 /// The gateway was restarted in the middle of a turn.

@@ -238,6 +238,7 @@ impl Conversation {
 impl Conversation {
     fn start_turn(&mut self, request: String, spoken: Option<Spoken>) {
         self.stop(false);
+        self.microphone.handle_request(spoken.is_some());
         let times = spoken.map(|spoken| (spoken.started_us, spoken.decided_us));
         let pending = self.floor.take_request(&mut self.cx, &request, times);
         self.agent.start(&mut self.cx, request, pending, spoken);
@@ -466,6 +467,7 @@ impl Conversation {
         self.ask_again();
         self.announce_next();
         self.ask_next();
+        self.tell_of_microphone();
         if self.reply.take_began() {
             let activity = self.activity();
             self.floor.speech_began(&mut self.cx, &activity);

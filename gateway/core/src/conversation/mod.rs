@@ -8,7 +8,7 @@ mod interruption;
 mod presence;
 mod talk;
 
-use alloc::{collections::VecDeque, string::String};
+use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 pub use crate::{
     config::{BargeIn, Config, Earcons},
@@ -25,10 +25,11 @@ use crate::{
     floor::{Event, Floor, wake::Phrases},
     input::{AnnouncementId, Input},
     link::{Link, quality::Quality},
+    microphone::Microphone,
     notices::Notices,
     output::Output,
     reply::Reply,
-    vocab::{ListeningState, Timestamp},
+    vocab::{ListeningState, ModelEvent, Timestamp, Turn},
 };
 
 /// Timers that one wake-up may fire. Each fires once and re-arms in the future, so this is a
@@ -47,6 +48,7 @@ pub struct Conversation {
     reply: Reply,
     approvals: Approvals,
     notices: Notices,
+    microphone: Microphone,
     /// Calls about which the wearer is to be asked again after a restart.
     unanswered: Option<Unanswered>,
     /// What calls of interrupted turns have done, which the wearer has not heard yet.
@@ -76,6 +78,7 @@ impl Conversation {
             reply: Reply::default(),
             approvals: Approvals::default(),
             notices: Notices::default(),
+            microphone: Microphone::default(),
             unanswered: None,
             afterwards: VecDeque::new(),
             cut_notice: None,
@@ -88,6 +91,14 @@ impl Conversation {
     /// The listening indicator, as last reported.
     pub fn listening(&self) -> ListeningState {
         self.listening
+    }
+
+    fn answered_on_box(&mut self, turn: Turn, events: Vec<ModelEvent>) {
+        self.agent.handle_on_box(turn);
+        for event in events {
+            let events = self.agent.handle_model(&mut self.cx, turn, event);
+            self.answer(events);
+        }
     }
 
     fn fire(&mut self, timer: Timer) {
@@ -164,6 +175,7 @@ impl Machine for Conversation {
             Input::SentenceLost => self.heard(Some(Event::Lost { addressed: true })),
             Input::Alive { at_us } => self.link.handle_alive(&mut self.cx, at_us),
             Input::Sound(report) => self.sound_reported(report),
+            Input::Microphone { fault, present } => self.microphone.handle_fault(fault, present),
             Input::Voice(fact) => self.voice(fact),
             Input::Transcript(transcript) => self.transcript(transcript),
             Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
@@ -176,13 +188,7 @@ impl Machine for Conversation {
                 let events = self.agent.handle_granted(&mut self.cx, turn, history, route);
                 self.answer(events);
             }
-            Input::AnsweredOnBox { turn, events } => {
-                self.agent.handle_on_box(turn);
-                for event in events {
-                    let events = self.agent.handle_model(&mut self.cx, turn, event);
-                    self.answer(events);
-                }
-            }
+            Input::AnsweredOnBox { turn, events } => self.answered_on_box(turn, events),
             Input::ApplyTools => self.apply_tools(),
             Input::Model { turn, event } => {
                 let events = self.agent.handle_model(&mut self.cx, turn, event);

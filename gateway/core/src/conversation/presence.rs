@@ -12,7 +12,7 @@ use crate::{
     approval,
     input::Input,
     link::Link,
-    output::{CloseReason, Output, TurnOutcome},
+    output::{Chime, CloseReason, Output, TurnOutcome},
     reply::{Ended, Purpose},
     vocab::{AppEvent, DeviceInfo, ListeningState, LostTurn, Remains, SoundReport},
 };
@@ -120,6 +120,19 @@ impl Conversation {
             self.expect_asking_again(request, asked);
         } else if let Some(question) = question {
             self.expect_question_again(question, true);
+        }
+    }
+
+    /// Tells of a fault of the microphone, where nobody else has the floor and nobody sleeps.
+    pub(super) fn tell_of_microphone(&mut self) {
+        let now_us = self.cx.now_us();
+        let is_free = self.link.is_up() && !self.is_busy() && !self.floor.is_hearing() && !self.floor.is_called(now_us);
+        if !is_free || self.muted || self.notices.may_sleep(&self.cx) {
+            return;
+        }
+        if let Some(text) = self.microphone.take(now_us) {
+            self.cx.push(Output::Chime(Chime::Trouble));
+            self.aside(text);
         }
     }
 

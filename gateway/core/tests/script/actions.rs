@@ -4,8 +4,8 @@ use gateway_core::{
     input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Input, UserInput},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, CommandMatch, Content,
-        DeviceFacts, Due, ErrorCode, FailureKind, LostTurn, Question, Remains, ScheduleChange, ScheduleKind, ToolFlags,
-        ToolResult, Turn, Usage, View, VoiceFact,
+        DeviceFacts, Due, ErrorCode, FailureKind, LostTurn, MicrophoneFault, Question, Remains, ScheduleChange,
+        ScheduleKind, ToolFlags, ToolResult, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -110,6 +110,9 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         "microphone" => {
             if words.has("lost") {
                 return input(world, device, Input::SentenceLost);
+            }
+            if let Some(fault) = MicrophoneFault::ALL.into_iter().find(|fault| words.get(2) == fault.name()) {
+                return input(world, device, Input::Microphone { fault, present: words.get(1) == "is" });
             }
             if let Some(packets) = words.after("misses") {
                 let packets = packets.parse().map_err(|_| "how many packets?")?;

@@ -59,6 +59,9 @@ pub(super) fn state(session: &SessionOf) -> Markup {
     match (session.lost_s, session.turn) {
         (Some(lost), _) => badge("warn", &format!("no link for {}", seconds(lost))),
         (None, Some(turn)) => badge("good", &format!("in turn {turn}")),
+        (None, None) if !session.microphone.is_empty() => {
+            badge("warn", &format!("microphone {}", session.microphone.join(" and ")))
+        }
         (None, None) => badge("", "listens"),
     }
 }
