@@ -62,10 +62,14 @@ pub enum Timer {
     NoticeDue,
     /// After a restart the wearer may be asked again for consent.
     AskAgain,
+    /// The page of a translation was read, or has stood long enough.
+    TranslationPage,
+    /// Nothing was translated for long.
+    TranslationIdle,
 }
 
 impl Timer {
-    const ALL: [Self; 24] = [
+    const ALL: [Self; 26] = [
         Self::Heartbeat,
         Self::DeviceSilent,
         Self::ResumeExpired,
@@ -90,6 +94,8 @@ impl Timer {
         Self::ScreenDue,
         Self::NoticeDue,
         Self::AskAgain,
+        Self::TranslationPage,
+        Self::TranslationIdle,
     ];
 }
 
@@ -103,6 +109,8 @@ pub(crate) struct Context {
     pub(crate) echo_cancelled: bool,
     /// Whether the glasses show captions.
     pub(crate) captions: bool,
+    /// Whether talk is being translated: it is expected, so that nothing but a wake phrase is meant for the assistant.
+    pub(crate) translating: bool,
     /// Included in every model request.
     pub(crate) briefing: Vec<String>,
     /// The calls of the last turn that have run, or may have.
@@ -125,6 +133,7 @@ impl Context {
             speaker: false,
             echo_cancelled: false,
             captions: false,
+            translating: false,
             briefing: Vec::new(),
             done: Vec::new(),
             told_of_commands: false,
@@ -144,7 +153,7 @@ impl Context {
 
     pub(crate) fn push(&mut self, output: Output) {
         let caption = match &output {
-            Output::Caption { text, .. } if self.config.display.captions => Some(text.clone()),
+            Output::Caption { text, .. } if self.config.display.captions && !self.translating => Some(text.clone()),
             _ => None,
         };
         self.out.push_back(output);

@@ -31,6 +31,7 @@ use super::{
     session::Session,
     settings::Changeable,
     tap::{self, Tap},
+    translations::Translations,
 };
 use crate::{
     apps::{feed::Feed, glasses::Glasses},
@@ -80,7 +81,7 @@ impl Session {
             status: status.clone(),
             via: Via::now(link.transport, link.peer),
         };
-        let conversation = conversation_of(&settings, &hello, ear.as_ref());
+        let conversation = conversation_of(&services, &settings, &hello, ear.as_ref());
         let presence =
             enter(&services, &id, present, (tap::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
         let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
@@ -101,6 +102,7 @@ impl Session {
             transport: link.transport,
             user_name: record.user,
             tap: Tap::new(feed, &hello.model, services.engines.understood.spoken(&own).language().code()),
+            translations: Translations::default(),
             services,
             id,
             number,
@@ -258,10 +260,16 @@ fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> DeviceStat
 }
 
 /// Conversation settings of a device with this ear.
-fn conversation_of(settings: &Changeable, hello: &HelloOwned, ear: Option<&Ear>) -> conversation::Config {
+fn conversation_of(
+    services: &Services,
+    settings: &Changeable,
+    hello: &HelloOwned,
+    ear: Option<&Ear>,
+) -> conversation::Config {
     let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, settings.conversation.heartbeat_ms);
     conversation::Config {
         acoustic_wake: ear.is_some_and(Ear::hears_wake),
+        translates: services.engines.understood.translates,
         heartbeat_ms,
         silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
         ..settings.conversation.clone()

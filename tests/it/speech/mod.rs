@@ -6,5 +6,6 @@ pub mod ear;
 mod elsewhere;
 mod privacy;
 mod python_client;
+mod translation;
 mod turns;
 mod wake;

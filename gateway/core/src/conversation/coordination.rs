@@ -8,7 +8,7 @@ use crate::{
     approval::Answer,
     floor::{
         self, Activity, Said,
-        commands::{self, Command},
+        commands::{self, Command, Translate},
     },
     input::{Announcement, AnnouncementId, AnnouncementVoice, Button},
     limits::SETTLING_TURNS_MAX,
@@ -125,6 +125,7 @@ impl Conversation {
             let answer = Answer { text, started_us: said.started_us, echo: said.echo, by: AnsweredBy::Voice };
             let settled = self.approvals.handle_said(&mut self.cx, answer);
             if settled.is_some() {
+                self.interpreter.note_addressed(said.utterance);
                 self.approval_settled(settled);
                 return;
             }
@@ -137,9 +138,17 @@ impl Conversation {
         let expecting = self.floor.is_expecting(self.cx.now_us());
         let going_on = self.is_busy() || said.over_turn || expecting;
         if said.cancels && going_on {
+            self.interpreter.note_addressed(said.utterance);
+            self.interpreter.hush();
             self.stop(true);
             self.floor.close_ear(&mut self.cx);
             return;
+        }
+        if said.request.is_some() {
+            self.interpreter.note_addressed(said.utterance);
+        } else if self.is_end_of_translation(&said) {
+            self.interpreter.note_addressed(said.utterance);
+            return self.translate(Translate::End);
         }
         let Some(request) = said.request.filter(|request| !self.is_answer_to_be_repeated(request)) else {
             return;
@@ -156,6 +165,8 @@ impl Conversation {
         match commands::command(&request) {
             Some(Command::Repeat) => self.repeat(),
             Some(Command::Mute) => self.mute(true),
+            Some(Command::Translate(wanted)) => self.translate(wanted),
+            Some(Command::Cancel) if self.interpreter.is_on() => self.translate(Translate::End),
             Some(Command::Cancel) | None => {
                 let spoken = Spoken {
                     started_us: said.started_us,
@@ -199,6 +210,7 @@ impl Conversation {
             }
             Some(Command::Repeat) => self.repeat(),
             Some(Command::Mute) => self.mute(true),
+            Some(Command::Translate(wanted)) => self.translate(wanted),
             _ => self.start_turn(request, None),
         }
     }
@@ -462,6 +474,7 @@ impl Conversation {
             self.settle_notice(false);
         }
         self.tell_afterwards();
+        self.tell_translations();
         self.ask_again();
         self.announce_next();
         self.ask_next();

@@ -6,6 +6,7 @@ mod coordination;
 mod interruption;
 mod presence;
 mod talk;
+mod translating;
 
 use alloc::{collections::VecDeque, string::String};
 
@@ -23,6 +24,7 @@ use crate::{
     driver::Machine,
     floor::{Event, Floor, wake::Phrases},
     input::{AnnouncementId, Input},
+    interpreter::Interpreter,
     link::{Link, quality::Quality},
     notices::Notices,
     output::Output,
@@ -46,6 +48,7 @@ pub struct Conversation {
     reply: Reply,
     approvals: Approvals,
     notices: Notices,
+    interpreter: Interpreter,
     /// Calls about which the wearer is to be asked again after a restart.
     unanswered: Option<Unanswered>,
     /// What calls of interrupted turns have done, which the wearer has not heard yet.
@@ -75,6 +78,7 @@ impl Conversation {
             reply: Reply::default(),
             approvals: Approvals::default(),
             notices: Notices::default(),
+            interpreter: Interpreter::default(),
             unanswered: None,
             afterwards: VecDeque::new(),
             cut_notice: None,
@@ -133,6 +137,8 @@ impl Conversation {
             Timer::QuestionPageDue => self.approvals.handle_page_due(&mut self.cx),
             Timer::ScreenDue => self.cx.screen(|screen, now| screen.handle_timeout(now)),
             Timer::NoticeDue => self.notices.handle_due(),
+            Timer::TranslationPage => self.interpreter.handle_page_due(&mut self.cx),
+            Timer::TranslationIdle => self.translation_idle(),
             // It follows in `settle`.
             Timer::AskAgain => {}
         }
@@ -167,6 +173,9 @@ impl Machine for Conversation {
             Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
             Input::CommandMatched { utterance, revision, matched, vocabulary } => {
                 self.command_matched(utterance, revision, matched, vocabulary);
+            }
+            Input::Translated { utterance, translation } => {
+                self.interpreter.handle_translated(utterance, translation);
             }
             Input::Followed(followed) => self.followed(followed),
             Input::Text(text) => self.typed(&text),
