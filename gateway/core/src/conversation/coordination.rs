@@ -1,6 +1,6 @@
 //! What the machines' events mean for one another: who stops whom, and what comes next.
 
-use alloc::{string::String, sync::Arc};
+use alloc::{string::String, sync::Arc, vec::Vec};
 
 use super::Conversation;
 use crate::{
@@ -10,12 +10,12 @@ use crate::{
         self, Activity, Said,
         commands::{self, Command, Translate},
     },
-    input::{Announcement, AnnouncementId, AnnouncementVoice, Button},
+    input::Button,
     limits::SETTLING_TURNS_MAX,
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{AnsweredBy, CommandMatch, ListeningState, Priority, Transcript, VoiceFact},
+    vocab::{AnsweredBy, CommandMatch, ListeningState, ModelEvent, Priority, Transcript, Turn, VoiceFact},
 };
 
 /// Part of an interrupted announcement from which on it counts as heard.
@@ -256,7 +256,16 @@ impl Conversation {
         self.reply.begin(&mut self.cx, Purpose::Answer, turn);
     }
 
-    pub(super) fn answer(&mut self, events: alloc::vec::Vec<agent::Event>) {
+    /// The request to a model was answered locally.
+    pub(super) fn answered_on_box(&mut self, turn: Turn, events: Vec<ModelEvent>) {
+        self.agent.handle_on_box(turn);
+        for event in events {
+            let events = self.agent.handle_model(&mut self.cx, turn, event);
+            self.answer(events);
+        }
+    }
+
+    pub(super) fn answer(&mut self, events: Vec<agent::Event>) {
         for event in events {
             let ended = match event {
                 agent::Event::Text { step, text } => self.reply.push(&mut self.cx, step, &text),
@@ -390,62 +399,6 @@ impl Conversation {
                 self.agent.interrupt(&mut self.cx, ended.heard, TurnOutcome::Failed);
             }
             Purpose::Notice { .. } | Purpose::Question | Purpose::Aside => self.ended(Some(ended)),
-        }
-    }
-}
-
-/// Announcements.
-impl Conversation {
-    pub(super) fn announce(&mut self, announcement: Announcement) {
-        let saying = self.cut_notice == Some(announcement.id)
-            || self.reply.purpose() == Some(&Purpose::Notice { id: announcement.id });
-        if saying {
-            return;
-        }
-        if self.link.is_up() {
-            self.notices.handle_announce(&mut self.cx, announcement);
-        } else {
-            self.cx.push(Output::Announced { id: announcement.id, heard: false });
-        }
-    }
-
-    /// Takes an announcement back, whether it waits or is being said.
-    pub(super) fn withdraw(&mut self, id: AnnouncementId) {
-        self.notices.withdraw(&mut self.cx, id);
-        if self.reply.purpose() == Some(&(Purpose::Notice { id })) {
-            let ended = self.reply.stop(&mut self.cx);
-            self.ended(ended);
-        }
-    }
-
-    /// Announces what waits, where nobody else has the floor.
-    fn announce_next(&mut self) {
-        while self.link.is_up() && !self.is_busy() {
-            let now_us = self.cx.now_us();
-            let free = !self.floor.is_hearing() && !self.floor.is_called(now_us);
-            let Some(Announcement { id, voice, show }) = self.notices.take(&mut self.cx, free) else {
-                return;
-            };
-            if show.is_some() {
-                self.cx.push(Output::Chime(Chime::Notice));
-            }
-            self.reply.begin(&mut self.cx, Purpose::Notice { id }, None);
-            match show {
-                Some(show) => self.reply.show(&mut self.cx, show, Priority::Notice),
-                None => self.reply.say_only(),
-            }
-            match voice {
-                AnnouncementVoice::Recording { sound, ms } => {
-                    let ended = self.reply.play(&mut self.cx, sound, ms);
-                    self.ended(ended);
-                }
-                AnnouncementVoice::Words(say) => {
-                    let ended = self.reply.push_sentence(&mut self.cx, 0, &say);
-                    self.ended(ended);
-                    let ended = self.reply.finish(&mut self.cx);
-                    self.ended(ended);
-                }
-            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One pair of glasses: the router between link, floor, agent and reply. Policy lives in those and
 //! in `coordination` and `presence`; here every input and every timer has one line.
 
+mod announcing;
 mod consent;
 mod coordination;
 mod interruption;
@@ -183,13 +184,7 @@ impl Machine for Conversation {
                 let events = self.agent.handle_granted(&mut self.cx, turn, history, route);
                 self.answer(events);
             }
-            Input::AnsweredOnBox { turn, events } => {
-                self.agent.handle_on_box(turn);
-                for event in events {
-                    let events = self.agent.handle_model(&mut self.cx, turn, event);
-                    self.answer(events);
-                }
-            }
+            Input::AnsweredOnBox { turn, events } => self.answered_on_box(turn, events),
             Input::ApplyTools => self.apply_tools(),
             Input::Model { turn, event } => {
                 let events = self.agent.handle_model(&mut self.cx, turn, event);
