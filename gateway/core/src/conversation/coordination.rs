@@ -276,10 +276,7 @@ impl Conversation {
                 agent::Event::Say { step, text } => self.reply.push_sentence(&mut self.cx, step, &text),
                 agent::Event::Aside { text, shown } => self.reply.push_aside(&mut self.cx, &text, shown),
                 agent::Event::Afterwards(text) => {
-                    if self.afterwards.len() >= SETTLING_TURNS_MAX {
-                        self.afterwards.pop_front();
-                    }
-                    self.afterwards.push_back(text);
+                    self.tell_when_free(text);
                     None
                 }
                 agent::Event::Asks(text, pending) => {
@@ -368,6 +365,14 @@ impl Conversation {
         self.ended(ended);
         let ended = self.reply.finish(&mut self.cx);
         self.ended(ended);
+    }
+
+    /// Has something said once nobody has the floor. Of too many the oldest are left out.
+    pub(super) fn tell_when_free(&mut self, text: String) {
+        if self.afterwards.len() >= SETTLING_TURNS_MAX {
+            self.afterwards.pop_front();
+        }
+        self.afterwards.push_back(text);
     }
 
     /// Says what the calls of an interrupted turn have done: before the next answer, or by itself.

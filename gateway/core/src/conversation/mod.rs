@@ -52,7 +52,7 @@ pub struct Conversation {
     interpreter: Interpreter,
     /// Calls about which the wearer is to be asked again after a restart.
     unanswered: Option<Unanswered>,
-    /// What calls of interrupted turns have done, which the wearer has not heard yet.
+    /// What the wearer is told once nobody has the floor: what calls of interrupted turns have done, and the like.
     afterwards: VecDeque<String>,
     /// An announcement that the wearer spoke over, until it is known what was said.
     cut_notice: Option<AnnouncementId>,

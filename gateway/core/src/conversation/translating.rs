@@ -39,7 +39,7 @@ impl Conversation {
     /// Nothing was translated for long.
     pub(super) fn translation_idle(&mut self) {
         if self.interpreter.end(&mut self.cx) {
-            self.afterwards.push_back(phrases::TRANSLATION_IDLE.into());
+            self.tell_when_free(phrases::TRANSLATION_IDLE.into());
         }
     }
 
