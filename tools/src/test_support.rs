@@ -70,6 +70,7 @@ impl World {
                 connection: "Wi-Fi".into(),
                 display: Some(DisplaySize::new(40, 5)),
                 muted: false,
+                microphone_faults: std::collections::BTreeSet::new(),
             })),
             consent: Mutex::new(ApprovalOutcome::Approved),
             consent_after: Mutex::new(Duration::ZERO),

@@ -34,6 +34,13 @@ impl Language {
         whisper_rs::get_lang_str(id).map(|_| Self(id))
     }
 
+    /// Its English name, such as "German".
+    pub fn name(self) -> String {
+        let name = whisper_rs::get_lang_str_full(self.0).unwrap_or("english");
+        let (first, rest) = name.split_at_checked(1).unwrap_or((name, ""));
+        first.to_ascii_uppercase() + rest
+    }
+
     /// Its ISO 639-1 code.
     pub fn code(self) -> &'static str {
         whisper_rs::get_lang_str(self.0).unwrap_or("en")
@@ -87,6 +94,8 @@ mod tests {
         for tag in ["", "xx", "german", "d\0", "auto", "klingon!!", "--"] {
             assert_eq!(Language::of(tag), None, "{tag}");
         }
+        let names = ["en", "de", "es", "ru"].map(|code| Language::of(code).map(Language::name).unwrap_or_default());
+        assert_eq!(names, ["English", "German", "Spanish", "Russian"]);
         assert_eq!(Spoken::of("auto"), Some(Spoken::Detected));
         assert!(Spoken::of("en").is_some_and(Spoken::is_english) && !Spoken::Detected.is_english());
     }

@@ -14,6 +14,9 @@ pub struct Config {
     /// Whether wake phrases are heard in the sound: if so, words that need one are decoded only once it was heard.
     #[serde(default)]
     pub acoustic_wake: bool,
+    /// Whether the recogniser can translate speech into English.
+    #[serde(default)]
+    pub translates: bool,
     /// Whether a tool's sentence is accepted without the wake word.
     pub always_listening: bool,
     /// Whether a model answers what is no command; if so, there is no second pass in search of one.
@@ -112,6 +115,7 @@ impl Default for Config {
         Self {
             wake_phrases: vec!["hey mentra".into(), "ok mentra".into(), "mentra".into()],
             acoustic_wake: false,
+            translates: false,
             always_listening: false,
             conversational: false,
             follow_up: true,

@@ -64,10 +64,14 @@ pub enum Timer {
     AskAgain,
     /// A turn has been silent long enough for a short sound.
     WorkingDue,
+    /// The page of a translation was read, or has stood long enough.
+    TranslationPage,
+    /// Nothing was translated for long.
+    TranslationIdle,
 }
 
 impl Timer {
-    const ALL: [Self; 25] = [
+    const ALL: [Self; 27] = [
         Self::Heartbeat,
         Self::DeviceSilent,
         Self::ResumeExpired,
@@ -93,6 +97,8 @@ impl Timer {
         Self::NoticeDue,
         Self::AskAgain,
         Self::WorkingDue,
+        Self::TranslationPage,
+        Self::TranslationIdle,
     ];
 }
 
@@ -106,6 +112,8 @@ pub(crate) struct Context {
     pub(crate) echo_cancelled: bool,
     /// Whether the glasses show captions.
     pub(crate) captions: bool,
+    /// Whether talk is being translated: it is expected, so that nothing but a wake phrase is meant for the assistant.
+    pub(crate) translating: bool,
     /// Included in every model request.
     pub(crate) briefing: Vec<String>,
     /// The calls of the last turn that have run, or may have.
@@ -128,6 +136,7 @@ impl Context {
             speaker: false,
             echo_cancelled: false,
             captions: false,
+            translating: false,
             briefing: Vec::new(),
             done: Vec::new(),
             told_of_commands: false,
@@ -147,7 +156,7 @@ impl Context {
 
     pub(crate) fn push(&mut self, output: Output) {
         let caption = match &output {
-            Output::Caption { text, .. } if self.config.display.captions => Some(text.clone()),
+            Output::Caption { text, .. } if self.config.display.captions && !self.translating => Some(text.clone()),
             _ => None,
         };
         self.out.push_back(output);

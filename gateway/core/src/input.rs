@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::vocab::{
     AnsweredBy, AppCard, AppConnection, AppEvent, AppStopReason, Approval, ApprovalChoice, CommandMatch, Content,
     DeviceFacts, DeviceInfo, FallbackReason, Message, MicrophoneFault, ModelEvent, ModelOutcome, ModelRoute, Remains,
-    ScheduleChange, ScheduleEntry, ServiceLevel, SoundReport, ToolFlags, ToolResult, Transcript, Turn, Usage,
-    VoiceFact, WebhookCall,
+    ScheduleChange, ScheduleEntry, ServiceLevel, SoundReport, ToolFlags, ToolResult, Transcript, Translation, Turn,
+    Usage, VoiceFact, WebhookCall,
 };
 
 /// Inputs of one device's conversation.
@@ -45,6 +45,8 @@ pub enum Input {
     /// How well the text of the `MatchCommand` with this `revision` matches a command. `vocabulary`: sample sentences
     /// of the tools, towards which a second pass is biased; `None`: no matcher is available.
     CommandMatched { utterance: u32, revision: u16, matched: CommandMatch, vocabulary: Option<Arc<[String]>> },
+    /// The translation of an utterance that `Translate` requested; `None`: it failed.
+    Translated { utterance: u32, translation: Option<Translation> },
     /// Whether an app follows the wearer's speech word by word.
     Followed(bool),
     /// The wearer typed instead of speaking; always meant for the assistant.

@@ -17,6 +17,7 @@ mod display;
 pub mod driver;
 mod floor;
 pub mod input;
+mod interpreter;
 pub mod limits;
 mod link;
 mod microphone;

@@ -20,6 +20,8 @@ pub enum Output {
     /// `Input::TranscriptFailed` with the same `revision`. `meant`: whether it is for the assistant. `from_us`: capture
     /// time before which no sound is decoded; `None`: all of it is.
     Transcribe { utterance: u32, revision: u16, kind: TranscriptKind, meant: Meant, from_us: Option<u64> },
+    /// Translate an utterance that is over into English. Ends in `Input::Translated`.
+    Translate { utterance: u32 },
     /// What came of an utterance that needed a wake phrase in its sound: for the statistics.
     Wake(WakeOutcome),
     /// An utterance was lost without a transcript: for the statistics. The wearer has been informed if necessary.

@@ -12,7 +12,7 @@ use gateway_core::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Candidate, CommandMatch, Content, DeviceInfo,
         DisplaySize, Due, ErrorCode, FailureKind, FallbackReason, MicrophoneFault, ModelEvent, ModelOutcome,
         ModelRoute, Pending, Question, ScheduleChange, ScheduleKind, ServiceLevel, SoundReport, StopReason, Timestamp,
-        ToolCall, ToolFlags, ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
+        ToolCall, ToolFlags, ToolResult, Transcript, TranscriptKind, Translation, Turn, Usage, View, VoiceFact,
     },
 };
 use proptest::prelude::*;
@@ -38,6 +38,8 @@ const WORDS: &[&str] = &[
     "Mentra, call",
     "[MUSIC]",
     "ok mentra stop",
+    "Mentra, translate what they say and read it to me.",
+    "stop translating",
 ];
 
 /// Talk among people.
@@ -177,6 +179,11 @@ fn input() -> impl Strategy<Value = Input> {
         2 => prop::sample::select(vec![Button::Press, Button::LongPress, Button::Down, Button::Up]).prop_map(Input::Button),
         1 => any::<bool>().prop_map(Input::Mute),
         1 => any::<bool>().prop_map(Input::Followed),
+        4 => (1_u32..4, prop::option::of((words(), any::<bool>()))).prop_map(|(utterance, translated)| {
+            let translation =
+                translated.map(|(text, foreign)| Translation { text, from: foreign.then(|| "Spanish".into()) });
+            Input::Translated { utterance, translation }
+        }),
         2 => Just(Input::ApplyTools),
         1 => turn().prop_map(|turn| Input::AnsweredOnBox { turn, events: vec![ModelEvent::Text("Yes.".into())] }),
         2 => (0_u64..3, prop::option::weighted(0.9, turn()), any::<u32>()).prop_map(|(id, turn, expires_ms)| Input::ApprovalAsked(Approval {
@@ -299,7 +306,8 @@ proptest! {
         (always_listening, conversational, acoustic_wake) in any::<(bool, bool, bool)>(),
         inputs in prop::collection::vec((input(), 0_u64..3_000_000), 1..120),
     ) {
-        let config = Config { always_listening, conversational, acoustic_wake, ..Config::default() };
+        let config =
+            Config { always_listening, conversational, acoustic_wake, translates: true, ..Config::default() };
         let mut conversation = Conversation::new(config);
         let mut now = Timestamp { mono_us: 1_000_000, wall_ms: 0, offset_s: 0 };
         let mut debts = Debts::default();
@@ -327,7 +335,15 @@ proptest! {
         (echo_cancelled, speaker, acoustic_wake) in any::<(bool, bool, bool)>(),
     ) {
         let config =
-            Config { always_listening, conversational, follow_up, second_model, acoustic_wake, ..Config::default() };
+            Config {
+                always_listening,
+                conversational,
+                follow_up,
+                second_model,
+                acoustic_wake,
+                translates: true,
+                ..Config::default()
+            };
         let mut world = World::new(config);
         world.add_device("glasses", Some(DisplaySize::new(30, 3)), speaker, echo_cancelled);
         world.connect(0, false);

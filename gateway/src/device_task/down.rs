@@ -32,6 +32,7 @@ impl Session {
                     self.input(Input::TranscriptFailed { utterance, revision });
                 }
             }
+            Output::Translate { utterance } => self.translate_for_wearer(utterance),
             Output::Wake(outcome) => self.services.engines.wake_counts.settled(outcome),
             Output::UtteranceLost { addressed } => self.services.losses.count(addressed),
             Output::MatchCommand { utterance, revision, text, pending } => {
@@ -72,7 +73,7 @@ impl Session {
             Output::Caption { turn, utterance, revision, last, addressed, text } => {
                 self.tap.words(utterance, &text, last);
                 if last && self.tap.wants_translations() {
-                    self.translate(utterance);
+                    self.translate_for_apps(utterance);
                 }
                 let transcript = message::Transcript {
                     utterance,

@@ -31,6 +31,7 @@ use super::{
     session::Session,
     settings::Changeable,
     tap::{self, Tap},
+    translations::Translations,
 };
 use crate::{
     apps::{feed::Feed, glasses::Glasses},
@@ -67,8 +68,7 @@ impl Session {
         let ear = ear_of(&services, &settings, (&formats, &hello, link.transport, &own), &mailbox).map_err(internal)?;
         let language = services.engines.understood.answered(&own, formats.up.is_some());
         let mouth = mouth_of(&services, &settings, &formats, &language).map_err(internal)?;
-        let (ending, status) =
-            (Ending::default(), Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport))));
+        let (ending, status) = (Ending::default(), status_of(&record.name, &hello, link.transport));
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
         let lease = services.executor.in_flight().session(&record.user).ok_or_else(erasing)?;
@@ -81,7 +81,7 @@ impl Session {
             status: status.clone(),
             via: Via::now(link.transport, link.peer),
         };
-        let conversation = conversation_of(&settings, &hello, ear.as_ref());
+        let conversation = conversation_of(&services, &settings, &hello, ear.as_ref());
         let presence =
             enter(&services, &id, present, (tap::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
         let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
@@ -103,6 +103,7 @@ impl Session {
             speaking: mouth.is_some().then(|| Speaking::load(&services.store, &record.user, &id, settings.voice)),
             user_name: record.user,
             tap: Tap::new(feed, &hello.model, services.engines.understood.spoken(&own).language().code()),
+            translations: Translations::default(),
             services,
             id,
             number,
@@ -249,22 +250,28 @@ async fn enter(
 }
 
 /// What tools are told about the device.
-fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> DeviceStatus {
-    DeviceStatus {
+fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> Arc<Mutex<DeviceStatus>> {
+    Arc::new(Mutex::new(DeviceStatus {
         name: name.to_owned(),
         model: hello.model.clone(),
         firmware: hello.firmware.clone(),
         connection: transport.name.to_owned(),
         display: formats::display(&hello.capabilities),
         ..DeviceStatus::default()
-    }
+    }))
 }
 
 /// Conversation settings of a device with this ear.
-fn conversation_of(settings: &Changeable, hello: &HelloOwned, ear: Option<&Ear>) -> conversation::Config {
+fn conversation_of(
+    services: &Services,
+    settings: &Changeable,
+    hello: &HelloOwned,
+    ear: Option<&Ear>,
+) -> conversation::Config {
     let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, settings.conversation.heartbeat_ms);
     conversation::Config {
         acoustic_wake: ear.is_some_and(Ear::hears_wake),
+        translates: services.engines.understood.translates,
         heartbeat_ms,
         silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
         ..settings.conversation.clone()

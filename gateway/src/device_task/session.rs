@@ -29,6 +29,7 @@ use super::{
     room::Room,
     services::Services,
     tap::Tap,
+    translations::Translations,
 };
 use crate::{
     clock,
@@ -108,6 +109,8 @@ pub(super) struct Session {
     pub(super) photos: Photos,
     /// What apps receive.
     pub(super) tap: Tap,
+    /// Utterances that are being translated.
+    pub(super) translations: Translations,
     pub(super) records: BTreeMap<u32, TurnRecord>,
     /// The turn being answered, which counts among those of all sessions.
     pub(super) turn: Option<(Turn, OneUnderWay)>,

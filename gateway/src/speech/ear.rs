@@ -356,9 +356,9 @@ impl Ear {
         self.decodes.ask((utterance, revision), (kind, meant), self.listener.utterance_pcm(utterance), first)
     }
 
-    /// Sends an utterance to translation into English, if recognition has time for it.
-    pub(crate) fn translate(&mut self, utterance: u32) {
-        self.decodes.translate(utterance, self.listener.utterance_pcm(utterance));
+    /// Sends an utterance to translation into English; `false`: there is no sound of it, or recognition has no time for it.
+    pub(crate) fn translate(&mut self, utterance: u32) -> bool {
+        self.decodes.translate(utterance, self.listener.utterance_pcm(utterance))
     }
 
     /// A decode has ended: one that waited for it may follow.

@@ -170,17 +170,7 @@ impl RawHearing {
         conversation.second_model = second_model.is_some();
         let remote = self.remote.map(|remote| remote.check(problems));
         let (end_of_turn, device_wake) = (self.end_of_turn, self.device_wake);
-        Hearing {
-            workers,
-            end_of_turn,
-            dead_microphone_us,
-            wake,
-            device_wake,
-            language,
-            model,
-            second_model,
-            remote,
-        }
+        Hearing { workers, end_of_turn, dead_microphone_us, wake, device_wake, language, model, second_model, remote }
     }
 
     /// Checks how wake phrases are known.

@@ -7,5 +7,6 @@ mod elsewhere;
 mod microphone;
 mod privacy;
 mod python_client;
+mod translation;
 mod turns;
 mod wake;

@@ -52,5 +52,30 @@ pub(crate) const PREAMBLE: &str = "Let me check.";
 pub(crate) const YOU_CAN_SAY: &str = "You can say:";
 /// Another device of the user has the turn.
 pub(crate) const STILL_BUSY: &str = "Sorry, I am still busy. Please try again.";
+/// Talk is translated from now on, and shown.
+pub(crate) const TRANSLATING: &str = "Translating into English.";
+/// The same, and it is read out.
+pub(crate) const TRANSLATING_ALOUD: &str = "I translate into English and read it out.";
+/// The wearer ended it.
+pub(crate) const NO_LONGER_TRANSLATING: &str = "I no longer translate.";
+/// The wearer ended what was not going on.
+pub(crate) const NOT_TRANSLATING: &str = "I am not translating.";
+/// Nothing was said for long.
+pub(crate) const TRANSLATION_IDLE: &str = "Nobody spoke for a while, so I no longer translate.";
+/// The weights cannot do it.
+pub(crate) const CANNOT_TRANSLATE: &str = "I cannot translate with this model of speech. The one that can comes with the \
+    command: lorgnette models fetch whisper-base, and a restart.";
+/// Whisper translates into no other language.
+pub(crate) const ENGLISH_ONLY: &str = "I can translate into English only.";
+/// Sign on the display that it is on,
+pub(crate) const TRANSLATING_SIGN: &str = "Translating";
+/// and how it ends.
+pub(crate) const HOW_TO_STOP: &str = "Say \"stop translating\" to end it.";
+/// Before the name of the language that was heard.
+pub(crate) const TRANSLATED_FROM: &str = "From ";
+/// What was heard was English.
+pub(crate) const ENGLISH: &str = "English";
+/// In place of a translation that failed.
+pub(crate) const MISSED_A_SENTENCE: &str = "(I missed a sentence.)";
 /// There is nothing to repeat.
 pub(crate) const NOTHING_TO_REPEAT: &str = "I have not said anything yet.";

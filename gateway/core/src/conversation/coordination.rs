@@ -1,6 +1,6 @@
 //! What the machines' events mean for one another: who stops whom, and what comes next.
 
-use alloc::{string::String, sync::Arc};
+use alloc::{string::String, sync::Arc, vec::Vec};
 
 use super::Conversation;
 use crate::{
@@ -8,14 +8,14 @@ use crate::{
     approval::Answer,
     floor::{
         self, Activity, Said,
-        commands::{self, Command},
+        commands::{self, Command, Translate},
     },
-    input::{Announcement, AnnouncementId, AnnouncementVoice, Button},
+    input::Button,
     limits::SETTLING_TURNS_MAX,
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{AnsweredBy, CommandMatch, ListeningState, Priority, Transcript, VoiceFact},
+    vocab::{AnsweredBy, CommandMatch, ListeningState, ModelEvent, Priority, Transcript, Turn, VoiceFact},
 };
 
 /// Part of an interrupted announcement from which on it counts as heard.
@@ -125,6 +125,7 @@ impl Conversation {
             let answer = Answer { text, started_us: said.started_us, echo: said.echo, by: AnsweredBy::Voice };
             let settled = self.approvals.handle_said(&mut self.cx, answer);
             if settled.is_some() {
+                self.interpreter.note_addressed(said.utterance);
                 self.approval_settled(settled);
                 return;
             }
@@ -137,9 +138,17 @@ impl Conversation {
         let expecting = self.floor.is_expecting(self.cx.now_us());
         let going_on = self.is_busy() || said.over_turn || expecting;
         if said.cancels && going_on {
+            self.interpreter.note_addressed(said.utterance);
+            self.interpreter.hush();
             self.stop(true);
             self.floor.close_ear(&mut self.cx);
             return;
+        }
+        if said.request.is_some() {
+            self.interpreter.note_addressed(said.utterance);
+        } else if self.is_end_of_translation(&said) {
+            self.interpreter.note_addressed(said.utterance);
+            return self.translate(Translate::End);
         }
         let Some(request) = said.request.filter(|request| !self.is_answer_to_be_repeated(request)) else {
             return;
@@ -156,6 +165,8 @@ impl Conversation {
         match commands::command(&request) {
             Some(Command::Repeat) => self.repeat(),
             Some(Command::Mute) => self.mute(true),
+            Some(Command::Translate(wanted)) => self.translate(wanted),
+            Some(Command::Cancel) if self.interpreter.is_on() => self.translate(Translate::End),
             Some(Command::Cancel) | None => {
                 let spoken = Spoken {
                     started_us: said.started_us,
@@ -200,6 +211,7 @@ impl Conversation {
             }
             Some(Command::Repeat) => self.repeat(),
             Some(Command::Mute) => self.mute(true),
+            Some(Command::Translate(wanted)) => self.translate(wanted),
             _ => self.start_turn(request, None),
         }
     }
@@ -246,7 +258,16 @@ impl Conversation {
         self.reply.begin(&mut self.cx, Purpose::Answer, turn);
     }
 
-    pub(super) fn answer(&mut self, events: alloc::vec::Vec<agent::Event>) {
+    /// The request to a model was answered locally.
+    pub(super) fn answered_on_box(&mut self, turn: Turn, events: Vec<ModelEvent>) {
+        self.agent.handle_on_box(turn);
+        for event in events {
+            let events = self.agent.handle_model(&mut self.cx, turn, event);
+            self.answer(events);
+        }
+    }
+
+    pub(super) fn answer(&mut self, events: Vec<agent::Event>) {
         for event in events {
             let ended = match event {
                 agent::Event::Text { step, text } => self.reply.push(&mut self.cx, step, &text),
@@ -257,10 +278,7 @@ impl Conversation {
                 agent::Event::Say { step, text } => self.reply.push_sentence(&mut self.cx, step, &text),
                 agent::Event::Aside { text, shown } => self.reply.push_aside(&mut self.cx, &text, shown),
                 agent::Event::Afterwards(text) => {
-                    if self.afterwards.len() >= SETTLING_TURNS_MAX {
-                        self.afterwards.pop_front();
-                    }
-                    self.afterwards.push_back(text);
+                    self.tell_when_free(text);
                     None
                 }
                 agent::Event::Asks(text, pending) => {
@@ -351,6 +369,14 @@ impl Conversation {
         self.ended(ended);
     }
 
+    /// Has something said once nobody has the floor. Of too many the oldest are left out.
+    pub(super) fn tell_when_free(&mut self, text: String) {
+        if self.afterwards.len() >= SETTLING_TURNS_MAX {
+            self.afterwards.pop_front();
+        }
+        self.afterwards.push_back(text);
+    }
+
     /// Says what the calls of an interrupted turn have done: before the next answer, or by itself.
     fn tell_afterwards(&mut self) {
         let free = !self.floor.is_hearing() && !self.floor.is_called(self.cx.now_us());
@@ -384,62 +410,6 @@ impl Conversation {
     }
 }
 
-/// Announcements.
-impl Conversation {
-    pub(super) fn announce(&mut self, announcement: Announcement) {
-        let saying = self.cut_notice == Some(announcement.id)
-            || self.reply.purpose() == Some(&Purpose::Notice { id: announcement.id });
-        if saying {
-            return;
-        }
-        if self.link.is_up() {
-            self.notices.handle_announce(&mut self.cx, announcement);
-        } else {
-            self.cx.push(Output::Announced { id: announcement.id, heard: false });
-        }
-    }
-
-    /// Takes an announcement back, whether it waits or is being said.
-    pub(super) fn withdraw(&mut self, id: AnnouncementId) {
-        self.notices.withdraw(&mut self.cx, id);
-        if self.reply.purpose() == Some(&(Purpose::Notice { id })) {
-            let ended = self.reply.stop(&mut self.cx);
-            self.ended(ended);
-        }
-    }
-
-    /// Announces what waits, where nobody else has the floor.
-    fn announce_next(&mut self) {
-        while self.link.is_up() && !self.is_busy() {
-            let now_us = self.cx.now_us();
-            let free = !self.floor.is_hearing() && !self.floor.is_called(now_us);
-            let Some(Announcement { id, voice, show }) = self.notices.take(&mut self.cx, free) else {
-                return;
-            };
-            if show.is_some() {
-                self.cx.chime(Chime::Notice);
-            }
-            self.reply.begin(&mut self.cx, Purpose::Notice { id }, None);
-            match show {
-                Some(show) => self.reply.show(&mut self.cx, show, Priority::Notice),
-                None => self.reply.say_only(),
-            }
-            match voice {
-                AnnouncementVoice::Recording { sound, ms } => {
-                    let ended = self.reply.play(&mut self.cx, sound, ms);
-                    self.ended(ended);
-                }
-                AnnouncementVoice::Words(say) => {
-                    let ended = self.reply.push_sentence(&mut self.cx, 0, &say);
-                    self.ended(ended);
-                    let ended = self.reply.finish(&mut self.cx);
-                    self.ended(ended);
-                }
-            }
-        }
-    }
-}
-
 /// What the machines need to know of one another.
 impl Conversation {
     pub(super) fn is_busy(&self) -> bool {
@@ -464,6 +434,7 @@ impl Conversation {
             self.settle_notice(false);
         }
         self.tell_afterwards();
+        self.tell_translations();
         self.ask_again();
         self.announce_next();
         self.ask_next();

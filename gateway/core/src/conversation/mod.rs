@@ -1,14 +1,16 @@
 //! One pair of glasses: the router between link, floor, agent and reply. Policy lives in those and
 //! in `coordination` and `presence`; here every input and every timer has one line.
 
+mod announcing;
 mod consent;
 mod coordination;
 mod earcons;
 mod interruption;
 mod presence;
 mod talk;
+mod translating;
 
-use alloc::{collections::VecDeque, string::String, vec::Vec};
+use alloc::{collections::VecDeque, string::String};
 
 pub use crate::{
     config::{BargeIn, Config, Earcons},
@@ -24,12 +26,13 @@ use crate::{
     driver::Machine,
     floor::{Event, Floor, wake::Phrases},
     input::{AnnouncementId, Input},
+    interpreter::Interpreter,
     link::{Link, quality::Quality},
     microphone::Microphone,
     notices::Notices,
     output::Output,
     reply::Reply,
-    vocab::{ListeningState, ModelEvent, Timestamp, Turn},
+    vocab::{ListeningState, Timestamp},
 };
 
 /// Timers that one wake-up may fire. Each fires once and re-arms in the future, so this is a
@@ -49,9 +52,10 @@ pub struct Conversation {
     approvals: Approvals,
     notices: Notices,
     microphone: Microphone,
+    interpreter: Interpreter,
     /// Calls about which the wearer is to be asked again after a restart.
     unanswered: Option<Unanswered>,
-    /// What calls of interrupted turns have done, which the wearer has not heard yet.
+    /// What the wearer is told once nobody has the floor: what calls of interrupted turns have done, and the like.
     afterwards: VecDeque<String>,
     /// An announcement that the wearer spoke over, until it is known what was said.
     cut_notice: Option<AnnouncementId>,
@@ -79,6 +83,7 @@ impl Conversation {
             approvals: Approvals::default(),
             notices: Notices::default(),
             microphone: Microphone::default(),
+            interpreter: Interpreter::default(),
             unanswered: None,
             afterwards: VecDeque::new(),
             cut_notice: None,
@@ -91,14 +96,6 @@ impl Conversation {
     /// The listening indicator, as last reported.
     pub fn listening(&self) -> ListeningState {
         self.listening
-    }
-
-    fn answered_on_box(&mut self, turn: Turn, events: Vec<ModelEvent>) {
-        self.agent.handle_on_box(turn);
-        for event in events {
-            let events = self.agent.handle_model(&mut self.cx, turn, event);
-            self.answer(events);
-        }
     }
 
     fn fire(&mut self, timer: Timer) {
@@ -145,6 +142,8 @@ impl Conversation {
             Timer::QuestionPageDue => self.approvals.handle_page_due(&mut self.cx),
             Timer::ScreenDue => self.cx.screen(|screen, now| screen.handle_timeout(now)),
             Timer::NoticeDue => self.notices.handle_due(),
+            Timer::TranslationPage => self.interpreter.handle_page_due(&mut self.cx),
+            Timer::TranslationIdle => self.translation_idle(),
             // It follows in `settle`.
             Timer::AskAgain => {}
             Timer::WorkingDue => self.working_due(),
@@ -181,6 +180,9 @@ impl Machine for Conversation {
             Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
             Input::CommandMatched { utterance, revision, matched, vocabulary } => {
                 self.command_matched(utterance, revision, matched, vocabulary);
+            }
+            Input::Translated { utterance, translation } => {
+                self.interpreter.handle_translated(utterance, translation);
             }
             Input::Followed(followed) => self.followed(followed),
             Input::Text(text) => self.typed(&text),

@@ -191,6 +191,7 @@ impl Conversation {
     /// Ends everything that belongs to the session.
     fn reset(&mut self) {
         self.approvals.give_up(&mut self.cx);
+        self.interpreter.end(&mut self.cx);
         self.unanswered = None;
         self.notices.give_back(&mut self.cx);
         self.settle_notice(false);

@@ -153,7 +153,7 @@ impl Display {
     pub(crate) fn seen(&self) -> Option<&Content> {
         let standing = self.main.standing.as_ref()?;
         let words = matches!(standing.content, Content::Text { .. });
-        let said = words && matches!(standing.priority, Priority::Assistant | Priority::Caption);
+        let said = standing.priority == Priority::Caption || (words && standing.priority == Priority::Assistant);
         (!said && standing.priority != Priority::Timer).then_some(&standing.content)
     }
 

@@ -112,7 +112,7 @@ impl Floor {
         if asks || pending.is_some() {
             self.question = Some(Question { until_us: cx.after_ms(ANSWER_MS), heard: true, pending });
         }
-        if cx.config.follow_up && !self.handed_over {
+        if cx.config.follow_up && !self.handed_over && !cx.translating {
             self.ear = Ear::FollowUp { until_us: cx.after_ms(cx.config.follow_up_ms) };
         }
         self.watch_ear(cx);
@@ -164,7 +164,8 @@ impl Floor {
     /// The same at the end of an utterance, when more is known.
     pub(super) fn grounds(&self, cx: &Context, activity: &Activity, origin: Origin) -> Grounds {
         let busy_or_just_done = activity.busy || self.is_expecting(cx.now_us());
-        let follows = cx.config.follow_up && (origin.over_speech || (origin.during_turn && busy_or_just_done));
+        let follows =
+            cx.config.follow_up && !cx.translating && (origin.over_speech || (origin.during_turn && busy_or_just_done));
         match origin.grounds {
             Grounds::None if follows => Grounds::FollowUp,
             Grounds::None if cx.config.always_listening => Grounds::Always,

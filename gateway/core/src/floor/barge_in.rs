@@ -2,30 +2,26 @@
 //! cancels its own echo, a wake or cancel word elsewhere.
 
 use super::{Activity, commands, wake::Phrases};
-use crate::config::{BargeIn, Config};
+use crate::{config::BargeIn, context::Context};
 
-/// Whether voice alone interrupts. It does not if the speech after it would be ignored.
-pub(super) fn by_voice(config: &Config, echo_cancelled: bool) -> bool {
+/// Whether voice alone interrupts. It does not if the speech after it would be ignored, or if others are expected to
+/// speak.
+pub(super) fn by_voice(cx: &Context) -> bool {
+    let config = &cx.config;
     match config.barge_in {
+        _ if cx.translating => false,
         BargeIn::Voice => true,
         BargeIn::Words => false,
-        BargeIn::Auto => echo_cancelled && (config.follow_up || config.always_listening),
+        BargeIn::Auto => cx.echo_cancelled && (config.follow_up || config.always_listening),
     }
 }
 
 /// Whether a partial transcript over the assistant's speech interrupts it.
-pub(super) fn by_words(
-    config: &Config,
-    echo_cancelled: bool,
-    phrases: &Phrases,
-    activity: &Activity,
-    background: bool,
-    text: &str,
-) -> bool {
-    if by_voice(config, echo_cancelled) && !background {
+pub(super) fn by_words(cx: &Context, phrases: &Phrases, activity: &Activity, background: bool, text: &str) -> bool {
+    if by_voice(cx) && !background {
         return commands::has_words(text) && !commands::is_backchannel(text);
     }
-    if echo_cancelled {
+    if cx.echo_cancelled {
         return phrases.strip(text).is_some() || commands::cancel_at_end(text).is_some();
     }
     phrases.find(text).is_some() || cancels_through_echo(activity, text)

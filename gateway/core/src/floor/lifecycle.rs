@@ -9,6 +9,7 @@ use super::{
     second_pass::FirstText,
     talk::Talk,
     utterance::{Closed, Interruption, Named, Open, Origin, Silence, Speculative},
+    worth,
 };
 use crate::{
     context::{Context, Timer},
@@ -218,7 +219,7 @@ impl Floor {
         }
         if activity.speaking
             && open.interrupted < Interruption::Words
-            && barge_in::by_words(&cx.config, cx.echo_cancelled, &self.phrases, activity, open.origin.background, text)
+            && barge_in::by_words(cx, &self.phrases, activity, open.origin.background, text)
         {
             open.interrupted = Interruption::Words;
             cx.disarm(Timer::VoiceConfirmed);
@@ -290,6 +291,9 @@ impl Floor {
             cx.disarm(timer);
         }
         cx.push(Output::CloseUtterance { utterance: open.id });
+        if worth::is_translated(cx, &open) {
+            cx.translate(open.id);
+        }
         let is_overheard = open.speculative.is_none() && self.is_overheard(cx, activity, &open);
         let deadline_us = cx.after_ms(cx.config.transcript_ms_max);
         let speculative = open.speculative.take().filter(|_| !open.voiced);
@@ -389,6 +393,7 @@ impl Floor {
         let obeyed = cancels && (over_turn || activity.busy || self.is_expecting(cx.now_us()));
         caption(cx, (closed.id, closed.captions), request.is_some() || obeyed, &text);
         Event::Said(Said {
+            utterance: closed.id,
             woken: woken.is_some(),
             echo: origin.echo,
             over_turn,
@@ -473,7 +478,7 @@ fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
 
 /// Voice over the assistant counts once it has lasted long enough.
 pub(super) fn watch_voice(cx: &mut Context, activity: &Activity) {
-    if activity.speaking && barge_in::by_voice(&cx.config, cx.echo_cancelled) {
+    if activity.speaking && barge_in::by_voice(cx) {
         cx.arm(Timer::VoiceConfirmed, cx.config.barge_in_ms);
     }
 }

@@ -68,6 +68,7 @@ pub(crate) enum Event {
 /// An utterance with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Said {
+    pub(crate) utterance: u32,
     /// The whole text.
     pub(crate) text: String,
     /// The part meant for the assistant; empty after a bare wake phrase. `None`: not addressed.
@@ -159,6 +160,12 @@ impl Floor {
     /// Whether an utterance is open or waits for its text.
     pub(crate) fn is_hearing(&self) -> bool {
         self.open.is_some() || !self.closed.is_empty()
+    }
+
+    /// Whether the words of this utterance are still to come.
+    pub(crate) fn is_awaited(&self, utterance: u32) -> bool {
+        let open = self.open.iter().map(|open| open.id);
+        open.chain(self.closed.iter().map(|closed| closed.id)).any(|id| id == utterance)
     }
 
     /// The rest of an utterance's text after its wake phrase. One that was heard may be behind other words; if an earlier

@@ -75,6 +75,12 @@ impl Floor {
     }
 }
 
+/// Whether an utterance that is over is translated: talk, as far as is known, without the assistant's own voice in it.
+pub(super) fn is_translated(cx: &Context, open: &Open) -> bool {
+    let is_expected = matches!(open.origin.grounds, Grounds::Called | Grounds::Asked);
+    cx.translating && !is_expected && !open.origin.echo && !open.named.is_likely()
+}
+
 /// Whether an utterance is not decoded before a wake phrase was heard in it.
 pub(super) fn waits_for_sound(cx: &Context, open: &Open) -> bool {
     cx.config.acoustic_wake && open.named.in_sound == InSound::No && !open.unaddressed

@@ -44,4 +44,4 @@ pub use tool::{
     Attachment, ClientClass, ErrorCode, Phrases, RateLimit, ToolCall, ToolError, ToolFlags, ToolResult, ToolSpec,
 };
 pub use turn::Turn;
-pub use voice::{CommandMatch, Meant, Transcript, TranscriptKind, VoiceFact};
+pub use voice::{CommandMatch, Meant, Transcript, TranscriptKind, Translation, VoiceFact};

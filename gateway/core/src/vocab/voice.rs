@@ -115,3 +115,12 @@ pub struct Transcript {
     /// Mean probability of the tokens, 0 to 1.
     pub confidence: f32,
 }
+
+/// An utterance in English.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Translation {
+    /// Its words; empty if there were none.
+    pub text: String,
+    /// The English name of the language that was heard; `None`: it was English.
+    pub from: Option<String>,
+}

@@ -5,7 +5,7 @@ use gateway_core::{
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, CommandMatch, Content,
         DeviceFacts, Due, ErrorCode, FailureKind, LostTurn, MicrophoneFault, Question, Remains, ScheduleChange,
-        ScheduleKind, ToolFlags, ToolResult, Turn, Usage, View, VoiceFact,
+        ScheduleKind, ToolFlags, ToolResult, Translation, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -69,6 +69,13 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         "model" => model(world, &words),
         "tool" => tool(world, &words),
         "recogniser" => recogniser(world, &words),
+        "translation" => {
+            let from = words.after("from").filter(|from| *from != "English").map(str::to_owned);
+            let text = words.quoted().map(str::to_owned);
+            let translation = text.filter(|_| !words.has("fails")).map(|text| Translation { text, from });
+            world.translations.push_back((if words.has("once") { 10 } else { 500 }, translation));
+            Ok(())
+        }
         "third-pass" => {
             world.third_pass = words.quoted().map(str::to_owned);
             Ok(())

@@ -30,6 +30,7 @@ pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
             }
             return Ok(());
         }
+        "translation" => run.config.translates = true,
         "acoustic" => run.config.acoustic_wake = true,
         "always" => run.config.always_listening = true,
         "conversation" => run.config.conversational = true,

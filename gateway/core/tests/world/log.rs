@@ -18,6 +18,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::Transcribe { utterance, kind, from_us: Some(us), .. } => {
             format!("transcribe {utterance} {} from {}", lower(kind), *us as f64 / 1e6)
         }
+        Output::Translate { utterance } => format!("translate {utterance}"),
         Output::Wake(outcome) => format!("wake {}", lower(outcome)),
         Output::CancelTranscribe { utterance, .. } => format!("cancel-transcribe {utterance}"),
         Output::MatchCommand { utterance, text, pending, .. } => {

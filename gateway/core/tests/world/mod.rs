@@ -14,7 +14,7 @@ use gateway_core::{
     user,
     vocab::{
         CommandMatch, DeviceInfo, DisplaySize, FailureKind, LostTurn, Message, OpenEar, OpenQuestion, Remains,
-        ScheduleEntry, Timestamp, ToolCall, ToolFlags, ToolResult, Transcript, Turn, Usage, VoiceFact,
+        ScheduleEntry, Timestamp, ToolCall, ToolFlags, ToolResult, Transcript, Translation, Turn, Usage, VoiceFact,
     },
 };
 
@@ -214,6 +214,8 @@ pub struct World {
     pub decode_ms: Ms,
     /// The text of a second pass, with its delay; `None`: the same as the first.
     pub second_pass: Option<String>,
+    /// The next translations, with the language; `None`: it fails. Empty: the words themselves, in English.
+    pub translations: VecDeque<(Ms, Option<Translation>)>,
     /// The text of a third pass; `None`: that of the second.
     pub third_pass: Option<String>,
     pub second_pass_ms: Option<Ms>,
@@ -281,6 +283,7 @@ impl World {
             recogniser: Recogniser::Works,
             decode_ms: 120,
             second_pass: None,
+            translations: VecDeque::new(),
             second_pass_ms: Some(120),
             third_pass: None,
             second_pass_fails: false,

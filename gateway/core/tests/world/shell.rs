@@ -7,7 +7,8 @@ use gateway_core::{
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
         CommandMatch, DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, Preference, Side,
-        StopReason, ToolCall, ToolFlags, ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
+        StopReason, ToolCall, ToolFlags, ToolResult, Transcript, TranscriptKind, Translation, Turn, Usage, View,
+        VoiceFact,
     },
 };
 
@@ -166,6 +167,17 @@ impl World {
         match output {
             Output::Transcribe { utterance, revision, kind, from_us, .. } => {
                 self.decode(device, (utterance, revision), kind, from_us);
+            }
+            Output::Translate { utterance } => {
+                let whole = |said: &super::Utterance| {
+                    said.parts.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join(" ")
+                };
+                let own = || {
+                    let text = self.devices[device].utterances.get(&utterance).map(whole).unwrap_or_default();
+                    (500, Some(Translation { text, from: None }))
+                };
+                let (after, translation) = self.translations.pop_front().unwrap_or_else(own);
+                self.after(after, Event::To(device, Input::Translated { utterance, translation }));
             }
             Output::MatchCommand { utterance, revision, text, .. } => {
                 let matched = self.matched.get(&text).copied().unwrap_or(self.matched_else);

@@ -167,11 +167,11 @@ impl Decodes {
     }
 
     /// Sends an utterance to translation into English: from whatever language, by the model that knows it. What does not
-    /// find a place in the queue is not translated.
-    pub(super) fn translate(&mut self, utterance: u32, open: Option<&[i16]>) {
+    /// find a place in the queue is not translated: `false`.
+    pub(super) fn translate(&mut self, utterance: u32, open: Option<&[i16]>) -> bool {
         let kept = || self.kept.as_ref().filter(|kept| kept.utterance == utterance).map(|kept| kept.pcm.clone());
         let Some(pcm) = open.map(Arc::from).or_else(kept) else {
-            return;
+            return false;
         };
         let mailbox = self.mailbox.clone();
         let job = Job {
@@ -185,9 +185,11 @@ impl Decodes {
                 }
             }),
         };
-        if let Err(busy) = self.scheduler.submit(job) {
+        let taken = self.scheduler.submit(job);
+        if let Err(busy) = &taken {
             tracing::debug!(utterance, %busy, "an utterance is not translated");
         }
+        taken.is_ok()
     }
 
     fn hold(&mut self, asked: Asked) -> bool {
@@ -439,10 +441,10 @@ mod tests {
     #[test]
     fn a_translation_is_decoded_once_more_from_any_language() {
         let mut bench = Bench::new();
-        bench.decodes.translate(7, None);
-        assert_eq!(bench.decodes.scheduler.load(), (0, 0), "there is no sound of it");
+        assert!(!bench.decodes.translate(7, None), "there is no sound of it");
+        assert_eq!(bench.decodes.scheduler.load(), (0, 0));
         bench.decodes.keep(7, SOUND, 0);
-        bench.decodes.translate(7, None);
+        assert!(bench.decodes.translate(7, None));
         let (_, options) = bench.begun();
         assert!(options.translate && options.spoken == Some(Spoken::Detected) && options.wake_phrases.is_empty());
         bench.finish();

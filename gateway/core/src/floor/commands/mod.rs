@@ -1,11 +1,13 @@
 //! Short commands that the core itself understands. They count only as a whole utterance: "stop" ends the answer, "stop
 //! the kitchen timer" is a request.
 
+mod translate;
 mod words;
 
 use alloc::string::String;
 
 use crate::vocab::accents::push_folded;
+pub(crate) use translate::Translate;
 use words::Words;
 
 /// Commands of a whole utterance to the core itself.
@@ -17,6 +19,8 @@ pub(crate) enum Command {
     Repeat,
     /// Switch the microphone off.
     Mute,
+    /// Translate what people say, or no longer.
+    Translate(Translate),
 }
 
 /// Most words of such an utterance.
@@ -35,7 +39,8 @@ pub(crate) fn command(text: &str) -> Option<Command> {
     } else if is(|words| words.mute) {
         Some(Command::Mute)
     } else {
-        None
+        let wanted = |words: &Words| translate::translate(polite(&said, words));
+        words::ALL.iter().find_map(wanted).map(Command::Translate)
     }
 }
 
@@ -227,6 +232,7 @@ mod tests {
                 (Some(Command::Cancel), _) => "cancel",
                 (Some(Command::Repeat), _) => "repeat",
                 (Some(Command::Mute), _) => "mute",
+                (Some(Command::Translate(_)), _) => "translate",
                 (None, Some(true)) => "yes",
                 (None, Some(false)) => "no",
                 (None, None) => "-",
