@@ -3,6 +3,7 @@
 //! With `LORGNETTE_SHOTS=FOLDER` the test in the browser leaves pictures of the page there.
 
 pub mod browser;
+mod evidence;
 mod relay;
 mod resume;
 
@@ -10,6 +11,7 @@ use std::path::Path;
 
 use audio::tts::Voice;
 use browser::Browser;
+use evidence::Folder;
 use firmware_sim::identity::Identity;
 use gateway::{
     config::Config,
@@ -18,7 +20,6 @@ use gateway::{
     store::{DeviceRecord, Write},
 };
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -40,7 +41,7 @@ const KEY_DIGITS: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a
 struct House {
     running: Running,
     port: u16,
-    folder: TempDir,
+    folder: Folder,
 }
 
 /// The gateway after the one that runs.
@@ -90,16 +91,18 @@ async fn house(more: &str) -> House {
 
 /// As [`house`], with values that no settings file has.
 async fn tuned(more: &str, tune: impl FnOnce(&mut Config)) -> House {
-    start(tempfile::tempdir().unwrap(), more, tune).await
+    start(Folder::new(), more, tune).await
 }
 
 fn config(data: &Path, more: &str) -> Config {
-    let config =
-        format!("data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"\"\n{more}\n", data.join("gateway"));
+    let config = format!(
+        "data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"\"\n[recordings]\nsessions = true\n{more}\n",
+        data.join("gateway")
+    );
     gateway::config::check(&config, "test").unwrap()
 }
 
-async fn start(data: TempDir, more: &str, tune: impl FnOnce(&mut Config)) -> House {
+async fn start(data: Folder, more: &str, tune: impl FnOnce(&mut Config)) -> House {
     let mut config = config(data.path(), more);
     tune(&mut config);
     let running = serve::start(config).await.unwrap();
