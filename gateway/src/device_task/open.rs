@@ -67,8 +67,7 @@ impl Session {
         let ear = ear_of(&services, &settings, &formats, (link.transport, &own), &mailbox).map_err(internal)?;
         let language = services.engines.understood.answered(&own, formats.up.is_some());
         let mouth = mouth_of(&services, &settings, &formats, &language).map_err(internal)?;
-        let (ending, status) =
-            (Ending::default(), Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport))));
+        let (ending, status) = (Ending::default(), status_of(&record.name, &hello, link.transport));
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
         let lease = services.executor.in_flight().session(&record.user).ok_or_else(erasing)?;
@@ -248,15 +247,15 @@ async fn enter(
 }
 
 /// What tools are told about the device.
-fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> DeviceStatus {
-    DeviceStatus {
+fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> Arc<Mutex<DeviceStatus>> {
+    Arc::new(Mutex::new(DeviceStatus {
         name: name.to_owned(),
         model: hello.model.clone(),
         firmware: hello.firmware.clone(),
         connection: transport.name.to_owned(),
         display: formats::display(&hello.capabilities),
         ..DeviceStatus::default()
-    }
+    }))
 }
 
 /// Conversation settings of a device with this ear.
