@@ -96,7 +96,8 @@ pub(crate) struct Common {
     /// meanwhile is lost.
     #[arg(long, global = true, value_name = "HANGOVER_MS", num_args = 0..=1, require_equals = true, default_missing_value = "200")]
     half_duplex: Option<HalfDuplex>,
-    /// What is wrong with the microphone: dead, stuck[,SAMPLE], clipping[,DB], quiet[,DB] or offset[,SAMPLE].
+    /// What is wrong with the microphone: dead, stuck, clipping, quiet or offset; behind a comma the sample of stuck and
+    /// offset, or the decibels of clipping and quiet.
     #[arg(long, global = true, value_name = "FAULT[,VALUE]")]
     microphone: Option<Fault>,
     /// The room around the wearer: small, living or hall, with a seed of its reflections. Voice and echo sound in it.
