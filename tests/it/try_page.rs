@@ -96,7 +96,7 @@ async fn tuned(more: &str, tune: impl FnOnce(&mut Config)) -> House {
 
 fn config(data: &Path, more: &str) -> Config {
     let config = format!(
-        "data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"\"\n[recordings]\nsessions = true\n{more}\n",
+        "data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"\"\n{more}\n[recordings]\nsessions = true\n",
         data.join("gateway")
     );
     gateway::config::check(&config, "test").unwrap()

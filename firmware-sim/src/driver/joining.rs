@@ -212,3 +212,7 @@ impl Driver {
         self.report_firmware();
     }
 }
+
+fn codec_name(codec: device_protocol::Codec) -> String {
+    crate::names::named(codec.name())
+}

@@ -480,10 +480,6 @@ impl Driver {
     }
 }
 
-fn codec_name(codec: device_protocol::Codec) -> String {
-    crate::names::named(codec.name())
-}
-
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,14 +1,12 @@
 //! From microphone packets to voice facts, and from utterances to recognition jobs.
 
 mod decodes;
+mod pauses;
 mod steps;
 mod told;
 mod wake;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
-};
+use std::sync::Arc;
 
 use audio::{
     asr::{Scheduler, Spoken},
@@ -27,6 +25,7 @@ use crate::{
     speech::wake::WakeCounts,
 };
 use decodes::Decodes;
+use pauses::Pauses;
 use wake::Wake;
 pub(crate) use wake::WakeSource;
 
@@ -61,22 +60,6 @@ pub(crate) struct EarDependencies {
     pub wake: WakeSource,
     /// Counts what comes of it.
     pub wake_counts: Arc<WakeCounts>,
-}
-
-/// Numbers pauses and the voice between them, so that the score of an ended pause is recognised as stale, both before
-/// and after it is computed.
-#[derive(Clone, Default)]
-struct Pauses(Arc<AtomicU32>);
-
-impl Pauses {
-    /// Begins a new pause or voice segment and returns its number. Wraps after years.
-    fn begin(&self) -> u32 {
-        self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
-    }
-
-    fn is_present(&self, number: u32) -> bool {
-        self.0.load(Ordering::Relaxed) == number
-    }
 }
 
 /// The microphone input of one device.
@@ -398,21 +381,5 @@ fn fact_of(fact: Fact) -> VoiceFact {
             VoiceFact::Silence { utterance, at_us, silence_us, score }
         }
         Fact::Ended { utterance, at_us } => VoiceFact::Ended { utterance, at_us },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_score_of_a_pause_that_is_over_is_stale() {
-        let pauses = Pauses::default();
-        let (beside, first) = (pauses.clone(), pauses.begin());
-        assert!(beside.is_present(first));
-        let voice = pauses.begin();
-        assert!(!beside.is_present(first));
-        let second = pauses.begin();
-        assert!(beside.is_present(second) && !beside.is_present(first) && !beside.is_present(voice));
     }
 }
