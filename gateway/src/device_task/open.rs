@@ -143,9 +143,10 @@ impl Session {
 
     /// Welcomes the device, and tells the others that it is there.
     fn begin(&mut self, restored: Option<Restored>) -> Result<(), LinkError> {
-        self.welcome(false, restored.as_ref().map(|restored| restored.continued))?;
+        // Before the welcome: who sees it may count on the device's tools, and on being able to reach its wearer.
         self.begin_speaking();
         self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
+        self.welcome(false, restored.as_ref().map(|restored| restored.continued))?;
         self.presence.connected(true);
         self.input(Input::Connected { device: self.info.clone(), resumed: false });
         if let Some(restored) = restored {
