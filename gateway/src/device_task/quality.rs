@@ -14,13 +14,17 @@ use crate::{clock, speech::ear::Ear};
 
 /// Time without a packet after which one that is as late comes from an outage, like those behind it.
 const OUTAGE_US: u64 = 500_000;
+/// Waiting time under which sound counts as live: an outage interrupts it, a queue that is full has done so before.
+const LIVE_US: u64 = 200_000;
+/// How long a replay on a new connection may take: 10 s of sound, at four times real time, and as much again.
+const REPLAY_US: u64 = 5_000_000;
 
 /// Counts of a session's sound since the last reports.
 #[derive(Default)]
 pub(super) struct Quality {
     up: Up,
     down: Down,
-    /// What the core wants; `None`: nothing yet.
+    /// What the core wants; `None`: what is begun with.
     coding: Option<SoundCoding>,
 }
 
@@ -32,6 +36,10 @@ struct Up {
     waited_us: Option<u64>,
     /// Sound from before is replayed: it is late for another reason.
     live_from_us: u64,
+    /// Until when that explains it: later it is late because the link does not keep up.
+    replay_until_us: u64,
+    /// Sound came without waiting since the last outage.
+    is_live: bool,
     /// When the last packet came.
     heard_us: u64,
 }
@@ -50,13 +58,23 @@ impl Quality {
     /// A packet was under way for so much longer than the fastest one; `captured_us`: on the gateway's clock.
     fn heard(&mut self, waited_us: u64, captured_us: u64, now_us: u64) {
         let silent_us = now_us.saturating_sub(self.up.heard_us);
-        if silent_us > OUTAGE_US && waited_us > OUTAGE_US {
-            self.up.live_from_us = now_us;
+        if silent_us > OUTAGE_US && waited_us > OUTAGE_US && self.up.is_live {
+            // What it has kept back comes faster than it was spoken.
+            self.replays(now_us, silent_us);
         }
         self.up.heard_us = now_us;
-        if captured_us >= self.up.live_from_us {
+        let is_replay = captured_us < self.up.live_from_us;
+        self.up.is_live |= !is_replay && waited_us < LIVE_US;
+        if !is_replay || now_us >= self.up.replay_until_us {
             self.up.waited_us = Some(self.up.waited_us.unwrap_or(u64::MAX).min(waited_us));
         }
+    }
+
+    /// What was captured before `now_us` comes for so long at most.
+    fn replays(&mut self, now_us: u64, most_us: u64) {
+        self.up.live_from_us = now_us;
+        self.up.replay_until_us = now_us.saturating_add(most_us);
+        self.up.is_live = false;
     }
 
     /// The sound that has come since the last report; `None`: none, or a replay.
@@ -88,14 +106,16 @@ impl Quality {
 
     /// Another connection: times are measured anew, and what was captured before `now_us` is replayed.
     pub(super) fn resume(&mut self, now_us: u64) {
-        self.up.live_from_us = now_us;
+        self.replays(now_us, REPLAY_US);
         self.up.waited_us = None;
         self.down.least_us = None;
     }
 
-    /// The acknowledgement also says how the device should code its sound.
-    pub(super) fn advise(&self, ack: down::Ack) -> down::Ack {
-        self.coding.map_or(ack, |coding| down::Ack {
+    /// The acknowledgement also says how the device should code its sound. `is_opus`: it begins with less than it was
+    /// agreed on; other codecs have one rate.
+    pub(super) fn advise(&self, ack: down::Ack, is_opus: bool) -> down::Ack {
+        let coding = self.coding.or_else(|| is_opus.then(SoundCoding::default));
+        coding.map_or(ack, |coding| down::Ack {
             audio_bitrate: coding.bitrate,
             audio_frame_ms: coding.packet_ms,
             audio_loss_percent: coding.loss_percent,
@@ -203,6 +223,22 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_stalls_again_and_again_is_too_thin() {
+        let mut quality = Quality::default();
+        quality.heard(0, 1_000_000, 1_000_000);
+        quality.take_up(counts(1, 0));
+        // The first stall may be an outage, for as long as it was: 600 ms.
+        quality.heard(600_000, 1_020_000, 1_620_000);
+        quality.heard(700_000, 1_400_000, 2_100_000);
+        assert_eq!(quality.take_up(counts(3, 0)), None);
+        // Sound is still late then, and a second stall changes nothing.
+        quality.heard(800_000, 1_500_000, 2_300_000);
+        assert_eq!(quality.take_up(counts(4, 0)).map(|report| report.waited_us), Some(800_000));
+        quality.heard(900_000, 2_020_000, 2_920_000);
+        assert_eq!(quality.take_up(counts(5, 0)).map(|report| report.waited_us), Some(900_000));
+    }
+
+    #[test]
     fn speech_is_measured_from_sending_to_acknowledgement() {
         let mut quality = Quality::default();
         let ack = |audio, audio_lost, audio_held_us| up::Ack { control: 0, audio, audio_lost, audio_held_us };
@@ -226,9 +262,13 @@ mod tests {
             audio_loss_percent: 0,
             audio_missing: 0,
         };
-        assert_eq!(quality.advise(ack), ack);
-        quality.coding = Some(SoundCoding { bitrate: 12_000, packet_ms: 60, loss_percent: 15 });
-        let advised = quality.advise(ack);
-        assert_eq!((advised.audio_bitrate, advised.audio_frame_ms, advised.audio_loss_percent), (12_000, 60, 15));
+        let advised = |quality: &Quality| {
+            let ack = quality.advise(ack, true);
+            (ack.audio_bitrate, ack.audio_frame_ms, ack.audio_loss_percent)
+        };
+        assert_eq!(advised(&quality), (12_000, 60, 10), "from the beginning");
+        assert_eq!(quality.advise(ack, false), ack);
+        quality.coding = Some(SoundCoding { bitrate: 24_000, packet_ms: 20, loss_percent: 15 });
+        assert_eq!(advised(&quality), (24_000, 20, 15));
     }
 }
