@@ -150,7 +150,7 @@ async fn a_user_with_a_language_of_his_own_is_heard_and_read_in_it() {
         glasses.forget();
         text(&mut glasses, "wie spät ist es").await;
         let answer = answered(&mut glasses).await;
-        assert_eq!(answer.starts_with("it is "), is_german, "{answer}");
+        assert_eq!(answer.contains("it's "), is_german, "{answer}");
     }
 }
 
