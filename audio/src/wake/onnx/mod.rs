@@ -21,10 +21,10 @@ pub const PARTS_MAX: usize = 1_024;
 /// Most dimensions of a tensor.
 pub const RANK_MAX: usize = 8;
 
-/// Most numbers in all tensors together, constants and what is computed: 8 MiB. Known heads have up to 330,000.
+/// Most numbers in all tensors together, constants and what is computed: 8 MiB. Heads of openWakeWord have some 213,000.
 pub const NUMBERS_MAX: usize = 2 * 1_024 * 1_024;
 
-/// Most multiplications in one run. Known heads make up to 330,000.
+/// Most multiplications in one run. Heads of openWakeWord make some 213,000.
 pub const WORK_MAX: usize = 32 * 1_024 * 1_024;
 
 /// A head's graph, from one input to one output.
