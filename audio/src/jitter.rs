@@ -10,6 +10,9 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::frame::FRAME_US;
 
+/// Longest packet of a codec, in microseconds.
+const PACKET_US_MAX: u64 = 60_000;
+
 /// Most packets held behind a gap: 3.8 s of 20 ms packets. That many come while an outage of 10 s is sent again at four
 /// times real time.
 pub const HELD_MAX: usize = 192;
@@ -139,6 +142,8 @@ struct Asked {
     from: u64,
     /// Its end: the first packet that was held behind it.
     until: u64,
+    /// Length of its packets in microseconds.
+    packet_us: u64,
     /// When it was asked for, or a packet of it last came.
     progress_us: u64,
     is_answered: bool,
@@ -167,6 +172,8 @@ pub struct JitterBuffer<T> {
     overtaken_us: u64,
     /// Arrival and capture time of the last packet.
     last: Option<(u64, u64)>,
+    /// Capture time of the last packet that was delivered.
+    delivered_capture_us: Option<u64>,
     asked: Option<Asked>,
     /// Gaps in a row that were asked for in vain.
     in_vain: u32,
@@ -189,6 +196,7 @@ impl<T> JitterBuffer<T> {
             jitter_16th_us: 0,
             overtaken_us: 0,
             last: None,
+            delivered_capture_us: None,
             asked: None,
             in_vain: 0,
             last_asked: 0..0,
@@ -250,6 +258,7 @@ impl<T> JitterBuffer<T> {
                 self.advance(1, true);
                 self.credit = (self.credit + 1).min(CREDIT_MAX);
                 self.stats.delivered += 1;
+                self.delivered_capture_us = Some(held.capture_us);
                 Slot::Packet { seq: seq as u32, capture_us: held.capture_us, payload: held.payload }
             }
             None => Slot::Wait,
@@ -267,7 +276,7 @@ impl<T> JitterBuffer<T> {
     pub fn asked_until_us(&self) -> Option<u64> {
         let asked = self.asked?;
         let missing = asked.until.saturating_sub(self.next?);
-        let gap_us = missing.saturating_mul(FRAME_US);
+        let gap_us = missing.saturating_mul(asked.packet_us);
         // As long as nothing of it was overtaken, it may still come in order.
         let is_behind = self.held.first_key_value().is_some_and(|(first, _)| *first >= asked.until);
         let outage_us = if is_behind { gap_us.min(OUTAGE_WAIT_US_MAX) } else { 0 };
@@ -326,6 +335,7 @@ impl<T> JitterBuffer<T> {
         self.held.clear();
         self.delivered = 0;
         self.last = None;
+        self.delivered_capture_us = None;
         self.asked = None;
     }
 
@@ -351,10 +361,19 @@ impl<T> JitterBuffer<T> {
             if self.is_single(first) {
                 self.credit -= PACKETS_PER_SINGLE.min(self.credit);
             }
-            let from = self.next.unwrap_or(first);
-            self.asked = Some(Asked { from, until: first, progress_us: now_us, is_answered: false, is_told: false });
+            let (from, packet_us) = (self.next.unwrap_or(first), self.packet_us(first));
+            let (progress_us, is_answered, is_told) = (now_us, false, false);
+            self.asked = Some(Asked { from, until: first, packet_us, progress_us, is_answered, is_told });
         }
         is_asked
+    }
+
+    /// Length of the packets in the gap before `first`, by the capture times on both sides of it.
+    fn packet_us(&self, first: u64) -> u64 {
+        let delivered_us = self.delivered_capture_us;
+        let span_us = self.held.get(&first).and_then(|held| held.capture_us.checked_sub(delivered_us?));
+        let packets = self.next.map_or(1, |next| first.saturating_sub(next).saturating_add(1));
+        span_us.map_or(FRAME_US, |span_us| (span_us / packets).clamp(FRAME_US, PACKET_US_MAX))
     }
 
     /// Whether the sender can be asked for the gap before `first`.

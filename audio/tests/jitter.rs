@@ -167,6 +167,22 @@ fn what_an_outage_took_is_waited_for_as_long_as_it_took_and_its_holes_are_not() 
     assert_eq!(buffer.next_wake_us(), Some(asked_us + 2_000_000));
 }
 
+#[test]
+fn how_long_a_gap_is_waited_for_follows_from_the_length_of_its_packets() {
+    for (packet_us, wait_us) in [(20_000, 600_000), (60_000, 1_800_000), (1_000_000, 1_800_000)] {
+        let mut buffer = JitterBuffer::new(Config::RESENT);
+        let capture_us = |seq: u32| u64::from(seq) * packet_us;
+        for seq in (0..10).chain([40]) {
+            buffer.push(seq, capture_us(seq), seq, capture_us(seq));
+            drain(&mut buffer, capture_us(seq));
+        }
+        let asked_us = buffer.next_wake_us().expect("a gap");
+        drain(&mut buffer, asked_us);
+        assert_eq!(buffer.take_missing(), Some(30));
+        assert_eq!(buffer.next_wake_us(), Some(asked_us + wait_us), "packets of {packet_us} us");
+    }
+}
+
 /// Takes so many packets from `seq` on, each at its time.
 fn in_order(buffer: &mut JitterBuffer<u32>, seq: u32, count: u32) -> u32 {
     for seq in seq..seq + count {

@@ -1,12 +1,14 @@
 //! Many glasses at once: the gateway's own share of a turn, processor time, and bytes per session.
 //!
-//! `cargo xtask bench load [--glasses 50] [--duty 20] [--seconds 120] [--typed 0] [--users GLASSES]`
+//! `cargo xtask bench load [--glasses 50] [--duty 20] [--seconds 120] [--typed 0] [--users GLASSES] [--pages 0]`
 //!
 //! Each pair of glasses has a user of its own, unless there are to be fewer: turns of one user wait for one another. A sentence
 //! is said at its own time, whatever became of the one before, so that what is lost takes no load away.
 //!
 //! With `--typed`, the glasses type the sum instead, one after the other and so many times each: nothing is recognised,
 //! so that what is left of a turn can be timed, and counted by a profiler, undisturbed.
+//!
+//! `--pages`: so many pages of the console with all sessions are looked at meanwhile.
 //!
 //! The glasses run in a second process, from packets that were coded beforehand, so that their processor
 //! time is told apart from the gateway's. Half of them use QUIC. They say a sum and hear the answer.
@@ -91,7 +93,7 @@ async fn report_memory(generator: &mut Second, alone: u64, glasses: usize) -> Re
 
 async fn run() -> Result<()> {
     let (glasses, duty, seconds) = (number("--glasses", 50)?, number("--duty", 20)?, number("--seconds", 120)?);
-    let typed = number("--typed", 0)?;
+    let (typed, looked_at) = (number("--typed", 0)?, number("--pages", 0)?);
     let users = number("--users", glasses)?.max(1);
     let house = House::start(&format!("[limits]\nsessions = {}\nusers = {}", glasses + 8, users + 8)).await?;
     if typed == 0 {
@@ -105,6 +107,7 @@ async fn run() -> Result<()> {
     if typed == 0 {
         report_memory(&mut generator, alone, glasses).await?;
     }
+    let pages = common::pages::open(&house, looked_at).await?;
 
     let services = house.running.services();
     let known = keys(&services.turns.last(usize::MAX));
@@ -164,6 +167,9 @@ async fn run() -> Result<()> {
     generator.tell("quit").await?;
     generator.ended().await?;
     house.running.stop().await;
+    for page in pages.join_all().await {
+        println!("a page of the console received {page} bytes");
+    }
     Ok(())
 }
 

@@ -65,8 +65,12 @@ fn subscribe(subscriptions: Vec<Subscription>) {
     let names: Vec<String> = subscriptions.into_iter().map(Subscription::into_name).collect();
     let mut kept = Subscriptions::default();
     for permissions in [vec![], vec!["MICROPHONE".to_owned()], vec!["ALL".to_owned()]] {
-        let understood =
-            Understood { configured: None, multilingual: permissions.is_empty(), translates: permissions.is_empty() };
+        let understood = Understood {
+            own: None,
+            configured: None,
+            multilingual: permissions.is_empty(),
+            translates: permissions.is_empty(),
+        };
         let offer = Offer { understood, located: permissions.is_empty() };
         let changed = kept.replace(names.clone(), &permissions, offer);
         assert!(changed.denied.len() + changed.unserved.len() <= SUBSCRIPTIONS_MAX);

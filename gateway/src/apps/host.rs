@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     roster::Roster,
-    speech::language::Understood,
+    speech::language::Languages,
     store::{Kind, Store},
 };
 
@@ -49,8 +49,8 @@ pub struct Host {
     pub(super) location: Option<Location>,
     /// Events of live glasses for apps.
     pub feeds: Feeds,
-    /// Which languages the recogniser understands.
-    pub(super) understood: Understood,
+    /// Which languages are spoken, and which the recogniser knows.
+    pub(super) languages: Languages,
     pub(super) speeches: Arc<Speeches>,
     /// What they have asked for and were not told the end of.
     pub(super) unheard: Unheard,
@@ -69,7 +69,7 @@ impl Host {
         roster: Arc<Roster>,
         installed: Arc<Installed>,
         sounds: Sounds,
-        (understood, location): (Understood, Option<Location>),
+        (languages, location): (Languages, Option<Location>),
         stop: CancellationToken,
     ) -> Arc<Self> {
         let speeches = Arc::new(Speeches::default());
@@ -90,7 +90,7 @@ impl Host {
             sounds,
             location,
             feeds: Feeds::default(),
-            understood,
+            languages,
             speeches,
             settings_locks: SettingsLocks::default(),
             stop,

@@ -291,7 +291,7 @@ impl Session {
         if names.is_empty() && since_us < EMPTY_IGNORED_MS * 1_000 {
             return Vec::new();
         }
-        let offer = Offer { understood: self.host.understood, located: self.host.location.is_some() };
+        let offer = Offer { understood: self.host.languages.of(&self.user), located: self.host.location.is_some() };
         let changed = self.subscriptions.replace(names, &self.app.permissions, offer);
         self.settled_us = Some(clock::mono_us() + SETTLE_MS * 1_000);
         let feed = self.host.feeds.of(&self.user);

@@ -340,10 +340,14 @@ mod tests {
 
     use super::*;
 
-    const OFFER: Offer =
-        Offer { understood: Understood { configured: None, multilingual: false, translates: false }, located: false };
-    const MANY: Offer =
-        Offer { understood: Understood { configured: None, multilingual: true, translates: true }, located: false };
+    const OFFER: Offer = Offer {
+        understood: Understood { own: None, configured: None, multilingual: false, translates: false },
+        located: false,
+    };
+    const MANY: Offer = Offer {
+        understood: Understood { own: None, configured: None, multilingual: true, translates: true },
+        located: false,
+    };
 
     fn all() -> Vec<String> {
         vec!["ALL".to_owned()]

@@ -235,10 +235,12 @@ fn addresses(config: &Config) -> Vec<String> {
 
 /// Which languages are understood.
 fn hears(config: &Config) -> String {
-    let understood = config.hearing.understood();
-    match (understood.configured, understood.multilingual) {
-        (Some(spoken), _) => spoken.setting().to_owned(),
-        (None, true) => "the language of each device".to_owned(),
-        (None, false) => "en; `lorgnette models fetch whisper-base` for other languages".to_owned(),
-    }
+    let languages = config.hearing.understood();
+    let usual = match (languages.usual, languages.multilingual) {
+        (Some(spoken), _) => spoken.setting(),
+        (None, true) => "the language of each device",
+        (None, false) => "en; `lorgnette models fetch whisper-base` for other languages",
+    };
+    let users = languages.users.iter().map(|(user, spoken)| format!("; of {user} {}", spoken.setting()));
+    std::iter::once(usual.to_owned()).chain(users).collect()
 }

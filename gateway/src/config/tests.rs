@@ -54,6 +54,7 @@ fn mistakes_that_would_show_later_are_told_at_once() {
         ("[model]\nkind = \"anthropic\"\nmodel = \"x\"\nkey_env = \"X\"\nazure = true", 5, "`azure` belongs to"),
         ("[fallback]\nkind = \"offline\"", 1, "[[fallback]]"),
         ("[hearing]\nwake_phrases = [\"!!!\"]", 2, "each with Latin letters"),
+        ("[hearing]\nlanguages.ann = \"klingon\"", 2, "`hearing.languages.ann` must be a two-letter code"),
         ("[limits]\nsessions = -5", 2, "a whole number from 0 on"),
         ("[listen]\nplain = \"yes\"", 2, "`listen.plain`: invalid type: string \"yes\", expected true or false"),
         ("limits.sessions = \"50\"", 1, "`limits.sessions`: invalid type"),

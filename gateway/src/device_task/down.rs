@@ -335,7 +335,7 @@ impl Session {
                 }
                 let confidence = result.confidence();
                 let text = result.text;
-                let turned = self.services.engines.understood.turned(result.language);
+                let turned = self.services.engines.languages.of(&self.user_name).turned(result.language);
                 if let Some(tag) = turned.filter(|_| kind != TranscriptKind::Partial && !text.is_empty()) {
                     self.tap.turn_to(tag);
                     if self.requests.turn_to(tag) {

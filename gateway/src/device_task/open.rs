@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use audio::jitter;
+use audio::{asr::Spoken, jitter};
 use device_protocol::{RejectCode, Sensors, limits, up::HelloOwned};
 use gateway_core::{
     conversation::{self, Conversation},
@@ -64,9 +64,9 @@ impl Session {
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
         // The session keeps them, also when others come meanwhile.
         let settings = services.settings.now();
-        let own = own_language(&services, &hello.language);
-        let ear = ear_of(&services, &settings, (&formats, &hello, link.transport, &own), &mailbox).map_err(internal)?;
-        let language = services.engines.understood.answered(&own, formats.up.is_some());
+        let (spoken, language) = languages_of(&services, &record.user, &hello.language, formats.up.is_some());
+        let ear =
+            ear_of(&services, &settings, (&formats, &hello, link.transport, spoken), &mailbox).map_err(internal)?;
         let mouth = mouth_of(&services, &settings, &formats, &language).map_err(internal)?;
         let (ending, status) = (Ending::default(), status_of(&record.name, &hello, link.transport));
         let feed = services.apps.feeds.of(&record.user);
@@ -102,7 +102,7 @@ impl Session {
             transport: link.transport,
             speaking: mouth.is_some().then(|| Speaking::load(&services.store, &record.user, &id, settings.voice)),
             user_name: record.user,
-            tap: Tap::new(feed, &hello.model, services.engines.understood.spoken(&own).language().code()),
+            tap: Tap::new(feed, &hello.model, spoken.language().code()),
             translations: Translations::default(),
             services,
             id,
@@ -143,9 +143,10 @@ impl Session {
 
     /// Welcomes the device, and tells the others that it is there.
     fn begin(&mut self, restored: Option<Restored>) -> Result<(), LinkError> {
-        self.welcome(false, restored.as_ref().map(|restored| restored.continued))?;
+        // Before the welcome: who sees it may count on the device's tools, and on being able to reach its wearer.
         self.begin_speaking();
         self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
+        self.welcome(false, restored.as_ref().map(|restored| restored.continued))?;
         self.presence.connected(true);
         self.input(Input::Connected { device: self.info.clone(), resumed: false });
         if let Some(restored) = restored {
@@ -271,7 +272,7 @@ fn conversation_of(
     let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, settings.conversation.heartbeat_ms);
     conversation::Config {
         acoustic_wake: ear.is_some_and(Ear::hears_wake),
-        translates: services.engines.understood.translates,
+        translates: services.engines.languages.translates,
         heartbeat_ms,
         silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
         ..settings.conversation.clone()
@@ -303,17 +304,19 @@ pub(super) fn waits(transport: Transport, resends: bool) -> jitter::Config {
     }
 }
 
-/// The language of a device: its own, or the gateway's where it names none.
-fn own_language(services: &Services, own: &str) -> String {
-    let language = if own.is_empty() { &services.settings.language } else { own };
-    language.to_owned()
+/// What is spoken to a device of this user, and in which language it is answered. `own`: the device's language; the
+/// gateway's where it names none. `hears`: whether it has a microphone.
+fn languages_of(services: &Services, user: &str, own: &str, hears: bool) -> (Spoken, String) {
+    let own = if own.is_empty() { &services.settings.language } else { own };
+    let understood = services.engines.languages.of(user);
+    (understood.spoken(own), understood.answered(own, hears))
 }
 
 /// The ear of a device with a microphone.
 fn ear_of(
     services: &Services,
     settings: &Changeable,
-    (formats, hello, transport, language): (&Agreed, &HelloOwned, Transport, &str),
+    (formats, hello, transport, spoken): (&Agreed, &HelloOwned, Transport, Spoken),
     mailbox: &Mailbox,
 ) -> Result<Option<Ear>, audio::listener::Error> {
     let Some((codec, rate)) = formats.up else { return Ok(None) };
@@ -329,7 +332,7 @@ fn ear_of(
     let parts = ear::EarDependencies {
         silero: services.engines.silero.clone(),
         scheduler: services.engines.asr.clone(),
-        spoken: services.engines.understood.spoken(language),
+        spoken,
         wake_phrases,
         dead_us: services.settings.dead_microphone_us,
         judge: services.engines.judge.clone(),

@@ -144,7 +144,7 @@ mod tests {
         mailbox::{Ending, Mailbox},
         roster::Via,
         runtime::compute::Compute,
-        speech::language::Understood,
+        speech::language::Languages,
         store::Store,
         transport::Transport,
     };
@@ -173,9 +173,9 @@ mod tests {
                 Arc::new(Installed::load(store.clone(), registry.clone(), client, Default::default()).unwrap());
             let sounds = Sounds::new(Compute::start("test", 1, 1).unwrap()).unwrap();
             let stop = CancellationToken::new();
-            let understood = Understood { configured: None, multilingual: false, translates: false };
+            let languages = Languages { usual: None, users: Arc::default(), multilingual: false, translates: false };
             let apps =
-                Host::new(store, InFlight::default(), roster.clone(), installed, sounds, (understood, None), stop);
+                Host::new(store, InFlight::default(), roster.clone(), installed, sounds, (languages, None), stop);
             Self {
                 _folder: folder,
                 roster,

@@ -14,6 +14,10 @@ use crate::{clock, speech::ear::Ear};
 
 /// Time without a packet after which one that is as late comes from an outage, like those behind it.
 const OUTAGE_US: u64 = 500_000;
+/// Waiting time under which sound counts as live: an outage interrupts it, a queue that is full has done so before.
+const LIVE_US: u64 = 200_000;
+/// How long a replay on a new connection may take: 10 s of sound, at four times real time, and as much again.
+const REPLAY_US: u64 = 5_000_000;
 
 /// Counts of a session's sound since the last reports.
 #[derive(Default)]
@@ -32,6 +36,10 @@ struct Up {
     waited_us: Option<u64>,
     /// Sound from before is replayed: it is late for another reason.
     live_from_us: u64,
+    /// Until when that explains it: later it is late because the link does not keep up.
+    replay_until_us: u64,
+    /// Sound came without waiting since the last outage.
+    is_live: bool,
     /// When the last packet came.
     heard_us: u64,
 }
@@ -50,13 +58,23 @@ impl Quality {
     /// A packet was under way for so much longer than the fastest one; `captured_us`: on the gateway's clock.
     fn heard(&mut self, waited_us: u64, captured_us: u64, now_us: u64) {
         let silent_us = now_us.saturating_sub(self.up.heard_us);
-        if silent_us > OUTAGE_US && waited_us > OUTAGE_US {
-            self.up.live_from_us = now_us;
+        if silent_us > OUTAGE_US && waited_us > OUTAGE_US && self.up.is_live {
+            // What it has kept back comes faster than it was spoken.
+            self.replays(now_us, silent_us);
         }
         self.up.heard_us = now_us;
-        if captured_us >= self.up.live_from_us {
+        let is_replay = captured_us < self.up.live_from_us;
+        self.up.is_live |= !is_replay && waited_us < LIVE_US;
+        if !is_replay || now_us >= self.up.replay_until_us {
             self.up.waited_us = Some(self.up.waited_us.unwrap_or(u64::MAX).min(waited_us));
         }
+    }
+
+    /// What was captured before `now_us` comes for so long at most.
+    fn replays(&mut self, now_us: u64, most_us: u64) {
+        self.up.live_from_us = now_us;
+        self.up.replay_until_us = now_us.saturating_add(most_us);
+        self.up.is_live = false;
     }
 
     /// The sound that has come since the last report; `None`: none, or a replay.
@@ -88,7 +106,7 @@ impl Quality {
 
     /// Another connection: times are measured anew, and what was captured before `now_us` is replayed.
     pub(super) fn resume(&mut self, now_us: u64) {
-        self.up.live_from_us = now_us;
+        self.replays(now_us, REPLAY_US);
         self.up.waited_us = None;
         self.down.least_us = None;
     }
@@ -200,6 +218,22 @@ mod tests {
         assert_eq!(quality.take_up(counts(40, 2)), None);
         quality.heard(20_000, 7_020_000, 7_040_000);
         assert_eq!(quality.take_up(counts(41, 2)).map(|report| report.waited_us), Some(20_000));
+    }
+
+    #[test]
+    fn a_link_that_stalls_again_and_again_is_too_thin() {
+        let mut quality = Quality::default();
+        quality.heard(0, 1_000_000, 1_000_000);
+        quality.take_up(counts(1, 0));
+        // The first stall may be an outage, for as long as it was: 600 ms.
+        quality.heard(600_000, 1_020_000, 1_620_000);
+        quality.heard(700_000, 1_400_000, 2_100_000);
+        assert_eq!(quality.take_up(counts(3, 0)), None);
+        // Sound is still late then, and a second stall changes nothing.
+        quality.heard(800_000, 1_500_000, 2_300_000);
+        assert_eq!(quality.take_up(counts(4, 0)).map(|report| report.waited_us), Some(800_000));
+        quality.heard(900_000, 2_020_000, 2_920_000);
+        assert_eq!(quality.take_up(counts(5, 0)).map(|report| report.waited_us), Some(900_000));
     }
 
     #[test]

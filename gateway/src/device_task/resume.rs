@@ -149,9 +149,9 @@ impl Session {
         self.incoming.resume(self.audio_received());
         self.quality.resume(clock::mono_us());
         self.outgoing.attach(link.down.clone());
+        self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
         self.welcome(true, None)?;
         self.outgoing.replay(resume.control_received, resume.audio_received)?;
-        self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
         self.input(Input::Connected { device: self.info.clone(), resumed: true });
         Ok(())
     }

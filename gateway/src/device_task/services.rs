@@ -24,7 +24,7 @@ use crate::{
     speech::{
         ear::PauseJudge,
         elsewhere::{Elsewhere, voice::Voices},
-        language::Understood,
+        language::Languages,
         wake::{WakeCounts, WakeWords},
     },
     store::Store,
@@ -139,8 +139,8 @@ impl Admission {
 pub struct Engines {
     /// Recognition.
     pub asr: Arc<Scheduler>,
-    /// Which languages it understands.
-    pub understood: Understood,
+    /// Which languages are spoken, and which it knows.
+    pub languages: Languages,
     /// Voice activity.
     pub silero: Arc<silero::Model>,
     /// Decides whether a pause ends the turn; `None` if switched off.

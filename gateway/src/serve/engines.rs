@@ -121,7 +121,7 @@ pub(super) async fn load(config: &Config, meters: &Meters) -> Result<(Engines, O
     }
     let engines = Engines {
         asr: Arc::new(asr),
-        understood: config.hearing.understood(),
+        languages: config.hearing.understood(),
         silero: vad.await??,
         judge: judge.await??,
         wake: wake.await?,

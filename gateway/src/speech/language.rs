@@ -1,15 +1,42 @@
 //! Which language is spoken to a device, and in which one it is answered.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use audio::asr::{Language, Spoken};
 
-/// What the recogniser understands.
-#[derive(Clone, Copy, Debug)]
-pub struct Understood {
+/// Which languages are spoken, and which the recogniser knows.
+#[derive(Clone, Debug)]
+pub struct Languages {
     /// What the operator says is spoken; `None`: each device's own language.
-    pub configured: Option<Spoken>,
+    pub usual: Option<Spoken>,
+    /// The same for single users, by name; it comes first.
+    pub users: Arc<BTreeMap<String, Spoken>>,
     /// Whether there are weights of many languages, or a recogniser elsewhere, which is taken to know them.
     pub multilingual: bool,
     /// Whether there are weights that translate into English.
+    pub translates: bool,
+}
+
+impl Languages {
+    /// What is understood of this user.
+    pub fn of(&self, user: &str) -> Understood {
+        let Self { usual, ref users, multilingual, translates } = *self;
+        let own = users.get(user).copied();
+        Understood { own, configured: own.or(usual), multilingual, translates }
+    }
+}
+
+/// What the recogniser understands of one user.
+#[derive(Clone, Copy, Debug)]
+pub struct Understood {
+    /// What the operator says that this user speaks.
+    pub own: Option<Spoken>,
+    /// The same, or else what all users speak; `None`: each device's own language.
+    pub configured: Option<Spoken>,
+    /// See [`Languages`].
+    pub multilingual: bool,
+    /// See [`Languages`].
     pub translates: bool,
 }
 
@@ -34,10 +61,12 @@ impl Understood {
     }
 
     /// The tag of the language in which commands of that device are read and models answer; `hears`: whether it has a
-    /// microphone. What is only typed need not be heard.
+    /// microphone. What is only typed need not be heard; of a user's own language it is all the same.
     pub fn answered(self, tag: &str, hears: bool) -> String {
         match self.spoken(tag) {
-            Spoken::Is(language) if hears && Language::of(tag) != Some(language) => language.code().to_owned(),
+            Spoken::Is(language) if (hears || self.own.is_some()) && Language::of(tag) != Some(language) => {
+                language.code().to_owned()
+            }
             Spoken::Is(_) | Spoken::Detected => tag.to_owned(),
         }
     }
@@ -53,8 +82,8 @@ mod tests {
 
     #[test]
     fn each_device_has_its_language_where_the_weights_know_it() {
-        let many = Understood { configured: None, multilingual: true, translates: true };
-        let english = Understood { configured: None, multilingual: false, translates: false };
+        let many = Understood { own: None, configured: None, multilingual: true, translates: true };
+        let english = Understood { multilingual: false, translates: false, ..many };
         assert_eq!((many.spoken("de-CH"), english.spoken("de-CH")), (is("de"), is("en")));
         assert_eq!((many.spoken("tlh"), many.spoken("")), (is("en"), is("en")));
         assert_eq!(many.answered("de-CH", true), "de-CH");
@@ -64,10 +93,23 @@ mod tests {
 
     #[test]
     fn what_the_operator_says_is_spoken_comes_first() {
-        let french = Understood { configured: Some(is("fr")), multilingual: true, translates: true };
+        let french = Understood { own: None, configured: Some(is("fr")), multilingual: true, translates: true };
         assert_eq!((french.spoken("de"), french.answered("de", true)), (is("fr"), "fr".to_owned()));
-        let any = Understood { configured: Some(Spoken::Detected), multilingual: true, translates: true };
+        let any = Understood { configured: Some(Spoken::Detected), ..french };
         assert_eq!((any.spoken("de"), any.answered("de", true)), (Spoken::Detected, "de".to_owned()));
         assert_eq!((any.turned(Language::of("it")), french.turned(Language::of("it"))), (Some("it"), None));
+    }
+
+    #[test]
+    fn the_language_of_a_user_comes_before_those_of_devices_and_of_all_users() {
+        let users = [("ann".to_owned(), is("de")), ("bob".to_owned(), Spoken::Detected)];
+        let languages =
+            Languages { usual: Some(is("fr")), users: Arc::new(users.into()), multilingual: true, translates: true };
+        let ann = languages.of("ann");
+        assert_eq!((ann.spoken("en"), ann.answered("en", true)), (is("de"), "de".to_owned()));
+        assert_eq!(ann.answered("de-CH", true), "de-CH", "the region is kept");
+        assert_eq!(ann.answered("en", false), "de", "also of what is typed");
+        assert_eq!(languages.of("bob").turned(Language::of("it")), Some("it"));
+        assert_eq!(languages.of("eve").spoken("en"), is("fr"));
     }
 }

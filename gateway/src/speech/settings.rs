@@ -1,6 +1,8 @@
 //! The sections `[hearing]` and `[voice]`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use audio::asr::{self, Spoken};
 use gateway_core::conversation;
@@ -9,7 +11,7 @@ use toml::Spanned;
 
 use super::{
     elsewhere::settings::{Other, RawOther, RawRemote, Remote},
-    language::Understood,
+    language::Languages,
     wake::{self, WakeHeads},
 };
 use crate::problems::{Problems, unwritten};
@@ -20,6 +22,8 @@ pub(crate) const SECOND_MODEL: &str = "whisper-base.bin";
 pub(crate) const MODEL: &str = "whisper-tiny.en.bin";
 /// Maximum number of wake phrases.
 const WAKE_PHRASES_MAX: usize = 16;
+/// Maximum number of users with a language of their own.
+const LANGUAGES_MAX: usize = 1_000;
 
 /// How wake phrases are known.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -50,6 +54,7 @@ pub(crate) struct RawHearing {
     dead_microphone_s: Spanned<u32>,
     workers: Spanned<usize>,
     language: Option<Spanned<String>>,
+    languages: BTreeMap<String, Spanned<String>>,
     model: Option<PathBuf>,
     second_model: Option<PathBuf>,
     remote: Option<RawRemote>,
@@ -74,6 +79,7 @@ impl Default for RawHearing {
             dead_microphone_s: unwritten(30),
             workers: unwritten(0),
             language: None,
+            languages: BTreeMap::new(),
             model: None,
             second_model: None,
             remote: None,
@@ -92,6 +98,8 @@ pub struct Hearing {
     pub dead_microphone_us: u64,
     /// What is spoken; `None`: each device's own language.
     pub language: Option<Spoken>,
+    /// The same for single users, by name.
+    pub languages: BTreeMap<String, Spoken>,
     /// Path of Whisper's model.
     pub model: PathBuf,
     /// Which heads hear wake phrases in the sound; `None`: none do.
@@ -110,18 +118,20 @@ impl Hearing {
         std::iter::once(&self.model).chain(&self.second_model)
     }
 
-    /// Which languages its models understand.
-    pub fn understood(&self) -> Understood {
+    /// Which languages are spoken, and which its models know.
+    pub fn understood(&self) -> Languages {
         let translates = self.models().any(|model| asr::is_multilingual(model).unwrap_or(false));
-        Understood { configured: self.language, multilingual: translates || self.remote.is_some(), translates }
+        let multilingual = translates || self.remote.is_some();
+        Languages { usual: self.language, users: Arc::new(self.languages.clone()), multilingual, translates }
     }
 
-    /// Checks that one of the models knows the configured language; a recogniser elsewhere is taken to know it.
+    /// Checks that one of the models knows the configured languages; a recogniser elsewhere is taken to know them.
     ///
     /// # Errors
     /// [`asr::Error::Language`]; or [`asr::Error::Model`], if a model cannot be read.
     pub fn check_language(&self) -> Result<(), asr::Error> {
-        let Some(language) = self.language.filter(|spoken| self.remote.is_none() && !spoken.is_english()) else {
+        let mut configured = self.language.iter().chain(self.languages.values());
+        let Some(language) = configured.find(|spoken| self.remote.is_none() && !spoken.is_english()) else {
             return Ok(());
         };
         for model in self.models() {
@@ -131,6 +141,16 @@ impl Hearing {
         }
         asr::check(&self.model, language.setting())
     }
+}
+
+/// A language as it is written in the configuration, which has it under `key`.
+fn spoken(problems: &mut Problems<'_>, key: &str, written: &Spanned<String>) -> Option<Spoken> {
+    let known = Spoken::of(written.get_ref());
+    if known.is_none() {
+        let what = format!("`{key}` must be a two-letter code that Whisper knows, such as \"de\", or \"auto\"");
+        problems.at(written.span(), what);
+    }
+    known
 }
 
 impl RawHearing {
@@ -153,15 +173,15 @@ impl RawHearing {
         let second_model = self.second_model.or_else(|| fetched.exists().then_some(fetched));
         // An empty path disables it.
         let second_model = second_model.filter(|path| !path.as_os_str().is_empty());
-        let language = self.language.and_then(|written| {
-            let known = Spoken::of(written.get_ref());
-            if known.is_none() {
-                let what =
-                    "`hearing.language` must be a two-letter code that Whisper knows, such as \"de\", or \"auto\"";
-                problems.at(written.span(), what.to_owned());
-            }
-            known
+        let language = self.language.and_then(|written| spoken(problems, "hearing.language", &written));
+        let languages = self.languages.into_iter().filter_map(|(user, written)| {
+            let spoken = spoken(problems, &format!("hearing.languages.{user}"), &written)?;
+            Some((user, spoken))
         });
+        let languages: BTreeMap<String, Spoken> = languages.collect();
+        if languages.len() > LANGUAGES_MAX {
+            problems.nowhere(format!("`hearing.languages` has at most {LANGUAGES_MAX} users"));
+        }
         // The fetched first model knows English only.
         let (model, second_model) = match (self.model, second_model) {
             (None, Some(second)) if language.is_some_and(|spoken| !spoken.is_english()) => (second, None),
@@ -170,7 +190,18 @@ impl RawHearing {
         conversation.second_model = second_model.is_some();
         let remote = self.remote.map(|remote| remote.check(problems));
         let (end_of_turn, device_wake) = (self.end_of_turn, self.device_wake);
-        Hearing { workers, end_of_turn, dead_microphone_us, wake, device_wake, language, model, second_model, remote }
+        Hearing {
+            workers,
+            end_of_turn,
+            dead_microphone_us,
+            wake,
+            device_wake,
+            language,
+            languages,
+            model,
+            second_model,
+            remote,
+        }
     }
 
     /// Checks how wake phrases are known.

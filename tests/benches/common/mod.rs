@@ -3,6 +3,7 @@
 
 pub mod clips;
 pub mod g722;
+pub mod pages;
 pub mod process;
 #[path = "../../it/relay.rs"]
 pub mod relay;

@@ -16,7 +16,7 @@ use hyper::{Request as HttpRequest, Response, StatusCode, body::Incoming};
 use super::ear;
 use crate::{
     http,
-    world::{World, answered, floor, pause, say, text, understood},
+    world::{USER, World, answered, floor, pause, say, text, understood},
 };
 
 /// What the server understands, whatever is said.
@@ -24,11 +24,20 @@ const UNDERSTOOD: &str = "Hey Mentra, what is twelve times three?";
 /// What is really said.
 const SAID: &str = "Hey Mentra, set a timer for ten minutes.";
 
+/// What the server understands where it is told that German is spoken.
+const UNDERSTOOD_IN_GERMAN: &str = "Hey Mentra, was ist zwölf mal drei?";
+
 /// A server that recognises the same sentence in every sound, until it is dead.
 #[derive(Clone, Default)]
 struct Server {
     dead: Arc<AtomicBool>,
     requests: Arc<AtomicUsize>,
+}
+
+/// Whether a form has this language.
+fn is_in(body: &[u8], language: &str) -> bool {
+    let field = format!("name=\"language\"\r\n\r\n{language}\r\n");
+    body.windows(field.len()).any(|window| window == field.as_bytes())
 }
 
 impl Server {
@@ -51,7 +60,10 @@ impl Server {
         let (status, answer) = match (is_sound, self.dead.load(Relaxed)) {
             (false, _) => (StatusCode::NOT_FOUND, String::new()),
             (true, true) => (StatusCode::SERVICE_UNAVAILABLE, String::new()),
-            (true, false) => (StatusCode::OK, serde_json::json!({ "text": UNDERSTOOD }).to_string()),
+            (true, false) => {
+                let text = if is_in(&body, "de") { UNDERSTOOD_IN_GERMAN } else { UNDERSTOOD };
+                (StatusCode::OK, serde_json::json!({ "text": text }).to_string())
+            }
         };
         let mut response = Response::new(Full::new(Bytes::from(answer)));
         *response.status_mut() = status;
@@ -114,6 +126,32 @@ async fn a_box_without_weights_has_everything_recognised_at_the_server() {
     assert!(server.requests.load(Relaxed) >= 1);
     let metrics = metrics(&world).await;
     assert!(!metrics.contains("part=\"recognition\",place=\"here\""), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_with_a_language_of_his_own_is_heard_and_read_in_it() {
+    let _floor = floor().await;
+    let (_server, url) = Server::start().await;
+    let hearing = |user: &str| {
+        format!(
+            "[hearing]\nlanguages = {{ {user} = \"de\" }}\n\
+             remote = {{ base_url = \"{url}\", model = \"m\", use = \"instead\", timeout_ms = 60000 }}\n"
+        )
+    };
+    // The glasses say that they speak English.
+    for (user, heard, is_german) in [(USER, "zwölf mal drei", true), ("somebody", "twelve times three", false)] {
+        let world = World::with(&hearing(user)).await;
+        let mut glasses = world.glasses("wss", "glasses").await;
+        say(&mut glasses, SAID).await;
+        let transcript = understood(&mut glasses).await;
+        assert!(transcript.contains(heard), "{transcript}");
+        assert!(answered(&mut glasses).await.contains("36"));
+        pause(&glasses).await;
+        glasses.forget();
+        text(&mut glasses, "wie spät ist es").await;
+        let answer = answered(&mut glasses).await;
+        assert_eq!(answer.contains("it's "), is_german, "{answer}");
+    }
 }
 
 /// A recording of a sentence that the gateway never says by itself.
