@@ -41,7 +41,7 @@ fn head() -> Arc<Head> {
         .node("MatMul", &["hidden", "out"], "logit", &[])
         .node("Sigmoid", &["logit"], "score", &[]);
     let file = graph.file(("window", &[1, EMBEDDINGS, EMBEDDING]), ("score", &[1, 1]), &[]);
-    Head::of(file, "hey mentra").expect("it is a head")
+    Head::of(&file, "hey mentra").expect("it is a head")
 }
 
 fn main() {

@@ -50,11 +50,11 @@ fn linear(weights: &[f32], bias: f32, metadata: &[(&str, &str)]) -> Vec<u8> {
 
 /// A head that scores the same whatever it hears.
 fn constant(bias: f32, metadata: &[(&str, &str)]) -> Arc<Head> {
-    Head::of(linear(&[0.0; WINDOW], bias, metadata), "always").unwrap()
+    Head::of(&linear(&[0.0; WINDOW], bias, metadata), "always").unwrap()
 }
 
 fn problem(bytes: Vec<u8>) -> String {
-    match Head::of(bytes, "some words") {
+    match Head::of(&bytes, "some words") {
         Ok(_) => panic!("it was taken"),
         Err(problem) => problem,
     }
@@ -63,7 +63,7 @@ fn problem(bytes: Vec<u8>) -> String {
 #[test]
 fn embeddings_and_scores_are_those_of_the_reference() {
     let mut stream = Stream::new(load());
-    let head = Head::of(waves(), "waves").unwrap();
+    let head = Head::of(&waves(), "waves").unwrap();
     let (mut embeddings, mut scores) = (0, 0);
     for round in 0..2 {
         for (index, step) in go_forward().as_chunks::<STEP_SAMPLES>().0.iter().enumerate() {
@@ -114,7 +114,7 @@ fn a_detector_hears_the_same_whatever_the_size_of_its_pieces() {
     let wanted = window_at(18);
     let norm = wanted.iter().map(|x| x * x).sum::<f32>();
     let weights: Vec<f32> = wanted.iter().map(|x| x / norm * 200.0).collect();
-    let head = Head::of(linear(&weights, -190.0, &[("lorgnette.patience", "1")]), "the moment").unwrap();
+    let head = Head::of(&linear(&weights, -190.0, &[("lorgnette.patience", "1")]), "the moment").unwrap();
     let heads: Arc<[Arc<Head>]> = [head].into();
     let mut all: Vec<Vec<Detection>> = Vec::new();
     for piece in [20, 320, 1_280, 5_000, 100_000] {
@@ -235,6 +235,10 @@ fn damaged_heads_are_refused_in_words() {
         assert!(!problem(whole[..kept].to_vec()).is_empty(), "{kept}");
     }
     problem(b"RTEN and more".to_vec());
+    // A length that is stated and not there is no reason to take so much memory: here 16 GB for a name.
+    let huge = [0x12, 0x80, 0x80, 0x80, 0x80, 0x40, b'x'];
+    assert!(problem(huge.to_vec()).contains("truncated"));
+    assert!(problem([&whole[..], &huge].concat()).contains("truncated"));
     problem(vec![b'x'; 10_000]);
     assert!(problem(vec![0; BYTES_MAX as usize + 1]).contains("more than 4194304 bytes"));
     let dir = tempfile::tempdir().unwrap();
@@ -247,6 +251,22 @@ fn damaged_heads_are_refused_in_words() {
 }
 
 #[test]
+fn heads_that_ask_for_much_are_refused_in_words() {
+    let file = |graph: &Graph| graph.file(("window", &[1, EMBEDDINGS, EMBEDDING]), ("score", &[1, 1]), &[]);
+    let row = |count: usize| vec![0.0; count];
+    // Thirty kilobytes that ask for 60 MB, and would double that with each further operator.
+    let square = Graph::new()
+        .tensor("column", &[4_000, 1], &row(4_000))
+        .tensor("row", &[1, 4_000], &row(4_000))
+        .node("MatMul", &["column", "row"], "square", &[])
+        .node("ReduceMean", &["square"], "score", &[]);
+    assert!(problem(file(&square)).contains("more than 2097152 numbers"));
+    // Many operators in few bytes.
+    let many = (0..2_000).fold(Graph::new(), |graph, n| graph.node("Relu", &["window"], &format!("x{n}"), &[]));
+    assert!(problem(file(&many)).contains("more than 1024 operators"));
+}
+
+#[test]
 fn heads_with_altered_bytes_never_panic() {
     let whole = waves();
     // The weights are most of the file; what describes them is at both ends.
@@ -254,7 +274,7 @@ fn heads_with_altered_bytes_never_panic() {
     for (at, bit) in places.flat_map(|at| (0..8).map(move |bit| (at, bit))) {
         let mut altered = whole.clone();
         altered[at] ^= 1 << bit;
-        let _ = Head::of(altered, "some words");
+        let _ = Head::of(&altered, "some words");
     }
 }
 

@@ -1,8 +1,8 @@
 //! The head of a phrase: from the last 16 embeddings to the probability that the phrase just ended.
 //!
 //! Any ONNX model with one input [1, 16, 96] and one output of one number from 0 to 1 is a head. A file may come from
-//! anywhere, so it is bounded, and only operators that classifiers are made of are known: nothing that loops or branches.
-//! That does not bound its memory: a column times a row is a large matrix. Load heads of people whom you trust.
+//! anywhere: it is read strictly, only operators that classifiers are made of are known, nothing that loops or branches,
+//! and what they compute is bounded before anything runs ([`onnx`](super::onnx)).
 //!
 //! Settings travel in the file's own metadata (`lorgnette.phrase`, `lorgnette.threshold`, `lorgnette.patience`); a head
 //! without them is one for the words of its file name, with the defaults.
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use rten::{ModelOptions, OpRegistry, op_types as op};
 
 use super::features::Network;
+use super::onnx::Model;
 use super::{EMBEDDING, EMBEDDINGS, Error, WINDOW};
 
 /// Largest file. Known heads have 50 KB to 1.3 MB.
@@ -85,24 +86,28 @@ impl Head {
         file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
         let words = stem.replace(['_', '-'], " ");
-        Self::of(bytes, &words).map_err(failed)
+        Self::of(&bytes, &words).map_err(failed)
     }
 
     /// A head from the bytes of its file; `words` is its phrase if the file names none.
     ///
     /// # Errors
     /// In words, as [`load`](Self::load).
-    pub fn of(bytes: Vec<u8>, words: &str) -> Result<Arc<Self>, String> {
+    pub fn of(bytes: &[u8], words: &str) -> Result<Arc<Self>, String> {
         if bytes.len() as u64 > BYTES_MAX {
             return Err(format!("it has more than {BYTES_MAX} bytes"));
         }
-        if bytes.starts_with(b"RTEN") {
-            return Err("it is no ONNX file".to_owned());
+        let model = Model::read(bytes)?;
+        let output = model.bounded()?;
+        if output.iter().product::<usize>() != 1 {
+            return Err(format!("its output has {} values instead of one", output.iter().product::<usize>()));
         }
-        // The loader is not written for files of strangers.
+        let settings = settings(&model, words)?.check()?;
+        let file = model.file(&[1, EMBEDDINGS, EMBEDDING], &output);
+        // The runtime is not written for files of strangers.
         let load = || {
-            let model = ModelOptions::with_ops(operators()).load(bytes).map_err(|error| error.to_string())?;
-            let head = Self { settings: settings(&model, words)?.check()?, network: Network::new(model)? };
+            let model = ModelOptions::with_ops(operators()).load(file).map_err(|error| error.to_string())?;
+            let head = Self { settings, network: Network::new(model)? };
             for window in [vec![0.0; WINDOW], (0..WINDOW).map(|n| (n as f32).sin() * 30.0).collect()] {
                 head.score_of(&window)?;
             }
@@ -137,8 +142,8 @@ impl Head {
     }
 }
 
-fn settings(model: &rten::Model, words: &str) -> Result<Settings, String> {
-    let field = |key| model.metadata().get(key);
+fn settings(model: &Model, words: &str) -> Result<Settings, String> {
+    let field = |key| model.metadata(key);
     let mut settings = Settings::of(field(PHRASE_KEY).unwrap_or(words).trim().to_lowercase());
     if let Some(text) = field(THRESHOLD_KEY) {
         settings.threshold = text.parse().map_err(|_| format!("{THRESHOLD_KEY} is no number"))?;

@@ -179,7 +179,7 @@ pub fn train(plan: &Plan, real: &[Clip], tools: Tools<'_>) -> Result<Trained, Er
     let notes =
         [("lorgnette.seed", seed.as_str()), ("lorgnette.sayings", &sayings), ("lorgnette.real_speech_min", &minutes)];
     let file = network.file(&settings, &notes);
-    let head = Head::of(file.clone(), &plan.phrase).map_err(|reason| super::Error::run(&reason))?;
+    let head = Head::of(&file, &plan.phrase).map_err(|reason| super::Error::run(&reason))?;
     Ok(Trained { head, file, point })
 }
 

@@ -329,7 +329,7 @@ mod tests {
         let right = unseen.filter(|(index, window)| (network.score(window) > 0.5) == is_positive(*index)).count();
         assert!(right >= 36, "{right} of 40");
         let settings = Settings { phrase: "hey max".to_owned(), threshold: 0.625, patience: 3 };
-        let head = Head::of(network.file(&settings, &[("made", "here")]), "").unwrap();
+        let head = Head::of(&network.file(&settings, &[("made", "here")]), "").unwrap();
         assert_eq!(*head.settings(), settings);
         for window in &windows[..20] {
             let (own, read) = (network.score(window), head.score(window).unwrap());
