@@ -74,7 +74,7 @@ fn main() -> Result<()> {
                 |text: &str| match_command(text).is_some_and(|found| found.matched >= CommandMatch::FreeText);
             clear += usize::from(found.matched >= CommandMatch::FreeText);
             match found.matched {
-                CommandMatch::None | CommandMatch::Misheard | CommandMatch::Incomplete => {
+                CommandMatch::None | CommandMatch::Beginning | CommandMatch::Misheard | CommandMatch::Incomplete => {
                     let (second, _) = hear(&mut second_model, &sound, options(), &mut times_second)?;
                     if is_command(&second) {
                         better = second;

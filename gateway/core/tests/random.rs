@@ -163,10 +163,10 @@ fn input() -> impl Strategy<Value = Input> {
             confidence: 0.5,
         })),
         2 => (1_u32..4, 0_u16..8).prop_map(|(utterance, revision)| Input::TranscriptFailed { utterance, revision }),
-        4 => (1_u32..4, 0_u16..8, 0_u8..6).prop_map(|(utterance, revision, matched)| Input::CommandMatched {
+        4 => (1_u32..4, 0_u16..8, 0_u8..7).prop_map(|(utterance, revision, matched)| Input::CommandMatched {
             utterance,
             revision,
-            matched: [CommandMatch::None, CommandMatch::Misheard, CommandMatch::Incomplete, CommandMatch::FreeText, CommandMatch::Exact, CommandMatch::Closed][usize::from(matched)],
+            matched: [CommandMatch::None, CommandMatch::Beginning, CommandMatch::Misheard, CommandMatch::Incomplete, CommandMatch::FreeText, CommandMatch::Exact, CommandMatch::Closed][usize::from(matched)],
             vocabulary: None,
         }),
         2 => words().prop_map(Input::Text),

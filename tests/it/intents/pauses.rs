@@ -23,23 +23,48 @@ const WINDOW_MS: u64 = 32;
 /// A decode of the words so far: what it takes on the machine of docs/measurements.md.
 const DECODE_MS: u64 = 120;
 
+/// What a row is for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    /// Rules may be made from it.
+    Tuning,
+    HeldOut,
+    /// Held out as well: all rows of a later file.
+    Fresh,
+}
+
+impl Part {
+    fn of_line(index: usize) -> Self {
+        if index % 2 == 1 { Self::HeldOut } else { Self::Tuning }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tuning => "tuning",
+            Self::HeldOut => "held out",
+            Self::Fresh => "fresh",
+        }
+    }
+}
+
 struct Row {
     kind: &'static str,
     asked: &'static str,
     text: &'static str,
-    held_out: bool,
+    part: Part,
 }
 
 fn rows() -> Vec<Row> {
-    let file = include_str!("../../data/end_of_turn/pauses.tsv");
-    let lines = file.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
-    lines
-        .map(|(index, line)| {
+    let file = |text: &'static str, part: fn(usize) -> Part| {
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
+        lines.map(move |(index, line)| {
             let mut fields = line.split('\t');
             let mut field = || fields.next().expect("four fields");
-            Row { kind: field(), asked: field(), text: field(), held_out: index % 2 == 1 }
+            Row { kind: field(), asked: field(), text: field(), part: part(index) }
         })
-        .collect()
+    };
+    let fresh = file(include_str!("../../data/end_of_turn/fresh.tsv"), |_| Part::Fresh);
+    file(include_str!("../../data/end_of_turn/pauses.tsv"), Part::of_line).chain(fresh).collect()
 }
 
 /// A command with a pause in it: before it, all of it, and the tool that it is for (`-`: a model's).
@@ -48,7 +73,7 @@ struct Hesitation {
     before: &'static str,
     merged: &'static str,
     tool: &'static str,
-    held_out: bool,
+    part: Part,
 }
 
 fn hesitations() -> Vec<Hesitation> {
@@ -58,7 +83,7 @@ fn hesitations() -> Vec<Hesitation> {
         .map(|(index, line)| {
             let fields: Vec<&str> = line.split('\t').collect();
             let &[kind, before, _, merged, tool] = fields.as_slice() else { panic!("five fields: {line}") };
-            Hesitation { kind, before, merged, tool, held_out: index % 2 == 1 }
+            Hesitation { kind, before, merged, tool, part: Part::of_line(index) }
         })
         .collect()
 }
@@ -190,31 +215,45 @@ fn over_after(silences_ms: &[u64], pause_ms: u64) -> f64 {
 /// Rows of the tuning half that are judged wrongly are printed; of the held-out half only the rates are.
 #[test]
 fn a_pause_ends_a_command_soon_and_a_sentence_that_lacks_its_end_late() {
-    let mut silences: BTreeMap<(&str, bool), Vec<u64>> = BTreeMap::new();
+    let mut silences: BTreeMap<(&str, Part), Vec<u64>> = BTreeMap::new();
     for row in rows() {
         let silence_ms = Wearer::new().silence_ms(row.asked, row.text);
-        silences.entry((row.kind, row.held_out)).or_default().push(silence_ms);
+        silences.entry((row.kind, row.part)).or_default().push(silence_ms);
         let wrong = match row.kind {
             "command" => silence_ms > 250,
             "going-on" | "answer-going-on" => silence_ms < 1_000,
             _ => silence_ms > 700,
         };
-        if wrong && !row.held_out {
+        if wrong && row.part == Part::Tuning {
             println!("  {}: {:?} ends after {silence_ms} ms", row.kind, row.text);
         }
     }
-    println!("kind             held out  rows  median  over after 250   400   700  1000  1500 ms");
-    for ((kind, held_out), all) in &mut silences {
+    println!("kind             part      rows  median  over after 250   400   700  1000  1500 ms");
+    for ((kind, part), all) in &mut silences {
         all.sort_unstable();
         let shares: Vec<String> =
             [250, 400, 700, 1_000, 1_500].iter().map(|ms| format!("{:5.1}", 100.0 * over_after(all, *ms))).collect();
-        println!("{kind:<16} {held_out:<8} {:5} {:7}           {} %", all.len(), all[all.len() / 2], shares.join(" "));
+        println!(
+            "{kind:<16} {:<8} {:5} {:7}           {} %",
+            part.name(),
+            all.len(),
+            all[all.len() / 2],
+            shares.join(" ")
+        );
     }
-    let of = |kind| silences[&(kind, true)].as_slice();
-    // Measured once on the held-out half, not tuned: 76.9, 39.5 and 98.0 %.
+    let of = |kind| silences[&(kind, Part::HeldOut)].as_slice();
+    let fresh = |kind| silences[&(kind, Part::Fresh)].as_slice();
+    // Measured, not tuned: 76.9, 33.6, 41.2 and 98.0 % of the held-out half; some rows more or less are allowed.
     assert!(over_after(of("command"), 250) >= 0.75, "commands end soon");
-    assert!(over_after(of("going-on"), 700) <= 0.42, "half a sentence is waited for");
+    assert!(over_after(of("going-on"), 700) <= 0.36, "half a sentence is waited for");
+    assert!(over_after(of("going-on"), 1_500) <= 0.44, "long");
     assert!(over_after(of("whole"), 700) >= 0.95, "a whole one is not");
+    // The same of the fresh table: 97.7, 16.0, 36.0, 61.8 and 97.7 %.
+    assert!(over_after(fresh("command"), 700) >= 0.93, "commands end soon");
+    assert!(over_after(fresh("going-on"), 700) <= 0.20, "half a command is waited for");
+    assert!(over_after(fresh("going-on"), 1_500) <= 0.40, "long");
+    assert!(over_after(fresh("request-going-on"), 700) <= 0.68, "and half a request to a model");
+    assert!(over_after(fresh("whole"), 700) >= 0.93, "a whole one is not");
     for kind in ["going-on", "answer-going-on", "open", "whole"] {
         let soon = over_after(of(kind), 250);
         assert!(soon <= 0.10, "{kind}: {soon} have as little time as a command");
@@ -226,12 +265,12 @@ fn a_pause_ends_a_command_soon_and_a_sentence_that_lacks_its_end_late() {
 #[test]
 fn a_pause_within_a_command_ends_it_seldom() {
     let engine = Engine::new();
-    let mut silences: BTreeMap<(&str, bool), Vec<u64>> = BTreeMap::new();
+    let mut silences: BTreeMap<(&str, Part), Vec<u64>> = BTreeMap::new();
     let (mut right, mut commands) = (0, 0);
     for row in hesitations() {
         let silence_ms = Wearer::new().silence_ms("none", &format!("{}.", row.before));
-        silences.entry((row.kind, row.held_out)).or_default().push(silence_ms);
-        if row.kind == "plain" && silence_ms <= 1_000 && !row.held_out {
+        silences.entry((row.kind, row.part)).or_default().push(silence_ms);
+        if row.kind == "plain" && silence_ms <= 1_000 && row.part == Part::Tuning {
             println!("  {:?} ends after {silence_ms} ms", row.before);
         }
         if row.tool != "-" {
@@ -239,22 +278,25 @@ fn a_pause_within_a_command_ends_it_seldom() {
             let decided = engine.decide(&request(row.merged, &tools_once()));
             let is_right = matches!(&decided, Decision::Calls(calls) if calls.iter().all(|call| call.name == row.tool));
             right += usize::from(is_right);
-            if !is_right && !row.held_out {
+            if !is_right && row.part == Part::Tuning {
                 println!("  {:?}: {decided:?}", row.merged);
             }
         }
     }
-    println!("kind             held out  rows  over after 400   700  1000  1500 ms");
-    for ((kind, held_out), all) in &silences {
+    println!("kind             part      rows  over after 400   700  1000  1500 ms");
+    for ((kind, part), all) in &silences {
         let shares: Vec<String> =
             [400, 700, 1_000, 1_500].iter().map(|ms| format!("{:5.1}", 100.0 * over_after(all, *ms))).collect();
-        println!("{kind:<16} {held_out:<8} {:5}           {} %", all.len(), shares.join(" "));
+        println!("{kind:<16} {:<8} {:5}           {} %", part.name(), all.len(), shares.join(" "));
     }
     println!("{right} of {commands} whole sentences lead to their tool");
-    let plain = &silences[&("plain", true)];
+    let plain = &silences[&("plain", Part::HeldOut)];
     assert!(
         over_after(plain, 400) == 0.0,
         "half a command is never taken for a whole one that nothing can be added to"
     );
+    // Measured, not tuned: 4.8, 4.8 and 23.8 % of 21.
+    assert!(over_after(plain, 1_000) <= 0.10, "half a command is waited for");
+    assert!(over_after(plain, 1_500) <= 0.29, "long");
     assert!(right * 100 >= commands * 90, "{right} of {commands}");
 }

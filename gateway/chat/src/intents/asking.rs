@@ -80,6 +80,13 @@ impl<'a> Reader<'a> {
         self.grammar.may_go_on(&mut self.utterance(text), Sides::of(self.scene))
     }
 
+    /// Whether a command has to go on after these words, which are no command by themselves. A single word may be
+    /// all that is said.
+    pub fn breaks_off(&self, text: &str) -> bool {
+        let mut utterance = self.utterance(text);
+        utterance.words.len() > 1 && self.grammar.breaks_off(&mut utterance, Sides::of(self.scene))
+    }
+
     pub fn read(&self, text: &str, pending: Option<&Pending>) -> Read {
         let sides = Sides::of(self.scene);
         let mut utterance = self.utterance(text);

@@ -296,6 +296,21 @@ impl Grammar {
         })
     }
 
+    /// Whether a sentence of the tools begins with all of these words and has to go on. A whole command may begin a longer
+    /// one as well: that is to be ruled out before.
+    pub fn breaks_off(&self, utterance: &mut Utterance<'_>, sides: Sides<'_>) -> bool {
+        self.undo_gerund(utterance);
+        let ending = Ending { at: utterance.words.len(), set_apart: true, loose: false };
+        let view = utterance.view(ending.at);
+        openings(view, 0).into_iter().any(|start| {
+            self.candidates(view, start, false).into_iter().filter_map(|index| self.template(index)).any(
+                |(tool, template)| {
+                    sides.admits(&tool.side) && matcher::breaks_off(&template.program, utterance, (start, ending))
+                },
+            )
+        })
+    }
+
     fn candidates(&self, view: View<'_>, start: usize, repair: bool) -> Vec<usize> {
         let mut out = Vec::new();
         let mut add = |list: &[usize]| out.extend_from_slice(list);

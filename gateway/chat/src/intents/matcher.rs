@@ -89,6 +89,14 @@ pub(super) fn may_go_on(program: &[Op], utterance: &Utterance<'_>, (start, endin
     run.goes_on
 }
 
+/// Whether the words from `start` to `ending` are the beginning of a longer sentence, and more of it has to follow: "search
+/// my notes for". A free text at the end is no beginning: it could be all of another sentence.
+pub(super) fn breaks_off(program: &[Op], utterance: &Utterance<'_>, (start, ending): (usize, Ending)) -> bool {
+    let mut run = Run::new(program, utterance.view(ending.at), ending.set_apart, 0, Mode::Broken);
+    run.step(0, start, Evidence::default());
+    run.goes_on
+}
+
 /// Which readings a run looks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -98,6 +106,8 @@ enum Mode {
     Partial,
     /// The beginning of a sentence that goes on with a slot.
     Beginning,
+    /// The beginning of a sentence that goes on with a word or a slot, whatever ends the words so far.
+    Broken,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -129,7 +139,7 @@ struct Run<'a> {
     missing: Vec<&'a str>,
     captured: Vec<(&'a str, Captured)>,
     best: Option<Match>,
-    /// Whether the words end before or in a slot of the sentence.
+    /// Whether the sentence goes on after the words.
     goes_on: bool,
 }
 
@@ -146,6 +156,15 @@ impl<'a> Run<'a> {
     /// Whether these are all words of the beginning of a sentence.
     fn is_at_pause(&self, at: usize) -> bool {
         self.mode == Mode::Beginning && at == self.view.end
+    }
+
+    /// Whether the words end here, within the sentence.
+    fn is_broken_at(&mut self, at: usize, evidence: Evidence) -> bool {
+        let ends = self.mode == Mode::Broken && at == self.view.end;
+        // A value alone begins too much: "ten minutes".
+        let needed = if self.captured.is_empty() { EVIDENCE_MIN } else { EVIDENCE_FREE_MIN };
+        self.goes_on |= ends && evidence.found >= needed;
+        ends
     }
 
     fn step(&mut self, op: usize, at: usize, evidence: Evidence) {
@@ -174,6 +193,9 @@ impl<'a> Run<'a> {
     }
 
     fn word(&mut self, op: usize, word: &str, at: usize, evidence: Evidence) {
+        if self.is_broken_at(at, evidence) {
+            return;
+        }
         let here = self.view.text(at);
         if here == word {
             let found = evidence.found + self.weight(word);
@@ -229,6 +251,9 @@ impl<'a> Run<'a> {
     }
 
     fn slot(&mut self, op: usize, slot: &'a Slot, at: usize, evidence: Evidence) {
+        if self.is_broken_at(at, evidence) {
+            return;
+        }
         let view = self.view;
         if self.is_at_pause(at) {
             self.goes_on |= evidence.found >= EVIDENCE_MIN;
@@ -349,7 +374,7 @@ impl<'a> Run<'a> {
         }
         for end in at + 1..=longest {
             // Free text could be anything, the whole command too.
-            if self.is_at_pause(end) {
+            if self.is_at_pause(end) || (self.mode == Mode::Broken && end == view.end) {
                 return;
             }
             let words = &view.utterance.words[at..end];
@@ -420,7 +445,9 @@ impl<'a> Run<'a> {
         if at != self.view.end || evidence.found < needed || cut {
             return;
         }
-        if (self.mode == Mode::Partial) == self.missing.is_empty() || self.mode == Mode::Beginning {
+        if (self.mode == Mode::Partial) == self.missing.is_empty()
+            || matches!(self.mode, Mode::Beginning | Mode::Broken)
+        {
             return;
         }
         let score = evidence.found + 0.5 * evidence.typed_words as f32

@@ -253,6 +253,11 @@ impl ChatModel for Engine {
             Reading::Calls(_, matched) | Reading::Ask { matched, .. } => matched,
             Reading::Nothing => CommandMatch::None,
         };
+        // A guess is worth less than words that fit as they are.
+        let matched = match matched {
+            CommandMatch::None | CommandMatch::Misheard if reader.breaks_off(&text) => CommandMatch::Beginning,
+            matched => matched,
+        };
         let vocabulary = match matched {
             // The command is recognised already; a recogniser biased towards commands writes worse free text.
             CommandMatch::FreeText => Arc::default(),
@@ -317,6 +322,9 @@ mod tests {
             ("Would you mind reading my notes?", CommandMatch::Closed),
             ("Red my notes.", CommandMatch::Misheard),
             ("The weather is nice.", CommandMatch::None),
+            ("Show me my.", CommandMatch::Beginning),
+            // One word may be all.
+            ("Show.", CommandMatch::None),
             // It may go on with its text.
             ("Take a note.", CommandMatch::Exact),
             ("Take a note buy milk.", CommandMatch::FreeText),

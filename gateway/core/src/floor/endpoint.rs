@@ -4,7 +4,14 @@
 //! A command without an open slot ("what time is it") has the shortest silence, words that plainly lack their end
 //! ("remind me to") the longest. An end that was too early is put right: see `agent::reopening`.
 
-use super::{Activity, Event, Floor, addressing::Grounds, commands, pace::Pace, talk::Talk};
+use super::{
+    Activity, Event, Floor,
+    addressing::Grounds,
+    commands,
+    pace::Pace,
+    talk::Talk,
+    unfinished::{is_dictating, may_go_on, trails_off},
+};
 use crate::{
     config::Config,
     context::{Context, Timer},
@@ -19,86 +26,6 @@ const SCORE_DONE: f32 = 0.5;
 /// Below this the model is sure that more will come, whatever the text looks like: recognisers put a full stop after
 /// everything.
 const SCORE_GOING_ON: f32 = 0.2;
-
-/// Words that end neither a sentence nor a question.
-const NEVER_LAST: &[&str] = &["a", "an", "the", "my", "your", "our", "their", "every", "each", "and", "or", "i", "we"];
-/// Words that do not end a finished sentence. A question may: "what is it for?"
-const TRAILING: &[&str] = &[
-    "his", "its", "but", "because", "if", "when", "while", "until", "unless", "whether", "than", "as", "to", "for",
-    "of", "at", "in", "with", "from", "by", "into", "about", "between", "during", "without", "very", "uh", "um",
-    "called", "named", "saying", "they", "plus", "minus", "times",
-];
-/// Words that end a sentence only after a word of [`ASKING`]: "tell me what time it is".
-const LINKING: &[&str] =
-    &["is", "are", "was", "were", "will", "would", "can", "could", "should", "does", "i'm", "it's"];
-const ASKING: &[&str] = &["what", "where", "when", "who", "how", "which", "why", "whose", "if", "whether"];
-/// Auxiliary verbs that a question does not end in: "when was", "what time does".
-const AUXILIARY: &[&str] = &["was", "were", "does", "did", "should", "would", "could", "shall", "has"];
-/// What lacks its object, as the last words.
-const UNFINISHED: &[&str] = &[
-    "remind me",
-    "tell me",
-    "show me",
-    "give me",
-    "send me",
-    "ask me",
-    "wake me",
-    "what is",
-    "what's",
-    "who is",
-    "who's",
-    "how about",
-    "what about",
-    "let me",
-    "i want",
-    "i need",
-    "i would like",
-    "i'd like",
-    "i wonder",
-    "i think",
-    "i mean",
-    "i meant",
-    "true that",
-    "think that",
-    "sure that",
-    "know that",
-    "hope that",
-];
-/// What lacks everything else, as all words.
-const OPENINGS: &[&str] = &[
-    "can you",
-    "could you",
-    "would you",
-    "will you",
-    "please",
-    "do you",
-    "did you",
-    "are you",
-    "have you",
-    "is there",
-    "are there",
-    "are there any",
-    "is it",
-    "would it be",
-    "was it",
-    "what if",
-];
-/// Words that begin a clause before the main one.
-const BEFORE_MAIN: &[&str] =
-    &["if", "when", "while", "once", "because", "although", "whenever", "as", "since", "before", "after"];
-/// Words after one of those that make a clause of it: "when is the next train" is a question.
-const SUBJECTS: &[&str] = &[
-    "i", "i'm", "you", "we", "they", "he", "she", "it", "it's", "my", "the", "our", "your", "there", "someone", "soon",
-];
-/// Words that begin a time or a place before what happens there: "tomorrow at eight".
-const SETTINGS: &[&str] = &["at", "on", "in", "tomorrow", "tonight", "next", "every", "from", "until", "between"];
-/// Words of a clause or a setting before the main one; a longer text has its main clause, too.
-const CLAUSE_WORDS_MAX: usize = 7;
-const SETTING_WORDS_MAX: usize = 4;
-/// Nouns that announce what they name: "translate the word".
-const ANNOUNCING: &[&str] = &["word", "words", "term", "name", "sentence", "phrase", "address", "title", "following"];
-/// Words that tell of a number to be dictated.
-const DICTATED: &[&str] = &["number", "code", "call", "dial", "pin", "phone", "password", "digits", "reference"];
 
 /// How much of a sentence the words so far are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -191,12 +118,14 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
     if answers || listens || commands::command(text).is_some() || evidence.matched == Some(CommandMatch::Closed) {
         return if sure_of_more { Completeness::Sentence } else { Completeness::Closed };
     }
-    if trails_off(text) {
+    let understood = matches!(evidence.matched, Some(CommandMatch::Exact | CommandMatch::FreeText));
+    // An answer may be no more than a time or a fragment.
+    let lacks_main =
+        !understood && !evidence.asked && (evidence.matched == Some(CommandMatch::Beginning) || may_go_on(text));
+    if lacks_main || trails_off(text) {
         return Completeness::TrailsOff;
     }
-    let understood = matches!(evidence.matched, Some(CommandMatch::Exact | CommandMatch::FreeText));
-    let more = !understood && (is_dictating(text) || (!evidence.asked && may_go_on(text)));
-    if evidence.matched == Some(CommandMatch::Incomplete) || more {
+    if evidence.matched == Some(CommandMatch::Incomplete) || (!understood && is_dictating(text)) {
         return Completeness::Incomplete;
     }
     match evidence.score {
@@ -205,52 +134,6 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
         _ if text.trim_end().ends_with(['.', '!', '?']) => Completeness::Sentence,
         _ => Completeness::Unknown,
     }
-}
-
-/// Whether the text clearly lacks its end.
-fn trails_off(text: &str) -> bool {
-    let text = text.trim_end();
-    if text.ends_with([',', '-', '…', ':', ';']) || text.ends_with("...") {
-        return true;
-    }
-    let is_question = text.ends_with('?');
-    let said = commands::plain(text);
-    let (first, last) = (said.split(' ').next().unwrap_or_default(), said.rsplit(' ').next().unwrap_or_default());
-    let never = NEVER_LAST.contains(&last) || (ASKING.contains(&first) && AUXILIARY.contains(&last));
-    if never || OPENINGS.contains(&said.as_str()) {
-        return true;
-    }
-    let ends_in = |words: &&str| said.strip_suffix(words).is_some_and(|left| left.is_empty() || left.ends_with(' '));
-    if is_question {
-        return false;
-    }
-    let asks = || said.split(' ').any(|word| ASKING.contains(&word));
-    UNFINISHED.iter().any(ends_in) || TRAILING.contains(&last) || (LINKING.contains(&last) && !asks())
-}
-
-/// Whether the words so far are often followed by more, though they may be all: a clause or a time before the main
-/// clause, a noun that announces its text.
-fn may_go_on(text: &str) -> bool {
-    let said = commands::plain(text);
-    if text.trim_end().ends_with('?') {
-        return false;
-    }
-    let count = said.split(' ').count();
-    let (first, last) = (said.split(' ').next().unwrap_or_default(), said.rsplit(' ').next().unwrap_or_default());
-    let second = said.split(' ').nth(1).unwrap_or_default();
-    let clause = BEFORE_MAIN.contains(&first) && SUBJECTS.contains(&second) && count <= CLAUSE_WORDS_MAX;
-    let setting = SETTINGS.contains(&first) && count <= SETTING_WORDS_MAX;
-    clause || setting || ANNOUNCING.contains(&last)
-}
-
-/// Whether the words end in digits, or single letters behind them, of a longer number.
-fn is_dictating(text: &str) -> bool {
-    let said = commands::plain(text);
-    let is_digits = |word: &str| !word.is_empty() && word.chars().all(|letter| letter.is_ascii_digit());
-    let is_part = |word: &&str| is_digits(word) || word.chars().count() == 1;
-    let parts = said.rsplit(' ').take_while(is_part);
-    let (count, digits) = parts.fold((0, 0), |(all, digits), word| (all + 1, digits + usize::from(is_digits(word))));
-    digits > 0 && (count > 1 || said.split(' ').any(|word| DICTATED.contains(&word)))
 }
 
 #[cfg(test)]
@@ -286,7 +169,7 @@ mod tests {
             ("Tell me what time it is.", None, 450),
             ("The meeting is.", None, 2_000),
             ("Take a note.", None, 450),
-            ("When I get home.", None, 1_000),
+            ("When I get home.", None, 2_000),
             ("When is the next train?", None, 450),
             ("My number is 5 5 5.", None, 1_000),
             ("Dial 0171.", None, 1_000),
@@ -345,6 +228,13 @@ mod tests {
     fn a_command_that_lacks_something_is_waited_for() {
         let matched = Some(CommandMatch::Incomplete);
         assert_eq!(judged(Evidence { matched, score: Some(0.9), ..of("Set a timer.") }), 1_000);
+    }
+
+    #[test]
+    fn a_command_that_has_to_go_on_is_waited_for_unless_it_is_an_answer() {
+        let matched = Some(CommandMatch::Beginning);
+        assert_eq!(judged(Evidence { matched, score: Some(0.9), ..of("Find my note.") }), 2_000);
+        assert_eq!(judged(Evidence { matched, asked: true, ..of("Tomorrow at eight.") }), 450);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod link_loss;
 mod pace;
 mod second_pass;
 mod talk;
+mod unfinished;
 mod utterance;
 pub(crate) mod wake;
 mod worth;

@@ -170,7 +170,10 @@ impl Floor {
                 let accepted = match matched {
                     CommandMatch::FreeText => true,
                     CommandMatch::Exact | CommandMatch::Closed => !acceptance.free_text_only,
-                    CommandMatch::None | CommandMatch::Misheard | CommandMatch::Incomplete => false,
+                    CommandMatch::None
+                    | CommandMatch::Beginning
+                    | CommandMatch::Misheard
+                    | CommandMatch::Incomplete => false,
                 };
                 if accepted {
                     self.note_matched(utterance, matched);
@@ -308,7 +311,7 @@ fn reject(cx: &mut Context, (utterance, awaited): (u32, u16), named: Named, acce
 /// Minimum confidence of a second text, 0 to 1; `None` if the first has no second pass.
 fn confidence_needed(matched: CommandMatch, confidence: f32, config: &Config) -> Option<f32> {
     match matched {
-        CommandMatch::None | CommandMatch::Misheard | CommandMatch::Incomplete => Some(0.0),
+        CommandMatch::None | CommandMatch::Beginning | CommandMatch::Misheard | CommandMatch::Incomplete => Some(0.0),
         CommandMatch::FreeText => config.second_model.then_some(1.0 - DOUBT_LEFT_MAX * (1.0 - confidence)),
         CommandMatch::Exact | CommandMatch::Closed => None,
     }

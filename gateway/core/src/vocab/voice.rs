@@ -89,9 +89,11 @@ pub enum TranscriptKind {
 pub enum CommandMatch {
     /// No command.
     None,
+    /// The beginning of a command that has to go on: "search my notes for".
+    Beginning,
     /// A command if some of its words were misheard.
     Misheard,
-    /// The beginning of a command: an argument is missing.
+    /// A command without an argument, which can be asked for.
     Incomplete,
     /// A command, partly free text, which could be anything.
     FreeText,

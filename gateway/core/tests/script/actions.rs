@@ -89,9 +89,10 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
                 if words.has("never") { None } else { Some(words.number_after("after")?.unwrap_or(120)) };
             Ok(())
         }
-        "none" | "misheard" | "incomplete" | "free-text" | "closed" => {
+        "none" | "beginning" | "misheard" | "incomplete" | "free-text" | "closed" => {
             let matched = match words.get(0) {
                 "none" => CommandMatch::None,
+                "beginning" => CommandMatch::Beginning,
                 "misheard" => CommandMatch::Misheard,
                 "incomplete" => CommandMatch::Incomplete,
                 "closed" => CommandMatch::Closed,
