@@ -20,6 +20,9 @@ const CLIPS_MAX: usize = 32;
 
 /// Bit rate of Opus in bits per second: typical of such glasses over Bluetooth and Wi-Fi.
 const BITRATE: u32 = 24_000;
+/// Bit rate, milliseconds of a packet and expected loss in percent with which Opus begins, as long as nothing is known of
+/// the link (PROTOCOL.md, section 8).
+const START: (u32, u16, u8) = (12_000, 60, 10);
 
 /// How far below the loudest 10 ms a stretch still counts as voice.
 const VOICED_BELOW_PEAK_DB: f64 = 35.0;
@@ -168,7 +171,7 @@ impl Microphone {
         };
         let packet_us = codec.packet_us(u64::from(frame_ms) * 1_000);
         let frame_us = packet_us.ok_or_else(|| format!("the gateway wants packets of {frame_ms} ms"))?;
-        Ok(Self {
+        let mut microphone = Self {
             codec,
             rate_hz,
             frame_us,
@@ -181,7 +184,12 @@ impl Microphone {
             waiting: VecDeque::new(),
             speaking: None,
             silence: silence.map(|packets| (packets, 0)),
-        })
+        };
+        if codec == Codec::Opus {
+            let (bitrate, frame_ms, loss_percent) = START;
+            microphone.code(bitrate, frame_ms, loss_percent)?;
+        }
+        Ok(microphone)
     }
 
     /// Sends little in silence.
@@ -198,6 +206,18 @@ impl Microphone {
     /// # Errors
     /// A coding that does not exist.
     pub fn set_coding(&mut self, bitrate: u32, frame_ms: u16, loss_percent: u8) -> Result<bool, String> {
+        let before = self.coding.map_or(BITRATE, |(bitrate, ..)| bitrate);
+        if !self.code(bitrate, frame_ms, loss_percent)? {
+            return Ok(false);
+        }
+        // A link that carries less than was sent has to be spared.
+        if bitrate < before {
+            self.pause_in_silence()?;
+        }
+        Ok(true)
+    }
+
+    fn code(&mut self, bitrate: u32, frame_ms: u16, loss_percent: u8) -> Result<bool, String> {
         let asked = (bitrate, frame_ms, loss_percent);
         let (Some(encoder), true) = (&mut self.encoder, bitrate > 0 && self.coding != Some(asked)) else {
             return Ok(false);
@@ -205,9 +225,6 @@ impl Microphone {
         let asked_us = if frame_ms == 0 { self.frame_us } else { u64::from(frame_ms) * 1_000 };
         let frame_us = self.codec.packet_us(asked_us).ok_or_else(|| format!("packets of {frame_ms} ms"))?;
         encoder.set_coding(bitrate.min(BITRATE), loss_percent).map_err(|error| error.to_string())?;
-        if bitrate < BITRATE {
-            encoder.pause_in_silence().map_err(|error| error.to_string())?;
-        }
         self.frame_us = frame_us;
         self.coding = Some(asked);
         Ok(true)

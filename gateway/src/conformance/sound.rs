@@ -5,6 +5,8 @@ use device_protocol::{Codec, Stamp, down::AudioFormat, limits, up};
 use super::clip::codec_of;
 use super::{Rule, rules::Report};
 
+/// Length of the packets with which Opus may begin, whatever was agreed, in microseconds.
+const START_US: u32 = 60_000;
 /// How much earlier than the end of the packet before it one may have been captured, in microseconds: clocks of devices are
 /// read at interrupts.
 const CAPTURE_SLACK_US: u64 = 5_000;
@@ -123,7 +125,7 @@ impl Sound {
             Some("sound though the welcome has none".to_owned())
         } else if (codec, rate_hz) != (wanted.codec, wanted.rate_hz) {
             Some(format!("{codec:?} of {rate_hz} Hz; {:?} of {} Hz was agreed", wanted.codec, wanted.rate_hz))
-        } else if u64::from(duration_us) != length_us {
+        } else if u64::from(duration_us) != length_us && !(codec == Codec::Opus && duration_us == START_US) {
             Some(format!("a packet of {duration_us} us; {length_us} us were agreed"))
         } else {
             misfit(wanted, duration_us, payload)

@@ -24,7 +24,7 @@ const REPLAY_US: u64 = 5_000_000;
 pub(super) struct Quality {
     up: Up,
     down: Down,
-    /// What the core wants; `None`: nothing yet.
+    /// What the core wants; `None`: what is begun with.
     coding: Option<SoundCoding>,
 }
 
@@ -111,9 +111,11 @@ impl Quality {
         self.down.least_us = None;
     }
 
-    /// The acknowledgement also says how the device should code its sound.
-    pub(super) fn advise(&self, ack: down::Ack) -> down::Ack {
-        self.coding.map_or(ack, |coding| down::Ack {
+    /// The acknowledgement also says how the device should code its sound. `is_opus`: it begins with less than it was
+    /// agreed on; other codecs have one rate.
+    pub(super) fn advise(&self, ack: down::Ack, is_opus: bool) -> down::Ack {
+        let coding = self.coding.or_else(|| is_opus.then(SoundCoding::default));
+        coding.map_or(ack, |coding| down::Ack {
             audio_bitrate: coding.bitrate,
             audio_frame_ms: coding.packet_ms,
             audio_loss_percent: coding.loss_percent,
@@ -260,9 +262,13 @@ mod tests {
             audio_loss_percent: 0,
             audio_missing: 0,
         };
-        assert_eq!(quality.advise(ack), ack);
-        quality.coding = Some(SoundCoding { bitrate: 12_000, packet_ms: 60, loss_percent: 15 });
-        let advised = quality.advise(ack);
-        assert_eq!((advised.audio_bitrate, advised.audio_frame_ms, advised.audio_loss_percent), (12_000, 60, 15));
+        let advised = |quality: &Quality| {
+            let ack = quality.advise(ack, true);
+            (ack.audio_bitrate, ack.audio_frame_ms, ack.audio_loss_percent)
+        };
+        assert_eq!(advised(&quality), (12_000, 60, 10), "from the beginning");
+        assert_eq!(quality.advise(ack, false), ack);
+        quality.coding = Some(SoundCoding { bitrate: 24_000, packet_ms: 20, loss_percent: 15 });
+        assert_eq!(advised(&quality), (24_000, 20, 15));
     }
 }

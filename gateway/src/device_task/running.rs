@@ -1,5 +1,6 @@
 //! A session's loop: external events, and timers that are due.
 
+use audio::codec::Codec;
 use bytes::Bytes;
 use device_protocol::{Down, GoodbyeReason, down};
 use gateway_core::{
@@ -94,7 +95,7 @@ impl Session {
         let missing = self.ear.as_mut().and_then(Ear::take_missing);
         self.report_sound();
         let ack = down::Ack { audio_missing: missing.unwrap_or(0), ..self.incoming.take_ack(audio) };
-        let ack = self.quality.advise(ack);
+        let ack = self.quality.advise(ack, self.formats.up.is_some_and(|(codec, _)| codec == Codec::Opus));
         self.send(None, Down::Ack(ack)).map(drop)
     }
 

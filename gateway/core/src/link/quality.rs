@@ -3,6 +3,9 @@
 //! Packets that queue in front of a narrow place arrive later and later: then less is sent, in larger packets, because on
 //! a thin link the headers of small packets are more than half of the bytes. Lost packets are another matter: then each
 //! packet tells more of the one before it. Both at once are a queue that is full.
+//!
+//! A link of which nothing is known is begun with the thinnest coding, like the slow start of TCP: what a queue drops before
+//! the first measurement would be the beginning of the first sentence.
 
 use crate::{
     limits,
@@ -25,7 +28,9 @@ const THIN_REPORTS: u8 = 2;
 const FULL_PERCENT: u32 = 10;
 /// Packets of a report from which on a share counts.
 const FULL_PACKETS_MIN: u32 = 5;
-/// How much sound a link must have carried without a queue before more is sent, at first. Silence proves nothing.
+/// How much sound a link must have carried without a queue before more is sent, where it was never thin.
+const FREE_MS_START: u32 = 600;
+/// The same where it was thin. Silence proves nothing.
 const FREE_MS_MIN: u32 = 8_000;
 /// And at most, where more was too much again and again.
 const FREE_MS_MAX: u32 = 120_000;
@@ -60,10 +65,10 @@ pub(crate) struct Quality {
 impl Default for Quality {
     fn default() -> Self {
         Self {
-            level: 0,
+            level: CODINGS.len() - 1,
             thin: 0,
             carried_ms: 0,
-            free_ms: FREE_MS_MIN,
+            free_ms: FREE_MS_START,
             raised_us: None,
             lost: [0; 2],
             told: SoundCoding::default(),
@@ -95,7 +100,11 @@ impl Quality {
         if waited_us > THIN_US || is_full {
             self.carried_ms = 0;
             self.thin = self.thin.saturating_add(1);
-            if (self.thin < THIN_REPORTS && !is_full) || self.level + 1 >= CODINGS.len() {
+            if self.thin < THIN_REPORTS && !is_full {
+                return;
+            }
+            self.free_ms = self.free_ms.max(FREE_MS_MIN);
+            if self.level + 1 >= CODINGS.len() {
                 return;
             }
             self.thin = 0;
@@ -115,9 +124,13 @@ impl Quality {
         let (_, packet_ms) = self.coding();
         self.carried_ms = self.carried_ms.saturating_add(report.received.saturating_mul(u32::from(packet_ms)));
         if self.carried_ms >= self.free_ms {
-            self.level -= 1;
-            self.raised_us = Some(now_us);
             self.carried_ms = 0;
+            if self.free_ms == FREE_MS_START {
+                // The beginning was a precaution, and is over.
+                (self.level, self.free_ms) = (0, FREE_MS_MIN);
+            } else {
+                (self.level, self.raised_us) = (self.level - 1, Some(now_us));
+            }
         }
     }
 
@@ -170,19 +183,38 @@ mod tests {
         .collect()
     }
 
+    /// A link that carried the first sound.
+    fn begun() -> Quality {
+        let mut quality = Quality::default();
+        assert_eq!(bitrates(&mut quality, 0, &[0, 0]), [12_000, 24_000]);
+        quality
+    }
+
+    #[test]
+    fn a_link_begins_with_little_until_it_has_carried_that() {
+        let mut quality = Quality::default();
+        assert_eq!(quality.handle_report(0, report(0, 0)).map(|coding| coding.bitrate), Some(24_000));
+        assert_eq!(quality.handle_report(0, report(0, 0)), None);
+        // The queue is full from the beginning.
+        let mut quality = Quality::default();
+        assert_eq!(bitrates(&mut quality, 0, &[400, 300, 250, 150]), [12_000; 4]);
+        assert_eq!(bitrates(&mut quality, 2, &[0; 22]), [12_000; 22], "it was thin: 8 s");
+        assert_eq!(bitrates(&mut quality, 11, &[0]), [16_000]);
+    }
+
     #[test]
     fn a_queue_that_grows_makes_the_sound_smaller_and_jitter_does_not() {
-        let mut quality = Quality::default();
+        let mut quality = begun();
         assert_eq!(bitrates(&mut quality, 0, &[0, 60, 120, 250, 30, 190, 250]), [24_000; 7]);
         assert_eq!(bitrates(&mut quality, 3, &[300, 400, 450]), [16_000, 16_000, 12_000]);
         assert_eq!(bitrates(&mut quality, 5, &[900; 4]), [12_000; 4], "there is nothing less");
-        let mut quality = Quality::default();
+        let mut quality = begun();
         assert_eq!(bitrates(&mut quality, 0, &[500, 900]), [24_000, 12_000]);
     }
 
     #[test]
     fn a_link_that_stays_free_gets_more_and_later_each_time_that_this_was_too_much() {
-        let mut quality = Quality::default();
+        let mut quality = begun();
         bitrates(&mut quality, 0, &[900, 900]);
         let free = bitrates(&mut quality, 10, &[0; 45]);
         let rises: Vec<usize> = (1..45).filter(|n| free[*n] > free[*n - 1]).collect();
@@ -195,7 +227,7 @@ mod tests {
 
     #[test]
     fn silence_does_not_prove_that_a_link_carries_more() {
-        let mut quality = Quality::default();
+        let mut quality = begun();
         bitrates(&mut quality, 0, &[900, 900]);
         for n in 0..200 {
             // A packet of comfort noise each 400 ms.
@@ -206,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_is_noticed_at_once_and_loss_without_one_is_no_queue() {
-        let mut quality = Quality::default();
+        let mut quality = begun();
         assert_eq!(quality.handle_report(0, report(5, 30)).map(|coding| coding.bitrate), None, "radio");
         assert_eq!(quality.handle_report(0, report(1, 150)).map(|coding| coding.bitrate), None, "a hiccup");
         assert_eq!(quality.handle_report(0, report(2, 150)).map(|coding| coding.bitrate), Some(12_000));
@@ -214,7 +246,7 @@ mod tests {
 
     #[test]
     fn loss_is_told_in_steps_and_of_the_worse_direction() {
-        let mut quality = Quality::default();
+        let mut quality = begun();
         for _ in 0..5 {
             assert_eq!(quality.handle_report(0, report(1, 0)), None, "5 % is less than what is always expected");
         }

@@ -28,8 +28,8 @@ pub struct SoundCoding {
 }
 
 impl Default for SoundCoding {
-    /// For a link of which nothing is known.
+    /// For a link of which nothing is known: as little as is used at all.
     fn default() -> Self {
-        Self { bitrate: 24_000, packet_ms: 20, loss_percent: 10 }
+        Self { bitrate: 12_000, packet_ms: 60, loss_percent: 10 }
     }
 }
