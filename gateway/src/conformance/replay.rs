@@ -30,7 +30,7 @@ impl Replay {
         Self { lacking, welcomed_us, newest_us: 0, sound_us: 0, again: 0 }
     }
 
-    /// A frame of class control or audio.
+    /// A frame of class control or audio. Whether it comes again.
     pub(super) fn handle(
         &mut self,
         report: &mut Report,
@@ -38,15 +38,17 @@ impl Replay {
         (is_sound, stamp): (bool, Stamp),
         bytes: &Bytes,
         ordered: bool,
-    ) {
-        let Some(seen) = self.lacking.remove(&(is_sound, stamp.sequence)) else { return };
+    ) -> bool {
+        let Some(seen) = self.lacking.remove(&(is_sound, stamp.sequence)) else { return false };
         let what = if is_sound { "packet" } else { "control frame" };
         self.again += 1;
         if seen != *bytes {
-            return report.fail(Rule::Replay, format!("{what} {} comes again with other bytes", stamp.sequence));
+            report.fail(Rule::Replay, format!("{what} {} comes again with other bytes", stamp.sequence));
+            return true;
         }
         if ordered && stamp.time_us + ORDER_SLACK_US < self.newest_us {
-            return report.fail(Rule::Replay, format!("{what} {} comes behind later ones", stamp.sequence));
+            report.fail(Rule::Replay, format!("{what} {} comes behind later ones", stamp.sequence));
+            return true;
         }
         self.newest_us = self.newest_us.max(stamp.time_us);
         if let Ok(Decoded::Frame(Frame { message: Up::Audio(audio), .. })) = decode_up(bytes) {
@@ -60,6 +62,7 @@ impl Replay {
                 )
             });
         }
+        true
     }
 
     /// Whether everything has come.

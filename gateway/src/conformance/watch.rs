@@ -165,9 +165,11 @@ impl Watch {
             self.report
                 .fail(Rule::Turn, format!("turn {}; the last one that was named is {}", stamp.turn, self.sent.2));
         }
+        let mut comes_again = false;
         if matches!(class, Class::Control | Class::Audio) {
             if let Some(replay) = &mut self.replay {
-                replay.handle(&mut self.report, now_us, (class == Class::Audio, stamp), bytes, self.ordered);
+                comes_again =
+                    replay.handle(&mut self.report, now_us, (class == Class::Audio, stamp), bytes, self.ordered);
             }
             if self.kept.len() < KEPT_MAX {
                 self.kept.insert((class == Class::Audio, stamp.sequence), bytes.clone());
@@ -176,7 +178,13 @@ impl Watch {
         }
         match class {
             Class::Control if !self.counts(stamp.sequence) => return,
-            Class::Control => self.unacknowledged.0 += 1,
+            Class::Control => {
+                self.unacknowledged.0 += 1;
+                // It was judged when it came first.
+                if comes_again {
+                    return;
+                }
+            }
             Class::Audio => self.unacknowledged.1 += 1,
             _ => {}
         }
@@ -265,5 +273,37 @@ impl Watch {
             format!("control {} and audio {} after {before:?}; {control} and {audio} were sent", ack.control, ack.audio)
         });
         (self.ack, self.acks) = (Some(ack), true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use device_protocol::PlayState;
+
+    use super::*;
+    use crate::{conformance::Verdict, transport::envelope};
+
+    fn frame(sequence: u32, message: up::Played) -> Bytes {
+        let stamp = Stamp { sequence, turn: 2, time_us: 1_000_000 };
+        envelope(stamp, Up::from(message), &mut [0; 256]).expect("a frame")
+    }
+
+    #[test]
+    fn what_comes_again_after_a_resume_was_judged_before() {
+        let mut watch = Watch::new(0);
+        watch.sent = (1, 1, 2);
+        let mut playback = Playback::new(2, 2, &[2_000_000]);
+        playback.sent(0, 1_000_000);
+        playback.hushed(700_000);
+        watch.playback = Some(playback);
+        let stopped = up::Played { speech: 2, clause: 0, played_us: 574_119, state: PlayState::Stopped };
+        watch.handle(800_000, &frame(1, stopped));
+        // It was not acknowledged before the link was lost.
+        watch.resume(2_000_000);
+        watch.handle(2_100_000, &frame(1, stopped));
+        assert!(watch.replay.as_ref().is_some_and(Replay::is_whole));
+        assert_eq!(watch.report.verdict(Rule::Hushed), None);
+        watch.handle(2_200_000, &frame(2, stopped));
+        assert!(matches!(watch.report.verdict(Rule::Hushed), Some(Verdict::Failed(_))), "another one is one too many");
     }
 }
