@@ -1,6 +1,7 @@
 //! The life cycle of one user's mini-apps: a machine without sockets and clocks.
 //!
-//! An app is started by its webhook and counts as running once its socket has been acknowledged. A lost socket has
+//! An app is started by its webhook and counts as running once its socket has been acknowledged. Who waits for the start is
+//! answered when the webhook has answered, too: an app may not know its session before. A lost socket has
 //! [`GRACE_MS`] to reconnect (`@mentra/sdk` reconnects after 1 s and 3 s). An app that reconnects and resumes its
 //! session continues. Any other one has its webhook called again: its SDK has told the app that it was disconnected,
 //! and most apps clean up then. An app that ran and cannot be called is retried with increasing intervals, until it is
@@ -14,16 +15,22 @@ use alloc::{
     vec::Vec,
 };
 
+mod life;
+
 use crate::{
     driver::Machine,
     input::AppInput,
     output::AppOutput,
     vocab::{AppCard, AppConnection, AppEvent, AppKind, AppState, AppStopReason, Timestamp, WebhookCall},
 };
+use life::Life;
 
 /// Longest time of a start, from the webhook to the socket's first message: the SDK itself gives up 5 s after it
 /// starts to connect, and the webhook may be tried twice.
 pub const START_MS_MAX: u64 = 8_000;
+/// Time that the webhook has to answer when its socket is there: the SDK answers behind the app's own beginning, which may
+/// take long.
+pub const SETTLE_MS: u64 = 500;
 /// Time that a lost socket has to reconnect.
 pub const GRACE_MS: u64 = 5_000;
 /// Time that sockets have to reconnect after the gateway's own start: the SDK reconnects within 3 s of the loss.
@@ -40,52 +47,6 @@ pub const RETRY_MS_MAX: u64 = 60_000;
 pub const ABSENT_MS_MAX: u64 = 60_000;
 /// Running apps of one user: each has a socket and a task.
 pub const RUNNING_MAX: usize = 32;
-
-struct Life {
-    card: AppCard,
-    state: AppState,
-    connection: Option<AppConnection>,
-    due_us: Option<u64>,
-    /// The webhook call that is not answered yet.
-    calling: Option<WebhookCall>,
-    /// It has run: it is retried until it is stopped, whatever its server does.
-    ran: bool,
-    /// It has released its session by itself.
-    released: bool,
-    /// It reconnected while no glasses were connected: its webhook is called again once they are.
-    anew: bool,
-    /// Calls that failed since it last ran.
-    failures: u32,
-    /// The glasses were told that it has stopped, although it is retried.
-    hidden: bool,
-    /// Its webhook has received the stop.
-    heard: bool,
-    /// It stops because no glasses are connected, and is started again with them.
-    sleeps: bool,
-}
-
-impl Life {
-    fn new(card: AppCard, ran: bool) -> Self {
-        Self {
-            card,
-            ran,
-            state: if ran { AppState::Grace } else { AppState::Connecting },
-            connection: None,
-            due_us: None,
-            calling: None,
-            released: false,
-            anew: false,
-            failures: 0,
-            hidden: false,
-            heard: false,
-            sleeps: false,
-        }
-    }
-
-    fn is_called(&self) -> bool {
-        matches!(self.state, AppState::Connecting | AppState::Resurrecting)
-    }
-}
 
 /// The timers of a user's apps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +106,9 @@ impl AppLifecycles {
     fn start(&mut self, now_us: u64, card: AppCard) {
         self.watch_absence(now_us);
         let package = card.package.clone();
+        let is_settling = self.lives.get(&package).is_some_and(Life::is_settling);
         match self.state(&package) {
+            Some(AppState::Running) if is_settling => return,
             Some(AppState::Running) => return self.out.push_back(AppOutput::Started { package }),
             // The callers that wait are answered when it is connected.
             Some(AppState::Connecting | AppState::Grace | AppState::Resurrecting) => return,
@@ -207,8 +170,16 @@ impl AppLifecycles {
             }
             Err(why) if life.is_called() => self.failed(now_us, package, why),
             // Only its socket tells whether it runs.
+            _ if life.state == AppState::Running => self.settled(package),
             _ => {}
         }
+    }
+
+    /// It knows its session now.
+    fn settled(&mut self, package: &str) {
+        let Some(life) = self.lives.get_mut(package) else { return };
+        (life.calling, life.due_us) = (None, None);
+        self.out.push_back(AppOutput::Started { package: package.to_owned() });
     }
 
     fn joined(&mut self, now_us: u64, package: &str, connection: AppConnection, resumed: bool) {
@@ -235,9 +206,14 @@ impl AppLifecycles {
         if life.anew && self.present {
             return self.call(now_us, package, true);
         }
-        let package = package.to_owned();
-        self.out.push_back(AppOutput::Glasses(AppEvent::Running { package: package.clone() }));
-        self.out.push_back(AppOutput::Started { package });
+        if life.calling.is_some() {
+            life.due_us = after(now_us, SETTLE_MS);
+        }
+        let is_settling = life.is_settling();
+        self.out.push_back(AppOutput::Glasses(AppEvent::Running { package: package.to_owned() }));
+        if !is_settling {
+            self.settled(package);
+        }
     }
 
     fn lost(&mut self, now_us: u64, package: &str, connection: AppConnection) {
@@ -267,7 +243,7 @@ impl AppLifecycles {
         if life.state == AppState::Stopping && !core::mem::take(&mut life.sleeps) {
             return;
         }
-        let waited_for = life.is_called() || life.state == AppState::Grace;
+        let waited_for = life.is_called() || life.is_settling() || life.state == AppState::Grace;
         let package = package.to_owned();
         self.out.push_back(AppOutput::Forget { package: package.clone() });
         self.out.push_back(AppOutput::Glasses(AppEvent::Stopped { package: package.clone() }));
@@ -355,7 +331,8 @@ impl AppLifecycles {
                 }
                 self.gone(now_us, package);
             }
-            AppState::Running | AppState::Dormant => life.due_us = None,
+            AppState::Running => self.settled(package),
+            AppState::Dormant => life.due_us = None,
         }
     }
 

@@ -103,12 +103,38 @@ fn it_runs_once_its_socket_is_acknowledged_and_not_before() {
         ]
     );
     assert_eq!(stage.state("a"), Some(AppState::Connecting));
-    let out = stage.join("a", 1);
-    assert_eq!(
-        out,
-        [AppOutput::Glasses(AppEvent::Running { package: "a".into() }), AppOutput::Started { package: "a".into() }]
-    );
+    assert_eq!(stage.join("a", 1), [AppOutput::Glasses(AppEvent::Running { package: "a".into() })]);
     assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(AppState::Running), Some(1)));
+    assert_eq!(stage.answer("a", Ok(())), [AppOutput::Started { package: "a".into() }]);
+}
+
+#[test]
+fn who_waits_for_a_start_waits_until_the_app_knows_its_session_and_not_for_ever() {
+    let started = [AppOutput::Started { package: "a".into() }];
+    // Its webhook does not answer.
+    let mut stage = Stage::new();
+    stage.start("a", AppKind::Foreground);
+    stage.join("a", 1);
+    assert_eq!(stage.start("a", AppKind::Foreground), []);
+    assert_eq!(stage.pass(SETTLE_MS * 1_000 - 1), []);
+    assert_eq!(stage.pass(1), started);
+    assert_eq!(stage.answer("a", Err("much later")), []);
+    assert_eq!(stage.start("a", AppKind::Foreground), started);
+    // It fails, although the socket is there.
+    let mut stage = Stage::new();
+    stage.start("a", AppKind::Foreground);
+    stage.join("a", 1);
+    assert_eq!(stage.answer("a", Err("late")), started);
+    // It is stopped meanwhile.
+    let mut stage = Stage::new();
+    stage.start("a", AppKind::Foreground);
+    stage.join("a", 1);
+    assert!(stage.stop("a").iter().any(|output| matches!(output, AppOutput::Failed { .. })));
+    // It answers first.
+    let mut stage = Stage::new();
+    stage.start("a", AppKind::Foreground);
+    assert_eq!(stage.answer("a", Ok(())), []);
+    assert_eq!(stage.join("a", 1).last(), started.last());
 }
 
 #[test]
@@ -116,7 +142,7 @@ fn rule_11_a_second_start_never_calls_the_webhook_of_a_live_app() {
     let mut stage = Stage::new();
     stage.start("a", AppKind::Foreground);
     assert_eq!(stage.start("a", AppKind::Foreground), []);
-    stage.join("a", 1);
+    stage.run("a", 1);
     assert_eq!(stage.start("a", AppKind::Foreground), [AppOutput::Started { package: "a".into() }]);
     stage.lose("a", 1);
     assert_eq!(stage.start("a", AppKind::Foreground), []);
@@ -139,7 +165,7 @@ fn rule_10_a_webhook_that_fails_late_does_not_stop_what_runs() {
     let mut stage = Stage::new();
     stage.start("a", AppKind::Foreground);
     stage.join("a", 1);
-    assert_eq!(stage.answer("a", Err("500")), []);
+    assert_eq!(stage.answer("a", Err("500")), [AppOutput::Started { package: "a".into() }]);
     assert_eq!(stage.state("a"), Some(AppState::Running));
     let mut stage = Stage::new();
     stage.start("a", AppKind::Foreground);
@@ -201,9 +227,9 @@ fn a_lost_socket_that_comes_back_without_resuming_is_called_anew() {
     // The SDK releases the session that it is to take up again, and closes its socket.
     assert_eq!(stage.input(AppInput::Released { package: "a".into(), connection: 2 }), []);
     assert_eq!(stage.lose("a", 2), []);
-    let out = stage.join("a", 3);
-    assert!(out.contains(&AppOutput::Started { package: "a".into() }), "{out:?}");
-    assert_eq!((stage.answer("a", Ok(())), stage.pass(100 * S)), (Vec::new(), Vec::new()));
+    stage.join("a", 3);
+    assert_eq!(stage.answer("a", Ok(())), [AppOutput::Started { package: "a".into() }]);
+    assert_eq!(stage.pass(100 * S), []);
     assert_eq!(stage.lives.connection("a"), Some(3));
 }
 
@@ -256,11 +282,7 @@ fn what_ran_and_cannot_be_called_is_tried_again_ever_less_often() {
     stage.pass(RETRY_MS_MAX * 1_000);
     let out = stage.join("a", 2);
     let a = card("a", AppKind::Foreground);
-    let wanted = [
-        AppOutput::Glasses(starting(&a)),
-        AppOutput::Glasses(AppEvent::Running { package: "a".into() }),
-        AppOutput::Started { package: "a".into() },
-    ];
+    let wanted = [AppOutput::Glasses(starting(&a)), AppOutput::Glasses(AppEvent::Running { package: "a".into() })];
     assert_eq!(out, wanted, "the glasses were told that it is gone");
     stage.answer("a", Ok(()));
     stage.lose("a", 2);
@@ -289,7 +311,8 @@ fn a_start_of_what_is_tried_again_is_tried_at_once_and_answered() {
     let out = stage.answer("a", Err("its server does not answer"));
     assert!(matches!(out.last(), Some(AppOutput::Failed { again_ms: Some(RETRY_MS_MIN), .. })), "{out:?}");
     assert_eq!(calls(&stage.start("a", AppKind::Foreground)), 1);
-    assert!(stage.join("a", 2).contains(&AppOutput::Started { package: "a".into() }));
+    stage.join("a", 2);
+    assert_eq!(stage.answer("a", Ok(())), [AppOutput::Started { package: "a".into() }]);
 }
 
 #[test]

@@ -249,14 +249,18 @@ async fn run_webhook(webhook: &Value, state: &Arc<State>) -> Answer {
     }
 }
 
-/// Opens the socket; the session then runs in its own task.
+/// Opens the socket; the session then runs in its own task. The gateway may call a tool as soon as it has acknowledged the
+/// socket, so that the session is known before.
 async fn begin(user: &str, id: &str, url: &str, state: &Arc<State>) -> Result<(), Error> {
     let target = Target::parse(url, state.app.gateway.as_deref())?;
     let (session, out) = Session::new(user, id, &state.app.package, &state.app.key, target);
-    let opened = socket::open(&session, false).await?;
     if !state.enter(&session) {
         return Err(Error::TooMuch("too many wearers use this app at once".to_owned()));
     }
+    let opened = socket::open(&session, false).await.inspect_err(|_| {
+        session.end();
+        state.leave(&session);
+    })?;
     if let Some(handler) = state.on_session(session.clone()) {
         let session = session.clone();
         tokio::spawn(async move {
