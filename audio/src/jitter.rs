@@ -373,7 +373,9 @@ impl<T> JitterBuffer<T> {
         let delivered_us = self.delivered_capture_us;
         let span_us = self.held.get(&first).and_then(|held| held.capture_us.checked_sub(delivered_us?));
         let packets = self.next.map_or(1, |next| first.saturating_sub(next).saturating_add(1));
-        span_us.map_or(FRAME_US, |span_us| (span_us / packets).clamp(FRAME_US, PACKET_US_MAX))
+        // What takes much longer than packets can has a pause in it, in which nothing was sent.
+        let packet_us = span_us.map(|span_us| span_us / packets).filter(|packet_us| *packet_us < PACKET_US_MAX * 3 / 2);
+        packet_us.map_or(FRAME_US, |packet_us| packet_us.clamp(FRAME_US, PACKET_US_MAX))
     }
 
     /// Whether the sender can be asked for the gap before `first`.

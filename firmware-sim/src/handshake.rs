@@ -99,6 +99,8 @@ pub struct Welcome {
     pub gateway_name: String,
     /// Name of the user.
     pub user_name: String,
+    /// It acknowledges what it receives, so that the session can be resumed.
+    pub acknowledges: bool,
     /// Interval of heartbeats.
     pub heartbeat: Duration,
     /// Requested format of microphone sound.
@@ -276,6 +278,7 @@ async fn await_welcome(
                     session: welcome.session,
                     token: welcome.resume_token.to_vec(),
                     resumed: welcome.resumed.map(|resumed| (resumed.control_received, resumed.audio_received)),
+                    acknowledges: welcome.resume_ms > 0,
                     continued: welcome.continued.map(|kept| (kept.control_received, kept.sound_until_us)),
                     gateway_name: welcome.gateway_name.to_owned(),
                     user_name: welcome.user_name.to_owned(),

@@ -22,7 +22,9 @@ const CLIPS_MAX: usize = 32;
 const BITRATE: u32 = 24_000;
 /// Bit rate, milliseconds of a packet and expected loss in percent with which Opus begins, as long as nothing is known of
 /// the link (PROTOCOL.md, section 8).
-const START: (u32, u16, u8) = (12_000, 60, 10);
+const START: (u32, u16, u8) = (12_000, 60, LOSS_PERCENT);
+/// Expected loss, in percent, of which nothing was said.
+const LOSS_PERCENT: u8 = 10;
 
 /// How far below the loudest 10 ms a stretch still counts as voice.
 const VOICED_BELOW_PEAK_DB: f64 = 35.0;
@@ -126,10 +128,12 @@ struct Speaking {
 pub struct Microphone {
     codec: Codec,
     rate_hz: u32,
+    /// Length of a packet, as it is and as the welcome names it.
     frame_us: u64,
+    agreed_us: u64,
     encoder: Option<Encoder>,
-    /// As the gateway asked for it last.
-    coding: Option<(u32, u16, u8)>,
+    /// Bit rate, milliseconds of a packet and expected loss; 0: as agreed.
+    coding: (u32, u16, u8),
     /// A pause has begun, which is not sent.
     pauses: bool,
     background: Background,
@@ -153,6 +157,11 @@ pub struct Packet {
     pub pcm: Vec<i16>,
 }
 
+/// The bit rate for one that is asked for; 0: as agreed.
+fn bitrate_of(asked: u32) -> u32 {
+    if asked == 0 { BITRATE } else { asked.min(BITRATE) }
+}
+
 impl Microphone {
     /// A microphone in the format of a welcome.
     ///
@@ -171,12 +180,13 @@ impl Microphone {
         };
         let packet_us = codec.packet_us(u64::from(frame_ms) * 1_000);
         let frame_us = packet_us.ok_or_else(|| format!("the gateway wants packets of {frame_ms} ms"))?;
-        let mut microphone = Self {
+        Ok(Self {
             codec,
             rate_hz,
             frame_us,
+            agreed_us: frame_us,
             encoder,
-            coding: None,
+            coding: (0, 0, 0),
             pauses: false,
             background,
             random: Random::new(seed),
@@ -184,12 +194,16 @@ impl Microphone {
             waiting: VecDeque::new(),
             speaking: None,
             silence: silence.map(|packets| (packets, 0)),
-        };
-        if codec == Codec::Opus {
-            let (bitrate, frame_ms, loss_percent) = START;
-            microphone.code(bitrate, frame_ms, loss_percent)?;
-        }
-        Ok(microphone)
+        })
+    }
+
+    /// A session begins; `is_told`: its acknowledgements say how sound is to be coded. Opus begins with little then.
+    ///
+    /// # Errors
+    /// The coder cannot.
+    pub fn begin_session(&mut self, is_told: bool) -> Result<(), String> {
+        let (bitrate, frame_ms, loss_percent) = if is_told && self.codec == Codec::Opus { START } else { (0, 0, 0) };
+        self.code(bitrate, frame_ms, loss_percent).map(drop)
     }
 
     /// Sends little in silence.
@@ -201,17 +215,17 @@ impl Microphone {
         paused.map_err(|error| error.to_string())
     }
 
-    /// Codes as the gateway asks for; 0: as before. Whether something changes. Packets that are given are sent as they are.
+    /// Codes as the gateway asks for; 0: as agreed. Whether something changes. Packets that are given are sent as they are.
     ///
     /// # Errors
     /// A coding that does not exist.
     pub fn set_coding(&mut self, bitrate: u32, frame_ms: u16, loss_percent: u8) -> Result<bool, String> {
-        let before = self.coding.map_or(BITRATE, |(bitrate, ..)| bitrate);
+        let (before, now) = (bitrate_of(self.coding.0), bitrate_of(bitrate));
         if !self.code(bitrate, frame_ms, loss_percent)? {
             return Ok(false);
         }
         // A link that carries less than was sent has to be spared.
-        if bitrate < before {
+        if now < before {
             self.pause_in_silence()?;
         }
         Ok(true)
@@ -219,14 +233,15 @@ impl Microphone {
 
     fn code(&mut self, bitrate: u32, frame_ms: u16, loss_percent: u8) -> Result<bool, String> {
         let asked = (bitrate, frame_ms, loss_percent);
-        let (Some(encoder), true) = (&mut self.encoder, bitrate > 0 && self.coding != Some(asked)) else {
+        let (Some(encoder), true) = (&mut self.encoder, self.coding != asked) else {
             return Ok(false);
         };
-        let asked_us = if frame_ms == 0 { self.frame_us } else { u64::from(frame_ms) * 1_000 };
+        let asked_us = if frame_ms == 0 { self.agreed_us } else { u64::from(frame_ms) * 1_000 };
         let frame_us = self.codec.packet_us(asked_us).ok_or_else(|| format!("packets of {frame_ms} ms"))?;
-        encoder.set_coding(bitrate.min(BITRATE), loss_percent).map_err(|error| error.to_string())?;
+        let loss_percent = if loss_percent == 0 { LOSS_PERCENT } else { loss_percent };
+        encoder.set_coding(bitrate_of(bitrate), loss_percent).map_err(|error| error.to_string())?;
         self.frame_us = frame_us;
-        self.coding = Some(asked);
+        self.coding = asked;
         Ok(true)
     }
 

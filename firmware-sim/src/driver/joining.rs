@@ -126,6 +126,9 @@ impl Driver {
             self.capture_us = now_us;
             self.set_scene(&self.options.acoustics.parts());
         }
+        if let (None, Some(microphone)) = (welcome.resumed, &mut self.microphone) {
+            microphone.begin_session(welcome.acknowledges).map_err(Error::Format)?;
+        }
         self.see(Seen::Welcome {
             session: welcome.session,
             gateway: welcome.gateway_name.clone(),

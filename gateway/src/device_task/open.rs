@@ -93,7 +93,7 @@ impl Session {
             stored: stored_of(&services, &record.user, &id, &mailbox),
             outgoing: Outgoing::new(link.down.clone(), is_resumable),
             incoming: Incoming::default(),
-            quality: Quality::default(),
+            quality: restored.as_ref().map_or_else(Quality::default, |_| Quality::continued(clock::mono_us())),
             info: formats::info(&id, &record.user, &hello.capabilities, &formats),
             heartbeat_ms: conversation.heartbeat_ms,
             driver: driver_of(&services, (&record.user, &id, number), &lease, conversation),

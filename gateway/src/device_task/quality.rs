@@ -111,8 +111,15 @@ impl Quality {
         self.down.least_us = None;
     }
 
-    /// The acknowledgement also says how the device should code its sound. `is_opus`: it begins with less than it was
-    /// agreed on; other codecs have one rate.
+    /// Of a session that a restart interrupted: what was captured before `now_us` is replayed.
+    pub(super) fn continued(now_us: u64) -> Self {
+        let mut quality = Self::default();
+        quality.replays(now_us, REPLAY_US);
+        quality
+    }
+
+    /// The acknowledgement also says how the device should code its sound. `is_opus`: it begins with less than was agreed;
+    /// other codecs have one rate.
     pub(super) fn advise(&self, ack: down::Ack, is_opus: bool) -> down::Ack {
         let coding = self.coding.or_else(|| is_opus.then(SoundCoding::default));
         coding.map_or(ack, |coding| down::Ack {

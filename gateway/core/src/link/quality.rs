@@ -4,8 +4,8 @@
 //! a thin link the headers of small packets are more than half of the bytes. Lost packets are another matter: then each
 //! packet tells more of the one before it. Both at once are a queue that is full.
 //!
-//! A link of which nothing is known is begun with the thinnest coding, like the slow start of TCP: what a queue drops before
-//! the first measurement would be the beginning of the first sentence.
+//! A session begins with the thinnest coding, and each report without a queue makes it a better one, like the slow start of
+//! TCP: what a queue drops before the first measurement would be the beginning of the first sentence.
 
 use crate::{
     limits,
@@ -15,6 +15,11 @@ use crate::{
 /// Codings from the best link to the thinnest: bits per second and milliseconds of a packet. With its headers (83 bytes on
 /// QUIC) the first one takes 57 kbit/s, the last one 23.
 const CODINGS: [(u32, u16); 3] = [(24_000, 20), (16_000, 40), (12_000, 60)];
+
+/// Index of the coding that a session begins with ([`SoundCoding::default`]).
+const BEGIN: usize = CODINGS.len() - 1;
+/// Packets of a report from which on it proves that the link carries what a session begins with.
+const PROVING_PACKETS_MIN: u32 = 5;
 
 /// Waiting time of packets above which the link counts as thin: more than jitter, and less than a listener notices.
 const THIN_US: u32 = 200_000;
@@ -28,9 +33,7 @@ const THIN_REPORTS: u8 = 2;
 const FULL_PERCENT: u32 = 10;
 /// Packets of a report from which on a share counts.
 const FULL_PACKETS_MIN: u32 = 5;
-/// How much sound a link must have carried without a queue before more is sent, where it was never thin.
-const FREE_MS_START: u32 = 600;
-/// The same where it was thin. Silence proves nothing.
+/// How much sound a link must have carried without a queue before more is sent, at least. Silence proves nothing.
 const FREE_MS_MIN: u32 = 8_000;
 /// And at most, where more was too much again and again.
 const FREE_MS_MAX: u32 = 120_000;
@@ -57,21 +60,28 @@ pub(crate) struct Quality {
     free_ms: u32,
     /// When more was sent.
     raised_us: Option<u64>,
+    /// Nothing is known of the link as yet.
+    is_new: bool,
+    /// In which directions this connection was measured: the first packets are what later ones are compared with.
+    is_measured: [bool; 2],
     /// Lost packets, in ten-thousandths, in each direction.
     lost: [u32; 2],
-    told: SoundCoding,
+    /// `None`: the one with which sound begins.
+    told: Option<SoundCoding>,
 }
 
 impl Default for Quality {
     fn default() -> Self {
         Self {
-            level: CODINGS.len() - 1,
+            level: BEGIN,
             thin: 0,
             carried_ms: 0,
-            free_ms: FREE_MS_START,
+            free_ms: FREE_MS_MIN,
             raised_us: None,
+            is_new: true,
+            is_measured: [false; 2],
             lost: [0; 2],
-            told: SoundCoding::default(),
+            told: None,
         }
     }
 }
@@ -82,17 +92,21 @@ impl Quality {
         self.note_loss(report);
         self.note_wait(now_us, report);
         let (bitrate, packet_ms) = self.coding();
-        let coding = SoundCoding { bitrate, packet_ms, loss_percent: self.loss_percent() };
+        if self.is_new && self.level == BEGIN {
+            return None;
+        }
+        let coding = Some(SoundCoding { bitrate, packet_ms, loss_percent: self.loss_percent() });
         (coding != self.told).then(|| {
             self.told = coding;
             coding
-        })
+        })?
     }
 
     /// The link is back, perhaps another one: its waiting time is measured anew.
     pub(crate) fn handle_connected(&mut self) {
         self.thin = 0;
         self.carried_ms = 0;
+        self.is_measured = [false; 2];
     }
 
     fn note_wait(&mut self, now_us: u64, report: SoundReport) {
@@ -103,7 +117,7 @@ impl Quality {
             if self.thin < THIN_REPORTS && !is_full {
                 return;
             }
-            self.free_ms = self.free_ms.max(FREE_MS_MIN);
+            self.is_new = false;
             if self.level + 1 >= CODINGS.len() {
                 return;
             }
@@ -123,14 +137,13 @@ impl Quality {
         }
         let (_, packet_ms) = self.coding();
         self.carried_ms = self.carried_ms.saturating_add(report.received.saturating_mul(u32::from(packet_ms)));
-        if self.carried_ms >= self.free_ms {
+        let is_measured = core::mem::replace(&mut self.is_measured[usize::from(report.up)], true);
+        let is_proven = self.is_new && is_measured && report.received >= PROVING_PACKETS_MIN;
+        if is_proven || self.carried_ms >= self.free_ms {
+            self.level -= 1;
+            self.raised_us = Some(now_us);
             self.carried_ms = 0;
-            if self.free_ms == FREE_MS_START {
-                // The beginning was a precaution, and is over.
-                (self.level, self.free_ms) = (0, FREE_MS_MIN);
-            } else {
-                (self.level, self.raised_us) = (self.level - 1, Some(now_us));
-            }
+            self.is_new &= self.level > 0;
         }
     }
 
@@ -148,7 +161,7 @@ impl Quality {
     /// Expected loss of the worse direction, in steps, so that it does not change with every packet.
     fn loss_percent(&self) -> u8 {
         let worse = self.lost.iter().max().map_or(0, |lost| lost / 100);
-        let told = u32::from(self.told.loss_percent);
+        let told = u32::from(self.told.unwrap_or_default().loss_percent);
         let percent = worse.clamp(*LOSS_PERCENT.start(), *LOSS_PERCENT.end());
         let told = if percent.abs_diff(told) >= LOSS_STEP || percent == *LOSS_PERCENT.start() { percent } else { told };
         u8::try_from(told).unwrap_or(u8::MAX)
@@ -178,7 +191,7 @@ mod tests {
         each.map(|(ms, n)| {
             let received = 400 / u32::from(quality.coding().1);
             quality.handle_report(from_s * 1_000_000 + n * 400_000, SoundReport { received, ..report(0, *ms) });
-            quality.told.bitrate
+            quality.told.unwrap_or_default().bitrate
         })
         .collect()
     }
@@ -186,20 +199,36 @@ mod tests {
     /// A link that carried the first sound.
     fn begun() -> Quality {
         let mut quality = Quality::default();
-        assert_eq!(bitrates(&mut quality, 0, &[0, 0]), [12_000, 24_000]);
+        assert_eq!(bitrates(&mut quality, 0, &[0, 0, 0]), [12_000, 16_000, 24_000]);
         quality
     }
 
     #[test]
-    fn a_link_begins_with_little_until_it_has_carried_that() {
+    fn a_session_begins_with_little_until_the_link_has_carried_that() {
         let mut quality = Quality::default();
+        // Nothing is behind the first packet yet.
+        assert_eq!(quality.handle_report(0, report(0, 0)), None);
+        let few = SoundReport { received: 4, ..report(0, 0) };
+        assert_eq!(quality.handle_report(0, few), None);
+        assert_eq!(quality.handle_report(0, report(0, 0)).map(|coding| coding.bitrate), Some(16_000));
         assert_eq!(quality.handle_report(0, report(0, 0)).map(|coding| coding.bitrate), Some(24_000));
         assert_eq!(quality.handle_report(0, report(0, 0)), None);
-        // The queue is full from the beginning.
+    }
+
+    #[test]
+    fn a_link_that_is_thin_from_the_beginning_is_told_so() {
         let mut quality = Quality::default();
-        assert_eq!(bitrates(&mut quality, 0, &[400, 300, 250, 150]), [12_000; 4]);
-        assert_eq!(bitrates(&mut quality, 2, &[0; 22]), [12_000; 22], "it was thin: 8 s");
+        assert_eq!(quality.handle_report(0, report(0, 0)), None);
+        assert_eq!(quality.handle_report(0, report(0, 300)), None, "a hiccup");
+        let thin = SoundCoding { bitrate: 12_000, packet_ms: 60, loss_percent: 10 };
+        assert_eq!(quality.handle_report(0, report(0, 300)), Some(thin));
+        assert_eq!(bitrates(&mut quality, 2, &[0; 22]), [12_000; 22], "8 s");
         assert_eq!(bitrates(&mut quality, 11, &[0]), [16_000]);
+        // It carries some more than that.
+        let mut quality = Quality::default();
+        assert_eq!(bitrates(&mut quality, 0, &[0, 0, 300, 400]), [12_000, 16_000, 16_000, 12_000]);
+        assert_eq!(bitrates(&mut quality, 2, &[0; 44]), [12_000; 44], "more was too much: 16 s");
+        assert_eq!(bitrates(&mut quality, 20, &[0]), [16_000]);
     }
 
     #[test]
@@ -215,25 +244,25 @@ mod tests {
     #[test]
     fn a_link_that_stays_free_gets_more_and_later_each_time_that_this_was_too_much() {
         let mut quality = begun();
-        bitrates(&mut quality, 0, &[900, 900]);
-        let free = bitrates(&mut quality, 10, &[0; 45]);
+        bitrates(&mut quality, 20, &[900, 900]);
+        let free = bitrates(&mut quality, 30, &[0; 45]);
         let rises: Vec<usize> = (1..45).filter(|n| free[*n] > free[*n - 1]).collect();
         assert_eq!(rises, [22, 42], "after 8 s of sound each");
         // Too much: the next try comes after 16 s of sound.
-        assert_eq!(bitrates(&mut quality, 28, &[300, 300]), [24_000, 16_000]);
-        let free = bitrates(&mut quality, 30, &[0; 45]);
+        assert_eq!(bitrates(&mut quality, 48, &[300, 300]), [24_000, 16_000]);
+        let free = bitrates(&mut quality, 50, &[0; 45]);
         assert_eq!((1..45).find(|n| free[*n] > free[*n - 1]), Some(39));
     }
 
     #[test]
     fn silence_does_not_prove_that_a_link_carries_more() {
         let mut quality = begun();
-        bitrates(&mut quality, 0, &[900, 900]);
+        bitrates(&mut quality, 20, &[900, 900]);
         for n in 0..200 {
             // A packet of comfort noise each 400 ms.
-            quality.handle_report(1_000_000 + n * 400_000, SoundReport { received: 1, ..report(0, 0) });
+            quality.handle_report(21_000_000 + n * 400_000, SoundReport { received: 1, ..report(0, 0) });
         }
-        assert_eq!(quality.told.bitrate, 16_000, "12 s of sound within 80 s");
+        assert_eq!(quality.coding().0, 16_000, "12 s of sound within 80 s");
     }
 
     #[test]
@@ -254,15 +283,15 @@ mod tests {
             quality.handle_report(0, report(5, 0));
             quality.handle_report(0, SoundReport { up: false, ..report(0, 0) });
         }
-        assert!((20..=25).contains(&quality.told.loss_percent), "{quality:?}");
+        assert!((20..=25).contains(&quality.loss_percent()), "{quality:?}");
         for _ in 0..40 {
             quality.handle_report(0, report(20, 0));
         }
-        assert_eq!(quality.told.loss_percent, 30);
+        assert_eq!(quality.told.map(|coding| coding.loss_percent), Some(30));
         for _ in 0..80 {
             quality.handle_report(0, report(0, 0));
         }
-        assert_eq!(quality.told.loss_percent, 10);
+        assert_eq!(quality.told.map(|coding| coding.loss_percent), Some(10));
         assert_eq!(quality.handle_report(0, SoundReport { received: 0, ..report(0, 0) }), None, "nothing came");
     }
 }

@@ -28,7 +28,7 @@ pub struct SoundCoding {
 }
 
 impl Default for SoundCoding {
-    /// For a link of which nothing is known: as little as is used at all.
+    /// What a microphone begins with, when nothing is known of its link: as little as is used at all.
     fn default() -> Self {
         Self { bitrate: 12_000, packet_ms: 60, loss_percent: 10 }
     }
