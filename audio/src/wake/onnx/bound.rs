@@ -16,6 +16,10 @@ struct Values<'a> {
 
 impl<'a> Values<'a> {
     fn add(&mut self, name: &'a str, value: Known) -> Result<(), String> {
+        // An empty tensor would hide how often something is done with it.
+        if value.dims.len() > 1 && value.dims.contains(&0) {
+            return Err(format!("{name:?} is empty: its dimensions are {:?}", value.dims));
+        }
         let count = numbers(&value.dims).ok_or_else(|| too_many(name))?;
         self.total = self.total.saturating_add(count);
         if self.total > NUMBERS_MAX {
@@ -33,11 +37,11 @@ fn too_many(name: &str) -> String {
 }
 
 impl Model {
-    /// Checks what a run takes, and returns the shape of the output. The runtime's own buffers are a few times as large
-    /// at most: packed weights, and parts of a convolution.
+    /// Checks what a run takes, and returns the shape of the output. The runtime's own buffers come on top: packed weights,
+    /// parts of a convolution, and a list of the matrices of a product.
     ///
     /// # Errors
-    /// In words: the tensors have more than [`NUMBERS_MAX`] numbers, a run has more than [`WORK_MAX`] multiplications, an
+    /// In words: the tensors have more than [`NUMBERS_MAX`] numbers, a run has more work than [`WORK_MAX`], an
     /// operator is not known, or a shape does not follow from the shape of the input.
     pub fn bounded(&self) -> Result<Vec<usize>, String> {
         let mut values = Values::default();
@@ -57,14 +61,19 @@ impl Model {
             let inputs = node.inputs.iter().map(find).collect::<Result<Vec<_>, _>>()?;
             let failed = |reason| format!("its operator {:?} cannot be computed: {reason}", node.operator);
             let step = shapes::of(node, &inputs).map_err(failed)?;
-            work = work.saturating_add(step.work);
+            // Every number is read or written once at least.
+            let known = inputs.iter().flatten().copied().chain(&step.outputs);
+            let touched = known.filter_map(|known| numbers(&known.dims)).fold(0, usize::saturating_add);
+            work = work.saturating_add(step.work).saturating_add(touched);
             if work > WORK_MAX {
-                return Err(failed(format!("a step has more than {WORK_MAX} multiplications with it")));
+                return Err(failed(format!("with it a run has more than {WORK_MAX} multiplications and numbers")));
             }
             if node.outputs.len() > step.outputs.len() {
                 return Err(failed(format!("it has {} outputs", node.outputs.len())));
             }
-            for (name, value) in node.outputs.iter().zip(step.outputs) {
+            // One that is not wanted is computed all the same.
+            let names = node.outputs.iter().map(String::as_str).chain(std::iter::repeat(""));
+            for (name, value) in names.zip(step.outputs) {
                 values.add(name, value)?;
             }
         }
@@ -174,6 +183,28 @@ mod tests {
             &[],
         );
         assert!(reason(&square).contains("multiplications"), "{}", reason(&square));
+        // Small results of much reading.
+        let numbers = vec![0.0; 1_000_000];
+        let mut read_often = Graph::new().tensor("much", &[1_000, 1_000], &numbers).whole("rows", &[0]);
+        for n in 0..40 {
+            read_often = read_often.node("ReduceMean", &["much", "rows"], &format!("mean{n}"), &[]);
+        }
+        assert!(reason(&read_often).contains("multiplications"), "{}", reason(&read_often));
+        // Many products that are next to nothing each.
+        let many = Graph::new().tensor("a", &[100_000, 1, 1], &numbers[..100_000]).tensor("b", &[1, 1, 1], &[0.0]);
+        let many = many.node("MatMul", &["a", "b"], "out", &[]);
+        assert!(reason(&many).contains("multiplications"), "{}", reason(&many));
+    }
+
+    #[test]
+    fn empty_tensors_are_refused() {
+        let empty = Graph::new()
+            .whole("none", &[0])
+            .whole("rows", &[1])
+            .node("Slice", &["window", "none", "none", "rows"], "empty", &[])
+            .whole("to", &[2_000_000, 0, 1])
+            .node("Reshape", &["empty", "to"], "out", &[("allowzero", 1)]);
+        assert!(reason(&empty).contains("\"empty\" is empty"), "{}", reason(&empty));
     }
 
     #[test]
@@ -182,7 +213,7 @@ mod tests {
             .node("ReduceMean", &["window"], "mean", &[("keepdims", 0)])
             .node("Cast", &["mean"], "whole", &[("to", 7)])
             .node("Reshape", &["window", "whole"], "out", &[]);
-        assert!(reason(&cast).contains("depends on"), "{}", reason(&cast));
+        assert!(reason(&cast).contains("of what is heard"), "{}", reason(&cast));
         let loose = Graph::new().node("Relu", &["later"], "out", &[]).node("Relu", &["window"], "later", &[]);
         assert!(reason(&loose).contains("nothing before"), "{}", reason(&loose));
         let twice = Graph::new().node("Relu", &["window"], "out", &[]).node("Tanh", &["window"], "out", &[]);

@@ -24,7 +24,7 @@ pub const RANK_MAX: usize = 8;
 /// Most numbers in all tensors together, constants and what is computed: 8 MiB. Heads of openWakeWord have some 213,000.
 pub const NUMBERS_MAX: usize = 2 * 1_024 * 1_024;
 
-/// Most multiplications in one run. Heads of openWakeWord make some 213,000.
+/// Most multiplications in one run, and numbers that it reads and writes. Heads of openWakeWord make some 213,000.
 pub const WORK_MAX: usize = 32 * 1_024 * 1_024;
 
 /// A head's graph, from one input to one output.
@@ -44,6 +44,13 @@ impl Model {
     /// The value of a metadata field.
     pub fn metadata(&self, key: &str) -> Option<&str> {
         self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// The numbers of a constant of 32-bit floats with this name and shape.
+    pub fn floats(&self, name: &str, dims: &[usize]) -> Option<Vec<f32>> {
+        let tensor = self.tensors.iter().find(|tensor| tensor.name == name)?;
+        let fits = tensor.kind == Kind::F32 && tensor.dims == dims;
+        fits.then(|| tensor.raw.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
     }
 }
 

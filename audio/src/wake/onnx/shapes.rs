@@ -1,4 +1,4 @@
-//! The shapes of what operators compute, and how much they multiply: those of the operators that classifiers are made of.
+//! The shapes of what operators compute, and how much work that is: those of the operators that classifiers are made of.
 //!
 //! Source: the operators' specification, ONNX operator sets 9 to 21.
 
@@ -21,9 +21,12 @@ impl Known {
 /// What an operator computes.
 pub(super) struct Step {
     pub(super) outputs: Vec<Known>,
-    /// Multiplications.
+    /// Multiplications, and what each product of matrices costs besides.
     pub(super) work: usize,
 }
+
+/// Multiplications that would take as long as beginning a product of matrices, however small.
+const PRODUCT_WORK: usize = 1_000;
 
 /// An operator with its inputs.
 struct Call<'a> {
@@ -41,11 +44,15 @@ pub(super) fn of(node: &Node, inputs: &[Option<&Known>]) -> Result<Step, String>
     let mut whole = None;
     let dims = match node.operator.as_str() {
         "Cast" | "Identity" => {
-            // Of the kinds of numbers only these two keep all values.
-            if node.operator == "Identity"
-                || [Kind::I32, Kind::I64].map(|kind| kind as i64).contains(&call.int("to", 0)?)
-            {
-                whole.clone_from(&call.input(0)?.whole);
+            whole.clone_from(&call.input(0)?.whole);
+            if node.operator == "Cast" && call.int("to", 0)? == Kind::F32 as i64 {
+                whole = None;
+            } else if node.operator == "Cast" {
+                // Whole numbers of what is heard could be any, also those that cannot be divided.
+                let is_whole = [Kind::I32, Kind::I64].map(|kind| kind as i64).contains(&call.int("to", 0)?);
+                if !is_whole || whole.is_none() {
+                    return Err("it makes another kind of numbers of what is heard".to_owned());
+                }
             }
             call.dims(0)?.to_vec()
         }
@@ -141,6 +148,11 @@ fn times(factors: &[usize]) -> usize {
     factors.iter().fold(1, |product: usize, factor| product.saturating_mul(*factor))
 }
 
+/// Work of so many products of matrices.
+fn products(count: usize, multiplications: usize) -> usize {
+    count.saturating_mul(multiplications.saturating_add(PRODUCT_WORK))
+}
+
 impl<'a> Call<'a> {
     fn optional(&self, at: usize) -> Option<&'a Known> {
         self.inputs.get(at).copied().flatten()
@@ -203,8 +215,9 @@ impl<'a> Call<'a> {
         if inner != other {
             return Err(format!("{a:?} does not fit {b:?}"));
         }
-        let dims = [&broadcast(batch_a, batch_b)?[..], &[*rows, *columns]].concat();
-        *work = times(&dims).saturating_mul(*inner);
+        let batch = broadcast(batch_a, batch_b)?;
+        let dims = [&batch[..], &[*rows, *columns]].concat();
+        *work = products(times(&batch), times(&[*rows, *columns, *inner]));
         Ok(dims)
     }
 
@@ -219,7 +232,7 @@ impl<'a> Call<'a> {
         if self.optional(2).is_some() && broadcast(&dims, self.dims(2)?)? != dims {
             return Err("what it adds is larger than its product".to_owned());
         }
-        *work = times(&[rows, columns, inner]);
+        *work = products(1, times(&[rows, columns, inner]));
         Ok(dims)
     }
 
@@ -254,7 +267,8 @@ impl<'a> Call<'a> {
             let places = whole.checked_sub(span).ok_or_else(|| format!("a kernel of {span} is larger than {whole}"))?;
             dims.push(if same { size.div_ceil(strides[n]) } else { places / strides[n] + 1 });
         }
-        *work = times(&dims).saturating_mul(per_group).saturating_mul(times(kernel));
+        let multiplications = times(&dims).saturating_mul(per_group).saturating_mul(times(kernel));
+        *work = products(times(&[batch, group]), 0).saturating_add(multiplications);
         Ok(dims)
     }
 
@@ -273,7 +287,7 @@ impl<'a> Call<'a> {
         }
         let all = Known::of(vec![steps, directions, batch, hidden]);
         let last = Known::of(vec![directions, batch, hidden]);
-        let work = times(&[steps, batch, directions, rows]).saturating_mul(values.saturating_add(hidden));
+        let work = products(times(&[steps, directions]), times(&[batch, rows, values.saturating_add(hidden)]));
         Ok(Step { outputs: [vec![all], vec![last; gates - 2]].concat(), work })
     }
 
