@@ -1,5 +1,7 @@
 //! `lorgnette wake`: heads of wake phrases, made and tried on this machine.
 
+mod enrol;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -13,7 +15,7 @@ use audio::{
     tts::Voice,
     wake::{
         Detector, Head, Models,
-        train::{self, Plan, Progress, Tools, judge, plot, stored, voices::Speaker},
+        train::{self, Plan, Progress, Tools, clips::Clip, judge, plot, stored, voices::Speaker},
     },
     wav,
 };
@@ -39,6 +41,8 @@ pub(super) struct Arguments {
 enum Command {
     /// Make the head of a phrase from synthetic speech, and judge it by voices that it has not heard.
     Train(Train),
+    /// Make a personal head from a few recordings of the wearer.
+    Enrol(enrol::Enrol),
     /// Say where a head hears its phrase in WAV files.
     Test(Test),
 }
@@ -60,7 +64,7 @@ struct Train {
     #[arg(long)]
     real_held_out: Option<PathBuf>,
     /// Times that the phrase is said, and times that something else is; each is heard two or three times.
-    #[arg(long, default_value_t = 1_500, value_parser = clap::value_parser!(u16).range(50..=20_000))]
+    #[arg(long, default_value_t = train::SAYINGS, value_parser = clap::value_parser!(u16).range(50..=20_000))]
     sayings: u16,
     /// Everything random follows from it.
     #[arg(long, default_value_t = 1)]
@@ -83,6 +87,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     let models = Models::load(&config.models_dir)?;
     match &arguments.command {
         Command::Train(arguments) => train(config, &models, arguments),
+        Command::Enrol(arguments) => enrol::run(config, &models, arguments),
         Command::Test(arguments) => test(&models, arguments),
     }
 }
@@ -91,6 +96,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
 struct Scratch(PathBuf);
 
 impl Scratch {
+    /// Beside this file, whose folder is made if it is not there.
     fn beside(file: &Path) -> Result<Self> {
         let folder = file.with_extension(format!("making-{}", std::process::id()));
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
@@ -113,17 +119,11 @@ fn train(config: &Config, models: &Arc<Models>, arguments: &Train) -> Result<()>
         plan.speakers = arguments.voices.iter().map(|name| named(name)).collect::<Result<_>>()?;
     }
     let out = arguments.out.clone().unwrap_or_else(|| folder.join(plan.phrase.replace(' ', "_") + ".onnx"));
-    let speech = |given: &Option<PathBuf>, name: &str| -> Result<Vec<_>> {
-        let file = given.clone().or_else(|| Some(folder.join(name)).filter(|file| file.exists()));
-        Ok(file.map(|file| stored::read(&file)).transpose()?.unwrap_or_default())
-    };
-    let real = speech(&arguments.real, REAL_SPEECH)?;
-    let held_out = speech(&arguments.real_held_out, OTHER_SPEECH)?;
+    let real = speech(&folder, arguments.real.as_ref(), REAL_SPEECH)?;
+    let held_out = speech(&folder, arguments.real_held_out.as_ref(), OTHER_SPEECH)?;
     if real.is_empty() {
         println!("No real speech is given (--real): the head will fire more often without its phrase.");
     }
-    let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
     let scratch = Scratch::beside(&out)?;
     let voice = Voice::load(&config.models_dir.join("hibari"))?;
     let told = Mutex::new(("", 0));
@@ -131,9 +131,7 @@ fn train(config: &Config, models: &Arc<Models>, arguments: &Train) -> Result<()>
     let tools = Tools { models, voice: &voice, scratch: &scratch.0, progress: &progress };
     println!("{:?} in {} voices", plan.phrase, plan.speakers.len());
     let trained = train::train(&plan, &real, tools)?;
-    let unfinished = scratch.0.join("head.onnx");
-    fs::write(&unfinished, &trained.file).with_context(|| format!("writing {}", unfinished.display()))?;
-    fs::rename(&unfinished, &out).with_context(|| format!("writing {}", out.display()))?;
+    write(&scratch, &out, &trained.file)?;
     let point = trained.point;
     println!("\n{}: {} bytes, threshold {}", out.display(), trained.file.len(), point.threshold);
     println!(
@@ -165,6 +163,19 @@ fn train(config: &Config, models: &Arc<Models>, arguments: &Train) -> Result<()>
         println!("{}: recall against false accepts, by threshold", picture.display());
     }
     Ok(())
+}
+
+/// Embeddings of real speech: those of the file that is given, or those of this name beside the heads, if they are there.
+fn speech(folder: &Path, given: Option<&PathBuf>, name: &str) -> Result<Vec<Clip>> {
+    let file = given.cloned().or_else(|| Some(folder.join(name)).filter(|file| file.exists()));
+    Ok(file.map(|file| stored::read(&file)).transpose()?.unwrap_or_default())
+}
+
+/// Writes a head, all of it or nothing.
+fn write(scratch: &Scratch, out: &Path, file: &[u8]) -> Result<()> {
+    let unfinished = scratch.0.join("head.onnx");
+    fs::write(&unfinished, file).with_context(|| format!("writing {}", unfinished.display()))?;
+    fs::rename(&unfinished, out).with_context(|| format!("writing {}", out.display()))
 }
 
 /// Recall against false accepts, a curve for each loudness of the noise.

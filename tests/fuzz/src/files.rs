@@ -2,7 +2,10 @@
 
 use std::io::{self, Read, Seek, SeekFrom, sink};
 
-use audio::models::{ggml, ggml_from_ctranslate2};
+use audio::{
+    models::{ggml, ggml_from_ctranslate2},
+    wake::{EMBEDDING, EMBEDDINGS, Head, onnx::Model, train::stored},
+};
 
 use crate::input::Input;
 
@@ -49,4 +52,25 @@ pub fn ctranslate2(bytes: &[u8]) {
     let Some((length, rest)) = bytes.split_first_chunk() else { return };
     let (vocabulary, model) = rest.split_at(usize::from(u16::from_le_bytes(*length)).min(rest.len()));
     drop(ggml_from_ctranslate2(model, vocabulary, &mut sink()));
+}
+
+/// The ONNX file of a head: what is written anew is read as the same, and asks for as much.
+pub fn wake_head(bytes: &[u8]) {
+    let head = Head::of(bytes, "hey mentra");
+    let read = Model::read(bytes).and_then(|model| Ok((model.bounded()?, model)));
+    let Ok((output, model)) = read else { return assert!(head.is_err()) };
+    let written = model.file(&[1, EMBEDDINGS, EMBEDDING], &output);
+    let again = Model::read(&written).expect("what was written");
+    assert_eq!(again.bounded().as_ref(), Ok(&output));
+    assert!(again.file(&[1, EMBEDDINGS, EMBEDDING], &output) == written, "it is not the same");
+    // A number that took one byte may take eight, and some names are written twice.
+    assert!(written.len() <= 16 * bytes.len() + 256, "{} bytes", written.len());
+}
+
+/// A file of embeddings.
+pub fn wake_embeddings(bytes: &[u8]) {
+    let Ok(clips) = stored::parse(bytes) else { return };
+    let mut written = Vec::new();
+    stored::format(&clips, &mut written).expect("a vector takes all");
+    assert!(written == bytes, "{} clips are not the same", clips.len());
 }

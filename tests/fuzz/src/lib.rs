@@ -78,4 +78,6 @@ pub const TARGETS: &[Target] = &[
     target("rows", shell::rows::rows),
     target("ggml", files::ggml),
     target("ctranslate2", files::ctranslate2),
+    target("wake_head", files::wake_head),
+    target("wake_embeddings", files::wake_embeddings),
 ];

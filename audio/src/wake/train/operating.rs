@@ -75,13 +75,14 @@ pub fn said(phrase: &str, tools: Tools<'_>) -> Result<Vec<Clip>, Error> {
 
 /// Chooses the threshold. `said`: clips with the phrase; `real`: clips without it.
 pub fn choose(network: &Perceptron, said: &[Clip], real: &[&Clip], patience: u32) -> Point {
-    let scores = |clip: &Clip| clip.windows().map(|(window, _)| network.score(window)).collect::<Vec<f32>>();
-    let peaks: Vec<f32> = said.iter().map(|clip| peak(&scores(clip), patience)).collect();
-    let others: Vec<Vec<f32>> = real.iter().map(|clip| scores(clip)).collect();
+    let peaks: Vec<f32> = said.iter().map(|clip| peak(&network.scores(clip), patience)).collect();
+    let others: Vec<Vec<f32>> = real.iter().map(|clip| network.scores(clip)).collect();
     point(&peaks, &others, seconds(real.iter().copied()), patience)
 }
 
-fn point(peaks: &[f32], others: &[Vec<f32>], seconds: f64, patience: u32) -> Point {
+/// Chooses the threshold. `peaks`: the highest threshold at which each clip with the phrase is heard; `others`: the scores
+/// of clips without it, which last so many seconds.
+pub(super) fn point(peaks: &[f32], others: &[Vec<f32>], seconds: f64, patience: u32) -> Point {
     let heard = |threshold: f32| peaks.iter().filter(|peak| **peak >= threshold).count();
     let fires = |threshold: f32| others.iter().map(|scores| detections(scores, threshold, patience)).sum::<usize>();
     let of = |threshold: f32| Point {

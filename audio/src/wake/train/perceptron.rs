@@ -7,9 +7,10 @@
 use rand::RngExt as _;
 use rand::rngs::SmallRng;
 
+use super::clips::Clip;
 use crate::wake::head::{PATIENCE_KEY, PHRASE_KEY, Settings, THRESHOLD_KEY};
-use crate::wake::onnx::Graph;
-use crate::wake::{EMBEDDING, EMBEDDINGS, WINDOW};
+use crate::wake::onnx::{Graph, Model};
+use crate::wake::{EMBEDDING, EMBEDDINGS, Head, WINDOW};
 
 /// Outputs of the first layer, per embedding.
 const MIXED: usize = 24;
@@ -84,6 +85,8 @@ impl Perceptron {
             let variance = *square / count.max(1.0) - mean.powi(2);
             *square = 1.0 / variance.max(1e-3).sqrt();
         }
+        let floats = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect();
+        let (mean, scale) = (floats(mean), floats(scale));
         let mut weights = vec![0.0; WEIGHTS];
         // He et al. 2015: layers of rectified units keep their variance.
         let mut fill = |range: std::ops::Range<usize>, inputs: usize| {
@@ -93,8 +96,56 @@ impl Perceptron {
         fill(MIX..MIX_BIAS, EMBEDDING);
         fill(DEEP..DEEP_BIAS, FLAT);
         fill(OUT..OUT_BIAS, HIDDEN);
-        let floats = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect();
-        Self { mean: floats(mean), scale: floats(scale), weights }
+        Self { mean, scale, weights }
+    }
+
+    /// The network of a head that [`file`](Self::file) has written.
+    ///
+    /// # Errors
+    /// The head is another network, in words.
+    pub fn read(model: &Model) -> Result<Self, String> {
+        let parts: [(&str, &[usize]); 6] = [
+            ("mix", &[EMBEDDING, MIXED]),
+            ("mix_bias", &[MIXED]),
+            ("deep", &[FLAT, HIDDEN]),
+            ("deep_bias", &[HIDDEN]),
+            ("out", &[HIDDEN, 1]),
+            ("out_bias", &[1]),
+        ];
+        let mut weights = Vec::with_capacity(WEIGHTS);
+        for (name, dims) in parts {
+            let values = model.floats(name, dims);
+            weights.extend(values.ok_or("it is none that `lorgnette wake train` has made; others cannot learn more")?);
+        }
+        let network = Self { mean: vec![0.0; EMBEDDING], scale: vec![1.0; EMBEDDING], weights };
+        // Names and shapes may be the same where the graph is another.
+        let window: Vec<f32> = (0..WINDOW).map(|n| (n as f32).sin() * 30.0).collect();
+        let head = Head::of(&network.file(&Settings::of("head"), &[]), "")?;
+        let same = head.score(&window).map_err(|error| error.to_string())?;
+        if (same - network.score(&window)).abs() > 1e-3 {
+            Err("its weights are too large".to_owned())
+        } else {
+            Ok(network)
+        }
+    }
+
+    /// The same network, which standardises its inputs as `other` does.
+    #[must_use]
+    pub fn standardised_as(&self, other: &Self) -> Self {
+        let mut weights = self.weights.clone();
+        let (mix, rest) = weights.split_at_mut(MIX_BIAS);
+        for (n, row) in mix.chunks_exact_mut(MIXED).enumerate() {
+            // As it is folded into the file, and out again.
+            row.iter_mut().for_each(|weight| *weight *= self.scale[n]);
+            add(&mut rest[..MIXED], row, other.mean[n] - self.mean[n]);
+            row.iter_mut().for_each(|weight| *weight /= other.scale[n]);
+        }
+        Self { mean: other.mean.clone(), scale: other.scale.clone(), weights }
+    }
+
+    /// The score of each step of a clip.
+    pub fn scores(&self, clip: &Clip) -> Vec<f32> {
+        clip.windows().map(|(window, _)| self.score(window)).collect()
     }
 
     /// Probability that the phrase just ended.
@@ -268,7 +319,6 @@ mod tests {
     use rand::SeedableRng as _;
 
     use super::*;
-    use crate::wake::Head;
 
     fn windows(count: usize, random: &mut SmallRng) -> Vec<Vec<f32>> {
         (0..count).map(|_| (0..WINDOW).map(|_| random.random::<f32>() * 30.0 - 10.0).collect()).collect()
@@ -334,6 +384,14 @@ mod tests {
         for window in &windows[..20] {
             let (own, read) = (network.score(window), head.score(window).unwrap());
             assert!((own - read).abs() < 1e-3, "{own} {read}");
+        }
+        // What is read again is the same network, however it standardises.
+        let read = Perceptron::read(&Model::read(&network.file(&settings, &[])).unwrap()).unwrap();
+        let other = read.standardised_as(&Perceptron::new(windows[..40].iter().map(Vec::as_slice), random));
+        assert_ne!(other.mean, network.mean);
+        for window in &windows[..20] {
+            let [a, b, c] = [&network, &read, &other].map(|network| network.score(window));
+            assert!((a - b).abs() < 1e-3 && (a - c).abs() < 1e-3, "{a} {b} {c}");
         }
     }
 }

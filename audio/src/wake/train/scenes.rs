@@ -2,19 +2,22 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::clips::{Clip, Scene};
+use super::recording::Recording;
 use super::voices::{Manner, Speaker};
-use super::{Error, Plan, Progress, Tools, noise, texts};
+use super::{Error, Plan, Progress, Tools, noise, parallel, texts};
 
 /// Times that a scene is heard, each by another microphone in another place: with the phrase, and without it. Speaking
 /// costs more than hearing, and voices differ less than places.
 const HEARD_PHRASE: usize = 3;
 const HEARD_OTHER: usize = 2;
+
+/// How often a recording is heard alone; else in front of a request.
+const ALONE: f64 = 0.5;
 
 /// How often there is noise.
 const NOISY: f64 = 0.65;
@@ -24,7 +27,8 @@ const NOISY: f64 = 0.65;
 /// # Errors
 /// A voice or a model fails.
 pub fn phrases(plan: &Plan, tools: Tools<'_>) -> Result<Vec<Clip>, Error> {
-    made(plan, tools, ("the phrase", HEARD_PHRASE), &|random, scratch| phrase(plan, tools, random, scratch))
+    let scene = |_, random: &mut SmallRng, scratch: &Path| phrase(plan, tools, random, scratch);
+    made(plan, tools, ("the phrase", plan.sayings, HEARD_PHRASE), &scene)
 }
 
 /// Clips of near words, talk, requests and noise.
@@ -33,49 +37,56 @@ pub fn phrases(plan: &Plan, tools: Tools<'_>) -> Result<Vec<Clip>, Error> {
 /// A voice or a model fails.
 pub fn others(plan: &Plan, tools: Tools<'_>) -> Result<Vec<Clip>, Error> {
     let near = texts::near(&plan.phrase);
-    made(plan, tools, ("other words", HEARD_OTHER), &|random, scratch| other(plan, &near, tools, random, scratch))
+    let scene = |_, random: &mut SmallRng, scratch: &Path| other(plan, &near, tools, random, scratch);
+    made(plan, tools, ("other words", plan.sayings, HEARD_OTHER), &scene)
 }
 
-/// Makes the clips of so many scenes, on all threads. Which clip is which does not depend on their number.
+/// Clips of recordings, each heard so many times, alone or in front of a request; with the number of its recording.
+///
+/// # Errors
+/// A voice or a model fails.
+pub(super) fn recorded(
+    plan: &Plan,
+    (recordings, phrase): (&[Recording], bool),
+    heard: usize,
+    tools: Tools<'_>,
+) -> Result<Vec<(usize, Clip)>, Error> {
+    let own = Speaker::own();
+    let scene = |index: usize, random: &mut SmallRng, scratch: &Path| {
+        let voice = recordings[index % recordings.len()].voice();
+        let phrase = phrase.then_some(0);
+        if random.random_bool(ALONE) {
+            return Ok(Scene::of(&[voice], phrase, random));
+        }
+        let request = own.say(tools.voice, one(&texts::REQUESTS, random), Manner::random(random), scratch)?;
+        Ok(Scene::of(&[voice, &request], phrase, random))
+    };
+    let count = recordings.len() * heard.div_ceil(HEARD_PHRASE);
+    let stage = if phrase { "recordings" } else { "no phrase" };
+    let clips = made(plan, tools, (stage, count, HEARD_PHRASE), &scene)?;
+    Ok(clips.into_iter().enumerate().map(|(n, clip)| (n / HEARD_PHRASE % recordings.len().max(1), clip)).collect())
+}
+
+/// Makes the clips of so many scenes, on all threads. Which clip is which does not depend on the number of threads.
 fn made(
     plan: &Plan,
     tools: Tools<'_>,
-    (stage, heard): (&'static str, usize),
-    scene: &(dyn Fn(&mut SmallRng, &Path) -> Result<Scene, Error> + Sync),
+    (stage, count, heard): (&'static str, usize, usize),
+    scene: &(dyn Fn(usize, &mut SmallRng, &Path) -> Result<Scene, Error> + Sync),
 ) -> Result<Vec<Clip>, Error> {
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let made = Mutex::new(Vec::with_capacity(plan.sayings));
-    let work = |thread: usize| -> Result<(), Error> {
+    let done = AtomicUsize::new(0);
+    let work = |thread: usize, index: usize| -> Result<Vec<Clip>, Error> {
         let scratch = tools.scratch.join(format!("{}-{thread}", stage.len()));
         std::fs::create_dir_all(&scratch).map_err(|source| Error::Io { action: "make a scratch folder", source })?;
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= plan.sayings {
-                return Ok(());
-            }
-            let seed = plan.seed.wrapping_mul(1_000_003).wrapping_add((stage.len() * 1_000_000 + index) as u64);
-            let random = &mut SmallRng::seed_from_u64(seed);
-            let scene = scene(random, &scratch)?;
-            let vary = |_| Clip::of(&scene.clone().varied(&noise::FOR_TRAINING, NOISY, random), tools.models);
-            let clips = (0..heard).map(vary).collect::<Result<Vec<_>, _>>()?;
-            made.lock().unwrap_or_else(PoisonError::into_inner).push((index, clips));
-            (tools.progress)(Progress { stage, done: done.fetch_add(1, Ordering::Relaxed) + 1, of: plan.sayings });
-        }
+        let seed = plan.seed.wrapping_mul(1_000_003).wrapping_add((stage.len() * 1_000_000 + index) as u64);
+        let random = &mut SmallRng::seed_from_u64(seed);
+        let scene = scene(index, random, &scratch)?;
+        let vary = |_| Clip::of(&scene.clone().varied(&noise::FOR_TRAINING, NOISY, random), tools.models);
+        let clips = (0..heard).map(vary).collect::<Result<Vec<_>, _>>()?;
+        (tools.progress)(Progress { stage, done: done.fetch_add(1, Ordering::Relaxed) + 1, of: count });
+        Ok(clips)
     };
-    std::thread::scope(|scope| {
-        let spawn = |thread| {
-            let work = &work;
-            std::thread::Builder::new().name(format!("wake-{thread}")).spawn_scoped(scope, move || work(thread))
-        };
-        let threads: Vec<_> = (0..plan.threads.max(1)).map(spawn).collect();
-        threads.into_iter().try_for_each(|thread| {
-            let thread = thread.map_err(|source| Error::Io { action: "start a thread", source })?;
-            thread.join().unwrap_or_else(|_| Err(crate::wake::Error::run(&"a thread panicked").into()))
-        })
-    })?;
-    let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
-    made.sort_by_key(|(index, _)| *index);
-    Ok(made.into_iter().flat_map(|(_, clips)| clips).collect())
+    Ok(parallel::all(plan.threads, count, &work)?.into_iter().flatten().collect())
 }
 
 fn one<'a>(of: &'a [&str], random: &mut SmallRng) -> &'a str {

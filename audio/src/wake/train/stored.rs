@@ -4,7 +4,7 @@
 //! embedding as 96 numbers of 16 bits (IEEE 754 binary16, little-endian).
 
 use std::fs::File;
-use std::io::{BufWriter, Read as _, Write as _};
+use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::Path;
 
 use super::Error;
@@ -64,17 +64,25 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Clip>, String> {
 /// # Errors
 /// [`Error::Stored`]: the file cannot be written.
 pub fn write(path: &Path, clips: &[Clip]) -> Result<(), Error> {
-    let wrong = |error: std::io::Error| Error::Stored { path: path.display().to_string(), reason: error.to_string() };
+    let wrong = |error: io::Error| Error::Stored { path: path.display().to_string(), reason: error.to_string() };
     let mut out = BufWriter::new(File::create(path).map_err(wrong)?);
-    out.write_all(MARK).map_err(wrong)?;
+    format(clips, &mut out).and_then(|()| out.flush()).map_err(wrong)
+}
+
+/// Writes clips in the format of such files.
+///
+/// # Errors
+/// Those of `out`.
+pub fn format(clips: &[Clip], out: &mut impl io::Write) -> io::Result<()> {
+    out.write_all(MARK)?;
     for clip in clips {
         let values = clip.embeddings();
-        out.write_all(&((values.len() / EMBEDDING) as u32).to_le_bytes()).map_err(wrong)?;
+        out.write_all(&((values.len() / EMBEDDING) as u32).to_le_bytes())?;
         for value in values {
-            out.write_all(&to_half(*value).to_le_bytes()).map_err(wrong)?;
+            out.write_all(&to_half(*value).to_le_bytes())?;
         }
     }
-    out.flush().map_err(wrong)
+    Ok(())
 }
 
 /// The nearest binary16; embeddings are far from its limits.

@@ -82,6 +82,11 @@ impl Speaker {
         }
     }
 
+    /// The product's own voice.
+    pub fn own() -> Self {
+        Self { program: Program::Hibari, voice: String::new() }
+    }
+
     /// The speaker of this name; `None`: there is no such program.
     pub fn named(name: &str) -> Option<Self> {
         let of = |program, voice: &str| Some(Self { program, voice: voice.to_owned() });
