@@ -325,9 +325,10 @@ impl Floor {
                 closed.awaited = revision;
                 closed.matched = matched;
                 closed.second_pass = second_pass;
-                if closed.second_pass.is_none() {
+                let Some(pass) = &mut closed.second_pass else {
                     return Some(self.said(cx, activity, closed, text));
-                }
+                };
+                pass.decode_if_due(cx, closed.id, closed.named);
                 self.await_better(cx, closed, text);
                 return None;
             }
