@@ -166,6 +166,7 @@ impl Floor {
             && speculative.revision == revision
         {
             speculative.text = Some(text.clone());
+            speculative.foreign = transcript.foreign;
             let first = FirstText {
                 utterance: open.id,
                 revision,
@@ -321,7 +322,7 @@ impl Floor {
             return Some(Event::Nothing);
         }
         match speculative {
-            Some(Speculative { revision, text: Some(text), matched, second_pass }) => {
+            Some(Speculative { revision, text: Some(text), matched, second_pass, .. }) => {
                 closed.awaited = revision;
                 closed.matched = matched;
                 closed.second_pass = second_pass;
@@ -429,7 +430,7 @@ impl Floor {
             return;
         };
         let revision = open.next_revision();
-        open.speculative = Some(Speculative { revision, text: None, matched: None, second_pass: None });
+        open.speculative = Some(Speculative { revision, text: None, foreign: false, matched: None, second_pass: None });
         ask(cx, (open.id, revision), TranscriptKind::Speculative, (open.meant(cx), open.named));
     }
 
