@@ -222,3 +222,18 @@ impl Tap {
         self.feed.tell(|| Event::Battery { percent, charging });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_english_is_foreign() {
+        let mut tap = Tap::new(Arc::new(Feed::default()), "", Language::ENGLISH.code());
+        assert!(!tap.is_foreign(), "until another language is detected");
+        for (code, expected) in [("de", true), ("en", false)] {
+            tap.turn_to(code);
+            assert_eq!(tap.is_foreign(), expected, "{code}");
+        }
+    }
+}

@@ -246,9 +246,12 @@ fn is_before_main(words: &[&str]) -> bool {
 /// Whether the words end in digits, or single letters behind them, of a longer number, in any language.
 pub(super) fn is_dictating(text: &str) -> bool {
     let said = commands::plain(text);
+    // A time is whole: "at 2 p.m.", "à 8 h".
+    if [" a m", " p m", " h"].iter().any(|end| said.ends_with(end)) {
+        return false;
+    }
     let is_digits = |word: &str| !word.is_empty() && word.chars().all(|letter| letter.is_ascii_digit());
-    // "À 8 h" is a time.
-    let is_part = |word: &&str| is_digits(word) || (word.chars().count() == 1 && *word != "h");
+    let is_part = |word: &&str| is_digits(word) || word.chars().count() == 1;
     let parts = said.rsplit(' ').take_while(is_part);
     let (count, digits) = parts.fold((0, 0), |(all, digits), word| (all + 1, digits + usize::from(is_digits(word))));
     digits > 0 && (count > 1 || said.split(' ').any(|word| DICTATED.contains(&word)))
@@ -353,9 +356,13 @@ mod tests {
 
     #[test]
     fn digits_one_after_another_are_dictated_and_a_time_is_not() {
-        for (text, expected) in
-            [("Die Nummer ist 5 5 5.", true), ("Dial 0171.", true), ("Le train part à 8 h.", false), ("7 B 3 A", true)]
-        {
+        for (text, expected) in [
+            ("Die Nummer ist 5 5 5.", true),
+            ("Dial 0171.", true),
+            ("7 B 3 A", true),
+            ("Le train part à 8 h.", false),
+            ("On Friday at 3 p.m.", false),
+        ] {
             assert_eq!(is_dictating(text), expected, "{text}");
         }
     }
