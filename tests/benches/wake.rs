@@ -202,7 +202,14 @@ fn meaning(phrases: &[String], text: &str) -> Meaning {
             match output {
                 Output::Transcribe { utterance, revision, kind: kind @ TranscriptKind::Final, .. } => {
                     let text = text.to_owned();
-                    inputs.push(Input::Transcript(Transcript { utterance, revision, kind, text, confidence: 0.9 }));
+                    inputs.push(Input::Transcript(Transcript {
+                        utterance,
+                        revision,
+                        kind,
+                        text,
+                        confidence: 0.9,
+                        foreign: false,
+                    }));
                 }
                 Output::MatchCommand { utterance, revision, text, .. } => {
                     request = text;

@@ -33,9 +33,9 @@ pub struct Config {
     pub silence_complete_ms: u32,
     /// The same if the text is a command to which nothing can be added, or the answer to a yes/no question.
     pub silence_command_ms: u32,
-    /// The same if something is missing, as after a bare wake phrase.
+    /// The same if something is missing, as after a bare wake phrase or within a number.
     pub silence_incomplete_ms: u32,
-    /// The same if the text plainly lacks its end.
+    /// The same if the text lacks its end, or looks like a beginning: "tomorrow at eight".
     pub silence_trailing_ms: u32,
     /// Minimum time between two partial transcripts.
     pub partial_interval_ms: u32,

@@ -65,7 +65,7 @@ impl World {
         });
         let revision = asked.expect("a look");
         let (text, kind) = (text.to_owned(), TranscriptKind::Partial);
-        self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence: 0.9 }));
+        self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence: 0.9, foreign: false }));
     }
 }
 

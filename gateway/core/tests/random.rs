@@ -155,12 +155,13 @@ fn input() -> impl Strategy<Value = Input> {
         2 => (0..MicrophoneFault::ALL.len(), any::<bool>())
             .prop_map(|(fault, present)| Input::Microphone { fault: MicrophoneFault::ALL[fault], present }),
         12 => fact().prop_map(Input::Voice),
-        8 => (1_u32..4, 0_u16..8, 0_u8..5, words()).prop_map(|(utterance, revision, kind, text)| Input::Transcript(Transcript {
+        8 => (1_u32..4, 0_u16..8, 0_u8..5, words(), any::<bool>()).prop_map(|(utterance, revision, kind, text, foreign)| Input::Transcript(Transcript {
             utterance,
             revision,
             kind: [TranscriptKind::Partial, TranscriptKind::Speculative, TranscriptKind::Final, TranscriptKind::SecondPass, TranscriptKind::ThirdPass][usize::from(kind)],
             text,
             confidence: 0.5,
+            foreign,
         })),
         2 => (1_u32..4, 0_u16..8).prop_map(|(utterance, revision)| Input::TranscriptFailed { utterance, revision }),
         4 => (1_u32..4, 0_u16..8, 0_u8..7).prop_map(|(utterance, revision, matched)| Input::CommandMatched {

@@ -342,7 +342,8 @@ impl Session {
                         self.services.preparer.prepare(&self.user_name, &self.id, tag);
                     }
                 }
-                self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence }));
+                let foreign = self.tap.is_foreign();
+                self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence, foreign }));
             }
             Err(error) => {
                 tracing::debug!(utterance, %error, "a decode failed");

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use audio::asr::Language;
 use bytes::Bytes;
 use device_protocol::{
     ButtonAction, ButtonId, Buttons, DisplayKind, Gesture, Posture, Sensors,
@@ -77,6 +78,11 @@ impl Tap {
     /// Whether an app wants translations.
     pub(super) fn wants_translations(&self) -> bool {
         self.feed.wants_translations()
+    }
+
+    /// Whether the wearer speaks another language than English.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.language != Language::ENGLISH.code()
     }
 
     /// Passes on the translation of an utterance, which was spoken in the language of this code.
@@ -214,5 +220,20 @@ impl Tap {
 
     pub(super) fn battery(&self, percent: u8, charging: bool) {
         self.feed.tell(|| Event::Battery { percent, charging });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_english_is_foreign() {
+        let mut tap = Tap::new(Arc::new(Feed::default()), "", Language::ENGLISH.code());
+        assert!(!tap.is_foreign(), "until another language is detected");
+        for (code, expected) in [("de", true), ("en", false)] {
+            tap.turn_to(code);
+            assert_eq!(tap.is_foreign(), expected, "{code}");
+        }
     }
 }

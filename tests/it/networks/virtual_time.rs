@@ -262,7 +262,14 @@ impl World {
                 Output::Transcribe { utterance, revision, kind, .. } => {
                     // Talk among people: it begins no turn.
                     let text = "the weather in the mountains was very nice".to_owned();
-                    self.core.push(Input::Transcript(Transcript { utterance, revision, kind, text, confidence: 0.9 }));
+                    self.core.push(Input::Transcript(Transcript {
+                        utterance,
+                        revision,
+                        kind,
+                        text,
+                        confidence: 0.9,
+                        foreign: false,
+                    }));
                 }
                 Output::CloseUtterance { utterance } => self.listener.close_utterance(utterance),
                 Output::CodeSound(coding) => {

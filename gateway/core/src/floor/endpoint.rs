@@ -1,8 +1,8 @@
 //! The silence that ends an utterance, by what is known of it: the words so far, whether they are a command, what the
 //! assistant has asked, how the voice sounds, and how long this wearer pauses between words.
 //!
-//! A command without an open slot ("what time is it") has the shortest silence, words that plainly lack their end
-//! ("remind me to") the longest. An end that was too early is put right: see `agent::reopening`.
+//! A command without an open slot ("what time is it") has the shortest silence, words that lack their end ("remind me to")
+//! and words that look like a beginning ("tomorrow at eight") the longest. An end that was too early is put right: see `agent::reopening`.
 
 use super::{
     Activity, Event, Floor,
@@ -10,7 +10,7 @@ use super::{
     commands,
     pace::Pace,
     talk::Talk,
-    unfinished::{is_dictating, may_go_on, trails_off},
+    unfinished::{is_beginning, is_dictating, is_left_open, trails_off},
 };
 use crate::{
     config::Config,
@@ -30,9 +30,10 @@ const SCORE_GOING_ON: f32 = 0.2;
 /// How much of a sentence the words so far are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Completeness {
-    /// The end is plainly missing.
+    /// The end is missing, or the words look like a beginning, though they may be all: "tomorrow at eight".
     TrailsOff,
-    /// Something is missing, though nothing sounds like it: a bare wake phrase, a command without an argument.
+    /// Something is missing, though nothing sounds like it: a bare wake phrase, a command without an argument, the rest of a
+    /// number.
     Incomplete,
     /// Nothing is known.
     Unknown,
@@ -52,8 +53,10 @@ struct Evidence<'a> {
     only_wake: bool,
     /// How well it matches a command, if known.
     matched: Option<CommandMatch>,
-    /// Whether the assistant waits for a yes or a no.
+    /// Whether it may answer what the assistant has asked.
     asked: bool,
+    /// Whether the text is in another language than English.
+    foreign: bool,
     /// Whether the assistant speaks.
     over_speech: bool,
     /// Probability that the speaker is done.
@@ -79,6 +82,7 @@ impl Floor {
             matched: open.speculative.as_ref().and_then(|speculative| speculative.matched),
             over_speech: activity.speaking,
             asked: activity.asked || open.origin.grounds == Grounds::Asked,
+            foreign: open.speculative.as_ref().is_some_and(|speculative| speculative.foreign),
             score: silence.score,
         };
         let enough_ms = silence_ms(&cx.config, &self.pace, evidence);
@@ -119,10 +123,10 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
         return if sure_of_more { Completeness::Sentence } else { Completeness::Closed };
     }
     let understood = matches!(evidence.matched, Some(CommandMatch::Exact | CommandMatch::FreeText));
-    // An answer may be no more than a time or a fragment.
-    let lacks_main =
-        !understood && !evidence.asked && (evidence.matched == Some(CommandMatch::Beginning) || may_go_on(text));
-    if lacks_main || trails_off(text) {
+    // What is understood is whole, whatever its form, and an answer may be no more than a time or a fragment.
+    let may_begin = !understood && !evidence.asked;
+    let begins = evidence.matched == Some(CommandMatch::Beginning) || (!evidence.foreign && is_beginning(text));
+    if is_left_open(text) || (!evidence.foreign && trails_off(text)) || (may_begin && begins) {
         return Completeness::TrailsOff;
     }
     if evidence.matched == Some(CommandMatch::Incomplete) || (!understood && is_dictating(text)) {
@@ -235,6 +239,37 @@ mod tests {
         let matched = Some(CommandMatch::Beginning);
         assert_eq!(judged(Evidence { matched, score: Some(0.9), ..of("Find my note.") }), 2_000);
         assert_eq!(judged(Evidence { matched, asked: true, ..of("Tomorrow at eight.") }), 450);
+    }
+
+    #[test]
+    fn the_form_of_a_beginning_counts_only_where_nothing_else_is_known() {
+        let free_text = Some(CommandMatch::FreeText);
+        for (text, matched, asked, expected) in [
+            ("Put the bins.", None, false, 2_000),
+            ("Put the bins.", None, true, 450),
+            ("Remember that the gate.", Some(CommandMatch::None), false, 2_000),
+            ("Remember that the gate.", free_text, false, 450),
+            ("How many people?", Some(CommandMatch::Misheard), false, 2_000),
+            ("How many people?", Some(CommandMatch::Exact), false, 450),
+            ("Remind me to call my.", free_text, true, 2_000),
+        ] {
+            assert_eq!(judged(Evidence { matched, asked, ..of(text) }), expected, "{text} {matched:?} {asked}");
+        }
+    }
+
+    #[test]
+    fn of_other_languages_only_what_is_written_behind_the_words_counts() {
+        for (text, expected) in [
+            ("In Ordnung.", 450),
+            ("On y va.", 450),
+            ("Is nog ver", 600),
+            ("Ich will", 600),
+            ("Milch, Eier,", 2_000),
+            ("Ich dachte...", 2_000),
+            ("Die Nummer ist 5 5 5.", 1_000),
+        ] {
+            assert_eq!(judged(Evidence { foreign: true, ..of(text) }), expected, "{text}");
+        }
     }
 
     #[test]

@@ -166,6 +166,7 @@ impl Floor {
             && speculative.revision == revision
         {
             speculative.text = Some(text.clone());
+            speculative.foreign = transcript.foreign;
             let first = FirstText {
                 utterance: open.id,
                 revision,
@@ -321,13 +322,14 @@ impl Floor {
             return Some(Event::Nothing);
         }
         match speculative {
-            Some(Speculative { revision, text: Some(text), matched, second_pass }) => {
+            Some(Speculative { revision, text: Some(text), matched, second_pass, .. }) => {
                 closed.awaited = revision;
                 closed.matched = matched;
                 closed.second_pass = second_pass;
-                if closed.second_pass.is_none() {
+                let Some(pass) = &mut closed.second_pass else {
                     return Some(self.said(cx, activity, closed, text));
-                }
+                };
+                pass.decode_if_due(cx, closed.id, closed.named);
                 self.await_better(cx, closed, text);
                 return None;
             }
@@ -428,7 +430,7 @@ impl Floor {
             return;
         };
         let revision = open.next_revision();
-        open.speculative = Some(Speculative { revision, text: None, matched: None, second_pass: None });
+        open.speculative = Some(Speculative { revision, text: None, foreign: false, matched: None, second_pass: None });
         ask(cx, (open.id, revision), TranscriptKind::Speculative, (open.meant(cx), open.named));
     }
 

@@ -11,7 +11,9 @@
 //! are not part of a command are talk, and have no second pass.
 //!
 //! A pass begins while the pause is still being judged, so that it often adds no latency. A text that is clear at first
-//! never waits for a pass, and new speech ends the pass: then the first text counts.
+//! never waits for a pass, and new speech ends the pass: then the first text counts. What begins a command is decoded again
+//! only once the utterance has ended: a decode that is biased towards commands would make a whole one of it, and that ends the
+//! pause in which the rest may come.
 
 use alloc::string::String;
 
@@ -54,6 +56,8 @@ enum Stage {
         /// Whether it may be meant for someone else.
         doubtful: bool,
     },
+    /// The audio is to be decoded again, at the latest when the utterance has ended; the fields are those of `Decoding`.
+    Due { confidence_min: f32, acceptance: Acceptance },
     /// The audio is being decoded again.
     Decoding {
         /// A text with lower confidence is rejected.
@@ -100,6 +104,17 @@ enum Next {
     Wait(SecondPass),
     /// This text counts; `None`: the first one.
     Accept(Option<String>),
+}
+
+impl SecondPass {
+    /// Requests the second decode if it is due.
+    pub(super) fn decode_if_due(&mut self, cx: &mut Context, utterance: u32, named: Named) {
+        if let Stage::Due { confidence_min, acceptance } = self.stage {
+            self.awaited = self.awaited.saturating_add(1);
+            decode(cx, (utterance, self.awaited), TranscriptKind::SecondPass, named);
+            self.stage = Stage::Decoding { confidence_min, acceptance };
+        }
+    }
 }
 
 impl Floor {
@@ -157,9 +172,12 @@ impl Floor {
                         let free_text_only = matched == CommandMatch::FreeText;
                         let third_pass = cx.config.second_model && !free_text_only;
                         let acceptance = Acceptance { free_text_only, third_pass };
-                        let awaited = pass.awaited.saturating_add(1);
-                        decode(cx, (utterance, awaited), TranscriptKind::SecondPass, named);
-                        Next::Wait(SecondPass { awaited, stage: Stage::Decoding { confidence_min, acceptance } })
+                        let mut pass = SecondPass { stage: Stage::Due { confidence_min, acceptance }, ..pass };
+                        let is_open = self.open.as_ref().is_some_and(|open| open.id == utterance);
+                        if matched != CommandMatch::Beginning || !is_open {
+                            pass.decode_if_due(cx, utterance, named);
+                        }
+                        Next::Wait(pass)
                     }
                     None => Next::Accept(None),
                 }
@@ -182,7 +200,7 @@ impl Floor {
                     reject(cx, (utterance, pass.awaited), named, acceptance)
                 }
             }
-            Stage::Decoding { .. } => Next::Wait(pass),
+            Stage::Due { .. } | Stage::Decoding { .. } => Next::Wait(pass),
         };
         self.follow(cx, activity, utterance, next)
     }
@@ -224,7 +242,7 @@ impl Floor {
         let Taken { pass, named, .. } = self.take_pass(utterance, revision)?;
         let next = match pass.stage {
             Stage::Decoding { acceptance, .. } => reject(cx, (utterance, pass.awaited), named, acceptance),
-            Stage::MatchingFirst { .. } | Stage::MatchingSecond { .. } => Next::Wait(pass),
+            Stage::MatchingFirst { .. } | Stage::Due { .. } | Stage::MatchingSecond { .. } => Next::Wait(pass),
         };
         self.follow(cx, activity, utterance, next)
     }

@@ -1,4 +1,5 @@
-//! Whether words so far lack their end, by their form. English only.
+//! Whether words so far lack their end, by their form: the form of English, other than of what is written behind them and
+//! of digits.
 
 use alloc::vec::Vec;
 
@@ -16,17 +17,30 @@ const TRAILING: &[&str] = &[
 const LINKING: &[&str] =
     &["is", "are", "was", "were", "will", "would", "can", "could", "should", "does", "i'm", "it's"];
 const ASKING: &[&str] = &["what", "where", "when", "who", "how", "which", "why", "whose", "if", "whether"];
-/// Verbs that a question begins with, before its subject. Behind the second ones a noun may be all: "where is the bank".
+/// Verbs that a question begins with, before its subject. Behind those of `BEING` a noun may be all: "where is the bank".
 const DOING: &[&str] = &["do", "does", "did", "can", "could", "will", "would", "should", "shall", "must"];
 const BEING: &[&str] = &["is", "are", "was", "were", "has", "have"];
 const PRONOUNS: &[&str] = &["i", "you", "he", "she", "it", "we", "they"];
 const DETERMINERS: &[&str] = &["the", "my", "your", "our", "his", "her", "their"];
 /// Verbs, and words of which one has to follow.
 const COMPLEMENTS: &[(&[&str], &[&str])] = &[
-    (&["divide", "multiply"], &["by", "with", "and", "times", "over"]),
+    (
+        &["divide", "multiply"],
+        &["by", "with", "and", "times", "over", "in", "into", "between", "among", "up", "equally"],
+    ),
     (&["convert"], &["to", "into", "in"]),
-    (&["compare"], &["and", "with", "to", "these", "those", "them"]),
-    (&["put"], &["in", "into", "on", "onto", "to", "up", "down", "off", "away", "back", "out", "under", "through"]),
+    (
+        &["compare"],
+        &["and", "with", "to", "against", "versus", "vs", "or", "these", "those", "them", "both", "all", "two"],
+    ),
+    (
+        &["put"],
+        &[
+            "in", "inside", "into", "on", "onto", "to", "at", "up", "down", "off", "away", "back", "out", "outside",
+            "under", "over", "above", "below", "through", "between", "behind", "before", "after", "beside", "near",
+            "next", "around", "with", "together", "aside", "here", "there",
+        ],
+    ),
 ];
 /// Auxiliary verbs that a question does not end in: "when was", "what time does".
 const AUXILIARY: &[&str] = &["was", "were", "does", "did", "should", "would", "could", "shall", "has"];
@@ -87,44 +101,74 @@ const SUBJECTS: &[&str] = &[
     "i", "i'm", "you", "we", "they", "he", "she", "it", "it's", "my", "the", "our", "your", "there", "someone", "soon",
 ];
 /// Words that begin a time or a place before what happens there: "tomorrow at eight".
-const SETTINGS: &[&str] = &["at", "on", "in", "tomorrow", "tonight", "next", "every", "from", "until", "between"];
+const SETTINGS: &[&str] = &["at", "on", "in", "tomorrow", "tonight", "from", "until", "between"];
+/// Words that begin a time if a word with one of these [`PERIODS`] at its end follows: "next Monday", but not "next slide".
+const RECURRING: &[&str] = &["next", "every"];
+const PERIODS: &[&str] = &[
+    "second", "minute", "hour", "day", "night", "noon", "morning", "evening", "week", "weekend", "month", "year",
+    "time",
+];
 /// Words of a clause or a setting before the main one; a longer text has its main clause, too.
 const CLAUSE_WORDS_MAX: usize = 7;
 const SETTING_WORDS_MAX: usize = 4;
-/// Nouns that announce what they name: "translate the word".
+/// Nouns that announce what they name, behind "the": "translate the word". "Spell that word" is whole.
 const ANNOUNCING: &[&str] = &["word", "words", "term", "name", "sentence", "phrase", "address", "title", "following"];
 /// Words that tell of a number to be dictated.
 const DICTATED: &[&str] = &["number", "code", "call", "dial", "pin", "phone", "password", "digits", "reference"];
 
-/// Whether the text clearly lacks its end.
-pub(super) fn trails_off(text: &str) -> bool {
+/// Whether what is written behind the words tells that they are not all, in any language.
+pub(super) fn is_left_open(text: &str) -> bool {
     let text = text.trim_end();
-    if text.ends_with([',', '-', '…', ':', ';']) || text.ends_with("...") {
-        return true;
-    }
-    let is_question = text.ends_with('?');
+    text.ends_with([',', '-', '…', ':', ';']) || text.ends_with("...")
+}
+
+/// Whether the words, or the last of them, never are or end a sentence.
+pub(super) fn trails_off(text: &str) -> bool {
+    let is_question = text.trim_end().ends_with('?');
     let said = commands::plain(text);
+    if is_whole(&said) {
+        return false;
+    }
     let (first, last) = (said.split(' ').next().unwrap_or_default(), said.rsplit(' ').next().unwrap_or_default());
     let never = NEVER_LAST.contains(&last) || (ASKING.contains(&first) && AUXILIARY.contains(&last));
-    if never || OPENINGS.contains(&said.as_str()) || lacks_predicate(&said) {
+    if never || OPENINGS.contains(&said.as_str()) {
         return true;
     }
     let ends_in = |words: &&str| said.strip_suffix(words).is_some_and(|left| left.is_empty() || left.ends_with(' '));
     if is_question {
         return false;
     }
-    if lacks_complement(&said) || lacks_clause(&said) {
-        return true;
-    }
     let asks = || said.split(' ').any(|word| ASKING.contains(&word));
     UNFINISHED.iter().any(ends_in) || TRAILING.contains(&last) || (LINKING.contains(&last) && !asks())
 }
 
+/// Whether this is a whole question though it ends with a pronoun, as half a question does.
+fn is_whole(said: &str) -> bool {
+    matches!(said, "where am i" | "where are we" | "who am i" | "who are we")
+        || ["why should ", "why would "]
+            .iter()
+            .any(|why| said.strip_prefix(why).is_some_and(|who| PRONOUNS.contains(&who)))
+}
+
+/// Whether the words have the form of a beginning: a question that ends with its subject, a verb without its complement, a
+/// clause or a time before the main clause, a noun that announces its text. Some of these may be all that is said, so they count
+/// only where the words are neither understood nor an answer.
+pub(super) fn is_beginning(text: &str) -> bool {
+    let said = commands::plain(text);
+    let words: Vec<&str> = said.split(' ').collect();
+    let is_question = text.trim_end().ends_with('?');
+    if is_whole(&said) {
+        return false;
+    }
+    lacks_predicate(&words, is_question)
+        || (!is_question
+            && (lacks_complement(&words, ends_with_name(text)) || lacks_clause(&words) || is_before_main(&words)))
+}
+
 /// Whether a question ends with its subject: "is the water", "why did the Romans", "how many people". The recogniser writes
 /// a question mark there as well.
-fn lacks_predicate(said: &str) -> bool {
-    let words: Vec<&str> = said.split(' ').collect();
-    let asked = match words.as_slice() {
+fn lacks_predicate(words: &[&str], is_question: bool) -> bool {
+    let asked = match words {
         ["how", "many" | "much", "more" | "longer" | "left" | "further"] => return false,
         ["how", "many" | "much", _] | ["what", "kind" | "sort" | "type", "of", _] => return true,
         ["whose", thing] => return *thing != "turn",
@@ -133,11 +177,13 @@ fn lacks_predicate(said: &str) -> bool {
         [first, rest @ ..] if ASKING.contains(first) => rest,
         _ => &[],
     };
-    match (asked, words.as_slice()) {
+    match (asked, words) {
         // "Where is the bank" is whole.
-        ([verb, subject @ ..], _) if !asked.is_empty() => DOING.contains(verb) && is_subject(subject),
-        (_, [verb, subject @ ..]) => (DOING.contains(verb) || BEING.contains(verb)) && is_noun(subject),
-        _ => false,
+        ([verb, subject @ ..], _) => DOING.contains(verb) && is_subject(subject),
+        // "Do the dishes" is an order.
+        ([], ["do" | "have", ..]) if !is_question => false,
+        ([], [verb, subject @ ..]) => (DOING.contains(verb) || BEING.contains(verb)) && is_noun(subject),
+        ([], []) => false,
     }
 }
 
@@ -150,18 +196,25 @@ fn is_noun(words: &[&str]) -> bool {
     matches!(words, [first, _] if DETERMINERS.contains(first))
 }
 
-/// Whether a verb lacks what it is never without: "divide 144", "put the word rhubarb".
-fn lacks_complement(said: &str) -> bool {
-    let mut words = said.split(' ').skip_while(|word| *word == "please");
+/// Whether a verb lacks what it is seldom without: "divide 144", "put the word rhubarb". `is_name`: the last word is a name.
+fn lacks_complement(words: &[&str], is_name: bool) -> bool {
+    let mut words = words.iter().copied().skip_while(|word| *word == "please");
     let first = words.next().unwrap_or_default();
-    let needed = COMPLEMENTS.iter().find(|(verbs, _)| verbs.contains(&first));
-    needed.is_some_and(|(_, needed)| !words.any(|word| needed.contains(&word)))
+    let Some((_, needed)) = COMPLEMENTS.iter().find(|(verbs, _)| verbs.contains(&first)) else {
+        return false;
+    };
+    // "Compare prices" is whole, "compare Paris" is not.
+    let are_several = first == "compare" && !is_name && words.clone().last().is_some_and(|last| last.ends_with('s'));
+    !are_several && !words.any(|word| needed.contains(&word))
+}
+
+fn ends_with_name(text: &str) -> bool {
+    text.split_whitespace().next_back().is_some_and(|last| last.starts_with(char::is_uppercase))
 }
 
 /// Whether the words end with the subject of a clause: "whether he", "remember that the bakery".
-fn lacks_clause(said: &str) -> bool {
-    let words: Vec<&str> = said.split(' ').collect();
-    match words.as_slice() {
+fn lacks_clause(words: &[&str]) -> bool {
+    match words {
         // "Is that the bank", "is that it".
         [first, ..] if BEING.contains(first) => false,
         [.., before, last] if PRONOUNS.contains(last) => {
@@ -172,28 +225,31 @@ fn lacks_clause(said: &str) -> bool {
     }
 }
 
-/// Whether the words so far are often followed by more, though they may be all: a clause or a time before the main
-/// clause, a noun that announces its text.
-pub(super) fn may_go_on(text: &str) -> bool {
-    let said = commands::plain(text);
-    if text.trim_end().ends_with('?') {
+/// Whether the words are a clause or a time before the main clause, or end with a noun that announces its text.
+fn is_before_main(words: &[&str]) -> bool {
+    let [first, second, ..] = words else {
+        // "Tomorrow" alone may be all.
+        return false;
+    };
+    let [.., before, last] = words else { return false };
+    // Nobody is polite in the middle: "tomorrow at eight, please".
+    if *last == "please" {
         return false;
     }
-    let count = said.split(' ').count();
-    let (first, last) = (said.split(' ').next().unwrap_or_default(), said.rsplit(' ').next().unwrap_or_default());
-    let second = said.split(' ').nth(1).unwrap_or_default();
-    // "Tomorrow" may be all that is said, and one word alone is never waited for long.
-    if count == 1 {
-        return false;
-    }
-    let clause = BEFORE_MAIN.contains(&first) && SUBJECTS.contains(&second) && count <= CLAUSE_WORDS_MAX;
-    let setting = SETTINGS.contains(&first) && count <= SETTING_WORDS_MAX;
-    clause || setting || ANNOUNCING.contains(&last)
+    let clause = BEFORE_MAIN.contains(first) && SUBJECTS.contains(second) && words.len() <= CLAUSE_WORDS_MAX;
+    let recurs = || words.iter().any(|word| PERIODS.iter().any(|period| word.trim_end_matches('s').ends_with(period)));
+    let setting =
+        (SETTINGS.contains(first) || (RECURRING.contains(first) && recurs())) && words.len() <= SETTING_WORDS_MAX;
+    clause || setting || (*before == "the" && ANNOUNCING.contains(last))
 }
 
-/// Whether the words end in digits, or single letters behind them, of a longer number.
+/// Whether the words end in digits, or single letters behind them, of a longer number, in any language.
 pub(super) fn is_dictating(text: &str) -> bool {
     let said = commands::plain(text);
+    // A time is whole: "at 2 p.m.", "à 8 h".
+    if [" a m", " p m", " h"].iter().any(|end| said.ends_with(end)) {
+        return false;
+    }
     let is_digits = |word: &str| !word.is_empty() && word.chars().all(|letter| letter.is_ascii_digit());
     let is_part = |word: &&str| is_digits(word) || word.chars().count() == 1;
     let parts = said.rsplit(' ').take_while(is_part);
@@ -206,10 +262,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_without_its_verb_and_a_verb_without_its_complement_are_unfinished() {
+    fn a_subject_without_its_verb_and_a_verb_without_its_complement_are_a_beginning() {
         for text in [
             "Is the soup.",
             "Did your brothers?",
+            "Do the neighbours?",
             "Why do the swans.",
             "How long can we.",
             "What day does the market?",
@@ -218,13 +275,38 @@ mod tests {
             "Whose bicycle.",
             "Multiply 12.",
             "Convert four litres.",
+            "Compare Paris.",
             "Put the ladder.",
             "Ask Eva whether she.",
             "Remember that the gate.",
             "Tell me what they.",
         ] {
-            assert!(trails_off(text), "{text}");
+            assert!(is_beginning(text), "{text}");
         }
+    }
+
+    #[test]
+    fn a_clause_a_time_or_an_announcing_noun_is_a_beginning_and_one_word_is_none() {
+        for (text, expected) in [
+            ("When I get home.", true),
+            ("Tomorrow at eight.", true),
+            ("Tomorrow at eight, please.", false),
+            ("Next Tuesday morning.", true),
+            ("Every two hours.", true),
+            ("Next slide, please.", false),
+            ("Next song.", false),
+            ("Translate the word.", true),
+            ("Spell that word.", false),
+            ("Tell me your name.", false),
+            ("Tomorrow.", false),
+            ("When is the next train?", false),
+        ] {
+            assert_eq!(is_beginning(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn ordinary_ends_are_whole() {
         for text in [
             "Where is the bank?",
             "Is it far?",
@@ -235,26 +317,53 @@ mod tests {
             "Is that the bank.",
             "How much longer?",
             "Divide 12 by 4.",
+            "Divide it between three people.",
+            "Divide them equally.",
             "Put it away.",
+            "Put it there.",
+            "Put it here.",
+            "Put it at the top.",
+            "Put that together.",
+            "Put it aside.",
+            "Put it next to the door.",
+            "Put it between them.",
+            "Compare Paris versus London.",
+            "Compare tea or coffee.",
+            "Compare prices.",
+            "Compare both.",
             "Remember that the gate is open.",
             "Who are you?",
             "Do that.",
+            "Do the dishes.",
+            "Do your best.",
+            "Have the soup.",
             "Which day is it?",
+            "Why should I?",
+            "Why would we?",
+            "Where am I?",
+            "Who are we?",
         ] {
-            assert!(!trails_off(text), "{text}");
+            assert!(!is_beginning(text) && !trails_off(text), "{text}");
         }
     }
 
     #[test]
-    fn a_clause_or_a_time_may_come_before_the_main_clause() {
+    fn words_that_never_end_a_sentence_trail_off_also_alone() {
+        for text in ["Because.", "Please.", "The.", "When was.", "Why should the.", "Could you?"] {
+            assert!(trails_off(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn digits_one_after_another_are_dictated_and_a_time_is_not() {
         for (text, expected) in [
-            ("When I get home.", true),
-            ("Tomorrow at eight.", true),
-            ("Translate the word.", true),
-            ("Tomorrow.", false),
-            ("When is the next train?", false),
+            ("Die Nummer ist 5 5 5.", true),
+            ("Dial 0171.", true),
+            ("7 B 3 A", true),
+            ("Le train part à 8 h.", false),
+            ("On Friday at 3 p.m.", false),
         ] {
-            assert_eq!(may_go_on(text), expected, "{text}");
+            assert_eq!(is_dictating(text), expected, "{text}");
         }
     }
 }

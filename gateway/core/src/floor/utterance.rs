@@ -117,6 +117,8 @@ pub(super) struct Origin {
 pub(super) struct Speculative {
     pub(super) revision: u16,
     pub(super) text: Option<String>,
+    /// Whether it is in another language than English.
+    pub(super) foreign: bool,
     /// How well the text matches a command, if requested.
     pub(super) matched: Option<CommandMatch>,
     /// Present while the text is not certain.

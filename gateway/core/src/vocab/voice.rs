@@ -116,6 +116,9 @@ pub struct Transcript {
     pub text: String,
     /// Mean probability of the tokens, 0 to 1.
     pub confidence: f32,
+    /// Whether it is in another language than English, as far as is known: nothing is known of the form of its sentences.
+    #[serde(default)]
+    pub foreign: bool,
 }
 
 /// An utterance in English.

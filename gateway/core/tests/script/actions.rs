@@ -423,6 +423,9 @@ fn recogniser(world: &mut World, words: &Words) -> Result<(), String> {
     if let Some(delay) = words.number_after("takes")? {
         world.decode_ms = delay;
     }
+    if words.has("hears") {
+        world.foreign = words.has("another");
+    }
     if words.has("ends") {
         world.text_at_end = words.quoted().map(str::to_owned);
     }

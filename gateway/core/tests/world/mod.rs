@@ -223,6 +223,8 @@ pub struct World {
     pub second_pass_sure: f32,
     /// The text of each utterance as a whole, whatever it began with.
     pub text_at_end: Option<String>,
+    /// Whether it hears another language than English.
+    pub foreign: bool,
     /// The command matches of particular texts.
     pub matched: BTreeMap<String, CommandMatch>,
     /// The command match of all other texts.
@@ -290,6 +292,7 @@ impl World {
             second_pass_sure: 0.9,
             matched: BTreeMap::new(),
             text_at_end: None,
+            foreign: false,
             matched_else: CommandMatch::Exact,
             partials: true,
             store_ms: Some(5),

@@ -369,7 +369,7 @@ impl World {
         };
         let at_end = self.text_at_end.clone().filter(|_| kind != TranscriptKind::Partial);
         let text = at_end.unwrap_or(text);
-        let transcript = Transcript { utterance, revision, kind, text, confidence: 0.9 };
+        let transcript = Transcript { utterance, revision, kind, text, confidence: 0.9, foreign: self.foreign };
         self.after(self.decode_ms, Event::Decoded(device, transcript));
     }
 
@@ -384,7 +384,8 @@ impl World {
         let same = said.map_or(String::new(), |said| heard(&said.parts, from, self.now_ms));
         let third = self.third_pass.clone().filter(|_| kind == TranscriptKind::ThirdPass);
         let text = third.or_else(|| self.second_pass.clone()).unwrap_or(same);
-        let transcript = Transcript { utterance, revision, kind, text, confidence: self.second_pass_sure };
+        let transcript =
+            Transcript { utterance, revision, kind, text, confidence: self.second_pass_sure, foreign: self.foreign };
         self.after(delay, Event::Decoded(device, transcript));
     }
 
