@@ -28,8 +28,8 @@ use life::Life;
 /// Longest time of a start, from the webhook to the socket's first message: the SDK itself gives up 5 s after it
 /// starts to connect, and the webhook may be tried twice.
 pub const START_MS_MAX: u64 = 8_000;
-/// Time that the webhook has to answer when its socket is there: the SDK answers behind the app's own beginning, which may
-/// take long.
+/// Time that the webhook has to answer when its socket is there: version 3 of the SDK takes note of its session when it is
+/// connected, and answers then.
 pub const SETTLE_MS: u64 = 500;
 /// Time that a lost socket has to reconnect.
 pub const GRACE_MS: u64 = 5_000;
