@@ -1,6 +1,7 @@
 #!/bin/sh
-# What an operator does with the package, on a clean Debian under systemd and without any network: install, models from a
-# bundle, a turn, an upgrade, removal, purge. `cargo xtask dist --try` runs it in a container of its own.
+# What an operator does with the package, on a clean Debian under systemd and without internet: install, setup, models from a
+# bundle, glasses on another machine that find the box and are paired by the text of its picture, a turn, an upgrade while
+# they talk, removal, purge. `cargo xtask dist --try` runs it in a container of its own.
 set -eu
 cd "$(dirname "$0")"
 
@@ -17,13 +18,25 @@ packages() { run apt-get --quiet=2 --yes --option=Dpkg::Use-Pty=0 "$@"; }
 absent() { [ ! -e "$1" ] || { echo "FAILED: $1 is there"; exit 1; }; }
 there() { [ -e "$1" ] || { echo "FAILED: $1 is not there"; exit 1; }; }
 
-# The simulator speaks with the gateway's voice.
+# The glasses have a machine of their own, with a cable to this one. They speak with the gateway's voice.
 export LORGNETTE_MODELS=/var/lib/lorgnette-models
-sim() { lorgnette-sim --state "$HOME/glasses" "$@"; }
+BOX=192.0.2.1
+sim() { ip netns exec glasses lorgnette-sim --state "$HOME/glasses" "$@"; }
 turn() {
-    run sim say --expect-answer --text "Hey Mentra, what is fifteen percent of eighty?"
+    run sim say --discover --expect-answer --text "Hey Mentra, what is fifteen percent of eighty?"
     expect 12
 }
+# One line for each note of theirs.
+notes() { lorgnette tools call --user ann --json note.list | grep -o '"text": *"[^"]*"' | sort; }
+
+say 'a network with two machines'
+run ip netns add glasses
+run ip link add box type veth peer name glasses netns glasses
+run ip address add "$BOX/24" dev box
+run ip link set box up
+run ip netns exec glasses ip address add 192.0.2.2/24 dev glasses
+run ip netns exec glasses ip link set glasses up
+run ip netns exec glasses ip link set lo up
 
 say install
 packages install --no-install-recommends ./first.deb
@@ -31,27 +44,33 @@ expect 'lorgnette models import FILE'
 run lorgnette --version
 run systemd-analyze verify --man=no lorgnette.service lorgnette.socket
 
-say 'models from the bundle, and a start'
+say 'five answers, models from the bundle, and a start'
+run lorgnette setup --yes --user ann --autostart yes
+expect 'as the package has it'
 run lorgnette models import lorgnette-models.zip
 run lorgnette models verify
 # Programs, for the sandbox below.
 sed -i '/^\[code\]/,/^\[/s/^enabled = false$/enabled = true/' /etc/lorgnette/config.toml
 run lorgnette check
 expect '/etc/lorgnette/config.toml is valid'
-run systemctl enable --now lorgnette
+run systemctl restart lorgnette
 run lorgnette status
 
-say 'glasses are paired and a turn is spoken'
-: >pairing
-sim pair >>pairing 2>&1 &
-code=
-while [ -z "$code" ]; do
-    kill -0 $! || { cat pairing; exit 1; }
-    code=$(sed -n 's/^pairing code //p' pairing)
+say 'glasses find the box, are invited by the text of its picture, and speak'
+sim pair --discover >seen 2>&1 && { cat seen; echo 'FAILED: they took a gateway that nobody has named'; exit 1; }
+cat seen
+expect "wss://$BOX:8460/glasses"
+: >invitation
+lorgnette devices invite --user ann --name Glasses --text >>invitation 2>&1 &
+inviting=$!
+text=
+while [ -z "$text" ]; do
+    kill -0 $inviting || { cat invitation; exit 1; }
+    text=$(grep '^lorgnette:pair' invitation || true)
     sleep 0.1
 done
-run lorgnette devices pair "$code" --name Glasses
-wait $!
+run sim pair --invite "$text"
+wait $inviting
 turn
 
 say 'a program in its sandbox, within the limits of the unit'
@@ -61,14 +80,36 @@ run systemctl show lorgnette --property=MainPID,StatusText,MemoryCurrent,User,NR
 uid=$(stat -c %u "/proc/$(systemctl show lorgnette --property=MainPID --value)")
 [ "$uid" -ge 61184 ] || { echo "FAILED: it runs as user $uid, which is not a dynamic one"; exit 1; }
 
-say upgrade
+say 'upgrade while they talk'
 run lorgnette tools call note.add '{"text": "kept over the upgrade"}'
+cat >talk <<'END'
+say "Hey Mentra, take a note that the key is under the mat."
+wait-for speech within 30s
+wait-for idle within 30s
+say "Hey Mentra, take a note that the garden needs water in the evening."
+wait-for speech within 30s
+wait-for idle within 30s
+say "Hey Mentra, take a note that the meeting was moved to Thursday."
+wait-for speech within 30s
+wait-for idle within 30s
+END
+run sim script --discover talk
+notes >once
 before=$(systemctl show lorgnette --property=MainPID --value)
+(while [ ! -e enough ]; do sim script --discover talk || exit 1; echo round; done) >talked 2>&1 &
+talking=$!
 packages install ./second.deb
+: >enough
 run journalctl --no-pager --lines=12 --unit=lorgnette
 expect 'another process takes over'
 [ "$(systemctl show lorgnette --property=MainPID --value)" != "$before" ] || { echo 'FAILED: not replaced'; exit 1; }
 run systemctl is-active lorgnette
+wait $talking || { cat talked; echo 'FAILED: they did not talk to the end'; exit 1; }
+rounds=$(grep -c '^round$' talked)
+notes >often
+# Every sentence of every round is there once, in the words of the first one.
+for round in $(seq 0 "$rounds"); do cat once; done | sort >expected
+diff expected often || { cat talked; echo 'FAILED: these sentences were lost, misheard or noted twice'; exit 1; }
 run lorgnette tools call note.list '{}'
 expect 'kept over the upgrade'
 run grep -c '^enabled = true' /etc/lorgnette/config.toml

@@ -84,6 +84,27 @@ async fn nothing_is_replaced_unasked() {
 }
 
 #[tokio::test]
+async fn what_a_package_brought_is_replaced_and_its_folders_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, kept) = (file(folder.path()), folder.path().join("kept"));
+    let example = succeeds(&["check", "--example"]).await;
+    let folders = format!("data_dir = {0:?}\nmodels_dir = {0:?}\n", kept.display().to_string());
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, format!("{folders}{example}")).unwrap();
+    let output = Command::new(binary())
+        .arg("setup")
+        .args(["--yes", "--autostart", "no", "--user", "Ann", "--output"])
+        .arg(&path)
+        .env_remove("LORGNETTE_CONFIG")
+        .output()
+        .await
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("Lorgnette of Ann") && folders.lines().all(|line| text.contains(line)), "{text}");
+}
+
+#[tokio::test]
 async fn answers_that_make_no_configuration_write_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for (options, why) in [

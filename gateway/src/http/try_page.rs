@@ -64,7 +64,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const FILES: &[(&str, &str, &str)] = &[
     (PATH, HTML, include_str!("static/try.html")),
     ("/try/icon.svg", ICON, include_str!("static/icon.svg")),
-    ("/try/palette.css", CSS, include_str!("static/palette.css")),
+    ("/try/look.css", CSS, include_str!("static/look.css")),
     ("/try/try.css", CSS, include_str!("static/try.css")),
     ("/try/app.js", SCRIPT, include_str!("static/app.js")),
     ("/try/bytes.js", SCRIPT, include_str!("static/bytes.js")),
@@ -114,11 +114,12 @@ static HEADERS: [(HeaderName, &str); 8] = [
 pub(crate) struct About {
     current: Current,
     model: Value,
+    console: bool,
 }
 
 impl About {
-    /// Of the models that answer, and the settings of sessions.
-    pub(crate) fn new(current: Current, models: &[Model]) -> Self {
+    /// Of the models that answer, and the settings of sessions. `console`: there is one.
+    pub(crate) fn new(current: Current, models: &[Model], console: bool) -> Self {
         let model = models.iter().find_map(|model| match model {
             Model::Provider(config) => Some(config),
             Model::Offline => None,
@@ -128,15 +129,16 @@ impl About {
             let host = host.unwrap_or_default();
             json!({"name": config.model, "here": host_is_loopback(&host), "host": host})
         });
-        Self { current, model: model.into() }
+        Self { current, model: model.into(), console }
     }
 
-    /// `{"phrases": [...], "always": false, "model": null}`: the wake phrases, whether none is needed, and the model
-    /// that answers what the box itself does not: `{"name": "...", "host": "...", "here": false}`.
+    /// `{"phrases": [...], "always": false, "model": null, "console": true}`: the wake phrases, whether none is needed,
+    /// the model that answers what the box itself does not: `{"name": "...", "host": "...", "here": false}`; and whether
+    /// there is a console.
     fn text(&self) -> String {
         let settings = self.current.get();
         let Config { wake_phrases, always_listening, .. } = &settings.conversation;
-        json!({"phrases": wake_phrases, "always": always_listening, "model": self.model}).to_string()
+        json!({"phrases": wake_phrases, "always": always_listening, "model": self.model, "console": self.console}).to_string()
     }
 }
 

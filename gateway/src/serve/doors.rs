@@ -22,7 +22,7 @@ pub(super) fn try_page(config: &Config, services: &Services) -> Result<Option<(T
         return Ok(None);
     }
     let (link, token) = TryLink::new()?;
-    let about = About::new(services.settings.current.clone(), &config.models.chain);
+    let about = About::new(services.settings.current.clone(), &config.models.chain, config.listen.console);
     Ok(Some((TryPage { about, link: Arc::new(link) }, token)))
 }
 

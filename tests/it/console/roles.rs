@@ -42,7 +42,7 @@ const FOR_OPERATORS: [&str; 6] = [
 const LIVE: [&str; 8] = ["overview", "sessions", "devices", "invitation", "approvals", "turns", "logs", "mcp"];
 /// Files for everybody, and the page of a link.
 const OPEN: [&str; 5] = [
-    "/console/palette.css",
+    "/console/look.css",
     "/console/console.css",
     "/console/console.js",
     "/console/icon.svg",

@@ -1,4 +1,4 @@
-//! `cargo xtask dist --try`: the package on a clean Debian, under systemd, without any network.
+//! `cargo xtask dist --try`: the package on a clean Debian, under systemd, without internet.
 //!
 //! `mmdebstrap` makes the root, `systemd-nspawn` boots it with a network namespace of its own; a unit in it runs
 //! `deploy/try.sh` and powers off with its status.
@@ -17,8 +17,8 @@ use crate::process::{self, Failure};
 use crate::steps::step;
 
 /// What the root has besides Debian's essential packages: the dependencies of the package, since it is installed without
-/// network.
-const INCLUDED: &str = "ca-certificates,libstdc++6,systemd,systemd-sysv";
+/// internet, and what makes a second machine for the glasses.
+const INCLUDED: &str = "ca-certificates,iproute2,libstdc++6,systemd,systemd-sysv";
 
 /// The unit that runs the script. Its end is that of the container.
 const UNIT: &str = "[Unit]

@@ -7,6 +7,8 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::cli::SYSTEM_CONFIG;
+
 /// The service manager of this machine.
 pub(super) struct Systemd {
     /// Whether it runs.
@@ -15,12 +17,16 @@ pub(super) struct Systemd {
     is_system: bool,
     /// Where its units are.
     units: PathBuf,
+    /// Where packages have put theirs.
+    packaged: PathBuf,
     /// Its control program.
     control: PathBuf,
 }
 
 /// Name of the unit.
 const UNIT: &str = "lorgnette.service";
+/// Where packages put units.
+const PACKAGED: &str = "/usr/lib/systemd/system";
 
 impl Systemd {
     /// What runs here, for this user.
@@ -30,7 +36,8 @@ impl Systemd {
         let config = std::env::var_os("XDG_CONFIG_HOME").map_or_else(|| home.join(".config"), PathBuf::from);
         let units = if is_system { PathBuf::from("/etc/systemd/system") } else { config.join("systemd/user") };
         // As sd_booted(3) finds out.
-        Self { runs: Path::new("/run/systemd/system").is_dir(), is_system, units, control: PathBuf::from("systemctl") }
+        let runs = Path::new("/run/systemd/system").is_dir();
+        Self { runs, is_system, units, packaged: PathBuf::from(PACKAGED), control: PathBuf::from("systemctl") }
     }
 
     /// Whether it runs here.
@@ -38,23 +45,32 @@ impl Systemd {
         self.runs
     }
 
-    /// The command that starts the gateway.
+    /// The command that starts the gateway, or one that runs again.
     pub(super) fn start(&self) -> String {
-        format!("{} start {UNIT}", self.words())
+        format!("{} restart {UNIT}", self.words())
     }
 
     fn words(&self) -> &'static str {
         if self.is_system { "systemctl" } else { "systemctl --user" }
     }
 
-    /// Writes the unit and enables it; where no systemd runs, says what to do instead.
+    /// Enables the unit of the package, with its limits, or writes a unit and enables it; where no systemd runs, says what to
+    /// do instead.
     ///
     /// # Errors
-    /// The unit cannot be written, or systemd refuses it.
+    /// The unit cannot be written, systemd refuses it, or that of the package reads another configuration.
     pub(super) fn install(&self, config: &Path) -> Result<String> {
         let program = std::env::current_exe().context("the path of this program")?;
         let text = self.unit(&program, config);
         let path = self.units.join(UNIT);
+        if self.is_packaged() {
+            ensure!(
+                config == Path::new(SYSTEM_CONFIG),
+                "{UNIT} of the package reads {SYSTEM_CONFIG}: write that one, or name yours with `systemctl edit {UNIT}`"
+            );
+            self.control(&["enable", UNIT])?;
+            return Ok(format!("enabled {UNIT}, as the package has it"));
+        }
         if !self.runs {
             return Ok(format!(
                 "no systemd runs here: have your service manager run `{} serve --config {}`. With systemd it is {} with\n\n{text}",
@@ -69,6 +85,11 @@ impl Systemd {
         self.control(&["enable", UNIT])?;
         let stays = if self.is_system { "" } else { "; `loginctl enable-linger` starts it without a login, too" };
         Ok(format!("wrote {} and enabled it{stays}", path.display()))
+    }
+
+    /// Whether the gateway belongs to a package with a unit, and systemd runs.
+    pub(super) fn is_packaged(&self) -> bool {
+        self.runs && self.is_system && self.packaged.join(UNIT).is_file()
     }
 
     fn control(&self, arguments: &[&str]) -> Result<()> {
@@ -131,7 +152,7 @@ mod tests {
         let control = folder.join("systemctl");
         std::fs::write(&control, format!("#!/bin/sh\necho \"$@\" >> {}/said\n{script}\n", folder.display())).unwrap();
         std::fs::set_permissions(&control, std::fs::Permissions::from_mode(0o755)).unwrap();
-        Systemd { runs, is_system: false, units: folder.join("units"), control }
+        Systemd { runs, is_system: false, units: folder.join("units"), packaged: folder.join("packaged"), control }
     }
 
     #[test]
@@ -144,6 +165,22 @@ mod tests {
         assert!(unit.contains("serve --config \"/a b/50%%.toml\"\n") && unit.contains("Type=notify"), "{unit}");
         let said = std::fs::read_to_string(folder.path().join("said")).unwrap();
         assert_eq!(said, "--user daemon-reload\n--user enable lorgnette.service\n");
+    }
+
+    #[test]
+    fn a_packaged_unit_is_enabled_and_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut systemd = systemd(folder.path(), true, "");
+        systemd.is_system = true;
+        std::fs::create_dir(folder.path().join("packaged")).unwrap();
+        std::fs::write(folder.path().join("packaged/lorgnette.service"), "[Service]\n").unwrap();
+        let told = systemd.install(Path::new(SYSTEM_CONFIG)).unwrap();
+        assert!(told.contains("as the package has it"), "{told}");
+        let said = std::fs::read_to_string(folder.path().join("said")).unwrap();
+        assert_eq!(said, "enable lorgnette.service\n");
+        assert!(!folder.path().join("units").exists());
+        let other = systemd.install(Path::new("/root/mine.toml")).unwrap_err().to_string();
+        assert!(other.contains(SYSTEM_CONFIG), "{other}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod ask;
 mod autostart;
+mod present;
 mod written;
 
 use std::{
@@ -13,7 +14,8 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use chat_models::kinds::Kind;
 
-use self::{ask::Asker, autostart::Systemd, written::Document};
+use self::{ask::Asker, autostart::Systemd, present::Present, written::Document};
+use super::SYSTEM_CONFIG;
 use crate::config::{self, default_data_dir};
 
 /// Model that needs no other: the sentences of the tools.
@@ -53,7 +55,7 @@ pub(super) struct Arguments {
     /// Start the gateway with the machine.
     #[arg(long, value_enum)]
     autostart: Option<YesNo>,
-    /// Folder for the gateway's data.
+    /// Folder for the gateway's data; default: that of the configuration that is replaced.
     #[arg(long)]
     data_dir: Option<PathBuf>,
     /// Ask nothing: defaults for what is not given.
@@ -105,8 +107,9 @@ fn set_up(
 ) -> Result<()> {
     let mut asker = Asker::new(input, arguments.yes);
     let output = std::path::absolute(arguments.output.clone().or(file).unwrap_or_else(default_output))?;
-    let replaces = output.exists();
-    if replaces && !arguments.replace {
+    let present = Present::read(&output);
+    let is_somebodys = present.as_ref().is_some_and(|present| !present.is_as_installed);
+    if is_somebodys && !arguments.replace {
         let question = format!("{} is there already. Replace it? The old one is kept beside it", output.display());
         ensure!(
             !arguments.yes && asker.yes_or_no(&question, false)?,
@@ -118,13 +121,18 @@ fn set_up(
         println!("Five questions; Enter takes what is in brackets.");
     }
     let answers = answers(&mut asker, &arguments, systemd)?;
-    let data_dir = std::path::absolute(arguments.data_dir.unwrap_or_else(default_data_dir))?;
-    let text = document(&answers, &data_dir)?;
+    // Where the data are, they stay.
+    let (data, models) = match present.as_ref().and_then(|present| present.folders.clone()) {
+        Some(folders) => folders,
+        None => (default_data_dir(), audio::models::default_dir()),
+    };
+    let data = std::path::absolute(arguments.data_dir.unwrap_or(data))?;
+    let text = document(&answers, &data, &models)?;
     if let Err(problems) = config::check(&text, &output.display().to_string()) {
         let problems: Vec<String> = problems.into_iter().map(|problem| problem.to_string()).collect();
         bail!("these answers make no configuration; nothing was written\n{}", problems.join("\n"));
     }
-    write(&output, &text, replaces)?;
+    write(&output, &text, present.is_some())?;
     println!("wrote {}", output.display());
     if answers.autostart {
         println!("{}", systemd.install(&output)?);
@@ -188,7 +196,7 @@ fn speed(answer: &str) -> Result<f32, String> {
 }
 
 /// The example with the answers in it.
-fn document(answers: &Answers, data_dir: &Path) -> Result<String> {
+fn document(answers: &Answers, data: &Path, models: &Path) -> Result<String> {
     let Answers { user, listen, model, speed, .. } = answers;
     let mut document = Document::new(config::EXAMPLE);
     let text = |text: &str| toml::Value::String(text.to_owned()).to_string();
@@ -196,15 +204,12 @@ fn document(answers: &Answers, data_dir: &Path) -> Result<String> {
         let name = format!("Lorgnette of {user}");
         document.set("", "name", &text(crate::text::crop(&name, device_protocol::limits::NAME_BYTES_MAX)))?;
     }
-    let folder =
-        data_dir.to_str().context("the data folder has a name that is no text; give another with --data-dir")?;
-    document.set("", "data_dir", &text(folder))?;
-    let models = audio::models::default_dir();
-    document.set(
-        "",
-        "models_dir",
-        &text(models.to_str().context("the folder of models has a name that is no text")?),
-    )?;
+    let folder = |path: &Path| {
+        let name = path.to_str().with_context(|| format!("{} is a name that is no text", path.display()));
+        name.map(text)
+    };
+    document.set("", "data_dir", &folder(data)?)?;
+    document.set("", "models_dir", &folder(models)?)?;
     document.set("listen", "web", &text(&listen.to_string()))?;
     document.set("listen", "quic", &text(&listen.to_string()))?;
     document.set("model", "kind", &text(&model.kind))?;
@@ -238,14 +243,17 @@ fn write(output: &Path, text: &str, replaces: bool) -> Result<()> {
 /// What to do next.
 fn next(answers: &Answers, output: &Path, systemd: &Systemd) -> String {
     let Answers { user, model, autostart, listen, .. } = answers;
-    let mut lines =
-        vec!["next:".to_owned(), format!("  export LORGNETTE_CONFIG={}", quoted(&output.display().to_string()))];
+    let mut lines = vec!["next:".to_owned()];
+    // An installed program finds it by itself.
+    if super::system_config().as_deref() != Some(output) {
+        lines.push(format!("  export LORGNETTE_CONFIG={}", quoted(&output.display().to_string())));
+    }
     if !model.login.is_empty() {
         lines.push(format!("  lorgnette login {} --key     # type the key", quoted(&model.login)));
     }
-    lines.push("  lorgnette models fetch         # once".to_owned());
+    lines.push("  lorgnette models fetch         # once; without internet: lorgnette models import FILE".to_owned());
     lines.push("  lorgnette check".to_owned());
-    lines.push(match *autostart && systemd.is_there() {
+    lines.push(match systemd.is_packaged() || *autostart && systemd.is_there() {
         true => format!("  {}", systemd.start()),
         false => "  lorgnette serve                # in a terminal of its own".to_owned(),
     });
@@ -269,7 +277,7 @@ fn quoted(word: &str) -> String {
 fn default_output() -> PathBuf {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
     match std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home) {
-        _ if rustix::process::geteuid().is_root() => PathBuf::from("/etc/lorgnette/config.toml"),
+        _ if rustix::process::geteuid().is_root() => PathBuf::from(SYSTEM_CONFIG),
         Some(folder) => folder.join("lorgnette/config.toml"),
         None => PathBuf::from("lorgnette.toml"),
     }
@@ -299,7 +307,7 @@ mod tests {
             };
             let listen = listen("network").unwrap();
             let answers = Answers { user: "Ann \"A\"".to_owned(), listen, model, speed: 1.2, autostart: false };
-            let text = document(&answers, Path::new("/data dir")).unwrap();
+            let text = document(&answers, Path::new("/data dir"), Path::new("/models")).unwrap();
             let config =
                 config::check(&text, "x.toml").unwrap_or_else(|problems| panic!("{kind:?}: {problems:?}\n{text}"));
             assert_eq!((config.name.as_str(), config.listen.web), ("Lorgnette of Ann \"A\"", listen));

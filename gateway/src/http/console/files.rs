@@ -1,4 +1,4 @@
-//! The files that the pages load: the colours, which /try has too, one stylesheet, one script, one picture.
+//! The files that the pages load: what /try looks like too, one stylesheet, one script, one picture.
 
 use axum::{
     Router,
@@ -8,14 +8,14 @@ use axum::{
 
 use super::Pages;
 
-pub(super) const PALETTE: &str = "/console/palette.css";
+pub(super) const LOOK: &str = "/console/look.css";
 pub(super) const STYLE: &str = "/console/console.css";
 pub(super) const SCRIPT: &str = "/console/console.js";
 pub(super) const ICON: &str = "/console/icon.svg";
 
 /// Path, type, content.
 const FILES: [(&str, &str, &str); 4] = [
-    (PALETTE, "text/css; charset=utf-8", include_str!("../static/palette.css")),
+    (LOOK, "text/css; charset=utf-8", include_str!("../static/look.css")),
     (STYLE, "text/css; charset=utf-8", include_str!("../static/console/console.css")),
     (SCRIPT, "text/javascript; charset=utf-8", include_str!("../static/console/console.js")),
     (ICON, "image/svg+xml", include_str!("../static/icon.svg")),

@@ -9,7 +9,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
     Pages,
-    files::{ICON, PALETTE, SCRIPT, STYLE},
+    files::{ICON, LOOK, SCRIPT, STYLE},
     guard::{TOKEN, Visit},
     problems, session,
 };
@@ -111,7 +111,7 @@ fn document(status: StatusCode, title: &str, body: &Markup) -> Response {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) " · Lorgnette" }
-                link rel="stylesheet" href=(PALETTE);
+                link rel="stylesheet" href=(LOOK);
                 link rel="stylesheet" href=(STYLE);
                 link rel="icon" href=(ICON) type="image/svg+xml";
                 script type="module" src=(SCRIPT) {}

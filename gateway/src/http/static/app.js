@@ -41,7 +41,7 @@ let heldMs = 0;
 /** Requests that were typed before there is a session. */
 let waiting = [];
 /** What the page knows of the gateway before it connects. */
-let about = { phrases: null, always: false };
+let about = { phrases: null, always: false, console: false };
 
 const page = element("glasses");
 const journal = new Journal(element("journal"));
@@ -443,11 +443,12 @@ function status(now, text) {
   listening(state);
 }
 
-/** Asks the gateway which words wake it, and who answers. */
+/** Asks the gateway which words wake it, who answers, and whether there is a console. */
 async function learnAbout() {
   const response = await fetch("/try/about.json");
   if (response.ok) {
     about = await response.json();
+    element("console").hidden = !about.console;
   }
 }
 
