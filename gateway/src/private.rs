@@ -3,12 +3,15 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, Permissions},
     io::{self, Read as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown, lchown},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{FlockOperation, OFlags, flock},
+    process::geteuid,
+};
 
 /// Mode of folders.
 const FOLDER_MODE: u32 = 0o700;
@@ -55,11 +58,48 @@ pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
     }
 }
 
-/// Takes the rights of others from a folder and everything in it. Symbolic links are not followed. What cannot be changed is
-/// logged: it may be another user's, such as models that several gateways use.
+/// Whose the files in a folder are to be, as user and group, where root works in the folder of somebody else: a packaged
+/// gateway runs as a user of its own, and finds closed what root makes there. `None`: whoever makes them.
+///
+/// # Errors
+/// The folder cannot be looked at.
+pub(crate) fn foreign_owner(folder: &Path) -> io::Result<Option<(u32, u32)>> {
+    let meta = fs::metadata(folder)?;
+    Ok((geteuid().is_root() && meta.uid() != 0).then(|| (meta.uid(), meta.gid())))
+}
+
+/// Gives to the owner of `folder` what root has made in it: `made`, and what is root's below it. Symbolic links are not
+/// followed, and a file with a second name stays root's: it may be one of another place.
+///
+/// # Errors
+/// Something cannot be looked at or given.
+pub(crate) fn give_to_owner(folder: &Path, made: &Path) -> Result<()> {
+    let Some(owner) = foreign_owner(folder).with_context(|| format!("reading {}", folder.display()))? else {
+        return Ok(());
+    };
+    give_below(made, owner).with_context(|| format!("giving {} to the owner of {}", made.display(), folder.display()))
+}
+
+fn give_below(path: &Path, (user, group): (u32, u32)) -> io::Result<()> {
+    let meta = fs::symlink_metadata(path)?;
+    if meta.uid() == 0 && (meta.is_dir() || meta.is_file() && meta.nlink() == 1) {
+        lchown(path, Some(user), Some(group))?;
+    }
+    if meta.is_dir() {
+        for entry in fs::read_dir(path)? {
+            give_below(&entry?.path(), (user, group))?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the rights of others from a folder and everything in it. Symbolic links in it are not followed; the folder itself may be
+/// named by one, as that of a packaged gateway is. What cannot be changed is logged: it may be another user's, such as models
+/// that several gateways use.
 pub(crate) fn repair(folder: &Path) {
     let (mut repaired, mut failed) = (Vec::new(), Vec::new());
-    repair_below(folder, 0, &mut |path, changed| match changed {
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
+    repair_below(&folder, 0, &mut |path, changed| match changed {
         Ok(()) => repaired.push(path.to_path_buf()),
         Err(error) => failed.push((path.to_path_buf(), error)),
     });
@@ -210,8 +250,17 @@ impl FolderLock {
     pub(crate) fn try_take(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(LOCK);
         let mut open = OpenOptions::new();
-        let file = open.write(true).create(true).truncate(false).mode(FILE_MODE).open(&path);
-        let file = file.with_context(|| format!("making {}", path.display()))?;
+        // Root opens it in a folder of somebody else, who could have put a link there.
+        let open =
+            open.write(true).create(true).truncate(false).mode(FILE_MODE).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+        let making = || format!("making {}", path.display());
+        let file = open.open(&path).with_context(making)?;
+        let meta = file.metadata().with_context(making)?;
+        if let Some((user, group)) =
+            foreign_owner(folder).with_context(making)?.filter(|_| meta.uid() == 0 && meta.nlink() == 1)
+        {
+            fchown(&file, Some(user), Some(group)).with_context(making)?;
+        }
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self(file))),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -242,7 +291,10 @@ mod tests {
             fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
         }
         std::os::unix::fs::symlink(&outside, inside.join("link")).unwrap();
-        repair(&inside);
+        // As a packaged gateway has it.
+        let named = folder.path().join("named");
+        std::os::unix::fs::symlink(&inside, &named).unwrap();
+        repair(&named);
         for folder in [&inside, &inside.join("photos"), &deep] {
             assert_eq!(mode(folder), 0o700, "{}", folder.display());
         }
@@ -250,6 +302,39 @@ mod tests {
             assert_eq!(mode(&inside.join(file)), 0o600, "{file}");
         }
         assert_eq!(mode(&outside), 0o755, "it is not of the folder");
+    }
+
+    /// Needs root, as CI has it; for others there is nothing to give.
+    #[test]
+    fn what_root_makes_in_the_folder_of_somebody_else_is_theirs() {
+        const SOMEBODY: u32 = 61_234;
+        let folder = tempfile::tempdir().unwrap();
+        let (data, outside) = (folder.path().join("data"), folder.path().join("outside"));
+        let made = data.join("restoring");
+        fs::create_dir_all(made.join("store")).unwrap();
+        for file in [&outside, &made.join("gateway.key"), &made.join("store/data.mdb")] {
+            fs::write(file, "x").unwrap();
+        }
+        std::os::unix::fs::symlink(&outside, made.join("link")).unwrap();
+        fs::hard_link(&outside, made.join("name")).unwrap();
+        let owner = |path: &Path| fs::metadata(path).unwrap().uid();
+        let own = owner(&data);
+        give_to_owner(&data, &made).unwrap();
+        assert_eq!(owner(&made), own, "its owner makes it");
+        if !geteuid().is_root() {
+            return;
+        }
+        lchown(&data, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
+        give_to_owner(&data, &made).unwrap();
+        for path in ["restoring", "restoring/gateway.key", "restoring/store", "restoring/store/data.mdb"] {
+            assert_eq!(owner(&data.join(path)), SOMEBODY, "{path}");
+        }
+        assert_eq!(owner(&outside), 0, "it is not of the folder");
+        drop(FolderLock::take(&data).unwrap());
+        assert_eq!(owner(&data.join(LOCK)), SOMEBODY);
+        fs::remove_file(data.join(LOCK)).unwrap();
+        std::os::unix::fs::symlink(&outside, data.join(LOCK)).unwrap();
+        assert!(FolderLock::take(&data).is_err(), "a link is no lock");
     }
 
     #[test]

@@ -13,7 +13,6 @@ use crate::process::binary;
 
 /// What an operator looks for in the package.
 const FILES: [&str; 17] = [
-    "/etc/lorgnette/config.toml",
     "/usr/bin/lorgnette",
     "/usr/bin/lorgnette-sim",
     "/usr/lib/systemd/system/lorgnette.service",
@@ -26,6 +25,7 @@ const FILES: [&str; 17] = [
     "/usr/share/doc/lorgnette/install.md",
     "/usr/share/doc/lorgnette/lorgnette.cdx.json.gz",
     "/usr/share/fish/vendor_completions.d/lorgnette.fish",
+    "/usr/share/lorgnette/config.toml",
     "/usr/share/man/man1/lorgnette.1.gz",
     "/usr/share/man/man1/lorgnette-models-export.1.gz",
     "/usr/share/man/man1/lorgnette-sim-say.1.gz",
@@ -80,14 +80,14 @@ fn judge_control(deb: &Path) {
     {
         assert!(control.contains(wanted), "{wanted:?} is not in {control}");
     }
-    assert_eq!(fs::read_to_string(folder.path().join("conffiles")).unwrap(), "/etc/lorgnette/config.toml\n");
+    assert!(!folder.path().join("conffiles").exists(), "dpkg asks about a conffile that `lorgnette setup` has changed");
     for script in ["postinst", "prerm", "postrm"] {
         output(Command::new("sh").arg("-n").arg(folder.path().join(script)));
     }
 }
 
 fn judge_configuration(tree: &Path) {
-    let text = fs::read_to_string(tree.join("etc/lorgnette/config.toml")).unwrap();
+    let text = fs::read_to_string(tree.join("usr/share/lorgnette/config.toml")).unwrap();
     let config = gateway::config::check(&text, "config.toml").unwrap();
     assert_eq!(config.data_dir, Path::new("/var/lib/lorgnette"));
     assert_eq!(config.models_dir, Path::new("/var/lib/lorgnette-models"));
@@ -164,7 +164,7 @@ fn judge_tarball(file: &Path) {
     let inside: Vec<&str> =
         listed.lines().map(|line| line.strip_prefix(&folder).unwrap_or_else(|| panic!("{line}"))).collect();
     assert!(inside.iter().all(|path| path.starts_with("bin/") || path.starts_with("share/")), "{inside:?}");
-    for wanted in ["bin/lorgnette", "share/doc/lorgnette/config.toml", "share/doc/lorgnette/lorgnette.service"] {
+    for wanted in ["bin/lorgnette", "share/lorgnette/config.toml", "share/doc/lorgnette/lorgnette.service"] {
         assert!(inside.contains(&wanted), "{wanted}");
     }
 }

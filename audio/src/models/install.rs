@@ -1,8 +1,9 @@
 //! The models folder: installs files and tracks their verification.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -172,8 +173,13 @@ fn joined(parts: &[PathBuf]) -> Result<Vec<u8>> {
 /// none, never a partial one.
 fn place(from: &Path, target: &Path) -> Result<()> {
     let folder = target.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    // For all to read, whatever the umask of the one who installs: a gateway may run as another user.
+    if !folder.is_dir() {
+        fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+        fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(Error::io("open to all", folder))?;
+    }
     let file = File::options().write(true).open(from).map_err(Error::io("open", from))?;
+    file.set_permissions(Permissions::from_mode(0o644)).map_err(Error::io("open to all", from))?;
     file.sync_all().map_err(Error::io("sync", from))?;
     fs::rename(from, target).map_err(Error::io("move into place", target))?;
     if let Ok(folder) = File::open(folder) {

@@ -15,7 +15,7 @@ use super::{
     snapshot::{self, discard},
 };
 use crate::{
-    private::{FILE_MODE, FolderLock, make_folder, remove_folder, sync_folder_of},
+    private::{FILE_MODE, FolderLock, give_to_owner, make_folder, remove_folder, sync_folder_of},
     store,
 };
 
@@ -57,6 +57,7 @@ pub(crate) fn restore(
         let device_keys = device_keys && manifest.device_keys;
         check_store(&unfinished.join("store"), size_max_mib, &manifest, device_keys)?;
         snapshot::without_store_lock(&unfinished)?;
+        give_to_owner(data_dir, &unfinished)?;
         rustix::fs::syncfs(File::open(&unfinished)?).context("syncing the disk")?;
         Ok(Restored { manifest, device_keys })
     });
@@ -71,12 +72,14 @@ pub(crate) fn restore(
 }
 
 /// Before anything else uses a data folder: removes the snapshot of an interrupted backup, and completes an interrupted
-/// restore.
+/// restore. A snapshot that cannot be removed, since it is somebody else's, is in nobody's way but the next backup's.
 ///
 /// # Errors
 /// A restore was interrupted before everything was there, or something cannot be moved.
 pub(crate) fn settle(data_dir: &Path) -> Result<()> {
-    discard(data_dir)?;
+    if let Err(error) = discard(data_dir) {
+        tracing::error!(error = format!("{error:#}"), "an interrupted backup is left; remove it");
+    }
     unsettled(data_dir)?;
     finish(data_dir)
 }

@@ -120,7 +120,7 @@ pub(super) fn restore(config: &Config, arguments: &Restore) -> Result<()> {
             println!("  without keys and pairings: this gateway has its own identity, and glasses are paired anew")
         }
     }
-    println!("start it with `lorgnette serve`");
+    println!("start the gateway as before: `systemctl restart lorgnette`, or `lorgnette serve`");
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use crate::{
     clock,
     config::Config,
     control::{Answer, Callable, Request, client},
-    private::make_folder,
+    private::{give_to_owner, make_folder},
 };
 
 /// The folder in the data folder.
@@ -67,7 +67,12 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     match arguments.command {
         Command::Build { out, user } => {
             let bundle = bundle(config, user)?;
-            build(&bundle, &out.unwrap_or_else(|| config.data_dir.join(FOLDER)))
+            let Some(out) = out else {
+                let out = config.data_dir.join(FOLDER);
+                build(&bundle, &out)?;
+                return give_to_owner(&config.data_dir, &out);
+            };
+            build(&bundle, &out)
         }
         Command::List { user, json } => list(&bundle(config, user)?, json),
         Command::Show { name, user } => {

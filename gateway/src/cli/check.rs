@@ -19,7 +19,7 @@ use crate::{
     mcp::Prepared,
     models::{self, metered::Meters, settings::RouterBy},
     ports::settings::class_names,
-    private::FolderLock,
+    private::{FolderLock, give_to_owner},
     speech::{
         elsewhere::settings::{Order, Speaker, Texts},
         wake,
@@ -179,7 +179,10 @@ fn check_store(config: &Config, aside: Option<&Path>) -> Result<()> {
         return Ok(());
     }
     let _lock = FolderLock::take(data).context("stop the gateway before its store is checked")?;
-    let damaged = store::check(&folder, config.store.size_max_mib, aside)?;
+    let damaged = store::check(&folder, config.store.size_max_mib, aside);
+    // A store of an older version was written anew.
+    give_to_owner(data, &folder)?;
+    let damaged = damaged?;
     for row in &damaged {
         let why = if row.bytes_changed { "its bytes have changed on the disk" } else { "its form is wrong" };
         println!("{}  {}  {why}", row.table, row.id);

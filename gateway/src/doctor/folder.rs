@@ -118,8 +118,10 @@ fn tried(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Rights of others, files of other users, and files from the future.
+/// Rights of others, files of other users, and files from the future. The folder of a packaged gateway is named by a symbolic
+/// link; commands such as `chown -R` do not follow it.
 fn rights(folder: &Path, findings: &mut Findings) {
+    let folder = &fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
     let (mut open, mut foreign, mut ahead) = (Vec::new(), Vec::new(), None::<(PathBuf, u64)>);
     let owner = fs::metadata(folder).map(|meta| meta.uid());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());

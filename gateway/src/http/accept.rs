@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use axum::{
     Router,
     http::{
@@ -115,7 +115,9 @@ async fn first_byte(stream: &TcpStream) -> Result<u8> {
     stream.set_nodelay(true)?;
     let mut first = [0];
     let wait = Duration::from_millis(HANDSHAKE_MS_MAX);
-    timeout(wait, stream.peek(&mut first)).await.context("the peer said nothing")??;
+    let bytes = timeout(wait, stream.peek(&mut first)).await.context("the peer said nothing")??;
+    // Who tries several addresses at once drops the others.
+    ensure!(bytes == 1, "the peer closed the connection before it said anything");
     Ok(first[0])
 }
 

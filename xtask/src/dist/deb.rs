@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::Command;
 
 use super::level::{Level, PROGRAMS};
-use super::stage::CONFIG;
 use super::{VERSION, epoch, write};
 use crate::places::Places;
 use crate::process::{self, Failure};
@@ -40,8 +39,7 @@ pub(super) fn build(places: &Places, level: Level, tree: &Path, suffix: &str, fi
         let from = places.root.join("deploy/debian").join(script);
         fs::copy(&from, control.join(script)).map_err(Failure::at(&from))?;
     }
-    write(&control.join("conffiles"), &format!("/{CONFIG}\n"))?;
-    let sums = "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum > DEBIAN/md5sums && du -sk usr etc";
+    let sums = "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum > DEBIAN/md5sums && du -sk usr";
     let sizes = process::read(Command::new("sh").args(["-c", sums]).current_dir(tree))?;
     let kib: u64 = sizes.lines().filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok()).sum();
     let text = format!(

@@ -18,7 +18,9 @@ const SHELLS: [(&str, &str); 3] = [
 /// Paths that the installed configuration sets; in the example they are comments.
 const SET: [&str; 2] = ["data_dir = \"/var/lib/lorgnette\"", "models_dir = \"/var/lib/lorgnette-models\""];
 
-pub(super) const CONFIG: &str = "etc/lorgnette/config.toml";
+/// What `postinst` puts into `/etc/lorgnette` where no configuration is. It is no conffile: dpkg would ask about it at the next
+/// upgrade of each gateway that was set up.
+const CONFIG: &str = "usr/share/lorgnette/config.toml";
 const UNITS: &str = "usr/lib/systemd/system";
 const DOCUMENTS: &str = "usr/share/doc/lorgnette";
 
@@ -95,19 +97,17 @@ fn changelog(level: Level) -> String {
     )
 }
 
-/// A tarball with one folder, whose content belongs below a prefix such as `/usr/local`; configuration and unit are
-/// among the documents.
+/// A tarball with one folder, whose content belongs below a prefix such as `/usr/local`; the units are among the documents.
 pub(super) fn tarball(places: &Places, tree: &Path, file: &Path, name: &str) -> Result<(), Failure> {
     let time = format!("--mtime=@{}", epoch(places));
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", &time, "--owner=0", "--group=0", "--numeric-owner", "--use-compress-program=gzip -n"]);
     tar.args([
         &format!("--transform=s,^usr/lib/systemd/system,{name}/share/doc/lorgnette,"),
-        &format!("--transform=s,^etc/lorgnette,{name}/share/doc/lorgnette,"),
         &format!("--transform=s,^usr/,{name}/,"),
     ]);
     tar.arg("--create").arg("--file").arg(file).arg("--directory").arg(tree);
-    tar.args(["usr/bin", "usr/share", UNITS, CONFIG]);
+    tar.args(["usr/bin", "usr/share", UNITS]);
     process::read(&mut tar).map(drop)
 }
 

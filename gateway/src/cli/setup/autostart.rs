@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::cli::SYSTEM_CONFIG;
+use crate::private::make_folder;
 
 /// The service manager of this machine.
 pub(super) struct Systemd {
@@ -23,6 +23,8 @@ pub(super) struct Systemd {
     control: PathBuf,
 }
 
+/// The beginning of a unit that was written here. Another one is somebody's own, such as that of a tarball, and stays.
+const MARK: &str = "# `lorgnette setup` has written this file, and replaces it.\n";
 /// Name of the unit.
 const UNIT: &str = "lorgnette.service";
 /// Where packages put units.
@@ -54,22 +56,25 @@ impl Systemd {
         if self.is_system { "systemctl" } else { "systemctl --user" }
     }
 
-    /// Enables the unit of the package, with its limits, or writes a unit and enables it; where no systemd runs, says what to
-    /// do instead.
+    /// Enables the unit that is there, of the package or of somebody, with its limits; or writes one and enables it. Where no
+    /// systemd runs, says what to do instead.
     ///
     /// # Errors
-    /// The unit cannot be written, systemd refuses it, or that of the package reads another configuration.
-    pub(super) fn install(&self, config: &Path) -> Result<String> {
+    /// The unit cannot be written, systemd refuses it, or the one that is there reads another configuration.
+    pub(super) fn install(&self, config: &Path, data: &Path) -> Result<String> {
         let program = std::env::current_exe().context("the path of this program")?;
-        let text = self.unit(&program, config);
+        let text = self.unit(&program, config, data)?;
         let path = self.units.join(UNIT);
-        if self.is_packaged() {
+        if let Some(unit) = self.foreign_unit() {
+            let shown = unit.display();
+            let reads = std::fs::read_to_string(&unit).with_context(|| format!("reading {shown}"))?;
             ensure!(
-                config == Path::new(SYSTEM_CONFIG),
-                "{UNIT} of the package reads {SYSTEM_CONFIG}: write that one, or name yours with `systemctl edit {UNIT}`"
+                config.to_str().is_some_and(|config| reads.contains(config)),
+                "{shown} does not read {}: write the configuration that it names, or change it with `systemctl edit {UNIT}`",
+                config.display()
             );
             self.control(&["enable", UNIT])?;
-            return Ok(format!("enabled {UNIT}, as the package has it"));
+            return Ok(format!("enabled {shown}, as it is"));
         }
         if !self.runs {
             return Ok(format!(
@@ -79,6 +84,7 @@ impl Systemd {
                 path.display()
             ));
         }
+        make_folder(data).with_context(|| format!("making the data folder {}", data.display()))?;
         std::fs::create_dir_all(&self.units).with_context(|| format!("making {}", self.units.display()))?;
         std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
         self.control(&["daemon-reload"])?;
@@ -87,9 +93,20 @@ impl Systemd {
         Ok(format!("wrote {} and enabled it{stays}", path.display()))
     }
 
-    /// Whether the gateway belongs to a package with a unit, and systemd runs.
-    pub(super) fn is_packaged(&self) -> bool {
-        self.runs && self.is_system && self.packaged.join(UNIT).is_file()
+    /// The unit that counts here, where it was not written by setting up.
+    fn foreign_unit(&self) -> Option<PathBuf> {
+        let own = self.units.join(UNIT);
+        let is_written_here = |unit: &Path| std::fs::read_to_string(unit).is_ok_and(|text| text.starts_with(MARK));
+        match own.exists() {
+            true => Some(own).filter(|unit| !is_written_here(unit)),
+            false => Some(self.packaged.join(UNIT)).filter(|unit| self.is_system && unit.is_file()),
+        }
+        .filter(|_| self.runs)
+    }
+
+    /// Whether a unit with this program in it is there already.
+    pub(super) fn has_unit(&self) -> bool {
+        self.foreign_unit().is_some()
     }
 
     fn control(&self, arguments: &[&str]) -> Result<()> {
@@ -103,12 +120,32 @@ impl Systemd {
         Ok(())
     }
 
-    fn unit(&self, program: &Path, config: &Path) -> String {
+    fn unit(&self, program: &Path, config: &Path, data: &Path) -> Result<String> {
         let target = if self.is_system { "multi-user.target" } else { "default.target" };
-        let word = |path: &Path| escaped(&path.display().to_string());
-        let (program, config) = (word(program), word(config));
-        format!(
-            "[Unit]\n\
+        let word = |path: &Path| {
+            path.to_str().and_then(escaped).with_context(|| format!("{} is no name for a unit", path.display()))
+        };
+        let (program, config) = (word(program)?, word(config)?);
+        // As root, which has to reach the program and the models wherever they are. The package's unit has a user of its own.
+        let limits = match self.is_system {
+            false => String::new(),
+            true => format!(
+                "ProtectSystem=strict\n\
+                 ReadWritePaths={}\n\
+                 PrivateTmp=yes\n\
+                 ProtectControlGroups=yes\n\
+                 ProtectKernelModules=yes\n\
+                 ProtectKernelTunables=yes\n\
+                 RestrictSUIDSGID=yes\n\
+                 CapabilityBoundingSet=CAP_DAC_OVERRIDE\n\
+                 MemoryMax=2G\n\
+                 UMask=0077\n",
+                word(data)?
+            ),
+        };
+        Ok(format!(
+            "{MARK}\
+             [Unit]\n\
              Description=Lorgnette, gateway for smart glasses\n\
              Wants=network-online.target\n\
              After=network-online.target\n\
@@ -121,15 +158,19 @@ impl Systemd {
              WatchdogSec=60\n\
              LimitNOFILE=4096\n\
              NoNewPrivileges=yes\n\
+             {limits}\
              \n\
              [Install]\n\
              WantedBy={target}\n"
-        )
+        ))
     }
 }
 
-/// A word of a command line in a unit (systemd.service(5), systemd.syntax(7)).
-fn escaped(word: &str) -> String {
+/// A word of a command line in a unit (systemd.service(5), systemd.syntax(7)). `None`: it would be more than that.
+fn escaped(word: &str) -> Option<String> {
+    if word.chars().any(char::is_control) {
+        return None;
+    }
     let mut out = String::from("\"");
     for c in word.chars() {
         match c {
@@ -139,7 +180,7 @@ fn escaped(word: &str) -> String {
             c => out.push(c),
         }
     }
-    out + "\""
+    Some(out + "\"")
 }
 
 #[cfg(test)]
@@ -158,43 +199,63 @@ mod tests {
     #[test]
     fn a_unit_is_written_and_enabled_where_systemd_runs() {
         let folder = tempfile::tempdir().unwrap();
-        let systemd = systemd(folder.path(), true, "");
-        let told = systemd.install(Path::new("/a b/50%.toml")).unwrap();
-        assert!(told.contains("enabled it"), "{told}");
+        let (systemd, data) = (systemd(folder.path(), true, ""), folder.path().join("data"));
+        // Twice: what was written here is replaced.
+        for config in ["/old.toml", "/a b/50%.toml"] {
+            let told = systemd.install(Path::new(config), &data).unwrap();
+            assert!(told.contains("enabled it") && data.is_dir(), "{told}");
+        }
         let unit = std::fs::read_to_string(folder.path().join("units/lorgnette.service")).unwrap();
         assert!(unit.contains("serve --config \"/a b/50%%.toml\"\n") && unit.contains("Type=notify"), "{unit}");
         let said = std::fs::read_to_string(folder.path().join("said")).unwrap();
-        assert_eq!(said, "--user daemon-reload\n--user enable lorgnette.service\n");
+        assert_eq!(said, "--user daemon-reload\n--user enable lorgnette.service\n".repeat(2));
     }
 
     #[test]
-    fn a_packaged_unit_is_enabled_and_not_replaced() {
+    fn a_unit_for_the_whole_machine_has_limits() {
         let folder = tempfile::tempdir().unwrap();
         let mut systemd = systemd(folder.path(), true, "");
         systemd.is_system = true;
-        std::fs::create_dir(folder.path().join("packaged")).unwrap();
-        std::fs::write(folder.path().join("packaged/lorgnette.service"), "[Service]\n").unwrap();
-        let told = systemd.install(Path::new(SYSTEM_CONFIG)).unwrap();
-        assert!(told.contains("as the package has it"), "{told}");
-        let said = std::fs::read_to_string(folder.path().join("said")).unwrap();
-        assert_eq!(said, "enable lorgnette.service\n");
-        assert!(!folder.path().join("units").exists());
-        let other = systemd.install(Path::new("/root/mine.toml")).unwrap_err().to_string();
-        assert!(other.contains(SYSTEM_CONFIG), "{other}");
+        let unit = systemd.unit(Path::new("/x/lorgnette"), Path::new("/c"), Path::new("/var/a data")).unwrap();
+        assert!(unit.contains("\nReadWritePaths=\"/var/a data\"\n") && unit.contains("ProtectSystem=strict"), "{unit}");
+        let more =
+            systemd.unit(Path::new("/x"), Path::new("/c\nUser=nobody"), Path::new("/d")).unwrap_err().to_string();
+        assert!(more.contains("is no name for a unit"), "{more}");
+    }
+
+    #[test]
+    fn a_unit_that_is_there_is_enabled_and_not_replaced() {
+        for place in ["packaged", "units"] {
+            let folder = tempfile::tempdir().unwrap();
+            let (mut systemd, data) = (systemd(folder.path(), true, ""), folder.path().join("data"));
+            systemd.is_system = true;
+            let unit = folder.path().join(place).join("lorgnette.service");
+            std::fs::create_dir(unit.parent().unwrap()).unwrap();
+            let text = "[Service]\nExecStart=/usr/bin/lorgnette serve --config /etc/lorgnette/config.toml\n";
+            std::fs::write(&unit, text).unwrap();
+            assert!(systemd.has_unit());
+            let told = systemd.install(Path::new("/etc/lorgnette/config.toml"), &data).unwrap();
+            assert!(told.contains("as it is"), "{told}");
+            let said = std::fs::read_to_string(folder.path().join("said")).unwrap();
+            assert_eq!(said, "enable lorgnette.service\n");
+            assert_eq!(std::fs::read_to_string(&unit).unwrap(), text);
+            let other = systemd.install(Path::new("/root/mine.toml"), &data).unwrap_err().to_string();
+            assert!(other.contains("does not read /root/mine.toml"), "{other}");
+        }
     }
 
     #[test]
     fn what_systemd_refuses_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let systemd = systemd(folder.path(), true, "echo no bus >&2; exit 1");
-        let error = systemd.install(Path::new("/c")).unwrap_err().to_string();
+        let error = systemd.install(Path::new("/c"), &folder.path().join("data")).unwrap_err().to_string();
         assert!(error.contains("daemon-reload failed: no bus"), "{error}");
     }
 
     #[test]
     fn without_systemd_nothing_is_written() {
         let folder = tempfile::tempdir().unwrap();
-        let told = systemd(folder.path(), false, "").install(Path::new("/c")).unwrap();
+        let told = systemd(folder.path(), false, "").install(Path::new("/c"), Path::new("/d")).unwrap();
         assert!(told.contains("no systemd runs here") && told.contains("ExecStart="), "{told}");
         assert!(!folder.path().join("units").exists() && !folder.path().join("said").exists());
     }

@@ -6,8 +6,10 @@ mod present;
 mod written;
 
 use std::{
+    fs::Permissions,
     io::{BufRead, IsTerminal as _, Write as _, stdin, stdout},
     net::SocketAddr,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -20,6 +22,10 @@ use crate::config::{self, default_data_dir};
 
 /// Model that needs no other: the sentences of the tools.
 const OFFLINE: &str = "offline";
+/// Folders of an installed gateway: its service does not see those of root.
+const SYSTEM_DATA: &str = "/var/lib/lorgnette";
+/// As [`SYSTEM_DATA`].
+const SYSTEM_MODELS: &str = "/var/lib/lorgnette-models";
 /// Port of the gateway where only the place is answered.
 const PORT: u16 = 8460;
 /// Speeds of the voice that have a name.
@@ -124,6 +130,7 @@ fn set_up(
     // Where the data are, they stay.
     let (data, models) = match present.as_ref().and_then(|present| present.folders.clone()) {
         Some(folders) => folders,
+        None if output == Path::new(SYSTEM_CONFIG) => (SYSTEM_DATA.into(), SYSTEM_MODELS.into()),
         None => (default_data_dir(), audio::models::default_dir()),
     };
     let data = std::path::absolute(arguments.data_dir.unwrap_or(data))?;
@@ -135,7 +142,7 @@ fn set_up(
     write(&output, &text, present.is_some())?;
     println!("wrote {}", output.display());
     if answers.autostart {
-        println!("{}", systemd.install(&output)?);
+        println!("{}", systemd.install(&output, &data)?);
     }
     println!("{}", next(&answers, &output, systemd));
     drop(stdout().flush());
@@ -234,6 +241,9 @@ fn write(output: &Path, text: &str, replaces: bool) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(failed)?;
     let new = beside(".new");
     std::fs::write(&new, text).with_context(failed)?;
+    // Nothing in it is secret, and the gateway may run as another user than the one who sets it up.
+    let mode = std::fs::metadata(output).map_or(0o644, |old| old.permissions().mode() & 0o777);
+    std::fs::set_permissions(&new, Permissions::from_mode(mode)).with_context(failed)?;
     if replaces {
         std::fs::rename(output, beside(".old")).with_context(failed)?;
     }
@@ -253,7 +263,7 @@ fn next(answers: &Answers, output: &Path, systemd: &Systemd) -> String {
     }
     lines.push("  lorgnette models fetch         # once; without internet: lorgnette models import FILE".to_owned());
     lines.push("  lorgnette check".to_owned());
-    lines.push(match systemd.is_packaged() || *autostart && systemd.is_there() {
+    lines.push(match systemd.has_unit() || *autostart && systemd.is_there() {
         true => format!("  {}", systemd.start()),
         false => "  lorgnette serve                # in a terminal of its own".to_owned(),
     });

@@ -7,7 +7,7 @@ use crate::config::{self, Config};
 /// What setting up keeps of it.
 #[derive(Debug, Default)]
 pub(super) struct Present {
-    /// Where the data and the models are, if it is a valid configuration.
+    /// Where the data and the models are, as far as it says.
     pub(super) folders: Option<(PathBuf, PathBuf)>,
     /// It has what a package brings: the example with folders of its own. Nothing of an operator is lost with it.
     pub(super) is_as_installed: bool,
@@ -23,11 +23,20 @@ impl Present {
             return None;
         }
         let text = std::fs::read_to_string(file).unwrap_or_default();
-        let folders = config::check(&text, &file.display().to_string())
-            .ok()
-            .map(|Config { data_dir, models_dir, .. }| (data_dir, models_dir));
+        let valid = config::check(&text, &file.display().to_string()).ok();
+        let folders = match valid {
+            Some(Config { data_dir, models_dir, .. }) => Some((data_dir, models_dir)),
+            None => written(&text),
+        };
         Some(Self { folders, is_as_installed: values(&text).is_some_and(|own| Some(own) == values(config::EXAMPLE)) })
     }
+}
+
+/// The folders of a configuration that is not valid, if both stand in it.
+fn written(text: &str) -> Option<(PathBuf, PathBuf)> {
+    let values: toml::Table = text.parse().ok()?;
+    let [data, models] = FOLDERS.map(|key| values.get(key).and_then(toml::Value::as_str).map(PathBuf::from));
+    data.zip(models)
 }
 
 /// All values but the folders.
@@ -57,6 +66,8 @@ mod tests {
         assert_eq!(present.folders, Some(("/var/lib/x".into(), "/srv/models".into())));
         let changed = read(&format!("name = \"Hearth\"\n{}", installed.replace("\nname = ", "\n# name = ")));
         assert!(!changed.is_as_installed && changed.folders.is_some());
+        let invalid = read(&installed.replace("\nname = ", "\nunknown = "));
+        assert!(!invalid.is_as_installed && invalid.folders == present.folders);
         let broken = read("name = ");
         assert!(!broken.is_as_installed && broken.folders.is_none());
     }
