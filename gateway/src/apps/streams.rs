@@ -110,7 +110,7 @@ pub(crate) fn judge(name: &str, permissions: &[String], offer: Offer) -> Judged 
         ("location_update" | "location_stream", _) if offer.located => Judged::Served(Stream::Location),
         ("location_update" | "location_stream" | "vps_coordinates", _) => Judged::Unserved(NO_PLACE.to_owned()),
         ("photo_taken" | "photo_response", _) => {
-            Judged::Unserved("photos are delivered to whoever asked for them".to_owned())
+            Judged::Unserved("photos are delivered to the app that asked for them".to_owned())
         }
         (
             "calendar_event"

@@ -138,7 +138,8 @@ impl About {
     fn text(&self) -> String {
         let settings = self.current.get();
         let Config { wake_phrases, always_listening, .. } = &settings.conversation;
-        json!({"phrases": wake_phrases, "always": always_listening, "model": self.model, "console": self.console}).to_string()
+        json!({"phrases": wake_phrases, "always": always_listening, "model": self.model, "console": self.console})
+            .to_string()
     }
 }
 

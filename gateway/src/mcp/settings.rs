@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use gateway_core::vocab::ClientClass;
 use serde::Deserialize;
-use tools::mcp::{config::Raw as RawServer, server::Approver};
+use tools::mcp::{config::RawServer, server::Approver};
 
 use crate::problems::Problems;
 

@@ -383,7 +383,7 @@ mod tests {
         while users.count() > 0 {
             tokio::task::yield_now().await;
         }
-        // Whoever needs it has it.
+        // A caller that needs it gets it.
         assert!(users.mailbox("ann").is_ok());
     }
 }

@@ -41,13 +41,8 @@ const FOR_OPERATORS: [&str; 6] = [
 /// Parts that are sent while they are looked at.
 const LIVE: [&str; 8] = ["overview", "sessions", "devices", "invitation", "approvals", "turns", "logs", "mcp"];
 /// Files for everybody, and the page of a link.
-const OPEN: [&str; 5] = [
-    "/console/look.css",
-    "/console/console.css",
-    "/console/console.js",
-    "/console/icon.svg",
-    "/console/enter?link=x",
-];
+const OPEN: [&str; 5] =
+    ["/console/look.css", "/console/console.css", "/console/console.js", "/console/icon.svg", "/console/enter?link=x"];
 /// Forms: path, fields.
 const FORMS: [(&str, &[(&str, &str)]); 15] = [
     ("/console/problems/again", &[]),

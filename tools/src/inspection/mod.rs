@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use self::{
     form::ForOperators,
     graph::{Edge, Graph, GraphStats, Node, NodeId, NodeQuery},
-    logs::{LogFilter, LogPage, LogQuery, LogStats, Logs, Sight},
+    logs::{LogFilter, LogPage, LogQuery, LogScope, LogStats, Logs},
     models::{ModelInfo, Models},
     system::{System, SystemState},
 };
@@ -70,11 +70,11 @@ impl Logs for Nothing {
         nothing()
     }
 
-    async fn stats(&self, _sight: Sight) -> Result<LogStats, PortError> {
+    async fn stats(&self, _scope: LogScope) -> Result<LogStats, PortError> {
         nothing()
     }
 
-    async fn clear(&self, _filter: LogFilter, _sight: Sight) -> Result<u64, PortError> {
+    async fn clear(&self, _filter: LogFilter, _scope: LogScope) -> Result<u64, PortError> {
         nothing()
     }
 }

@@ -33,7 +33,7 @@ use self::{link::Link, words::Words};
 use super::{config::Server, uris::Prefixes};
 use crate::{registry::Registry, secret::Secrets};
 
-/// Target of the lines that servers have written: whoever stores the log leaves them out, since a server may write what a
+/// Target of the lines that servers have written: the stored log leaves them out, since a server may write what a
 /// wearer has said.
 pub const SERVER_LINES: &str = "mcp_server_lines";
 
