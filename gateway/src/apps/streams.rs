@@ -62,7 +62,7 @@ pub(crate) struct Offer {
 /// The result of one subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
-    /// It is served.
+    /// The app is sent its events.
     Served(Stream),
     /// A permission is missing.
     Denied(&'static str),

@@ -37,7 +37,7 @@ pub struct Grant {
 pub struct Waiting {
     /// Fingerprint of its key.
     pub fingerprint: String,
-    /// Its model.
+    /// Maker and model, as it says.
     pub model: String,
     /// Seconds left.
     pub expires_s: u64,

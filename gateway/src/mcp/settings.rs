@@ -34,7 +34,7 @@ pub struct McpSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyEntry {
-    /// User.
+    /// For whom its clients call.
     pub user: String,
     /// Class of the clients that use it.
     pub class: ClientClass,

@@ -14,7 +14,7 @@ use crate::{
 
 /// The stored log. The store knows whose devices are named in it.
 pub struct StoredLogs {
-    /// The log.
+    /// What is read and cleared.
     pub logs: log::Logs,
     /// Pairings.
     pub store: Store,

@@ -122,10 +122,9 @@ pub fn canonical(peer: SocketAddr) -> SocketAddr {
 }
 
 /// Receiving half.
+#[allow(missing_docs, reason = "the variants are the transports")]
 pub enum Receiver {
-    /// WebSocket.
     WebSocket(websocket::Receiver),
-    /// QUIC.
     Quic(Box<quic::Receiver>),
     /// In-process.
     Memory(mpsc::Receiver<Bytes>),

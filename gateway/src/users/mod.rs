@@ -71,7 +71,7 @@ pub enum UserMessage {
     Schedule { change: ScheduleChange, reply: oneshot::Sender<ScheduleReply> },
     /// All entries that are not done.
     List { reply: oneshot::Sender<Vec<OpenEntry>> },
-    /// Panic.
+    /// For a test: the task fails.
     #[cfg(test)]
     Panic,
 }

@@ -95,7 +95,7 @@ pub enum LogScope {
     Everybody,
     /// Those about one user, and those about nobody: to the holder of a user's key.
     User {
-        /// The user.
+        /// Whose key it is.
         user: String,
         /// The user's devices, by their fingerprints. Empty until the port that knows them has filled them in.
         devices: Vec<String>,

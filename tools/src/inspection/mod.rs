@@ -44,7 +44,7 @@ pub struct Inspection {
     pub logs: Arc<dyn Logs>,
     /// The state of the gateway.
     pub system: Arc<dyn System>,
-    /// The models.
+    /// What models there are, and what they have done.
     pub models: Arc<dyn Models>,
     /// What is stored of users.
     pub graph: Arc<dyn Graph>,

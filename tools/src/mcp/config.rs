@@ -115,9 +115,9 @@ pub enum Reach {
     },
     /// Streamable HTTP.
     Http {
-        /// URL.
+        /// Where requests are sent.
         url: String,
-        /// Headers.
+        /// Sent with every request.
         headers: BTreeMap<String, String>,
     },
 }

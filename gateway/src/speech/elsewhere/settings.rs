@@ -40,7 +40,7 @@ pub struct Server {
 pub enum KeyPlace {
     /// In an environment variable.
     Env(String),
-    /// In a file.
+    /// The content of this file.
     File(PathBuf),
 }
 
@@ -180,7 +180,7 @@ pub enum Texts {
     /// Those in a language that the product's own voice does not speak.
     #[default]
     Languages,
-    /// All.
+    /// Every text, in any language.
     All,
 }
 

@@ -53,7 +53,7 @@ pub enum Error {
     /// It was interrupted by a bug.
     #[error("the stored log failed in the middle of this")]
     Unknown,
-    /// It is closed.
+    /// The gateway stops.
     #[error("the stored log is closed")]
     Closed,
 }

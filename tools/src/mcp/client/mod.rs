@@ -46,13 +46,13 @@ const STOP_MS_MAX: u64 = 10_000;
 /// A change at a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// Its prompts.
+    /// Which prompts it has.
     Prompts,
     /// Its resources or templates.
     Resources,
     /// The content of a resource.
     Updated {
-        /// Server.
+        /// Its name in the configuration.
         server: String,
         /// Its own URI.
         uri: String,
@@ -87,7 +87,7 @@ pub enum State {
 pub struct Status {
     /// Name in the configuration.
     pub name: String,
-    /// Its state.
+    /// Whether it is connected.
     pub state: State,
     /// Since when it has been in this state.
     pub since: Duration,
