@@ -20,8 +20,8 @@ pub const HELD_MAX: usize = 192;
 /// Longest gap that is asked for: 10 s of packets of 10 ms, which is as long as a device keeps its sound.
 const ASKED_MAX: u64 = 1_000;
 
-/// Gaps in a row that were asked for in vain, after which the sender counts as one that sends nothing again.
-const IN_VAIN_MAX: u32 = 3;
+/// Gaps in a row that were asked for and did not come, after which the sender counts as one that sends nothing again.
+const UNANSWERED_MAX: u32 = 3;
 
 /// Packets for each of which a single one may be asked for, so that this is only done where few are lost: 5 s of 20 ms
 /// packets.
@@ -175,8 +175,8 @@ pub struct JitterBuffer<T> {
     /// Capture time of the last packet that was delivered.
     delivered_capture_us: Option<u64>,
     asked: Option<Asked>,
-    /// Gaps in a row that were asked for in vain.
-    in_vain: u32,
+    /// Gaps in a row that were asked for and did not come.
+    unanswered: u32,
     /// The last gap that was asked for and is over.
     last_asked: Range<u64>,
     /// Packets that were delivered, less those for which a single one was asked for.
@@ -198,7 +198,7 @@ impl<T> JitterBuffer<T> {
             last: None,
             delivered_capture_us: None,
             asked: None,
-            in_vain: 0,
+            unanswered: 0,
             last_asked: 0..0,
             credit: CREDIT_MAX,
             stats: Stats::default(),
@@ -219,7 +219,7 @@ impl<T> JitterBuffer<T> {
             self.stats.late += 1;
             if self.last_asked.contains(&extended) {
                 // It does send again, only later than that was waited for.
-                self.in_vain = 0;
+                self.unanswered = 0;
             }
             return Pushed::TooLate;
         }
@@ -325,7 +325,7 @@ impl<T> JitterBuffer<T> {
         self.last = None;
         self.held.clear();
         self.asked = None;
-        self.in_vain = 0;
+        self.unanswered = 0;
         self.credit = CREDIT_MAX;
     }
 
@@ -385,7 +385,7 @@ impl<T> JitterBuffer<T> {
         self.asked.is_none()
             && self.held.len() < HELD_MAX
             && self.config.resend_us > 0
-            && self.in_vain < IN_VAIN_MAX
+            && self.unanswered < UNANSWERED_MAX
             && is_cheap
             && missing <= ASKED_MAX
     }
@@ -400,7 +400,7 @@ impl<T> JitterBuffer<T> {
         }
         let next = self.next.unwrap_or(0);
         if let Some(asked) = self.asked.take_if(|asked| next >= asked.until) {
-            self.in_vain = if asked.is_answered { 0 } else { self.in_vain + 1 };
+            self.unanswered = if asked.is_answered { 0 } else { self.unanswered + 1 };
             self.last_asked = asked.from..asked.until;
         }
         let shifted = if count >= 64 { 0 } else { self.delivered << count };

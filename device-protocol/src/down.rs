@@ -88,7 +88,7 @@ message! {
 message! {
     /// State of the conversation.
     pub struct Listening {
-        /// The state.
+        /// What the indicator of the glasses shows.
         state: ListeningState,
     }
 }
@@ -115,7 +115,7 @@ message! {
     pub struct Display<'a>, owned DisplayOwned {
         /// What to do.
         action: DisplayAction,
-        /// The view.
+        /// Where to draw: each view has content of its own.
         view: View,
         /// 0 to 255, more is more urgent.
         priority: u8,
@@ -123,7 +123,7 @@ message! {
         duration_ms: u32,
         /// Increases within the view; a revision lower than the shown one is stale and ignored.
         revision: u32,
-        /// The content.
+        /// Texts, and how they are laid out.
         content: record[Content<'a>, ContentOwned],
         /// The picture for the layout `bitmap`. Appended; default: none.
         bitmap: option[Bitmap<'a>, BitmapOwned] = None,
@@ -236,7 +236,7 @@ message! {
         speech: u32,
         /// Its clause, from 0.
         clause: u16,
-        /// Its text.
+        /// What is said in it.
         text: text[TEXT_BYTES_MAX],
     }
 }
@@ -286,7 +286,7 @@ message! {
         call: u32,
         /// Text for the wearer.
         label: text[LABEL_BYTES_MAX],
-        /// The state.
+        /// Whether it runs, and how it has ended.
         state: ToolState,
     }
 }
@@ -310,7 +310,7 @@ message! {
     pub struct ApprovalSettled {
         /// Number of the question, as in [`ApprovalRequest`].
         approval: u32,
-        /// The choice.
+        /// How it was settled.
         choice: Choice,
     }
 }

@@ -45,7 +45,7 @@ impl<'a> Wire<'a> for Stamp {
 pub struct Frame<M> {
     /// Sequence, turn and time.
     pub stamp: Stamp,
-    /// The message.
+    /// Content of the envelope.
     pub message: M,
 }
 
@@ -67,7 +67,7 @@ pub enum Decoded<M> {
     Skipped {
         /// Kind of the envelope.
         kind: u16,
-        /// Its stamp.
+        /// Sequence, turn and time, which count all the same.
         stamp: Stamp,
     },
 }

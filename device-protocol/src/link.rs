@@ -41,13 +41,13 @@ message! {
         audio_up_hz: u32,
         /// Preferred sample rate for playback in hertz; 0: no speaker.
         audio_down_hz: u32,
-        /// The display.
+        /// What it can show, and its size.
         display: record[Screen],
         /// Speakers: 0 none, 1 one ear, 2 both. Sound is always mono.
         speakers: u8,
-        /// Buttons.
+        /// Those that the device has.
         buttons: Buttons,
-        /// Sensors.
+        /// What the device can sense.
         sensors: Sensors,
         /// True if the microphone signal does not contain the speaker's sound.
         echo_cancelled: bool,
@@ -143,7 +143,7 @@ message! {
 message! {
     /// Requested format of sound.
     pub struct AudioFormat {
-        /// Codec.
+        /// How the sound is coded.
         codec: Codec,
         /// Sample rate in hertz.
         rate_hz: u32,
@@ -188,7 +188,7 @@ message! {
         resume_ms: u32,
         /// Set if the requested session is resumed; otherwise a new session starts, with sequences from 1.
         resumed: option[Resumed],
-        /// Name of the gateway.
+        /// Name of the gateway, for people.
         gateway_name: text[NAME_BYTES_MAX],
         /// Name of the user that the device belongs to.
         user_name: text[NAME_BYTES_MAX],

@@ -122,9 +122,9 @@ message! {
 message! {
     /// A button was used.
     pub struct Button {
-        /// The button.
+        /// Which one.
         button: ButtonId,
-        /// The action.
+        /// What was done with it.
         action: ButtonAction,
     }
 }
@@ -140,7 +140,7 @@ message! {
 message! {
     /// The head's position; sent when the posture changes, at most ten times a second.
     pub struct HeadPosition {
-        /// The posture.
+        /// Whether the wearer looks straight ahead, up or down.
         posture: Posture,
         /// Hundredths of a degree, up is positive.
         pitch_cdeg: i16,
@@ -262,7 +262,7 @@ message! {
     pub struct FirmwareAnswer {
         /// Number of the offer.
         update: u32,
-        /// The answer.
+        /// Whether the device takes the image, or why not.
         answer: UpdateAnswer,
         /// Bytes of this very image that the device has stored: the gateway sends from there. 0 unless accepted.
         offset: u32,
@@ -284,7 +284,7 @@ message! {
     pub struct FirmwareReport<'a>, owned FirmwareReportOwned {
         /// SHA-256 of the image.
         image: array[32],
-        /// The outcome.
+        /// How the update has ended.
         outcome: UpdateOutcome,
         /// Why it failed or was rolled back.
         failure: UpdateFailure,

@@ -130,9 +130,9 @@ open_enum! {
         SwipeForward = 3 => "swipe_forward",
         /// Swipe towards the ear.
         SwipeBack = 4 => "swipe_back",
-        /// Swipe up.
+        /// Swipe upwards.
         SwipeUp = 5 => "swipe_up",
-        /// Swipe down.
+        /// Swipe downwards.
         SwipeDown = 6 => "swipe_down",
     }
 }
@@ -152,7 +152,7 @@ open_enum! {
 open_enum! {
     /// Kind of the network link.
     pub enum LinkKind: u8 {
-        /// Unknown.
+        /// The device does not tell.
         Unknown = 0 => "unknown",
         /// Wi-Fi of the glasses.
         WiFi = 1 => "wifi",
@@ -168,7 +168,7 @@ open_enum! {
 open_enum! {
     /// Playback state of one speech.
     pub enum PlayState: u8 {
-        /// Playing.
+        /// The sound of the speech is heard.
         Playing = 0 => "playing",
         /// The last sample of the ended speech was played.
         Finished = 1 => "finished",
@@ -184,7 +184,7 @@ open_enum! {
     pub enum MicEnd: u8 {
         /// The wearer switched it off, or released the talk button.
         Released = 0 => "released",
-        /// Muted.
+        /// Switched off: no sound leaves the device.
         Muted = 1 => "muted",
         /// The device saves power; it resumes without a request.
         PowerSave = 2 => "power_save",
@@ -196,7 +196,7 @@ open_enum! {
 open_enum! {
     /// The wearer's answer to an approval.
     pub enum Choice: u8 {
-        /// No.
+        /// The wearer refuses.
         No = 0 => "no",
         /// Yes, for this call only.
         Yes = 1 => "yes",

@@ -87,7 +87,7 @@ const EARLY_MAX: usize = 80;
 /// Content of `welcome`.
 #[derive(Clone, Debug)]
 pub struct Welcome {
-    /// Number of the session.
+    /// Number of the session in the gateway's records.
     pub session: u32,
     /// Token for a resume.
     pub token: Vec<u8>,
@@ -95,9 +95,9 @@ pub struct Welcome {
     pub resumed: Option<(u32, u32)>,
     /// What a restarted gateway has dealt with: control sequence, and capture time of sound.
     pub continued: Option<(u32, u64)>,
-    /// Name of the gateway.
+    /// Name of the gateway, for people.
     pub gateway_name: String,
-    /// Name of the user.
+    /// Name of the user that the glasses belong to.
     pub user_name: String,
     /// It acknowledges what it receives, so that the session can be resumed.
     pub acknowledges: bool,

@@ -48,7 +48,7 @@ pub struct Clip {
     pub label: String,
     /// From the first sample to the last voiced one, in microseconds.
     pub voiced_us: u64,
-    /// The sound.
+    /// What the microphone takes up.
     pub sound: Sound,
 }
 

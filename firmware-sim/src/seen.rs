@@ -16,7 +16,6 @@ const EVENTS_MAX: usize = 65_536;
 pub enum Seen {
     /// The session is open.
     Welcome {
-        /// Number of the session.
         session: u32,
         /// Name of the gateway.
         gateway: String,
@@ -26,7 +25,6 @@ pub enum Seen {
         resumed: bool,
         /// True if a gateway that was restarted goes on with what is left of a session.
         continued: bool,
-        /// The transport.
         transport: &'static str,
         /// Codec and rate of the microphone, in hertz.
         up: (String, u32),
@@ -66,7 +64,6 @@ pub enum Seen {
     Transcript {
         /// Turn of the frame.
         turn: u32,
-        /// Number of the utterance.
         utterance: u32,
         /// Revision of the text.
         revision: u32,
@@ -88,15 +85,11 @@ pub enum Seen {
         lines: Vec<String>,
     },
     /// A display frame was older than the visible content.
-    DisplayStale {
-        /// Its revision.
-        revision: u32,
-    },
+    DisplayStale { revision: u32 },
     /// A speech begins.
     SpeechStart {
         /// Turn of the frame.
         turn: u32,
-        /// Number of the speech.
         speech: u32,
         /// Its caption.
         text: String,
@@ -105,25 +98,20 @@ pub enum Seen {
     Clause {
         /// Turn of the frame.
         turn: u32,
-        /// Number of the speech.
         speech: u32,
-        /// Number of the clause.
         clause: u16,
-        /// Its text.
         text: String,
     },
     /// The first sample of a speech was played.
     FirstSound {
         /// Turn of the speech.
         turn: u32,
-        /// Number of the speech.
         speech: u32,
     },
     /// A speech is over.
     SpeechHeard {
         /// Turn of the speech.
         turn: u32,
-        /// Number of the speech.
         speech: u32,
         /// Its caption.
         text: String,
@@ -222,7 +210,6 @@ pub enum Seen {
     FirmwareChunk {
         /// Its place.
         offset: u32,
-        /// Its bytes.
         bytes: usize,
     },
     /// So much of it is stored, and told.

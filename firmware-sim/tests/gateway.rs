@@ -30,7 +30,7 @@ enum Conduct {
     OtherBinding,
     /// Welcomes without pairing.
     NoPairing,
-    /// Refuses.
+    /// Refuses with a reason and words.
     Refuses,
 }
 

@@ -1,4 +1,6 @@
-//! The shell: configuration, transports, device tasks, ports, store, control socket. It holds no policy.
+//! The shell: configuration, transports, device tasks, ports, store, control socket. What happens between wearer and
+//! assistant is decided in `gateway-core`; policy that has no part in that is here: `firmware::rollouts` decides which
+//! device is offered which image.
 //!
 //! `pub` is what the tests and the binary use; everything else is `pub(crate)` or less.
 #![warn(unreachable_pub)]

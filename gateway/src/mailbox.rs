@@ -47,7 +47,7 @@ pub enum DeviceMessage {
     Stored,
     /// A firmware image was read: its SHA-256, and its bytes or why there are none.
     Firmware {
-        /// The image.
+        /// SHA-256 of the image.
         image: [u8; 32],
         /// Its bytes.
         read: Result<Arc<Vec<u8>>, String>,
@@ -106,7 +106,7 @@ pub struct Translated {
 
 /// A request to a model has gone out.
 pub struct RequestSent {
-    /// The turn that it is of.
+    /// Whose request it is.
     pub turn: Turn,
     /// When the connection to the model's server took it up, in microseconds of the gateway's clock.
     pub at_us: u64,
@@ -118,7 +118,7 @@ pub struct RequestSent {
 pub struct Scored {
     /// The utterance that paused.
     pub utterance: u32,
-    /// Number of the pause.
+    /// As the ear has numbered it.
     pub pause: u32,
     /// Probability that the speaker is done.
     pub score: f32,
@@ -149,7 +149,7 @@ impl WakeHeard {
 pub struct Synthesised {
     /// Number of the speech, unique in the session.
     pub speech: u32,
-    /// Clause of it.
+    /// From 0, within the speech.
     pub clause: u16,
     /// Whether it ends the speech.
     pub last: bool,

@@ -103,7 +103,7 @@ impl Gallery {
             if let Err(error) = &kept {
                 tracing::warn!(error, "a photo could not be kept");
             }
-            // Whoever asked may be gone.
+            // The caller may be gone.
             drop(told.send(kept));
         });
         if let Err(Full) = submitted {
@@ -119,7 +119,7 @@ impl Gallery {
         let (data_dir, user) = (self.data_dir.clone(), user.to_owned());
         let submitted = self.thread.submit(Urgency::Soon, move || {
             let deleted = delete_last(&data_dir, &user, since_wall_ms).map_err(|error| format!("{error:#}"));
-            // Whoever asked may be gone.
+            // The caller may be gone.
             drop(told.send(deleted));
         });
         if let Err(Full) = submitted {

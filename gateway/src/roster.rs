@@ -18,7 +18,7 @@ use crate::{
 /// A connected device.
 #[derive(Clone)]
 pub struct Present {
-    /// Number of its session.
+    /// Number in the gateway's records.
     pub session: u32,
     /// Whom it belongs to.
     pub user: String,

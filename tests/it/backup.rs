@@ -139,7 +139,7 @@ async fn a_backup_of_a_stopped_gateway_without_keys_makes_another_gateway() {
     assert!(!at("new/gateway.key").exists());
 }
 
-/// An erasure does not wait for whoever writes a backup, and leaves nothing in the snapshot.
+/// An erasure does not wait for a backup that is being written, and leaves nothing in the snapshot.
 #[tokio::test(flavor = "multi_thread")]
 async fn erasing_a_user_ends_a_backup_that_is_being_made() {
     let world = World::start().await;

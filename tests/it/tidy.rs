@@ -8,6 +8,7 @@ mod layers;
 mod manifests;
 mod providers;
 mod rust_sources;
+mod stub_docs;
 mod text;
 mod tree;
 

@@ -14,7 +14,7 @@ use crate::{
 /// The origin of a call.
 #[derive(Clone, Debug)]
 pub struct CallContext {
-    /// The user.
+    /// For whom it is made.
     pub user: String,
     /// The device on which it was requested, or whose display the question is put on; `None`: there is none.
     pub device: Option<String>,

@@ -34,7 +34,7 @@ pub enum Exact {
     Error {
         /// JSON-RPC error code.
         code: i32,
-        /// Message.
+        /// What the server says of it.
         message: String,
         /// Additional data defined by the code.
         data: Option<Value>,

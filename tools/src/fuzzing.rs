@@ -1,4 +1,4 @@
-//! Doors to private parsers, for `tests/fuzz` only.
+//! Access to private parsers, for `tests/fuzz` only.
 
 use gateway_core::vocab::{ToolResult, ToolSpec};
 

@@ -23,7 +23,7 @@ pub type Key = [u8; 16];
 /// A call that is about to change something.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Intent {
-    /// The user.
+    /// For whom it is made.
     pub user: String,
     /// Session, turn, call id, tool and arguments.
     pub key: Key,

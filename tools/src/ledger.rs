@@ -12,7 +12,7 @@ use crate::{absent, source::Source};
 pub struct Record {
     /// When it began, in milliseconds since the Unix epoch.
     pub wall_ms: i64,
-    /// The user.
+    /// For whom it was made.
     pub user: String,
     /// The device on which it was requested, if any.
     #[serde(with = "absent")]

@@ -63,9 +63,9 @@ pub trait Texts: Send + Sync {
 /// Something that was said in an earlier conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundMessage {
-    /// The conversation.
+    /// Number of the one in which it was said.
     pub conversation: u64,
-    /// Its title.
+    /// That of the conversation.
     pub title: String,
     /// Whether the wearer said it, else the assistant.
     pub by_wearer: bool,
@@ -123,15 +123,15 @@ pub struct Memory {
     pub facts: Arc<dyn Texts>,
     /// The wearer's standing instructions.
     pub instructions: Arc<dyn Texts>,
-    /// Conversations.
+    /// What was said earlier.
     pub conversations: Arc<dyn Conversations>,
-    /// Photos.
+    /// Pictures taken with the glasses.
     pub photos: Arc<dyn Photos>,
     /// Files of programs.
     pub workspace: Arc<dyn Workspace>,
     /// Runs of programs, and routines.
     pub programs: Arc<dyn ProgramStore>,
-    /// Skills.
+    /// Instructions in folders, installed by the operator.
     pub skills: Arc<dyn Skills>,
     /// Style instructions for the assistant.
     pub personality: Arc<dyn Personality>,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use gateway_core::vocab::{ClientClass, ToolSpec};
 
 /// The tools that users have switched off. The gateway stores them; reading must not leave memory, since it happens
-/// with every call and every request to a model. Whoever sets a switch reports it to the registry
+/// with every call and every request to a model. The code that sets a switch reports it to the registry
 /// ([`offers_changed`](crate::registry::Registry::offers_changed)).
 pub trait Switches: Send + Sync {
     /// The switches of a user: full names, or prefixes of names followed by `*`.

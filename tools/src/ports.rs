@@ -18,7 +18,7 @@ pub use crate::port_error::PortError;
 pub struct Ports {
     /// Timers and reminders.
     pub schedule: Arc<dyn Schedule>,
-    /// Notes.
+    /// What wearers have noted.
     pub notes: Arc<dyn Notes>,
     /// The glasses.
     pub device: Arc<dyn DeviceCall>,
@@ -93,7 +93,7 @@ pub trait Notes: Send + Sync {
 pub struct DeviceStatus {
     /// The name that its owner gave it.
     pub name: String,
-    /// Model.
+    /// Maker and model, as the device says.
     pub model: String,
     /// Version of the firmware.
     pub firmware: String,
@@ -142,7 +142,7 @@ pub struct ConsentRequest {
     pub call_id: String,
     /// Full name of the tool.
     pub tool: String,
-    /// The question.
+    /// What the wearer reads and hears.
     pub question: Question,
     /// Exactly the arguments that will be used.
     pub arguments: Value,
@@ -208,7 +208,7 @@ pub trait AppHost: Send + Sync {
 /// An installed mini-app, as shown to people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppEntry {
-    /// Its package.
+    /// Its unique name.
     pub package: String,
     /// Name that the wearer says.
     pub name: String,

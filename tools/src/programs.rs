@@ -81,7 +81,7 @@ pub struct Run {
 /// A routine in one version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfRoutine {
-    /// Its name.
+    /// Unique among the user's routines.
     pub name: String,
     /// Its version, from 1 on.
     pub version: u32,
@@ -128,7 +128,7 @@ pub struct RunCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallOutcome {
-    /// It is done.
+    /// The tool has done it.
     Done,
     /// Refused, or failed as its tool says.
     Failed,
@@ -172,9 +172,9 @@ pub enum WhichRun {
     Number(u64),
     /// The last one of this session on this device, no routine; without a session, the last one outside of any.
     Last {
-        /// The device.
+        /// `None`: it was requested on none.
         device: Option<String>,
-        /// The session.
+        /// `None`: outside of any.
         session: Option<String>,
         /// It had ended by then, in milliseconds since the Unix epoch: a program that ran while the wearer was asked is not
         /// the one that was meant.

@@ -35,7 +35,7 @@ pub struct Known<'a> {
 /// What a model is told of the modules for its programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleList {
-    /// The text.
+    /// As the request contains it.
     pub text: String,
     /// Whether it names all modules: then it changes with the tools only, not with the wearer's words.
     pub is_whole: bool,

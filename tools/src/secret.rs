@@ -80,7 +80,7 @@ impl Secrets {
 
     /// Redacts the secrets in anything that has a JSON form. Returns `None` if the redacted JSON is no longer a valid
     /// value of the type.
-    pub(crate) fn blotted<T: Serialize + DeserializeOwned>(&self, value: T) -> Option<T> {
+    pub(crate) fn redacted<T: Serialize + DeserializeOwned>(&self, value: T) -> Option<T> {
         if self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return Some(value);
         }

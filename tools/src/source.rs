@@ -28,7 +28,7 @@ pub enum Source {
 pub struct About {
     /// Its name, which no other one has.
     pub name: String,
-    /// Its version.
+    /// As its author counts.
     pub version: String,
     /// For the author of a program; may be empty.
     pub description: String,

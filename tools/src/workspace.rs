@@ -94,7 +94,7 @@ pub enum FileRequest {
 pub enum FileAnswer {
     /// It is done, and on the disk.
     Done,
-    /// The content.
+    /// The bytes that were read.
     Content(Vec<u8>),
     /// What is in the folder.
     Entries(Vec<FileEntry>),

@@ -52,7 +52,7 @@ const SECOND_PASS_PART: usize = 4;
 /// submitted again at the end of the utterance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shed {
-    /// Partials.
+    /// Interim decodes of an utterance that goes on.
     pub partial: u64,
     /// Second passes.
     pub second_pass: u64,
@@ -91,7 +91,7 @@ pub struct Job {
     pub pcm: Arc<[i16]>,
     /// How to decode it. The scheduler sets `abort` itself.
     pub options: Options,
-    /// Its priority.
+    /// One of higher priority goes first, and may displace others.
     pub priority: Priority,
     /// The device that waits for it.
     pub owner: Owner,

@@ -105,7 +105,7 @@ pub enum Error {
     Lc3Format {
         /// Microseconds of a frame.
         frame_us: u32,
-        /// Its bytes.
+        /// Length of each coded frame.
         frame_bytes: u16,
     },
     /// The rate is not one of [`lc3::RATES_HZ`].
@@ -131,7 +131,7 @@ pub enum Error {
     /// Samples that are not whole LC3 frames, or too many.
     #[error("{samples} samples are not whole LC3 frames of {frame_samples}, 60 ms at most")]
     Lc3Samples {
-        /// The number of samples.
+        /// As many as were given.
         samples: usize,
         /// Those of one frame.
         frame_samples: usize,

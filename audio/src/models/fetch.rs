@@ -53,7 +53,7 @@ pub enum Stage {
 pub struct Progress {
     /// The model.
     pub entry: &'static Entry,
-    /// Its stage.
+    /// How far its package, or its installation, has got.
     pub stage: Stage,
 }
 

@@ -76,7 +76,7 @@ pub enum Error {
     /// No speech was started, or it was hushed, or its last clause was already queued.
     #[error("clause {clause} belongs to no open speech")]
     NoSpeech {
-        /// The clause.
+        /// As the caller has numbered it.
         clause: u16,
     },
     /// The clause does not fit; see [`Speaker::room_us`].

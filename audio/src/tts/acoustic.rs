@@ -18,7 +18,7 @@ const FRAMES_MAX: usize = 4_800;
 
 /// What the network predicts for each frame of 12.5 ms. Matrices are [`BINS`] rows of `frames` values.
 pub(super) struct Spectrum {
-    /// Number of frames.
+    /// Columns of each matrix.
     pub(super) frames: usize,
     /// Log magnitude of the voiced part.
     pub(super) voiced_log: Vec<f32>,

@@ -36,16 +36,12 @@ pub struct Acoustics {
 
 /// A change of one part; `None` removes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the variants are the parts")]
 pub enum Change {
-    /// The echo.
     Echo(Option<Echo>),
-    /// The room.
     Room(Option<Room>),
-    /// The noise.
     Noise(Option<Noise>),
-    /// Half duplex.
     HalfDuplex(Option<HalfDuplex>),
-    /// The fault.
     Fault(Option<Fault>),
 }
 

@@ -10,7 +10,7 @@ use clap::CommandFactory as _;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// The shell.
+    /// The shell that reads them.
     shell: clap_complete::Shell,
 }
 

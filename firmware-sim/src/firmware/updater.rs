@@ -10,7 +10,6 @@ use super::{Error, Flash, Updates};
 /// What follows from a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reaction {
-    /// Nothing.
     Nothing,
     /// An answer, now or later.
     Answer(up::FirmwareAnswer),

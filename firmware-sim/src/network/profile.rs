@@ -74,7 +74,7 @@ pub struct Phase {
 /// A network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// Its name.
+    /// By which it is found.
     pub name: String,
     /// What happens, in this order. The last one stays, unless `repeats`.
     pub phases: Vec<Phase>,

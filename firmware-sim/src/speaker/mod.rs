@@ -39,7 +39,6 @@ pub enum Report {
     /// For the gateway.
     Played {
         speech: u32,
-        /// Its turn.
         turn: u32,
         /// Clause of the sample played last.
         clause: u16,
@@ -51,12 +50,7 @@ pub enum Report {
         state: PlayState,
     },
     /// The first sample was played.
-    FirstSound {
-        speech: u32,
-        /// Its turn.
-        turn: u32,
-        at_us: u64,
-    },
+    FirstSound { speech: u32, turn: u32, at_us: u64 },
     /// A speech is over.
     Over(Heard),
 }
@@ -66,7 +60,7 @@ pub enum Report {
 pub struct Heard {
     /// Number of the speech, unique in the session.
     pub speech: u32,
-    /// Its turn.
+    /// Turn of the frame that began it.
     pub turn: u32,
     /// Its caption.
     pub text: String,

@@ -38,7 +38,7 @@ pub enum Error {
     /// The host has no address or accepts no connection.
     #[error("cannot reach {target}: {reason}")]
     Unreachable {
-        /// The target.
+        /// The address, as a URL.
         target: String,
         /// The cause.
         reason: String,
@@ -52,7 +52,7 @@ pub enum Scheme {
     Ws,
     /// WebSocket over TLS 1.3.
     Wss,
-    /// QUIC.
+    /// QUIC, over UDP and always with TLS 1.3.
     Quic,
 }
 
@@ -72,7 +72,7 @@ pub struct Target {
     pub scheme: Scheme,
     /// Name or address, without brackets.
     pub host: String,
-    /// Port.
+    /// Port: of UDP for QUIC, otherwise of TCP.
     pub port: u16,
     /// Path of the WebSocket.
     pub path: String,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use device_protocol::{SUBPROTOCOL, auth, limits};
+use device_protocol::{CLOSE_NORMAL, SUBPROTOCOL, auth, limits};
 use futures_util::{SinkExt as _, StreamExt as _};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::http::header::SEC_WEBSOCKET_PROTOCOL;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig, frame::coding::CloseCode};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::network::{Network, stream};
@@ -103,7 +103,7 @@ where
                 return std::future::pending().await;
             }
         }
-        let close = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+        let close = CloseFrame { code: CLOSE_NORMAL.into(), reason: "".into() };
         drop(sink.send(Message::Close(Some(close))).await);
     };
     let read = async {

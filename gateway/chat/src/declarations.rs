@@ -69,7 +69,7 @@ pub struct Declarations {
 #[derive(Debug, Default)]
 struct Kept {
     /// By the address of the tool held in each entry.
-    tools: HashMap<usize, Written>,
+    tools: HashMap<usize, ToolDeclaration>,
     bytes: usize,
     /// Most recently used first.
     lists: VecDeque<Arc<Declared>>,
@@ -78,7 +78,7 @@ struct Kept {
 }
 
 #[derive(Debug)]
-struct Written {
+struct ToolDeclaration {
     /// Held, so that no other tool can be allocated at the same address, and that it cannot be modified.
     tool: Arc<ToolSpec>,
     /// The provider's name in the JSON.
@@ -88,7 +88,7 @@ struct Written {
     used: u64,
 }
 
-impl Written {
+impl ToolDeclaration {
     fn bytes(&self) -> usize {
         self.json.len() + TOOL_BYTES
     }
@@ -182,12 +182,18 @@ impl Kept {
         }
     }
 
-    fn written(&mut self, style: &Style, tool: &Arc<ToolSpec>, name: String) -> &Written {
+    fn written(&mut self, style: &Style, tool: &Arc<ToolSpec>, name: String) -> &ToolDeclaration {
         let (time, bytes) = (self.time, &mut self.bytes);
         let make = |name| {
             let (declaration, changes) = schema::declaration(tool, name, style.subset);
             let name = declaration.name.clone();
-            Written { tool: tool.clone(), name, json: (style.declare)(declaration).to_string(), changes, used: time }
+            ToolDeclaration {
+                tool: tool.clone(),
+                name,
+                json: (style.declare)(declaration).to_string(),
+                changes,
+                used: time,
+            }
         };
         let written = self
             .tools
@@ -215,7 +221,7 @@ impl Kept {
         if self.bytes <= CACHE_BYTES_MAX {
             return;
         }
-        let mut all: Vec<(usize, Written)> = self.tools.drain().collect();
+        let mut all: Vec<(usize, ToolDeclaration)> = self.tools.drain().collect();
         all.sort_unstable_by_key(|(_, written)| std::cmp::Reverse(written.used));
         self.bytes = 0;
         for (address, written) in all {
@@ -273,7 +279,7 @@ mod tests {
         declarations.prepare(&many);
         let kept = declarations.kept();
         assert_eq!((kept.tools.len(), kept.lists.len()), (3 + TOOLS_MAX + 1, 1));
-        assert_eq!(kept.bytes, kept.tools.values().map(Written::bytes).sum::<usize>());
+        assert_eq!(kept.bytes, kept.tools.values().map(ToolDeclaration::bytes).sum::<usize>());
     }
 
     #[test]
@@ -287,7 +293,7 @@ mod tests {
             assert_eq!(declared.offered.len(), 199);
             declarations.of(&request(lasting.iter().chain(&declared.offered).take(2).cloned().collect()), true);
             let kept = declarations.kept.lock().expect("unpoisoned");
-            assert_eq!(kept.bytes, kept.tools.values().map(Written::bytes).sum::<usize>());
+            assert_eq!(kept.bytes, kept.tools.values().map(ToolDeclaration::bytes).sum::<usize>());
             assert!(kept.bytes <= CACHE_BYTES_MAX && kept.lists.len() <= LISTS_MAX);
             // What every round uses stays cached.
             assert!(kept.tools.values().any(|written| Arc::ptr_eq(&written.tool, &lasting[0])));

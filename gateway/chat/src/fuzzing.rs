@@ -1,4 +1,4 @@
-//! Doors to private parsers, for `tests/fuzz` only.
+//! Access to private parsers, for `tests/fuzz` only.
 
 use reqwest::{StatusCode, header::HeaderMap};
 

@@ -12,7 +12,7 @@ pub struct Rendered {
     pub path: String,
     /// Further headers that the provider's protocol requires; no secrets.
     pub headers: Vec<(&'static str, String)>,
-    /// The body.
+    /// A JSON object.
     pub body: Body,
     /// The names that the answer will use.
     pub names: NameMap,

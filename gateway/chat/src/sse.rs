@@ -13,11 +13,10 @@ pub const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Why a stream is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the messages say what the variants mean")]
 pub enum SseError {
-    /// A line is too long.
     #[error("a line of the event stream is longer than {LINE_BYTES_MAX} bytes")]
     LineTooLong,
-    /// An event is too long.
     #[error("an event of the stream is longer than {EVENT_BYTES_MAX} bytes")]
     EventTooLong,
 }

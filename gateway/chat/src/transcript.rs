@@ -64,7 +64,7 @@ pub enum AssistantPart<'a> {
     Thinking(&'a Value),
     /// Never blank.
     Text(&'a str),
-    /// A call.
+    /// A tool call.
     Call(Called<'a>),
 }
 
@@ -88,7 +88,7 @@ pub struct Outcome<'a> {
     pub id: String,
     /// The provider's name of the tool.
     pub name: String,
-    /// The result.
+    /// What the tool returned.
     pub result: &'a ToolResult,
 }
 

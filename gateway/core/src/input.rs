@@ -140,7 +140,7 @@ pub enum AnnouncementId {
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AnnouncementVoice {
-    /// These words.
+    /// Said by the voice.
     Words(String),
     /// A recorded sound of this length, stored by the shell under this number.
     Recording { sound: u64, ms: u32 },

@@ -12,7 +12,7 @@ use crate::{
 /// How long an announcement waits for an utterance that is not meant for the assistant. Talk in the room must not hold
 /// back a timer.
 const PATIENCE_MS: u32 = 20_000;
-/// How long after the wearer did something quiet hours do not count: whoever uses the glasses is not asleep.
+/// How long after the wearer did something quiet hours do not count: a wearer who uses the glasses is not asleep.
 const AWAKE_US: u64 = 120_000_000;
 
 /// Announcements that wait for the floor, in order of arrival.

@@ -158,7 +158,7 @@ pub enum ToolActivityState {
     Started,
     /// It succeeded.
     Finished,
-    /// It failed.
+    /// It ended with an error.
     Failed,
 }
 

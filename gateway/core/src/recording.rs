@@ -1,7 +1,7 @@
 //! Recordings of conversations. A [`Conversation`] decides by its settings, its inputs and their times alone: given these
 //! again, it puts out the same again. [`replay`](Replay) shows that, step by step.
 //!
-//! The texts in a recording are the wearer's: whoever makes one protects it.
+//! The texts in a recording are the wearer's: the operator who makes one protects it.
 
 use alloc::{
     format,

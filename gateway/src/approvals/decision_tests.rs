@@ -14,12 +14,12 @@ use crate::{
     transport::Transport,
 };
 
-struct House {
+struct Fixture {
     approvals: Arc<ApprovalBroker>,
     roster: Arc<Roster>,
 }
 
-impl House {
+impl Fixture {
     fn new() -> Self {
         let roster = Arc::new(Roster::default());
         let registry = Arc::new(Registry::with_built_ins().unwrap());
@@ -100,35 +100,35 @@ async fn a_decision_counts_from_the_glasses_that_were_asked_and_for_the_same_arg
         (None, hash, 0, ApprovalOutcome::Denied),
         (Some("glasses"), hash, 1, ApprovalOutcome::Denied),
     ] {
-        let house = House::new();
-        let mut messages = house.connect("glasses");
-        let outcome = house.ask("glasses");
+        let fixture = Fixture::new();
+        let mut messages = fixture.connect("glasses");
+        let outcome = fixture.ask("glasses");
         let asked = asked(&mut messages).await;
         let reference = asked.reference ^ another_call;
-        house.settle(&Approval { arguments_hash, reference, ..asked }, device, ApprovalOutcome::Approved);
+        fixture.settle(&Approval { arguments_hash, reference, ..asked }, device, ApprovalOutcome::Approved);
         assert_eq!(outcome.await.unwrap(), expected, "{device:?} {arguments_hash} {another_call}");
-        assert!(house.approvals.list().is_empty());
+        assert!(fixture.approvals.list().is_empty());
     }
 }
 
 #[tokio::test]
 async fn a_decision_about_a_question_that_is_settled_or_of_no_one_changes_nothing() {
-    let house = House::new();
-    let mut messages = house.connect("glasses");
-    let first = house.ask("glasses");
+    let fixture = Fixture::new();
+    let mut messages = fixture.connect("glasses");
+    let first = fixture.ask("glasses");
     let approval = asked(&mut messages).await;
     let id = approval.id;
-    house.settle(&approval, "glasses", ApprovalOutcome::Denied);
-    house.settle(&approval, "glasses", ApprovalOutcome::Approved);
+    fixture.settle(&approval, "glasses", ApprovalOutcome::Denied);
+    fixture.settle(&approval, "glasses", ApprovalOutcome::Approved);
     assert_eq!(first.await.unwrap(), ApprovalOutcome::Denied);
     // A second question of the same kind is another one: the replayed yes has its number no more.
-    let second = house.ask("glasses");
+    let second = fixture.ask("glasses");
     let again = asked(&mut messages).await;
     assert_ne!(again.id, id);
     assert_ne!(again.reference, approval.reference);
-    house.settle(&approval, "glasses", ApprovalOutcome::Approved);
-    house.settle(&Approval { id: id.wrapping_sub(1), ..approval.clone() }, "glasses", ApprovalOutcome::Approved);
-    house.settle(&again, "glasses", ApprovalOutcome::Expired);
+    fixture.settle(&approval, "glasses", ApprovalOutcome::Approved);
+    fixture.settle(&Approval { id: id.wrapping_sub(1), ..approval.clone() }, "glasses", ApprovalOutcome::Approved);
+    fixture.settle(&again, "glasses", ApprovalOutcome::Expired);
     assert_eq!(second.await.unwrap(), ApprovalOutcome::Expired);
 }
 
@@ -136,9 +136,9 @@ async fn a_decision_about_a_question_that_is_settled_or_of_no_one_changes_nothin
 async fn numbers_of_questions_do_not_begin_anew_with_the_gateway() {
     let mut firsts = std::collections::BTreeSet::new();
     for _ in 0..8 {
-        let house = House::new();
-        let mut messages = house.connect("glasses");
-        let outcome = house.ask("glasses");
+        let fixture = Fixture::new();
+        let mut messages = fixture.connect("glasses");
+        let outcome = fixture.ask("glasses");
         let id = asked(&mut messages).await.id;
         assert!((1..=u64::from(u32::MAX)).contains(&id), "it must fit the wire");
         firsts.insert(id);
@@ -149,17 +149,17 @@ async fn numbers_of_questions_do_not_begin_anew_with_the_gateway() {
 
 #[tokio::test]
 async fn glasses_that_are_not_connected_are_not_waited_for() {
-    let house = House::new();
-    assert_eq!(house.ask("glasses").await.unwrap(), ApprovalOutcome::Unasked);
-    assert!(house.approvals.list().is_empty());
+    let fixture = Fixture::new();
+    assert_eq!(fixture.ask("glasses").await.unwrap(), ApprovalOutcome::Unasked);
+    assert!(fixture.approvals.list().is_empty());
 }
 
 /// On the control socket, "no glasses" is an empty string.
 #[tokio::test]
 async fn a_call_without_glasses_can_ask_nobody_and_says_so() {
-    let house = House::new();
-    let mut events = house.approvals.watch().unwrap();
-    assert_eq!(house.ask(None).await.unwrap(), ApprovalOutcome::Unasked);
+    let fixture = Fixture::new();
+    let mut events = fixture.approvals.watch().unwrap();
+    assert_eq!(fixture.ask(None).await.unwrap(), ApprovalOutcome::Unasked);
     for outcome in [None, Some("unasked")] {
         let event = events.recv().await.unwrap();
         assert_eq!((event.device.as_deref(), event.outcome.as_deref()), (None, outcome));
@@ -171,30 +171,30 @@ async fn a_call_without_glasses_can_ask_nobody_and_says_so() {
 
 #[tokio::test]
 async fn a_question_ends_with_the_task_of_its_glasses_and_with_the_call() {
-    let house = House::new();
-    let mut messages = house.connect("glasses");
+    let fixture = Fixture::new();
+    let mut messages = fixture.connect("glasses");
     let cancel = CancellationToken::new();
-    let outcome = house.ask_until("glasses", cancel.clone());
+    let outcome = fixture.ask_until("glasses", cancel.clone());
     asked(&mut messages).await;
-    let mut events = house.approvals.watch().unwrap();
+    let mut events = fixture.approvals.watch().unwrap();
     cancel.cancel();
     assert_eq!(outcome.await.unwrap(), ApprovalOutcome::Cancelled);
     assert_eq!(events.recv().await.unwrap().outcome.as_deref(), Some("cancelled"));
-    assert!(house.approvals.list().is_empty());
+    assert!(fixture.approvals.list().is_empty());
     // The glasses need not ask any longer.
     assert!(matches!(messages.recv().await, Some(DeviceMessage::Input(Input::ApprovalWithdrawn { .. }))));
     // A task whose mailbox is gone can ask nobody.
     drop(messages);
-    assert_eq!(house.ask("glasses").await.unwrap(), ApprovalOutcome::Unasked);
-    assert!(house.approvals.list().is_empty());
+    assert_eq!(fixture.ask("glasses").await.unwrap(), ApprovalOutcome::Unasked);
+    assert!(fixture.approvals.list().is_empty());
 }
 
 #[tokio::test]
 async fn admin_clients_are_told_what_is_asked_and_how_it_ended() {
-    let house = House::new();
-    let mut messages = house.connect("glasses");
-    let mut events = house.approvals.watch().unwrap();
-    let outcome = house.ask("glasses");
+    let fixture = Fixture::new();
+    let mut messages = fixture.connect("glasses");
+    let mut events = fixture.approvals.watch().unwrap();
+    let outcome = fixture.ask("glasses");
     let approval = asked(&mut messages).await;
     let event = events.recv().await.unwrap();
     let mut told = serde_json::to_value(&event).unwrap();
@@ -208,8 +208,8 @@ async fn admin_clients_are_told_what_is_asked_and_how_it_ended() {
             "params": {"text": "shopping"}, "message": "Delete a note?\ntext: \"shopping\"",
         })
     );
-    assert_eq!(house.approvals.list(), [event]);
-    house.settle(&approval, "glasses", ApprovalOutcome::Denied);
+    assert_eq!(fixture.approvals.list(), [event]);
+    fixture.settle(&approval, "glasses", ApprovalOutcome::Denied);
     let settled = events.recv().await.unwrap();
     assert_eq!((settled.kind, settled.outcome.as_deref()), (EventKind::ApprovalSettled, Some("denied")));
     assert_eq!(settled.by.as_deref(), Some("voice"));
@@ -218,36 +218,36 @@ async fn admin_clients_are_told_what_is_asked_and_how_it_ended() {
 
 #[tokio::test]
 async fn an_operators_answer_goes_to_the_core_which_decides() {
-    let house = House::new();
-    let mut messages = house.connect("glasses");
-    let outcome = house.ask("glasses");
+    let fixture = Fixture::new();
+    let mut messages = fixture.connect("glasses");
+    let outcome = fixture.ask("glasses");
     let approval = asked(&mut messages).await;
     let core = async {
         let Some(DeviceMessage::Input(Input::ApprovalAnswered { id, choice, by })) = messages.recv().await else {
             panic!("no answer came");
         };
         assert_eq!((id, choice, by), (approval.id, ApprovalChoice::Yes, AnsweredBy::Operator));
-        house.settle(&approval, "glasses", ApprovalOutcome::Approved);
+        fixture.settle(&approval, "glasses", ApprovalOutcome::Approved);
     };
-    let (answered, ()) = tokio::join!(house.approvals.answer(approval.id, ApprovalChoice::Yes), core);
+    let (answered, ()) = tokio::join!(fixture.approvals.answer(approval.id, ApprovalChoice::Yes), core);
     assert_eq!(answered, Ok("approved".to_owned()));
     assert_eq!(outcome.await.unwrap(), ApprovalOutcome::Approved);
-    let late = house.approvals.answer(approval.id, ApprovalChoice::Yes).await;
+    let late = fixture.approvals.answer(approval.id, ApprovalChoice::Yes).await;
     assert_eq!(late, Err(AnswerError::NotOpen(approval.id)));
     // Where nobody is there to decide, nothing is decided.
-    let second = house.ask("glasses");
+    let second = fixture.ask("glasses");
     let waiting = asked(&mut messages).await;
     drop(messages);
-    let early = house.approvals.answer(waiting.id, ApprovalChoice::Yes).await;
+    let early = fixture.approvals.answer(waiting.id, ApprovalChoice::Yes).await;
     assert_eq!(early, Err(AnswerError::NotPut(waiting.id)));
     second.abort();
 }
 
 #[tokio::test]
 async fn only_so_many_may_watch() {
-    let house = House::new();
-    let watching: Vec<_> = std::iter::from_fn(|| house.approvals.watch()).take(WATCHERS_MAX + 1).collect();
+    let fixture = Fixture::new();
+    let watching: Vec<_> = std::iter::from_fn(|| fixture.approvals.watch()).take(WATCHERS_MAX + 1).collect();
     assert_eq!(watching.len(), WATCHERS_MAX);
     drop(watching);
-    assert!(house.approvals.watch().is_some());
+    assert!(fixture.approvals.watch().is_some());
 }

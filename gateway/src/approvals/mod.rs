@@ -282,4 +282,4 @@ mod attack_tests;
 #[cfg(test)]
 mod decision_tests;
 #[cfg(test)]
-mod house_tests;
+mod test_support;

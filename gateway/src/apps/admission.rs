@@ -79,7 +79,7 @@ impl Claim {
     /// 3.x names its session in the headers; on a reconnected socket it sends nothing else.
     pub(super) fn read(frame: &str, headers: &Headers) -> Option<Self> {
         let or = |text: String, other: &String| if text.is_empty() { other.clone() } else { text };
-        let sdk = |is_third: bool| match (headers.is_old_path, is_third) {
+        let sdk = |is_in_headers: bool| match (headers.is_old_path, is_in_headers) {
             (true, _) => SdkVersion::V1,
             (false, false) => SdkVersion::V2,
             (false, true) => SdkVersion::V3,

@@ -40,7 +40,7 @@ pub enum Event {
     Touch { model: Arc<str>, gesture: &'static str },
     /// A movement of the head.
     Head { up: bool },
-    /// The battery.
+    /// The charge of the glasses.
     Battery { percent: u8, charging: bool },
     /// The glasses connected or disconnected.
     Connection { model: Arc<str>, connected: bool },

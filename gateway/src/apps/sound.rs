@@ -37,7 +37,7 @@ const URL_BYTES_MAX: usize = 2_048;
 pub struct Sound {
     /// Samples.
     pub pcm: Arc<Vec<i16>>,
-    /// Their rate.
+    /// Samples per second.
     pub rate_hz: u32,
 }
 

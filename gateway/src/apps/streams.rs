@@ -62,7 +62,7 @@ pub(crate) struct Offer {
 /// The result of one subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
-    /// It is served.
+    /// The app is sent its events.
     Served(Stream),
     /// A permission is missing.
     Denied(&'static str),
@@ -110,7 +110,7 @@ pub(crate) fn judge(name: &str, permissions: &[String], offer: Offer) -> Judged 
         ("location_update" | "location_stream", _) if offer.located => Judged::Served(Stream::Location),
         ("location_update" | "location_stream" | "vps_coordinates", _) => Judged::Unserved(NO_PLACE.to_owned()),
         ("photo_taken" | "photo_response", _) => {
-            Judged::Unserved("photos are delivered to whoever asked for them".to_owned())
+            Judged::Unserved("photos are delivered to the app that asked for them".to_owned())
         }
         (
             "calendar_event"

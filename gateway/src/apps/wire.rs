@@ -102,7 +102,7 @@ pub(crate) enum FromApp {
     CameraFovSet {},
     /// Start streaming video to an address.
     RtmpStreamRequest {},
-    /// Stop it.
+    /// The end of it.
     RtmpStreamStop {},
     /// The same in 3.x.
     StreamRequest {},
@@ -110,7 +110,7 @@ pub(crate) enum FromApp {
     StreamStop {},
     /// Start streaming video through a server.
     ManagedStreamRequest {},
-    /// Stop it.
+    /// The end of it.
     ManagedStreamStop {},
     /// Request the state of video streams.
     StreamStatusCheck {
@@ -136,7 +136,7 @@ pub(crate) enum FromApp {
     /// Join a room of users.
     #[serde(alias = "tpa_room_join")]
     AppRoomJoin {},
-    /// Leave it.
+    /// Leave that room again.
     #[serde(alias = "tpa_room_leave")]
     AppRoomLeave {},
     /// Give up the session.
@@ -236,7 +236,7 @@ pub(crate) fn reconnect_rejected(message: &str, wall_ms: i64) -> Value {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Denied {
-    /// The stream.
+    /// As the app has named it.
     pub stream: String,
     /// The permission that the app's manifest must request.
     pub required_permission: &'static str,

@@ -69,13 +69,13 @@ enum Command {
     List,
     /// Remove an app with its tools and its key.
     Remove {
-        /// Its package.
+        /// Its package, as `apps list` shows it.
         package: String,
     },
     /// Show recent events: starts, stops, streams, calls with their times, the last drawing and the last
     /// transcript, and errors with the request that caused them.
     Logs {
-        /// Its package.
+        /// Its package, as `apps list` shows it.
         package: String,
         /// Continue with new events until interrupted.
         #[arg(long, short)]
@@ -83,15 +83,15 @@ enum Command {
     },
     /// Start an app for a user.
     Start {
-        /// Its package.
+        /// Its package, as `apps list` shows it.
         package: String,
         /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
     },
-    /// Stop it.
+    /// Stop an app for a user.
     Stop {
-        /// Its package.
+        /// Its package, as `apps list` shows it.
         package: String,
         /// Name of the user.
         #[arg(long, default_value = "wearer")]
@@ -99,7 +99,7 @@ enum Command {
     },
     /// Restart it, for example after its program has changed.
     Restart {
-        /// Its package.
+        /// Its package, as `apps list` shows it.
         package: String,
         /// Name of the user.
         #[arg(long, default_value = "wearer")]
@@ -107,7 +107,7 @@ enum Command {
     },
     /// Give one of its settings a value.
     Set {
-        /// Its package.
+        /// Its package, as `apps list` shows it.
         package: String,
         /// The setting.
         key: String,

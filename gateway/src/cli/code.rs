@@ -93,7 +93,7 @@ enum Command {
 enum OfRoutine {
     /// Show a routine: its program, phrases, tools and versions.
     Show {
-        /// Its name.
+        /// Its name, as `code routines` shows it.
         name: String,
         /// Name of the user.
         #[arg(long, default_value = "wearer")]
@@ -104,7 +104,7 @@ enum OfRoutine {
     },
     /// Remove a routine with all of its versions.
     Remove {
-        /// Its name.
+        /// Its name, as `code routines` shows it.
         name: String,
         /// Name of the user.
         #[arg(long, default_value = "wearer")]
@@ -112,7 +112,7 @@ enum OfRoutine {
     },
     /// Make an earlier version the present one again, as a new version.
     Restore {
-        /// Its name.
+        /// Its name, as `code routines` shows it.
         name: String,
         /// Number of the earlier version.
         version: u32,

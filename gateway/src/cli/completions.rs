@@ -12,7 +12,7 @@ use clap::CommandFactory as _;
 /// Print the completions of a shell.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// The shell.
+    /// The shell that reads them.
     shell: clap_complete::Shell,
 }
 

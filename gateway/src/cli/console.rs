@@ -11,8 +11,8 @@ use crate::{
     identity::operators::Role,
 };
 
-/// Print a one-time link to the console of the running gateway. Whoever opens it may do what you may: for people who only look,
-/// use --viewer.
+/// Print a one-time link to the console of the running gateway. The person who opens it may do what you may: for people
+/// who only look, use --viewer.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// For somebody who looks at the state of the gateway and changes nothing.

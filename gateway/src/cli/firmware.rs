@@ -34,7 +34,7 @@ enum Command {
     Add {
         /// The signed manifest.
         manifest: PathBuf,
-        /// The image.
+        /// The file that the manifest describes.
         image: PathBuf,
     },
     /// Show the images that are kept.
@@ -53,12 +53,12 @@ enum Command {
     },
     /// Offer a model nothing more. What glasses have stored of an image stays.
     Pause {
-        /// The model.
+        /// The model, as the glasses name it.
         model: String,
     },
     /// Remove an image, its roll-out, and what glasses have reported about it.
     Remove {
-        /// The model.
+        /// The model, as the glasses name it.
         model: String,
         /// Version of the image.
         version: String,

@@ -62,7 +62,7 @@ enum WayIn {
     Quic,
     /// The page to talk from a browser.
     Page,
-    /// The console.
+    /// The pages for operators.
     Console,
     /// MCP over HTTP.
     Mcp,

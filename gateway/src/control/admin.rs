@@ -60,7 +60,7 @@ pub struct Admin {
     pub routines: Arc<StoredRoutines>,
     /// MCP in both directions.
     pub mcp: Arc<Mcp>,
-    /// Skills.
+    /// The skills of all folders, as of the last scan.
     pub skills: Arc<SkillStore>,
     /// Erases users.
     pub eraser: Arc<Eraser>,

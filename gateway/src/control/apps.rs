@@ -68,14 +68,14 @@ pub struct Given {
     pub api_key: Option<String>,
     /// The users that it is for; empty: as before, for a new app all.
     pub users: Vec<String>,
-    /// It is for all users.
+    /// For everybody, in place of `users`.
     pub all_users: bool,
 }
 
 /// An installed app, for people.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Listed {
-    /// Its package.
+    /// Its unique name.
     pub package: String,
     /// Name used by the wearer.
     pub name: String,
@@ -91,7 +91,7 @@ pub struct Listed {
     pub tools: Vec<String>,
     /// Number of recent faults.
     pub faults: u32,
-    /// The last fault.
+    /// The latest of them, if there is one.
     pub last_fault: Option<Fault>,
 }
 
@@ -108,7 +108,7 @@ pub enum Tried {
         /// Tools that it would have led to if the user had not switched them off.
         off: Vec<String>,
     },
-    /// These calls.
+    /// What is called.
     Calls(Vec<TriedCall>),
 }
 
@@ -117,7 +117,7 @@ pub enum Tried {
 pub struct TriedCall {
     /// Full name of the tool.
     pub tool: String,
-    /// Its arguments.
+    /// As they were read from the sentence.
     pub arguments: Value,
     /// The result, if it was run.
     pub result: Option<gateway_core::vocab::ToolResult>,

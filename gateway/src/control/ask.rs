@@ -89,7 +89,7 @@ pub enum Event {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reply {
-    /// Number of the question.
+    /// By the number that it was sent with.
     pub question: u32,
     /// The answer.
     pub yes: bool,

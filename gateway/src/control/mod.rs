@@ -221,17 +221,17 @@ pub struct Callable {
 pub struct Paired {
     /// Fingerprint.
     pub device: String,
-    /// Its name.
+    /// Given by the operator, or else the model.
     pub name: String,
-    /// Its user.
+    /// Whom it belongs to.
     pub user: String,
-    /// Model.
+    /// Maker and model, as the device says.
     pub model: String,
     /// Its current session.
     pub session: Option<SessionOf>,
     /// End of its last session, in milliseconds since the Unix epoch, if the gateway has seen it.
     pub left_wall_ms: Option<i64>,
-    /// Revoked.
+    /// Whether it may not connect any more.
     pub revoked: bool,
 }
 
@@ -283,9 +283,9 @@ pub struct McpServer {
 /// A device that waits for pairing.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Waits {
-    /// Fingerprint.
+    /// Of its key, by which the operator knows it.
     pub fingerprint: String,
-    /// Model.
+    /// Maker and model, as the device says.
     pub model: String,
     /// Whether it shows a code.
     pub shows_code: bool,

@@ -43,7 +43,7 @@ pub enum ProgramsRequest {
     Routines { user: String },
     /// A routine with its versions.
     Routine { user: String, name: String },
-    /// Remove a routine.
+    /// With all of its versions.
     RemoveRoutine { user: String, name: String },
     /// Make an earlier version the present one.
     RestoreRoutine { user: String, name: String, version: u32 },

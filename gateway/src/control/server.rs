@@ -159,7 +159,7 @@ async fn converse(
                 export = Some(user.clone());
             }
             let (command, about) = (commands::name(&request), commands::about(&request));
-            // Whoever watches asks for these every second: they would push all others out of the stored log.
+            // A client that watches sends these every second: they would push all others out of the stored log.
             if matches!(request, Request::Status | Request::Turns { .. } | Request::Logs { .. }) {
                 tracing::debug!(uid = peer.uid(), pid = peer.pid(), command, "control");
             } else {

@@ -22,7 +22,7 @@ const TURNS_MAX: usize = 100;
 /// The gateway's status.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Status {
-    /// Its version.
+    /// Of the program that runs.
     pub version: String,
     /// Seconds since its start.
     pub up_s: u64,
@@ -49,7 +49,7 @@ pub struct Status {
     pub questions: usize,
     /// The models that answer, best first.
     pub models: Vec<String>,
-    /// The recogniser.
+    /// What recognises speech, and how much waits for it.
     pub recogniser: Recogniser,
     /// Engines outside of the gateway, and this machine's own for the same parts.
     #[serde(default)]

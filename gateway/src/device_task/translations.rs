@@ -8,7 +8,7 @@ use gateway_core::{input::Input, vocab::Translation};
 use super::session::Session;
 use crate::mailbox::Translated;
 
-/// Utterances that are being translated. Each is translated once, whoever wants it.
+/// Utterances that are being translated. Each is translated once, for the wearer and for all apps.
 #[derive(Default)]
 pub(super) struct Translations {
     /// Not ended yet. No more than there is room for in the queue of recognition.

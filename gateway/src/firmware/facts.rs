@@ -26,11 +26,11 @@ pub struct Facts {
 pub struct ImageFacts {
     /// Maker and model.
     pub model: String,
-    /// Its version.
+    /// Of the firmware in it.
     pub version: String,
     /// Its SHA-256.
     pub hash: String,
-    /// Its bytes.
+    /// Size of the image.
     pub bytes: u32,
     /// Lowest and highest revision of the hardware.
     pub hardware: (u16, u16),

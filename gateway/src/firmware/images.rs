@@ -37,7 +37,7 @@ pub struct Stored {
     pub id: ImageId,
     /// The manifest, as it is signed.
     pub manifest: Vec<u8>,
-    /// Its signature.
+    /// The maker's, by Ed25519.
     pub signature: [u8; 64],
     /// The model for which it is.
     pub model: String,

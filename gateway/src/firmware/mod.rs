@@ -203,7 +203,7 @@ impl Firmware {
             if let Err(error) = &written {
                 tracing::error!("the roll-outs of firmware could not be stored: {error:#}");
             }
-            // Whoever asked may be gone.
+            // The caller may be gone.
             drop(told.send(written));
         };
         if let Err(Full) = self.thread.submit(Urgency::Now, write) {

@@ -22,7 +22,7 @@ const TRIES_MAX: u8 = 3;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// All.
+    /// Every one.
     All,
     /// A share of them. That of a higher percentage has all of a lower one.
     Percent(u8),

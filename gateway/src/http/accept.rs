@@ -124,7 +124,7 @@ async fn first_byte(stream: &TcpStream) -> Result<u8> {
 /// The answer to an unencrypted connection from another machine.
 async fn refuse_plain() -> ([(HeaderName, &'static str); 1], Text) {
     let told = "this gateway takes encrypted connections only from other machines: https:// in place of http://, wss:// in \
-                place of ws://; whoever runs it can set `listen.plain = true`\n";
+                place of ws://; its operator can set `listen.plain = true`\n";
     ([(header::CONNECTION, "close")], (StatusCode::FORBIDDEN, told))
 }
 

@@ -55,7 +55,7 @@ use crate::{
 const HANDSHAKE_MS_MAX: u64 = 5_000;
 
 /// What the endpoints work with.
-pub(crate) struct Doors {
+pub(crate) struct Endpoints {
     /// Sessions of glasses, and what they share with the other endpoints: configuration, admission, mini-apps.
     pub services: Arc<Services>,
     /// What operators see and change at the console.
@@ -110,15 +110,15 @@ impl Bound {
     }
 
     /// Accepts connections until `stop`.
-    pub(crate) async fn serve(self, doors: Doors, vital: Arc<Vital>, stop: CancellationToken) {
-        let places = Arc::new(Places::new(doors.services.settings.limits.connections_max));
+    pub(crate) async fn serve(self, endpoints: Endpoints, vital: Arc<Vital>, stop: CancellationToken) {
+        let places = Arc::new(Places::new(endpoints.services.settings.limits.connections_max));
         if let Some(endpoint) = self.quic.clone() {
-            let services = doors.services.clone();
+            let services = endpoints.services.clone();
             let serve = async move |link, place: Arc<_>| device_task::serve(&services, link, &place).await;
             let accepting = accept::quic(endpoint, self.tls.fingerprint, places.clone(), serve, stop.clone());
             vital.spawn("quic-accept", accepting);
         }
-        let web = accept::Web::new(&self.tls, self.plain_everywhere, places, router::router(&doors));
+        let web = accept::Web::new(&self.tls, self.plain_everywhere, places, router::router(&endpoints));
         accept::tcp(self.tcp, web, stop).await;
         if let Some(endpoint) = self.quic {
             drop(timeout(Duration::from_secs(2), endpoint.wait_idle()).await);

@@ -7,7 +7,7 @@ use axum::{
 };
 
 use super::{
-    Doors,
+    Endpoints,
     access::{self, Names},
     app_requests, app_socket, console, glasses, health, mcp, metrics,
     reply::NOTHING_HERE,
@@ -15,8 +15,9 @@ use super::{
 };
 
 /// The router of all requests.
-pub(super) fn router(doors: &Doors) -> Router {
-    let Doors { services, admin, mcp, health, metrics: numbers, websocket, try_page, names, apps_elsewhere } = doors;
+pub(super) fn router(endpoints: &Endpoints) -> Router {
+    let Endpoints { services, admin, mcp, health, metrics: numbers, websocket, try_page, names, apps_elsewhere } =
+        endpoints;
     let admission = &services.admission;
     let names = Names::new(names.iter().cloned());
     let mut apps = Router::new()

@@ -1,4 +1,4 @@
-//! The one-time link of the try page: whoever opens it may pair one browser without typing its code.
+//! The one-time link of the try page: the person who opens it may pair one browser without typing its code.
 
 use std::sync::{Mutex, PoisonError};
 

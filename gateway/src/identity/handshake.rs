@@ -38,9 +38,9 @@ const UNKNOWN_MAX: usize = 8;
 pub struct Admitted {
     /// Fingerprint of its key: its id in the store.
     pub id: String,
-    /// Its record.
+    /// What is stored of it.
     pub record: DeviceRecord,
-    /// Its hello.
+    /// What it has said of itself.
     pub hello: HelloOwned,
 }
 

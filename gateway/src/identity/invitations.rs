@@ -32,7 +32,7 @@ impl fmt::Debug for Code {
 pub struct Shown<'a> {
     /// The handshake, whose signatures are checked.
     pub handshake: &'a Handshake,
-    /// The device's nonce.
+    /// As its proof reveals it.
     pub device_nonce: &'a [u8; 32],
     /// `invitation` of its proof.
     pub digest: [u8; 32],

@@ -76,7 +76,7 @@ pub struct Visitor {
 /// A session, as the list of them shows it.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// Its number.
+    /// Tells it from the others.
     pub number: u32,
     /// What it may do.
     pub role: Role,

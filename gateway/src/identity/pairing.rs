@@ -37,7 +37,7 @@ pub struct Grant {
 pub struct Waiting {
     /// Fingerprint of its key.
     pub fingerprint: String,
-    /// Its model.
+    /// Maker and model, as it says.
     pub model: String,
     /// Seconds left.
     pub expires_s: u64,
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// Where as many wait as may, the oldest one of the busiest source gives way: whoever brings many devices pushes out
+    /// Where as many wait as may, the oldest one of the busiest source gives way: a source with many devices pushes out
     /// its own.
     fn make_room(&mut self) {
         if self.waiting.len() < WAITING_MAX {
@@ -388,7 +388,7 @@ mod tests {
         for left in (1..TRIES_MAX).rev() {
             let error = pairings.by_code(1, "000000", grant("x")).unwrap_err();
             assert_eq!(error, PairError::WrongCode { tries_left: left });
-            assert!(tries.has_changed().unwrap(), "whoever waits is told");
+            assert!(tries.has_changed().unwrap(), "the device that waits is told");
             assert_eq!(*tries.borrow_and_update(), left);
         }
         assert!(matches!(pairings.by_code(1, "000000", grant("x")), Err(PairError::Locked { .. })));

@@ -158,7 +158,7 @@ fn read(path: &Path) -> Result<String, String> {
 pub enum NotAdmitted {
     /// It sends no key.
     NoKey,
-    /// The key is unknown.
+    /// Its key is none of those that there are.
     UnknownKey,
     /// The key is for another class.
     OtherClass,

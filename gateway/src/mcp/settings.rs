@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use gateway_core::vocab::ClientClass;
 use serde::Deserialize;
-use tools::mcp::{config::Raw as RawServer, server::Approver};
+use tools::mcp::{config::RawServer, server::Approver};
 
 use crate::problems::Problems;
 
@@ -34,7 +34,7 @@ pub struct McpSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyEntry {
-    /// User.
+    /// For whom its clients call.
     pub user: String,
     /// Class of the clients that use it.
     pub class: ClientClass,

@@ -17,7 +17,7 @@ use tools::router::sentences::{EmbedError, Embedder};
 pub(crate) const OFFLINE: &str = "offline";
 /// The model that selects tools.
 pub(crate) const SELECTING: &str = "router.model";
-/// Events that may wait between a model and whoever asked.
+/// Events that may wait between a model and the caller.
 const EVENTS_MAX: usize = 1;
 
 /// The name of the chat model of this rank.
@@ -135,7 +135,7 @@ async fn hand_on(mut from: mpsc::Receiver<ModelEvent>, to: mpsc::Sender<ModelEve
         };
         if let Some(is_well) = end {
             running.end(is_well);
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _gone = to.send(event).await;
             return;
         }

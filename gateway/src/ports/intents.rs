@@ -88,7 +88,7 @@ pub struct Left {
 /// A call whose outcome is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCall {
-    /// Its tool.
+    /// Full name of the tool.
     pub tool: String,
     /// For a program: the tools of the changes that it had completed.
     pub done: Vec<String>,

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use tools::{
-    inspection::logs::{LogFilter, LogPage, LogQuery, LogStats, Logs, Sight},
+    inspection::logs::{LogFilter, LogPage, LogQuery, LogScope, LogStats, Logs},
     ports::PortError,
 };
 
@@ -14,7 +14,7 @@ use crate::{
 
 /// The stored log. The store knows whose devices are named in it.
 pub struct StoredLogs {
-    /// The log.
+    /// What is read and cleared.
     pub logs: log::Logs,
     /// Pairings.
     pub store: Store,
@@ -22,11 +22,11 @@ pub struct StoredLogs {
 
 impl StoredLogs {
     /// With the devices of its user.
-    fn whole(&self, sight: Sight) -> Result<Sight, PortError> {
-        let Sight::User { user, .. } = sight else { return Ok(Sight::Everybody) };
+    fn whole(&self, scope: LogScope) -> Result<LogScope, PortError> {
+        let LogScope::User { user, .. } = scope else { return Ok(LogScope::Everybody) };
         let paired = self.store.disk().devices().map_err(port)?.into_iter();
         let devices = paired.filter(|(_, device)| device.user == user).map(|(id, _)| id).collect();
-        Ok(Sight::User { user, devices })
+        Ok(LogScope::User { user, devices })
     }
 }
 
@@ -40,18 +40,18 @@ fn failed(error: Error) -> PortError {
 #[async_trait]
 impl Logs for StoredLogs {
     async fn query(&self, mut query: LogQuery) -> Result<LogPage, PortError> {
-        query.sight = self.whole(query.sight)?;
+        query.scope = self.whole(query.scope)?;
         self.logs.query(query).await.map_err(failed)
     }
 
-    async fn stats(&self, sight: Sight) -> Result<LogStats, PortError> {
-        match self.whole(sight)? {
-            Sight::Everybody => self.logs.stats().map_err(failed),
-            sight => self.logs.stats_of(sight).await.map_err(failed),
+    async fn stats(&self, scope: LogScope) -> Result<LogStats, PortError> {
+        match self.whole(scope)? {
+            LogScope::Everybody => self.logs.stats().map_err(failed),
+            scope => self.logs.stats_of(scope).await.map_err(failed),
         }
     }
 
-    async fn clear(&self, filter: LogFilter, sight: Sight) -> Result<u64, PortError> {
-        self.logs.clear(filter, self.whole(sight)?).await.map_err(failed)
+    async fn clear(&self, filter: LogFilter, scope: LogScope) -> Result<u64, PortError> {
+        self.logs.clear(filter, self.whole(scope)?).await.map_err(failed)
     }
 }

@@ -158,7 +158,7 @@ impl Texts for StoredTexts {
 
 /// Conversations in the store; the current one is known to the user's machine.
 pub struct StoredConversations {
-    /// The store.
+    /// Where their messages are.
     pub store: Store,
     /// The users' machines.
     pub users: Arc<Users>,

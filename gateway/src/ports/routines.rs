@@ -32,7 +32,7 @@ const NEW: &str = " new routine";
 /// A stored routine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
-    /// Its name.
+    /// Unique among the user's routines.
     pub name: String,
     /// The latest versions, oldest first; the last one runs. Never empty.
     pub versions: Vec<Version>,

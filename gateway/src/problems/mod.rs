@@ -10,7 +10,7 @@ use toml::Spanned;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{file}{}: {what}", Line(*line))]
 pub struct Problem {
-    /// The file.
+    /// Its path, as it is to be shown.
     pub file: String,
     /// Its line, from 1; 0: no particular line.
     pub line: usize,

@@ -40,7 +40,6 @@ pub(crate) struct About {
     pub(crate) user: String,
     /// Fingerprint of the device.
     pub(crate) device: String,
-    /// Number of the session.
     pub(crate) session: u32,
     /// When it began, in milliseconds since the Unix epoch.
     pub(crate) began_wall_ms: i64,

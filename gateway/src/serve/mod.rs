@@ -1,7 +1,7 @@
 //! `lorgnette serve`: assembles the gateway, runs it, and stops it cleanly.
 
 mod data;
-mod doors;
+mod endpoints;
 mod engines;
 mod handover;
 mod known_models;
@@ -21,7 +21,7 @@ pub(crate) use self::handover::HANDOVER_MAX;
 pub use self::loaded::{Loaded, Origin};
 use self::{
     data::Data,
-    doors::{console, doors, try_page},
+    endpoints::{console, endpoints, try_page},
     reload::Reloader,
     tools::ToolServices,
     users::UserServices,
@@ -179,12 +179,12 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
         console: console(&config),
         upgrader,
     });
-    let doors = doors(&config, try_page, (&admin, &of_users.system));
+    let endpoints = endpoints(&config, try_page, (&admin, &of_users.system));
     of_users.system.set(OwnSystem::new(&admin));
     admin.services.users.wake_all();
     admin.services.apps.restore().await;
     let mut tasks = run(&admin, control_socket, config.assistant.apply_tools_now, (&vital, &stop));
-    tasks.push(vital.spawn("listen", bound.serve(doors, vital.clone(), stop.clone())));
+    tasks.push(vital.spawn("listen", bound.serve(endpoints, vital.clone(), stop.clone())));
     if let Some(sentences) = sentences {
         let (registry, threads) = (admin.services.registry.clone(), sentences.clone());
         vital.watch("sentences", move || threads.is_running());

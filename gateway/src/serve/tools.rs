@@ -47,7 +47,6 @@ pub(super) struct ToolServices {
     pub(super) routines: Arc<StoredRoutines>,
     /// Builds the context about wearers for models.
     pub(super) context: Arc<ContextBuilder>,
-    /// Skills.
     pub(super) skills: Arc<SkillStore>,
     /// Photos of users.
     pub(super) gallery: Arc<Gallery>,

@@ -31,7 +31,7 @@ pub struct Found {
     pub head: Head,
     /// The text after the front matter.
     pub body: String,
-    /// Its folder.
+    /// Where its text and its files are.
     pub folder: PathBuf,
     /// Whether the programs that it needs are installed.
     pub has_programs: bool,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    elsewhere::settings::{Other, RawOther, RawRemote, Remote},
+    elsewhere::settings::{Other, RawOther, RawRecognitionServer, RecognitionServer},
     language::Languages,
     wake::{self, WakeHeads},
 };
@@ -57,7 +57,7 @@ pub(crate) struct RawHearing {
     languages: BTreeMap<String, Spanned<String>>,
     model: Option<PathBuf>,
     second_model: Option<PathBuf>,
-    remote: Option<RawRemote>,
+    remote: Option<RawRecognitionServer>,
 }
 
 impl Default for RawHearing {
@@ -109,7 +109,7 @@ pub struct Hearing {
     /// Path of the second model, for second passes, if there is one.
     pub second_model: Option<PathBuf>,
     /// A recogniser at a server.
-    pub remote: Option<Remote>,
+    pub remote: Option<RecognitionServer>,
 }
 
 impl Hearing {

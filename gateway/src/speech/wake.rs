@@ -28,7 +28,7 @@ const FILES_MAX: usize = 64;
 pub enum WakeHeads {
     /// The ONNX files of this folder.
     Folder(PathBuf),
-    /// These files.
+    /// No other files than these.
     Files(Vec<PathBuf>),
 }
 

@@ -22,7 +22,7 @@ use super::{
 /// A row that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedRow {
-    /// The table.
+    /// Name in the store.
     pub table: &'static str,
     /// The owner and what the row is called, for people.
     pub id: String,

@@ -35,7 +35,6 @@ pub enum Scope {
     /// A user's messages with these ids, and these conversations.
     Conversations {
         user: String,
-        /// Numbers of the conversations.
         conversations: Vec<u64>,
         /// Runs of messages: first id, and the first that does not belong to it.
         messages: Vec<(u64, u64)>,

@@ -132,9 +132,9 @@ pub(super) type NumberedRow = (u64, Option<Vec<u8>>);
 /// Rows that are added or replaced together, all or none.
 #[derive(Clone, Debug)]
 pub struct RowsWithin {
-    /// Their kind.
+    /// What they are rows of.
     pub kind: Kind,
-    /// Their owner.
+    /// A user, unless the kind says otherwise.
     pub owner: String,
     /// The prefix of their keys.
     pub prefix: Vec<u8>,

@@ -25,7 +25,7 @@ pub struct TurnRecord {
     pub device: String,
     /// `ws`, `wss`, `quic` or `text`.
     pub transport: &'static str,
-    /// Number of the turn.
+    /// Unique within the session.
     pub turn: u32,
     /// How it ended.
     pub outcome: &'static str,

@@ -30,7 +30,7 @@ const SOUND_QUEUE_FRAMES: usize = 1;
 /// Places of that queue reserved for a Goodbye or Reject.
 const LAST_PLACES: usize = 1;
 /// How long sending one frame may take before the peer counts as stalled, in milliseconds.
-pub const WRITE_MS_MAX: u64 = 5_000;
+pub const WRITE_MS_MAX: u64 = limits::STALL_MS_MAX as u64;
 
 /// How long a peer may take to close after its last frame, in milliseconds: a goodbye needs a round trip, and over a
 /// poor link a retransmission.
@@ -122,10 +122,9 @@ pub fn canonical(peer: SocketAddr) -> SocketAddr {
 }
 
 /// Receiving half.
+#[allow(missing_docs, reason = "the variants are the transports")]
 pub enum Receiver {
-    /// WebSocket.
     WebSocket(websocket::Receiver),
-    /// QUIC.
     Quic(Box<quic::Receiver>),
     /// In-process.
     Memory(mpsc::Receiver<Bytes>),

@@ -20,7 +20,7 @@ const KEY_BYTES_MAX: usize = 64 * 1024;
 pub struct Tls {
     /// For `wss://`.
     pub web: Arc<ServerConfig>,
-    /// For QUIC.
+    /// For `quic://`.
     pub quic: Arc<ServerConfig>,
     /// SHA-256 of the certificate.
     pub fingerprint: [u8; 32],

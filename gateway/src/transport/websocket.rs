@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use device_protocol::{Decoded, Frame, Up, encode, json, limits, up};
+use device_protocol::{CLOSE_NORMAL, Decoded, Frame, Up, encode, json, limits, up};
 use futures_util::{
     SinkExt, StreamExt,
     stream::{SplitSink, SplitStream},
@@ -20,7 +20,7 @@ use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
         self, Message,
-        protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
+        protocol::{CloseFrame, Role, WebSocketConfig},
     },
 };
 
@@ -214,7 +214,7 @@ fn text_of(bytes: &[u8]) -> Option<String> {
 
 async fn write(mut sink: Sink, mut frames: Outbound, form: Form) -> Option<Sink> {
     // Without its own reason, this answers the peer's goodbye.
-    let mut close = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+    let mut close = CloseFrame { code: CLOSE_NORMAL.into(), reason: "".into() };
     while let Some(bytes) = frames.recv().await {
         if let Some((code, reason)) = farewell(&bytes) {
             close = CloseFrame { code: code.into(), reason: crop(&reason, CLOSE_REASON_BYTES_MAX).into() };

@@ -38,7 +38,7 @@ const VERSION_BYTES_MAX: usize = 4 * 1024;
 pub(crate) struct Next {
     child: Child,
     channel: Channel,
-    /// Its versions.
+    /// Of its program, protocol and store.
     pub version: Version,
 }
 

@@ -22,7 +22,7 @@ pub struct Upgrader {
 }
 
 impl Upgrader {
-    /// `arguments`: those of this process. The receiver belongs to whoever stops the gateway.
+    /// `arguments`: those of this process. The receiver is for the task that stops the gateway.
     pub(crate) fn new(sockets: Sockets, arguments: Vec<OsString>) -> (Self, mpsc::Receiver<Ready>) {
         let (ready, waits) = mpsc::channel(1);
         (Self { sockets, arguments, ready, one: Mutex::new(()) }, waits)

@@ -71,7 +71,7 @@ pub enum UserMessage {
     Schedule { change: ScheduleChange, reply: oneshot::Sender<ScheduleReply> },
     /// All entries that are not done.
     List { reply: oneshot::Sender<Vec<OpenEntry>> },
-    /// Panic.
+    /// For a test: the task fails.
     #[cfg(test)]
     Panic,
 }
@@ -383,7 +383,7 @@ mod tests {
         while users.count() > 0 {
             tokio::task::yield_now().await;
         }
-        // Whoever needs it has it.
+        // A caller that needs it gets it.
         assert!(users.mailbox("ann").is_ok());
     }
 }

@@ -52,7 +52,7 @@ pub(super) struct Task {
     schedule_replies: BTreeMap<u64, oneshot::Sender<ScheduleReply>>,
     next_request: u64,
     messages: mpsc::Receiver<UserMessage>,
-    /// What was in progress, with a place for each result: whoever has one never waits.
+    /// What was in progress, with a place for each result: its sender never waits.
     results: mpsc::Receiver<UserInput>,
     results_sender: mpsc::Sender<UserInput>,
     end: CancellationToken,

@@ -1,5 +1,5 @@
 //! One user's files. Every path is opened below the folder of the workspace, and the kernel refuses links on the way
-//! (`openat2`, Linux 5.6), whoever made them.
+//! (`openat2`, Linux 5.6), no matter who made them.
 
 use std::{
     fs::File,

@@ -50,7 +50,7 @@ impl Workspace for Workspaces {
         let submitted = self.thread.submit(Urgency::Soon, move || {
             // Held until it is done: an erasure waits for it.
             if !lease.is_ended() {
-                // Whoever asked may be gone.
+                // The caller may be gone.
                 drop(told.send(Folder::open(&path).and_then(|folder| folder.run(request))));
             }
         });

@@ -74,7 +74,6 @@ impl Got {
 /// The server's answer under a path.
 #[derive(Clone, Debug)]
 pub enum File {
-    /// These bytes.
     Bytes(Vec<u8>),
     /// This status.
     Status(u16),

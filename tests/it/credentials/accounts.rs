@@ -18,7 +18,6 @@ use crate::{http, world::WAIT};
 pub enum Verdict {
     /// No decision yet.
     Pending,
-    /// Granted.
     Granted,
     /// Refused with this OAuth error.
     Refused(&'static str),

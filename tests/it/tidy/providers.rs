@@ -35,7 +35,7 @@ const EXCEPTIONS: [(&str, &[&str], &str); 8] = [
     ("audio/src/models/convert.rs", &["gpt"], "the byte alphabet of Whisper's vocabulary has the name of GPT-2"),
     ("gateway/core/src/vocab/message.rs", &["openai"], "a source for a number"),
     ("gateway/core/src/vocab/tokens.rs", &["openai"], "the vocabularies that the figures were measured with"),
-    ("tools/src/builtin/personality_get.rs", &["gpt"], "an example of a model's name, for whoever calls the tool"),
+    ("tools/src/builtin/personality_get.rs", &["gpt"], "an example of a model's name, for the tool's caller"),
     ("tools/src/builtin/languages/spanish.rs", &["llama"], "\"calls\", in Spanish"),
     ("tools/src/definition/mod.rs", &["openai"], "a form of tool definitions that others write, known by this name"),
     ("xtask/src/demo.rs", &["chat_completions", "smollm"], "a configuration of the gateway, as operators write it"),

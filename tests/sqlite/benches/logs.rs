@@ -32,7 +32,7 @@ use tools::{
     executor::Executor,
     inspection::{
         self, Inspection,
-        logs::{LogEntry, LogFilter, LogLevel, LogPage, LogQuery, LogStats, Logs, Sight},
+        logs::{LogEntry, LogFilter, LogLevel, LogPage, LogQuery, LogScope, LogStats, Logs},
     },
     permissions::ConfiguredClients,
     ports::PortError,
@@ -125,11 +125,11 @@ impl Logs for Sqlite {
         Ok(LogPage { logs, cursor: None })
     }
 
-    async fn stats(&self, _: Sight) -> Result<LogStats, PortError> {
+    async fn stats(&self, _: LogScope) -> Result<LogStats, PortError> {
         Err(failed("not measured"))
     }
 
-    async fn clear(&self, _: LogFilter, _: Sight) -> Result<u64, PortError> {
+    async fn clear(&self, _: LogFilter, _: LogScope) -> Result<u64, PortError> {
         Err(failed("not measured"))
     }
 }

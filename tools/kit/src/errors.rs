@@ -6,7 +6,7 @@ pub enum Error {
     /// The address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
+        /// Where it should listen.
         address: String,
         /// The system's error.
         source: std::io::Error,

@@ -17,18 +17,9 @@ pub enum Layout {
         bottom_text: String,
     },
     /// A title over a text.
-    ReferenceCard {
-        /// The title.
-        title: String,
-        text: String,
-    },
+    ReferenceCard { title: String, text: String },
     /// Two columns of one line, for the dashboard.
-    DashboardCard {
-        /// Left.
-        left_text: String,
-        /// Right.
-        right_text: String,
-    },
+    DashboardCard { left_text: String, right_text: String },
     /// A picture: a 1-bit BMP in Base64.
     BitmapView {
         /// The picture.

@@ -59,8 +59,8 @@ fn occupied_bytes() -> io::Result<u64> {
     Ok(pages.saturating_mul(page_size() as u64))
 }
 
-/// Closes every descriptor but standard input. The gateway's own are not inherited; this is for those of whoever
-/// started the gateway.
+/// Closes every descriptor but standard input. The gateway's own are not inherited; this is for those of the
+/// process that started the gateway.
 fn close_descriptors() -> io::Result<()> {
     // SAFETY: nothing in this process owns a descriptor above 0: it has done nothing before, and what writes to
     // standard output or error afterwards gets an error.

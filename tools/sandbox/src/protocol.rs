@@ -82,7 +82,7 @@ pub struct Hello {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fence {
-    /// It is.
+    /// The kernel has all of it.
     Full,
     /// The kernel has an older version, with fewer restrictions.
     Partial,
@@ -163,7 +163,7 @@ pub enum ToChild {
     Answer {
         /// The call.
         id: u32,
-        /// Its result.
+        /// What it returned, or why it failed.
         result: Result<Value, CallError>,
     },
 }
@@ -187,7 +187,7 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
-    /// Its language.
+    /// What the file is written in.
     pub language: Language,
     /// What to do.
     pub action: Action,
@@ -211,16 +211,16 @@ pub enum Action {
     Define,
     /// The result is what the handler of a function returns.
     Handle {
-        /// The function.
+        /// The one whose handler runs.
         function: String,
-        /// Its argument.
+        /// What the handler is called with.
         arguments: Value,
     },
     /// The result is the question about a call, a text.
     Ask {
         /// The function that would be called.
         function: String,
-        /// Its argument.
+        /// What it would be called with.
         arguments: Value,
         /// Computing time for the question itself, without that of the file.
         compute_ms: u64,

@@ -47,9 +47,9 @@ const HARDWARE: [&str; 8] = ["CAMERA", "DISPLAY", "MICROPHONE", "SPEAKER", "IMU"
 /// Values that the operator gives in addition to the manifest; they take precedence.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
-    /// Package.
+    /// Its unique name.
     pub package: Option<String>,
-    /// Name.
+    /// What the wearer says to start it.
     pub name: Option<String>,
     /// How it shares the glasses.
     pub kind: Option<String>,

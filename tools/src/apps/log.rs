@@ -56,7 +56,7 @@ pub struct Fault {
 pub struct Event {
     /// Time in milliseconds since the Unix epoch.
     pub wall_ms: i64,
-    /// The user.
+    /// For whom the app ran.
     pub user: String,
     /// The activity: the tool's own name, or `start`, `stop`, `subscriptions`, `drawing`, `transcript`.
     pub what: String,
@@ -68,7 +68,7 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
-    /// A fault.
+    /// Something that failed.
     Fault(Fault),
     /// Another event.
     Event(Event),

@@ -111,7 +111,7 @@ pub struct Capability {
 /// A single tool.
 #[derive(Clone, Debug)]
 pub struct Single {
-    /// The tool.
+    /// Its definition.
     pub tool: Tool,
     /// Who carries out calls; `None` if the definition does not say.
     pub execution: Option<Execution>,

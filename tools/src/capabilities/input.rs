@@ -33,7 +33,7 @@ pub enum Origin {
     App(String),
     /// A pair of glasses, by device id.
     Device(String),
-    /// A capability.
+    /// A capability, with what it says about itself.
     Capability(Arc<About>),
 }
 

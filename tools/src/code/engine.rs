@@ -177,7 +177,7 @@ impl Recording {
         let took_ms = self.clock.now().mono_us.saturating_sub(self.began_us) / 1_000;
         let (secrets, store, user) = (self.secrets.clone(), Arc::clone(&self.store), self.user.clone());
         self.calls.when_settled(move |calls| {
-            if let Some(run) = secrets.blotted(Run { took_ms, calls, ..run }) {
+            if let Some(run) = secrets.redacted(Run { took_ms, calls, ..run }) {
                 store.record(&user, run);
             }
         });

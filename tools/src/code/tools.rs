@@ -163,7 +163,7 @@ pub(super) fn result(outcome: &Outcome, calls: &NestedCalls) -> ToolResult {
         Some(code) => {
             let message =
                 outcome.error.as_ref().map_or_else(|| "the program failed".to_owned(), |it| it.message.clone());
-            // Whoever repeats it repeats all of its calls.
+            // To repeat it would repeat all of its calls.
             ToolResult { content, ..ToolResult::failed(code, message, false) }
         }
     };

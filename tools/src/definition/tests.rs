@@ -94,7 +94,7 @@ fn extensions_are_found_wherever_they_stand() {
         definition.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
         let (spec, _, report) = taken(&definition, APP);
         assert!(spec.flags.requires_display && report.is_empty(), "{pointer}: {report}");
-        // Whoever draws has to run.
+        // An app that draws has to run.
         assert_eq!(spec.app.as_deref(), Some("com.example.todo"), "{pointer}");
     }
 }

@@ -136,7 +136,7 @@ impl Executor {
             turn: context.turn.map(|turn| turn.id),
             ..tool.runner.run_of(call)?
         };
-        self.secrets.blotted(run).map(Box::new)
+        self.secrets.redacted(run).map(Box::new)
     }
 
     async fn ask_and_run(

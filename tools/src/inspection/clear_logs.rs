@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{
     LOGS,
     form::{Inspects, READ_ONLY, reads, told},
-    logs::{LogFilter, Logs, Sight},
+    logs::{LogFilter, LogScope, Logs},
     query_logs::{moment_of, wrong},
 };
 use crate::{
@@ -62,7 +62,7 @@ impl Inspects for ClearLogs {
         let level = arguments.text_optional("level", 16)?.map(|level| level.parse()).transpose().map_err(wrong)?;
         let before_wall_ms = moment_of(context, &arguments, "before")?;
         let cleared =
-            self.0.clear(LogFilter { level, before_wall_ms, ..LogFilter::default() }, Sight::of(context)).await?;
+            self.0.clear(LogFilter { level, before_wall_ms, ..LogFilter::default() }, LogScope::of(context)).await?;
         let say = format!("Deleted {cleared} lines of the log.");
         Ok(told(json!({"cleared": cleared}), say))
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     LOGS,
     form::{Inspects, reads, told},
-    logs::{LogStats, Logs, Sight},
+    logs::{LogScope, LogStats, Logs},
     moment,
 };
 use crate::{
@@ -68,7 +68,7 @@ impl Inspects for GetLogStats {
     }
 
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let stats = self.0.stats(Sight::of(context)).await?;
+        let stats = self.0.stats(LogScope::of(context)).await?;
         let say = format!("The log has {} lines.", stats.total_logs);
         Ok(told(numbers(stats), say))
     }

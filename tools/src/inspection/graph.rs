@@ -30,7 +30,7 @@ pub enum NodeType {
     Summary,
     /// A note.
     Document,
-    /// The user.
+    /// Whose data these are.
     User,
     /// Glasses of the user.
     Device,

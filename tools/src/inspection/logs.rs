@@ -89,21 +89,21 @@ impl FromStr for LogCursor {
 
 /// Whose lines are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Sight {
+pub enum LogScope {
     /// Everybody's: to an operator.
     #[default]
     Everybody,
     /// Those about one user, and those about nobody: to the holder of a user's key.
     User {
-        /// The user.
+        /// Whose key it is.
         user: String,
         /// The user's devices, by their fingerprints. Empty until the port that knows them has filled them in.
         devices: Vec<String>,
     },
 }
 
-impl Sight {
-    /// Of whoever makes a call.
+impl LogScope {
+    /// Of the caller of a tool.
     pub(super) fn of(context: &RunContext) -> Self {
         match &context.caller {
             Some(caller) if !caller.is_operator() => Self::User { user: context.user.clone(), devices: Vec::new() },
@@ -122,7 +122,7 @@ pub struct LogQuery {
     /// Only lines before this place: where the page before ended.
     pub cursor: Option<LogCursor>,
     /// Whose lines.
-    pub sight: Sight,
+    pub scope: LogScope,
 }
 
 /// A line of the log.
@@ -174,7 +174,7 @@ pub trait Logs: Send + Sync {
     /// A page of lines, newest first: at most [`LINES_MAX`] and [`PAGE_BYTES_MAX`].
     async fn query(&self, query: LogQuery) -> Result<LogPage, PortError>;
     /// What is stored, in numbers.
-    async fn stats(&self, sight: Sight) -> Result<LogStats, PortError>;
+    async fn stats(&self, scope: LogScope) -> Result<LogStats, PortError>;
     /// Deletes lines, so that no byte of them is left in the file; returns their number.
-    async fn clear(&self, filter: LogFilter, sight: Sight) -> Result<u64, PortError>;
+    async fn clear(&self, filter: LogFilter, scope: LogScope) -> Result<u64, PortError>;
 }

@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use self::{
     form::ForOperators,
     graph::{Edge, Graph, GraphStats, Node, NodeId, NodeQuery},
-    logs::{LogFilter, LogPage, LogQuery, LogStats, Logs, Sight},
+    logs::{LogFilter, LogPage, LogQuery, LogScope, LogStats, Logs},
     models::{ModelInfo, Models},
     system::{System, SystemState},
 };
@@ -44,7 +44,7 @@ pub struct Inspection {
     pub logs: Arc<dyn Logs>,
     /// The state of the gateway.
     pub system: Arc<dyn System>,
-    /// The models.
+    /// What models there are, and what they have done.
     pub models: Arc<dyn Models>,
     /// What is stored of users.
     pub graph: Arc<dyn Graph>,
@@ -70,11 +70,11 @@ impl Logs for Nothing {
         nothing()
     }
 
-    async fn stats(&self, _sight: Sight) -> Result<LogStats, PortError> {
+    async fn stats(&self, _scope: LogScope) -> Result<LogStats, PortError> {
         nothing()
     }
 
-    async fn clear(&self, _filter: LogFilter, _sight: Sight) -> Result<u64, PortError> {
+    async fn clear(&self, _filter: LogFilter, _scope: LogScope) -> Result<u64, PortError> {
         nothing()
     }
 }

@@ -19,7 +19,7 @@ pub struct ModelInfo {
     pub memory_usage_bytes: Option<u64>,
     /// Package and version that it comes from; `None`: an operator's own file, or no file.
     pub package: Option<String>,
-    /// Its files.
+    /// Those that were loaded for it.
     pub files: Vec<ModelFile>,
     /// Its settings; no secrets.
     pub settings: Value,
@@ -41,7 +41,7 @@ pub struct ModelFile {
 pub struct ModelUsage {
     /// Inferences that ended well.
     pub count: u64,
-    /// Those that failed.
+    /// Inferences that ended with an error.
     pub failed: u64,
     /// Mean time of those that ended well, in microseconds.
     pub mean_us: Option<u64>,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     LOGS,
     form::{Inspects, reads, told},
-    logs::{LINES_MAX, LINES_USUAL, LogEntry, LogFilter, LogPage, LogQuery, Logs, Sight},
+    logs::{LINES_MAX, LINES_USUAL, LogEntry, LogFilter, LogPage, LogQuery, LogScope, Logs},
     moment,
 };
 use crate::{
@@ -52,7 +52,7 @@ fn query_of(context: &RunContext, arguments: &Arguments<'_>) -> Result<LogQuery,
     };
     let limit = arguments.integer("limit").map_or(LINES_USUAL, |limit| usize::try_from(limit).unwrap_or(1));
     let cursor = text("cursor")?.map(|cursor| cursor.parse()).transpose().map_err(wrong)?;
-    Ok(LogQuery { filter, limit: limit.clamp(1, LINES_MAX), cursor, sight: Sight::of(context) })
+    Ok(LogQuery { filter, limit: limit.clamp(1, LINES_MAX), cursor, scope: LogScope::of(context) })
 }
 
 fn row(entry: &LogEntry) -> Value {

@@ -63,7 +63,7 @@ pub struct DiskUse {
 /// All that is told. The lists have the fields of `lorgnette status --json`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SystemState {
-    /// In numbers.
+    /// The gateway and its box in numbers.
     pub status: SystemStatus,
     /// Who is connected.
     pub sessions: Vec<Value>,

@@ -26,7 +26,7 @@ use crate::{
 #[derive(Default)]
 struct Witness {
     queries: Mutex<Vec<LogQuery>>,
-    cleared: Mutex<Vec<(LogFilter, Sight)>>,
+    cleared: Mutex<Vec<(LogFilter, LogScope)>>,
 }
 
 #[async_trait]
@@ -44,13 +44,13 @@ impl Logs for Witness {
         Ok(LogPage { logs: vec![entry], cursor })
     }
 
-    async fn stats(&self, _sight: Sight) -> Result<LogStats, PortError> {
+    async fn stats(&self, _scope: LogScope) -> Result<LogStats, PortError> {
         let by_level = [("warn".to_owned(), 3)].into();
         Ok(LogStats { total_logs: 3, by_level, oldest_wall_ms: Some(0), ..LogStats::default() })
     }
 
-    async fn clear(&self, filter: LogFilter, sight: Sight) -> Result<u64, PortError> {
-        self.cleared.lock().unwrap().push((filter, sight));
+    async fn clear(&self, filter: LogFilter, scope: LogScope) -> Result<u64, PortError> {
+        self.cleared.lock().unwrap().push((filter, scope));
         Ok(7)
     }
 }
@@ -191,7 +191,7 @@ async fn lines_are_deleted_after_a_yes_only() {
     assert_eq!(result.data, Some(json!({"cleared": 7})));
     let before = house.world.ports().clock.now().wall_ms - 86_400_000;
     let filter = LogFilter { level: Some(LogLevel::Error), before_wall_ms: Some(before), ..LogFilter::default() };
-    assert_eq!(*house.logs.cleared.lock().unwrap(), [(filter, Sight::Everybody)]);
+    assert_eq!(*house.logs.cleared.lock().unwrap(), [(filter, LogScope::Everybody)]);
 }
 
 #[tokio::test]

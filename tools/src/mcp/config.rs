@@ -26,7 +26,7 @@ const TIMEOUT_MS_MAX: u32 = 120_000;
 /// A server as configured. Keys of other programs are ignored with a log message, since many programs share the form.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Raw {
+pub struct RawServer {
     /// Program to start; it communicates over its standard input and output.
     pub command: Option<String>,
     /// Its arguments.
@@ -115,9 +115,9 @@ pub enum Reach {
     },
     /// Streamable HTTP.
     Http {
-        /// URL.
+        /// Where requests are sent.
         url: String,
-        /// Headers.
+        /// Sent with every request.
         headers: BTreeMap<String, String>,
     },
 }
@@ -194,7 +194,7 @@ fn is_program(path: &Path) -> bool {
 ///
 /// # Errors
 /// What is wrong, at which key, and how to fix it.
-pub fn check(name: &str, raw: Raw, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Server>, String> {
+pub fn check(name: &str, raw: RawServer, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Server>, String> {
     let name_ok = name.len() <= NAME_BYTES_MAX
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
@@ -231,7 +231,7 @@ pub fn check(name: &str, raw: Raw, variable: &dyn Fn(&str) -> Option<String>) ->
     }))
 }
 
-fn reach(raw: &Raw, fill: &mut Fill<'_>) -> Result<Reach, String> {
+fn reach(raw: &RawServer, fill: &mut Fill<'_>) -> Result<Reach, String> {
     match (&raw.command, &raw.url) {
         (Some(command), None) => {
             let command = fill.text("command", command)?;
@@ -285,7 +285,7 @@ pub fn check_file(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Resu
     #[derive(Deserialize)]
     struct File {
         #[serde(rename = "mcpServers")]
-        servers: BTreeMap<String, Raw>,
+        servers: BTreeMap<String, RawServer>,
     }
     let file: File = serde_json::from_str(text).map_err(|error| {
         format!("line {}: {error}; the form is {{\"mcpServers\": {{\"NAME\": {{\"command\": ...}}}}}}", error.line())

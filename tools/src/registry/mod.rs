@@ -174,7 +174,7 @@ impl Registry {
         }
         let (mut tools, about) = (BTreeMap::new(), runner.about());
         for (spec, local_name) in named {
-            let Some(mut spec) = self.secrets.blotted(spec).map(|spec| sides::put(spec, &source)) else {
+            let Some(mut spec) = self.secrets.redacted(spec).map(|spec| sides::put(spec, &source)) else {
                 continue;
             };
             let schema = check(&spec)?;

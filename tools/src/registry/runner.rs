@@ -15,7 +15,7 @@ use crate::{
 /// The origin of a call, and the resources available to it.
 #[derive(Clone)]
 pub struct RunContext {
-    /// The user.
+    /// For whom it is made.
     pub user: String,
     /// The device of the [call](crate::call::CallContext::device).
     pub device: Option<String>,
@@ -55,7 +55,7 @@ pub struct RunContext {
 pub struct Asking<'a> {
     /// Who makes it.
     pub context: &'a CallContext,
-    /// The call.
+    /// What is to be called, and with what.
     pub call: &'a ToolCall,
     /// The source's own name for the tool.
     pub local_name: &'a str,

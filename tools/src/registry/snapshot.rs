@@ -25,7 +25,7 @@ pub struct Registered {
     pub spec: Arc<ToolSpec>,
     /// A copy of its full name, for fast sorting and lookup among thousands.
     pub(super) name: Arc<str>,
-    /// Its source.
+    /// Who provides it.
     pub source: Source,
     /// The source's own name for it. Full names are never split: they contain dots.
     pub local_name: String,

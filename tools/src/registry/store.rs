@@ -11,9 +11,9 @@ use crate::{
 /// The tools of one source in one scope.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredSet {
-    /// The source.
+    /// Who provides them.
     pub source: Source,
-    /// The scope.
+    /// Who is offered them.
     pub scope: Scope,
     /// The tools, each with its source's own name for it.
     pub tools: Vec<(ToolSpec, String)>,

@@ -111,7 +111,7 @@ impl Embedder for MiniLm {
 
 /// The fields read from `tokenizer.json`; the remaining ones describe what [`Words`] implements.
 #[derive(Deserialize)]
-struct Written {
+struct TokenizerFile {
     model: Vocabulary,
 }
 
@@ -130,7 +130,7 @@ struct Words {
 
 impl Words {
     fn new(json: &[u8]) -> Result<Self, String> {
-        let vocab = serde_json::from_slice::<Written>(json).map_err(|error| error.to_string())?.model.vocab;
+        let vocab = serde_json::from_slice::<TokenizerFile>(json).map_err(|error| error.to_string())?.model.vocab;
         let id = |token: &str| vocab.get(token).map(|id| *id as i32).ok_or_else(|| format!("it has no {token}"));
         let (first, last) = (id("[CLS]")?, id("[SEP]")?);
         id("[UNK]")?;

@@ -118,7 +118,7 @@ fn print_all(totals: &Totals) -> Result<(), Failure> {
 
 /// Where the inputs of a target are.
 struct Folders {
-    /// Committed.
+    /// In the repository.
     committed: PathBuf,
     /// All that were ever of interest on this machine.
     working: PathBuf,

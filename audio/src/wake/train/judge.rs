@@ -19,7 +19,7 @@ const SPEEDS: [f32; 3] = [0.85, 1.0, 1.15];
 /// Recall of one voice under one noise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recall {
-    /// The voice.
+    /// Which of the synthetic voices speaks.
     pub voice: &'static str,
     /// The noise and how far it is below the voice, in decibels.
     pub noise: Option<(&'static str, f32)>,

@@ -56,7 +56,7 @@ pub enum Error {
     /// A voice cannot speak.
     #[error("the voice {name} failed: {reason}")]
     Voice {
-        /// Its name.
+        /// As in the list of voices.
         name: String,
         /// What it said.
         reason: String,

@@ -39,7 +39,7 @@ pub struct Point {
     pub of: usize,
     /// False accepts in real speech.
     pub false_accepts: usize,
-    /// Seconds of it.
+    /// Length of all that speech.
     pub seconds: f64,
 }
 

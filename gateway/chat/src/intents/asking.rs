@@ -41,7 +41,7 @@ pub(super) enum Reading {
         /// command if they are complete and only the side is unknown.
         matched: CommandMatch,
     },
-    /// Nothing.
+    /// No command that the engine knows.
     Nothing,
 }
 

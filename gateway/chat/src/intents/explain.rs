@@ -26,7 +26,7 @@ const ALIKE_MAX: usize = 3;
 /// The engine's decision about a sentence, with reasons.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// The calls.
+    /// What it would call.
     pub calls: Vec<Explained>,
     /// Its reply or question; empty if there are calls.
     pub said: String,

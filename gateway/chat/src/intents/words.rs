@@ -23,7 +23,6 @@ pub(super) enum Kind {
 pub(super) struct Word {
     /// Lower case, apostrophes straight, without accents where the language folds them.
     pub text: String,
-    /// Its kind.
     pub kind: Kind,
     /// First byte in the utterance.
     pub start: usize,

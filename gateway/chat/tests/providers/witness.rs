@@ -8,13 +8,13 @@ use crate::conversation::Said;
 /// A part of a message on the wire.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// Text.
+    /// What is said.
     Text(String),
     /// A picture: media type and Base64.
     Image(String, String),
     /// A call, with the provider's id and name.
     Call { id: String, name: String, arguments: Value },
-    /// A result.
+    /// What a tool returned.
     Result { id: String, text: String },
     /// A thought of the provider.
     Thought(Value),

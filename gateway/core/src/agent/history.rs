@@ -17,7 +17,6 @@ pub(crate) const CUT_MARK: &str = "[interrupted]";
 /// How much of the answer reached the wearer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Heard {
-    /// All of it.
     All,
     /// The text of each step as far as it was heard.
     Part(Vec<String>),

@@ -7,7 +7,7 @@ use crate::{
     agent::phrases,
     approval,
     context::Timer,
-    floor::{Again, commands},
+    floor::{AskedAgain, commands},
     output::Chime,
     reply::Purpose,
     vocab::{AnsweredBy, Approval, ApprovalChoice, OpenQuestion, ToolCall},
@@ -119,7 +119,7 @@ impl Conversation {
     /// After a restart: the wearer is asked this again soon, unless the glasses replay an answer or another request.
     pub(super) fn expect_question_again(&mut self, question: OpenQuestion, told: bool) {
         let from_us = self.cx.after_ms(ASK_AGAIN_MS);
-        self.floor.restore_question(&mut self.cx, question, Again { from_us, told });
+        self.floor.restore_question(&mut self.cx, question, AskedAgain { from_us, told });
         self.cx.arm(Timer::AskAgain, ASK_AGAIN_MS);
     }
 

@@ -57,7 +57,7 @@ impl Conversation {
         }
     }
 
-    /// Whoever asks, types, presses or looks up is not asleep, nor is who speaks to an app that listens.
+    /// A wearer who asks, types, presses or looks up is not asleep, nor is one who speaks to an app that listens.
     pub(super) fn note_awake(&mut self, input: &Input) {
         let is_awake = match input {
             Input::Text(_) | Input::Button(_) | Input::Look { up: true } => true,

@@ -49,7 +49,7 @@ pub(super) struct Question {
 
 /// When a question is put again after a restart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Again {
+pub(crate) struct AskedAgain {
     pub(crate) from_us: u64,
     /// Whether the wearer was told of the restart.
     pub(crate) told: bool,
@@ -85,7 +85,7 @@ impl Floor {
 
     /// After a restart: an answer to a question that was heard counts, whether the glasses replay it or not. What was not
     /// heard is not asked before it is put again.
-    pub(crate) fn restore_question(&mut self, cx: &mut Context, question: OpenQuestion, again: Again) {
+    pub(crate) fn restore_question(&mut self, cx: &mut Context, question: OpenQuestion, again: AskedAgain) {
         let OpenQuestion { text, pending, heard, until_wall_ms } = question;
         let left_ms = until_wall_ms.saturating_sub(cx.now.wall_ms).clamp(0, ANSWER_MS.into());
         let until_us = cx.after_ms(u32::try_from(left_ms).unwrap_or(0)).max(again.from_us);
@@ -100,7 +100,7 @@ impl Floor {
         if self.grounds_now(now_us) == Grounds::Called {
             return None;
         }
-        let Again { told, .. } = self.again.take_if(|again| again.from_us <= now_us)?;
+        let AskedAgain { told, .. } = self.again.take_if(|again| again.from_us <= now_us)?;
         let (text, pending) = self.question.take()?.pending?;
         self.note_question(cx, text.clone(), pending);
         Some((text, told))

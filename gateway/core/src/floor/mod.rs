@@ -20,7 +20,7 @@ mod worth;
 
 use alloc::{collections::VecDeque, string::String};
 
-pub(crate) use self::addressing::Again;
+pub(crate) use self::addressing::AskedAgain;
 use self::{
     addressing::{Grounds, Piece, Question},
     pace::Pace,
@@ -124,7 +124,7 @@ pub(crate) struct Floor {
     /// What is stored of it for a restart: whether it was heard, and until when an answer counts.
     stored_question: Option<(bool, u64)>,
     /// After a restart: the question is put again, unless it is answered before.
-    again: Option<Again>,
+    again: Option<AskedAgain>,
     /// The previous request, which more words may belong to.
     last: Option<Piece>,
     /// Whether a foreground app has begun to listen since the last request.

@@ -14,7 +14,7 @@ pub(super) enum Talk {
     /// Not held: pauses end the utterance.
     #[default]
     Free,
-    /// It is held.
+    /// Held: pauses do not end the utterance.
     Held,
     /// Released during speech: the first pause is the end.
     Released,

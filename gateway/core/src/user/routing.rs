@@ -20,7 +20,7 @@ pub struct Model {
     pub on_box: bool,
     /// Whether it takes images.
     pub images: bool,
-    /// Its prices.
+    /// What its tokens cost.
     pub price: Price,
 }
 

@@ -20,10 +20,10 @@ pub enum AppKind {
 
 /// An event of a mini-app on a pair of glasses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "`package` is that of the mini-app")]
 pub enum AppEvent {
     /// It is being started: its boot screen may be drawn.
     Starting {
-        /// Its package.
         package: String,
         /// Its name, for people.
         name: String,
@@ -32,7 +32,6 @@ pub enum AppEvent {
     },
     /// It was running before these glasses connected: no boot screen.
     Resumed {
-        /// Its package.
         package: String,
         /// Its name, for people.
         name: String,
@@ -40,25 +39,17 @@ pub enum AppEvent {
         kind: AppKind,
     },
     /// It can draw now.
-    Running {
-        /// Its package.
-        package: String,
-    },
+    Running { package: String },
     /// It begins or ceases to receive speech.
     Listens {
-        /// Its package.
         package: String,
         /// Whether it receives speech.
         listens: bool,
     },
     /// It stopped; its content is removed from the display.
-    Stopped {
-        /// Its package.
-        package: String,
-    },
+    Stopped { package: String },
     /// It wants to draw.
     Draw {
-        /// Its package.
         package: String,
         /// Which view.
         view: View,
@@ -71,7 +62,6 @@ pub enum AppEvent {
     },
     /// Sets its line of the dashboard.
     DashboardLine {
-        /// Its package.
         package: String,
         /// The line, if any.
         text: Option<String>,
@@ -86,7 +76,7 @@ pub type WebhookCall = u64;
 /// Properties of an app, known when it is started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppCard {
-    /// Package.
+    /// Its unique name, such as `com.example.todo`.
     pub package: String,
     /// Name for people.
     pub name: String,

@@ -33,7 +33,7 @@ pub struct Approval {
     pub turn: Option<Turn>,
     /// Identifies the call, together with its turn or without one: a decision applies to no other call.
     pub reference: u64,
-    /// The question.
+    /// What the wearer reads and hears.
     pub question: Question,
     /// Hash of exactly the arguments in the question.
     pub arguments_hash: u64,

@@ -64,21 +64,6 @@ impl ContextView {
         Ok(())
     }
 
-    /// Inserts a message after the one at this position. If that would be between a call and its results, it is
-    /// inserted after the last result.
-    ///
-    /// # Errors
-    /// There is no such position.
-    pub fn insert_after(&mut self, place: usize, message: Message) -> Result<(), Refused> {
-        let end = self.slots.get(place).ok_or(Refused::NoSuchPlace)?.end;
-        match self.slots.get_mut(end) {
-            // Before messages already inserted before the next one: it stays closer to its own.
-            Some(next) => next.before.insert(0, message),
-            None => self.tail.insert(0, message),
-        }
-        Ok(())
-    }
-
     /// Omits a message. A call and its results are omitted together.
     ///
     /// # Errors

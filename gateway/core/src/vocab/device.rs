@@ -75,7 +75,7 @@ pub enum ListeningState {
     Hearing,
     /// Working on an answer.
     Thinking,
-    /// Speaking.
+    /// Saying an answer.
     Speaking,
     /// The microphone is off.
     Muted,

@@ -170,7 +170,7 @@ pub enum DisplayCommand {
     Show {
         /// Which view.
         view: View,
-        /// Its priority.
+        /// A view shows the content of the highest one.
         priority: Priority,
         /// Grows with every change of the view.
         revision: u32,

@@ -62,12 +62,8 @@ pub enum Part {
         /// The call, with its arguments.
         call: ToolCall,
     },
-    /// Its result.
-    ToolResult {
-        call_id: String,
-        /// The result.
-        result: ToolResult,
-    },
+    /// What a call returned.
+    ToolResult { call_id: String, result: ToolResult },
 }
 
 /// One message of the conversation.

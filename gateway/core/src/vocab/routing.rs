@@ -64,7 +64,7 @@ impl Default for ModelRoute {
 pub enum ModelOutcome {
     /// It was answered, possibly by a refusal.
     Answered,
-    /// It failed.
+    /// It ended with an error.
     Failed,
     /// It was cancelled before its end. Its usage is an estimate.
     Cancelled,

@@ -18,7 +18,7 @@ pub struct Scene {
 /// A mini-app that the wearer may refer to or address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SceneApp {
-    /// Its package.
+    /// Its unique name, such as `com.example.todo`.
     pub package: String,
     /// Its name, for people.
     pub name: String,

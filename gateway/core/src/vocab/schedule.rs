@@ -20,7 +20,7 @@ pub enum ScheduleKind {
         /// Its name, if it has one.
         name: Option<String>,
     },
-    /// A reminder.
+    /// An appointment by the wall clock.
     Reminder {
         /// What the wearer is reminded of.
         text: String,
@@ -74,7 +74,7 @@ pub struct ScheduleEntry {
 /// An entry that waits or rings, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenEntry {
-    /// The entry.
+    /// What was scheduled.
     pub entry: ScheduleEntry,
     /// Milliseconds left on its countdown; `None`: derive it from the wall clock, which is wrong right after the clock
     /// has jumped.

@@ -179,7 +179,7 @@ pub enum Attachment {
         /// Base64.
         data: String,
     },
-    /// Audio.
+    /// A sound.
     Audio {
         /// Media type.
         mime: String,

@@ -20,7 +20,7 @@ pub(crate) const WAITING_MAX: usize = 64;
 pub(crate) enum AppsMessage {
     /// An input for the life cycles only.
     Input(AppInput),
-    /// Panic.
+    /// For a test: the task fails.
     #[cfg(test)]
     Panic,
     /// These apps ran when the gateway stopped; answered when they are restored.
@@ -55,7 +55,7 @@ pub(crate) enum AppsMessage {
 /// How a sound has ended that an app had asked for.
 #[derive(Debug)]
 pub(crate) struct Heard {
-    /// The request.
+    /// The app's own id of its request.
     pub request: String,
     /// What the app is told.
     pub message: Value,

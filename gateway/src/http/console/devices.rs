@@ -195,8 +195,8 @@ fn words(visit: &Visit, device: &Paired) -> Markup {
             h2 #words-title { "What is being said" }
             @if visit.is_operator() {
                 div #words data-words=(format!("{}words/{}", super::live::FOLDER, device.device)) {
-                    p.soft { "Off. Whoever wears these glasses does not see that you read along. It is written into the log \
-                             that you did." }
+                    p.soft { "Off. The wearer of these glasses does not see that you read along. It is written into the \
+                             log that you did." }
                     button type="button" #words-button disabled { "Show words" }
                     div #words-note .notice.warn hidden {
                         p { b { "You are reading what " (device.user) " says now. " } "It is shown here only, and kept nowhere. \

@@ -68,8 +68,8 @@ pub(super) fn stranger(method: &Method) -> Response {
         StatusCode::UNAUTHORIZED,
         "Sign in",
         &html! {
-            p { "This is the console of a Lorgnette gateway. Whoever runs it gets a link that lets one browser in once, on the \
-                 machine of the gateway:" }
+            p { "This is the console of a Lorgnette gateway. Its operator gets a link that lets one browser in once, on \
+                 the machine of the gateway:" }
             pre { "lorgnette console" }
             p.soft { "With " code { "--viewer" } " it is for somebody who looks and changes nothing. A session ends after 30 \
                  minutes without a request, and after 12 hours." }

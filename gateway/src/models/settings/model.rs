@@ -23,7 +23,7 @@ use crate::problems::{Problems, listed};
 pub enum Model {
     /// The embedded intent engine.
     Offline,
-    /// A provider.
+    /// A server, through the adapter of its kind.
     Provider(Box<ProviderConfig>),
 }
 
@@ -70,7 +70,7 @@ pub enum KeySource {
     None,
     /// An environment variable.
     Env(String),
-    /// A file.
+    /// The content of this file.
     File(PathBuf),
     /// The keyring entry of this name, written by `lorgnette login`.
     Login(String),

@@ -30,7 +30,7 @@ pub struct OAuth {
     /// Port of the browser's redirect; 0: any.
     #[serde(default)]
     pub redirect_port: u16,
-    /// Path of the redirect.
+    /// Path at which the browser comes back, on this machine.
     #[serde(default = "redirect_path")]
     pub redirect_path: String,
     /// The token address expects JSON instead of a form.

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tools::{
     inspection::{
         graph::{Edge, Graph, GraphStats, LISTED_CHARS_MAX, Node, NodeId, NodeQuery, NodeType},
-        logs::{LogEntry, LogFilter, LogQuery, Logs as _, Sight},
+        logs::{LogEntry, LogFilter, LogQuery, LogScope, Logs as _},
     },
     matching,
     ports::PortError,
@@ -36,8 +36,8 @@ impl StoredGraph {
 
     /// Lines of the log about the user: of those about nobody, none are the user's.
     async fn lines(&self, user: &str, filter: LogFilter, limit: usize) -> Result<Vec<LogEntry>, PortError> {
-        let sight = Sight::User { user: user.to_owned(), devices: Vec::new() };
-        let query = LogQuery { filter, limit: limit.saturating_mul(LINES_PER_NODE), sight, ..LogQuery::default() };
+        let scope = LogScope::User { user: user.to_owned(), devices: Vec::new() };
+        let query = LogQuery { filter, limit: limit.saturating_mul(LINES_PER_NODE), scope, ..LogQuery::default() };
         let page = self.0.query(query).await?;
         let own = page.logs.into_iter().filter(|line| line.source != "gateway");
         Ok(own.take(limit).collect())
@@ -86,8 +86,8 @@ impl Graph for StoredGraph {
 
     async fn stats(&self, user: &str) -> Result<GraphStats, PortError> {
         let mut stats = self.read(user, |stored| stored.stats()).await?;
-        let sight = Sight::User { user: user.to_owned(), devices: Vec::new() };
-        let lines = tools::inspection::logs::Logs::stats(&self.0, sight).await?;
+        let scope = LogScope::User { user: user.to_owned(), devices: Vec::new() };
+        let lines = tools::inspection::logs::Logs::stats(&self.0, scope).await?;
         let of_nobody = lines.by_source.get("gateway").copied().unwrap_or_default();
         let own = lines.total_logs.saturating_sub(of_nobody);
         stats.by_type.insert(NodeType::Log, own);

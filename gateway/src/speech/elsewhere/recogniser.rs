@@ -12,7 +12,7 @@ use chat_models::audio_api::{AudioApi, Failed};
 
 use super::{
     Asked, RECOGNITION, Unanswered,
-    settings::{Order, Remote},
+    settings::{Order, RecognitionServer},
 };
 use crate::clock;
 
@@ -28,7 +28,7 @@ impl RemoteRecogniser {
     ///
     /// # Errors
     /// Its key cannot be read, its address is wrong, or the system cannot start a thread.
-    pub(crate) fn new(remote: &Remote, meter: Arc<Meter>) -> Result<Self> {
+    pub(crate) fn new(remote: &RecognitionServer, meter: Arc<Meter>) -> Result<Self> {
         let api = remote.server.api().context("`hearing.remote`")?;
         let asked = Asked::new(RECOGNITION, remote.server.to_string(), meter);
         Ok(Self { api, order: remote.order, asked: asked.context("starting the thread for recognition elsewhere")? })

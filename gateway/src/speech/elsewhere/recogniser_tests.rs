@@ -27,7 +27,7 @@ impl Transcribe for Local {
 
 fn remote(order: Order, answers: Vec<Answer>, deadline: Duration) -> (Arc<RemoteRecogniser>, Receiver<Vec<u8>>) {
     let (server, requests) = serve(answers, deadline);
-    let remote = RemoteRecogniser::new(&Remote { server, order }, Arc::default()).unwrap();
+    let remote = RemoteRecogniser::new(&RecognitionServer { server, order }, Arc::default()).unwrap();
     (Arc::new(remote), requests)
 }
 

@@ -40,7 +40,7 @@ pub struct Server {
 pub enum KeyPlace {
     /// In an environment variable.
     Env(String),
-    /// In a file.
+    /// The content of this file.
     File(PathBuf),
 }
 
@@ -102,7 +102,7 @@ pub enum Order {
 
 /// `hearing.remote`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remote {
+pub struct RecognitionServer {
     /// Where it is.
     pub server: Server,
     /// When it is asked.
@@ -112,7 +112,7 @@ pub struct Remote {
 /// `hearing.remote`, unchecked.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::speech) struct RawRemote {
+pub(in crate::speech) struct RawRecognitionServer {
     base_url: Spanned<String>,
     model: Spanned<String>,
     key_env: Option<Spanned<String>>,
@@ -127,9 +127,9 @@ fn recognition_ms() -> Spanned<u32> {
     unwritten(4_000)
 }
 
-impl RawRemote {
+impl RawRecognitionServer {
     /// Checks the section.
-    pub(in crate::speech) fn check(self, problems: &mut Problems<'_>) -> Remote {
+    pub(in crate::speech) fn check(self, problems: &mut Problems<'_>) -> RecognitionServer {
         let of_server = RawServer {
             base_url: self.base_url,
             model: self.model,
@@ -137,7 +137,7 @@ impl RawRemote {
             key_file: self.key_file,
             timeout_ms: self.timeout_ms,
         };
-        Remote { server: of_server.check(problems, "hearing.remote"), order: self.order }
+        RecognitionServer { server: of_server.check(problems, "hearing.remote"), order: self.order }
     }
 }
 
@@ -180,7 +180,7 @@ pub enum Texts {
     /// Those in a language that the product's own voice does not speak.
     #[default]
     Languages,
-    /// All.
+    /// Every text, in any language.
     All,
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use heed::{CommitOrAbort, Database, Env, EnvFlags, MdbError, RwTxn, WithoutTls, types::Bytes};
 use rkyv::rancor;
-use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogPage, LogQuery, LogStats, Sight};
+use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogPage, LogQuery, LogScope, LogStats};
 
 use super::{
     Error,
@@ -124,9 +124,9 @@ impl Disk {
     }
 
     /// The numbers of the lines that are shown to a user.
-    pub(super) fn stats_of(&self, sight: &Sight) -> Result<LogStats, Error> {
+    pub(super) fn stats_of(&self, scope: &LogScope) -> Result<LogStats, Error> {
         let filter = LogFilter::default();
-        let wanted = Wanted::new(&filter, sight);
+        let wanted = Wanted::new(&filter, scope);
         self.with(|opened| {
             let (mut counts, mut oldest, mut newest) = (Counts::default(), None, None);
             let txn = opened.env.read_txn()?;
@@ -171,7 +171,7 @@ impl Disk {
 
     /// Lines that are wanted, newest first.
     pub(super) fn query(&self, query: &LogQuery, bytes_max: usize) -> Result<LogPage, Error> {
-        let LogQuery { filter, limit, cursor, sight } = query;
+        let LogQuery { filter, limit, cursor, scope } = query;
         let end = cursor.map(|LogCursor(place)| place.to_be_bytes());
         self.with(|opened| {
             let txn = opened.env.read_txn()?;
@@ -181,7 +181,7 @@ impl Disk {
                 end.as_ref().map_or(Unbounded, |end| Excluded(end.as_slice())),
             );
             let mut page = Page::new(*limit, bytes_max);
-            let wanted = Wanted::new(filter, sight);
+            let wanted = Wanted::new(filter, scope);
             for pair in opened.lines.rev_range(&txn, &range)? {
                 let (key, value) = pair?;
                 if !page.take(&wanted, key, value) {
@@ -205,7 +205,7 @@ impl Disk {
         self.with(|opened| {
             let txn = opened.env.read_txn()?;
             let range: (Bound<&[u8]>, Bound<&[u8]>) = (Excluded(&start), Unbounded);
-            let (mut entries, mut last, wanted) = (Vec::new(), place, Wanted::new(filter, &Sight::Everybody));
+            let (mut entries, mut last, wanted) = (Vec::new(), place, Wanted::new(filter, &LogScope::Everybody));
             for pair in opened.lines.range(&txn, &range)? {
                 let (key, value) = pair?;
                 if let Some((place, level)) = row::parts(key) {

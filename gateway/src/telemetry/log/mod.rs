@@ -21,7 +21,7 @@ use std::{
 
 use tokio::sync::{oneshot, watch};
 use tools::inspection::logs::{
-    LINES_MAX, LogCursor, LogEntry, LogFilter, LogPage, LogQuery, LogStats, PAGE_BYTES_MAX, Sight,
+    LINES_MAX, LogCursor, LogEntry, LogFilter, LogPage, LogQuery, LogScope, LogStats, PAGE_BYTES_MAX,
 };
 
 use self::{
@@ -53,7 +53,7 @@ pub enum Error {
     /// It was interrupted by a bug.
     #[error("the stored log failed in the middle of this")]
     Unknown,
-    /// It is closed.
+    /// The gateway stops.
     #[error("the stored log is closed")]
     Closed,
 }
@@ -166,8 +166,8 @@ impl Logs {
     ///
     /// # Errors
     /// The log cannot be read.
-    pub async fn stats_of(&self, sight: Sight) -> Result<LogStats, Error> {
-        let stats = self.read(move |disk| disk.stats_of(&sight)).await?;
+    pub async fn stats_of(&self, scope: LogScope) -> Result<LogStats, Error> {
+        let stats = self.read(move |disk| disk.stats_of(&scope)).await?;
         Ok(LogStats { dropped: dropped::count(), ..stats })
     }
 
@@ -175,8 +175,8 @@ impl Logs {
     ///
     /// # Errors
     /// Nothing was dropped.
-    pub async fn clear(&self, filter: LogFilter, sight: Sight) -> Result<u64, Error> {
-        self.job(|reply| Job::Clear(filter, sight, reply)).await
+    pub async fn clear(&self, filter: LogFilter, scope: LogScope) -> Result<u64, Error> {
+        self.job(|reply| Job::Clear(filter, scope, reply)).await
     }
 
     /// The same with everything about a user and the user's devices: lines that carry one of them, those in whose text the

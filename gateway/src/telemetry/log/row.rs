@@ -1,7 +1,7 @@
 //! A line of the log as it is stored: what it is, its key, and which lines belong to a user.
 
 use rkyv::{Archive, Deserialize, Serialize, rancor};
-use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogLevel, Sight};
+use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogLevel, LogScope};
 
 /// The source of lines that are about nothing in particular.
 pub(super) const GATEWAY: &str = "gateway";
@@ -101,13 +101,13 @@ pub(super) fn number(place: LogCursor) -> u64 {
 /// A filter as it is compared with rows.
 pub(super) struct Wanted<'f> {
     filter: &'f LogFilter,
-    sight: &'f Sight,
+    scope: &'f LogScope,
     text: Option<String>,
 }
 
 impl<'f> Wanted<'f> {
-    pub(super) fn new(filter: &'f LogFilter, sight: &'f Sight) -> Self {
-        Self { filter, sight, text: filter.text.as_ref().map(|text| text.to_lowercase()) }
+    pub(super) fn new(filter: &'f LogFilter, scope: &'f LogScope) -> Self {
+        Self { filter, scope, text: filter.text.as_ref().map(|text| text.to_lowercase()) }
     }
 
     /// Whether lines of this key can be wanted.
@@ -131,7 +131,7 @@ impl<'f> Wanted<'f> {
 impl Wanted<'_> {
     /// Whether a line is shown at all: to a user those about the user, the user's devices, or nobody.
     fn is_shown(&self, row: &ArchivedRow) -> bool {
-        let Sight::User { user, devices } = self.sight else { return true };
+        let LogScope::User { user, devices } = self.scope else { return true };
         match (row.user.as_deref(), row.device.as_deref()) {
             (Some(about), _) => about == user,
             (None, Some(device)) => devices.iter().any(|own| own == device),

@@ -130,13 +130,13 @@ async fn what_is_cleared_is_gone_from_the_file() {
     logs.fill(ten()).await.unwrap();
     assert!(count(folder.path(), "Line 6") > 0 && count(folder.path(), "Line 7") > 0);
     let filter = LogFilter { level: Some(LogLevel::Error), before_wall_ms: Some(9_000), ..LogFilter::default() };
-    assert_eq!(logs.clear(filter, Sight::Everybody).await.unwrap(), 3);
+    assert_eq!(logs.clear(filter, LogScope::Everybody).await.unwrap(), 3);
     assert_eq!((count(folder.path(), "Line 6"), logs.stats().unwrap().total_logs), (0, 7));
     assert!(count(folder.path(), "Line 7") > 0);
     // It goes on.
     logs.fill([line(10_000, LogLevel::Info, "gateway", "Line 10")]).await.unwrap();
     assert_eq!(messages(&logs, LogFilter::default(), 2).await, ["Line 10", "Line 9"]);
-    assert_eq!(logs.clear(LogFilter::default(), Sight::Everybody).await.unwrap(), 8);
+    assert_eq!(logs.clear(LogFilter::default(), LogScope::Everybody).await.unwrap(), 8);
     assert_eq!(logs.stats().unwrap().oldest_wall_ms, None);
 }
 
@@ -187,7 +187,7 @@ async fn turns_are_kept_apart_from_lines_and_erased_with_their_device() {
     assert_eq!(turns(&logs, 0, 99).await, "{2} {3} {4} {5}");
     assert_eq!(turns(&logs, 0, 2).await, "{4} {5}");
     assert_eq!(turns(&logs, 5_000, 99).await, "{5}");
-    assert_eq!(logs.clear(LogFilter::default(), Sight::Everybody).await.unwrap(), 0);
+    assert_eq!(logs.clear(LogFilter::default(), LogScope::Everybody).await.unwrap(), 0);
     logs.close().await.unwrap();
     let again = open(&folder, ring);
     assert_eq!(again.erase("nobody", vec!["zq-even".into()]).await.unwrap(), 0);
@@ -276,13 +276,13 @@ async fn a_user_sees_lines_about_that_user_and_about_nobody() {
         logs.jobs.try_send(Job::Line(row::Line { wall_ms, level: LogLevel::Info, row })).unwrap();
     }
     logs.settled().await.unwrap();
-    let sight = Sight::User { user: "ann".to_owned(), devices: vec!["d1".to_owned()] };
-    let page = logs.query(LogQuery { limit: 9, sight: sight.clone(), ..LogQuery::default() }).await.unwrap();
+    let scope = LogScope::User { user: "ann".to_owned(), devices: vec!["d1".to_owned()] };
+    let page = logs.query(LogQuery { limit: 9, scope: scope.clone(), ..LogQuery::default() }).await.unwrap();
     let seen: Vec<_> = page.logs.iter().map(|entry| entry.message.as_str()).collect();
     assert_eq!(seen, ["ann's glasses", "ann paired", "started"]);
-    let stats = logs.stats_of(sight.clone()).await.unwrap();
+    let stats = logs.stats_of(scope.clone()).await.unwrap();
     assert_eq!((stats.total_logs, stats.oldest_wall_ms, stats.newest_wall_ms), (3, Some(0), Some(2)));
     assert_eq!(stats.by_source.keys().collect::<Vec<_>>(), ["device:d1", "gateway"]);
-    assert_eq!(logs.clear(LogFilter::default(), sight).await.unwrap(), 3);
+    assert_eq!(logs.clear(LogFilter::default(), scope).await.unwrap(), 3);
     assert_eq!(logs.stats().unwrap().total_logs, 4, "the others' remain");
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use tokio::sync::{oneshot, watch};
-use tools::inspection::logs::{LogFilter, Sight};
+use tools::inspection::logs::{LogFilter, LogScope};
 
 use super::{
     Error,
@@ -38,7 +38,7 @@ pub(super) enum Job {
     /// Answer when everything before it is stored.
     Settle(Reply),
     /// Drop lines for good.
-    Clear(LogFilter, Sight, Reply),
+    Clear(LogFilter, LogScope, Reply),
     /// Drop everything about a user and these devices for good.
     Erase(String, Vec<String>, Reply),
     /// Close the file and end.
@@ -111,8 +111,8 @@ impl Writer {
         let (reply, result) = match job {
             Job::Line(_) | Job::Turn(..) => return false,
             Job::Settle(reply) => (reply, Ok(0)),
-            Job::Clear(filter, sight, reply) => {
-                let wanted = Wanted::new(&filter, &sight);
+            Job::Clear(filter, scope, reply) => {
+                let wanted = Wanted::new(&filter, &scope);
                 let is_dropped = |place, key: &[u8], row: &ArchivedRow| {
                     row::parts(key).is_some_and(|(_, level)| wanted.fits_key(place, level)) && wanted.fits(row)
                 };
@@ -125,7 +125,7 @@ impl Writer {
             }
             Job::Close(reply) => {
                 self.disk.close();
-                // Whoever asked may be gone.
+                // The caller may be gone.
                 let _gone = reply.send(Ok(0));
                 return true;
             }

@@ -1,5 +1,5 @@
-//! Traces of turns for a collector of OpenTelemetry, over OTLP/HTTP with protobuf. Turns wait in a bounded queue; whoever ends a
-//! turn never waits. What finds no room, and what a collector does not take, is dropped and counted.
+//! Traces of turns for a collector of OpenTelemetry, over OTLP/HTTP with protobuf. Turns wait in a bounded queue; the task that
+//! ends a turn never waits. What finds no room, and what a collector does not take, is dropped and counted.
 
 mod spans;
 

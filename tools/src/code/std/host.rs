@@ -25,7 +25,7 @@ use crate::{
 /// Who calls: the user of a program, and what the ledger says of the call.
 #[derive(Clone, Debug, Default)]
 pub struct StdCaller {
-    /// The user.
+    /// For whom the program runs.
     pub user: String,
     /// The device on which the program was requested, if any.
     pub device: Option<String>,

@@ -1,6 +1,6 @@
 //! `http`: requests to the hosts that the operator lists. A request is sent only to an address that was judged
 //! ([`super::address`]), follows redirects only within its origin, and is bounded in size and time. Secrets are filled
-//! in here, and blotted out of what comes back.
+//! in here, and redacted from what comes back.
 
 use std::{collections::BTreeMap, error::Error as StdError, sync::Arc, time::Duration};
 
@@ -248,9 +248,9 @@ async fn answer(policy: &StdPolicy, response: Response) -> Result<Value, HostErr
     }
     let mut answer = json!({"status": status, "url": url, "headers": headers});
     let (key, content) = match String::from_utf8(bounded(response).await?) {
-        // Texts are blotted with the rest of the answer.
+        // Texts are redacted with the rest of the answer.
         Ok(text) => ("text", Value::from(text)),
-        Err(other) => ("bytes", to_base64(&policy.secrets().fold(other.into_bytes(), blot)).into()),
+        Err(other) => ("bytes", to_base64(&policy.secrets().fold(other.into_bytes(), redact)).into()),
     };
     if let Value::Object(fields) = &mut answer {
         fields.insert(key.to_owned(), content);
@@ -275,7 +275,7 @@ async fn bounded(mut response: Response) -> Result<Vec<u8>, HostError> {
 }
 
 /// A body that is no text, without a secret.
-fn blot(body: Vec<u8>, secret: &Secret) -> Vec<u8> {
+fn redact(body: Vec<u8>, secret: &Secret) -> Vec<u8> {
     let secret = secret.expose().as_bytes();
     let Some(first) = find(&body, secret) else { return body };
     let (mut kept, mut at) = (Vec::with_capacity(body.len()), 0);

@@ -18,7 +18,7 @@ use crate::{
 pub(crate) struct OnBehalf {
     /// The client that made the call, if it is an MCP client.
     pub(crate) caller: Option<Arc<dyn Caller>>,
-    /// The wearer.
+    /// Who may be asked; `None`: nobody.
     pub(crate) wearer: Option<Wearer>,
 }
 

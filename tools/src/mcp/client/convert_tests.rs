@@ -6,7 +6,7 @@ use super::*;
 use crate::mcp::config;
 
 fn server(approval: Approval) -> Server {
-    let raw = config::Raw { command: Some("x".into()), approval, ..config::Raw::default() };
+    let raw = config::RawServer { command: Some("x".into()), approval, ..config::RawServer::default() };
     config::check("files", raw, &|_| None).unwrap().unwrap()
 }
 

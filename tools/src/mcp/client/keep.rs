@@ -247,12 +247,12 @@ async fn list(server: &Downstream, link: &Link) -> Result<Offers, rmcp::ServiceE
     };
     // If a server quotes its key in a description, the key must not get into prompts or to clients.
     let secrets = &server.secrets;
-    let wanted = wanted.filter_map(|tool| secrets.blotted(tool));
+    let wanted = wanted.filter_map(|tool| secrets.redacted(tool));
     Ok(Offers {
         tools: Arc::new(wanted.map(|tool| (tool.name.to_string(), tool)).collect()),
-        prompts: Arc::new(prompts.into_iter().filter_map(|prompt| secrets.blotted(prompt)).collect()),
-        resources: Arc::new(resources.into_iter().filter_map(|resource| secrets.blotted(resource)).collect()),
-        templates: Arc::new(templates.into_iter().filter_map(|template| secrets.blotted(template)).collect()),
+        prompts: Arc::new(prompts.into_iter().filter_map(|prompt| secrets.redacted(prompt)).collect()),
+        resources: Arc::new(resources.into_iter().filter_map(|resource| secrets.redacted(resource)).collect()),
+        templates: Arc::new(templates.into_iter().filter_map(|template| secrets.redacted(template)).collect()),
     })
 }
 

@@ -33,7 +33,7 @@ use self::{link::Link, words::Words};
 use super::{config::Server, uris::Prefixes};
 use crate::{registry::Registry, secret::Secrets};
 
-/// Target of the lines that servers have written: whoever stores the log leaves them out, since a server may write what a
+/// Target of the lines that servers have written: the stored log leaves them out, since a server may write what a
 /// wearer has said.
 pub const SERVER_LINES: &str = "mcp_server_lines";
 
@@ -46,13 +46,13 @@ const STOP_MS_MAX: u64 = 10_000;
 /// A change at a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// Its prompts.
+    /// Which prompts it has.
     Prompts,
     /// Its resources or templates.
     Resources,
     /// The content of a resource.
     Updated {
-        /// Server.
+        /// Its name in the configuration.
         server: String,
         /// Its own URI.
         uri: String,
@@ -87,7 +87,7 @@ pub enum State {
 pub struct Status {
     /// Name in the configuration.
     pub name: String,
-    /// Its state.
+    /// Whether it is connected.
     pub state: State,
     /// Since when it has been in this state.
     pub since: Duration,

@@ -1,5 +1,5 @@
-//! Clients that approve their own calls: whoever may not speak for the wearer is not even asked, and of who may, nothing
-//! but a yes to the question that was put counts.
+//! Clients that approve their own calls: one that may not speak for the wearer is not even asked, and from one that may,
+//! nothing but a yes to the question that was put counts.
 
 use std::sync::LazyLock;
 

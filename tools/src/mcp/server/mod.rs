@@ -56,7 +56,7 @@ impl Approver {
 /// The user and class of a client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Who {
-    /// User.
+    /// For whom it calls.
     pub user: String,
     /// Class of the client.
     pub class: ClientClass,

@@ -161,9 +161,7 @@ pub(super) struct DayPart {
 /// The day that a part of the day is of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whence {
-    /// Today.
     Today,
-    /// Any.
     Any,
     /// Any, but only behind a date: "tomorrow morning".
     BehindDate,
@@ -206,7 +204,6 @@ pub(super) struct DateWords {
 pub(super) struct SumWords {
     pub operators: &'static [(&'static str, &'static str)],
     pub the: &'static [&'static str],
-    /// Functions of a number.
     pub functions: &'static [(&'static str, &'static str)],
     /// Parts of a number: divisor.
     pub shares: &'static [(&'static str, &'static str)],

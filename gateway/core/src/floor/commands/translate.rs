@@ -11,7 +11,7 @@ pub(crate) enum Translate {
     Read,
     /// Translate into another language than English, which the weights cannot do.
     Other,
-    /// End it.
+    /// Show and read no more.
     End,
 }
 

@@ -11,7 +11,7 @@ use crate::{
     control::admin::{Admin, Console},
     device_task::services::Services,
     doctor,
-    http::{About, Doors, Metrics, TryLink, TryPage},
+    http::{About, Endpoints, Metrics, TryLink, TryPage},
     identity::operators::Operators,
     ports::system::LateSystem,
 };
@@ -41,15 +41,15 @@ pub(super) fn console(config: &Config) -> Option<Arc<Console>> {
 }
 
 /// What the endpoints work with.
-pub(super) fn doors(
+pub(super) fn endpoints(
     config: &Config,
     try_page: Option<TryPage>,
     (admin, system): (&Arc<Admin>, &Arc<LateSystem>),
-) -> Doors {
+) -> Endpoints {
     let services = &admin.services;
     let apps_host = config.apps.url.as_deref().and_then(|url| url.parse::<Uri>().ok()?.host().map(str::to_owned));
     let own = data::NAMES.map(str::to_owned).into_iter();
-    Doors {
+    Endpoints {
         services: services.clone(),
         mcp: admin.mcp.clone(),
         health: admin.health.clone(),

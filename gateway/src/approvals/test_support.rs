@@ -1,4 +1,4 @@
-//! A house for attacks on consent: the product's executor, broker and machines, on a virtual clock. Wearer, model,
+//! A harness for attacks on consent: the product's executor, broker and machines, on a virtual clock. Wearer, model,
 //! recogniser and speaker are those of the core's dialogues.
 
 use std::{
@@ -59,7 +59,7 @@ const USER: &str = "wearer";
 const DEVICES: [&str; 2] = ["glasses", "phone"];
 /// Rounds of the runtime after which tasks that have anything to do have done it.
 const ROUNDS: usize = 8;
-/// Between two looks at the house, in milliseconds.
+/// Between two looks at the harness, in milliseconds.
 pub(super) const STEP_MS: Ms = 50;
 /// The tools that need consent.
 pub(super) const TOOLS: [&str; 3] = ["todo.wipe", "mail.send", "door.open"];
@@ -106,14 +106,14 @@ struct Shared {
 /// A call of a turn is over.
 type Done = (usize, Turn, String, ToolResult);
 
-/// The house.
-pub(super) struct House {
+/// The harness.
+pub(super) struct Harness {
     pub(super) world: World,
     shared: Rc<Shared>,
     calls: u32,
 }
 
-impl House {
+impl Harness {
     /// Two devices of one wearer are there.
     pub(super) fn new(body: Body) -> Self {
         let shared = Rc::new(Shared::new());
@@ -126,9 +126,9 @@ impl House {
         world.add_device(DEVICES[1], Some(size), true, true);
         world.connect(0, false);
         world.connect(1, false);
-        let mut house = Self { world, shared, calls: 0 };
-        house.pass(1_000);
-        house
+        let mut harness = Self { world, shared, calls: 0 };
+        harness.pass(1_000);
+        harness
     }
 
     /// Time passes.
@@ -191,7 +191,7 @@ impl House {
 
     /// Waits for the question with this number, counted from 0: the device that is asked, and the question.
     pub(super) fn asked(&mut self, number: usize) -> (usize, Approval) {
-        let came = self.pass_until(60_000, |house| house.shared.asked.borrow().len() > number);
+        let came = self.pass_until(60_000, |harness| harness.shared.asked.borrow().len() > number);
         assert!(came, "nobody is asked: {:#?}", self.world.log);
         self.shared.asked.borrow()[number].clone()
     }
@@ -375,7 +375,7 @@ impl Runner for Deed {
     }
 }
 
-/// Ports that no tool of this house uses.
+/// Ports that no tool of this harness uses.
 struct Nothing;
 
 fn nothing<R>() -> Result<R, PortError> {
