@@ -17,7 +17,7 @@ fn stub_docs(file: &File) -> Vec<String> {
     let mut complaints = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         // A longer comment says more than a name can, and so does what is quoted from a program.
-        let alone = !(at > 0 && is_doc(at - 1)) && !is_doc(at + 1);
+        let alone = !(at > 0 && is_doc(at - 1) || is_doc(at + 1));
         let Some(said) = line.trim_start().strip_prefix("/// ").filter(|said| alone && !said.contains('`')) else {
             continue;
         };
