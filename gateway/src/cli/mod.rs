@@ -51,7 +51,10 @@ use std::{
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 
-use crate::config::{self, Config};
+use crate::{
+    config::{self, Config},
+    environment,
+};
 
 /// Edge gateway for smart glasses.
 #[derive(Parser)]
@@ -145,7 +148,7 @@ enum Command {
 }
 
 /// The configuration of an installed gateway.
-const SYSTEM_CONFIG: &str = "/etc/lorgnette/config.toml";
+const SYSTEM_CONFIG: &str = environment::CONFIG;
 /// Where a program is installed for all users. One in any other place has no configuration unless it is named.
 const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/bin", "/usr/local/bin"];
 

@@ -25,6 +25,7 @@ use crate::{
     apps::{APP_SOCKET_PATH, host::Host, installed::Installed, sound::Sounds},
     capabilities::Prepared as Capabilities,
     config::Config,
+    environment,
     models::chain::ModelChain,
     ports::{
         graph::StoredGraph, logs::StoredLogs, models::OwnModels, records::StoredLedger, stores::SystemClock,
@@ -164,7 +165,7 @@ fn engine(
     if !settings.enabled {
         return Ok(None);
     }
-    let policy = StdPolicy::check(settings.library(), |name| std::env::var(name).ok()).context("the section [code]")?;
+    let policy = StdPolicy::check(settings.library(), environment::variable).context("the section [code]")?;
     let library = library(policy)?;
     let sandbox = settings.executable.as_deref().map_or_else(Sandbox::default, Sandbox::new);
     if let Err(error) = sandbox.warm_up() {
