@@ -5,6 +5,7 @@ mod elsewhere;
 mod folder;
 mod listening;
 mod machine;
+mod readable;
 mod settings;
 
 use std::{io, os::unix::net::UnixStream};
@@ -75,6 +76,7 @@ pub(crate) fn examine(config: &Config, used_by: &Use, findings: &mut Findings) -
     elsewhere::examine(config, used_by, findings);
     let are_there = settings::examine_models(config, findings);
     folder::examine(config, used_by, findings);
+    readable::examine(config, findings);
     listening::examine(config, used_by, findings);
     machine::examine(config, used_by, findings);
     Ok(are_there)
