@@ -88,6 +88,8 @@ pub struct Started {
     pub websocket: bool,
     /// Address of QUIC.
     pub quic: Option<SocketAddr>,
+    /// Fingerprint of the certificate for people, if no authority vouches for it.
+    pub certificate: Option<String>,
     /// The models that answer, best first.
     pub models: Vec<Model>,
     /// The recogniser.

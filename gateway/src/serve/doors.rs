@@ -1,6 +1,6 @@
-//! What the listeners work with.
+//! What the listeners work with, and what is told of them.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use anyhow::Result;
 use axum::http::Uri;
@@ -8,7 +8,7 @@ use axum::http::Uri;
 use super::data;
 use crate::{
     config::{self, Config},
-    control::admin::{Admin, Console},
+    control::admin::{Admin, Console, Started},
     device_task::services::Services,
     doctor,
     http::{About, Doors, Metrics, TryLink, TryPage},
@@ -38,6 +38,25 @@ pub(super) fn console(config: &Config) -> Option<Arc<Console>> {
         file: config.file.clone(),
         example: config::EXAMPLE,
     }))
+}
+
+/// How the gateway was started, at this time, with listeners at these addresses and this certificate.
+pub(super) fn started(
+    config: &Config,
+    at_us: u64,
+    (web, quic): (SocketAddr, Option<SocketAddr>),
+    certificate: Option<String>,
+) -> Started {
+    Started {
+        at_us,
+        web,
+        websocket: config.listen.websocket,
+        quic,
+        certificate,
+        models: config.models.chain.clone(),
+        hearing: config.hearing.clone(),
+        watchdog: std::env::var_os("WATCHDOG_USEC").is_some(),
+    }
 }
 
 /// What the endpoints work with.
