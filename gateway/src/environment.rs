@@ -1,10 +1,11 @@
-//! What surrounds an installed gateway: its configuration, and the variables that systemd gives its service.
+//! What surrounds an installed gateway: its configuration, the variables that systemd gives its service, and what the service
+//! does not see.
 
 use std::{
     collections::BTreeMap,
     env::{self, VarError},
     fs::File,
-    io::{self, Read as _},
+    io::{self, ErrorKind, Read as _},
     path::Path,
     str::Chars,
     sync::OnceLock,
@@ -19,6 +20,11 @@ const VARIABLES_BYTES_MAX: u64 = 64 * 1024;
 
 /// Those of the file, once it was read.
 static OF_SERVICE: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+
+/// The configuration of a gateway that is installed on this machine.
+pub(crate) fn installed() -> Option<&'static Path> {
+    Some(Path::new(CONFIG)).filter(|file| file.exists())
+}
 
 /// This configuration is used. With that of the installed gateway, variables that are not set count from now on as set with the
 /// values of its service's file, where this process may read that: so a command finds what the service finds.
@@ -133,6 +139,16 @@ fn in_quotes(rest: &mut Chars<'_>, value: &mut String) {
     }
 }
 
+/// What to do where a gateway cannot open a file that a command has named; `None`: the error is another one.
+pub(crate) fn out_of_reach(error: &io::Error, place: &str) -> Option<String> {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied).then(|| {
+        format!(
+            "the gateway opens it itself, and as a service it sees nothing below /root, /home and /tmp and has the rights of a \
+             user of its own: put it into {place}, readable for all"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,5 +206,12 @@ LAST=x";
         assert_ne!(variable("PATH").as_deref(), Some("none"), "the process's own comes first");
         assert_eq!(variable("LORGNETTE_TEST_OF_NOBODY"), None);
         assert_eq!(of_service(Path::new(CONFIG), &folder.path().join("absent")), None);
+    }
+
+    #[test]
+    fn a_file_that_a_service_does_not_see_has_a_better_place() {
+        let error = File::open("/nonexistent").unwrap_err();
+        assert!(out_of_reach(&error, "/srv").unwrap().contains("put it into /srv"));
+        assert_eq!(out_of_reach(&io::Error::from(ErrorKind::InvalidData), "/srv"), None);
     }
 }

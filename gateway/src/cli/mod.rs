@@ -223,7 +223,7 @@ fn execute(arguments: Arguments) -> Result<()> {
 fn system_config() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let is_installed = SYSTEM_PROGRAMS.iter().any(|folder| program.parent() == Some(Path::new(folder)));
-    Some(PathBuf::from(SYSTEM_CONFIG)).filter(|file| is_installed && file.exists())
+    environment::installed().filter(|_| is_installed).map(Path::to_path_buf)
 }
 
 /// An error with its causes; a cause that is already part of the text is not repeated.
