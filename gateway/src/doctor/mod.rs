@@ -1,6 +1,7 @@
 //! Examines a box: configuration, models, data folder, keys, store, ports, clock, disk, kernel. `lorgnette doctor` prints
 //! what is found, and the console shows it.
 
+mod announced;
 mod elsewhere;
 mod folder;
 mod listening;
@@ -78,6 +79,7 @@ pub(crate) fn examine(config: &Config, used_by: &Use, findings: &mut Findings) -
     folder::examine(config, used_by, findings);
     readable::examine(config, findings);
     listening::examine(config, used_by, findings);
+    announced::examine(used_by, findings);
     machine::examine(config, used_by, findings);
     Ok(are_there)
 }

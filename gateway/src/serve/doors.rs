@@ -10,6 +10,7 @@ use crate::{
     config::{self, Config},
     control::admin::{Admin, Console, Started},
     device_task::services::Services,
+    discovery::Announcement,
     doctor,
     http::{About, Doors, Metrics, TryLink, TryPage},
     identity::operators::Operators,
@@ -40,12 +41,13 @@ pub(super) fn console(config: &Config) -> Option<Arc<Console>> {
     }))
 }
 
-/// How the gateway was started, at this time, with listeners at these addresses and this certificate.
+/// How the gateway was started, at this time, with listeners at these addresses, this certificate and this announcement.
 pub(super) fn started(
     config: &Config,
     at_us: u64,
     (web, quic): (SocketAddr, Option<SocketAddr>),
     certificate: Option<String>,
+    announcement: Option<&Announcement>,
 ) -> Started {
     Started {
         at_us,
@@ -53,6 +55,7 @@ pub(super) fn started(
         websocket: config.listen.websocket,
         quic,
         certificate,
+        announced: announcement.map(Announcement::state),
         models: config.models.chain.clone(),
         hearing: config.hearing.clone(),
         watchdog: std::env::var_os("WATCHDOG_USEC").is_some(),

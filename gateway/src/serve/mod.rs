@@ -168,7 +168,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
         mcp,
         skills: of_tools.skills,
         health,
-        started: started(&config, at_us, (web, quic), certificate),
+        started: started(&config, at_us, (web, quic), certificate, announcement.as_ref()),
         console: console(&config),
         upgrader,
     });
