@@ -33,6 +33,7 @@ use crate::{
     },
     roster::Roster,
     runtime::compute::Compute,
+    skills::SkillStore,
     store::Store,
     telemetry::{histogram::Histograms, log::Logs},
     users::{Summariser, Users},
@@ -65,6 +66,8 @@ pub(super) struct UserServices {
     pub(super) histograms: Arc<Histograms>,
     /// The state of the gateway, once it is known.
     pub(super) system: Arc<LateSystem>,
+    /// Skills.
+    pub(super) skills: Arc<SkillStore>,
 }
 
 impl UserServices {
@@ -88,11 +91,15 @@ impl UserServices {
         let modules = Arc::default();
         let engine = engine(config, library, &modules)?;
         let system = Arc::<LateSystem>::default();
+        let skills = Arc::new(SkillStore::new(config.skills.all(&config.data_dir)));
         let inspection = Inspection {
             logs: Arc::new(StoredLogs { logs: logs.clone(), store: store.clone() }),
             system: system.clone(),
             models: known.clone(),
-            graph: Arc::new(StoredGraph(StoredLogs { logs: logs.clone(), store: store.clone() })),
+            graph: Arc::new(StoredGraph {
+                logs: StoredLogs { logs: logs.clone(), store: store.clone() },
+                skills: skills.clone(),
+            }),
         };
         let mut given = inspection::tools(&inspection);
         given.extend(engine.iter().flat_map(code::tools::tools));
@@ -136,6 +143,7 @@ impl UserServices {
             users,
             histograms: Arc::default(),
             system,
+            skills,
         })
     }
 }
