@@ -17,6 +17,7 @@ pub mod control;
 mod device_task;
 mod discovery;
 mod doctor;
+mod environment;
 pub mod erasing;
 mod findings;
 pub mod firmware;

@@ -56,6 +56,12 @@ async fn glasses_find_their_gateway_and_no_other() {
     assert!(matches!(ask(&own, request).await, Ok(Answer::Done { .. })));
     let (paired, words) = pairing.ended().await;
     assert!(paired && words.contains("welcomed by Hearth"), "{words}");
+    let Ok(Answer::Status { status }) = ask(&own, Request::Status).await else { panic!("no status") };
+    assert!(
+        matches!(&status.announced, Some(told) if format!("{told:?}") == "As(\"Hearth\")"),
+        "{:?}",
+        status.announced
+    );
     // They know it from now on, over either transport.
     for transport in ["wss", "quic"] {
         let (met, words) =

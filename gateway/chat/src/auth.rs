@@ -48,9 +48,12 @@ pub enum KeyError {
 pub struct Key(String);
 
 impl Key {
-    /// Reads a key from an environment variable.
-    pub fn from_env(variable: &str) -> Result<Self, KeyError> {
-        let value = std::env::var(variable).map_err(|_| KeyError::Unset(variable.to_owned()))?;
+    /// Reads a key from an environment variable; `value_of` says what is set.
+    ///
+    /// # Errors
+    /// It is not set, or its value is no key.
+    pub fn from_env(variable: &str, value_of: impl FnOnce(&str) -> Option<String>) -> Result<Self, KeyError> {
+        let value = value_of(variable).ok_or_else(|| KeyError::Unset(variable.to_owned()))?;
         Self::checked(&value, variable)
     }
 
@@ -116,7 +119,9 @@ mod tests {
         for bad in ["", "two words", "sp\u{e4}t", "a\nb"] {
             assert!(Key::new(bad).is_err(), "{bad}");
         }
-        assert!(Key::from_env("LORGNETTE_NO_SUCH_VARIABLE").is_err());
+        assert!(Key::from_env("K", |_| None).is_err());
+        let set = |name: &str| (name == "K").then(|| "sk-1".to_owned());
+        assert_eq!(Key::from_env("K", set).expect("a key").secret(), "sk-1");
         assert!(Key::from_file(Path::new("/nonexistent")).is_err());
     }
 

@@ -15,6 +15,8 @@ use tools::{
     limits::CAPABILITY_BYTES_MAX,
 };
 
+use crate::environment;
+
 /// Files of one folder: more are generated, and then the folder is the wrong one.
 const FILES_MAX: usize = 128;
 /// Endings of the files in a folder that are read.
@@ -115,10 +117,9 @@ async fn read_file(file: &Path, evaluator: &Evaluator) -> Result<Vec<Found>, Str
         let (offer, handlers) = handlers::read(evaluator.sandbox(), &text, language).await?;
         return Ok(vec![Found { file: file.to_owned(), offer, handlers: Some(handlers) }]);
     }
-    let variable = |name: &str| std::env::var(name).ok();
     let definitions = definition::read_text(&text).map_err(|error| error.to_string())?;
     let found = |definition| {
-        let offer = Offer::new(definition, &variable).map_err(|error| error.to_string())?;
+        let offer = Offer::new(definition, &environment::variable).map_err(|error| error.to_string())?;
         Ok(Found { file: file.to_owned(), offer, handlers: None })
     };
     definitions.into_iter().map(found).collect()

@@ -28,7 +28,7 @@ use self::{
     files::{ENDINGS, Found},
     settings::CapabilitySettings,
 };
-use crate::mcp::Prepared as PreparedServers;
+use crate::{environment, mcp::Prepared as PreparedServers};
 
 /// The folder in the data folder that has the definitions which are referred to by name.
 const FOLDER: &str = "capabilities";
@@ -144,7 +144,7 @@ impl Prepared {
                 ));
                 continue;
             }
-            match StdPolicy::check_for(name, policy.library(), |name| std::env::var(name).ok()) {
+            match StdPolicy::check_for(name, policy.library(), environment::variable) {
                 Ok(policy) => drop(self.policies.insert(name.clone(), policy)),
                 Err(error) => problems.push(error.to_string()),
             }

@@ -51,7 +51,10 @@ use std::{
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 
-use crate::config::{self, Config};
+use crate::{
+    config::{self, Config},
+    environment,
+};
 
 /// Edge gateway for smart glasses.
 #[derive(Parser)]
@@ -145,7 +148,7 @@ enum Command {
 }
 
 /// The configuration of an installed gateway.
-const SYSTEM_CONFIG: &str = "/etc/lorgnette/config.toml";
+const SYSTEM_CONFIG: &str = environment::CONFIG;
 /// Where a program is installed for all users. One in any other place has no configuration unless it is named.
 const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/bin", "/usr/local/bin"];
 
@@ -220,7 +223,7 @@ fn execute(arguments: Arguments) -> Result<()> {
 fn system_config() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let is_installed = SYSTEM_PROGRAMS.iter().any(|folder| program.parent() == Some(Path::new(folder)));
-    Some(PathBuf::from(SYSTEM_CONFIG)).filter(|file| is_installed && file.exists())
+    environment::installed().filter(|_| is_installed).map(Path::to_path_buf)
 }
 
 /// An error with its causes; a cause that is already part of the text is not repeated.

@@ -9,6 +9,7 @@ use crate::{
         client::ask,
         status::{Latency, LeftOut, Queue, Recogniser, Status},
     },
+    discovery::state::Announced,
     speech::wake::WakeTally,
     text::in_one_line,
     units::{ago, bytes},
@@ -70,6 +71,9 @@ fn show(status: &Status) {
         println!("DAMAGED     {} records; stop the gateway and run `lorgnette check --store`", status.damaged);
     }
     println!("listens     web {}, quic {quic}", status.web);
+    if let Some(announced) = &status.announced {
+        println!("announced   {}", on_network(announced));
+    }
     let waiting = if status.waiting == 0 { String::new() } else { format!(", {} wait for pairing", status.waiting) };
     println!("sessions    {} of {}{waiting}", status.sessions.len(), status.sessions_max);
     for (user, name, session) in &status.sessions {
@@ -119,6 +123,14 @@ fn show(status: &Status) {
     println!("sound       {}", packets(status.sound));
     if let Some(line) = queues(&status.queues) {
         println!("queues      {line}");
+    }
+}
+
+/// How glasses find it without its address.
+fn on_network(announced: &Announced) -> String {
+    match announced {
+        Announced::As(name) => format!("on the network as {}", in_one_line(name)),
+        Announced::Not(why) => format!("NOT: {}", in_one_line(why)),
     }
 }
 
@@ -180,6 +192,12 @@ mod tests {
             Some("files: 0 waiting, 3 refused since the start; long reads: 1 waiting, 0 refused since the start")
         );
         assert_eq!(packets((50, 2)), "50 packets heard and 2 lost in sessions that have ended");
+    }
+
+    #[test]
+    fn it_is_shown_how_glasses_find_the_gateway() {
+        assert_eq!(on_network(&Announced::As("Hearth".to_owned())), "on the network as Hearth");
+        assert_eq!(on_network(&Announced::Not("no interface is up".to_owned())), "NOT: no interface is up");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::{
     control::{Answer, Request, client},
+    environment,
     upgrade::Version,
 };
 
@@ -33,7 +34,7 @@ pub(super) fn run(path: Option<&Path>, arguments: &Arguments) -> Result<()> {
 
 fn check(path: Option<&Path>, own: &Version) -> Result<()> {
     let config = super::load(path.map(Path::to_owned))?;
-    println!("configuration: valid ({})", path.map_or("the defaults".into(), Path::to_string_lossy));
+    println!("configuration: valid ({})", used(path, environment::installed()));
     let Answer::Version { version: running, .. } = client::ask(&config.data_dir, &Request::Version)? else {
         bail!("unexpected answer");
     };
@@ -44,4 +45,28 @@ fn check(path: Option<&Path>, own: &Version) -> Result<()> {
     println!("`lorgnette upgrade` can replace it without dropping a session");
     running.changes_for_good(own).into_iter().for_each(|change| println!("but {change}: copy the data folder before"));
     Ok(())
+}
+
+/// Which configuration is used; `installed`: the one of an installed gateway, which a program elsewhere does not use by itself.
+fn used(path: Option<&Path>, installed: Option<&Path>) -> String {
+    match (path, installed) {
+        (Some(path), _) => path.display().to_string(),
+        (None, Some(installed)) => {
+            format!("the defaults; the installed gateway's with --config {}", installed.display())
+        }
+        (None, None) => "the defaults".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_which_configuration_is_used_and_how_to_use_the_installed_one() {
+        let (own, installed) = (Some(Path::new("own.toml")), Some(Path::new("/etc/x.toml")));
+        assert_eq!(used(own, installed), "own.toml");
+        assert_eq!(used(None, installed), "the defaults; the installed gateway's with --config /etc/x.toml");
+        assert_eq!(used(None, None), "the defaults");
+    }
 }

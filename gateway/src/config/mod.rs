@@ -17,6 +17,7 @@ use crate::{
         settings::{Assistant, RawAssistant, RawDisplay, check_language, check_name},
     },
     discovery::settings::{Discovery, RawDiscovery},
+    environment,
     firmware::settings::{FirmwareSettings, RawFirmware},
     http::settings::{Listen, RawListen},
     limits::{Limits, RawLimits},
@@ -172,7 +173,9 @@ pub fn load(path: Option<&Path>) -> Result<Config, Vec<Problem>> {
         .map_err(|error| vec![Problem { file: name.clone(), line: 0, what: format!("cannot be read: {error}") }])?;
     let mut config = check(&text, &name)?;
     // The process may change its working folder.
-    config.file = Some(std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()));
+    let file = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    environment::uses(&file);
+    config.file = Some(file);
     Ok(config)
 }
 

@@ -9,6 +9,7 @@ use crate::{
     apps::installed::Installed,
     backup::Backups,
     device_task::services::Services,
+    discovery::state::State,
     erasing::Eraser,
     findings::Findings,
     health::Health,
@@ -88,6 +89,10 @@ pub struct Started {
     pub websocket: bool,
     /// Address of QUIC.
     pub quic: Option<SocketAddr>,
+    /// Fingerprint of the certificate for people, if no authority vouches for it.
+    pub certificate: Option<String>,
+    /// What became of announcing it on the network; `None`: it is not to be.
+    pub(crate) announced: Option<State>,
     /// The models that answer, best first.
     pub models: Vec<Model>,
     /// The recogniser.

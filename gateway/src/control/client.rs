@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use super::{Answer, Request, socket_path};
+use crate::environment;
 
 /// Longest answer: a list of devices, turns or tools.
 const ANSWER_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -82,10 +83,7 @@ pub(crate) fn send(data_dir: &Path, request: &Request) -> Result<UnixStream> {
     let mut stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
-            bail!(
-                "no gateway runs on {}; start one with `lorgnette serve`, or name its configuration with --config",
-                data_dir.display()
-            )
+            bail!(none_runs(data_dir, environment::installed().is_some()))
         }
         Err(error) => return Err(error).with_context(|| format!("opening {}", path.display())),
     };
@@ -93,4 +91,29 @@ pub(crate) fn send(data_dir: &Path, request: &Request) -> Result<UnixStream> {
     line.push(b'\n');
     stream.write_all(&line)?;
     Ok(stream)
+}
+
+/// Nobody answers; `is_installed`: there is the configuration of an installed gateway, which a program in another place does not
+/// use by itself.
+fn none_runs(data_dir: &Path, is_installed: bool) -> String {
+    let its = if is_installed {
+        format!("that of the installed one with --config {}", environment::CONFIG)
+    } else {
+        "its configuration with --config".to_owned()
+    };
+    format!("no gateway runs on {}; start one with `lorgnette serve`, or name {its}", data_dir.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_of_an_installed_gateway_is_named() {
+        let told = |is_installed| none_runs(Path::new("/root/data"), is_installed);
+        assert!(
+            told(true).contains("/root/data; start one") && told(true).ends_with("--config /etc/lorgnette/config.toml")
+        );
+        assert!(told(false).ends_with("or name its configuration with --config"));
+    }
 }

@@ -199,7 +199,8 @@ fn console_link(admin: &Admin, now_us: u64, role: Role) -> Result<Answer, String
     let console = admin.console.as_ref().ok_or(off)?;
     let token = console.operators.link(now_us, role).map_err(|error| error.to_string())?;
     let (path, web) = (format!("/console/enter?link={token}"), admin.started.web.to_string());
-    Ok(Answer::ConsoleLink { path, web, expires_s: LINK_US / 1_000_000 })
+    let certificate = admin.started.certificate.clone();
+    Ok(Answer::ConsoleLink { path, web, expires_s: LINK_US / 1_000_000, certificate })
 }
 
 fn devices(services: &Services) -> Result<Answer, String> {

@@ -182,8 +182,15 @@ pub enum Answer {
     Version { pid: u32, version: Version, started_us: u64 },
     /// The configuration was read again.
     Reloaded { reloaded: admin::Reloaded },
-    /// A link to the console: its path, the address of the pages, and the seconds until it expires.
-    ConsoleLink { path: String, web: String, expires_s: u64 },
+    /// A link to the console: its path, the address of the pages, and the seconds until it expires. `certificate`: its
+    /// fingerprint, to be compared by people, if no authority vouches for it.
+    ConsoleLink {
+        path: String,
+        web: String,
+        expires_s: u64,
+        #[serde(default)]
+        certificate: Option<String>,
+    },
     /// Not done; why, and what to do.
     Error { message: String },
 }

@@ -10,6 +10,7 @@ use crate::{
     clock,
     control::admin::Admin,
     device_task::services::Services,
+    discovery::state::{Announced, State},
     health::{self, Problem},
     identity::fingerprint,
     speech::{elsewhere::EngineUse, wake::WakeTally},
@@ -30,6 +31,9 @@ pub struct Status {
     pub web: String,
     /// Address of QUIC, if enabled.
     pub quic: Option<String>,
+    /// Whether it is announced on the network; `None`: it is not to be.
+    #[serde(default)]
+    pub announced: Option<Announced>,
     /// Fingerprint of its key, which people compare with what glasses have found.
     #[serde(default)]
     pub fingerprint: String,
@@ -236,6 +240,7 @@ pub(crate) async fn gather(admin: &Admin) -> Status {
         up_s: clock::mono_us().saturating_sub(started.at_us) / 1_000_000,
         web: started.web.to_string(),
         quic: started.quic.map(|address| address.to_string()),
+        announced: started.announced.as_ref().map(State::get),
         fingerprint: fingerprint(&services.admission.key.public()),
         problems,
         sessions: sessions.collect(),

@@ -5,6 +5,7 @@
 
 pub(crate) mod reach;
 pub(crate) mod settings;
+pub(crate) mod state;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -13,7 +14,7 @@ use mdns_sd::{DaemonEvent, IfKind, IfPredicate, ServiceDaemon, ServiceInfo};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::{reach::Reach, settings::Discovery};
+use self::{reach::Reach, settings::Discovery, state::State};
 use crate::{identity, text::crop};
 
 /// Longest announced name: a label of DNS has 63 bytes, and who has the name of another gateway adds ` (2)` and the like.
@@ -38,6 +39,7 @@ pub(crate) struct Announcement {
     fingerprint: String,
     web: Option<Listener>,
     quic: Option<Listener>,
+    state: State,
 }
 
 /// One of the gateway's ports, and where it can be reached.
@@ -65,7 +67,8 @@ impl Announcement {
         }
         let name = if settings.name.is_empty() { name } else { &settings.name };
         let fingerprint = identity::fingerprint(public_key);
-        Some(Self { name: crop(name.trim(), NAME_BYTES_MAX).to_owned(), fingerprint, web, quic })
+        let state = State::new([web, quic].into_iter().flatten().map(|listener| listener.reach).collect());
+        Some(Self { name: crop(name.trim(), NAME_BYTES_MAX).to_owned(), fingerprint, web, quic, state })
     }
 
     /// The announced name, unless another gateway in the network has it.
@@ -73,10 +76,16 @@ impl Announcement {
         &self.name
     }
 
+    /// What became of it.
+    pub(crate) fn state(&self) -> State {
+        self.state.clone()
+    }
+
     /// Announces the gateway until `stop`, then says goodbye. The gateway works without it: a failure is logged, and after a
     /// while it is announced again.
     pub(crate) async fn keep_up(self, stop: CancellationToken) {
         while let Err(error) = self.announce(&stop).await {
+            self.state.failed(&error);
             tracing::warn!(%error, "the gateway is not announced on the network; glasses need its address");
             if stop.run_until_cancelled(sleep(RETRY)).await.is_none() {
                 return;
@@ -110,6 +119,7 @@ impl Announcement {
                 event = events.recv_async() => event,
             };
             match event.map_err(|_| anyhow!("the thread for multicast DNS has ended"))? {
+                DaemonEvent::Announce(full_name, _) => self.state.sent(&full_name),
                 DaemonEvent::NameChange(change) => {
                     tracing::warn!(name = change.new_name, "another gateway in the network has the announced name");
                 }

@@ -33,6 +33,11 @@ impl Reach {
         }
     }
 
+    /// Whether this machine has a covered address at this moment.
+    pub(crate) fn is_there(&self) -> bool {
+        get_if_addrs().unwrap_or_default().iter().any(|interface| self.covers(interface.ip()))
+    }
+
     /// The covered addresses at this moment, IPv4 first, at most [`TOLD_MAX`]. Those that hold within one link only are left
     /// out: another machine would have to know the link.
     pub(crate) fn addresses(&self) -> Vec<IpAddr> {

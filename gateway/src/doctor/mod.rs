@@ -1,10 +1,12 @@
 //! Examines a box: configuration, models, data folder, keys, store, ports, clock, disk, kernel. `lorgnette doctor` prints
 //! what is found, and the console shows it.
 
+mod announced;
 mod elsewhere;
 mod folder;
 mod listening;
 mod machine;
+mod readable;
 mod settings;
 
 use std::{io, os::unix::net::UnixStream};
@@ -75,7 +77,9 @@ pub(crate) fn examine(config: &Config, used_by: &Use, findings: &mut Findings) -
     elsewhere::examine(config, used_by, findings);
     let are_there = settings::examine_models(config, findings);
     folder::examine(config, used_by, findings);
+    readable::examine(config, findings);
     listening::examine(config, used_by, findings);
+    announced::examine(used_by, findings);
     machine::examine(config, used_by, findings);
     Ok(are_there)
 }

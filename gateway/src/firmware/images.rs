@@ -16,7 +16,10 @@ use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha256};
 
 use super::hex;
-use crate::private::{make_folder, sync_folder_of, write_private};
+use crate::{
+    environment,
+    private::{make_folder, sync_folder_of, write_private},
+};
 
 /// Images that are kept: a few versions of each model.
 const IMAGES_MAX: usize = 32;
@@ -156,9 +159,9 @@ impl Images {
     /// # Errors
     /// The files cannot be read or do not belong together, the signature is wrong, or there is no room.
     pub(super) fn add(&self, manifest: &Path, image: &Path, known: &[Stored]) -> Result<Stored> {
-        let signed = read(manifest, MANIFEST_BYTES_MAX + SIGNATURE_BYTES)?;
+        let signed = read_named(manifest, MANIFEST_BYTES_MAX + SIGNATURE_BYTES)?;
         let stored = Stored::parse(&signed, &self.makers).with_context(|| manifest.display().to_string())?;
-        let bytes = read(image, IMAGE_BYTES_MAX as usize)?;
+        let bytes = read_named(image, IMAGE_BYTES_MAX as usize)?;
         stored.verify(&bytes).with_context(|| image.display().to_string())?;
         if let Some(other) = known.iter().find(|other| other.model == stored.model && other.version == stored.version) {
             ensure!(
@@ -214,6 +217,17 @@ impl Images {
         }
         Ok(())
     }
+}
+
+/// A file that an operator has named, as [`read`].
+fn read_named(path: &Path, bytes_max: usize) -> Result<Vec<u8>> {
+    read(path, bytes_max).map_err(|error| {
+        let place = error.downcast_ref().and_then(|error| environment::out_of_reach(error, "/srv"));
+        match place {
+            Some(place) => anyhow!("{error:#}; {place}"),
+            None => error,
+        }
+    })
 }
 
 /// A file of at most so many bytes.

@@ -37,6 +37,21 @@ fn an_image_is_kept_with_its_manifest_for_its_owner_only() {
 }
 
 #[test]
+fn a_file_that_the_gateway_does_not_see_has_a_better_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = images(folder.path());
+    let absent = folder.path().join("absent");
+    let told = why(images.add(&absent, &absent, &[]));
+    assert!(told.contains("absent: No such file") && told.contains("put it into /srv, readable for all"), "{told}");
+    // One of its own is lost, which is another matter.
+    let image = vec![7; 5_000];
+    let (manifest_file, image_file) = files(folder.path(), &image, &signed(manifest(&image, "1.5.0"), 1));
+    let stored = images.add(&manifest_file, &image_file, &[]).unwrap();
+    fs::remove_file(images.path(&stored.id, "bin")).unwrap();
+    assert!(!why(images.read(&stored)).contains("/srv"));
+}
+
+#[test]
 fn what_the_maker_has_not_signed_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let images = images(folder.path());

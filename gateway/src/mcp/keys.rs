@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use tools::mcp::server::{Approver, Who};
 
 use super::settings::KeyEntry;
-use crate::private::read_private;
+use crate::{environment, private::read_private};
 
 /// Shortest key: below this it can be guessed.
 const KEY_BYTES_MIN: usize = 16;
@@ -54,9 +54,8 @@ fn hash(key: &str) -> [u8; 32] {
 
 fn secret(key: &KeyEntry, folder: Option<&Path>) -> Result<String, String> {
     let text = match (&key.env, &key.file) {
-        (Some(env), None) => {
-            std::env::var(env).map_err(|_| format!("the environment variable {env} is not set; it holds the key"))?
-        }
+        (Some(env), None) => environment::variable(env)
+            .ok_or_else(|| format!("the environment variable {env} is not set; it holds the key"))?,
         (None, Some(file)) => {
             let path = folder.unwrap_or(Path::new("")).join(file);
             let bytes = read_private(&path, FILE_BYTES_MAX).map_err(|error| format!("{error:#}"))?;

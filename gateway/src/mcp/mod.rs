@@ -21,7 +21,7 @@ use tools::{
 };
 
 use self::{keys::Keys, settings::McpSettings};
-use crate::{clock, roster::Roster};
+use crate::{clock, environment, roster::Roster};
 
 /// Largest file of servers, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -42,16 +42,15 @@ impl Prepared {
     /// All problems.
     pub fn load(mcp: &McpSettings, folder: Option<&Path>) -> Result<Self, Vec<String>> {
         let (mut servers, mut problems) = (Vec::new(), Vec::new());
-        let variable = |name: &str| std::env::var(name).ok();
         for (name, raw) in &mcp.servers {
-            match servers::check(name, raw.clone(), &variable) {
+            match servers::check(name, raw.clone(), &environment::variable) {
                 Ok(server) => servers.extend(server),
                 Err(problem) => problems.push(format!("[mcp.servers] {problem}")),
             }
         }
         if let Some(file) = &mcp.file {
             let path = folder.unwrap_or(Path::new("")).join(file);
-            match read(&path).and_then(|text| servers::check_file(&text, &variable)) {
+            match read(&path).and_then(|text| servers::check_file(&text, &environment::variable)) {
                 Ok(more) => servers.extend(more),
                 Err(problem) => problems.push(format!("mcp.file {}: {problem}", path.display())),
             }

@@ -25,6 +25,7 @@ use self::{
     settings::{CodeSettings, KeySource, Model, OAuth, ProviderConfig, RouterBy, SelectionSettings},
     tool_selection::{BySentences, ToolSelector, selecting::SelectingModel},
 };
+use crate::environment;
 
 /// Sets up one configured model.
 ///
@@ -115,7 +116,9 @@ pub(crate) fn check_key(model: &Model) -> Result<()> {
 /// The client's secret is not in its variable.
 pub(crate) fn flow(oauth: &OAuth) -> Result<Flow> {
     let client_secret = match &oauth.client_secret_env {
-        Some(variable) => Some(auth::Key::from_env(variable).context("`oauth.client_secret_env`")?),
+        Some(variable) => {
+            Some(auth::Key::from_env(variable, environment::variable).context("`oauth.client_secret_env`")?)
+        }
         None => None,
     };
     Ok(Flow {
@@ -135,7 +138,7 @@ fn credentials(config: &ProviderConfig) -> Result<Option<Arc<dyn Credentials>>> 
     let style = config.settings.section().key_style();
     let key = match &config.key {
         KeySource::None => return Ok(None),
-        KeySource::Env(variable) => auth::Key::from_env(variable).context("`key_env`")?,
+        KeySource::Env(variable) => auth::Key::from_env(variable, environment::variable).context("`key_env`")?,
         KeySource::File(path) => auth::Key::from_file(path).context("`key_file`")?,
         KeySource::Login(name) => {
             let flow = config.oauth.as_ref().map(flow).transpose()?;

@@ -1,6 +1,6 @@
-//! What the listeners work with.
+//! What the listeners work with, and what is told of them.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use anyhow::Result;
 use axum::http::Uri;
@@ -8,8 +8,9 @@ use axum::http::Uri;
 use super::data;
 use crate::{
     config::{self, Config},
-    control::admin::{Admin, Console},
+    control::admin::{Admin, Console, Started},
     device_task::services::Services,
+    discovery::Announcement,
     doctor,
     http::{About, Endpoints, Metrics, TryLink, TryPage},
     identity::operators::Operators,
@@ -38,6 +39,27 @@ pub(super) fn console(config: &Config) -> Option<Arc<Console>> {
         file: config.file.clone(),
         example: config::EXAMPLE,
     }))
+}
+
+/// How the gateway was started, at this time, with listeners at these addresses, this certificate and this announcement.
+pub(super) fn started(
+    config: &Config,
+    at_us: u64,
+    (web, quic): (SocketAddr, Option<SocketAddr>),
+    certificate: Option<String>,
+    announcement: Option<&Announcement>,
+) -> Started {
+    Started {
+        at_us,
+        web,
+        websocket: config.listen.websocket,
+        quic,
+        certificate,
+        announced: announcement.map(Announcement::state),
+        models: config.models.chain.clone(),
+        hearing: config.hearing.clone(),
+        watchdog: std::env::var_os("WATCHDOG_USEC").is_some(),
+    }
 }
 
 /// What the endpoints work with.

@@ -21,7 +21,7 @@ pub(crate) use self::handover::HANDOVER_MAX;
 pub use self::loaded::{Loaded, Origin};
 use self::{
     data::Data,
-    endpoints::{console, endpoints, try_page},
+    endpoints::{console, endpoints, started, try_page},
     reload::Reloader,
     tools::ToolServices,
     users::UserServices,
@@ -32,7 +32,7 @@ use crate::{
     config::Config,
     control::{
         self,
-        admin::{Admin, Reloaded, Started},
+        admin::{Admin, Reloaded},
         system::OwnSystem,
     },
     device_task::{
@@ -133,6 +133,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     let Data { lock, control_socket, key, tls, store, logs } = data;
     let Loaded { at_us, mcp, capabilities, sockets, engines, sentences, models, known } = loaded;
     let kept = sockets.try_clone().context("keeping the sockets for the process that replaces this one")?;
+    let certificate = tls.to_compare();
     let bound = Bound::new(sockets, &config.listen, tls)?;
     let (web, quic) = (bound.web_address()?, bound.quic_address());
     let upgrades = arguments.map(|arguments| Ok::<_, io::Error>(Upgrader::new(kept.try_clone()?, arguments)));
@@ -167,15 +168,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
         mcp,
         skills: of_tools.skills,
         health,
-        started: Started {
-            at_us,
-            web,
-            websocket: config.listen.websocket,
-            quic,
-            models: config.models.chain.clone(),
-            hearing: config.hearing.clone(),
-            watchdog: std::env::var_os("WATCHDOG_USEC").is_some(),
-        },
+        started: started(&config, at_us, (web, quic), certificate, announcement.as_ref()),
         console: console(&config),
         upgrader,
     });

@@ -63,7 +63,7 @@ impl ToolServices {
         mcp: &Prepared,
         stop: &CancellationToken,
     ) -> Result<Self> {
-        let skills = Arc::new(SkillStore::new(config.skills.all(&config.data_dir)));
+        let skills = of_users.skills.clone();
         let gallery = Gallery::start(config.data_dir.clone()).context("starting the thread for photos")?;
         let gallery = Arc::new(gallery);
         let (memory, context) = memory(config, store, of_users, (&skills, &gallery));

@@ -25,6 +25,7 @@ use crate::{
     apps::{APP_SOCKET_PATH, host::Host, installed::Installed, sound::Sounds},
     capabilities::Prepared as Capabilities,
     config::Config,
+    environment,
     models::chain::ModelChain,
     ports::{
         graph::StoredGraph, logs::StoredLogs, models::OwnModels, records::StoredLedger, stores::SystemClock,
@@ -32,6 +33,7 @@ use crate::{
     },
     roster::Roster,
     runtime::compute::Compute,
+    skills::SkillStore,
     store::Store,
     telemetry::{histogram::Histograms, log::Logs},
     users::{Summariser, Users},
@@ -64,6 +66,8 @@ pub(super) struct UserServices {
     pub(super) histograms: Arc<Histograms>,
     /// The state of the gateway, once it is known.
     pub(super) system: Arc<LateSystem>,
+    /// Skills.
+    pub(super) skills: Arc<SkillStore>,
 }
 
 impl UserServices {
@@ -87,11 +91,15 @@ impl UserServices {
         let modules = Arc::default();
         let engine = engine(config, library, &modules)?;
         let system = Arc::<LateSystem>::default();
+        let skills = Arc::new(SkillStore::new(config.skills.all(&config.data_dir)));
         let inspection = Inspection {
             logs: Arc::new(StoredLogs { logs: logs.clone(), store: store.clone() }),
             system: system.clone(),
             models: known.clone(),
-            graph: Arc::new(StoredGraph(StoredLogs { logs: logs.clone(), store: store.clone() })),
+            graph: Arc::new(StoredGraph {
+                logs: StoredLogs { logs: logs.clone(), store: store.clone() },
+                skills: skills.clone(),
+            }),
         };
         let mut given = inspection::tools(&inspection);
         given.extend(engine.iter().flat_map(code::tools::tools));
@@ -135,6 +143,7 @@ impl UserServices {
             users,
             histograms: Arc::default(),
             system,
+            skills,
         })
     }
 }
@@ -164,7 +173,7 @@ fn engine(
     if !settings.enabled {
         return Ok(None);
     }
-    let policy = StdPolicy::check(settings.library(), |name| std::env::var(name).ok()).context("the section [code]")?;
+    let policy = StdPolicy::check(settings.library(), environment::variable).context("the section [code]")?;
     let library = library(policy)?;
     let sandbox = settings.executable.as_deref().map_or_else(Sandbox::default, Sandbox::new);
     if let Err(error) = sandbox.warm_up() {

@@ -82,6 +82,11 @@ impl SkillStore {
         met.map(|skill| Skill { name: skill.head.name.clone(), description: skill.head.description.clone() }).collect()
     }
 
+    /// All skills, also those whose requirements are not met.
+    pub(crate) fn all(&self) -> Vec<Found> {
+        self.index().skills.clone()
+    }
+
     /// The text of a skill without its front matter, or a file of its folder; `None`: there is none that may be read.
     pub fn text(&self, name: &str, file: Option<&str>) -> Option<String> {
         let index = self.index();

@@ -10,6 +10,7 @@ use rustls::{
     version::TLS13,
 };
 use sha2::{Digest as _, Sha256};
+use x509_parser::parse_x509_certificate;
 
 use crate::private::{finish, read_private, write_files};
 
@@ -24,6 +25,8 @@ pub struct Tls {
     pub quic: Arc<ServerConfig>,
     /// SHA-256 of the certificate.
     pub fingerprint: [u8; 32],
+    /// No authority vouches for the certificate: browsers warn of it.
+    pub(crate) self_signed: bool,
     /// A secret that outlives restarts, from the key.
     pub(crate) secret: [u8; 32],
 }
@@ -58,11 +61,21 @@ pub fn load_or_make(folder: &Path, names: Vec<String>) -> Result<Tls> {
     let key = read_private(&key_path, KEY_BYTES_MAX).with_context(fits)?;
     let key = PrivateKeyDer::from_pem_slice(&key).with_context(fits)?;
     ensure!(!chain.is_empty(), "{}: there is no certificate in it", fits());
-    let fingerprint = Sha256::digest(chain.first().map_or(&[][..], |own| own.as_ref())).into();
+    let own: &[u8] = chain.first().map_or(&[][..], |own| own.as_ref());
+    let fingerprint = Sha256::digest(own).into();
+    let self_signed = parse_x509_certificate(own).is_ok_and(|(_, own)| own.issuer() == own.subject());
     let secret = Sha256::new_with_prefix(b"lorgnette, lasting secret").chain_update(key.secret_der()).finalize().into();
     let web = config(chain.clone(), key.clone_key(), &[b"http/1.1"]).with_context(fits)?;
     let quic = config(chain, key, &[ALPN]).with_context(fits)?;
-    Ok(Tls { web, quic, fingerprint, secret })
+    Ok(Tls { web, quic, fingerprint, self_signed, secret })
+}
+
+impl Tls {
+    /// The certificate's SHA-256 as browsers show it, if no authority vouches for it.
+    pub(crate) fn to_compare(&self) -> Option<String> {
+        let bytes = self.fingerprint.map(|byte| format!("{byte:02X}"));
+        self.self_signed.then(|| bytes.join(":"))
+    }
 }
 
 fn config(
@@ -101,6 +114,24 @@ mod tests {
             std::fs::write(&path, whole).unwrap();
         }
         load_or_make(folder.path(), Vec::new()).unwrap();
+    }
+
+    #[test]
+    fn a_certificate_without_an_authority_has_a_fingerprint_to_compare() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = vec!["localhost".to_owned()];
+        let made = load_or_make(folder.path(), names.clone()).unwrap();
+        let shown = made.to_compare().unwrap();
+        assert!(shown.len() == 32 * 3 - 1 && shown.starts_with(&format!("{:02X}:", made.fingerprint[0])), "{shown}");
+
+        let mut of_authority = rcgen::CertificateParams::default();
+        of_authority.distinguished_name.push(rcgen::DnType::CommonName, "An authority");
+        let authority = rcgen::Issuer::new(of_authority, rcgen::KeyPair::generate().unwrap());
+        let key = rcgen::KeyPair::generate().unwrap();
+        let signed = rcgen::CertificateParams::new(names).unwrap().signed_by(&key, &authority).unwrap();
+        std::fs::write(folder.path().join("tls-cert.pem"), signed.pem()).unwrap();
+        std::fs::write(folder.path().join("tls-key.pem"), key.serialize_pem()).unwrap();
+        assert_eq!(load_or_make(folder.path(), Vec::new()).unwrap().to_compare(), None);
     }
 
     #[test]

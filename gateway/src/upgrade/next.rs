@@ -21,7 +21,7 @@ use super::{
     Version,
     channel::{Channel, FromNew, FromOld, send_sockets},
 };
-use crate::transport::sockets::Sockets;
+use crate::{environment, transport::sockets::Sockets};
 
 /// Says to `serve` that it replaces a gateway.
 pub(crate) const TAKE_OVER: &str = "--take-over";
@@ -159,7 +159,23 @@ async fn version_of(program: &Path) -> Result<Version> {
         .kill_on_drop(true)
         .output();
     let unusable = || format!("{} is no program that can replace this gateway", program.display());
-    let output = timeout(VERSION_MAX, asked).await.with_context(unusable)?.with_context(unusable)?;
+    let output = timeout(VERSION_MAX, asked).await.with_context(unusable)?.map_err(|error| {
+        let place = environment::out_of_reach(&error, "/usr/local/lib");
+        let place = place.map_or_else(String::new, |place| format!("; {place}"));
+        anyhow!("{}: {error}{place}", unusable())
+    })?;
     ensure!(output.status.success() && output.stdout.len() <= VERSION_BYTES_MAX, unusable());
     serde_json::from_slice(&output.stdout).with_context(unusable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_program_that_the_gateway_does_not_see_has_a_better_place() {
+        let told = version_of(Path::new("/nonexistent/lorgnette")).await.unwrap_err().to_string();
+        assert!(told.contains("is no program that can replace this gateway: No such file"), "{told}");
+        assert!(told.contains("put it into /usr/local/lib, readable for all"), "{told}");
+    }
 }

@@ -8,7 +8,7 @@ const FOLDER: &str = "gateway/src/";
 
 /// Each layer may import from the preceding ones.
 const LAYERS: [&[&str]; 17] = [
-    &["clock", "findings", "mailbox", "private", "problems", "runtime", "text", "units"],
+    &["clock", "environment", "findings", "mailbox", "private", "problems", "runtime", "text", "units"],
     &["limits", "store"],
     &["backup", "firmware", "health", "models", "photos", "recordings", "skills", "speech", "telemetry", "workspace"],
     &["transport"],

@@ -60,7 +60,7 @@ impl Inspects for SearchNodes {
             ..reads(
                 "search_nodes",
                 "Search what is stored",
-                "Finds what is stored of the calling user: chats, messages, summaries, documents (notes), devices, running \
+                "Finds what is stored of the calling user: chats, messages, summaries, documents (notes, skills), devices, running \
                  mini-apps, calls of tools, lines of the log. The newest of each type come first; texts are cut to 200 \
                  characters.",
             )

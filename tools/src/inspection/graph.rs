@@ -28,7 +28,7 @@ pub enum NodeType {
     Message,
     /// What the old messages of a conversation come to.
     Summary,
-    /// A note.
+    /// A note, or a skill.
     Document,
     /// Whose data these are.
     User,

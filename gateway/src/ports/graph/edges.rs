@@ -4,7 +4,8 @@ use gateway_core::vocab::{Message, Part};
 use tools::inspection::graph::{EDGES_MAX, Edge, Node, NodeId, NodeType};
 
 use super::nodes::{
-    Call, Stored, app_node, call_node, chat_node, device_node, message_node, note_node, summary_node, user_node,
+    Call, SKILL, Stored, app_node, call_node, chat_node, device_node, message_node, note_node, skill_node,
+    summary_node, user_node,
 };
 use crate::store::{Conversation, Error};
 
@@ -38,6 +39,10 @@ impl Stored<'_> {
                 Some((summary_node(&chat)?, vec![edge("of_chat", NodeId::new(NodeType::Chat, chat.id))]))
             }),
             NodeType::Message => self.of_message(id)?,
+            NodeType::Document if id.key.starts_with(SKILL) => {
+                let skills = self.skills.all();
+                skills.iter().map(skill_node).find(|node| node.id == *id).map(|node| (node, vec![self.to_user()]))
+            }
             NodeType::Document => {
                 let note = id.number().map(|number| self.store.disk().note(self.user, number)).transpose()?.flatten();
                 note.zip(id.number()).map(|(note, number)| (note_node(number, &note), vec![self.to_user()]))
@@ -79,6 +84,8 @@ impl Stored<'_> {
         edges.extend(chats.iter().rev().map(|chat| edge("has_chat", NodeId::new(NodeType::Chat, chat.id))));
         let notes = disk.notes(self.user, EDGES_MAX, |_| true)?;
         edges.extend(notes.iter().map(|(id, _)| edge("has_note", NodeId::new(NodeType::Document, id))));
+        let skills = self.skills.all();
+        edges.extend(skills.iter().map(|skill| edge("has_skill", skill_node(skill).id)));
         Ok((user_node(self.user), edges))
     }
 

@@ -1,8 +1,10 @@
-//! What is stored of a user as a graph, for the tools of an operator's programs. Every read has a maximum, and runs on the
-//! threads for long reads.
+//! What is stored of a user, and the skills, as a graph, for the tools of an operator's programs. Every read has a maximum, and
+//! runs on the threads for long reads.
 
 mod edges;
 mod nodes;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use tools::{
@@ -17,12 +19,18 @@ use tools::{
 use self::nodes::Stored;
 use super::{logs::StoredLogs, stores::port};
 use crate::{
+    skills::SkillStore,
     store::{Error, Store},
     text::crop,
 };
 
-/// The store and the log.
-pub struct StoredGraph(pub StoredLogs);
+/// The store, the log and the skills.
+pub struct StoredGraph {
+    /// The log, with the store.
+    pub logs: StoredLogs,
+    /// Skills, which are files.
+    pub skills: Arc<SkillStore>,
+}
 
 impl StoredGraph {
     async fn read<R: Send + 'static>(
@@ -30,15 +38,16 @@ impl StoredGraph {
         user: &str,
         work: impl FnOnce(&Stored<'_>) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, PortError> {
-        let user = user.to_owned();
-        self.0.store.read(move |store: &Store| work(&Stored { store, user: &user })).await.map_err(port)
+        let (user, skills) = (user.to_owned(), self.skills.clone());
+        let read = self.logs.store.read(move |store: &Store| work(&Stored { store, user: &user, skills: &skills }));
+        read.await.map_err(port)
     }
 
     /// Lines of the log about the user: of those about nobody, none are the user's.
     async fn lines(&self, user: &str, filter: LogFilter, limit: usize) -> Result<Vec<LogEntry>, PortError> {
         let scope = LogScope::User { user: user.to_owned(), devices: Vec::new() };
         let query = LogQuery { filter, limit: limit.saturating_mul(LINES_PER_NODE), scope, ..LogQuery::default() };
-        let page = self.0.query(query).await?;
+        let page = self.logs.query(query).await?;
         let own = page.logs.into_iter().filter(|line| line.source != "gateway");
         Ok(own.take(limit).collect())
     }
@@ -87,7 +96,7 @@ impl Graph for StoredGraph {
     async fn stats(&self, user: &str) -> Result<GraphStats, PortError> {
         let mut stats = self.read(user, |stored| stored.stats()).await?;
         let scope = LogScope::User { user: user.to_owned(), devices: Vec::new() };
-        let lines = tools::inspection::logs::Logs::stats(&self.0, scope).await?;
+        let lines = tools::inspection::logs::Logs::stats(&self.logs, scope).await?;
         let of_nobody = lines.by_source.get("gateway").copied().unwrap_or_default();
         let own = lines.total_logs.saturating_sub(of_nobody);
         stats.by_type.insert(NodeType::Log, own);

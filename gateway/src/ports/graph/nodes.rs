@@ -7,7 +7,10 @@ use tools::{
 };
 
 use super::{has, line};
-use crate::store::{Conversation, DeviceRecord, Error, Kind, MessageRecord, NoteRecord, Store};
+use crate::{
+    skills::{Found, SkillStore},
+    store::{Conversation, DeviceRecord, Error, Kind, MessageRecord, NoteRecord, Store},
+};
 
 /// Messages, notes and calls of one kind that are looked at, the newest first.
 const LOOKED_AT_MAX: usize = 10_000;
@@ -20,7 +23,12 @@ const APPS_MAX: usize = 256;
 pub(super) struct Stored<'s> {
     pub(super) store: &'s Store,
     pub(super) user: &'s str,
+    /// For all users.
+    pub(super) skills: &'s SkillStore,
 }
+
+/// Before the name of a skill in its id: notes have numbers.
+pub(super) const SKILL: &str = "skill:";
 
 /// A call of a tool by its number.
 pub(super) type Call = (u64, Record);
@@ -61,6 +69,15 @@ pub(super) fn note_node(id: u64, note: &NoteRecord) -> Node {
         title: Some(line(&note.text)),
         text: Some(note.text.clone()),
         wall_ms: Some(note.created_wall_ms),
+    }
+}
+
+pub(super) fn skill_node(skill: &Found) -> Node {
+    Node {
+        id: NodeId::new(NodeType::Document, format_args!("{SKILL}{}", skill.head.name)),
+        title: Some(skill.head.name.clone()),
+        text: Some(format!("{}\n\n{}", skill.head.description, skill.body)),
+        wall_ms: None,
     }
 }
 
@@ -156,7 +173,8 @@ impl Stored<'_> {
                 NodeType::ToolCall => take(&mut self.calls()?.iter().map(call_node)),
                 NodeType::Document => {
                     let notes = self.store.disk().notes(self.user, LOOKED_AT_MAX, |_| true)?;
-                    take(&mut notes.iter().map(|(id, note)| note_node(*id, note)));
+                    let notes = notes.iter().map(|(id, note)| note_node(*id, note));
+                    take(&mut notes.chain(self.skills.all().iter().map(skill_node)));
                 }
                 NodeType::Message => {
                     let mut own = Vec::new();
@@ -185,7 +203,7 @@ impl Stored<'_> {
         let newest = chats.iter().map(|chat| chat.last_wall_ms);
         let newest = newest.chain(notes.iter().map(|(_, note)| note.created_wall_ms));
         let newest = newest.chain(calls.iter().map(|(_, call)| call.wall_ms));
-        let (chats, notes) = (count(chats.len()), count(notes.len()));
+        let (chats, documents) = (count(chats.len()), count(notes.len() + self.skills.all().len()));
         let (devices, apps, own_calls) = (count(devices.len()), count(apps.len()), count(calls.len()));
         let of_sources = calls.iter().filter(|(_, call)| super::edges::to_source(&call.source).is_some()).count();
         let (size_bytes, _) = self.store.used()?;
@@ -195,15 +213,15 @@ impl Stored<'_> {
                 (NodeType::Chat, chats),
                 (NodeType::Message, messages),
                 (NodeType::Summary, summaries),
-                (NodeType::Document, notes),
+                (NodeType::Document, documents),
                 (NodeType::User, 1),
                 (NodeType::Device, devices),
                 (NodeType::App, apps),
                 (NodeType::ToolCall, own_calls),
             ]
             .into(),
-            // The user has chats, notes, devices and apps; chats have messages and summaries; calls have a source.
-            edges: chats + notes + devices + apps + messages + summaries + count(of_sources),
+            // The user has chats, documents, devices and apps; chats have messages and summaries; calls have a source.
+            edges: chats + documents + devices + apps + messages + summaries + count(of_sources),
             size_bytes,
             last_wall_ms,
         })

@@ -10,7 +10,7 @@ use crate::{
 };
 
 struct House {
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     store: Store,
     graph: StoredGraph,
 }
@@ -20,8 +20,9 @@ impl House {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("store"), 16).unwrap();
         let logs = log::Logs::open_larger(&folder.path().join("log"), 1_000).unwrap();
-        let graph = StoredGraph(StoredLogs { logs, store: store.clone() });
-        Self { _folder: folder, store, graph }
+        let skills = Arc::new(SkillStore::new(vec![folder.path().join("skills")]));
+        let graph = StoredGraph { logs: StoredLogs { logs, store: store.clone() }, skills };
+        Self { folder, store, graph }
     }
 
     async fn say(&self, user: &str, wall_ms: i64, message: &Message) {
@@ -135,6 +136,27 @@ async fn edges_lead_to_what_belongs_together() {
     {
         assert_eq!(house.graph.node("ann", id.parse().unwrap()).await.unwrap(), None, "{id}");
     }
+}
+
+#[tokio::test]
+async fn skills_are_documents_of_each_user() {
+    let house = filled().await;
+    let folder = house.folder.path().join("skills/sailing");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = "---\nname: sailing\ndescription: How to sail.\n---\nMind the boom.\n";
+    std::fs::write(folder.join("SKILL.md"), text).unwrap();
+    assert!(house.graph.skills.refresh());
+    assert_eq!(house.ids(Some(NodeType::Document), None, 9).await, ["document:1", "document:skill:sailing"]);
+    assert_eq!(house.ids(None, Some("boom"), 9).await, ["document:skill:sailing"], "by what it says");
+    assert_eq!(house.ids(Some(NodeType::Document), None, 1).await, ["document:1"]);
+    let (node, edges) = house.graph.node("ann", "document:skill:sailing".parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(node.title.as_deref(), Some("sailing"));
+    assert_eq!(node.text.as_deref(), Some("How to sail.\n\nMind the boom.\n"));
+    assert_eq!(edges, [Edge { kind: "of_user", to: "user:ann".to_owned() }]);
+    assert_eq!(house.edges("user:ann").await.last().unwrap(), "has_skill document:skill:sailing");
+    assert_eq!(house.graph.node("ann", "document:skill:none".parse().unwrap()).await.unwrap(), None);
+    let stats = house.graph.stats("ann").await.unwrap();
+    assert_eq!((stats.by_type[&NodeType::Document], stats.edges), (2, 10));
 }
 
 #[tokio::test]

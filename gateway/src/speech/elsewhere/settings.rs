@@ -15,7 +15,10 @@ use reqwest::Url;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::problems::{Problems, unwritten};
+use crate::{
+    environment,
+    problems::{Problems, unwritten},
+};
 
 /// Allowed deadlines. A wearer waits for both; a sentence that is spoken elsewhere is late after a few seconds.
 const TIMEOUT_MS: std::ops::RangeInclusive<u32> = 200..=60_000;
@@ -54,7 +57,7 @@ impl Server {
         drop(rustls::crypto::ring::default_provider().install_default());
         let key = match &self.key {
             None => None,
-            Some(KeyPlace::Env(variable)) => Some(Key::from_env(variable).context("`key_env`")?),
+            Some(KeyPlace::Env(variable)) => Some(Key::from_env(variable, environment::variable).context("`key_env`")?),
             Some(KeyPlace::File(path)) => Some(Key::from_file(path).context("`key_file`")?),
         };
         let (base_url, model, deadline) = (self.base_url.clone(), self.model.clone(), self.deadline);
