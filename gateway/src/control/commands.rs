@@ -190,7 +190,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
             Err(problems) => Err(problems.join("\n")),
         },
         Request::ConsoleLink { role } => console_link(admin, now_us, role),
-        Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&services.turns.last(count)) }),
+        Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&services.telemetry.turns.last(count)) }),
     }
 }
 

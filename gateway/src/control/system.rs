@@ -35,8 +35,8 @@ impl OwnSystem {
 impl System for OwnSystem {
     async fn state(&self) -> Result<SystemState, PortError> {
         let admin = self.0.upgrade().ok_or_else(|| PortError::Unavailable("the gateway is stopping".to_owned()))?;
-        let (connections, dropped) = (admin.services.admission.open.len(), admin.services.logs.stats());
-        let traces = admin.services.turns.traces();
+        let (connections, dropped) = (admin.services.admission.open.len(), admin.logs.stats());
+        let traces = admin.services.telemetry.turns.traces();
         let connections = (connections, admin.services.settings.limits.connections_max);
         let status = status::gather(&admin).await;
         Ok(SystemState {
