@@ -104,7 +104,7 @@ async fn run() -> Result<()> {
     for (group, share, gap_ms) in Group::ALL {
         let wanted = (cuts * share).div_ceil(100);
         let mut tasks = JoinSet::new();
-        let before = house.running.services().sound.get();
+        let before = house.running.services().telemetry.sound.get();
         let mut turns = 0;
         for one in 0..count.min(wanted) {
             let quota = wanted / count.min(wanted) + u64::from(one < wanted % count.min(wanted));
@@ -127,7 +127,7 @@ async fn run() -> Result<()> {
             outcomes.extend(of_one);
             notes = (notes.0 + said, notes.1 + kept);
         }
-        let after = house.running.services().sound.get();
+        let after = house.running.services().telemetry.sound.get();
         let most_back_us = i64::try_from(HANDSHAKE_ROUNDS * 2 * delay_us)? + MORE_US_MAX;
         let sound = (after.0 - before.0, after.1 - before.1);
         whole &= report(group, turns, &outcomes, notes, sound, most_back_us);

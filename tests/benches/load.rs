@@ -110,8 +110,8 @@ async fn run() -> Result<()> {
     let pages = common::pages::open(&house, looked_at).await?;
 
     let services = house.running.services();
-    let known = keys(&services.turns.last(usize::MAX));
-    let (shed, lost) = (services.engines.asr.shed(), services.losses.get());
+    let known = keys(&services.telemetry.turns.last(usize::MAX));
+    let (shed, lost) = (services.engines.asr.shed(), services.telemetry.losses.get());
     let mut records = BTreeMap::new();
     let (busy, own, theirs) = (common::busy(), common::cpu_us("self"), common::cpu_us(&process));
     let threads = common::cpu_by_thread("self");
@@ -161,7 +161,7 @@ async fn run() -> Result<()> {
         now.unsure - before.unsure,
         now.addressed - before.addressed
     );
-    let (addressed, others) = services.losses.get();
+    let (addressed, others) = services.telemetry.losses.get();
     println!("utterances lost: {} addressed and told, {} others", addressed - lost.0, others - lost.1);
     report(&records.into_values().collect::<Vec<_>>());
     generator.tell("quit").await?;
@@ -180,7 +180,7 @@ fn keys(records: &[TurnRecord]) -> Vec<Key> {
 }
 
 fn collect(house: &House, records: &mut BTreeMap<Key, TurnRecord>) {
-    for record in house.running.services().turns.last(usize::MAX) {
+    for record in house.running.services().telemetry.turns.last(usize::MAX) {
         records.insert((record.device.clone(), record.turn), record);
     }
 }

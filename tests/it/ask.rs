@@ -237,7 +237,7 @@ async fn who_goes_away_cancels_the_turn() {
     let services = world.gateway().services().clone();
     let outcome = tokio::time::timeout(WAIT, async {
         loop {
-            if let Some(turn) = services.turns.last(1).pop() {
+            if let Some(turn) = services.telemetry.turns.last(1).pop() {
                 return serde_json::to_value(turn).expect("a record")["outcome"].clone();
             }
             tokio::task::yield_now().await;

@@ -4,6 +4,7 @@
 //! fail.
 
 mod cycles;
+mod documents;
 mod layers;
 mod manifests;
 mod providers;

@@ -75,7 +75,7 @@ async fn a_vital_part_that_ends_ends_the_process_with_a_status() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_status_has_descriptors_and_queues() {
     let world = World::start().await;
-    world.gateway().services().sound.add(40, 2);
+    world.gateway().services().telemetry.sound.add(40, 2);
     let Ok(Answer::Status { status }) = world.ask(Request::Status).await else { panic!("no status") };
     assert!(status.descriptors.is_some_and(|(open, most)| open > 0 && open < most), "{status:?}");
     assert_eq!(status.sound, (40, 2));

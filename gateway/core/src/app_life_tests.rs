@@ -1,6 +1,7 @@
 //! Tests of the life cycle, input by input. Rule numbers are those of the twenty rules in docs/apps-host.md.
 
 use super::*;
+use crate::driver::Driver;
 
 const S: u64 = 1_000_000;
 
@@ -9,15 +10,19 @@ fn card(package: &str, kind: AppKind) -> AppCard {
 }
 
 struct Stage {
-    lives: AppLifecycles,
+    driver: Driver<AppLifecycles>,
     now_us: u64,
 }
 
 impl Stage {
     fn new() -> Self {
-        let mut stage = Self { lives: AppLifecycles::default(), now_us: S };
+        let mut stage = Self { driver: Driver::new(AppLifecycles::default()), now_us: S };
         assert_eq!(stage.input(AppInput::Present(true)), []);
         stage
+    }
+
+    fn lives(&self) -> &AppLifecycles {
+        self.driver.machine()
     }
 
     fn now(&self) -> Timestamp {
@@ -25,11 +30,12 @@ impl Stage {
     }
 
     fn drain(&mut self) -> Vec<AppOutput> {
-        core::iter::from_fn(|| self.lives.poll_output()).collect()
+        let now = self.now();
+        core::iter::from_fn(|| self.driver.poll_output(now)).collect()
     }
 
     fn input(&mut self, input: AppInput) -> Vec<AppOutput> {
-        self.lives.handle_input(self.now(), input);
+        self.driver.push(input);
         self.drain()
     }
 
@@ -37,9 +43,9 @@ impl Stage {
     fn pass(&mut self, us: u64) -> Vec<AppOutput> {
         let until_us = self.now_us + us;
         let mut said = Vec::new();
-        while let Some((due_us, _)) = self.lives.poll_timeout().filter(|(due_us, _)| *due_us <= until_us) {
+        while let Some((due_us, _)) = self.driver.poll_timeout().filter(|(due_us, _)| *due_us <= until_us) {
             self.now_us = self.now_us.max(due_us);
-            self.lives.handle_timeout(self.now());
+            self.driver.push_timeout();
             said.extend(self.drain());
         }
         self.now_us = until_us;
@@ -68,7 +74,7 @@ impl Stage {
 
     /// Answers the last call of a webhook.
     fn answer(&mut self, package: &str, outcome: Result<(), &str>) -> Vec<AppOutput> {
-        let (call, outcome) = (self.lives.calls, outcome.map_err(Into::into));
+        let (call, outcome) = (self.lives().calls, outcome.map_err(Into::into));
         self.input(AppInput::Answered { package: package.into(), call, outcome })
     }
 
@@ -81,7 +87,7 @@ impl Stage {
     }
 
     fn state(&self, package: &str) -> Option<AppState> {
-        self.lives.state(package)
+        self.lives().state(package)
     }
 }
 
@@ -104,7 +110,7 @@ fn it_runs_once_its_socket_is_acknowledged_and_not_before() {
     );
     assert_eq!(stage.state("a"), Some(AppState::Connecting));
     assert_eq!(stage.join("a", 1), [AppOutput::Glasses(AppEvent::Running { package: "a".into() })]);
-    assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(AppState::Running), Some(1)));
+    assert_eq!((stage.state("a"), stage.lives().connection("a")), (Some(AppState::Running), Some(1)));
     assert_eq!(stage.answer("a", Ok(())), [AppOutput::Started { package: "a".into() }]);
 }
 
@@ -178,7 +184,7 @@ fn rule_10_a_webhook_that_fails_late_does_not_stop_what_runs() {
 fn an_answer_to_an_earlier_start_says_nothing_of_this_one() {
     let mut stage = Stage::new();
     stage.start("a", AppKind::Foreground);
-    let first = stage.lives.calls;
+    let first = stage.lives().calls;
     stage.input(AppInput::TurnedAway { package: "a".into(), why: "wrong key".into() });
     stage.start("a", AppKind::Foreground);
     let late = AppInput::Answered { package: "a".into(), call: first, outcome: Err("500".into()) };
@@ -208,7 +214,7 @@ fn rule_15_a_lost_socket_that_resumes_is_only_a_reconnect() {
     assert_eq!(stage.pass(3 * S), []);
     let out = stage.resume("a", 2);
     assert_eq!(calls(&out), 0, "{out:?}");
-    assert_eq!(stage.lives.connection("a"), Some(2));
+    assert_eq!(stage.lives().connection("a"), Some(2));
     assert_eq!(stage.pass(100 * S), []);
 }
 
@@ -223,14 +229,14 @@ fn a_lost_socket_that_comes_back_without_resuming_is_called_anew() {
         stage.join("a", 2),
         [AppOutput::Call { package: "a".into(), session: "session-a".into(), call: 2, afresh: true, old: Some(2) }]
     );
-    assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(AppState::Resurrecting), None));
+    assert_eq!((stage.state("a"), stage.lives().connection("a")), (Some(AppState::Resurrecting), None));
     // The SDK releases the session that it is to take up again, and closes its socket.
     assert_eq!(stage.input(AppInput::Released { package: "a".into(), connection: 2 }), []);
     assert_eq!(stage.lose("a", 2), []);
     stage.join("a", 3);
     assert_eq!(stage.answer("a", Ok(())), [AppOutput::Started { package: "a".into() }]);
     assert_eq!(stage.pass(100 * S), []);
-    assert_eq!(stage.lives.connection("a"), Some(3));
+    assert_eq!(stage.lives().connection("a"), Some(3));
 }
 
 #[test]
@@ -240,7 +246,7 @@ fn a_redial_whose_loss_was_not_noticed_is_called_anew_too() {
     let out = stage.join("a", 2);
     assert_eq!((out.first(), calls(&out)), (Some(&AppOutput::Close { connection: 1, heard: true }), 1));
     assert_eq!(calls(&stage.join("a", 3)), 0, "the call's own socket");
-    assert_eq!(stage.lives.connection("a"), Some(3));
+    assert_eq!(stage.lives().connection("a"), Some(3));
 }
 
 #[test]
@@ -254,14 +260,14 @@ fn a_redial_that_meets_the_call_does_no_harm() {
     stage.lose("a", 2);
     assert_eq!(calls(&stage.join("a", 3)), 0);
     stage.answer("a", Ok(()));
-    assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(AppState::Running), Some(3)));
+    assert_eq!((stage.state("a"), stage.lives().connection("a")), (Some(AppState::Running), Some(3)));
 }
 
 /// The times, in seconds, of the calls of an app's webhook during this time, if each one fails at once.
 fn tries(stage: &mut Stage, package: &str, seconds: u64) -> Vec<u64> {
     let (began_us, mut at) = (stage.now_us, Vec::new());
     while stage.now_us < began_us + seconds * S {
-        let (due_us, _) = stage.lives.poll_timeout().expect("it is tried again");
+        let (due_us, _) = stage.driver.poll_timeout().expect("it is tried again");
         if calls(&stage.pass(due_us - stage.now_us)) > 0 {
             at.push((stage.now_us - began_us) / S);
             let out = stage.answer(package, Err("its server does not answer"));
@@ -333,7 +339,7 @@ fn a_socket_replaced_by_a_newer_one_is_dropped_and_its_loss_means_nothing() {
     stage.run("a", 1);
     assert!(stage.resume("a", 2).contains(&AppOutput::Drop { connection: 1 }));
     assert_eq!(stage.lose("a", 1), []);
-    assert_eq!(stage.lives.connection("a"), Some(2));
+    assert_eq!(stage.lives().connection("a"), Some(2));
 }
 
 #[test]
@@ -346,7 +352,7 @@ fn rule_13_stopping_calls_the_webhook_and_the_app_closes() {
     assert!(out.contains(&wanted), "{out:?}");
     assert!(out.contains(&AppOutput::Glasses(AppEvent::Stopped { package: "a".into() })));
     assert!(!out.iter().any(|output| matches!(output, AppOutput::Close { .. })), "{out:?}");
-    assert!(stage.lives.by_session("session-a").is_none());
+    assert!(stage.lives().by_session("session-a").is_none());
     assert_eq!(stage.lose("a", 1).last(), Some(&AppOutput::Stopped { package: "a".into() }));
     assert_eq!(stage.state("a"), None);
     assert_eq!(stage.answer("a", Ok(())), [], "it is gone already");
@@ -501,7 +507,7 @@ fn after_a_restart_sockets_are_awaited_and_their_apps_called_anew() {
     let mut stage = Stage::new();
     let restored = stage.input(AppInput::Restore(card("a", AppKind::Foreground)));
     assert_eq!(calls(&restored), 0);
-    assert_eq!(stage.lives.by_session("session-a").map(|card| card.package.as_str()), Some("a"));
+    assert_eq!(stage.lives().by_session("session-a").map(|card| card.package.as_str()), Some("a"));
     assert_eq!(stage.pass(3 * S), []);
     let out = stage.join("a", 7);
     assert!(matches!(out.as_slice(), [AppOutput::Call { afresh: true, .. }]), "{out:?}");

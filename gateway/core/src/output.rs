@@ -45,7 +45,8 @@ pub enum Output {
     Listening { turn: Option<Turn>, state: ListeningState },
     /// Transcript for the display's caption line and for mini-apps that listen. `turn`: the turn that it begins, if it
     /// does and if that is known. `revision` increases by one within the utterance, from 1; after the `last` one
-    /// nothing follows.
+    /// nothing follows. The shell also translates the utterance of the `last` one where an app wants that: the core
+    /// knows that apps follow the words, but not that they want them in English.
     Caption { turn: Option<Turn>, utterance: u32, revision: u16, last: bool, addressed: bool, text: String },
     /// The current utterance is meant for the assistant, so that a model will be asked soon: probably the one of this
     /// rank.

@@ -19,6 +19,7 @@ use crate::{
     ports::{records::StoredSwitches, routines::StoredRoutines},
     skills::SkillStore,
     speech::settings::Hearing,
+    telemetry::log::Logs,
     upgrade::Upgrader,
 };
 
@@ -53,6 +54,8 @@ pub struct Console {
 pub struct Admin {
     /// The sessions' shared state, which an operator inspects and changes. A typed request is a session like any other.
     pub services: Arc<Services>,
+    /// The stored log.
+    pub logs: Logs,
     /// Installed mini-apps.
     pub installed: Arc<Installed>,
     /// Tools that users have switched off.

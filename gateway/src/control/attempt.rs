@@ -68,7 +68,7 @@ fn request(services: &Services, text: &str, user: &str, device: Option<&str>) ->
         tools: services.executor.offered(user, device, ClientClass::Internal).1,
         now: clock::now(),
         language: services.settings.language.clone(),
-        scene: Arc::new(services.scenes.of(user)),
+        scene: Arc::new(services.assistant.scenes.of(user)),
         ..chat_models::Request::default()
     }
 }

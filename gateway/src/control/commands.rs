@@ -117,7 +117,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::PairCode { code, user, name } => {
             let grant = grant(user, name)?;
             let code = typed::code(&code)?;
-            can_be_paired(services, "", &grant)?;
+            can_be_paired(services, None, &grant)?;
             let (device, outcome) =
                 services.admission.pairings.by_code(now_us, &code, grant).map_err(|error| error.to_string())?;
             paired(&device, outcome).await
@@ -125,7 +125,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::PairFingerprint { fingerprint, user, name } => {
             let grant = grant(user, name)?;
             let fingerprint = typed::fingerprint(&fingerprint)?;
-            can_be_paired(services, &fingerprint, &grant)?;
+            can_be_paired(services, Some(&fingerprint), &grant)?;
             let opened = services.admission.pairings.by_fingerprint(now_us, &fingerprint, grant);
             match opened.map_err(|error| error.to_string())? {
                 Some(outcome) => paired(&fingerprint, outcome).await,
@@ -190,7 +190,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
             Err(problems) => Err(problems.join("\n")),
         },
         Request::ConsoleLink { role } => console_link(admin, now_us, role),
-        Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&services.turns.last(count)) }),
+        Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&services.telemetry.turns.last(count)) }),
     }
 }
 
@@ -274,10 +274,10 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks whether this device can be paired for the user and name, before its code is used up.
-pub(super) fn can_be_paired(services: &Services, id: &str, grant: &Grant) -> Result<(), String> {
+/// Checks whether this device, if it is known yet, can be paired for the user and name, before its code is used up.
+pub(super) fn can_be_paired(services: &Services, device: Option<&str>, grant: &Grant) -> Result<(), String> {
     let devices = services.store.disk().devices().map_err(|error| error.to_string())?;
-    if names::is_taken(&devices, id, &grant.name) {
+    if names::is_taken(&devices, device, &grant.name) {
         return Err(Error::NameTaken(grant.name.clone()).to_string());
     }
     services.users.check_room(&grant.user).map_err(|error| error.to_string())

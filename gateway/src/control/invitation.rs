@@ -55,7 +55,7 @@ impl Open {
     ) -> Result<Self, String> {
         let (services, started) = (&admin.services, &admin.started);
         let grant = commands::grant(user, name)?;
-        commands::can_be_paired(services, "", &grant)?;
+        commands::can_be_paired(services, None, &grant)?;
         let (web, quic) = (started.websocket.then_some(started.web), started.quic);
         let code = Code(random().map_err(|error| error.to_string())?);
         let settings = services.settings.current.get();

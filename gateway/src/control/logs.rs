@@ -22,14 +22,14 @@ pub(super) async fn page(
     cursor: Option<&str>,
 ) -> Result<Answer, String> {
     let cursor = cursor.map(str::parse::<LogCursor>).transpose()?;
-    let page = admin.services.logs.query(LogQuery { filter, limit, cursor, ..LogQuery::default() }).await;
+    let page = admin.logs.query(LogQuery { filter, limit, cursor, ..LogQuery::default() }).await;
     let LogPage { logs, cursor } = page.map_err(|error| error.to_string())?;
     Ok(Answer::Logs { logs, cursor: cursor.map(|cursor| cursor.to_string()) })
 }
 
 /// The latest turns since a time, oldest first.
 pub(super) async fn turns(admin: &Admin, since_wall_ms: i64, count: usize) -> Result<Answer, String> {
-    let logs = &admin.services.logs;
+    let logs = &admin.logs;
     // Those that have just ended are shown, too.
     logs.settled().await.map_err(|error| error.to_string())?;
     let turns = logs.turns(since_wall_ms, count.min(TURNS_MAX)).await.map_err(|error| error.to_string())?;
@@ -44,7 +44,7 @@ pub(super) async fn follow(
     admin: &Admin,
     (filter, limit): (LogFilter, usize),
 ) -> anyhow::Result<()> {
-    let logs = &admin.services.logs;
+    let logs = &admin.logs;
     let mut stored = logs.watch();
     let mut last = logs.end()?;
     // Up to that line, which belongs to it; all others follow.

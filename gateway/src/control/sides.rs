@@ -47,7 +47,7 @@ pub(super) fn collisions(admin: &Admin, app: &App) -> String {
 
 pub(super) fn list(admin: &Admin, user: &str) -> Result<Answer, String> {
     check_name(user)?;
-    let kept = admin.services.preferences.of(user);
+    let kept = admin.services.assistant.preferences.of(user);
     let lines: Vec<String> = kept.iter().map(|one| line(&admin.installed, one)).collect();
     let none = || {
         format!(
@@ -68,14 +68,14 @@ pub(super) fn prefer(admin: &Admin, user: &str, side: &str, over: &str) -> Resul
         return Err(format!("`{side}` and `{over}` are one side"));
     }
     let message = format!("{user}: {}", line(&admin.installed, &new));
-    admin.services.preferences.keep(user, new);
+    admin.services.assistant.preferences.keep(user, new);
     Ok(done(message))
 }
 
 pub(super) fn forget(admin: &Admin, user: &str, about: Option<&str>) -> Result<Answer, String> {
     check_name(user)?;
     let about = about.map(|about| find(&admin.installed, about)).transpose()?;
-    let count = admin.services.preferences.forget(user, about.as_ref());
+    let count = admin.services.assistant.preferences.forget(user, about.as_ref());
     Ok(done(format!("{count} choice(s) of {user} forgotten")))
 }
 

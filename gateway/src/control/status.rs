@@ -182,7 +182,7 @@ pub struct LeftOut {
 }
 
 fn latency(services: &Services) -> Option<Latency> {
-    let turns = services.turns.last(TURNS_MAX);
+    let turns = services.telemetry.turns.last(TURNS_MAX);
     Latency::of(turns.iter().filter_map(|turn| turn.first_frame_us?.checked_sub(turn.last_voice_us?)).collect())
 }
 
@@ -195,7 +195,7 @@ fn queues(services: &Services) -> Vec<Queue> {
         ("files", Some(engines.files.load())),
         ("end of turn", judge),
         ("wake words", engines.wake.as_ref().map(|wake| wake.compute.load())),
-        ("preparation", Some(services.preparer.load())),
+        ("preparation", Some(services.assistant.preparer.load())),
         ("long reads", Some(services.store.reads())),
         ("writes", Some(services.store.load())),
     ];
@@ -233,7 +233,7 @@ pub(crate) async fn gather(admin: &Admin) -> Status {
     let left_out = LeftOut { partial, second_pass, overheard, unsure, addressed };
     let wake = Some(services.engines.wake_counts.get());
     let wake = wake.filter(|tally| services.engines.wake.is_some() || *tally != WakeTally::default());
-    let lost = services.losses.get();
+    let lost = services.telemetry.losses.get();
     let board = Board::read().await;
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -265,7 +265,7 @@ pub(crate) async fn gather(admin: &Admin) -> Status {
         watchdog: started.watchdog,
         data_dir: data_dir.display().to_string(),
         latency: latency(services),
-        sound: services.sound.get(),
+        sound: services.telemetry.sound.get(),
         cores: board.cores,
         load: board.load,
         memory: board.memory,

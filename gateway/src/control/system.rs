@@ -19,6 +19,7 @@ use super::{
     admin::Admin,
     status::{self, Status},
 };
+use crate::transport::Transport;
 
 /// The status of a gateway. It does not keep the gateway alive, which holds the tools that hold this.
 pub(crate) struct OwnSystem(Weak<Admin>);
@@ -34,8 +35,8 @@ impl OwnSystem {
 impl System for OwnSystem {
     async fn state(&self) -> Result<SystemState, PortError> {
         let admin = self.0.upgrade().ok_or_else(|| PortError::Unavailable("the gateway is stopping".to_owned()))?;
-        let (connections, dropped) = (admin.services.admission.open.len(), admin.services.logs.stats());
-        let traces = admin.services.turns.traces();
+        let (connections, dropped) = (admin.services.admission.open.len(), admin.logs.stats());
+        let traces = admin.services.telemetry.turns.traces();
         let connections = (connections, admin.services.settings.limits.connections_max);
         let status = status::gather(&admin).await;
         Ok(SystemState {
@@ -83,13 +84,14 @@ fn summary(status: Status) -> SystemStatus {
 
 /// Where the gateway listens; `null`: it does not.
 fn transports(status: &Status) -> Vec<Value> {
-    let carried = |labels: &[&str]| {
-        status.sessions.iter().filter(|(_, _, session)| labels.contains(&session.transport.as_str())).count()
+    let carried = |transport: Transport| {
+        let used = status.sessions.iter().filter_map(|(_, _, session)| Transport::labelled(&session.transport));
+        used.filter(|used| used.is_as(transport)).count()
     };
     vec![
-        json!({"name": "websocket", "address": status.web, "sessions": carried(&["ws", "wss"])}),
-        json!({"name": "quic", "address": status.quic, "sessions": carried(&["quic"])}),
-        json!({"name": "control", "address": "control.sock", "sessions": carried(&["text"])}),
+        json!({"name": "websocket", "address": status.web, "sessions": carried(Transport::WS)}),
+        json!({"name": "quic", "address": status.quic, "sessions": carried(Transport::QUIC)}),
+        json!({"name": "control", "address": "control.sock", "sessions": carried(Transport::TEXT)}),
     ]
 }
 

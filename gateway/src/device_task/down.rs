@@ -1,45 +1,37 @@
 //! Carries out the core's outputs.
 
+use std::sync::PoisonError;
+
 use device_protocol::{Choice, Down, GoodbyeReason, Sound, down as message, limits};
 use gateway_core::{
     input::{AnnouncementId, Input, UserInput},
-    output::{Chime, CloseReason, Output, Stage, ToolActivityState},
-    vocab::{ApprovalOutcome, ListeningState, Transcript, TranscriptKind, Turn},
+    output::{Chime, CloseReason, Output, ToolActivityState},
+    vocab::{Approval, ApprovalOutcome, ListeningState, Meant, Pending, Settlement, TranscriptKind, Turn},
 };
 
 use super::session::{Asked, End, Session, Speech, turn_on_wire};
 use crate::{
     clock,
-    mailbox::Transcribed,
     speech::ear::Ear,
-    telemetry::TurnRecord,
     text::crop,
     transport::{self, LinkError},
 };
 
 /// Milliseconds over which the device fades what it still plays.
 const HUSH_FADE_MS: u16 = 30;
-/// Records of turns open at once: the current turn and those that wait for their last acknowledgement.
-const RECORDS_MAX: usize = 8;
+
 impl Session {
     #[expect(clippy::too_many_lines, reason = "a plain match, one output after another")]
     pub(super) fn carry_out(&mut self, output: Output) -> Result<(), LinkError> {
         match output {
             Output::Transcribe { utterance, revision, kind, meant, from_us } => {
-                let decode = |ear: &mut Ear| ear.transcribe((utterance, revision), (kind, meant), from_us);
-                let taken = self.ear.as_mut().is_some_and(decode);
-                if !taken {
-                    self.input(Input::TranscriptFailed { utterance, revision });
-                }
+                self.transcribe((utterance, revision), (kind, meant), from_us);
             }
             Output::Translate { utterance } => self.translate_for_wearer(utterance),
             Output::Wake(outcome) => self.services.engines.wake_counts.settled(outcome),
-            Output::UtteranceLost { addressed } => self.services.losses.count(addressed),
+            Output::UtteranceLost { addressed } => self.services.telemetry.losses.count(addressed),
             Output::MatchCommand { utterance, revision, text, pending } => {
-                let scene = self.services.scenes.of(&self.user_name);
-                if let Some(matched) = self.requests.match_command((utterance, revision), &text, pending, scene) {
-                    self.input(matched);
-                }
+                self.match_command((utterance, revision), &text, pending);
             }
             Output::SetVocabulary(vocabulary) => {
                 if let Some(ear) = &mut self.ear {
@@ -52,37 +44,15 @@ impl Session {
                 }
             }
             Output::UtterancesSettled { until } => self.stored.utterances_settled(until),
-            Output::CloseUtterance { utterance } => {
-                if let Some(ear) = &mut self.ear {
-                    ear.close_utterance(utterance, clock::mono_us());
-                    self.stored.utterance_ended(utterance, ear.heard_until_us());
-                }
-            }
-            Output::SetMuted(muted) => {
-                self.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner).muted = muted;
-                self.stored.muted(muted);
-                if let Some(ear) = &mut self.ear {
-                    ear.set_muted(muted);
-                }
-            }
+            Output::CloseUtterance { utterance } => self.close_utterance(utterance),
+            Output::SetMuted(muted) => self.set_muted(muted),
             Output::Listening { turn, state } => {
                 self.update.conversation(state);
                 let listening = message::Listening { state: listening(state) };
                 self.send(turn, Down::Listening(listening))?;
             }
             Output::Caption { turn, utterance, revision, last, addressed, text } => {
-                self.tap.words(utterance, &text, last);
-                if last && self.tap.wants_translations() {
-                    self.translate_for_apps(utterance);
-                }
-                let transcript = message::Transcript {
-                    utterance,
-                    revision: revision.into(),
-                    is_final: last,
-                    addressed,
-                    text: self.room.crop(&text, limits::TEXT_BYTES_MAX, 0),
-                };
-                self.send(turn, Down::Transcript(transcript))?;
+                self.caption(turn, utterance, revision, (last, addressed), &text)?;
             }
             Output::ExpectRequest { rank } => {
                 self.requests.expect_request(rank);
@@ -98,16 +68,7 @@ impl Session {
             Output::TurnReopened { request, .. } => {
                 self.stored.turn(Some(request), self.incoming.control_received());
             }
-            Output::AskModel { turn, rank, messages, pending } => {
-                self.turn = Some((turn, self.services.under_way.begin()));
-                self.services.roster.turn(&self.id, self.number, Some(turn.id));
-                let scene = self.services.scenes.of(&self.user_name);
-                let asked = self.requests.ask_model(turn, rank, messages, (pending, scene));
-                self.record(turn.id).asked(turn, rank, (asked.known, asked.revision));
-                if let Some(events) = asked.answer {
-                    self.input(Input::AnsweredOnBox { turn, events });
-                }
-            }
+            Output::AskModel { turn, rank, messages, pending } => self.ask_model(turn, rank, messages, pending),
             Output::ModelUsed { turn, rank, usage, outcome } => {
                 self.record(turn.id).used(usage);
                 self.tell_user(UserInput::ModelUsed { rank, usage, outcome });
@@ -122,7 +83,7 @@ impl Session {
                 self.requests.run_tool(turn, call);
                 declared.into_iter().for_each(|input| self.input(input));
             }
-            Output::Prefer(preference) => self.services.preferences.keep(&self.user_name, preference),
+            Output::Prefer(preference) => self.services.assistant.preferences.keep(&self.user_name, preference),
             Output::CancelTool { call_id, .. } => self.requests.cancel_tool(&call_id),
             Output::ToolActivity { turn, call_id, tool, state } => {
                 let label = self.requests.title(&tool);
@@ -141,79 +102,15 @@ impl Session {
             Output::Play { speech, clause, sound, piece, last } => {
                 self.play(speech, clause, sound, piece, last)?;
             }
-            Output::Hush { speech } => {
-                if let Some(mouth) = &mut self.mouth {
-                    mouth.hush(speech, clock::mono_us());
-                }
-                self.speech_end.take_if(|(_, end)| end.speech == speech);
-                let turn = self.speech.filter(|latest| latest.number == speech).and_then(|latest| latest.turn);
-                self.send(turn, Down::Hush(message::Hush { speech, fade_ms: HUSH_FADE_MS }))?;
-            }
+            Output::Hush { speech } => self.hush(speech)?,
             Output::Display(command) => self.display(&command)?,
             Output::Chime(chime) => {
-                let sound = match chime {
-                    Chime::Attentive => Sound::Wake,
-                    Chime::Understood => Sound::Done,
-                    Chime::Working => Sound::Working,
-                    Chime::Notice => Sound::Alarm,
-                    Chime::Trouble => Sound::Error,
-                };
-                self.send(None, Down::Chime(message::Chime { sound }))?;
+                self.send(None, Down::Chime(message::Chime { sound: sound(chime) }))?;
             }
-            Output::AskApproval(approval) => {
-                let title = crop(&approval.question.title, limits::LABEL_BYTES_MAX);
-                let request = message::ApprovalRequest {
-                    approval: u32::try_from(approval.id).unwrap_or(u32::MAX),
-                    title,
-                    message: self.room.crop(&approval.question.shown, limits::DISPLAY_TEXT_BYTES_MAX, title.len()),
-                    expires_ms: approval.expires_ms,
-                };
-                self.asked = Some(Asked { number: request.approval, turn: approval.turn });
-                self.send(approval.turn, Down::ApprovalRequest(request))?;
-            }
-            Output::ApprovalSettled(settled) => {
-                self.services.approvals.settle(Some(&self.id), settled);
-                let choice = match settled.outcome {
-                    ApprovalOutcome::Approved => Choice::Yes,
-                    ApprovalOutcome::Denied => Choice::No,
-                    ApprovalOutcome::Expired | ApprovalOutcome::Unasked => Choice::Expired,
-                    ApprovalOutcome::Cancelled => Choice::Dismissed,
-                };
-                let approval = u32::try_from(settled.id).unwrap_or(u32::MAX);
-                let turn = self.asked.filter(|latest| latest.number == approval).and_then(|latest| latest.turn);
-                self.send(turn, Down::ApprovalSettled(message::ApprovalSettled { approval, choice }))?;
-            }
-            Output::TurnDone { turn, messages, outcome } => {
-                self.stored.turn(None, self.incoming.control_received());
-                self.turn = None;
-                self.services.roster.turn(&self.id, self.number, None);
-                self.requests.turn_done(turn);
-                let device = self.id.clone();
-                self.tell_user(UserInput::TurnDone { device, turn, messages });
-                let mut record = self.records.remove(&turn.id).unwrap_or_default();
-                record.finish(outcome);
-                self.services.turns.push(record);
-            }
-            Output::Mark { turn, stage, at_us } => {
-                let at_us = match (stage, &mut self.ear) {
-                    (Stage::LastVoice, Some(ear)) => {
-                        let (at_us, transit_us, busy_us) =
-                            (ear.to_gateway_us(at_us), ear.transit_us(), ear.take_busy_us());
-                        let end_score = ear.end_score();
-                        // Only recognised speech was decoded, and each decode belongs to one turn.
-                        let decode = self.last_decode.take();
-                        let record = self.record(turn.id);
-                        record.network_us.get_or_insert(transit_us);
-                        record.ear_us.get_or_insert(busy_us);
-                        record.end_score = end_score;
-                        record.asr_queue_us = decode.map(|(queue_us, _)| queue_us);
-                        record.asr_decode_us = decode.map(|(_, decode_us)| decode_us);
-                        at_us
-                    }
-                    _ => at_us,
-                };
-                self.record(turn.id).mark(stage, at_us);
-            }
+            Output::AskApproval(approval) => self.ask_approval(&approval)?,
+            Output::ApprovalSettled(settled) => self.approval_settled(settled)?,
+            Output::TurnDone { turn, messages, outcome } => self.turn_done(turn, messages, outcome),
+            Output::Mark { turn, stage, at_us } => self.mark(turn, stage, at_us),
             Output::Undelivered { text } => self.tell_user(UserInput::Undelivered { text }),
             Output::Announced { id: AnnouncementId::App(id), heard } => self.services.apps.spoken(id, heard),
             Output::Announced { id: AnnouncementId::Schedule(id), heard } => {
@@ -225,18 +122,62 @@ impl Session {
                 let beat = transport::heartbeat(self.heartbeat, clock::mono_us());
                 self.send(None, Down::Heartbeat(beat))?;
             }
-            Output::Close { reason } => match reason {
-                CloseReason::Silent if self.outgoing.is_resumable() => self.end(End::Lost),
-                CloseReason::Silent => {
-                    self.close(GoodbyeReason::Silent, "nothing was heard of the device".to_owned());
-                }
-                CloseReason::Expired => self.end(End::Over(None)),
-                CloseReason::Shutdown => {
-                    self.close(GoodbyeReason::ShuttingDown, "the gateway is stopping".to_owned());
-                }
-            },
+            Output::Close { reason } => self.close_for(reason),
         }
         Ok(())
+    }
+
+    fn transcribe(&mut self, of: (u32, u16), kind: (TranscriptKind, Meant), from_us: Option<u64>) {
+        let taken = self.ear.as_mut().is_some_and(|ear| ear.transcribe(of, kind, from_us));
+        if !taken {
+            let (utterance, revision) = of;
+            self.input(Input::TranscriptFailed { utterance, revision });
+        }
+    }
+
+    fn match_command(&mut self, of: (u32, u16), text: &str, pending: Option<Pending>) {
+        let scene = self.services.assistant.scenes.of(&self.user_name);
+        if let Some(matched) = self.requests.match_command(of, text, pending, scene) {
+            self.input(matched);
+        }
+    }
+
+    fn close_utterance(&mut self, utterance: u32) {
+        if let Some(ear) = &mut self.ear {
+            ear.close_utterance(utterance, clock::mono_us());
+            self.stored.utterance_ended(utterance, ear.heard_until_us());
+        }
+    }
+
+    fn set_muted(&mut self, muted: bool) {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).muted = muted;
+        self.stored.muted(muted);
+        if let Some(ear) = &mut self.ear {
+            ear.set_muted(muted);
+        }
+    }
+
+    /// Shows words of an utterance, and passes them on to apps, which may want the last ones translated.
+    fn caption(
+        &mut self,
+        turn: Option<Turn>,
+        utterance: u32,
+        revision: u16,
+        (last, addressed): (bool, bool),
+        text: &str,
+    ) -> Result<(), LinkError> {
+        self.tap.words(utterance, text, last);
+        if last && self.tap.wants_translations() {
+            self.translate_for_apps(utterance);
+        }
+        let transcript = message::Transcript {
+            utterance,
+            revision: revision.into(),
+            is_final: last,
+            addressed,
+            text: self.room.crop(text, limits::TEXT_BYTES_MAX, 0),
+        };
+        self.send(turn, Down::Transcript(transcript)).map(drop)
     }
 
     fn speak(
@@ -286,6 +227,49 @@ impl Session {
         Ok(())
     }
 
+    fn hush(&mut self, speech: u32) -> Result<(), LinkError> {
+        if let Some(mouth) = &mut self.mouth {
+            mouth.hush(speech, clock::mono_us());
+        }
+        self.speech_end.take_if(|(_, end)| end.speech == speech);
+        let turn = self.speech.filter(|latest| latest.number == speech).and_then(|latest| latest.turn);
+        self.send(turn, Down::Hush(message::Hush { speech, fade_ms: HUSH_FADE_MS })).map(drop)
+    }
+
+    fn ask_approval(&mut self, approval: &Approval) -> Result<(), LinkError> {
+        let title = crop(&approval.question.title, limits::LABEL_BYTES_MAX);
+        let request = message::ApprovalRequest {
+            approval: u32::try_from(approval.id).unwrap_or(u32::MAX),
+            title,
+            message: self.room.crop(&approval.question.shown, limits::DISPLAY_TEXT_BYTES_MAX, title.len()),
+            expires_ms: approval.expires_ms,
+        };
+        self.asked = Some(Asked { number: request.approval, turn: approval.turn });
+        self.send(approval.turn, Down::ApprovalRequest(request)).map(drop)
+    }
+
+    fn approval_settled(&mut self, settled: Settlement) -> Result<(), LinkError> {
+        self.services.approvals.settle(Some(&self.id), settled);
+        let choice = match settled.outcome {
+            ApprovalOutcome::Approved => Choice::Yes,
+            ApprovalOutcome::Denied => Choice::No,
+            ApprovalOutcome::Expired | ApprovalOutcome::Unasked => Choice::Expired,
+            ApprovalOutcome::Cancelled => Choice::Dismissed,
+        };
+        let approval = u32::try_from(settled.id).unwrap_or(u32::MAX);
+        let turn = self.asked.filter(|latest| latest.number == approval).and_then(|latest| latest.turn);
+        self.send(turn, Down::ApprovalSettled(message::ApprovalSettled { approval, choice })).map(drop)
+    }
+
+    fn close_for(&mut self, reason: CloseReason) {
+        match reason {
+            CloseReason::Silent if self.outgoing.is_resumable() => self.end(End::Lost),
+            CloseReason::Silent => self.close(GoodbyeReason::Silent, "nothing was heard of the device".to_owned()),
+            CloseReason::Expired => self.end(End::Over(None)),
+            CloseReason::Shutdown => self.close(GoodbyeReason::ShuttingDown, "the gateway is stopping".to_owned()),
+        }
+    }
+
     /// Sends the speech packets that are due, as long as the link takes them: on a thin one speech waits here, where it
     /// can still be hushed, and nothing else waits behind it.
     pub(super) fn send_speech(&mut self) -> Result<(), LinkError> {
@@ -325,58 +309,16 @@ impl Session {
             }
         }
     }
+}
 
-    pub(super) fn transcribed(&mut self, transcribed: Transcribed) {
-        let Transcribed { utterance, revision, kind, report } = transcribed;
-        match report.result {
-            Ok(result) => {
-                if matches!(kind, TranscriptKind::Speculative | TranscriptKind::Final) {
-                    self.last_decode = Some((report.queue_us, result.decode_us));
-                }
-                let confidence = result.confidence();
-                let text = result.text;
-                let turned = self.services.engines.languages.of(&self.user_name).turned(result.language);
-                if let Some(tag) = turned.filter(|_| kind != TranscriptKind::Partial && !text.is_empty()) {
-                    self.tap.turn_to(tag);
-                    if self.requests.turn_to(tag) {
-                        self.services.preparer.prepare(&self.user_name, &self.id, tag);
-                    }
-                }
-                let foreign = self.tap.is_foreign();
-                self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence, foreign }));
-            }
-            Err(error) => {
-                tracing::debug!(utterance, %error, "a decode failed");
-                let is_displaced = matches!(error, audio::asr::Error::Displaced);
-                let comes_later =
-                    is_displaced && self.ear.as_mut().is_some_and(|ear| ear.decode_displaced(utterance, revision));
-                if !comes_later {
-                    self.input(Input::TranscriptFailed { utterance, revision });
-                }
-            }
-        }
-        if let Some(ear) = &mut self.ear {
-            ear.decode_ended(utterance, revision);
-        }
-    }
-
-    /// The turn being answered.
-    pub(super) fn answered(&self) -> Option<Turn> {
-        self.turn.as_ref().map(|(turn, _)| *turn)
-    }
-
-    /// The record of a turn, created on first use.
-    pub(super) fn record(&mut self, turn: u32) -> &mut TurnRecord {
-        if self.records.len() >= RECORDS_MAX && !self.records.contains_key(&turn) {
-            self.records.pop_first();
-        }
-        let (device, transport) = (&self.id, self.transport.label);
-        self.records.entry(turn).or_insert_with(|| TurnRecord {
-            device: device.clone(),
-            transport,
-            turn,
-            ..TurnRecord::default()
-        })
+/// A chime on the wire.
+fn sound(chime: Chime) -> Sound {
+    match chime {
+        Chime::Attentive => Sound::Wake,
+        Chime::Understood => Sound::Done,
+        Chime::Working => Sound::Working,
+        Chime::Notice => Sound::Alarm,
+        Chime::Trouble => Sound::Error,
     }
 }
 

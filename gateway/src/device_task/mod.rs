@@ -8,6 +8,7 @@ mod firmware;
 pub(crate) mod formats;
 mod incoming;
 mod known;
+mod messages;
 mod open;
 mod outgoing;
 mod own_tools;
@@ -26,6 +27,7 @@ mod session;
 pub(crate) mod settings;
 mod tap;
 mod translations;
+mod turns;
 mod up;
 mod window;
 
@@ -78,7 +80,9 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Plac
 /// `place`: the connection's, if it counts.
 pub(crate) async fn run(services: Arc<Services>, mut link: Link, place: Option<&Place>, admitted: Admitted) {
     let (device, peer, transport) = (admitted.id.clone(), link.peer, link.transport.label);
-    if let (Some(mut session), Some(resume)) = (services.resumable.claim(&admitted).await, &admitted.hello.resume) {
+    if let (Some(mut session), Some(resume)) =
+        (services.resumption.resumable.claim(&admitted).await, &admitted.hello.resume)
+    {
         tracing::info!(device, session = session.number, transport, %peer, "session resumed");
         if let Err(error) = session.resume(&link, resume) {
             session.failed(&error);

@@ -27,7 +27,7 @@ use super::{
     requests::Requests,
     restart::{Restored, RestoredTurn, StoredSession},
     room::Room,
-    services::Services,
+    services::{Engines, Services, SessionTelemetry},
     session::Session,
     settings::Changeable,
     tap::{self, Tap},
@@ -67,7 +67,7 @@ impl Session {
         let (spoken, language) = languages_of(&services, &record.user, &hello.language, formats.up.is_some());
         let ear =
             ear_of(&services, &settings, (&formats, &hello, link.transport, spoken), &mailbox).map_err(internal)?;
-        let mouth = mouth_of(&services, &settings, &formats, &language).map_err(internal)?;
+        let mouth = mouth_of(&services.engines, &settings, &formats, &language).map_err(internal)?;
         let (ending, status) = (Ending::default(), status_of(&record.name, &hello, link.transport));
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
@@ -81,22 +81,22 @@ impl Session {
             status: status.clone(),
             via: Via::now(link.transport, link.peer),
         };
-        let conversation = conversation_of(&services, &settings, &hello, ear.as_ref());
+        let conversation = conversation_of(&services.engines, &settings, &hello, ear.as_ref());
         let presence =
             enter(&services, &id, present, (tap::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
         let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
         let restored = is_resumable.then(|| restored_of(&services, &hello, &record.user, &id)).flatten();
-        services.preparer.prepare(&record.user, &id, &language);
+        services.assistant.preparer.prepare(&record.user, &id, &language);
         let mut session = Box::new(Self {
             update: Update::new(&id, &hello, &services.firmware),
-            claims: services.resumable.enter(&id, number),
+            claims: services.resumption.resumable.enter(&id, number),
             stored: stored_of(&services, &record.user, &id, &mailbox),
             outgoing: Outgoing::new(link.down.clone(), is_resumable),
             incoming: Incoming::default(),
             quality: restored.as_ref().map_or_else(Quality::default, |_| Quality::continued(clock::mono_us())),
             info: formats::info(&id, &record.user, &hello.capabilities, &formats),
             heartbeat_ms: conversation.heartbeat_ms,
-            driver: driver_of(&services, (&record.user, &id, number), &lease, conversation),
+            driver: driver_of(&services.telemetry, (&record.user, &id, number), &lease, conversation),
             heard_us: None,
             requests: requests_of(&services, (&record.user, &id, number), language, &lease, &mailbox),
             transport: link.transport,
@@ -182,13 +182,13 @@ impl Session {
 
 /// The conversation, recorded where that is wanted. An erasure of the user waits for the last line.
 fn driver_of(
-    services: &Services,
+    telemetry: &SessionTelemetry,
     (user, id, number): (&str, &str, u32),
     lease: &SessionLease,
     config: conversation::Config,
 ) -> Driver<Conversation> {
     let mut driver = Driver::new(Conversation::new(config.clone()));
-    if let (Some(recordings), Some(held)) = (&services.recordings, lease.enter()) {
+    if let (Some(recordings), Some(held)) = (&telemetry.recordings, lease.enter()) {
         let about = About::new(user, id, number, clock::wall_ms());
         driver.watch(Box::new(recordings.begin(&about, &config, held)));
     }
@@ -197,11 +197,11 @@ fn driver_of(
 
 /// What is left of the device's session after a restart, if it asks for that.
 fn restored_of(services: &Services, hello: &HelloOwned, user: &str, id: &str) -> Option<Restored> {
-    services.stored_sessions.take(&services.store, id, user, hello.resume.as_ref()?)
+    services.resumption.stored.take(&services.store, id, user, hello.resume.as_ref()?)
 }
 
 fn stored_of(services: &Services, user: &str, id: &str, mailbox: &Mailbox) -> StoredSession {
-    let number = services.stored_sessions.next();
+    let number = services.resumption.stored.next();
     StoredSession::new(services.store.clone(), user, id, number, mailbox.clone())
 }
 
@@ -217,10 +217,9 @@ fn requests_of(
         id.to_owned(),
         services.admission.name_of(number),
         language,
-        (services.models.clone(), services.preparer.clone()),
-        (services.executor.clone(), services.modules.clone()),
+        &services.assistant,
+        services.executor.clone(),
         lease.clone(),
-        services.context.clone(),
         mailbox.clone(),
     )
 }
@@ -234,7 +233,7 @@ async fn enter(
 ) -> Result<Presence, (RejectCode, String)> {
     let presence = Presence {
         roster: services.roster.clone(),
-        resumable: services.resumable.clone(),
+        resumable: services.resumption.resumable.clone(),
         registry: services.registry.clone(),
         apps: services.apps.clone(),
         feed,
@@ -264,7 +263,7 @@ fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> Arc<Mutex<
 
 /// Conversation settings of a device with this ear.
 fn conversation_of(
-    services: &Services,
+    engines: &Engines,
     settings: &Changeable,
     hello: &HelloOwned,
     ear: Option<&Ear>,
@@ -272,7 +271,7 @@ fn conversation_of(
     let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, settings.conversation.heartbeat_ms);
     conversation::Config {
         acoustic_wake: ear.is_some_and(Ear::hears_wake),
-        translates: services.engines.languages.translates,
+        translates: engines.languages.translates,
         heartbeat_ms,
         silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
         ..settings.conversation.clone()
@@ -345,11 +344,11 @@ fn ear_of(
 
 /// The mouth of a device with a speaker.
 fn mouth_of(
-    services: &Services,
+    engines: &Engines,
     settings: &Changeable,
     formats: &Agreed,
     language: &str,
 ) -> Result<Option<Mouth>, audio::speaker::Error> {
     let Some((codec, rate)) = formats.down else { return Ok(None) };
-    Mouth::new(codec, rate, (services.engines.voices(), language.to_owned()), settings.voice.speed).map(Some)
+    Mouth::new(codec, rate, (engines.voices(), language.to_owned()), settings.voice.speed).map(Some)
 }

@@ -26,6 +26,7 @@ use super::{
     calls::OnDisplay,
     known,
     prepare::{Preparer, answered_late, are_ready},
+    services::Assistant,
 };
 use crate::{
     clock,
@@ -89,10 +90,9 @@ impl Requests {
         device: String,
         session: String,
         language: String,
-        (models, preparer): (ModelChain, Preparer),
-        (executor, modules): (Executor, Arc<Modules>),
+        assistant: &Assistant,
+        executor: Executor,
         lease: SessionLease,
-        context: Arc<ContextBuilder>,
         mailbox: Mailbox,
     ) -> Self {
         let called = BTreeMap::new();
@@ -101,12 +101,12 @@ impl Requests {
             device,
             session,
             language,
-            models,
-            preparer,
+            models: assistant.models.clone(),
+            preparer: assistant.preparer.clone(),
             executor,
-            modules,
+            modules: assistant.modules.clone(),
             lease,
-            context,
+            context: assistant.context.clone(),
             mailbox,
             called,
             asked_before: Vec::new(),

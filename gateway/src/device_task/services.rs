@@ -28,7 +28,7 @@ use crate::{
         wake::{WakeCounts, WakeWords},
     },
     store::Store,
-    telemetry::{Losses, SoundPackets, Sparse, Turns, UnderWay, log::Logs},
+    telemetry::{Losses, SoundPackets, Sparse, Turns, UnderWay},
     users::Users,
 };
 
@@ -48,24 +48,34 @@ pub struct Services {
     pub engines: Engines,
     /// Connected devices.
     pub roster: Arc<Roster>,
-    /// Sessions that may go on over another connection.
-    pub(crate) resumable: Arc<Resumable>,
-    /// Sessions of the process before this one.
-    pub(crate) stored_sessions: StoredSessions,
+    /// Sessions that may go on.
+    pub(crate) resumption: Resumption,
     /// The users' tasks.
     pub users: Arc<Users>,
     /// Running mini-apps.
     pub apps: Arc<Host>,
     /// Open questions to wearers.
     pub approvals: Arc<ApprovalBroker>,
-    /// Users' choices between tools.
-    pub preferences: Arc<Preferences>,
-    /// The situation around a user's words.
-    pub scenes: Scenes,
     /// The catalogue of tools.
     pub registry: Arc<Registry>,
     /// Runs tools.
     pub executor: Executor,
+    /// The models, and what their requests are made of.
+    pub assistant: Assistant,
+    /// What is counted and recorded of sessions.
+    pub telemetry: SessionTelemetry,
+}
+
+/// Sessions that may go on.
+pub(crate) struct Resumption {
+    /// Over another connection.
+    pub(crate) resumable: Arc<Resumable>,
+    /// Those of the process before this one.
+    pub(crate) stored: StoredSessions,
+}
+
+/// The models, and what their requests are made of.
+pub struct Assistant {
     /// The models that answer, best first.
     pub models: ModelChain,
     /// Prepares models for tools.
@@ -74,18 +84,24 @@ pub struct Services {
     pub modules: Arc<Modules>,
     /// Builds the context about wearers for models.
     pub context: Arc<ContextBuilder>,
-    /// The stored log.
-    pub logs: Logs,
+    /// Users' choices between tools.
+    pub preferences: Arc<Preferences>,
+    /// The situation around a user's words.
+    pub scenes: Scenes,
+}
+
+/// What is counted and recorded of sessions.
+pub struct SessionTelemetry {
     /// Finished turns.
     pub turns: Arc<Turns>,
     /// Turns that are not finished.
     pub under_way: Arc<UnderWay>,
     /// Utterances that were not understood.
     pub losses: Arc<Losses>,
-    /// Recordings of sessions, where they are wanted.
-    pub(crate) recordings: Option<Recordings>,
     /// Packets of sound, heard and lost.
     pub sound: SoundPackets,
+    /// Recordings of sessions, where they are wanted.
+    pub(crate) recordings: Option<Recordings>,
 }
 
 /// From a connection to an admitted device.

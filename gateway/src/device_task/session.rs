@@ -198,7 +198,7 @@ impl Session {
     pub(super) async fn leave(&mut self) {
         if let Some(ear) = &self.ear {
             let counts = ear.stats();
-            self.services.sound.add(counts.packets, counts.lost);
+            self.services.telemetry.sound.add(counts.packets, counts.lost);
             tracing::debug!(device = self.id, ?counts, "what the ear took in");
         }
         self.services.firmware.left(&self.id);

@@ -19,11 +19,7 @@ use super::{
     photos::Photo,
     session::{End, Session},
 };
-use crate::{
-    clock,
-    mailbox::{DeviceMessage, Farewell},
-    text::crop,
-};
+use crate::{clock, mailbox::Farewell, text::crop};
 
 impl Session {
     /// Handles one envelope.
@@ -304,69 +300,6 @@ impl Session {
         let kept = self.services.gallery.keep(&self.id, of_user, (photo.mime, photo.bytes));
         if let Some(called) = self.calls.get_mut(&photo.call) {
             called.keeps(kept);
-        }
-    }
-
-    /// Handles a message from outside the task.
-    pub(super) fn handle_message(&mut self, message: DeviceMessage) {
-        match message {
-            DeviceMessage::Input(input) => {
-                if let Input::Tool { call_id, result, .. } = &input {
-                    self.requests.tool_done(call_id);
-                    self.tell_failure(call_id, result);
-                }
-                self.input(input);
-            }
-            DeviceMessage::RequestSent(sent) => {
-                // If it arrives after the end of its turn, the record is gone.
-                if let Some(record) = self.records.get_mut(&sent.turn.id) {
-                    record.sent(&sent);
-                }
-            }
-            DeviceMessage::Transcribed(transcribed) => self.transcribed(transcribed),
-            DeviceMessage::Translated(translated) => self.translated(translated),
-            DeviceMessage::Synthesised(clause) => {
-                let speech = self.speech.filter(|speech| clause.speech == speech.number && clause.clause == 0);
-                if let Some(turn) = speech.and_then(|speech| speech.turn) {
-                    let record = self.record(turn.id);
-                    record.tts_us.get_or_insert(clause.compute_us);
-                    record.tts_queue_us.get_or_insert(clause.queue_us);
-                }
-                let input = self.mouth.as_mut().and_then(|mouth| mouth.take(clause, &self.mailbox));
-                if let Some(input) = input {
-                    self.input(input);
-                }
-            }
-            DeviceMessage::Scored(scored) => {
-                if let Some(ear) = &mut self.ear {
-                    ear.note_score(&scored);
-                }
-            }
-            DeviceMessage::WakeHeard(heard) => {
-                if let Some(ear) = &mut self.ear {
-                    let fact = ear.wake_heard(heard);
-                    self.input(Input::Voice(fact));
-                }
-            }
-            DeviceMessage::CallDevice(call) => {
-                if let Err(error) = self.call_device(call) {
-                    self.failed(&error);
-                }
-            }
-            DeviceMessage::CancelCalls => {
-                if let Err(error) = self.cancel_calls() {
-                    self.failed(&error);
-                }
-            }
-            DeviceMessage::ApplyTools if self.requests.tools_have_changed() => self.input(Input::ApplyTools),
-            DeviceMessage::ApplyTools => {}
-            DeviceMessage::Firmware { image, read } => {
-                if let Err(error) = self.firmware_read(image, read) {
-                    self.failed(&error);
-                }
-            }
-            // What waits for it is looked at after each message.
-            DeviceMessage::Stored => {}
         }
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn endpoints(
         health: admin.health.clone(),
         metrics: Metrics {
             system: system.clone(),
-            histograms: services.turns.histograms().clone(),
+            histograms: services.telemetry.turns.histograms().clone(),
             elsewhere: config.listen.metrics_elsewhere,
         },
         websocket: config.listen.websocket,

@@ -37,7 +37,7 @@ use crate::{
     },
     device_task::{
         prepare::Preparer,
-        services::{Admission, Engines, Services},
+        services::{Admission, Assistant, Engines, Resumption, Services, SessionTelemetry},
         settings::{Changeable, Current, SessionSettings},
     },
     discovery::Announcement,
@@ -152,7 +152,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     let announcement = Announcement::new(&config.discovery, &config.name, &public_key, for_glasses);
     let admission = Admission::new(key, stop.clone())?;
     let (traces, exporter) = config.telemetry.traces.clone().map(Traces::new).transpose()?.unzip();
-    let services = services(&config, (store, logs), admission, (engines, models), (&of_users, &mut of_tools, traces))?;
+    let services = services(&config, (store, &logs), admission, (engines, models), (&of_users, &mut of_tools, traces))?;
     let health = Arc::new(Health::new(vital.clone()));
     watch_threads(&vital, &services);
     let (try_page, try_token) = try_page(&config, &services)?.unzip();
@@ -160,8 +160,9 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     let admin = Arc::new(Admin {
         reload: Box::new(move || reloader.reload()),
         backups: Backups::new(config.data_dir.clone(), config.models_dir.clone(), services.store.clone()),
-        eraser: eraser(&services, &of_tools),
+        eraser: eraser(&services, &logs, &of_tools),
         services,
+        logs,
         installed: of_users.installed,
         switches: of_tools.switches,
         routines: of_tools.routines,
@@ -207,7 +208,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
 /// What the sessions of devices share.
 fn services(
     config: &Config,
-    (store, logs): (Store, Logs),
+    (store, logs): (Store, &Logs),
     admission: Admission,
     (engines, models): (Engines, ModelChain),
     (of_users, of_tools, traces): (&UserServices, &mut ToolServices, Option<Traces>),
@@ -222,10 +223,22 @@ fn services(
     firmware.keep_only(&paired.into_iter().map(|(id, _)| id).collect());
     Ok(Arc::new(Services {
         firmware: Arc::new(firmware),
-        resumable: Arc::default(),
-        stored_sessions: std::mem::take(&mut of_tools.stored_sessions),
-        sound: SoundPackets::default(),
-        recordings: Recordings::new(&config.data_dir, config.recordings),
+        resumption: Resumption { resumable: Arc::default(), stored: std::mem::take(&mut of_tools.stored_sessions) },
+        assistant: Assistant {
+            scenes: Scenes::new(store.clone(), of_users.apps.clone(), of_tools.preferences.clone()),
+            preferences: of_tools.preferences.clone(),
+            models,
+            preparer,
+            modules: of_users.modules.clone(),
+            context: of_tools.context.clone(),
+        },
+        telemetry: SessionTelemetry {
+            turns: Arc::new(Turns::new(logs.clone(), of_users.histograms.clone(), traces)),
+            under_way: Arc::default(),
+            losses: Arc::default(),
+            sound: SoundPackets::default(),
+            recordings: Recordings::new(&config.data_dir, config.recordings),
+        },
         settings: SessionSettings {
             language: config.language.clone(),
             device_wake: config.hearing.device_wake,
@@ -238,7 +251,6 @@ fn services(
                 conversation: config.conversation.clone(),
             }),
         },
-        scenes: Scenes::new(store.clone(), of_users.apps.clone(), of_tools.preferences.clone()),
         gallery: of_tools.gallery.clone(),
         store,
         admission,
@@ -247,34 +259,25 @@ fn services(
         users: of_users.users.clone(),
         apps: of_users.apps.clone(),
         approvals: of_users.approvals.clone(),
-        preferences: of_tools.preferences.clone(),
         registry: of_users.registry.clone(),
         executor: of_tools.executor.clone(),
-        models,
-        preparer,
-        modules: of_users.modules.clone(),
-        context: of_tools.context.clone(),
-        turns: Arc::new(Turns::new(logs.clone(), of_users.histograms.clone(), traces)),
-        logs,
-        under_way: Arc::default(),
-        losses: Arc::default(),
     }))
 }
 
 /// Erases users while the gateway runs.
-fn eraser(services: &Services, of_tools: &ToolServices) -> Arc<Eraser> {
+fn eraser(services: &Services, logs: &Logs, of_tools: &ToolServices) -> Arc<Eraser> {
     Eraser::new(
         services.settings.data_dir.clone(),
-        (services.store.clone(), services.logs.clone()),
+        (services.store.clone(), logs.clone()),
         (services.users.clone(), services.roster.clone()),
         (services.executor.clone(), services.apps.clone()),
-        services.turns.clone(),
+        services.telemetry.turns.clone(),
         Forgets {
             switches: of_tools.switches.clone(),
-            preferences: services.preferences.clone(),
+            preferences: services.assistant.preferences.clone(),
             memory: of_tools.memory.clone(),
             routines: of_tools.routines.clone(),
-            context: services.context.clone(),
+            context: services.assistant.context.clone(),
         },
     )
 }
@@ -292,7 +295,7 @@ fn watch_threads(vital: &Vital, services: &Arc<Services>) {
     watch("files", |services| services.engines.files.is_running());
     watch("end of turn", |services| services.engines.judge.as_ref().is_none_or(|judge| judge.compute.is_running()));
     watch("wake words", |services| services.engines.wake.as_ref().is_none_or(|wake| wake.compute.is_running()));
-    watch("preparation", |services| services.preparer.is_running());
+    watch("preparation", |services| services.assistant.preparer.is_running());
 }
 
 /// Starts the tasks that run until the gateway stops.
@@ -306,7 +309,10 @@ fn run(
     let registry = services.registry.clone();
     vec![
         vital.spawn("apps", services.apps.clone().run()),
-        vital.spawn("tool-changes", services.preparer.clone().keep_up(registry, apply_tools_now, stop.clone())),
+        vital.spawn(
+            "tool-changes",
+            services.assistant.preparer.clone().keep_up(registry, apply_tools_now, stop.clone()),
+        ),
         vital.spawn("erasing", admin.eraser.clone().keep_trying(stop.clone())),
         vital.spawn("runs", admin.routines.runs.clone().keep_sweeping(stop.clone())),
         vital.spawn("skills", admin.skills.clone().watch(stop.clone())),
@@ -370,7 +376,7 @@ impl Running {
             tracing::warn!(%error, "the store was not closed in order");
         }
         // After the last line about the others.
-        if let Err(error) = services.logs.close().await {
+        if let Err(error) = self.admin.logs.close().await {
             tracing::warn!(%error, "the stored log was not closed in order");
         }
         drop(self.lock);

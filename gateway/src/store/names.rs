@@ -5,16 +5,16 @@ use super::DeviceRecord;
 /// Longest name of a user or device, in bytes: both are keys of the store.
 pub(crate) const NAME_BYTES_MAX: usize = 64;
 
-/// Whether a device other than this one has the name. The names of revoked devices are free.
-pub(crate) fn is_taken(devices: &[(String, DeviceRecord)], id: &str, name: &str) -> bool {
-    devices.iter().any(|(other, device)| other != id && !device.revoked && device.name == name)
+/// Whether a device has the name, other than this one, if there is one. The names of revoked devices are free.
+pub(crate) fn is_taken(devices: &[(String, DeviceRecord)], id: Option<&str>, name: &str) -> bool {
+    devices.iter().any(|(other, device)| Some(other.as_str()) != id && !device.revoked && device.name == name)
 }
 
 /// The name for this device, with a number appended if others have it already.
 pub(crate) fn free(devices: &[(String, DeviceRecord)], id: &str, wanted: &str) -> String {
     let mut name = wanted.to_owned();
     let mut number = 1;
-    while is_taken(devices, id, &name) {
+    while is_taken(devices, Some(id), &name) {
         number += 1;
         let end = format!(" {number}");
         let fits = wanted.floor_char_boundary(NAME_BYTES_MAX.saturating_sub(end.len()));

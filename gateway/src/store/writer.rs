@@ -348,7 +348,7 @@ fn check_name(disk: &Opened, txn: &RwTxn<'_>, id: &str, device: &DeviceRecord) -
     if others.iter().any(is_old) {
         return Ok(());
     }
-    if !device.revoked && names::is_taken(&others, id, &device.name) {
+    if !device.revoked && names::is_taken(&others, Some(id), &device.name) {
         return Err(Error::NameTaken(device.name.clone()));
     }
     Ok(())

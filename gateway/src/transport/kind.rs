@@ -22,4 +22,14 @@ impl Transport {
     pub const QUIC: Self = Self { label: "quic", name: "QUIC", ordered: false, is_glasses: true };
     /// In-process: `lorgnette ask`.
     pub const TEXT: Self = Self { label: "text", name: "control socket", ordered: true, is_glasses: false };
+
+    /// The one that logs and records call so.
+    pub fn labelled(label: &str) -> Option<Self> {
+        [Self::WS, Self::WSS, Self::QUIC, Self::TEXT].into_iter().find(|transport| transport.label == label)
+    }
+
+    /// Whether people know both by the same name: with and without TLS.
+    pub fn is_as(self, other: Self) -> bool {
+        self.name == other.name
+    }
 }

@@ -95,7 +95,7 @@ impl House {
     /// All finished turns of these glasses that are still kept.
     pub fn turns(&self, glasses: &Glasses) -> Vec<TurnRecord> {
         let id = plain(glasses.fingerprint());
-        let mut turns = self.running.services().turns.last(usize::MAX);
+        let mut turns = self.running.services().telemetry.turns.last(usize::MAX);
         turns.retain(|turn| plain(&turn.device) == id);
         turns
     }

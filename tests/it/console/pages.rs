@@ -94,7 +94,7 @@ async fn sign_in(browser: &mut Browser, world: &World, role: Role) {
 fn path(world: &World, path: &str) -> String {
     let services = world.gateway().services();
     let device = services.store.disk().devices().unwrap().remove(0).0;
-    let turn = services.turns.last(1).remove(0);
+    let turn = services.telemetry.turns.last(1).remove(0);
     let turn = format!("device={}&turn={}&ended={}", turn.device, turn.turn, turn.ended_wall_ms);
     let conversation = services.store.disk().conversations("wearer").unwrap().first().map_or(1, |first| first.id);
     path.replace("DEVICE", &device).replace("TURN", &turn).replace("CONVERSATION", &conversation.to_string())

@@ -57,7 +57,7 @@ async fn pauses_are_judged_by_sound_where_that_is_wanted() {
         say(&mut glasses, "Hey Mentra, set a timer for ten minutes.").await;
         answered(&mut glasses).await;
         pause(&glasses).await;
-        let turns = world.gateway().services().turns.last(8);
+        let turns = world.gateway().services().telemetry.turns.last(8);
         let scores: Vec<_> = turns.iter().map(|turn| turn.end_score).collect();
         println!("end-of-turn scores: {scores:?}");
         assert!(!turns.is_empty());

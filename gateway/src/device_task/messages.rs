@@ -1,0 +1,112 @@
+//! Handles messages from outside a device's task: results of work on other threads, and wishes of other tasks.
+
+use gateway_core::{
+    input::Input,
+    vocab::{Transcript, TranscriptKind},
+};
+
+use super::session::Session;
+use crate::mailbox::{DeviceMessage, Synthesised, Transcribed};
+
+impl Session {
+    /// Handles a message from outside the task.
+    pub(super) fn handle_message(&mut self, message: DeviceMessage) {
+        match message {
+            DeviceMessage::Input(input) => {
+                if let Input::Tool { call_id, result, .. } = &input {
+                    self.requests.tool_done(call_id);
+                    self.tell_failure(call_id, result);
+                }
+                self.input(input);
+            }
+            DeviceMessage::RequestSent(sent) => {
+                // If it arrives after the end of its turn, the record is gone.
+                if let Some(record) = self.records.get_mut(&sent.turn.id) {
+                    record.sent(&sent);
+                }
+            }
+            DeviceMessage::Transcribed(transcribed) => self.transcribed(transcribed),
+            DeviceMessage::Translated(translated) => self.translated(translated),
+            DeviceMessage::Synthesised(clause) => self.synthesised(clause),
+            DeviceMessage::Scored(scored) => {
+                if let Some(ear) = &mut self.ear {
+                    ear.note_score(&scored);
+                }
+            }
+            DeviceMessage::WakeHeard(heard) => {
+                if let Some(ear) = &mut self.ear {
+                    let fact = ear.wake_heard(heard);
+                    self.input(Input::Voice(fact));
+                }
+            }
+            DeviceMessage::CallDevice(call) => {
+                if let Err(error) = self.call_device(call) {
+                    self.failed(&error);
+                }
+            }
+            DeviceMessage::CancelCalls => {
+                if let Err(error) = self.cancel_calls() {
+                    self.failed(&error);
+                }
+            }
+            DeviceMessage::ApplyTools if self.requests.tools_have_changed() => self.input(Input::ApplyTools),
+            DeviceMessage::ApplyTools => {}
+            DeviceMessage::Firmware { image, read } => {
+                if let Err(error) = self.firmware_read(image, read) {
+                    self.failed(&error);
+                }
+            }
+            // What waits for it is looked at after each message.
+            DeviceMessage::Stored => {}
+        }
+    }
+
+    /// The sound of a clause is there.
+    fn synthesised(&mut self, clause: Synthesised) {
+        let speech = self.speech.filter(|speech| clause.speech == speech.number && clause.clause == 0);
+        if let Some(turn) = speech.and_then(|speech| speech.turn) {
+            let record = self.record(turn.id);
+            record.tts_us.get_or_insert(clause.compute_us);
+            record.tts_queue_us.get_or_insert(clause.queue_us);
+        }
+        let input = self.mouth.as_mut().and_then(|mouth| mouth.take(clause, &self.mailbox));
+        if let Some(input) = input {
+            self.input(input);
+        }
+    }
+
+    /// A decode has ended.
+    fn transcribed(&mut self, transcribed: Transcribed) {
+        let Transcribed { utterance, revision, kind, report } = transcribed;
+        match report.result {
+            Ok(result) => {
+                if matches!(kind, TranscriptKind::Speculative | TranscriptKind::Final) {
+                    self.last_decode = Some((report.queue_us, result.decode_us));
+                }
+                let confidence = result.confidence();
+                let text = result.text;
+                let turned = self.services.engines.languages.of(&self.user_name).turned(result.language);
+                if let Some(tag) = turned.filter(|_| kind != TranscriptKind::Partial && !text.is_empty()) {
+                    self.tap.turn_to(tag);
+                    if self.requests.turn_to(tag) {
+                        self.services.assistant.preparer.prepare(&self.user_name, &self.id, tag);
+                    }
+                }
+                let foreign = self.tap.is_foreign();
+                self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence, foreign }));
+            }
+            Err(error) => {
+                tracing::debug!(utterance, %error, "a decode failed");
+                let is_displaced = matches!(error, audio::asr::Error::Displaced);
+                let comes_later =
+                    is_displaced && self.ear.as_mut().is_some_and(|ear| ear.decode_displaced(utterance, revision));
+                if !comes_later {
+                    self.input(Input::TranscriptFailed { utterance, revision });
+                }
+            }
+        }
+        if let Some(ear) = &mut self.ear {
+            ear.decode_ended(utterance, revision);
+        }
+    }
+}
