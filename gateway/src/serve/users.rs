@@ -66,7 +66,6 @@ pub(super) struct UserServices {
     pub(super) histograms: Arc<Histograms>,
     /// The state of the gateway, once it is known.
     pub(super) system: Arc<LateSystem>,
-    /// Skills.
     pub(super) skills: Arc<SkillStore>,
 }
 

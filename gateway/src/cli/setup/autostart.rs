@@ -239,8 +239,8 @@ mod tests {
             let said = std::fs::read_to_string(folder.path().join("said")).unwrap();
             assert_eq!(said, "enable lorgnette.service\n");
             assert_eq!(std::fs::read_to_string(&unit).unwrap(), text);
-            let other = systemd.install(Path::new("/root/mine.toml"), &data).unwrap_err().to_string();
-            assert!(other.contains("does not read /root/mine.toml"), "{other}");
+            let other = systemd.install(Path::new("/srv/mine.toml"), &data).unwrap_err().to_string();
+            assert!(other.contains("does not read /srv/mine.toml"), "{other}");
         }
     }
 

@@ -26,13 +26,18 @@ pub(crate) struct Words(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    lines: VecDeque<(Instant, String)>,
+    lines: VecDeque<Line>,
     /// Number of lines received so far.
     count: u64,
-    /// Lines up to this one have been logged.
-    told: u64,
     /// The current minute, and the number of lines logged in it.
     minute: Option<(Instant, usize)>,
+}
+
+struct Line {
+    at: Instant,
+    text: String,
+    /// It has been logged, or left out of what was.
+    told: bool,
 }
 
 impl Words {
@@ -47,7 +52,7 @@ impl Words {
         if kept.lines.len() >= KEPT_MAX {
             kept.lines.pop_front();
         }
-        kept.lines.push_back((Instant::now(), line));
+        kept.lines.push_back(Line { at: Instant::now(), text: line, told: false });
         kept.count += 1;
     }
 
@@ -57,15 +62,23 @@ impl Words {
     }
 
     /// The last lines after the first `count` that were not logged before, up to the limit per minute; marks them as
-    /// logged.
+    /// logged. Earlier ones stay for the failure that they belong to, which may be logged later.
     pub(super) fn tell(&self, count: u64) -> Vec<String> {
         let mut kept = self.kept();
         let now = Instant::now();
         let (since, told) = kept.minute.filter(|(since, _)| now - *since < Duration::from_secs(60)).unwrap_or((now, 0));
-        let new = usize::try_from(kept.count - kept.told.max(count).min(kept.count)).unwrap_or(usize::MAX);
-        let wanted = new.min(TOLD_MAX).min(TOLD_PER_MIN.saturating_sub(told)).min(kept.lines.len());
-        let lines = kept.lines.iter().skip(kept.lines.len() - wanted).map(|(_, line)| line.clone()).collect();
-        kept.told = kept.count;
+        let later = usize::try_from(kept.count.saturating_sub(count)).unwrap_or(usize::MAX);
+        let before = kept.lines.len().saturating_sub(later);
+        let new: Vec<&mut Line> = kept.lines.iter_mut().skip(before).filter(|line| !line.told).collect();
+        let wanted = new.len().min(TOLD_MAX).min(TOLD_PER_MIN.saturating_sub(told));
+        let left_out = new.len() - wanted;
+        let mut lines = Vec::with_capacity(wanted);
+        for (at, line) in new.into_iter().enumerate() {
+            line.told = true;
+            if at >= left_out {
+                lines.push(line.text.clone());
+            }
+        }
         kept.minute = Some((since, told + wanted));
         lines
     }
@@ -73,7 +86,7 @@ impl Words {
     /// All stored lines, oldest first: the age of each line, and the line.
     pub(super) fn all(&self) -> Vec<(Duration, String)> {
         let now = Instant::now();
-        self.kept().lines.iter().map(|(at, line)| (now - *at, line.clone())).collect()
+        self.kept().lines.iter().map(|line| (now - line.at, line.text.clone())).collect()
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -101,6 +114,18 @@ mod tests {
         say(&words, 5..105);
         let told = words.tell(count);
         assert_eq!((told.len(), told[0].as_str(), told[19].as_str()), (TOLD_MAX, "line 85", "line 104"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_later_failure_that_is_told_first_takes_nothing_from_an_earlier_one() {
+        let words = Words::default();
+        let first = words.count();
+        say(&words, 0..2);
+        let second = words.count();
+        say(&words, 2..3);
+        assert_eq!(words.tell(second), ["line 2"]);
+        assert_eq!(words.tell(first), ["line 0", "line 1"]);
+        assert_eq!(words.tell(0), Vec::<String>::new());
     }
 
     #[tokio::test(start_paused = true)]
