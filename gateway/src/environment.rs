@@ -155,28 +155,29 @@ mod tests {
 
     #[test]
     fn variables_are_read_as_systemd_reads_them() {
-        let text = "\
-# a comment = none
-; another \\
-GONE=with it
-PLAIN=sk-1
-  SPACED =  two words  \t
-SINGLE='a \\ $b # c'
-DOUBLE=\"a \\\"b\\\" \\$c \\d\"  ' e'
-LONG=one\\
- two
-ESCAPED=a\\ b\\'c
-INNER=a'b'\"c\"
-EMPTY=
-no value
-export BAD=1
-1BAD=1
-NOT_EXPANDED=$PLAIN
-LINES=\"one
-two\"
-PLAIN=sk-2 # no comment
-LAST=x";
-        let found = variables(text);
+        let lines = [
+            "# a comment = none",
+            r"; another \",
+            "GONE=with it",
+            "PLAIN=sk-1",
+            "  SPACED =  two words  \t",
+            r"SINGLE='a \ $b # c'",
+            r#"DOUBLE="a \"b\" \$c \d"  ' e'"#,
+            r"LONG=one\",
+            " two",
+            r"ESCAPED=a\ b\'c",
+            r#"INNER=a'b'"c""#,
+            "EMPTY=",
+            "no value",
+            "export BAD=1",
+            "1BAD=1",
+            "NOT_EXPANDED=$PLAIN",
+            "LINES=\"one",
+            "two\"",
+            "PLAIN=sk-2 # no comment",
+            "LAST=x",
+        ];
+        let found = variables(&lines.join("\n"));
         let expected = [
             ("DOUBLE", "a \"b\" $c \\d e"),
             ("EMPTY", ""),

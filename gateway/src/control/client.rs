@@ -110,9 +110,9 @@ mod tests {
 
     #[test]
     fn the_configuration_of_an_installed_gateway_is_named() {
-        let told = |is_installed| none_runs(Path::new("/root/data"), is_installed);
+        let told = |is_installed| none_runs(Path::new("/srv/data"), is_installed);
         assert!(
-            told(true).contains("/root/data; start one") && told(true).ends_with("--config /etc/lorgnette/config.toml")
+            told(true).contains("/srv/data; start one") && told(true).ends_with("--config /etc/lorgnette/config.toml")
         );
         assert!(told(false).ends_with("or name its configuration with --config"));
     }
