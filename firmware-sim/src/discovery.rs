@@ -113,7 +113,7 @@ fn add(found: &mut Vec<Found>, one: Found) {
             let known = &mut found[at];
             let new: Vec<Target> = one.targets.into_iter().filter(|target| !known.targets.contains(target)).collect();
             known.targets.extend(new);
-            known.targets.sort_by_key(|target| target.scheme == Scheme::Quic);
+            known.targets.sort_by_key(|target| (target.scheme == Scheme::Quic, rank_of(target)));
             known.targets.truncate(TARGETS_MAX);
         }
         None if found.len() < FOUND_MAX => found.push(one),
@@ -128,6 +128,11 @@ fn rank(ip: IpAddr) -> u8 {
         IpAddr::V6(ip) if ip.is_unicast_link_local() => 2,
         IpAddr::V6(_) => 1,
     }
+}
+
+fn rank_of(target: &Target) -> u8 {
+    // One with a zone is no plain address.
+    target.host.parse().map_or(2, rank)
 }
 
 /// The address as a host; one that holds within a link only has its number.
@@ -194,6 +199,21 @@ mod tests {
             assert_eq!(resolved("_lorgnette._udp.local.", &records), None, "{wrong:?}");
         }
         assert_eq!(resolved("_http._tcp.local.", &whole), None);
+    }
+
+    #[test]
+    fn addresses_that_work_everywhere_come_first_in_whatever_order_they_are_found() {
+        let of = |target: &str| Found {
+            name: "Hearth".to_owned(),
+            fingerprint: FP.to_owned(),
+            targets: vec![target.parse().unwrap()],
+        };
+        let mut found = Vec::new();
+        for target in ["quic://192.0.2.1:1", "wss://[fe80::1%2]:1", "wss://[2001:db8::1]:1", "wss://192.0.2.1:1"] {
+            add(&mut found, of(target));
+        }
+        let targets: Vec<String> = found[0].targets.iter().map(|target| target.host.clone()).collect();
+        assert_eq!(targets, ["192.0.2.1", "2001:db8::1", "fe80::1%2", "192.0.2.1"]);
     }
 
     #[test]

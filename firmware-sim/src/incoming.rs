@@ -63,8 +63,10 @@ impl Driver {
                 self.lose("replaced by the next one");
             }
             Down::Goodbye(goodbye) => {
-                self.see(Seen::Goodbye { reason: named(goodbye.reason.name()), message: goodbye.message.to_owned() });
-                if goodbye.reason == GoodbyeReason::ShuttingDown && self.options.reconnect {
+                let resumes = goodbye.reason == GoodbyeReason::ShuttingDown && self.options.reconnect;
+                let reason = named(goodbye.reason.name());
+                self.see(Seen::Goodbye { reason, message: goodbye.message.to_owned(), resumes });
+                if resumes {
                     self.lose("the gateway stops");
                     self.not_before(goodbye.retry_after_ms);
                 } else {

@@ -191,6 +191,8 @@ pub enum Seen {
         reason: String,
         /// The reason in words.
         message: String,
+        /// The gateway comes back, and the glasses go on with the session then.
+        resumes: bool,
     },
     /// The link broke.
     LinkLost {

@@ -3,7 +3,10 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use device_protocol::{ALPN, Decoded, Down, GoodbyeReason, RejectCode, Up, decode_down, up};
-use gateway::transport::{quic, tls};
+use gateway::{
+    control::{Answer, Request},
+    transport::{quic, tls},
+};
 use quinn::{Connection, ConnectionError, Endpoint, VarInt, crypto::rustls::QuicClientConfig};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -14,6 +17,7 @@ use tokio::{
 use crate::{
     identity::relay,
     peer::frame,
+    process::simulator,
     world::{WAIT, World},
 };
 
@@ -183,5 +187,27 @@ async fn a_goodbye_is_heard_though_the_connection_ends_right_behind_it() {
         let heard = link.up.recv().await.expect("no error").expect("a frame");
         assert_eq!(heard, frame(1, Up::Goodbye(goodbye())));
         assert!(link.up.recv().await.expect("no error").is_none());
+    }
+}
+
+/// A script's network is shaped inside the process, which ends with the script.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_simulator_has_said_goodbye_when_its_process_ends() {
+    let world = World::start().await;
+    world.glasses("wss", "leaving").await.goodbye().await;
+    let script = world.folder().join("script");
+    std::fs::write(&script, "text \"take a note that it rains\"\nexpect heard \"rains\" within 60s\n").expect("a file");
+    let mut command = tokio::process::Command::new(simulator());
+    command.args(["script", "--delay-ms", "100", "--gateway", &world.address("wss"), "--state"]);
+    let output = command.arg(world.folder().join("leaving")).arg(&script).kill_on_drop(true).output();
+    let output = timeout(WAIT, output).await.expect("it ends in time").expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    loop {
+        let Ok(Answer::Devices { paired, .. }) = world.ask(Request::Devices).await else { panic!() };
+        match &paired[0].session {
+            None => return,
+            Some(session) => assert_eq!(session.lost_s, None, "the glasses are gone without a goodbye"),
+        }
+        tokio::task::yield_now().await;
     }
 }

@@ -182,7 +182,7 @@ async fn answered(log: &firmware_sim::seen::Log, mark: u64, t0_us: u64) -> bool 
                 false
             }
             Seen::SpeechHeard { speech, .. } => answers.contains(speech),
-            Seen::Goodbye { .. } | Seen::Rejected { .. } | Seen::Violation { .. } => true,
+            Seen::Goodbye { resumes: false, .. } | Seen::Rejected { .. } | Seen::Violation { .. } => true,
             _ => false,
         })
         .await;
@@ -216,9 +216,17 @@ mod tests {
             log.push(30, heard(2));
             assert!(waiting.await);
         }
-        let goodbye = Seen::Goodbye { reason: "shutting_down".to_owned(), message: String::new() };
+        let goodbye = |resumes| Seen::Goodbye { reason: "shutting_down".to_owned(), message: String::new(), resumes };
         let log = Log::default();
-        log.push(1, goodbye);
+        log.push(1, goodbye(true));
+        log.push(2, started(1));
+        log.push(3, goodbye(false));
+        log.push(4, heard(1));
         assert!(!answered(&log, 0, 0).await);
+        let log = Log::default();
+        for (at_us, seen) in [(1, goodbye(true)), (2, started(1)), (3, heard(1))] {
+            log.push(at_us, seen);
+        }
+        assert!(answered(&log, 0, 0).await);
     }
 }

@@ -132,7 +132,7 @@ pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<St
         Seen::PowerLost { stored } => style.red(&format!("power lost  {stored} bytes stored")),
         Seen::Chime { sound } => style.dim(&format!("chime       {sound}")),
         Seen::Rejected { code, message } => style.red(&format!("rejected    {code}: {}", plain(message))),
-        Seen::Goodbye { reason, message } => format!("goodbye     {reason}: {}", plain(message)),
+        Seen::Goodbye { reason, message, .. } => format!("goodbye     {reason}: {}", plain(message)),
         Seen::LinkLost { reason } => style.red(&format!("link lost   {}", plain(reason))),
         Seen::Violation { what } => style.red(&format!("violation   {}", plain(what))),
     };

@@ -163,8 +163,9 @@ fn sounding(events: &[Event]) -> Option<Event> {
     playing.map(|(_, event)| event.clone())
 }
 
+/// A gateway that comes back, as at its upgrade, ends nothing.
 fn ends(event: &Event) -> bool {
-    matches!(event.seen, Seen::Goodbye { .. } | Seen::Rejected { .. } | Seen::Violation { .. })
+    matches!(event.seen, Seen::Goodbye { resumes: false, .. } | Seen::Rejected { .. } | Seen::Violation { .. })
 }
 
 fn has(text: &str, words: &str) -> bool {

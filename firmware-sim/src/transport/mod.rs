@@ -120,6 +120,11 @@ impl Target {
         Error::Unreachable { target: self.to_string(), reason: reason.to_string() }
     }
 
+    /// The host as TLS and HTTP know it: the zone of a link-local address means something on this machine only (RFC 6874).
+    fn host_without_zone(&self) -> &str {
+        self.host.split_once('%').map_or(self.host.as_str(), |(address, _)| address)
+    }
+
     async fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
         let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
         Ok(found.map_err(|error| self.unreachable(error))?.collect())
@@ -214,6 +219,8 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Target>().unwrap().to_string(), shown);
         }
+        let scoped: Target = "wss://[fe80::1%2]:99/".parse().unwrap();
+        assert_eq!((scoped.host.as_str(), scoped.host_without_zone()), ("fe80::1%2", "fe80::1"));
         for text in ["", "http://x", "ws://", "ws://x:port", "quic://[::1]x", "ws://x:70000"] {
             assert!(text.parse::<Target>().is_err(), "{text}");
         }

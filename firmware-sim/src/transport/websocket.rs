@@ -11,7 +11,7 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -42,7 +42,8 @@ where
         return upgrade(target, stream, auth::NO_BINDING, auth::NO_BINDING).await;
     }
     let config = tls::config(b"http/1.1").map_err(|error| target.unreachable(error))?;
-    let name = ServerName::try_from(target.host.clone()).map_err(|error| target.unreachable(error))?;
+    let name =
+        ServerName::try_from(target.host_without_zone().to_owned()).map_err(|error| target.unreachable(error))?;
     let stream =
         TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(|error| target.unreachable(error))?;
     let binding = stream
@@ -65,7 +66,8 @@ async fn upgrade<S>(target: &Target, stream: S, binding: [u8; 32], certificate: 
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut request = target.to_string().into_client_request().map_err(|error| target.unreachable(error))?;
+    let named = Target { host: target.host_without_zone().to_owned(), ..target.clone() };
+    let mut request = named.to_string().into_client_request().map_err(|error| target.unreachable(error))?;
     request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
     let config = WebSocketConfig::default()
         .max_message_size(Some(limits::FRAME_BYTES_MAX))
@@ -87,7 +89,7 @@ where
     })
 }
 
-/// How long the last frame of a connection, its close, may take to be written.
+/// How long the last frame of a connection, its close, may take to be written and answered.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
 /// Reads and writes until one side ends.
@@ -105,6 +107,8 @@ where
         }
         let close = CloseFrame { code: CLOSE_NORMAL.into(), reason: "".into() };
         drop(sink.send(Message::Close(Some(close))).await);
+        // The gateway's answer says that everything has arrived, which may have a slow network before it.
+        sleep(CLOSE_MAX).await;
     };
     let read = async {
         let closed = loop {
