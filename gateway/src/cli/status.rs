@@ -130,6 +130,7 @@ fn show(status: &Status) {
 fn on_network(announced: &Announced) -> String {
     match announced {
         Announced::As(name) => format!("on the network as {}", in_one_line(name)),
+        Announced::Soon => "soon".to_owned(),
         Announced::Not(why) => format!("NOT: {}", in_one_line(why)),
     }
 }

@@ -1,9 +1,15 @@
 //! What became of announcing the gateway, for its status.
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{Duration, Instant},
+};
 
 use super::reach::Reach;
+
+/// Time for the first announcement: names are probed for 750 ms before (RFC 6762, section 8.1), on a busy machine.
+const FIRST: Duration = Duration::from_secs(10);
 
 /// Whether the gateway is announced on the local network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,6 +17,8 @@ use super::reach::Reach;
 pub enum Announced {
     /// Under this name.
     As(String),
+    /// The gateway has just started.
+    Soon,
     /// It is not, for this reason.
     Not(String),
 }
@@ -18,33 +26,39 @@ pub enum Announced {
 /// The present state.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    latest: watch::Sender<Announced>,
+    /// `None`: nothing has happened yet.
+    latest: watch::Sender<Option<Announced>>,
+    since: Instant,
     reaches: Vec<Reach>,
 }
 
 impl State {
     /// Of listeners with this reach, of which nothing was announced yet.
     pub(super) fn new(reaches: Vec<Reach>) -> Self {
-        let not_yet = "nothing was sent so far, so UDP port 5353 may be closed to the gateway";
-        Self { latest: watch::Sender::new(Announced::Not(not_yet.to_owned())), reaches }
+        Self { latest: watch::Sender::new(None), since: Instant::now(), reaches }
     }
 
     /// A service was announced under this full name, `NAME._lorgnette._tcp.local.`.
     pub(super) fn sent(&self, full_name: &str) {
         let name = full_name.rsplit_once("._lorgnette.").map_or(full_name, |(name, _)| name);
-        self.latest.send_replace(Announced::As(name.to_owned()));
+        self.latest.send_replace(Some(Announced::As(name.to_owned())));
     }
 
     pub(super) fn failed(&self, why: &anyhow::Error) {
-        self.latest.send_replace(Announced::Not(format!("{why:#}")));
+        self.latest.send_replace(Some(Announced::Not(format!("{why:#}"))));
     }
 
     /// As it is at this moment: also by the interfaces of this machine, of which one may have gone.
     pub(crate) fn get(&self) -> Announced {
-        if self.reaches.iter().any(Reach::is_there) {
-            return self.latest.borrow().clone();
+        if !self.reaches.iter().any(Reach::is_there) {
+            let why = "no network interface is up at the addresses where the gateway listens";
+            return Announced::Not(why.to_owned());
         }
-        Announced::Not("no network interface is up at the addresses where the gateway listens".to_owned())
+        match self.latest.borrow().clone() {
+            Some(latest) => latest,
+            None if self.since.elapsed() < FIRST => Announced::Soon,
+            None => Announced::Not("nothing was sent so far, so UDP port 5353 may be closed to the gateway".to_owned()),
+        }
     }
 }
 
@@ -52,10 +66,12 @@ impl State {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_state_is_that_of_the_latest_event_and_of_the_interfaces() {
+    #[tokio::test(start_paused = true)]
+    async fn the_state_is_that_of_the_latest_event_and_of_the_interfaces() {
         let on = |address: &str| State::new(Reach::of(address.parse().unwrap(), true).into_iter().collect());
         let here = on("127.0.0.1");
+        assert_eq!(here.get(), Announced::Soon);
+        tokio::time::advance(FIRST).await;
         assert!(matches!(here.get(), Announced::Not(why) if why.contains("UDP port 5353")));
         here.sent("Hearth._lorgnette._tcp.local.");
         assert_eq!(here.get(), Announced::As("Hearth".to_owned()));

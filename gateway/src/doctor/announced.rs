@@ -18,6 +18,7 @@ pub(super) fn examine(used_by: &Use, findings: &mut Findings) {
 fn judge(announced: &Announced, findings: &mut Findings) {
     match announced {
         Announced::As(name) => findings.ok("discovery", format!("announced on the network as {}", in_one_line(name))),
+        Announced::Soon => findings.ok("discovery", "the gateway has just started, and is announced soon"),
         Announced::Not(why) => findings.add(
             Level::Warning,
             "discovery",
