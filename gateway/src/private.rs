@@ -68,8 +68,8 @@ pub(crate) fn foreign_owner(folder: &Path) -> io::Result<Option<(u32, u32)>> {
     Ok((geteuid().is_root() && meta.uid() != 0).then(|| (meta.uid(), meta.gid())))
 }
 
-/// Gives to the owner of `folder` what root has made in it: `made`, and what is root's below it. Symbolic links are not
-/// followed, and a file with a second name stays root's: it may be one of another place.
+/// Gives to the owner of `folder` what root has made in it while no gateway runs: `made`, and what is root's below it. Symbolic links
+/// are not followed, and a file with a second name stays root's: it may be one of another place.
 ///
 /// # Errors
 /// Something cannot be looked at or given.

@@ -70,6 +70,20 @@ fn a_package_has_all_that_an_operator_needs() {
     assert!(version.starts_with("lorgnette "), "{version}");
 }
 
+/// What an operator does with the package, on a clean Debian under systemd: `deploy/try.sh`.
+#[test]
+fn the_package_works_on_a_clean_debian() {
+    if !rustix::process::geteuid().is_root() {
+        assert!(std::env::var_os("CI").is_none(), "CI has to be root: this test boots a container");
+        eprintln!("NOT RUN: only root can boot a container");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(binary().with_file_name("xtask"));
+    let said = output(command.args(["dist", "--dev", "--no-build", "--try", "--out"]).arg(folder.path()));
+    assert!(said.contains("== all of it came through"), "{said}");
+}
+
 /// The control files; every script is valid for the shell.
 fn judge_control(deb: &Path) {
     let folder = tempfile::tempdir().unwrap();

@@ -37,7 +37,7 @@ pub(crate) const TRIAL: [Need; 2] = [
 pub(crate) const FETCH: [Need; 1] = [Need { any_of: &["pip3", "pip"], package: "python3-pip" }];
 
 /// Used by single tests besides the product: independent voices, foreign clients, a network, a browser, judges of packages.
-pub(crate) const TEST: [Need; 9] = [
+pub(crate) const TEST: [Need; 11] = [
     Need { any_of: &["dpkg-shlibdeps"], package: "dpkg-dev" },
     Need { any_of: &["systemd-analyze"], package: "systemd" },
     Need { any_of: &["python3"], package: "python3" },
@@ -48,6 +48,9 @@ pub(crate) const TEST: [Need; 9] = [
     Need { any_of: &["libssl.so"], package: "libssl-dev" },
     Need { any_of: &["ip"], package: "iproute2" },
     Need { any_of: &["chromium", "chromium-browser", "google-chrome"], package: "chromium" },
+    // A clean Debian, booted.
+    Need { any_of: &["mmdebstrap"], package: "mmdebstrap" },
+    Need { any_of: &["systemd-nspawn"], package: "systemd-container" },
 ];
 
 /// Installs what is missing, or fails with the package of each missing tool.

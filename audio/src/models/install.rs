@@ -14,6 +14,10 @@ use super::package::Archive;
 use super::temporary::Folder;
 use super::{Error, Result, convert};
 
+/// Modes of files and folders, whatever the umask of the one who installs: a gateway may run as another user.
+const FILE_MODE: u32 = 0o644;
+/// As [`FILE_MODE`].
+const FOLDER_MODE: u32 = 0o755;
 /// Folder for the stamps of verified files, one per model, so that a start need not hash 100 MB.
 const STAMPS: &str = ".verified";
 
@@ -80,10 +84,11 @@ pub fn verify(entry: &Entry, dir: &Path) -> Result<()> {
         }
     }
     let stamps = dir.join(STAMPS);
-    fs::create_dir_all(&stamps).map_err(Error::io("create", &stamps))?;
+    make_open(&stamps)?;
     if let Some(stamp) = stamp_of(entry, dir) {
         let path = stamp_path(entry, dir);
         fs::write(&path, stamp).map_err(Error::io("write", &path))?;
+        fs::set_permissions(&path, Permissions::from_mode(FILE_MODE)).map_err(Error::io("open to all", &path))?;
     }
     Ok(())
 }
@@ -169,17 +174,24 @@ fn joined(parts: &[PathBuf]) -> Result<Vec<u8>> {
     Ok(whole)
 }
 
+/// Makes a folder, and those above it, that all may enter. One that is there stays as it is.
+pub(super) fn make_open(folder: &Path) -> Result<()> {
+    let new: Vec<&Path> =
+        folder.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).collect();
+    fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    for folder in new {
+        fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE)).map_err(Error::io("open to all", folder))?;
+    }
+    Ok(())
+}
+
 /// Moves a finished file into place: synced, then renamed, so that a power failure leaves the old file, the new one or
 /// none, never a partial one.
 fn place(from: &Path, target: &Path) -> Result<()> {
     let folder = target.parent().unwrap_or(Path::new("."));
-    // For all to read, whatever the umask of the one who installs: a gateway may run as another user.
-    if !folder.is_dir() {
-        fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-        fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(Error::io("open to all", folder))?;
-    }
+    make_open(folder)?;
     let file = File::options().write(true).open(from).map_err(Error::io("open", from))?;
-    file.set_permissions(Permissions::from_mode(0o644)).map_err(Error::io("open to all", from))?;
+    file.set_permissions(Permissions::from_mode(FILE_MODE)).map_err(Error::io("open to all", from))?;
     file.sync_all().map_err(Error::io("sync", from))?;
     fs::rename(from, target).map_err(Error::io("move into place", target))?;
     if let Ok(folder) = File::open(folder) {

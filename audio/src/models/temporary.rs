@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, process};
 
+use super::install::make_open;
 use super::{Error, Result};
 
 /// A temporary folder inside the models folder: on the same file system, so that a finished file
@@ -17,7 +18,8 @@ impl Folder {
         let path = parent.join(format!(".incoming-{}-{count}", process::id()));
         // Left by a killed process with the same id.
         let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
+        make_open(parent)?;
+        fs::create_dir(&path).map_err(Error::io("create", &path))?;
         Ok(Self(path))
     }
 

@@ -72,7 +72,7 @@ pub(crate) fn restore(
 }
 
 /// Before anything else uses a data folder: removes the snapshot of an interrupted backup, and completes an interrupted
-/// restore. A snapshot that cannot be removed, since it is somebody else's, is in nobody's way but the next backup's.
+/// restore. A snapshot that cannot be removed keeps no gateway from its start; backups and erasures say that it is in their way.
 ///
 /// # Errors
 /// A restore was interrupted before everything was there, or something cannot be moved.

@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{DEPTH_MAX, DEVICE_KEYS, FILES_MAX, PATH_BYTES_MAX, restore};
 use crate::{
-    private::{FolderLock, make_folder, remove_folder},
+    private::{FolderLock, give_to_owner, make_folder, remove_folder},
     runtime::on_own_thread,
     store::{self, Store},
 };
@@ -132,7 +132,11 @@ impl Closed {
         restore::settle(data_dir)?;
         let stage = begun(data_dir)?;
         let closed = Self { data_dir: data_dir.to_path_buf(), _lock: lock };
-        store::copy_closed(&store, &stage.join("store"), size_max_mib, device_keys).context("copying the store")?;
+        make_stage(data_dir, &stage.join("store"))?;
+        let copied = store::copy_closed(&store, &stage.join("store"), size_max_mib, device_keys);
+        // Reading it has made LMDB's lock file.
+        give_to_owner(data_dir, &store)?;
+        copied.context("copying the store")?;
         copy_files(data_dir, models_dir, &stage, device_keys)?;
         Ok(Some(closed))
     }
@@ -150,8 +154,20 @@ impl Drop for Closed {
 fn begun(data_dir: &Path) -> Result<PathBuf> {
     discard(data_dir)?;
     let stage = folder(data_dir);
-    make_folder(&stage).with_context(|| format!("making {}", stage.display()))?;
+    make_stage(data_dir, &stage)?;
     Ok(stage)
+}
+
+/// Makes a folder of a snapshot, and those above it. Each is given to the owner of the data folder at once: whoever owns the
+/// folders can remove what an interrupted backup of root's leaves.
+fn make_stage(data_dir: &Path, folder: &Path) -> Result<()> {
+    let is_new = |folder: &&Path| folder.starts_with(data_dir) && !folder.exists();
+    let new: Vec<&Path> = folder.ancestors().take_while(is_new).collect();
+    for folder in new.into_iter().rev() {
+        make_folder(folder).with_context(|| format!("making {}", folder.display()))?;
+        give_to_owner(data_dir, folder)?;
+    }
+    Ok(())
 }
 
 /// Removes LMDB's lock file from the copy of the store: it is made anew.
@@ -175,7 +191,7 @@ fn copy_files(data_dir: &Path, models_dir: &Path, stage: &Path, device_keys: boo
     for path in found.paths {
         let (from, to) = (data_dir.join(&path), stage.join(&path));
         if let Some(folder) = to.parent() {
-            make_folder(folder).with_context(|| format!("making {}", folder.display()))?;
+            make_stage(data_dir, folder)?;
         }
         // Photos are many and large, and never change: one more name is enough.
         let copied = match path.starts_with("photos/") {
@@ -252,5 +268,26 @@ fn kind(entry: &DirEntry, within: &Path) -> Kind {
         Ok(kind) if kind.is_file() && is_unfinished => Kind::Unfinished,
         Ok(kind) if kind.is_file() => Kind::File,
         _ => Kind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, lchown};
+
+    use super::*;
+
+    /// Needs root, as CI has it; for others there is nothing to give.
+    #[test]
+    fn each_folder_of_roots_snapshot_is_that_of_the_data_folders_owner_from_the_beginning() {
+        const SOMEBODY: u32 = 61_234;
+        let data = tempfile::tempdir().unwrap();
+        let is_root = lchown(data.path(), Some(SOMEBODY), Some(SOMEBODY)).is_ok();
+        let owner = if is_root { SOMEBODY } else { fs::metadata(data.path()).unwrap().uid() };
+        let deep = folder(data.path()).join("photos/ann");
+        make_stage(data.path(), &deep).unwrap();
+        for made in deep.ancestors().take(3) {
+            assert_eq!(fs::metadata(made).unwrap().uid(), owner, "{}", made.display());
+        }
     }
 }

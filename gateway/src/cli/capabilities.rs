@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Subcommand;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use crate::{
     clock,
     config::Config,
     control::{Answer, Callable, Request, client},
-    private::{give_to_owner, make_folder},
+    private::{foreign_owner, make_folder},
 };
 
 /// The folder in the data folder.
@@ -67,12 +67,13 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     match arguments.command {
         Command::Build { out, user } => {
             let bundle = bundle(config, user)?;
-            let Some(out) = out else {
-                let out = config.data_dir.join(FOLDER);
-                build(&bundle, &out)?;
-                return give_to_owner(&config.data_dir, &out);
-            };
-            build(&bundle, &out)
+            // Root writes nothing into a folder in which somebody else could have put a link.
+            ensure!(
+                out.is_some() || foreign_owner(&config.data_dir).is_ok_and(|owner| owner.is_none()),
+                "{} is not yours: name another folder with `--out`",
+                config.data_dir.display()
+            );
+            build(&bundle, &out.unwrap_or_else(|| config.data_dir.join(FOLDER)))
         }
         Command::List { user, json } => list(&bundle(config, user)?, json),
         Command::Show { name, user } => {

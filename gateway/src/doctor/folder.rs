@@ -1,8 +1,9 @@
 //! The data folder: its disk, rights, keys, certificate, store, and who uses it.
 
 use std::{
-    fs, io,
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    fs::{self, OpenOptions},
+    io::{self, ErrorKind, Write as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -17,6 +18,7 @@ use crate::{
     findings::{Findings, Level},
     health::DISK_BYTES_MIN,
     identity::GatewayKey,
+    private::{FILE_MODE, give_to_owner},
     store::{self, Store},
     transport::tls,
     units::{ago, bytes},
@@ -109,9 +111,15 @@ fn disk(folder: &Path, findings: &mut Findings) {
     }
 }
 
+/// Root tries it in the folder of somebody else, who could have put a link there: nothing that is there is written to.
 fn tried(folder: &Path) -> io::Result<()> {
     let path = folder.join(".doctor");
-    let written = fs::write(&path, [0; 4096]);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&path);
+    let written = file.and_then(|mut file| file.write_all(&[0; 4096]));
     match fs::remove_file(&path) {
         Err(error) if written.is_ok() => Err(error),
         _ => written,
@@ -231,12 +239,19 @@ fn validity(text: &[u8]) -> Option<(i64, i64)> {
     Some((validity.not_before.timestamp(), validity.not_after.timestamp()))
 }
 
+/// What the store has. Reading it makes LMDB's lock file, which is to be that of the folder's owner.
+fn contents(config: &Config, folder: &Path) -> anyhow::Result<store::Contents> {
+    let contents = store::contents(folder, config.store.size_max_mib);
+    give_to_owner(&config.data_dir, folder)?;
+    Ok(contents?)
+}
+
 fn stored(config: &Config, used_by: &Use, findings: &mut Findings) {
     let folder = config.data_dir.join("store");
     match used_by {
         Use::Gateway(status) => damage(status.damaged, findings),
         Use::Nobody(_) if Store::is_empty(&folder) => findings.ok("store", "there is none yet"),
-        Use::Nobody(_) => match store::contents(&folder, config.store.size_max_mib) {
+        Use::Nobody(_) => match contents(config, &folder) {
             Err(error) => findings.fault("store", error.to_string(), "restore a backup"),
             Ok(found) if found.schema > store::SCHEMA => findings.fault(
                 "store",
@@ -294,5 +309,17 @@ mod tests {
         tried(folder.path()).unwrap();
         assert_eq!(tried(&folder.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_link_under_the_name_of_the_trial_leads_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, outside) = (folder.path().join("data"), folder.path().join("outside"));
+        fs::create_dir(&data).unwrap();
+        fs::write(&outside, "mine").unwrap();
+        std::os::unix::fs::symlink(&outside, data.join(".doctor")).unwrap();
+        tried(&data).unwrap();
+        assert_eq!(fs::read_to_string(&outside).unwrap(), "mine");
+        assert!(fs::read_dir(&data).unwrap().next().is_none(), "nothing is left");
     }
 }

@@ -36,10 +36,9 @@ fn judge(config: &Config, user: &User, findings: &mut Findings) {
             path.display()
         );
         let remedy = if key {
-            format!(
-                "`chown {uid} {shown}` where that user can reach it, or keep the key with `lorgnette login` or in a variable \
-                 (docs/models.md)"
-            )
+            "keep the key with `lorgnette login`, or in a variable: /etc/lorgnette/environment has those of a packaged gateway \
+             (docs/models.md)"
+                .to_owned()
         } else if path == whole {
             format!("run `chmod 644 {shown}`, or move it to a place where all may read")
         } else {
@@ -50,7 +49,8 @@ fn judge(config: &Config, user: &User, findings: &mut Findings) {
     open_files(config).iter().for_each(|file| tell(file, false));
     key_files(config).iter().for_each(|file| tell(file, true));
     if is_fine {
-        let what = format!("user {}, who has the data folder, can read what the configuration names", user.uid);
+        let what =
+            format!("user {}, who has the data folder, can read the configuration, the models and the keys", user.uid);
         findings.ok("rights", what);
     }
 }
@@ -200,7 +200,7 @@ mod tests {
         modes(0o600, 0o755, 0o600);
         let found = told(&other);
         is(&found[0], &["warning: ", "cannot read ", "config.toml has mode 0600", "`chmod 644 "]);
-        is(&found[1], &["warning: ", "key has mode 0600", "`chown ", "lorgnette login"]);
+        is(&found[1], &["warning: ", "key has mode 0600", "lorgnette login", "/etc/lorgnette/environment"]);
         assert_eq!(found.len(), 2, "{found:?}");
         modes(0o644, 0o700, 0o604);
         let found = told(&other);
@@ -210,7 +210,7 @@ mod tests {
         modes(0o640, 0o750, 0o640);
         for (uid, gid) in [(other.uid, owner.gid()), (owner.uid(), 0)] {
             let found = told(&User { uid, groups: vec![gid] });
-            is(&found[0], &["ok: ", "can read what the configuration names"]);
+            is(&found[0], &["ok: ", "can read the configuration, the models and the keys"]);
         }
         set(&file, 0o604);
         is(&told(&User { uid: other.uid, groups: vec![owner.gid()] })[0], &["warning: ", "config.toml has mode 0604"]);

@@ -33,7 +33,7 @@ pub use disk::Disk;
 pub use records::{DeviceRecord, MessageRecord, NoteRecord};
 pub use rows::{KINDS, Kind, Row, RowsWithin};
 pub(crate) use schema::SCHEMA;
-pub(crate) use snapshot::{contents, copy_closed, without_pairings};
+pub(crate) use snapshot::{Contents, contents, copy_closed, without_pairings};
 pub use writer::Write;
 
 pub(crate) use opened::open_environment;

@@ -56,25 +56,35 @@ impl Systemd {
         if self.is_system { "systemctl" } else { "systemctl --user" }
     }
 
+    /// Checks that a unit that is there reads this configuration.
+    ///
+    /// # Errors
+    /// It reads another one.
+    pub(super) fn check(&self, config: &Path) -> Result<()> {
+        let Some(unit) = self.foreign_unit() else { return Ok(()) };
+        let read = self.configuration_of(&unit);
+        ensure!(
+            read.as_deref() == Some(config),
+            "{} reads {}: write that one (`--output`), or have the unit read {} (`systemctl edit {UNIT}`)",
+            unit.display(),
+            read.as_deref().map_or_else(|| "no configuration".into(), Path::to_string_lossy),
+            config.display()
+        );
+        Ok(())
+    }
+
     /// Enables the unit that is there, of the package or of somebody, with its limits; or writes one and enables it. Where no
     /// systemd runs, says what to do instead.
     ///
     /// # Errors
-    /// The unit cannot be written, systemd refuses it, or the one that is there reads another configuration.
+    /// The unit cannot be written, or systemd refuses it.
     pub(super) fn install(&self, config: &Path, data: &Path) -> Result<String> {
         let program = std::env::current_exe().context("the path of this program")?;
         let text = self.unit(&program, config, data)?;
         let path = self.units.join(UNIT);
         if let Some(unit) = self.foreign_unit() {
-            let shown = unit.display();
-            let reads = std::fs::read_to_string(&unit).with_context(|| format!("reading {shown}"))?;
-            ensure!(
-                config.to_str().is_some_and(|config| reads.contains(config)),
-                "{shown} does not read {}: write the configuration that it names, or change it with `systemctl edit {UNIT}`",
-                config.display()
-            );
             self.control(&["enable", UNIT])?;
-            return Ok(format!("enabled {shown}, as it is"));
+            return Ok(format!("enabled {}, as it is", unit.display()));
         }
         if !self.runs {
             return Ok(format!(
@@ -104,9 +114,24 @@ impl Systemd {
         .filter(|_| self.runs)
     }
 
-    /// Whether a unit with this program in it is there already.
-    pub(super) fn has_unit(&self) -> bool {
-        self.foreign_unit().is_some()
+    /// The configuration that a unit names, or the last of the files that add to it.
+    fn configuration_of(&self, unit: &Path) -> Option<PathBuf> {
+        let added = std::fs::read_dir(self.units.join(format!("{UNIT}.d"))).into_iter().flatten();
+        let mut added: Vec<PathBuf> = added.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        added.sort();
+        let texts = [unit.to_path_buf()].into_iter().chain(added).filter_map(|file| std::fs::read_to_string(file).ok());
+        let named = |text: String| {
+            let starts = text.lines().filter_map(|line| line.strip_prefix("ExecStart="));
+            let words =
+                starts.filter_map(|line| line.split_once("--config")?.1.split_whitespace().next().map(PathBuf::from));
+            words.last()
+        };
+        texts.filter_map(named).last()
+    }
+
+    /// Whether a unit is there already that starts the gateway with this configuration.
+    pub(super) fn starts(&self, config: &Path) -> bool {
+        self.foreign_unit().is_some_and(|unit| self.configuration_of(&unit).as_deref() == Some(config))
     }
 
     fn control(&self, arguments: &[&str]) -> Result<()> {
@@ -125,7 +150,8 @@ impl Systemd {
         let word = |path: &Path| {
             path.to_str().and_then(escaped).with_context(|| format!("{} is no name for a unit", path.display()))
         };
-        let (program, config) = (word(program)?, word(config)?);
+        // A command line knows variables, too.
+        let (program, config) = (word(program)?.replace('$', "$$"), word(config)?.replace('$', "$$"));
         // As root, which has to reach the program and the models wherever they are. The package's unit has a user of its own.
         let limits = match self.is_system {
             false => String::new(),
@@ -137,7 +163,7 @@ impl Systemd {
                  ProtectKernelModules=yes\n\
                  ProtectKernelTunables=yes\n\
                  RestrictSUIDSGID=yes\n\
-                 CapabilityBoundingSet=CAP_DAC_OVERRIDE\n\
+                 CapabilityBoundingSet=CAP_DAC_OVERRIDE CAP_NET_BIND_SERVICE CAP_CHOWN CAP_FOWNER\n\
                  MemoryMax=2G\n\
                  UMask=0077\n",
                 word(data)?
@@ -166,7 +192,7 @@ impl Systemd {
     }
 }
 
-/// A word of a command line in a unit (systemd.service(5), systemd.syntax(7)). `None`: it would be more than that.
+/// A word in a unit (systemd.syntax(7)). `None`: it would be more than that.
 fn escaped(word: &str) -> Option<String> {
     if word.chars().any(char::is_control) {
         return None;
@@ -176,7 +202,6 @@ fn escaped(word: &str) -> Option<String> {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
             '%' => out.push_str("%%"),
-            '$' => out.push_str("$$"),
             c => out.push(c),
         }
     }
@@ -216,8 +241,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut systemd = systemd(folder.path(), true, "");
         systemd.is_system = true;
-        let unit = systemd.unit(Path::new("/x/lorgnette"), Path::new("/c"), Path::new("/var/a data")).unwrap();
-        assert!(unit.contains("\nReadWritePaths=\"/var/a data\"\n") && unit.contains("ProtectSystem=strict"), "{unit}");
+        let unit = systemd.unit(Path::new("/x/lorgnette"), Path::new("/c"), Path::new("/var/a $data")).unwrap();
+        assert!(
+            unit.contains("\nReadWritePaths=\"/var/a $data\"\n") && unit.contains("ProtectSystem=strict"),
+            "{unit}"
+        );
         let more =
             systemd.unit(Path::new("/x"), Path::new("/c\nUser=nobody"), Path::new("/d")).unwrap_err().to_string();
         assert!(more.contains("is no name for a unit"), "{more}");
@@ -233,14 +261,25 @@ mod tests {
             std::fs::create_dir(unit.parent().unwrap()).unwrap();
             let text = "[Service]\nExecStart=/usr/bin/lorgnette serve --config /etc/lorgnette/config.toml\n";
             std::fs::write(&unit, text).unwrap();
-            assert!(systemd.has_unit());
+            let (own, mine) = (Path::new("/etc/lorgnette/config.toml"), Path::new("/srv/mine.toml"));
+            assert!(systemd.starts(own) && !systemd.starts(mine));
+            systemd.check(own).unwrap();
+            let other = systemd.check(mine).unwrap_err().to_string();
+            assert!(other.contains("reads /etc/lorgnette/config.toml"), "{other}");
             let told = systemd.install(Path::new("/etc/lorgnette/config.toml"), &data).unwrap();
             assert!(told.contains("as it is"), "{told}");
             let said = std::fs::read_to_string(folder.path().join("said")).unwrap();
             assert_eq!(said, "enable lorgnette.service\n");
             assert_eq!(std::fs::read_to_string(&unit).unwrap(), text);
-            let other = systemd.install(Path::new("/srv/mine.toml"), &data).unwrap_err().to_string();
-            assert!(other.contains("does not read /srv/mine.toml"), "{other}");
+            // As `systemctl edit` does it.
+            let added = systemd.units.join("lorgnette.service.d");
+            std::fs::create_dir_all(&added).unwrap();
+            std::fs::write(
+                added.join("override.conf"),
+                "[Service]\nExecStart=\nExecStart=/x serve --config /srv/mine.toml\n",
+            )
+            .unwrap();
+            assert!(systemd.starts(mine) && !systemd.starts(own));
         }
     }
 

@@ -113,7 +113,7 @@ fn set_up(
 ) -> Result<()> {
     let mut asker = Asker::new(input, arguments.yes);
     let output = std::path::absolute(arguments.output.clone().or(file).unwrap_or_else(default_output))?;
-    let present = Present::read(&output);
+    let present = Present::read(&output)?;
     let is_somebodys = present.as_ref().is_some_and(|present| !present.is_as_installed);
     if is_somebodys && !arguments.replace {
         let question = format!("{} is there already. Replace it? The old one is kept beside it", output.display());
@@ -128,16 +128,20 @@ fn set_up(
     }
     let answers = answers(&mut asker, &arguments, systemd)?;
     // Where the data are, they stay.
-    let (data, models) = match present.as_ref().and_then(|present| present.folders.clone()) {
-        Some(folders) => folders,
-        None if output == Path::new(SYSTEM_CONFIG) => (SYSTEM_DATA.into(), SYSTEM_MODELS.into()),
-        None => (default_data_dir(), audio::models::default_dir()),
+    let written = present.as_ref().map(|present| present.folders.clone()).unwrap_or_default();
+    let (data, models) = match output == Path::new(SYSTEM_CONFIG) {
+        true => (SYSTEM_DATA.into(), SYSTEM_MODELS.into()),
+        false => (default_data_dir(), audio::models::default_dir()),
     };
-    let data = std::path::absolute(arguments.data_dir.unwrap_or(data))?;
+    let data = std::path::absolute(arguments.data_dir.or(written.0).unwrap_or(data))?;
+    let models = written.1.unwrap_or(models);
     let text = document(&answers, &data, &models)?;
     if let Err(problems) = config::check(&text, &output.display().to_string()) {
         let problems: Vec<String> = problems.into_iter().map(|problem| problem.to_string()).collect();
         bail!("these answers make no configuration; nothing was written\n{}", problems.join("\n"));
+    }
+    if answers.autostart {
+        systemd.check(&output)?;
     }
     write(&output, &text, present.is_some())?;
     println!("wrote {}", output.display());
@@ -263,7 +267,7 @@ fn next(answers: &Answers, output: &Path, systemd: &Systemd) -> String {
     }
     lines.push("  lorgnette models fetch         # once; without internet: lorgnette models import FILE".to_owned());
     lines.push("  lorgnette check".to_owned());
-    lines.push(match systemd.has_unit() || *autostart && systemd.is_there() {
+    lines.push(match systemd.starts(output) || *autostart && systemd.is_there() {
         true => format!("  {}", systemd.start()),
         false => "  lorgnette serve                # in a terminal of its own".to_owned(),
     });

@@ -1,14 +1,20 @@
 //! The configuration that is there already.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
-use crate::config::{self, Config};
+use anyhow::{Context as _, Result};
+
+use crate::config;
 
 /// What setting up keeps of it.
 #[derive(Debug, Default)]
 pub(super) struct Present {
-    /// Where the data and the models are, as far as it says.
-    pub(super) folders: Option<(PathBuf, PathBuf)>,
+    /// Where the data and the models are, as far as it says. What it leaves out follows from who runs the gateway.
+    pub(super) folders: (Option<PathBuf>, Option<PathBuf>),
     /// It has what a package brings: the example with folders of its own. Nothing of an operator is lost with it.
     pub(super) is_as_installed: bool,
 }
@@ -18,25 +24,24 @@ const FOLDERS: [&str; 2] = ["data_dir", "models_dir"];
 
 impl Present {
     /// Reads it; `None`: there is none.
-    pub(super) fn read(file: &Path) -> Option<Self> {
-        if !file.exists() {
-            return None;
-        }
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        let valid = config::check(&text, &file.display().to_string()).ok();
-        let folders = match valid {
-            Some(Config { data_dir, models_dir, .. }) => Some((data_dir, models_dir)),
-            None => written(&text),
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn read(file: &Path) -> Result<Option<Self>> {
+        let text = match fs::read_to_string(file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            text => text.with_context(|| format!("reading {}", file.display()))?,
         };
-        Some(Self { folders, is_as_installed: values(&text).is_some_and(|own| Some(own) == values(config::EXAMPLE)) })
+        let is_as_installed = values(&text).is_some_and(|own| Some(own) == values(config::EXAMPLE));
+        Ok(Some(Self { folders: folders(&text), is_as_installed }))
     }
 }
 
-/// The folders of a configuration that is not valid, if both stand in it.
-fn written(text: &str) -> Option<(PathBuf, PathBuf)> {
-    let values: toml::Table = text.parse().ok()?;
+/// The folders that stand in a configuration, be it valid or not.
+fn folders(text: &str) -> (Option<PathBuf>, Option<PathBuf>) {
+    let values: toml::Table = text.parse().unwrap_or_default();
     let [data, models] = FOLDERS.map(|key| values.get(key).and_then(toml::Value::as_str).map(PathBuf::from));
-    data.zip(models)
+    (data, models)
 }
 
 /// All values but the folders.
@@ -53,9 +58,9 @@ mod tests {
     fn read(text: &str) -> Present {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.toml");
-        assert!(Present::read(&file).is_none());
-        std::fs::write(&file, text).unwrap();
-        Present::read(&file).unwrap()
+        assert!(Present::read(&file).unwrap().is_none());
+        fs::write(&file, text).unwrap();
+        Present::read(&file).unwrap().unwrap()
     }
 
     #[test]
@@ -63,12 +68,15 @@ mod tests {
         let installed = format!("data_dir = \"/var/lib/x\"\nmodels_dir = \"/srv/models\"\n{}", config::EXAMPLE);
         let present = read(&installed);
         assert!(present.is_as_installed);
-        assert_eq!(present.folders, Some(("/var/lib/x".into(), "/srv/models".into())));
+        assert_eq!(present.folders, (Some("/var/lib/x".into()), Some("/srv/models".into())));
         let changed = read(&format!("name = \"Hearth\"\n{}", installed.replace("\nname = ", "\n# name = ")));
-        assert!(!changed.is_as_installed && changed.folders.is_some());
+        assert!(!changed.is_as_installed && changed.folders == present.folders);
         let invalid = read(&installed.replace("\nname = ", "\nunknown = "));
         assert!(!invalid.is_as_installed && invalid.folders == present.folders);
         let broken = read("name = ");
-        assert!(!broken.is_as_installed && broken.folders.is_none());
+        assert!(!broken.is_as_installed && broken.folders == (None, None));
+        // The example itself says nothing of folders.
+        let example = read(config::EXAMPLE);
+        assert!(example.is_as_installed && example.folders == (None, None));
     }
 }
