@@ -122,11 +122,11 @@ impl Systemd {
         let texts = [unit.to_path_buf()].into_iter().chain(added).filter_map(|file| std::fs::read_to_string(file).ok());
         let named = |text: String| {
             let starts = text.lines().filter_map(|line| line.strip_prefix("ExecStart="));
-            let words =
+            let mut words =
                 starts.filter_map(|line| line.split_once("--config")?.1.split_whitespace().next().map(PathBuf::from));
-            words.last()
+            words.next_back()
         };
-        texts.filter_map(named).last()
+        texts.filter_map(named).next_back()
     }
 
     /// Whether a unit is there already that starts the gateway with this configuration.
