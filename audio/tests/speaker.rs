@@ -161,8 +161,9 @@ fn a_hush_leaves_one_fading_packet_from_where_the_device_is() {
     // Sound played before the hush reached the device still counts, and completes nothing.
     let played = speaker.played(3, playing(520_000, 520_000), 530_000).unwrap();
     assert_eq!((played.played_us, played.completed.len(), played.finished), (520_000, 0, false));
-    let position = speaker.position().unwrap();
-    assert_eq!((position.clause, position.clause_played_us), (Some(0), 520_000));
+    let position = speaker.position(3).unwrap();
+    assert_eq!((position.clauses_done, position.clause, position.clause_played_us), (0, Some(0), 520_000));
+    assert_eq!(speaker.position(2), None);
     assert!(!speaker.is_speaking());
 }
 
@@ -484,11 +485,15 @@ proptest! {
             let all = !hushed && got.last().is_some_and(|packet| packet.last_of_speech) && told_us == got.len() as u64 * FRAME_US;
             prop_assert!(!all || finished);
             if speech > 0 {
-                let position = speaker.position().unwrap();
+                let position = speaker.position(speech).unwrap();
                 prop_assert_eq!((position.speech, position.played_us), (speech, told_us));
                 prop_assert_eq!(position.sent_us, got.len() as u64 * FRAME_US);
-                let playing = got.get((told_us / FRAME_US) as usize).map(|packet| packet.clause);
+                // At the end of what was sent it is still in the clause of which more follows.
+                let open = got.last().filter(|packet| !packet.last_of_clause);
+                let playing = got.get((told_us / FRAME_US) as usize).or(open).map(|packet| packet.clause);
                 prop_assert_eq!(position.clause, playing);
+                let done = playing.or_else(|| got.last().map(|packet| packet.clause + 1)).unwrap_or(0);
+                prop_assert_eq!(position.clauses_done, done);
             }
         }
     }

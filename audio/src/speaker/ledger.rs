@@ -24,8 +24,10 @@ pub struct Position {
     pub speech: u32,
     /// The turn that it answers.
     pub turn: u32,
-    /// The clause that is being played; `None` before the first packet and at the end of what was
-    /// sent.
+    /// Clauses before the position, in the caller's numbers from 0: played to their end, or skipped because they had no
+    /// sound.
+    pub clauses_done: u16,
+    /// The clause that is being played; `None` where everything that was sent of whole clauses has been played.
     pub clause: Option<u16>,
     /// How much of that clause was played, in microseconds.
     pub clause_played_us: u64,
@@ -137,9 +139,11 @@ impl Ledger {
 
     pub(super) fn position(&self) -> Position {
         let current = self.sent_at(self.played_us);
+        let next = || self.clauses.last().map_or(0, |sent| sent.clause.saturating_add(1));
         Position {
             speech: self.speech,
             turn: self.turn,
+            clauses_done: current.map_or_else(next, |sent| sent.clause),
             clause: current.map(|sent| sent.clause),
             clause_played_us: current.map_or(0, |sent| self.played_us - sent.start_us),
             clause_sent_us: current.map_or(0, |sent| sent.end_us - sent.start_us),
@@ -149,7 +153,7 @@ impl Ledger {
     }
 
     fn sent_at(&self, at_us: u64) -> Option<&Sent> {
-        let next = self.clauses.partition_point(|sent| sent.end_us <= at_us);
+        let next = self.clauses.partition_point(|sent| sent.ended && sent.end_us <= at_us);
         self.clauses.get(next)
     }
 }

@@ -326,10 +326,11 @@ impl Speaker {
         ledger.played(report.played_us)
     }
 
-    /// Position in the speech in progress, else in the previous one.
-    pub fn position(&self) -> Option<Position> {
+    /// Position in `speech`, if that is the one in progress or the previous one.
+    pub fn position(&self, speech: u32) -> Option<Position> {
         let current = self.speech.as_ref().map(|speech| &speech.ledger);
-        current.or(self.previous.as_ref()).map(Ledger::position)
+        let mut known = [current, self.previous.as_ref()].into_iter().flatten();
+        known.find(|ledger| ledger.speech() == speech).map(Ledger::position)
     }
 
     /// Whether a speech is in progress: begun, not hushed, and not played to its end.

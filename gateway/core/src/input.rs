@@ -12,6 +12,17 @@ use crate::vocab::{
     Usage, VoiceFact, WebhookCall,
 };
 
+/// How the playback of a speech goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Playback {
+    /// It continues, or waits for more sound.
+    Playing,
+    /// It has reached the end of the speech.
+    Finished,
+    /// The device has stopped it before its end: on a hush, or by itself, for example because its speaker was muted.
+    Stopped,
+}
+
 /// Inputs of one device's conversation.
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,9 +83,9 @@ pub enum Input {
     Spoken { speech: u32, clause: u16, duration_us: u64 },
     /// A clause could not be synthesised.
     SpeechFailed { speech: u32, clause: u16 },
-    /// Playback position reported by the device: `clauses_done` clauses were played in full, and `clause_part` (0 to 1)
-    /// of the next one. A failed clause counts as played once playback is past it. With `finished`, the speech is over.
-    Played { speech: u32, clauses_done: u16, clause_part: f32, finished: bool },
+    /// Playback position reported by the device: the first `clauses_done` clauses were played in full, or failed, and
+    /// `clause_part` (0 to 1) of the next one.
+    Played { speech: u32, clauses_done: u16, clause_part: f32, playback: Playback },
     /// A button or touch gesture.
     Button(Button),
     /// The wearer or the device switched the microphone off or on.

@@ -26,6 +26,7 @@ pub mod output;
 pub mod recording;
 mod reply;
 mod speech_text;
+pub mod spoken_length;
 mod timers;
 pub mod user;
 pub mod vocab;

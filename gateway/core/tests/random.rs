@@ -6,7 +6,7 @@ mod world;
 use gateway_core::{
     conversation::{Config, Conversation},
     driver::Machine as _,
-    input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Input, UserInput},
+    input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Input, Playback, UserInput},
     user::{self, User},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Candidate, CommandMatch, Content, DeviceInfo,
@@ -176,7 +176,7 @@ fn input() -> impl Strategy<Value = Input> {
         6 => (turn(), call_id(), result()).prop_map(|(turn, call_id, result)| Input::Tool { turn, call_id, result }),
         4 => (0_u32..4, 0_u16..4, any::<u64>()).prop_map(|(speech, clause, duration_us)| Input::Spoken { speech, clause, duration_us }),
         1 => (0_u32..4, 0_u16..4).prop_map(|(speech, clause)| Input::SpeechFailed { speech, clause }),
-        8 => (0_u32..4, 0_u16..5, any::<f32>(), any::<bool>()).prop_map(|(speech, clauses_done, clause_part, finished)| Input::Played { speech, clauses_done, clause_part, finished }),
+        8 => (0_u32..4, 0_u16..5, any::<f32>(), playbacks()).prop_map(|(speech, clauses_done, clause_part, playback)| Input::Played { speech, clauses_done, clause_part, playback }),
         2 => prop::sample::select(vec![Button::Press, Button::LongPress, Button::Down, Button::Up]).prop_map(Input::Button),
         1 => any::<bool>().prop_map(Input::Mute),
         1 => any::<bool>().prop_map(Input::Followed),

@@ -15,7 +15,10 @@ use audio::{
     speaker::{self, Packet, Report, Speaker},
     tts::Voice,
 };
-use gateway_core::{input::Input, vocab::SoundCoding};
+use gateway_core::{
+    input::{Input, Playback},
+    vocab::SoundCoding,
+};
 
 use super::elsewhere::voice::{Clause as Wanted, Said, Voices};
 use crate::{
@@ -39,7 +42,6 @@ pub(crate) struct Mouth {
 struct Speech {
     id: u32,
     clauses: Vec<Clause>,
-    done: u16,
     announced: Option<u16>,
     queue: Queue<(u16, String, bool)>,
     /// Set when it is cancelled: clauses that still wait for a thread are not synthesised.
@@ -141,15 +143,27 @@ impl Mouth {
         last: bool,
     ) -> (bool, Option<Input>) {
         let new = self.begin(speech, 0);
+        (new, self.queue(speech, (clause, last), pcm, rate_hz))
+    }
+
+    /// Queues the sound of a clause for sending. Returns, on failure, the input for the core.
+    fn queue(&mut self, speech: u32, (clause, last): (u16, bool), pcm: &[i16], rate_hz: u32) -> Option<Input> {
+        if let Err(error) = self.speaker.push_clause(clause, pcm, rate_hz, last) {
+            tracing::warn!(%error, "the sound of a clause could not be queued");
+            return Some(self.fail(speech, clause, last));
+        }
         if let Some(under) = &mut self.speech {
             under.clauses.push(Clause { number: clause, duration_us: samples_to_us(pcm.len() as u64, rate_hz) });
         }
-        let pushed = self.speaker.push_clause(clause, pcm, rate_hz, last);
-        let failed = pushed.err().map(|error| {
-            tracing::warn!(%error, "a sound could not be queued");
-            Input::SpeechFailed { speech, clause }
-        });
-        (new, failed)
+        None
+    }
+
+    /// A clause has no sound. If it is the last one, the speech ends without it.
+    fn fail(&mut self, speech: u32, clause: u16, last: bool) -> Input {
+        if last && let Err(error) = self.speaker.push_clause(clause, &[], Voice::RATE_HZ, true) {
+            tracing::debug!(%error, "a speech has no end");
+        }
+        Input::SpeechFailed { speech, clause }
     }
 
     fn begin(&mut self, speech: u32, turn: u32) -> bool {
@@ -159,7 +173,6 @@ impl Mouth {
             self.speech = Some(Speech {
                 id: speech,
                 clauses: Vec::new(),
-                done: 0,
                 announced: None,
                 queue: Queue::new(),
                 hushed: Arc::default(),
@@ -198,20 +211,10 @@ impl Mouth {
         let under = self.speech.as_mut().filter(|under| under.id == clause.speech)?;
         let next = under.queue.next();
         self.make(next, mailbox);
-        let under = self.speech.as_mut()?;
-        let failed = Input::SpeechFailed { speech: clause.speech, clause: clause.clause };
-        let Some(pcm) = clause.pcm else {
-            return Some(failed);
-        };
-        under
-            .clauses
-            .push(Clause { number: clause.clause, duration_us: samples_to_us(pcm.len() as u64, Voice::RATE_HZ) });
-        match self.speaker.push_clause(clause.clause, &pcm, Voice::RATE_HZ, clause.last) {
-            Ok(()) => None,
-            Err(error) => {
-                tracing::warn!(%error, "a clause could not be queued");
-                Some(failed)
-            }
+        let Synthesised { speech, clause, last, pcm, .. } = clause;
+        match pcm {
+            Some(pcm) => self.queue(speech, (clause, last), &pcm, Voice::RATE_HZ),
+            None => Some(self.fail(speech, clause, last)),
         }
     }
 
@@ -254,29 +257,121 @@ impl Mouth {
         }
     }
 
-    /// Handles a playback report; `stopped`: playback has ended for good.
+    /// Handles a playback report; `stopped`: the device has ended the playback before its end. Returns the input for
+    /// the core, unless the report says nothing new.
     pub(crate) fn played(&mut self, speech: u32, report: Report, stopped: bool) -> Option<Input> {
-        let played = self.speaker.played(speech, report, clock::mono_us())?;
-        let under = self.speech.as_mut().filter(|under| under.id == speech)?;
-        under.done = under.done.saturating_add(u16::try_from(played.completed.len()).unwrap_or(u16::MAX));
-        let before_us: u64 = under.clauses.iter().take(under.done.into()).map(|clause| clause.duration_us).sum();
-        let part = under.clauses.get(usize::from(under.done)).map_or(0.0, |clause| {
-            let into_us = played.played_us.saturating_sub(before_us);
-            // Microseconds of one clause are exact enough in f32.
-            (into_us as f32 / clause.duration_us.max(1) as f32).min(1.0)
+        let played = self.speaker.played(speech, report, clock::mono_us());
+        let under = self.speech.as_ref().filter(|under| under.id == speech)?;
+        let playback = match &played {
+            Some(played) if played.finished => Playback::Finished,
+            _ if stopped => Playback::Stopped,
+            Some(_) => Playback::Playing,
+            None => return None,
+        };
+        let at = self.speaker.position(speech)?;
+        let current = under.clauses.iter().find(|clause| at.clause == Some(clause.number));
+        let clause_part = current.map_or(0.0, |clause| {
+            // What is sent is a little longer than the clause: it ends with whole frames. Microseconds of one clause
+            // are exact enough in f32.
+            at.clause_played_us as f32 / clause.duration_us.max(at.clause_sent_us).max(1) as f32
         });
-        Some(Input::Played {
-            speech,
-            clauses_done: under.done,
-            clause_part: part,
-            finished: played.finished || stopped,
-        })
+        Some(Input::Played { speech, clauses_done: at.clauses_done, clause_part, playback })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::mpsc;
+
     use super::*;
+    use crate::{
+        runtime::compute::Compute,
+        speech::elsewhere::{Unanswered, voice::Speak},
+    };
+
+    /// 100 ms and 7 samples for each character: no whole frames. It has no sound for "?".
+    struct Tone;
+
+    impl Speak for Tone {
+        fn speak(&self, clause: &Wanted) -> Result<Vec<i16>, Unanswered> {
+            if clause.text.contains('?') {
+                return Err(Unanswered::Failed("no sound for this".to_owned()));
+            }
+            Ok(vec![1_000; clause.text.len() * 2_407])
+        }
+    }
+
+    /// A mouth to which these clauses were given, the last of them as the end of speech 1, and what it told the core.
+    fn mouth(texts: &[&str]) -> (Mouth, Vec<Input>) {
+        let voices = Voices { own: Arc::new(Tone), compute: Compute::start("test", 1, 8).unwrap(), other: None };
+        let mut mouth = Mouth::new(Codec::Pcm16, 16_000, (voices, String::from("en")), 1.0).unwrap();
+        let (mailbox, mut messages) = mpsc::channel(8);
+        let mut inputs = Vec::new();
+        for (text, clause) in texts.iter().zip(0..) {
+            let last = usize::from(clause) + 1 == texts.len();
+            mouth.speak(1, 7, clause, (*text).to_owned(), last, &mailbox);
+            let Some(DeviceMessage::Synthesised(said)) = messages.blocking_recv() else { panic!("not synthesised") };
+            inputs.extend(mouth.take(said, &mailbox));
+        }
+        (mouth, inputs)
+    }
+
+    fn at(played_us: u64) -> Report {
+        Report { played_us, at_us: played_us, playing: true }
+    }
+
+    /// Plays for so long, in real time; returns the packets and what the core is told every 20 ms.
+    fn play(mouth: &mut Mouth, for_us: u64) -> (Vec<Packet>, Vec<(u64, Input)>) {
+        let (mut packets, mut told) = (Vec::<Packet>::new(), Vec::new());
+        for now_us in (0..for_us).step_by(20_000) {
+            while let Some(packet) = mouth.poll_packet(now_us) {
+                packets.push(packet);
+            }
+            told.extend(mouth.played(1, at(now_us), false).map(|input| (now_us, input)));
+        }
+        (packets, told)
+    }
+
+    #[test]
+    fn a_last_clause_without_sound_still_ends_the_speech() {
+        let (mut mouth, inputs) = mouth(&["One.", "Two?"]);
+        assert_eq!(inputs, [Input::SpeechFailed { speech: 1, clause: 1 }]);
+        let (packets, told) = play(&mut mouth, 5_000_000);
+        assert!(packets.last().is_some_and(|packet| packet.last_of_speech));
+        assert!(matches!(told.last(), Some((_, Input::Played { playback: Playback::Finished, .. }))), "{told:?}");
+    }
+
+    #[test]
+    fn the_core_is_told_the_clause_and_the_place_in_it() {
+        let texts = ["Ah?", "Ah.", "Oh well.", "So?", "Ah."].repeat(5);
+        let (mut mouth, _) = mouth(&texts);
+        let (packets, told) = play(&mut mouth, 60_000_000);
+        assert!(told.len() > 100);
+        for (played_us, input) in told {
+            let Input::Played { clauses_done, clause_part, playback, .. } = input else { panic!("{input:?}") };
+            if playback == Playback::Finished {
+                continue;
+            }
+            let current = packets.iter().find(|packet| packet.playout_us + packet.duration_us > played_us).unwrap();
+            assert_eq!(clauses_done, current.clause, "at {played_us} us");
+            let of_clause: Vec<_> = packets.iter().filter(|packet| packet.clause == current.clause).collect();
+            let length_us: u64 = of_clause.iter().map(|packet| packet.duration_us).sum();
+            let part = (played_us - of_clause[0].playout_us) as f32 / length_us as f32;
+            // Within a packet: its last one is padded, and while it is sent its length is not known exactly.
+            assert!((part - clause_part).abs() * length_us as f32 <= 20_000.0, "at {played_us} us: {clause_part}, {part}");
+        }
+    }
+
+    #[test]
+    fn a_device_that_stops_where_it_was_is_heard() {
+        let (mut mouth, _) = mouth(&["Oh well."]);
+        let (_, told) = play(&mut mouth, 400_000);
+        let (played_us, _) = told.last().unwrap();
+        assert_eq!(mouth.played(1, at(*played_us), false), None, "it is not new");
+        let stopped = mouth.played(1, at(*played_us), true);
+        assert!(matches!(stopped, Some(Input::Played { playback: Playback::Stopped, clauses_done: 0, .. })), "{stopped:?}");
+        assert_eq!(mouth.played(2, at(0), true), None, "another speech");
+    }
 
     #[test]
     fn clauses_are_made_one_at_a_time_and_in_order() {
@@ -300,7 +395,6 @@ mod tests {
         let under = Speech {
             id: 1,
             clauses: Vec::new(),
-            done: 0,
             announced: None,
             queue: Queue::new(),
             hushed: hushed.clone(),

@@ -10,7 +10,7 @@ use chat_models::{
 use gateway_core::{
     conversation::{Config, Conversation},
     driver::Machine,
-    input::Input,
+    input::{Input, Playback},
     output::Output,
     vocab::{DeviceInfo, ModelEvent, ModelRoute, StopReason, Timestamp, Transcript, TranscriptKind, Usage, VoiceFact},
 };
@@ -163,7 +163,8 @@ impl Wearer {
                 events.into_iter().map(|event| Input::Model { turn, event }).collect()
             }
             Output::Speak { speech, clause, last, .. } => {
-                let played = Input::Played { speech, clauses_done: clause + 1, clause_part: 0.0, finished: last };
+                let playback = if last { Playback::Finished } else { Playback::Playing };
+                let played = Input::Played { speech, clauses_done: clause + 1, clause_part: 0.0, playback };
                 vec![Input::Spoken { speech, clause, duration_us: 500_000 }, played]
             }
             Output::CloseUtterance { .. } => {

@@ -7,6 +7,7 @@ mod elsewhere;
 mod microphone;
 mod privacy;
 mod python_client;
+mod spoken_length;
 mod translation;
 mod turns;
 mod wake;

@@ -30,7 +30,7 @@ use crate::{
     link::{Link, quality::Quality},
     microphone::Microphone,
     notices::Notices,
-    output::Output,
+    output::{Output, TurnOutcome},
     reply::Reply,
     vocab::{ListeningState, Timestamp},
 };
@@ -132,7 +132,7 @@ impl Conversation {
             }
             Timer::ProgressDue => self.agent.handle_progress_due(&mut self.cx),
             Timer::SettleExpired => self.agent.handle_settle_expired(&mut self.cx),
-            Timer::SpeechStalled => self.speech_stalled(),
+            Timer::SpeechStalled => self.speech_lost(TurnOutcome::Failed),
             Timer::DisplayDue => self.reply.board.handle_display_due(&mut self.cx),
             Timer::PageDue => self.reply.board.handle_page_due(&mut self.cx),
             Timer::ApprovalExpired => {
@@ -215,10 +215,8 @@ impl Machine for Conversation {
                 self.question_played();
                 self.ended(ended);
             }
-            Input::Played { speech, clauses_done, clause_part, finished } => {
-                let ended = self.reply.handle_played(&mut self.cx, speech, clauses_done, clause_part, finished);
-                self.question_played();
-                self.ended(ended);
+            Input::Played { speech, clauses_done, clause_part, playback } => {
+                self.played(speech, clauses_done, clause_part, playback);
             }
             Input::Button(button) => self.button(button),
             Input::Mute(muted) => self.mute(muted),

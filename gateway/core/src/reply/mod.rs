@@ -76,6 +76,11 @@ impl Reply {
         self.job.as_ref().map(|job| &job.purpose)
     }
 
+    /// Whether this speech is the one that is being played.
+    pub(crate) fn is_saying(&self, speech: u32) -> bool {
+        self.job.as_ref().is_some_and(|job| job.speech == Some(speech))
+    }
+
     /// Whether playback has begun since the last call.
     pub(crate) fn take_began(&mut self) -> bool {
         core::mem::take(&mut self.began)

@@ -10,13 +10,14 @@ use crate::{
     limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX, SOUND_MS_MAX, SOUND_PIECE_MS},
     output::{Output, Stage},
     speech_text::sentences::Splitter,
+    spoken_length,
     vocab::Turn,
 };
 
 /// Time beyond the clauses' own length after which a device that acknowledges nothing has stalled.
 const STALL_SLACK_US: u64 = 8_000_000;
-/// Length of a clause that is not synthesised yet: slow speech takes 80 ms per character.
-const US_PER_CHAR: u64 = 80_000;
+/// Length of a clause that is not synthesised yet: slow speech takes 80 ms per letter.
+const US_PER_LETTER: u64 = 80_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -324,7 +325,7 @@ impl Job {
             let text = match clause.state {
                 State::Played => clause.text.as_str(),
                 State::Failed if self.readable => clause.text.as_str(),
-                State::Partly(part) | State::Cut(part) => words_of(&clause.text, part),
+                State::Partly(part) | State::Cut(part) => spoken_length::words_spoken(&clause.text, part),
                 State::Waiting | State::Failed => "",
             };
             if text.is_empty() {
@@ -343,15 +344,15 @@ impl Job {
         Heard::Part(steps)
     }
 
-    /// The heard part of the characters or of a sound, 0 to 1; 1 if there was nothing to hear.
+    /// The heard part of the time or of a sound, 0 to 1; 1 if there was nothing to hear.
     pub(super) fn heard_part(&self) -> f32 {
         let (mut all, mut heard) = (0.0_f32, 0.0_f32);
         for clause in &self.clauses {
             // Lengths are far below the limit up to which an f32 counts exactly.
-            let length = if clause.sound.is_some() { 1 } else { clause.text.len() };
-            let chars = f32::from(u16::try_from(length).unwrap_or(u16::MAX));
-            all += chars;
-            heard += chars
+            let length = if clause.sound.is_some() { 1 } else { spoken_length::of(&clause.text) };
+            let length = f32::from(u16::try_from(length).unwrap_or(u16::MAX));
+            all += length;
+            heard += length
                 * match clause.state {
                     State::Played => 1.0,
                     State::Failed if self.readable && clause.sound.is_none() => 1.0,
@@ -392,8 +393,8 @@ impl Job {
             .take(self.released)
             .skip(settled)
             .map(|clause| {
-                let guess_us = US_PER_CHAR * u64::try_from(clause.text.len()).unwrap_or(0);
-                clause.duration_us.unwrap_or(guess_us)
+                let guess_us = || US_PER_LETTER * u64::from(spoken_length::of(&clause.text));
+                clause.duration_us.unwrap_or_else(guess_us)
             })
             .sum();
         let at_us = cx.now_us() + length_us + STALL_SLACK_US;
@@ -425,46 +426,9 @@ fn whole(text: &str) -> Vec<String> {
     clauses
 }
 
-/// The whole words of `text` that were heard when `part` of it was played.
-fn words_of(text: &str, part: f32) -> &str {
-    let chars = f32::from(u16::try_from(text.chars().count()).unwrap_or(u16::MAX));
-    let reached = chars * part;
-    let mut end = 0;
-    let mut count = 0.0_f32;
-    for (at, letter) in text.char_indices() {
-        if count > reached {
-            break;
-        }
-        if letter.is_whitespace() {
-            end = at;
-        }
-        count += 1.0;
-    }
-    if reached >= chars {
-        end = text.len();
-    }
-    text.get(..end).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_cut_clause_ends_at_a_word() {
-        let text = "The capital of France is Paris";
-        for (part, expected) in [
-            (0.0, ""),
-            (0.05, ""),
-            (0.1, "The"),
-            (0.12, "The"),
-            (0.5, "The capital of"),
-            (0.99, "The capital of France is"),
-            (1.0, text),
-        ] {
-            assert_eq!(words_of(text, part), expected, "{part}");
-        }
-    }
 
     #[test]
     fn a_paused_answer_goes_on_with_the_clause_in_which_it_was_paused() {

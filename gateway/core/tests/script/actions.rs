@@ -107,6 +107,10 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             Ok(())
         }
         "speaker" => {
+            if words.has("stops") {
+                world.stop_playing(device);
+                return Ok(());
+            }
             world.devices[device].plays = words.has("works");
             Ok(())
         }

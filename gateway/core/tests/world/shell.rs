@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gateway_core::{
-    input::{AnnouncementId, Input, UserInput},
+    input::{AnnouncementId, Input, Playback, UserInput},
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
         CommandMatch, DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, Preference, Side,
@@ -528,7 +528,8 @@ impl World {
         }
         let idle = playing.done == playing.clauses.len();
         let finished = idle && playing.last;
-        self.played(device, &playing, since, finished);
+        let playback = if finished { Playback::Finished } else { Playback::Playing };
+        self.played(device, &playing, since, playback);
         if finished {
             return;
         }
@@ -539,14 +540,21 @@ impl World {
         }
     }
 
-    fn played(&mut self, device: usize, playing: &Speech, since: Ms, finished: bool) {
+    /// The device stops by itself what it plays.
+    pub fn stop_playing(&mut self, device: usize) {
+        if let Some(playing) = self.devices[device].speech.take() {
+            self.played(device, &playing, playing.since.unwrap_or(self.now_ms), Playback::Stopped);
+        }
+    }
+
+    fn played(&mut self, device: usize, playing: &Speech, since: Ms, playback: Playback) {
         let part = playing
             .clauses
             .get(playing.done)
             .map_or(0.0, |(_, length)| if *length == 0 { 0.0 } else { (self.now_ms - since) as f32 / *length as f32 });
         let speech = playing.id;
         let clauses_done = u16::try_from(playing.done).unwrap();
-        self.after(0, Event::To(device, Input::Played { speech, clauses_done, clause_part: part, finished }));
+        self.after(0, Event::To(device, Input::Played { speech, clauses_done, clause_part: part, playback }));
     }
 
     /// The device is back: its playback continues.
