@@ -22,6 +22,8 @@ use world::{ModelEnd, ModelScript, Recogniser, ToolScript, World};
 /// end of everything at once.
 const OUTPUTS_PER_INPUT_MAX: usize = 200;
 
+const PLAYBACKS: [Playback; 3] = [Playback::Playing, Playback::Finished, Playback::Stopped];
+
 const WORDS: &[&str] = &[
     "Hey Mentra.",
     "Mentra, what time is it?",
@@ -176,7 +178,7 @@ fn input() -> impl Strategy<Value = Input> {
         6 => (turn(), call_id(), result()).prop_map(|(turn, call_id, result)| Input::Tool { turn, call_id, result }),
         4 => (0_u32..4, 0_u16..4, any::<u64>()).prop_map(|(speech, clause, duration_us)| Input::Spoken { speech, clause, duration_us }),
         1 => (0_u32..4, 0_u16..4).prop_map(|(speech, clause)| Input::SpeechFailed { speech, clause }),
-        8 => (0_u32..4, 0_u16..5, any::<f32>(), playbacks()).prop_map(|(speech, clauses_done, clause_part, playback)| Input::Played { speech, clauses_done, clause_part, playback }),
+        8 => (0_u32..4, 0_u16..5, any::<f32>(), prop::sample::select(&PLAYBACKS[..])).prop_map(|(speech, clauses_done, clause_part, playback)| Input::Played { speech, clauses_done, clause_part, playback }),
         2 => prop::sample::select(vec![Button::Press, Button::LongPress, Button::Down, Button::Up]).prop_map(Input::Button),
         1 => any::<bool>().prop_map(Input::Mute),
         1 => any::<bool>().prop_map(Input::Followed),

@@ -234,7 +234,7 @@ impl World {
                 if let Some(playing) = self.devices[device].speech.take_if(|playing| playing.id == speech)
                     && let Some(since) = playing.since
                 {
-                    self.played(device, &playing, since, false);
+                    self.played(device, &playing, since, Playback::Stopped);
                 }
             }
             Output::TurnDone { turn, messages, .. } => {
