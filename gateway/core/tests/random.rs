@@ -257,7 +257,10 @@ impl Debts {
         while let Some(output) = conversation.poll_output() {
             count += 1;
             match output {
-                Output::RequestTurn { turn, .. } => *self.turns.entry(turn).or_default() += 1,
+                // Once more when the link is back.
+                Output::RequestTurn { turn, .. } => {
+                    self.turns.insert(turn, 1);
+                }
                 Output::RunTool { turn, call } => {
                     *self.calls.entry((Turn { revision: 0, ..turn }, call.id)).or_default() += 1;
                 }
