@@ -220,6 +220,8 @@ pub enum UserOutput {
     Timers { device: String, running: Vec<RunningTimer> },
     /// Tell the wearer through this device.
     Announce { device: String, announcement: Announcement },
+    /// The store takes no messages any more: have the wearer told on this device.
+    MessagesNotKept { device: String },
     /// Put the question to the wearer on this device; `None`: to an operator, since there is no device.
     Ask { device: Option<String>, approval: Approval },
     /// A question that is on no device is settled.

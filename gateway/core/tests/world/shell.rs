@@ -7,8 +7,8 @@ use gateway_core::{
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
         CommandMatch, DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, Preference, Side,
-        StopReason, ToolCall, ToolFlags, ToolResult, Transcript, TranscriptKind, Translation, Turn, Usage, View,
-        VoiceFact,
+        StopReason, ToolCall, ToolFlags, ToolResult, Transcript, TranscriptKind, Translation, Turn, Unkept, Usage,
+        View, VoiceFact,
     },
 };
 
@@ -310,6 +310,10 @@ impl World {
             UserOutput::Announce { device, announcement } => {
                 let index = self.device(&device);
                 self.after(0, Event::To(index, Input::Announce(announcement)));
+            }
+            UserOutput::MessagesNotKept { device } => {
+                let index = self.device(&device);
+                self.after(0, Event::To(index, Input::NotKept(Unkept::Messages)));
             }
             UserOutput::Ask { device: Some(device), approval } => {
                 let index = self.device(&device);
