@@ -58,8 +58,8 @@ impl Driver {
                 self.code_sound(&ack);
                 self.send_missing(ack.audio, ack.audio_missing);
             }
-            // The new connection has the session already.
-            Down::Goodbye(goodbye) if goodbye.reason == GoodbyeReason::Replaced && self.is_connecting() => {
+            // Another connection of these glasses has the session already, also one that they have given up.
+            Down::Goodbye(goodbye) if goodbye.reason == GoodbyeReason::Replaced && self.may_replace_itself() => {
                 self.lose("replaced by the next one");
             }
             Down::Goodbye(goodbye) => {

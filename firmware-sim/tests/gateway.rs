@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use device_protocol::auth::{self, Handshake, pairing_code};
 use device_protocol::{
-    Decoded, Down, Frame, ListeningState, Message as _, PairingMethod, RejectCode, SUBPROTOCOL, Stamp, Up, decode_up,
-    down, encode, limits,
+    Decoded, Down, Frame, GoodbyeReason, ListeningState, Message as _, PairingMethod, RejectCode, SUBPROTOCOL, Stamp,
+    Up, decode_up, down, encode, limits,
 };
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use firmware_sim::Error;
@@ -323,7 +323,7 @@ async fn a_gap_in_the_sequences_ends_the_session() {
         Up::Goodbye(goodbye) => Some(goodbye.reason),
         _ => None,
     });
-    assert_eq!(reason.await, device_protocol::GoodbyeReason::BadSequence);
+    assert_eq!(reason.await, GoodbyeReason::BadSequence);
     let (event, _) = glasses.log().find(0, |event| matches!(event.seen, Seen::Violation { .. })).await;
     assert!(matches!(event.seen, Seen::Violation { what } if what.contains('5')));
 }
@@ -408,6 +408,34 @@ async fn a_new_session_after_a_cut_counts_from_one() {
         let first = peer
             .until(|stamp, up| (up.class() == device_protocol::Class::Control).then(|| (stamp.sequence, up.name())));
         assert_eq!(first.await, (1, "tool_list"));
+    };
+    let mut options = options(&address, state.path());
+    options.reconnect = true;
+    let glasses = async { Glasses::connect(options).await.unwrap() };
+    let (_glasses, ()) = tokio::join!(glasses, gateway);
+}
+
+#[tokio::test]
+async fn who_is_replaced_by_a_connection_that_it_gave_up_resumes_with_the_token_that_it_has() {
+    let (listener, address) = listener().await;
+    let state = tempfile::tempdir().unwrap();
+    let gateway = async {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut first = Peer::accept(Box::new(stream)).await;
+        first.shake(&key(1), auth::NO_BINDING, Conduct::Honest).await;
+        // It falls silent, so that the glasses try another connection. The answer to that one does not arrive.
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut second = Peer::accept(Box::new(stream)).await;
+        second.until(|_, up| matches!(up, Up::Hello(_)).then_some(())).await;
+        assert_eq!(second.receive().await, None, "given up");
+        first.send(down::Goodbye { reason: GoodbyeReason::Replaced, message: "", retry_after_ms: 0 }).await;
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut third = Peer::accept(Box::new(stream)).await;
+        let token = third.until(|_, up| match up {
+            Up::Hello(hello) => Some(hello.resume.map(|resume| resume.token.to_vec())),
+            _ => None,
+        });
+        assert_eq!(token.await.as_deref(), Some(b"token".as_slice()));
     };
     let mut options = options(&address, state.path());
     options.reconnect = true;

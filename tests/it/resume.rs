@@ -3,6 +3,7 @@
 use firmware_sim::{Event, Glasses, Seen, transport::Target};
 use gateway::config::Config;
 
+use crate::peer::Peer;
 use crate::relay::Relay;
 use crate::world::{World, answered, floor, text, understood, until};
 
@@ -218,6 +219,47 @@ async fn a_link_that_still_stands_is_replaced_and_its_session_goes_on() {
     assert_eq!(world.gateway().services().roster.all().len(), 1);
     text(&mut glasses, "set a timer for ten minutes").await;
     assert!(answered(&mut glasses).await.contains("ten minutes"));
+}
+
+/// Waits until the link of the only session is lost, or stands; the number of the session.
+async fn link_of_the_session(world: &World, is_lost: bool) -> u32 {
+    loop {
+        let all = world.gateway().services().roster.all();
+        if let [(_, present)] = all.as_slice()
+            && present.via.lost_us.is_some() == is_lost
+        {
+            return present.session;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_welcome_that_is_lost_on_its_way_costs_no_session() {
+    for scheme in ["wss", "quic"] {
+        let world = World::start().await;
+        let first = Peer::welcomed(&world, scheme, "glasses").await;
+        let token = first.token.clone();
+        let session = link_of_the_session(&world, false).await;
+        drop(first);
+        for _ in 0..2 {
+            link_of_the_session(&world, true).await;
+            let mut unread = Peer::connect(&world, scheme, "glasses").await;
+            unread.token.clone_from(&token);
+            let handshake = unread.hello().await;
+            unread.prove(&handshake).await;
+            // The session has moved here, and its welcome with the new token is on its way.
+            link_of_the_session(&world, false).await;
+            drop(unread);
+        }
+        link_of_the_session(&world, true).await;
+        let mut again = Peer::connect(&world, scheme, "glasses").await;
+        again.token.clone_from(&token);
+        again.shake().await;
+        assert!(again.token != token);
+        assert_eq!(link_of_the_session(&world, false).await, session, "{scheme}: the same session");
+        world.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -65,9 +65,10 @@ impl Driver {
         self.retry_later();
     }
 
-    /// Whether a connection is being opened.
-    pub(crate) fn is_connecting(&self) -> bool {
-        self.connecting.is_some()
+    /// Whether the gateway may have replaced the connection by another one of these glasses: one that is being opened, or one
+    /// that was given up while this one stood.
+    pub(crate) fn may_replace_itself(&self) -> bool {
+        self.connecting.is_some() || self.options.reconnect && self.attempts > 0
     }
 
     pub(super) fn settle(&mut self, outcome: Result<(), Error>) {

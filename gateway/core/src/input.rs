@@ -9,7 +9,7 @@ use crate::vocab::{
     AnsweredBy, AppCard, AppConnection, AppEvent, AppStopReason, Approval, ApprovalChoice, CommandMatch, Content,
     DeviceFacts, DeviceInfo, FallbackReason, Message, MicrophoneFault, ModelEvent, ModelOutcome, ModelRoute, Remains,
     ScheduleChange, ScheduleEntry, ServiceLevel, SoundReport, ToolFlags, ToolResult, Transcript, Translation, Turn,
-    Usage, VoiceFact, WebhookCall,
+    Unkept, Usage, VoiceFact, WebhookCall,
 };
 
 /// How the playback of a speech goes on.
@@ -110,6 +110,8 @@ pub enum Input {
     Announce(Announcement),
     /// An announcement is no longer wanted.
     Withdraw { id: AnnouncementId },
+    /// Something could not be stored, and nobody else tells the wearer.
+    NotKept(Unkept),
     /// The gateway is stopping.
     Shutdown,
 }

@@ -56,7 +56,8 @@ pub enum Output {
     /// The wearer is being asked about a request that is not whole, or an answer no longer counts (`None`): store it for a
     /// restart.
     QuestionOpen(Option<OpenQuestion>),
-    /// Ask the user's machine for the turn. `request`: what the wearer wants; store it for a restart.
+    /// Ask the user's machine for the turn; once more, for the same one, where the link was lost before it was granted.
+    /// `request`: what the wearer wants; store it for a restart.
     RequestTurn { turn: Turn, request: String },
     /// The wearer has said more of the turn's request: this is all of it, to be stored as that of `RequestTurn` was.
     TurnReopened { turn: Turn, request: String },
@@ -219,6 +220,8 @@ pub enum UserOutput {
     Timers { device: String, running: Vec<RunningTimer> },
     /// Tell the wearer through this device.
     Announce { device: String, announcement: Announcement },
+    /// The store takes no messages any more: have the wearer told on this device.
+    MessagesNotKept { device: String },
     /// Put the question to the wearer on this device; `None`: to an operator, since there is no device.
     Ask { device: Option<String>, approval: Approval },
     /// A question that is on no device is settled.

@@ -12,7 +12,7 @@ use gateway_core::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Candidate, CommandMatch, Content, DeviceInfo,
         DisplaySize, Due, ErrorCode, FailureKind, FallbackReason, MicrophoneFault, ModelEvent, ModelOutcome,
         ModelRoute, Pending, Question, ScheduleChange, ScheduleKind, ServiceLevel, SoundReport, StopReason, Timestamp,
-        ToolCall, ToolFlags, ToolResult, Transcript, TranscriptKind, Translation, Turn, Usage, View, VoiceFact,
+        ToolCall, ToolFlags, ToolResult, Transcript, TranscriptKind, Translation, Turn, Unkept, Usage, View, VoiceFact,
     },
 };
 use proptest::prelude::*;
@@ -199,6 +199,7 @@ fn input() -> impl Strategy<Value = Input> {
         })),
         12 => app().prop_map(Input::App),
         1 => any::<bool>().prop_map(|up| Input::Look { up }),
+        1 => prop_oneof![Just(Unkept::Photo), Just(Unkept::Messages)].prop_map(Input::NotKept),
         1 => (0_u64..3, any::<bool>()).prop_map(|(id, yes)| Input::ApprovalAnswered { id, choice: if yes { ApprovalChoice::Yes } else { ApprovalChoice::No }, by: AnsweredBy::Tap }),
         1 => (0_u64..3).prop_map(|id| Input::ApprovalWithdrawn { id }),
         2 => (0_u64..3, words()).prop_map(|(id, say)| {
@@ -259,7 +260,10 @@ impl Debts {
         while let Some(output) = conversation.poll_output() {
             count += 1;
             match output {
-                Output::RequestTurn { turn, .. } => *self.turns.entry(turn).or_default() += 1,
+                // Once more when the link is back.
+                Output::RequestTurn { turn, .. } => {
+                    self.turns.insert(turn, 1);
+                }
                 Output::RunTool { turn, call } => {
                     *self.calls.entry((Turn { revision: 0, ..turn }, call.id)).or_default() += 1;
                 }

@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use device_protocol::{limits, up::PhotoChunk};
 use gateway_core::{
+    input::Input,
     limits::IMAGES_PER_TURN_MAX,
-    vocab::{Attachment, ErrorCode, ToolResult, Turn},
+    vocab::{Attachment, ErrorCode, ToolResult, Turn, Unkept},
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::runtime::spawn;
+use crate::{
+    mailbox::{DeviceMessage, Mailbox},
+    runtime::spawn,
+};
 
 /// Photos that may be in transfer at once.
 const OPEN_MAX: usize = 2;
@@ -115,6 +119,18 @@ impl Called {
     }
 }
 
+/// Has the wearer told if a photo is not stored on whose storing no answer of a call waits: one that was taken by the button, or
+/// that came behind the answer.
+pub(super) fn tell_if_lost(kept: oneshot::Receiver<Result<(), String>>, mailbox: Mailbox) {
+    spawn("photo-stored", async move {
+        // No outcome: too much is being stored.
+        if !matches!(kept.await, Ok(Ok(()))) {
+            // A session that is over tells nobody.
+            drop(mailbox.send(DeviceMessage::Input(Input::NotKept(Unkept::Photo))).await);
+        }
+    });
+}
+
 /// Photos in transfer.
 #[derive(Default)]
 pub(super) struct Photos(BTreeMap<u32, Half>);
@@ -173,6 +189,7 @@ impl Photos {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tokio::sync::mpsc;
 
     use super::*;
 
@@ -234,6 +251,24 @@ mod tests {
         drop(refused);
         call.answer(ToolResult::said("Taken."));
         assert!(answer.await.unwrap().error.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_photo_for_which_no_call_waits_is_told_only_if_it_is_lost() {
+        let (mailbox, mut messages) = mpsc::channel(4);
+        let stored = || oneshot::channel::<Result<(), String>>();
+        let ((kept, one), (full, other), (refused, third)) = (stored(), stored(), stored());
+        tell_if_lost(one, mailbox.clone());
+        tell_if_lost(other, mailbox.clone());
+        tell_if_lost(third, mailbox);
+        kept.send(Ok(())).unwrap();
+        full.send(Err("the disk is full".to_owned())).unwrap();
+        drop(refused);
+        for _ in 0..2 {
+            let told = messages.recv().await;
+            assert!(matches!(told, Some(DeviceMessage::Input(Input::NotKept(Unkept::Photo)))));
+        }
+        assert!(messages.recv().await.is_none(), "nothing of the one that is stored");
     }
 
     #[test]

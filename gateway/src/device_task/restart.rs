@@ -4,8 +4,11 @@
 //!
 //! Nothing waits for a row, not even the welcome. Sessions are numbered in the order in which they begin, and their tokens
 //! hold the number. A token with a higher number than the device's row is of a session whose row was never written; so
-//! none of its intents was either. Its device still has what it sent, because nothing is acknowledged before it is
-//! written, and sends all of it again.
+//! none of its intents was either. Its device still has what it sent, because nothing is acknowledged while a row is on its
+//! way to the disk, and sends all of it again.
+//!
+//! A row that the store does not take holds nothing up: without acknowledgements the device would soon have to drop what
+//! it keeps, and a lost link, which is far more frequent than a restart on a full disk, would end the session.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -102,7 +105,8 @@ impl StoredSession {
         self.row.number
     }
 
-    /// Whether the disk has all that was stored. Before that nothing is acknowledged: the device would forget it.
+    /// Whether no row is on its way: the disk has it, or does not take it. Before that nothing is acknowledged: the device
+    /// would forget it.
     pub(super) fn is_written(&self) -> bool {
         self.unwritten.load(Ordering::Relaxed) == 0
     }

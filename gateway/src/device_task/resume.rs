@@ -48,11 +48,45 @@ pub(super) struct Claim {
     pub(super) reply: oneshot::Sender<Box<Session>>,
 }
 
-/// Claims on one session, and the secret by which its device is known.
+/// Claims on one session, and the secrets by which its device is known.
 pub(super) struct Claims {
     waiting: mpsc::Receiver<Claim>,
-    /// `None`: the session cannot be resumed.
-    token: Option<[u8; TOKEN_BYTES]>,
+    pub(super) tokens: Tokens,
+}
+
+/// The tokens by which the device may take its session up again. A welcome, and the token in it, may be lost on its way, so
+/// the one before stays good until the device has shown that it has the welcome.
+#[derive(Default)]
+pub(super) struct Tokens {
+    /// Of the last welcome; `None`: the session cannot be resumed.
+    newest: Option<[u8; TOKEN_BYTES]>,
+    /// The one with which the device came, until something arrives that it sent after the welcome.
+    presented: Option<[u8; TOKEN_BYTES]>,
+}
+
+impl Tokens {
+    /// The device comes with this token, which was good.
+    fn come_with(&mut self, token: &[u8]) {
+        self.presented = token.try_into().ok();
+    }
+
+    /// A new token of the session with this number, for a welcome.
+    pub(super) fn renew(&mut self, number: u64) -> Result<[u8; TOKEN_BYTES], LinkError> {
+        let random = identity::random().map_err(|error| LinkError::Transport(error.to_string()))?;
+        Ok(*self.newest.insert(restart::token(number, random)))
+    }
+
+    /// A frame has come over the present connection. Nothing is sent before the welcome, so the device has it: the token
+    /// before it is void.
+    pub(super) fn welcome_arrived(&mut self) {
+        self.presented = None;
+    }
+
+    /// Compares digests, whose timing says nothing about the token.
+    fn have(&self, token: &[u8]) -> bool {
+        let own = [self.newest, self.presented];
+        own.into_iter().flatten().any(|own| Sha256::digest(own) == Sha256::digest(token))
+    }
 }
 
 impl Claims {
@@ -62,17 +96,6 @@ impl Claims {
             Some(claim) => claim,
             None => std::future::pending().await,
         }
-    }
-
-    /// A new token of the session with this number, which makes the last one void.
-    pub(super) fn renew(&mut self, number: u64) -> Result<[u8; TOKEN_BYTES], LinkError> {
-        let random = identity::random().map_err(|error| LinkError::Transport(error.to_string()))?;
-        Ok(*self.token.insert(restart::token(number, random)))
-    }
-
-    /// Compares digests, whose timing says nothing about the token.
-    fn are_of(&self, token: &[u8]) -> bool {
-        self.token.is_some_and(|own| Sha256::digest(own) == Sha256::digest(token))
     }
 }
 
@@ -89,7 +112,7 @@ impl Resumable {
     pub(super) fn enter(&self, device: &str, session: u32) -> Claims {
         let (sender, waiting) = mpsc::channel(CLAIMS_WAITING_MAX);
         self.with(|sessions| sessions.insert(device.to_owned(), (session, sender)));
-        Claims { waiting, token: None }
+        Claims { waiting, tokens: Tokens::default() }
     }
 
     /// Whether no session may be taken up again.
@@ -131,7 +154,7 @@ impl Session {
     /// Whether a claim is good: the token is right, nothing is missing for the replay, and the device is as it was.
     pub(super) fn grants(&self, claim: &Claim) -> bool {
         let Claim { resume, user, formats, info, .. } = claim;
-        self.claims.are_of(&resume.token)
+        self.claims.tokens.have(&resume.token)
             && self.outgoing.can_replay(resume.control_received)
             && (user, formats, info) == (&self.user_name, &self.formats, &self.info)
     }
@@ -141,6 +164,7 @@ impl Session {
     /// # Errors
     /// The new link is gone, or too slow.
     pub(super) fn resume(&mut self, link: &Link, resume: &ResumeOwned) -> Result<(), LinkError> {
+        self.claims.tokens.come_with(&resume.token);
         self.transport = link.transport;
         self.services.roster.moved(&self.id, self.number, Via::now(link.transport, link.peer));
         if let Some(ear) = &mut self.ear {
@@ -154,5 +178,40 @@ impl Session {
         self.outgoing.replay(resume.control_received, resume.audio_received)?;
         self.input(Input::Connected { device: self.info.clone(), resumed: true });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_welcome_that_is_lost_on_its_way_takes_no_token_away() {
+        let mut tokens = Tokens::default();
+        let first = tokens.renew(7).unwrap();
+        assert!(tokens.have(&first) && !tokens.have(&[]) && !tokens.have(&first[..TOKEN_BYTES - 1]));
+        // The device resumes, twice, and does not get either of the welcomes.
+        tokens.come_with(&first);
+        let second = tokens.renew(7).unwrap();
+        assert!(tokens.have(&first) && tokens.have(&second));
+        tokens.come_with(&first);
+        let third = tokens.renew(7).unwrap();
+        assert!(tokens.have(&first) && !tokens.have(&second) && tokens.have(&third));
+        // It gets this one, and loses the link before it has sent anything.
+        tokens.come_with(&third);
+        let fourth = tokens.renew(7).unwrap();
+        assert!(!tokens.have(&first) && tokens.have(&third) && tokens.have(&fourth));
+    }
+
+    #[test]
+    fn a_frame_over_the_new_connection_makes_the_token_before_void() {
+        let mut tokens = Tokens::default();
+        let first = tokens.renew(7).unwrap();
+        tokens.welcome_arrived();
+        assert!(tokens.have(&first));
+        tokens.come_with(&first);
+        let second = tokens.renew(7).unwrap();
+        tokens.welcome_arrived();
+        assert!(!tokens.have(&first) && tokens.have(&second));
     }
 }

@@ -28,29 +28,30 @@ impl Session {
     /// Runs until the session ends, or until another connection of its device takes it over. It outlives `link` where
     /// its device may resume, and gives the connection's place back.
     pub(super) async fn run(mut self: Box<Self>, link: Link, place: Option<&Place>) {
-        let mut link = Some(link);
+        let mut connection = Connection { link: Some(link), place };
         let reason = loop {
-            let up = link.as_mut().map(|link| &mut link.up);
+            let up = connection.link.as_mut().map(|link| &mut link.up);
             match drive(&mut Running { session: &mut self, up }).await {
                 End::Over(reason) => break reason,
-                End::Lost if link.is_some() && self.outgoing.is_resumable() => {
+                End::Lost if connection.link.is_some() && self.outgoing.is_resumable() => {
                     self.lost();
-                    // At once: a peer that is gone answers no farewell.
-                    link = None;
-                    place.inspect(|place| place.give_back());
+                    connection.let_go();
                 }
                 End::Lost => break None,
                 End::Claimed(Claim { reply, .. }) => {
                     self.lost();
                     match reply.send(self) {
-                        Ok(()) => return replaced(link).await,
+                        Ok(()) => return replaced(connection.link).await,
                         // The claimant has gone.
-                        Err(session) => (self, link) = (session, None),
+                        Err(session) => {
+                            self = session;
+                            connection.let_go();
+                        }
                     }
                 }
             }
         };
-        self.finish(reason, link).await;
+        self.finish(reason, connection.link).await;
     }
 
     /// The link is gone, if it was not yet; the session waits for its device.
@@ -109,6 +110,22 @@ impl Session {
     pub(super) fn audio_received(&self) -> u32 {
         let taken = self.ear.as_ref().and_then(Ear::last_sequence);
         taken.unwrap_or(self.incoming.audio_received())
+    }
+}
+
+/// The connection of a session, while it stands.
+struct Connection<'a> {
+    link: Option<Link>,
+    /// Its place among all connections, if it counts.
+    place: Option<&'a Place>,
+}
+
+impl Connection<'_> {
+    /// Drops the link, without a farewell: a peer that is gone answers none. The session may wait for long, and holds no place
+    /// meanwhile.
+    fn let_go(&mut self) {
+        self.link = None;
+        self.place.inspect(|place| place.give_back());
     }
 }
 
@@ -236,5 +253,24 @@ async fn next_frame(up: &mut Option<&mut Receiver>) -> Result<Option<Bytes>, Lin
     match up {
         Some(up) => up.recv().await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::{memory, places::Places};
+
+    #[test]
+    fn a_connection_that_is_let_go_closes_and_holds_no_place() {
+        let places = Places::new(2);
+        let peer = ([192, 0, 2, 1], 1).into();
+        let place = places.take(&peer).unwrap();
+        assert!(places.take(&peer).is_none(), "one newcomer of two connections");
+        let (link, ends) = memory::link();
+        let mut connection = Connection { link: Some(link), place: Some(&place) };
+        connection.let_go();
+        assert!(ends.up.is_closed());
+        assert!(places.take(&peer).is_some());
     }
 }

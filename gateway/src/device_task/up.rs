@@ -9,14 +9,14 @@ use device_protocol::{
 };
 use gateway_core::{
     input::{Button, Input},
-    vocab::{AnsweredBy, ApprovalChoice, DeviceFacts, ErrorCode, ToolError, ToolResult},
+    vocab::{AnsweredBy, ApprovalChoice, DeviceFacts, ErrorCode, ToolError, ToolResult, Unkept},
 };
 use tools::{definition::Hints, device::Offer};
 
 use super::{
     formats::misfit,
     incoming::Order,
-    photos::Photo,
+    photos::{Photo, tell_if_lost},
     session::{End, Session},
 };
 use crate::{clock, mailbox::Farewell, text::crop};
@@ -25,6 +25,7 @@ impl Session {
     /// Handles one envelope.
     pub(super) fn frame(&mut self, bytes: &[u8]) {
         let now_us = clock::mono_us();
+        self.claims.tokens.welcome_arrived();
         match decode_up(bytes) {
             Ok(Decoded::Frame(Frame { stamp, message })) => {
                 if self.in_sequence(&stamp, Class::of_kind(device_protocol::Message::kind(&message)), now_us) {
@@ -287,7 +288,13 @@ impl Session {
         match self.photos.push(chunk, clock::mono_us()) {
             Ok(None) => {}
             Ok(Some(photo)) => self.photo(photo),
-            Err(error) => tracing::warn!(device = self.id, error, "a photo was dropped"),
+            Err(error) => {
+                tracing::warn!(device = self.id, error, "a photo was dropped");
+                // Of a call's photo the call's answer tells.
+                if chunk.call == 0 {
+                    self.input(Input::NotKept(Unkept::Photo));
+                }
+            }
         }
     }
 
@@ -298,8 +305,9 @@ impl Session {
         let Some(lease) = self.lease.enter().filter(|_| wanted_by_call) else { return };
         let of_user = (lease, self.user_name.clone());
         let kept = self.services.gallery.keep(&self.id, of_user, (photo.mime, photo.bytes));
-        if let Some(called) = self.calls.get_mut(&photo.call) {
-            called.keeps(kept);
+        match self.calls.get_mut(&photo.call) {
+            Some(called) => called.keeps(kept),
+            None => tell_if_lost(kept, self.mailbox.clone()),
         }
     }
 }

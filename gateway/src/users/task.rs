@@ -10,7 +10,7 @@ use gateway_core::{
     input::{Input, UserInput},
     output::{Record, UserOutput},
     user::{Rest, User},
-    vocab::{Message, Timestamp},
+    vocab::{Message, Timestamp, Unkept},
 };
 use tokio::sync::{
     mpsc::{self, OwnedPermit},
@@ -122,6 +122,7 @@ impl Shell for Task {
             }
             UserOutput::Timers { device, running } => self.tell(&device, Input::Timers(running)),
             UserOutput::Announce { device, announcement } => self.tell(&device, Input::Announce(announcement)),
+            UserOutput::MessagesNotKept { device } => self.tell(&device, Input::NotKept(Unkept::Messages)),
             UserOutput::Scheduled { request, entry } => self.schedule_changed(request, Ok(Some(entry))),
             UserOutput::Unscheduled { request, entry } => self.schedule_changed(request, Ok(entry)),
             UserOutput::ScheduleFailed { request, reason } => self.schedule_changed(request, Err(reason)),

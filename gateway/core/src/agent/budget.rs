@@ -7,10 +7,29 @@ use super::{Active, Agent, Event, Phase, calls::Pending, phrases};
 use crate::{
     context::{Context, Timer},
     limits::{TOOL_MARGIN_MS, TOOL_MS_MAX},
+    output::Output,
     vocab::{ErrorCode, ModelOutcome, ToolFlags, Turn},
 };
 
 impl Agent {
+    /// The link is lost. The user's machine forgets a request that waits, so it is not waited for until the link is back.
+    pub(crate) fn handle_link_lost(&self, cx: &mut Context) {
+        if self.awaits_grant().is_some() {
+            cx.disarm(Timer::GrantMissing);
+        }
+    }
+
+    /// The link is back: a turn that waits is requested again.
+    pub(crate) fn handle_resumed(&self, cx: &mut Context) {
+        if let Some(active) = self.awaits_grant() {
+            active.request_turn(cx);
+        }
+    }
+
+    fn awaits_grant(&self) -> Option<&Active> {
+        self.active.as_ref().filter(|active| active.phase == Phase::Grant)
+    }
+
     pub(crate) fn handle_grant_missing(&mut self, cx: &mut Context) -> Vec<Event> {
         match &mut self.active {
             Some(active) if active.phase == Phase::Grant => active.fail(cx, phrases::STILL_BUSY, ErrorCode::Cancelled),
@@ -100,6 +119,12 @@ impl Agent {
 }
 
 impl Active {
+    /// Requests the turn of the user's machine, and waits for it only so long.
+    pub(super) fn request_turn(&self, cx: &mut Context) {
+        cx.push(Output::RequestTurn { turn: self.turn, request: self.request.clone() });
+        cx.arm(Timer::GrantMissing, cx.config.grant_ms_max);
+    }
+
     /// The budget that is granted with the turn.
     pub(super) fn set_budget(&mut self, cx: &mut Context) {
         self.budget_us = cx.after_ms(cx.config.turn_ms_max);

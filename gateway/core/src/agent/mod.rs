@@ -180,9 +180,7 @@ impl Agent {
             None => cx.mark(turn, Stage::Final),
         }
         cx.done.clear();
-        cx.push(Output::RequestTurn { turn, request: request.clone() });
-        cx.arm(Timer::GrantMissing, cx.config.grant_ms_max);
-        self.active = Some(Active {
+        let active = self.active.insert(Active {
             turn,
             request,
             spoken,
@@ -209,6 +207,7 @@ impl Agent {
             budget_us_max: u64::MAX,
             asking_since_us: None,
         });
+        active.request_turn(cx);
     }
 
     /// The current turn, if it is this one. The one place where events of other turns are dropped.

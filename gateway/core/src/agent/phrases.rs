@@ -50,6 +50,10 @@ pub(crate) const COMMANDS_FREE: &str = "Today's budget is used up, so I can only
 pub(crate) const PREAMBLE: &str = "Let me check.";
 /// Prefix of the suggested follow-ups.
 pub(crate) const YOU_CAN_SAY: &str = "You can say:";
+/// A photo that the wearer took by the button is lost.
+pub(crate) const PHOTO_NOT_KEPT: &str = "The photo could not be stored.";
+/// The store takes no messages.
+pub(crate) const MESSAGES_NOT_KEPT: &str = "Our conversation cannot be stored at the moment.";
 /// Another device of the user has the turn.
 pub(crate) const STILL_BUSY: &str = "Sorry, I am still busy. Please try again.";
 /// Talk is translated from now on, and shown.

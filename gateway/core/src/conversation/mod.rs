@@ -9,6 +9,7 @@ mod interruption;
 mod presence;
 mod talk;
 mod translating;
+mod unkept;
 
 use alloc::{collections::VecDeque, string::String};
 
@@ -57,6 +58,8 @@ pub struct Conversation {
     unanswered: Option<Unanswered>,
     /// What the wearer is told once nobody has the floor: what calls of interrupted turns have done, and the like.
     afterwards: VecDeque<String>,
+    /// When the wearer was last told that a photo is lost, monotonic.
+    photo_lost_us: Option<u64>,
     /// An announcement that the wearer spoke over, until it is known what was said.
     cut_notice: Option<AnnouncementId>,
     /// The talk button, while it is held.
@@ -86,6 +89,7 @@ impl Conversation {
             interpreter: Interpreter::default(),
             unanswered: None,
             afterwards: VecDeque::new(),
+            photo_lost_us: None,
             cut_notice: None,
             held: None,
             muted: false,
@@ -230,6 +234,7 @@ impl Machine for Conversation {
             Input::Timers(running) => self.cx.screen(|screen, now| screen.handle_timers(now, running)),
             Input::Announce(announcement) => self.announce(announcement),
             Input::Withdraw { id } => self.withdraw(id),
+            Input::NotKept(what) => self.not_kept(what),
             Input::Shutdown => self.shutdown(),
         }
         self.settle();

@@ -40,6 +40,7 @@ impl Conversation {
         if let Some(lost_us) = lost_us {
             let activity = self.activity();
             self.floor.handle_resumed(&mut self.cx, &activity, lost_us);
+            self.agent.handle_resumed(&mut self.cx);
         }
         if self.muted {
             self.cx.push(Output::SetMuted(true));
@@ -75,6 +76,7 @@ impl Conversation {
         }
         self.link.handle_lost(&mut self.cx);
         self.floor.handle_lost(&mut self.cx);
+        self.agent.handle_link_lost(&mut self.cx);
         self.cx.screen(|screen, _| screen.handle_lost());
         self.reply.watch(&mut self.cx, false);
         self.notices.give_back(&mut self.cx);

@@ -78,6 +78,7 @@ impl User {
     }
 
     pub(super) fn persisted(&mut self, ticket: u64) {
+        self.unkept.stored(ticket);
         let Some(id) = self.waiting(ticket) else {
             return;
         };
@@ -102,6 +103,12 @@ impl User {
 
     pub(super) fn persist_failed(&mut self, ticket: u64, reason: String) {
         let now = self.now;
+        if self.unkept.failed(now.mono_us, ticket)
+            && let Some(device) = self.devices.first().cloned()
+        {
+            self.unkept.told(now.mono_us);
+            self.out.push_back(UserOutput::MessagesNotKept { device });
+        }
         let Some(id) = self.waiting(ticket) else {
             return;
         };

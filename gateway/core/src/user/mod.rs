@@ -7,6 +7,7 @@ mod history;
 mod routing;
 mod schedule;
 mod turns;
+mod unkept;
 mod wording;
 
 use alloc::{collections::VecDeque, string::String, vec::Vec};
@@ -18,6 +19,7 @@ use self::{
     routing::ModelRouter,
     schedule::{Schedule, State},
     turns::Turns,
+    unkept::UnkeptMessages,
 };
 pub use self::{
     compaction::Config as Compaction,
@@ -98,6 +100,7 @@ pub struct User {
     models: ModelRouter,
     schedule: Schedule,
     turns: Turns,
+    unkept: UnkeptMessages,
     approvals: PendingApprovals,
     /// Connected devices, the most recently active first.
     devices: Vec<String>,
@@ -119,6 +122,7 @@ impl User {
             history: History::default(),
             schedule: Schedule::default(),
             turns: Turns::default(),
+            unkept: UnkeptMessages::default(),
             approvals: PendingApprovals::default(),
             devices: Vec::new(),
             running: Vec::new(),
@@ -305,7 +309,8 @@ impl User {
             if self.history.add(messages.iter().cloned(), self.now.wall_ms) {
                 self.persist(Record::ConversationBegan);
             }
-            self.persist(Record::Messages(messages));
+            let ticket = self.persist(Record::Messages(messages));
+            self.unkept.submitted(ticket);
         }
         // Between two turns no device waits for it.
         if let Some(rank) = self.models.summariser(self.now)

@@ -21,6 +21,7 @@ mod time;
 mod tokens;
 mod tool;
 mod turn;
+mod unkept;
 mod voice;
 
 pub use app::{AppCard, AppConnection, AppEvent, AppKind, AppState, AppStopReason, WebhookCall};
@@ -44,4 +45,5 @@ pub use tool::{
     Attachment, ClientClass, ErrorCode, Phrases, RateLimit, ToolCall, ToolError, ToolFlags, ToolResult, ToolSpec,
 };
 pub use turn::Turn;
+pub use unkept::Unkept;
 pub use voice::{CommandMatch, Meant, Transcript, TranscriptKind, Translation, VoiceFact};

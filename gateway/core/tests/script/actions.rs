@@ -5,7 +5,7 @@ use gateway_core::{
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, CommandMatch, Content,
         DeviceFacts, Due, ErrorCode, FailureKind, LostTurn, MicrophoneFault, Question, Remains, ScheduleChange,
-        ScheduleKind, ToolFlags, ToolResult, Translation, Turn, Usage, View, VoiceFact,
+        ScheduleKind, ToolFlags, ToolResult, Translation, Turn, Unkept, Usage, View, VoiceFact,
     },
 };
 
@@ -133,6 +133,7 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             world.devices[device].records = words.has("works");
             Ok(())
         }
+        "photo" => input(world, device, Input::NotKept(Unkept::Photo)),
         "press" => input(world, device, Input::Button(Button::Press)),
         "hold" => input(world, device, Input::Button(Button::LongPress)),
         "talk" => {

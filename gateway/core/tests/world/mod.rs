@@ -141,6 +141,8 @@ pub struct Device {
     pub name: String,
     pub info: DeviceInfo,
     pub connected: bool,
+    /// While it is being connected to the session that it had.
+    resumes: bool,
     /// Facts about sound that the glasses have kept since the link was lost, with their times.
     kept: Vec<(Ms, VoiceFact)>,
     /// When the replay of them ends.
@@ -342,6 +344,7 @@ impl World {
             connected: false,
             kept: Vec::new(),
             replays_until_ms: 0,
+            resumes: false,
             answers_heartbeat: true,
             next_utterance: 1,
             utterances: BTreeMap::new(),
@@ -472,7 +475,9 @@ impl World {
         self.devices[device].connected = true;
         self.devices[device].answers_heartbeat = true;
         let id = info.id.clone();
+        self.devices[device].resumes = resumed;
         self.input(device, Input::Connected { device: info, resumed });
+        self.devices[device].resumes = false;
         self.user_input(UserInput::DeviceJoined { device: id });
         if resumed {
             self.replay(device);

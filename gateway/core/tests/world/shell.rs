@@ -7,8 +7,8 @@ use gateway_core::{
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
         CommandMatch, DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, Preference, Side,
-        StopReason, ToolCall, ToolFlags, ToolResult, Transcript, TranscriptKind, Translation, Turn, Usage, View,
-        VoiceFact,
+        StopReason, ToolCall, ToolFlags, ToolResult, Transcript, TranscriptKind, Translation, Turn, Unkept, Usage,
+        View, VoiceFact,
     },
 };
 
@@ -202,7 +202,8 @@ impl World {
             Output::RequestTurn { turn, request } => {
                 self.devices[device].stored_request = Some(request);
                 assert!(!self.devices[device].turns_done.contains(&turn), "{turn:?} is used twice");
-                assert!(self.devices[device].turns_open.insert(turn), "{turn:?} is asked for twice");
+                let is_new = self.devices[device].turns_open.insert(turn);
+                assert!(is_new || self.devices[device].resumes, "{turn:?} is asked for twice");
                 self.after(0, Event::ToUser(UserInput::TurnRequested { device: id, turn }));
             }
             Output::TurnReopened { request, .. } => self.devices[device].stored_request = Some(request),
@@ -309,6 +310,10 @@ impl World {
             UserOutput::Announce { device, announcement } => {
                 let index = self.device(&device);
                 self.after(0, Event::To(index, Input::Announce(announcement)));
+            }
+            UserOutput::MessagesNotKept { device } => {
+                let index = self.device(&device);
+                self.after(0, Event::To(index, Input::NotKept(Unkept::Messages)));
             }
             UserOutput::Ask { device: Some(device), approval } => {
                 let index = self.device(&device);
