@@ -24,7 +24,7 @@ use crate::{
     clock,
     store::{self, DeviceRecord, Store, Write, names},
     text::{crop, is_plain},
-    transport::{self, Link, LinkError},
+    transport::{self, Link, LinkError, places::Place},
 };
 
 /// Milliseconds until a device retries if too many wait for pairing: one of them is done by then.
@@ -42,6 +42,17 @@ pub struct Admitted {
     pub record: DeviceRecord,
     /// What it has said of itself.
     pub hello: HelloOwned,
+}
+
+/// What admits devices.
+#[derive(Clone, Copy)]
+pub(crate) struct Door<'a> {
+    /// The gateway's identity.
+    pub(crate) key: &'a GatewayKey,
+    /// Pairings under way.
+    pub(crate) pairings: &'a Pairings,
+    /// The connection's place, if it counts.
+    pub(crate) place: Option<&'a Place>,
 }
 
 /// Why a device was rejected.
@@ -83,8 +94,8 @@ fn broken(error: &LinkError) -> Refusal {
 ///
 /// # Errors
 /// The device was rejected, or vanished.
-pub async fn admit(link: &mut Link, key: &GatewayKey, store: &Store, pairings: &Pairings) -> Result<Admitted, Refusal> {
-    let result = run(link, key, store, pairings).await;
+pub(crate) async fn admit(link: &mut Link, door: &Door<'_>, store: &Store) -> Result<Admitted, Refusal> {
+    let result = run(link, door, store).await;
     if let Err(refusal) = &result {
         tell(link, refusal);
     }
@@ -107,14 +118,14 @@ fn tell(link: &mut Link, refusal: &Refusal) {
     drop(link.down.send_last(clock::mono_us(), Down::Reject(reject)));
 }
 
-async fn run(link: &mut Link, key: &GatewayKey, store: &Store, pairings: &Pairings) -> Result<Admitted, Refusal> {
+async fn run(link: &mut Link, door: &Door<'_>, store: &Store) -> Result<Admitted, Refusal> {
     let deadline = clock::instant_at(link.opened_us + u64::from(limits::HANDSHAKE_MS_MAX) * 1_000);
-    let (hello, handshake, proof) = timeout_at(deadline, prove(link, key))
+    let (hello, handshake, proof) = timeout_at(deadline, prove(link, door.key))
         .await
         .map_err(|_| refuse(RejectCode::Timeout, "the handshake took too long"))??;
     let id = fingerprint(&handshake.device_key);
     let proven = Proven { id: &id, hello: &hello, handshake: &handshake, proof: &proof };
-    match known_or_paired(link, store, pairings, proven).await {
+    match known_or_paired(link, store, door, proven).await {
         Ok(record) => Ok(Admitted { id, record, hello }),
         Err(refusal) => Err(Refusal { device: Some(id), ..refusal }),
     }
@@ -132,16 +143,16 @@ struct Proven<'a> {
 async fn known_or_paired(
     link: &mut Link,
     store: &Store,
-    pairings: &Pairings,
+    door: &Door<'_>,
     proven: Proven<'_>,
 ) -> Result<DeviceRecord, Refusal> {
     match store.device_or_refuse(proven.id)? {
-        Some(record) if !record.revoked && !pairings.is_revoked(proven.id) => Ok(record),
+        Some(record) if !record.revoked && !door.pairings.is_revoked(proven.id) => Ok(record),
         // A revocation can be undone by naming this very key.
-        Some(_) if !pairings.is_open_for(clock::mono_us(), proven.id) => {
+        Some(_) if !door.pairings.is_open_for(clock::mono_us(), proven.id) => {
             Err(refuse(RejectCode::Revoked, pairing::REVOKED))
         }
-        _ => pair(link, store, pairings, proven).await,
+        _ => pair(link, store, door, proven).await,
     }
 }
 
@@ -206,21 +217,18 @@ fn check_texts(hello: &HelloOwned) -> Result<(), Refusal> {
     }
 }
 
-async fn pair(
-    link: &mut Link,
-    store: &Store,
-    pairings: &Pairings,
-    proven: Proven<'_>,
-) -> Result<DeviceRecord, Refusal> {
+async fn pair(link: &mut Link, store: &Store, door: &Door<'_>, proven: Proven<'_>) -> Result<DeviceRecord, Refusal> {
     let Proven { id, hello, .. } = proven;
-    let granted = match by_invitation(pairings, proven) {
+    let granted = match by_invitation(door.pairings, proven) {
         Some(taken) => taken.map_err(|error| refuse(RejectCode::PairingFailed, error.to_string()))?,
-        None => by_operator(link, pairings, proven).await?,
+        None => by_operator(link, door, proven).await?,
     };
+    // The grant is used up.
+    door.place.inspect(|place| place.waits(true));
     let mut stored = put(store, id, hello, granted.grant()).await;
     // Revoked meanwhile: the record may have been written over the revocation.
     if let Ok(record) = &stored
-        && pairings.is_revoked(id)
+        && door.pairings.is_revoked(id)
     {
         let device = DeviceRecord { revoked: true, ..record.clone() };
         if let Err(error) = store.write(Write::PutDevice { id: id.to_owned(), device }).await {
@@ -247,21 +255,24 @@ fn by_invitation(pairings: &Pairings, proven: Proven<'_>) -> Option<Result<Grant
 }
 
 /// Waits until the operator has confirmed the device.
-async fn by_operator(link: &mut Link, pairings: &Pairings, proven: Proven<'_>) -> Result<Granted, Refusal> {
+async fn by_operator(link: &mut Link, door: &Door<'_>, proven: Proven<'_>) -> Result<Granted, Refusal> {
     let Proven { id, hello, handshake, proof } = proven;
     let digest: [u8; 32] = Sha256::digest(handshake.pairing_transcript(&proof.nonce)).into();
     let shows_code = has_display(&hello.capabilities);
     let code = shows_code.then(|| pairing_code(&digest).iter().map(|digit| char::from(*digit)).collect::<String>());
-    let wait =
-        pairings.wait(clock::mono_us(), id, &hello.model, code, link.peer.ip()).map_err(|error| not_now(&error))?;
+    let wait = door.pairings.wait(clock::mono_us(), id, &hello.model, code, link.peer.ip());
+    let wait = wait.map_err(|error| not_now(&error))?;
+    door.place.inspect(|place| place.waits(true));
     let method = if shows_code { PairingMethod::Code } else { PairingMethod::Fingerprint };
     let until_us = clock::mono_us() + pairing::OPEN_US;
     tracing::info!(device = id, model = hello.model, "a new device waits for pairing");
     let decided = await_operator(link, wait, method, until_us);
-    match timeout_at(clock::instant_at(until_us), decided).await {
-        Ok(decided) => decided,
-        Err(_) => Err(refuse(RejectCode::NotPaired, LATE)),
+    let decided = timeout_at(clock::instant_at(until_us), decided).await;
+    let decided = decided.unwrap_or_else(|_| Err(refuse(RejectCode::NotPaired, LATE)));
+    if decided.is_err() {
+        door.place.inspect(|place| place.waits(false));
     }
+    decided
 }
 
 /// A device cannot wait for pairing now.
