@@ -176,7 +176,7 @@ pub fn handshake(bytes: &[u8]) {
             last
         };
         let admitting = async {
-            let door = identity::Door { key, pairings: &pairings, place: None };
+            let door = identity::Door { key, pairings: &pairings, users_max: 64, place: None };
             let admitted = identity::admit(&mut link, &door, store).await;
             drop(link);
             admitted

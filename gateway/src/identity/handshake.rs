@@ -51,6 +51,8 @@ pub(crate) struct Door<'a> {
     pub(crate) key: &'a GatewayKey,
     /// Pairings under way.
     pub(crate) pairings: &'a Pairings,
+    /// Users that may have devices.
+    pub(crate) users_max: usize,
     /// The connection's place, if it counts.
     pub(crate) place: Option<&'a Place>,
 }
@@ -218,14 +220,14 @@ fn check_texts(hello: &HelloOwned) -> Result<(), Refusal> {
 }
 
 async fn pair(link: &mut Link, store: &Store, door: &Door<'_>, proven: Proven<'_>) -> Result<DeviceRecord, Refusal> {
-    let Proven { id, hello, .. } = proven;
+    let id = proven.id;
     let granted = match by_invitation(door.pairings, proven) {
         Some(taken) => taken.map_err(|error| refuse(RejectCode::PairingFailed, error.to_string()))?,
         None => by_operator(link, door, proven).await?,
     };
     // The grant is used up.
     door.place.inspect(|place| place.waits(true));
-    let mut stored = put(store, id, hello, granted.grant()).await;
+    let mut stored = put(store, door.users_max, proven, granted.grant()).await;
     // Revoked meanwhile: the record may have been written over the revocation.
     if let Ok(record) = &stored
         && door.pairings.is_revoked(id)
@@ -241,6 +243,7 @@ async fn pair(link: &mut Link, store: &Store, door: &Door<'_>, proven: Proven<'_
     let record = stored.map_err(|error| match error {
         store::Error::Erasing => refuse(RejectCode::Busy, error.to_string()),
         store::Error::Revoked => refuse(RejectCode::Revoked, pairing::REVOKED),
+        store::Error::TooManyUsers(_) => refuse(RejectCode::PairingFailed, error.to_string()),
         _ => refuse(RejectCode::Internal, error.to_string()),
     })?;
     tracing::info!(device = id, user = record.user, "paired");
@@ -297,8 +300,10 @@ fn waits_no_longer(error: &PairError) -> Refusal {
     }
 }
 
-/// Stores the device under a unique name.
-async fn put(store: &Store, id: &str, hello: &HelloOwned, grant: &Grant) -> Result<DeviceRecord, store::Error> {
+/// Stores the device under a unique name. Grants that were made while there was room for one more user may be used when
+/// there is none: it is looked at again.
+async fn put(store: &Store, users_max: usize, proven: Proven<'_>, grant: &Grant) -> Result<DeviceRecord, store::Error> {
+    let Proven { id, hello, .. } = proven;
     let wanted = if grant.name.is_empty() { &hello.model } else { &grant.name };
     loop {
         let name = names::free(&store.disk().devices()?, id, wanted);
@@ -310,7 +315,7 @@ async fn put(store: &Store, id: &str, hello: &HelloOwned, grant: &Grant) -> Resu
             paired_wall_ms: clock::wall_ms(),
             revoked: false,
         };
-        match store.write(Write::PutDevice { id: id.to_owned(), device: device.clone() }).await {
+        match store.write(Write::PairDevice { id: id.to_owned(), device: device.clone(), users_max }).await {
             Ok(_) => return Ok(device),
             // Another device took the name first.
             Err(store::Error::NameTaken(_)) => {}
