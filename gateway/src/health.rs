@@ -35,11 +35,13 @@ const WRITE_HOLDS: Duration = Duration::from_secs(10);
 const TRIED_MS_MAX: u64 = 3_000;
 /// The file that is written and removed.
 const FILE: &str = ".health";
+/// In the data folder: records of erasures that could not be read.
+pub(crate) const ERASURES_DAMAGED: &str = "erasing.json.damaged";
 
 /// What does not work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// `gateway` (its tasks and threads), `disk`, `store` or `descriptors`.
+    /// `gateway` (its tasks and threads), `disk`, `store`, `descriptors` or `erasures`.
     pub part: String,
     /// Why, and what to do.
     pub why: String,
@@ -97,6 +99,7 @@ impl Health {
             problem("disk", false, disk),
             problem("store", is_stuck, store),
             problem("descriptors", false, enough_descriptors(descriptors().await)),
+            problem("erasures", false, erasures(data_dir).await),
         ];
         let problems: Vec<Problem> = all.into_iter().flatten().collect();
         found.last = Some((Instant::now(), problems.clone()));
@@ -132,6 +135,19 @@ fn enough_descriptors(found: Option<(u64, u64)>) -> Result<(), String> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Whether every erasure that was asked for is known.
+async fn erasures(data_dir: &Path) -> Result<(), String> {
+    let aside = data_dir.join(ERASURES_DAMAGED);
+    if !fs::try_exists(&aside).await.unwrap_or_default() {
+        return Ok(());
+    }
+    Err(format!(
+        "the record of erasures that were under way was damaged: erase the users again whose erasure was not finished, \
+         then remove {}",
+        aside.display()
+    ))
 }
 
 fn late(what: &str) -> String {

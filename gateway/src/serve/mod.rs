@@ -130,7 +130,7 @@ pub async fn start_from(config: Config, origin: Origin) -> Result<Running> {
 async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<Vec<OsString>>) -> Result<Running> {
     let stop = CancellationToken::new();
     let vital = Vital::new(stop.clone());
-    let Data { lock, control_socket, key, tls, store, logs } = data;
+    let Data { lock, control_socket, key, tls, store, logs, kept_out } = data;
     let Loaded { at_us, mcp, capabilities, sockets, engines, sentences, models, known } = loaded;
     let kept = sockets.try_clone().context("keeping the sockets for the process that replaces this one")?;
     let certificate = tls.to_compare();
@@ -175,6 +175,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     });
     let endpoints = endpoints(&config, try_page, (&admin, &of_users.system));
     of_users.system.set(OwnSystem::new(&admin));
+    admin.eraser.keep_out(&kept_out).await;
     admin.services.users.wake_all();
     admin.services.apps.restore().await;
     let mut tasks = run(&admin, control_socket, config.assistant.apply_tools_now, (&vital, &stop));

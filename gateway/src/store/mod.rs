@@ -278,6 +278,11 @@ impl Store {
         self.writer.bar(user, barred);
     }
 
+    /// Whether writes for this user fail, since everything of the user is being erased.
+    pub(crate) fn is_barred(&self, user: &str) -> bool {
+        self.writer.is_barred(user)
+    }
+
     /// Writes that wait, and those refused since the start because too many waited.
     pub fn load(&self) -> (usize, u64) {
         self.writer.load()

@@ -174,6 +174,10 @@ impl Writer {
         }
     }
 
+    pub(super) fn is_barred(&self, user: &str) -> bool {
+        self.barred().contains(user)
+    }
+
     fn barred(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.barred.lock().unwrap_or_else(PoisonError::into_inner)
     }
