@@ -154,7 +154,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     let (traces, exporter) = config.telemetry.traces.clone().map(Traces::new).transpose()?.unzip();
     let services = services(&config, (store, &logs), admission, (engines, models), (&of_users, &mut of_tools, traces))?;
     let health = Arc::new(Health::new(vital.clone()));
-    watch_threads(&vital, &services);
+    watch_threads(&vital, &services, &logs);
     let (try_page, try_token) = try_page(&config, &services)?.unzip();
     let reloader = Reloader::new(&config, services.settings.current.clone());
     let admin = Arc::new(Admin {
@@ -284,12 +284,14 @@ fn eraser(services: &Services, logs: &Logs, of_tools: &ToolServices) -> Arc<Eras
 }
 
 /// Watches the threads that run until the gateway stops.
-fn watch_threads(vital: &Vital, services: &Arc<Services>) {
+fn watch_threads(vital: &Vital, services: &Arc<Services>, logs: &Logs) {
     let watch = |name, is_running: fn(&Services) -> bool| {
         let services = services.clone();
         vital.watch(name, move || is_running(&services));
     };
     watch("store", |services| services.store.is_running());
+    let logs = logs.clone();
+    vital.watch("log", move || logs.is_running());
     watch("recognition", |services| services.engines.asr.is_running());
     watch("synthesis", |services| services.engines.compute.is_running());
     watch("speech elsewhere", |services| services.engines.elsewhere.voice.as_ref().is_none_or(|it| it.is_running()));
