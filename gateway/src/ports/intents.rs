@@ -259,7 +259,7 @@ impl Journal for StoredIntents {
         if self.begun.fetch_add(1, Ordering::Relaxed) % PRUNE_EVERY == PRUNE_EVERY - 1 {
             let (store, user) = (self.store.clone(), intent.user.clone());
             spawn("intents", async move {
-                if let Err(error) = prune(&store, &user) {
+                if let Err(error) = store.read(move |store| prune(store, &user)).await {
                     tracing::warn!(%error, "old intents could not be dropped");
                 }
             });

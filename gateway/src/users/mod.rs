@@ -309,16 +309,15 @@ impl Running {
 }
 
 fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
-    let last = store.disk().conversations(user)?.pop();
+    let last = store.disk().latest_conversation(user)?;
+    // Under the lock of all tasks: no more is read than is needed.
     let said = match &last {
-        Some(last) => store.disk().messages_of(user, last)?,
+        Some(last) => store.disk().newest_of(user, last, HISTORY_MESSAGES_MAX as u64)?,
         None => Vec::new(),
     };
     let summary = last.as_ref().and_then(|last| last.summary.as_ref());
-    let covers = summary.map_or(0, |summary| usize::try_from(summary.covers).unwrap_or(usize::MAX));
     let history: Vec<Message> = said
         .iter()
-        .skip(covers.max(said.len().saturating_sub(HISTORY_MESSAGES_MAX)))
         .filter_map(|record| serde_json::from_str(&record.json).ok())
         .skip_while(|message: &Message| message.role != Role::User)
         .collect();
