@@ -19,7 +19,9 @@ use tools::{executor::Executor, memory::Memory};
 
 use crate::{
     apps::host::Host,
-    backup, photos,
+    backup,
+    health::ERASURES_DAMAGED,
+    photos,
     ports::{context::ContextBuilder, preferences::Preferences, records::StoredSwitches, routines::StoredRoutines},
     private::write_private,
     recordings,
@@ -55,15 +57,26 @@ fn record(data_dir: &Path) -> PathBuf {
     data_dir.join("erasing.json")
 }
 
+/// What is recorded. Lines that cannot be read are set aside, where `health` finds them: nobody knows whom they are about,
+/// and they must keep neither the gateway nor other erasures from beginning.
 fn recorded(data_dir: &Path) -> Result<Vec<Erasure>> {
     let path = record(data_dir);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
     };
-    let erasures = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
-    erasures.with_context(|| format!("{} is damaged: remove the file and erase the user again", path.display()))
+    let lines = || bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let readable: Vec<Erasure> = lines().filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    if readable.len() < lines().count() {
+        let aside = data_dir.join(ERASURES_DAMAGED);
+        let mut damaged = fs::read(&aside).unwrap_or_default();
+        damaged.extend_from_slice(&bytes);
+        write_private(&aside, &damaged)?;
+        put(data_dir, &readable)?;
+        tracing::error!(aside = %aside.display(), "the record of erasures is damaged; it is set aside");
+    }
+    Ok(readable)
 }
 
 fn put(data_dir: &Path, erasures: &[Erasure]) -> Result<()> {
@@ -104,17 +117,36 @@ fn sync(folder: &Path) -> Result<()> {
     fs::File::open(folder)?.sync_all().with_context(|| format!("syncing {}", folder.display()))
 }
 
-/// Carries on what the last run did not finish; before anything else uses the store.
-///
-/// # Errors
-/// It cannot be finished now either: nothing may be served before it is.
-pub async fn resume(data_dir: &Path, store: &Store, logs: &Logs) -> Result<()> {
-    for erasure in recorded(data_dir)? {
+/// Carries on what the last run did not finish; before anything else uses the store. Returns the users of whom it cannot be
+/// finished now either: nothing is written of them, and [`Eraser::keep_out`] must be told before anything is served.
+/// Nobody else waits for that.
+pub async fn resume(data_dir: &Path, store: &Store, logs: &Logs) -> Vec<String> {
+    let erasures = recorded(data_dir).or_else(|error| {
+        // Not even its bytes are there.
+        tracing::error!("{error:#}; it is set aside");
+        let aside = fs::rename(record(data_dir), data_dir.join(ERASURES_DAMAGED));
+        aside.map(|()| Vec::new())
+    });
+    let erasures = erasures.unwrap_or_else(|error| {
+        tracing::error!(%error, "the record of erasures cannot be set aside: erase the user again");
+        Vec::new()
+    });
+    let mut pending = Vec::new();
+    for erasure in erasures {
         tracing::warn!("an erasure was interrupted; it is carried on");
-        on_disk(data_dir, (store, logs), &erasure).await?;
-        end(data_dir, &erasure.user)?;
+        let finished = async {
+            on_disk(data_dir, (store, logs), &erasure).await?;
+            end(data_dir, &erasure.user)
+        };
+        if let Err(error) = finished.await {
+            tracing::error!(
+                "an erasure is still not finished: {error:#}. Its user is kept out until it is; it is tried every minute"
+            );
+            store.bar(&erasure.user, true);
+            pending.push(erasure.user);
+        }
     }
-    Ok(())
+    pending
 }
 
 /// All files: a snapshot for a backup, photos, the workspace, recordings, the log and the store.
@@ -182,6 +214,17 @@ impl Eraser {
             forgets,
             running: Mutex::default(),
         })
+    }
+
+    /// Keeps out users whose erasure is still to be finished: none of them has a task or a session, or begins work, until
+    /// [`carry_on`](Self::carry_on) has finished it.
+    pub async fn keep_out(&self, pending: &[String]) {
+        for user in pending {
+            self.users.bar(user);
+            self.store.bar(user, true);
+            // Nothing has begun: this only lets nothing begin.
+            drop(tokio::time::timeout(GOODBYE_WAIT, self.executor.in_flight().end(user)).await);
+        }
     }
 
     /// Waits until no other erasure runs, and keeps others from running.
@@ -403,15 +446,75 @@ mod tests {
         begin(folder.path(), &Erasure { user: "ann".into(), devices: true }).unwrap();
         fs::create_dir_all(folder.path().join("store.new")).unwrap();
         fs::write(folder.path().join("store.new/data.mdb"), word("ann", "half a copy")).unwrap();
-        resume(folder.path(), &store, &logs).await.unwrap();
+        assert!(resume(folder.path(), &store, &logs).await.is_empty());
         assert_eq!(count(folder.path(), &word("ann", "note")), 0);
         assert_eq!(count(folder.path(), &word("ann", "half a copy")), 0);
         assert_eq!(store.disk().notes("bob", 9, |_| true).unwrap().len(), 2);
         assert!(!record(folder.path()).exists());
-        // Once more does nothing, and a damaged record is not passed over.
-        resume(folder.path(), &store, &logs).await.unwrap();
-        fs::write(record(folder.path()), "{").unwrap();
-        assert!(resume(folder.path(), &store, &logs).await.is_err());
+        // Once more does nothing.
+        assert!(resume(folder.path(), &store, &logs).await.is_empty());
+        store.write(Write::BeginConversation { user: "ann".into(), wall_ms: 2 }).await.unwrap();
+    }
+
+    /// Something that cannot be removed as a folder of photos.
+    fn block_photos(folder: &Path, user: &str) -> PathBuf {
+        photos::keep(folder, user, "image/jpeg", b"photo").unwrap();
+        let photo = photos::of(folder, user).unwrap().remove(0);
+        let own = photo.parent().unwrap().to_path_buf();
+        fs::remove_dir_all(&own).unwrap();
+        fs::write(&own, b"no folder").unwrap();
+        own
+    }
+
+    #[tokio::test]
+    async fn an_erasure_that_cannot_be_finished_keeps_out_its_user_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, logs) = open(folder.path());
+        for user in ["ann", "bob", "eve"] {
+            plant(&store, user).await;
+        }
+        let blocked = block_photos(folder.path(), "ann");
+        for user in ["ann", "eve"] {
+            begin(folder.path(), &Erasure { user: user.into(), devices: true }).unwrap();
+        }
+        assert_eq!(resume(folder.path(), &store, &logs).await, ["ann"]);
+        // The other one is finished, and this one is still recorded.
+        assert_eq!(recorded(folder.path()).unwrap(), [Erasure { user: "ann".into(), devices: true }]);
+        assert_eq!(count(folder.path(), &word("eve", "note")), 0);
+        let begins = |user: &str| store.write(Write::BeginConversation { user: user.into(), wall_ms: 2 });
+        assert!(begins("ann").await.unwrap_err().to_string().contains("erased"));
+        assert!(begins("bob").await.is_ok() && begins("eve").await.is_ok());
+        fs::remove_file(blocked).unwrap();
+        assert!(resume(folder.path(), &store, &logs).await.is_empty());
+        assert_eq!(count(folder.path(), &word("ann", "note")), 0);
+        assert!(!record(folder.path()).exists());
+    }
+
+    #[tokio::test]
+    async fn a_damaged_record_is_set_aside_and_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, logs) = open(folder.path());
+        plant(&store, "ann").await;
+        let mut bytes = b"{\"user\":\"b\xffb\",\"devices\":true}\n".to_vec();
+        bytes.extend(b"{\"user\":\"ann\",\"devices\":false}\n{");
+        fs::write(record(folder.path()), &bytes).unwrap();
+        assert!(resume(folder.path(), &store, &logs).await.is_empty());
+        assert_eq!(count(folder.path(), &word("ann", "note")), 0, "what can be read is carried on");
+        let aside = folder.path().join(ERASURES_DAMAGED);
+        assert_eq!(fs::read(&aside).unwrap(), bytes);
+        // An erasure begins as ever, and what is set aside once more is added.
+        fs::write(record(folder.path()), b"}").unwrap();
+        let again = Erasure { user: "ann".into(), devices: true };
+        assert_eq!(begin(folder.path(), &again).unwrap(), again);
+        assert_eq!(recorded(folder.path()).unwrap(), [again]);
+        bytes.push(b'}');
+        assert_eq!(fs::read(&aside).unwrap(), bytes);
+        // No file at all.
+        end(folder.path(), "ann").unwrap();
+        fs::create_dir(record(folder.path())).unwrap();
+        fs::remove_file(&aside).unwrap();
+        assert!(resume(folder.path(), &store, &logs).await.is_empty());
+        assert!(aside.exists() && !record(folder.path()).exists());
     }
 
     #[test]

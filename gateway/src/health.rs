@@ -35,11 +35,13 @@ const WRITE_HOLDS: Duration = Duration::from_secs(10);
 const TRIED_MS_MAX: u64 = 3_000;
 /// The file that is written and removed.
 const FILE: &str = ".health";
+/// In the data folder: records of erasures that could not be read.
+pub(crate) const ERASURES_DAMAGED: &str = "erasing.json.damaged";
 
 /// What does not work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// `gateway` (its tasks and threads), `disk`, `store` or `descriptors`.
+    /// `gateway` (its tasks and threads), `disk`, `store`, `descriptors` or `erasures`.
     pub part: String,
     /// Why, and what to do.
     pub why: String,
@@ -59,6 +61,16 @@ pub struct Health {
 struct Found {
     last: Option<(Instant, Vec<Problem>)>,
     written: Option<Instant>,
+    /// Rows that erasures in the store had looked at.
+    copied: u64,
+}
+
+impl Found {
+    /// Whether the store's thread goes on with an erasure since this was asked last. A full store on a card takes minutes,
+    /// and a restart in the middle would only begin it again.
+    fn is_erasing(&mut self, copied: u64) -> bool {
+        std::mem::replace(&mut self.copied, copied) != copied
+    }
 }
 
 impl Health {
@@ -79,7 +91,12 @@ impl Health {
         let within = Duration::from_millis(TRIED_MS_MAX);
         let disk = timeout(within, disk(data_dir)).await.unwrap_or_else(|_elapsed| Err(late("the disk")));
         let is_due = found.written.is_none_or(|at| at.elapsed() >= WRITE_HOLDS);
-        let (store, is_stuck) = match timeout(within, tried(store, is_due)).await {
+        let answered = timeout(within, tried(store, is_due)).await;
+        let is_erasing = found.is_erasing(store.disk().copied());
+        let (store, is_stuck) = match answered {
+            Err(_elapsed) if is_erasing => {
+                (Err("an erasure is under way: what is written waits for it".to_owned()), false)
+            }
             Err(_elapsed) => (Err(late("the store")), true),
             Ok(Err(error)) => (Err(error.to_string()), matches!(error, store::Error::Closed)),
             Ok(Ok(())) => (Ok(()), false),
@@ -97,6 +114,7 @@ impl Health {
             problem("disk", false, disk),
             problem("store", is_stuck, store),
             problem("descriptors", false, enough_descriptors(descriptors().await)),
+            problem("erasures", false, erasures(data_dir).await),
         ];
         let problems: Vec<Problem> = all.into_iter().flatten().collect();
         found.last = Some((Instant::now(), problems.clone()));
@@ -132,6 +150,19 @@ fn enough_descriptors(found: Option<(u64, u64)>) -> Result<(), String> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Whether every erasure that was asked for is known.
+async fn erasures(data_dir: &Path) -> Result<(), String> {
+    let aside = data_dir.join(ERASURES_DAMAGED);
+    if !fs::try_exists(&aside).await.unwrap_or_default() {
+        return Ok(());
+    }
+    Err(format!(
+        "the record of erasures that were under way was damaged: erase the users again whose erasure was not finished, \
+         then remove {}",
+        aside.display()
+    ))
 }
 
 fn late(what: &str) -> String {
@@ -198,6 +229,33 @@ mod tests {
             assert_eq!(disk(&gone).await, Err("the data folder is gone".to_owned()), "{}", gone.display());
         }
         assert!(space(folder.path()).is_some_and(|(free, all)| free <= all && all > 0));
+    }
+
+    #[tokio::test]
+    async fn a_record_of_erasures_that_was_damaged_is_told_until_it_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("store"), 4).unwrap();
+        let aside = folder.path().join(ERASURES_DAMAGED);
+        std::fs::write(&aside, "{").unwrap();
+        let problems = Health::default().problems(folder.path(), &store).await;
+        let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+        assert!(problem.part == "erasures" && problem.why.contains(ERASURES_DAMAGED), "{problem:?}");
+        assert!(!problem.is_repaired_by_restart);
+        std::fs::remove_file(&aside).unwrap();
+        assert_eq!(Health::default().problems(folder.path(), &store).await, []);
+    }
+
+    #[tokio::test]
+    async fn a_store_that_erases_is_not_stuck_as_long_as_it_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("store"), 4).unwrap();
+        let mut found = Found::default();
+        assert!(!found.is_erasing(store.disk().copied()), "it does not answer for another reason");
+        let note = crate::store::NoteRecord { text: "x".into(), created_wall_ms: 0 };
+        store.write(crate::store::Write::AddNote { user: "ann".into(), note }).await.unwrap();
+        store.erase(crate::store::Scope::Pairings).await.unwrap();
+        assert!(found.is_erasing(store.disk().copied()));
+        assert!(!found.is_erasing(store.disk().copied()), "it stands still");
     }
 
     #[test]

@@ -89,22 +89,24 @@ async fn who_vanishes_in_the_handshake_of_quic_gives_the_place_back() {
     let world = World::tuned("", |config| {
         let anywhere = "0.0.0.0:0".parse().expect("an address");
         (config.listen.web, config.listen.quic) = (anywhere, Some(anywhere));
-        // One address has one place for newcomers.
+        // One address has one place for newcomers. While it is taken, others from there must prove their address.
         config.limits.connections_max = 8;
     })
     .await;
     let Some(outside) = outside() else { return world.stop().await };
-    let stranger = UdpSocket::bind((outside, 0)).await.expect("a port");
     let quic = (outside, world.gateway().quic.expect("QUIC is on").port());
-    stranger.send_to(&first_datagram().await, quic).await.expect("sent");
-    stranger.recv(&mut [0; 2_048]).await.expect("an answer: the handshake goes on");
-    let address = format!("wss://{outside}:{}/glasses", world.web().port()).parse().expect("an address");
-    assert!(transport::open(&address).await.is_err(), "the place is taken");
-    let free = async {
-        while transport::open(&address).await.is_err() {
-            tokio::task::yield_now().await;
-        }
+    // Whether the answer to a first datagram is a retry (RFC 9000, section 17.2.5), and no handshake.
+    let must_prove = async || {
+        let stranger = UdpSocket::bind((outside, 0)).await.expect("a port");
+        stranger.send_to(&first_datagram().await, quic).await.expect("sent");
+        let mut answer = [0; 2_048];
+        let answered = tokio::time::timeout(WAIT, stranger.recv(&mut answer)).await;
+        answered.expect("an answer").expect("a datagram");
+        answer[0] & 0xf0 == 0xf0
     };
+    assert!(!must_prove().await, "the handshake goes on, and takes the place");
+    assert!(must_prove().await, "the place is taken");
+    let free = async { while must_prove().await {} };
     tokio::time::timeout(WAIT, free).await.expect("a place");
     world.stop().await;
 }

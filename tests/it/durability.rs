@@ -282,6 +282,61 @@ async fn a_gateway_with_a_damaged_record_in_each_table_starts_and_serves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_that_cannot_be_finished_keeps_out_its_user_and_nobody_else() {
+    let ann = || "ann".to_owned();
+    let world = World::start().await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    told(&mut glasses, "take a note buy oat milk", "milk").await;
+    glasses.goodbye().await;
+    let device = DeviceRecord {
+        key: [7; 32],
+        name: "hers".to_owned(),
+        user: ann(),
+        model: "G1".to_owned(),
+        paired_wall_ms: 0,
+        revoked: false,
+    };
+    let kind = ScheduleKind::Reminder { text: "oven".to_owned() };
+    let entry = ScheduleEntry { id: 1, kind, due_wall_ms: i64::MAX, duration_ms: None };
+    let note = NoteRecord { text: "hers".to_owned(), created_wall_ms: 0 };
+    for write in [
+        Write::PutDevice { id: "aa".repeat(16), device },
+        Write::PutEntry { user: ann(), entry },
+        Write::AddNote { user: ann(), note: note.clone() },
+    ] {
+        world.gateway().services().store.write(write).await.unwrap();
+    }
+    // It was begun, and something of hers cannot be removed.
+    let (folder, data) = world.halted().await;
+    std::fs::write(data.join("erasing.json"), "{\"user\":\"ann\",\"devices\":false}\n").unwrap();
+    std::fs::create_dir_all(data.join("photos")).unwrap();
+    let blocked = data.join("photos/ann");
+    std::fs::write(&blocked, "no folder").unwrap();
+
+    let world = World::on(folder).await;
+    let services = world.gateway().services();
+    assert_eq!(services.users.count(), 0, "she has a reminder, and is not told of it");
+    assert!(matches!(services.users.mailbox("ann"), Err(Error::Erasing)));
+    assert!(services.executor.in_flight().session("ann").is_none());
+    let refused = services.store.write(Write::AddNote { user: ann(), note }).await;
+    assert!(matches!(refused, Err(Error::Erasing)), "{refused:?}");
+    // Others do not notice.
+    let mut glasses = world.glasses("wss", "glasses").await;
+    text(&mut glasses, "read my notes").await;
+    assert!(answered(&mut glasses).await.contains("milk"));
+    // It is finished as soon as it can be.
+    world.gateway().admin().eraser.carry_on().await;
+    assert!(services.users.mailbox("ann").is_err() && data.join("erasing.json").exists());
+    std::fs::remove_file(blocked).unwrap();
+    world.gateway().admin().eraser.carry_on().await;
+    assert!(!data.join("erasing.json").exists());
+    assert!(services.store.disk().notes("ann", 9, |_| true).unwrap().is_empty());
+    assert!(services.users.mailbox("ann").is_ok() && services.executor.in_flight().session("ann").is_some());
+    glasses.goodbye().await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_full_store_is_told_and_loses_nothing() {
     let world = World::with("[store]\nsize_max_mib = 4\n").await;
     let mut glasses = world.glasses("wss", "glasses").await;

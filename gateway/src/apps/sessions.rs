@@ -17,11 +17,13 @@ impl Host {
     }
 
     /// Restores the apps that ran when the gateway last stopped: before it listens, so that no reconnecting app is
-    /// rejected.
+    /// rejected. Nothing is restored of a user who is being erased.
     pub async fn restore(&self) {
         let users = self.store.disk().owners(Kind::AppSessions).unwrap_or_default();
         for user in users {
-            self.tasks.restore(&user).await;
+            if self.in_flight.session(&user).is_some() {
+                self.tasks.restore(&user).await;
+            }
         }
     }
 

@@ -22,7 +22,7 @@ use crate::{
     models::spending,
     photos,
     ports::memory::{search, spoken},
-    store::{Conversation, KINDS, Kind, Scope, Store},
+    store::{self, Conversation, KINDS, Kind, Scope, Store},
     workspace,
 };
 
@@ -89,7 +89,7 @@ pub(super) async fn carry_out(admin: &Admin, request: MemoryRequest) -> Result<A
     let services = &admin.services;
     services.store.settled().await.map_err(words)?;
     let records = match request {
-        MemoryRequest::Users => users(services)?,
+        MemoryRequest::Users => services.store.read(users).await.map_err(words)?,
         MemoryRequest::EraseUser { user, devices } => return erase_user(admin, user, devices).await,
         MemoryRequest::Conversations { user } => {
             check_name(&user)?;
@@ -202,7 +202,8 @@ async fn erase_conversations(admin: &Admin, user: String, id: Option<u64>) -> Re
 
 async fn erase_user(admin: &Admin, user: String, devices: bool) -> Result<Answer, String> {
     check_name(&user)?;
-    let is_known = users(&admin.services)?.iter().any(|known| known["user"] == user.as_str());
+    let known = admin.services.store.read(users).await.map_err(words)?;
+    let is_known = known.iter().any(|known| known["user"] == user.as_str());
     let erasure = Erasure { user, devices };
     admin.eraser.everything(&erasure).await.map_err(|error| format!("{error:#}"))?;
     if !is_known {
@@ -212,14 +213,14 @@ async fn erase_user(admin: &Admin, user: String, devices: bool) -> Result<Answer
     Ok(done(format!("everything of {} is erased{paired}", erasure.user)))
 }
 
-fn users(services: &Services) -> Result<Vec<Value>, String> {
+fn users(store: &Store) -> Result<Vec<Value>, store::Error> {
     let mut users = std::collections::BTreeMap::<String, usize>::new();
-    for (_, device) in services.store.disk().devices().map_err(words)? {
+    for (_, device) in store.disk().devices()? {
         *users.entry(device.user).or_default() += 1;
     }
     let kinds = KINDS.iter().map(|(kind, _)| *kind).filter(|kind| kind.is_of_user());
     for kind in kinds {
-        for user in services.store.disk().owners(kind).map_err(words)? {
+        for user in store.disk().owners(kind)? {
             users.entry(user).or_default();
         }
     }

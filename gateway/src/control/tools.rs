@@ -127,19 +127,22 @@ async fn records(
     since_wall_ms: i64,
 ) -> Result<Vec<(String, Vec<ledger::Record>)>, String> {
     services.store.settled().await.map_err(|error| error.to_string())?;
-    let users = match user {
-        Some(user) => {
-            check_name(user)?;
-            vec![user.to_owned()]
+    user.map_or(Ok(()), check_name)?;
+    let user = user.map(str::to_owned);
+    let read = services.store.read(move |store| {
+        let users = match user {
+            Some(user) => vec![user],
+            None => store.disk().owners(Kind::Ledger)?,
+        };
+        let book = StoredLedger(store.clone());
+        let mut all = Vec::new();
+        for user in users {
+            let records = book.records(&user, since_wall_ms)?;
+            all.push((user, records));
         }
-        None => services.store.disk().owners(Kind::Ledger).map_err(|error| error.to_string())?,
-    };
-    let book = StoredLedger(services.store.clone());
-    let of = |user: String| {
-        let records = book.records(&user, since_wall_ms).map_err(|error| error.to_string())?;
-        Ok((user, records))
-    };
-    users.into_iter().map(of).collect()
+        Ok(all)
+    });
+    read.await.map_err(|error| error.to_string())
 }
 
 pub(super) async fn usage(services: &Services, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {

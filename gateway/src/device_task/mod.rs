@@ -42,15 +42,17 @@ use crate::{
     transport::{Link, places::Place},
 };
 
-use services::Services;
+use services::{Admission, Services};
 use session::Session;
 
 /// Admits a connection and runs its session to the end.
 pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Place) {
     // Stopping the gateway waits for this token.
     let _open = services.admission.open.token();
+    let Admission { key, pairings, .. } = &services.admission;
+    let door = identity::Door { key, pairings, users_max: services.settings.limits.users_max, place: Some(place) };
     let admitted = tokio::select! {
-        admitted = identity::admit(&mut link, &services.admission.key, &services.store, &services.admission.pairings) => admitted,
+        admitted = identity::admit(&mut link, &door, &services.store) => admitted,
         () = services.admission.stop.cancelled() => Err(identity::turn_away(
             &mut link,
             RejectCode::ShuttingDown,

@@ -49,7 +49,7 @@ use crate::{
     },
     store,
     transport::{Link, LinkError, Transport},
-    users::{self, UserMessage},
+    users::UserMessage,
 };
 
 impl Session {
@@ -283,13 +283,13 @@ fn internal(error: impl ToString) -> (RejectCode, String) {
 }
 
 fn erasing() -> (RejectCode, String) {
-    refused(store::Error::Erasing.into())
+    refused(store::Error::Erasing)
 }
 
-fn refused(error: users::Error) -> (RejectCode, String) {
+fn refused(error: store::Error) -> (RejectCode, String) {
     match error {
         // A retry may succeed soon.
-        users::Error::Crowded(_) | users::Error::Store(store::Error::Erasing) => (RejectCode::Busy, error.to_string()),
+        store::Error::TooManyUsers(_) | store::Error::Erasing => (RejectCode::Busy, error.to_string()),
         error => internal(error),
     }
 }

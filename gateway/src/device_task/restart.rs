@@ -274,7 +274,7 @@ impl StoredSessions {
     }
 
     /// Reads what the process before this one has left, which is good for `resume_ms` from now on. `left`: its calls
-    /// that were open.
+    /// that were open. Of users whose erasure is still to be finished, no session goes on where it was.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -286,7 +286,7 @@ impl StoredSessions {
             for key in store.disk().keys(Kind::DeviceSessions, &user, DEVICES_MAX)? {
                 let row = rows.get(&key).and_then(|value| serde_json::from_slice::<Row>(value).ok());
                 last = row.as_ref().map_or(last, |row| row.number.max(last));
-                let Ok(device) = String::from_utf8(key) else { continue };
+                let Some(device) = String::from_utf8(key).ok().filter(|_| !store.is_barred(&user)) else { continue };
                 // One that cannot be read: nobody knows what has been dealt with.
                 let row = row.unwrap_or(Row { number: u64::MAX, over: true, ..Row::default() });
                 sessions.insert(device, (user.clone(), row));
@@ -472,6 +472,23 @@ mod tests {
         let sessions = next(&store).await;
         assert_eq!(sessions.take(&store, "glasses", USER, &of(7)), None);
         assert_eq!(sessions.next(), 1);
+    }
+
+    #[tokio::test]
+    async fn nothing_goes_on_of_a_user_whose_erasure_is_still_to_be_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let mut glasses = session(&store, "glasses", 2);
+        glasses.keep();
+        glasses.muted(true);
+        glasses.turn(Some("what time is it".into()), 5);
+        glasses.store();
+        store.settled().await.unwrap();
+        store.bar(USER, true);
+        let sessions = next(&store).await;
+        assert_eq!(sessions.next(), 3, "no number is given twice");
+        let begun = sessions.take(&store, "glasses", USER, &of(2)).unwrap();
+        assert!(!begun.muted && begun.turn.is_none() && begun.continued.control_received == 0, "{begun:?}");
     }
 
     #[tokio::test]

@@ -176,7 +176,8 @@ pub fn handshake(bytes: &[u8]) {
             last
         };
         let admitting = async {
-            let admitted = identity::admit(&mut link, key, store, &pairings).await;
+            let door = identity::Door { key, pairings: &pairings, users_max: 64, place: None };
+            let admitted = identity::admit(&mut link, &door, store).await;
             drop(link);
             admitted
         };

@@ -1,6 +1,6 @@
 //! Accepts connections, distinguishes them by their first byte, and serves them with hyper.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use axum::{
@@ -103,8 +103,11 @@ pub(super) async fn tcp(listener: TcpListener, web: Web, stop: CancellationToken
         let Some(place) = web.places.take(&peer) else { continue };
         let web = web.clone();
         spawn("connection", async move {
-            if let Err(error) = web.serve(stream, peer, place).await {
-                tracing::debug!(%peer, %error, "connection ended");
+            let serving = pin!(web.serve(stream, peer, place.clone()));
+            match place.keep(serving).await {
+                Some(Ok(())) => {}
+                Some(Err(error)) => tracing::debug!(%peer, %error, "connection ended"),
+                None => tracing::debug!(%peer, "a connection gave way to a newer one"),
             }
         });
     }
@@ -192,9 +195,14 @@ pub(super) async fn quic<F>(
                 let connection = timeout(wait, incoming).await.context("the QUIC handshake took too long")??;
                 quic::open(connection, certificate).await.map_err(anyhow::Error::from)
             };
-            match opened.await {
-                Ok(link) => serve(link, place).await,
-                Err(error) => tracing::debug!(%error, "a QUIC connection came to nothing"),
+            let serving = pin!(async {
+                match opened.await {
+                    Ok(link) => serve(link, place.clone()).await,
+                    Err(error) => tracing::debug!(%error, "a QUIC connection came to nothing"),
+                }
+            });
+            if place.keep(serving).await.is_none() {
+                tracing::debug!(%peer, "a connection gave way to a newer one");
             }
         });
     }

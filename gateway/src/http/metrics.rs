@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// What does not work is one of these parts.
-const PARTS: [&str; 4] = ["gateway", "disk", "store", "descriptors"];
+const PARTS: [&str; 5] = ["gateway", "disk", "store", "descriptors", "erasures"];
 
 /// What is told, and to whom.
 #[derive(Clone)]

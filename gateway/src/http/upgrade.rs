@@ -1,6 +1,6 @@
 //! From a request to a WebSocket, by hyper's upgrade: `transport` and `apps` use the raw connection.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use axum::{
     extract::Request,
@@ -60,10 +60,15 @@ impl Upgrade {
     {
         let upgraded = hyper::upgrade::on(&mut request);
         spawn(name, async move {
-            let (_place, address) = (peer.place.clone(), peer.address);
-            match timeout(Duration::from_millis(HANDSHAKE_MS_MAX), upgraded).await {
-                Ok(Ok(upgraded)) => serve(upgraded, peer).await,
-                _ => tracing::debug!(peer = %address, "an upgrade to WebSocket came to nothing"),
+            let (place, address) = (peer.place.clone(), peer.address);
+            let serving = pin!(async {
+                match timeout(Duration::from_millis(HANDSHAKE_MS_MAX), upgraded).await {
+                    Ok(Ok(upgraded)) => serve(upgraded, peer).await,
+                    _ => tracing::debug!(peer = %address, "an upgrade to WebSocket came to nothing"),
+                }
+            });
+            if place.keep(serving).await.is_none() {
+                tracing::debug!(peer = %address, "a WebSocket gave way to a newer connection");
             }
         });
         let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();

@@ -24,7 +24,7 @@ use crate::{
     clock,
     store::{self, DeviceRecord, Store, Write, names},
     text::{crop, is_plain},
-    transport::{self, Link, LinkError},
+    transport::{self, Link, LinkError, places::Place},
 };
 
 /// Milliseconds until a device retries if too many wait for pairing: one of them is done by then.
@@ -42,6 +42,19 @@ pub struct Admitted {
     pub record: DeviceRecord,
     /// What it has said of itself.
     pub hello: HelloOwned,
+}
+
+/// What admits devices.
+#[derive(Clone, Copy)]
+pub(crate) struct Door<'a> {
+    /// The gateway's identity.
+    pub(crate) key: &'a GatewayKey,
+    /// Pairings under way.
+    pub(crate) pairings: &'a Pairings,
+    /// Users that may have devices.
+    pub(crate) users_max: usize,
+    /// The connection's place, if it counts.
+    pub(crate) place: Option<&'a Place>,
 }
 
 /// Why a device was rejected.
@@ -83,8 +96,8 @@ fn broken(error: &LinkError) -> Refusal {
 ///
 /// # Errors
 /// The device was rejected, or vanished.
-pub async fn admit(link: &mut Link, key: &GatewayKey, store: &Store, pairings: &Pairings) -> Result<Admitted, Refusal> {
-    let result = run(link, key, store, pairings).await;
+pub(crate) async fn admit(link: &mut Link, door: &Door<'_>, store: &Store) -> Result<Admitted, Refusal> {
+    let result = run(link, door, store).await;
     if let Err(refusal) = &result {
         tell(link, refusal);
     }
@@ -107,14 +120,14 @@ fn tell(link: &mut Link, refusal: &Refusal) {
     drop(link.down.send_last(clock::mono_us(), Down::Reject(reject)));
 }
 
-async fn run(link: &mut Link, key: &GatewayKey, store: &Store, pairings: &Pairings) -> Result<Admitted, Refusal> {
+async fn run(link: &mut Link, door: &Door<'_>, store: &Store) -> Result<Admitted, Refusal> {
     let deadline = clock::instant_at(link.opened_us + u64::from(limits::HANDSHAKE_MS_MAX) * 1_000);
-    let (hello, handshake, proof) = timeout_at(deadline, prove(link, key))
+    let (hello, handshake, proof) = timeout_at(deadline, prove(link, door.key))
         .await
         .map_err(|_| refuse(RejectCode::Timeout, "the handshake took too long"))??;
     let id = fingerprint(&handshake.device_key);
     let proven = Proven { id: &id, hello: &hello, handshake: &handshake, proof: &proof };
-    match known_or_paired(link, store, pairings, proven).await {
+    match known_or_paired(link, store, door, proven).await {
         Ok(record) => Ok(Admitted { id, record, hello }),
         Err(refusal) => Err(Refusal { device: Some(id), ..refusal }),
     }
@@ -132,16 +145,16 @@ struct Proven<'a> {
 async fn known_or_paired(
     link: &mut Link,
     store: &Store,
-    pairings: &Pairings,
+    door: &Door<'_>,
     proven: Proven<'_>,
 ) -> Result<DeviceRecord, Refusal> {
     match store.device_or_refuse(proven.id)? {
-        Some(record) if !record.revoked && !pairings.is_revoked(proven.id) => Ok(record),
+        Some(record) if !record.revoked && !door.pairings.is_revoked(proven.id) => Ok(record),
         // A revocation can be undone by naming this very key.
-        Some(_) if !pairings.is_open_for(clock::mono_us(), proven.id) => {
+        Some(_) if !door.pairings.is_open_for(clock::mono_us(), proven.id) => {
             Err(refuse(RejectCode::Revoked, pairing::REVOKED))
         }
-        _ => pair(link, store, pairings, proven).await,
+        _ => pair(link, store, door, proven).await,
     }
 }
 
@@ -206,21 +219,18 @@ fn check_texts(hello: &HelloOwned) -> Result<(), Refusal> {
     }
 }
 
-async fn pair(
-    link: &mut Link,
-    store: &Store,
-    pairings: &Pairings,
-    proven: Proven<'_>,
-) -> Result<DeviceRecord, Refusal> {
-    let Proven { id, hello, .. } = proven;
-    let granted = match by_invitation(pairings, proven) {
+async fn pair(link: &mut Link, store: &Store, door: &Door<'_>, proven: Proven<'_>) -> Result<DeviceRecord, Refusal> {
+    let id = proven.id;
+    let granted = match by_invitation(door.pairings, proven) {
         Some(taken) => taken.map_err(|error| refuse(RejectCode::PairingFailed, error.to_string()))?,
-        None => by_operator(link, pairings, proven).await?,
+        None => by_operator(link, door, proven).await?,
     };
-    let mut stored = put(store, id, hello, granted.grant()).await;
+    // The grant is used up.
+    door.place.inspect(|place| place.waits(true));
+    let mut stored = put(store, door.users_max, proven, granted.grant()).await;
     // Revoked meanwhile: the record may have been written over the revocation.
     if let Ok(record) = &stored
-        && pairings.is_revoked(id)
+        && door.pairings.is_revoked(id)
     {
         let device = DeviceRecord { revoked: true, ..record.clone() };
         if let Err(error) = store.write(Write::PutDevice { id: id.to_owned(), device }).await {
@@ -233,6 +243,7 @@ async fn pair(
     let record = stored.map_err(|error| match error {
         store::Error::Erasing => refuse(RejectCode::Busy, error.to_string()),
         store::Error::Revoked => refuse(RejectCode::Revoked, pairing::REVOKED),
+        store::Error::TooManyUsers(_) => refuse(RejectCode::PairingFailed, error.to_string()),
         _ => refuse(RejectCode::Internal, error.to_string()),
     })?;
     tracing::info!(device = id, user = record.user, "paired");
@@ -247,21 +258,24 @@ fn by_invitation(pairings: &Pairings, proven: Proven<'_>) -> Option<Result<Grant
 }
 
 /// Waits until the operator has confirmed the device.
-async fn by_operator(link: &mut Link, pairings: &Pairings, proven: Proven<'_>) -> Result<Granted, Refusal> {
+async fn by_operator(link: &mut Link, door: &Door<'_>, proven: Proven<'_>) -> Result<Granted, Refusal> {
     let Proven { id, hello, handshake, proof } = proven;
     let digest: [u8; 32] = Sha256::digest(handshake.pairing_transcript(&proof.nonce)).into();
     let shows_code = has_display(&hello.capabilities);
     let code = shows_code.then(|| pairing_code(&digest).iter().map(|digit| char::from(*digit)).collect::<String>());
-    let wait =
-        pairings.wait(clock::mono_us(), id, &hello.model, code, link.peer.ip()).map_err(|error| not_now(&error))?;
+    let wait = door.pairings.wait(clock::mono_us(), id, &hello.model, code, link.peer.ip());
+    let wait = wait.map_err(|error| not_now(&error))?;
+    door.place.inspect(|place| place.waits(true));
     let method = if shows_code { PairingMethod::Code } else { PairingMethod::Fingerprint };
     let until_us = clock::mono_us() + pairing::OPEN_US;
     tracing::info!(device = id, model = hello.model, "a new device waits for pairing");
     let decided = await_operator(link, wait, method, until_us);
-    match timeout_at(clock::instant_at(until_us), decided).await {
-        Ok(decided) => decided,
-        Err(_) => Err(refuse(RejectCode::NotPaired, LATE)),
+    let decided = timeout_at(clock::instant_at(until_us), decided).await;
+    let decided = decided.unwrap_or_else(|_| Err(refuse(RejectCode::NotPaired, LATE)));
+    if decided.is_err() {
+        door.place.inspect(|place| place.waits(false));
     }
+    decided
 }
 
 /// A device cannot wait for pairing now.
@@ -286,8 +300,10 @@ fn waits_no_longer(error: &PairError) -> Refusal {
     }
 }
 
-/// Stores the device under a unique name.
-async fn put(store: &Store, id: &str, hello: &HelloOwned, grant: &Grant) -> Result<DeviceRecord, store::Error> {
+/// Stores the device under a unique name. Grants that were made while there was room for one more user may be used when
+/// there is none: it is looked at again.
+async fn put(store: &Store, users_max: usize, proven: Proven<'_>, grant: &Grant) -> Result<DeviceRecord, store::Error> {
+    let Proven { id, hello, .. } = proven;
     let wanted = if grant.name.is_empty() { &hello.model } else { &grant.name };
     loop {
         let name = names::free(&store.disk().devices()?, id, wanted);
@@ -299,7 +315,7 @@ async fn put(store: &Store, id: &str, hello: &HelloOwned, grant: &Grant) -> Resu
             paired_wall_ms: clock::wall_ms(),
             revoked: false,
         };
-        match store.write(Write::PutDevice { id: id.to_owned(), device: device.clone() }).await {
+        match store.write(Write::PairDevice { id: id.to_owned(), device: device.clone(), users_max }).await {
             Ok(_) => return Ok(device),
             // Another device took the name first.
             Err(store::Error::NameTaken(_)) => {}

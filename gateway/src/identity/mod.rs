@@ -7,7 +7,8 @@ pub mod operators;
 pub mod pairing;
 pub(crate) mod typed;
 
-pub use handshake::{Admitted, admit, retry_ms, turn_away};
+pub use handshake::{Admitted, retry_ms, turn_away};
+pub(crate) use handshake::{Door, admit};
 pub(crate) use keys::random;
 pub use keys::{GatewayKey, fingerprint};
 pub use pairing::Pairings;

@@ -1,6 +1,7 @@
 //! Devices that wait for pairing, and windows that the operator opened.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     sync::{Mutex, PoisonError},
@@ -81,8 +82,7 @@ impl Granted {
 struct Candidate {
     model: String,
     code: Option<String>,
-    /// Its address, as far as it counts as one source.
-    source: IpAddr,
+    address: IpAddr,
     until_us: u64,
     answer: oneshot::Sender<Result<Granted, PairError>>,
 }
@@ -105,14 +105,20 @@ impl State {
         }
     }
 
-    /// Where as many wait as may, the oldest one of the busiest source gives way: a source with many devices pushes out
-    /// its own.
+    /// Where as many wait as may, the oldest one of the busiest address of the busiest source gives way: who has many
+    /// devices pushes out its own, also where glasses are in the same network.
     fn make_room(&mut self) {
         if self.waiting.len() < WAITING_MAX {
             return;
         }
-        let of = |source| self.waiting.values().filter(|candidate| candidate.source == source).count();
-        let rank = |candidate: &Candidate| (usize::MAX - of(candidate.source), candidate.until_us);
+        let count = |is_same: &dyn Fn(IpAddr) -> bool| {
+            self.waiting.values().filter(|candidate| is_same(candidate.address)).count()
+        };
+        let rank = |candidate: &Candidate| {
+            let (address, network) = (candidate.address, source(candidate.address));
+            let of_source = count(&|other| source(other) == network);
+            (Reverse((of_source, count(&|other| other == address))), candidate.until_us)
+        };
         let first = self.waiting.iter().min_by_key(|(_, candidate)| rank(candidate));
         if let Some(fingerprint) = first.map(|(fingerprint, _)| fingerprint.clone()) {
             self.turn_away(&fingerprint, PairError::Crowded);
@@ -219,8 +225,8 @@ impl Pairings {
                 // The same device may have connected anew.
                 state.turn_away(fingerprint, PairError::Crowded);
                 state.make_room();
-                let (model, source) = (model.to_owned(), source(address));
-                let candidate = Candidate { model, code, source, until_us: now_us + OPEN_US, answer };
+                let (model, until_us) = (model.to_owned(), now_us + OPEN_US);
+                let candidate = Candidate { model, code, address, until_us, answer };
                 state.waiting.insert(fingerprint.to_owned(), candidate);
             }
             Ok(Wait { granted, tries: self.tries.subscribe() })
@@ -457,6 +463,20 @@ mod tests {
         assert_eq!(pairings.waiting(300).len(), WAITING_MAX);
         pairings.by_code(300, "777777", grant("ann")).unwrap();
         assert_eq!(granted(&mut own), grant("ann"));
+    }
+
+    #[test]
+    fn a_stranger_in_the_same_network_pushes_out_its_own_devices() {
+        for (stranger, glasses) in [("2001:db8::66", "2001:db8::7"), ("fe80::66", "fe80::7")] {
+            let pairings = Pairings::default();
+            let mut own = waits(&pairings, 0, "own", "777777", glasses);
+            let _strangers: Vec<Granting> =
+                (1..60).map(|at| waits(&pairings, at, &format!("{at:02}"), &format!("{at:06}"), stranger)).collect();
+            assert!(own.try_recv().is_err(), "it still waits");
+            assert_eq!(pairings.waiting(300).len(), WAITING_MAX);
+            pairings.by_code(300, "777777", grant("ann")).unwrap();
+            assert_eq!(granted(&mut own), grant("ann"));
+        }
     }
 
     #[test]

@@ -123,13 +123,15 @@ impl StoredIntents {
 
     /// Reports to the log and the ledger, once, calls that were started and never ended: the gateway was stopped in the
     /// middle of them. Runs of programs among them are recorded with the calls that they made. Returns the tools of all, and
-    /// calls about which a wearer was being asked.
+    /// calls about which a wearer was being asked. Those of users whose erasure is still to be finished are left out: they
+    /// would be told after it.
     ///
     /// # Errors
     /// The store cannot be read.
     pub fn tell_of_open(&self, ledger: &dyn Ledger, runs: &StoredRuns) -> Result<Left, store::Error> {
         let mut left = Left::default();
-        for user in self.store.disk().owners(Kind::Intents)? {
+        let users = self.store.disk().owners(Kind::Intents)?;
+        for user in users.into_iter().filter(|user| !self.store.is_barred(user)) {
             let rows = self.store.disk().rows(Kind::Intents, &user, b"", ROWS_MAX * 2)?;
             let rows =
                 rows.into_iter().filter_map(|(key, value)| Some((key, serde_json::from_slice::<Row>(&value).ok()?)));
@@ -179,7 +181,10 @@ impl StoredIntents {
                 let told = Row { told: true, run: None, ..row };
                 drop(self.store.submit(put(&user, &key, &told), |_| {}));
             }
-            prune(&self.store, &user)?;
+            // What is not dropped now is dropped later: no reason not to start.
+            if let Err(error) = prune(&self.store, &user) {
+                tracing::warn!(%error, "old intents could not be dropped");
+            }
         }
         Ok(left)
     }
@@ -254,7 +259,7 @@ impl Journal for StoredIntents {
         if self.begun.fetch_add(1, Ordering::Relaxed) % PRUNE_EVERY == PRUNE_EVERY - 1 {
             let (store, user) = (self.store.clone(), intent.user.clone());
             spawn("intents", async move {
-                if let Err(error) = prune(&store, &user) {
+                if let Err(error) = store.read(move |store| prune(store, &user)).await {
                     tracing::warn!(%error, "old intents could not be dropped");
                 }
             });

@@ -17,7 +17,7 @@ use tools::{
     ports::PortError,
 };
 
-use super::stores::{no_task, port};
+use super::stores::port;
 use crate::{
     clock,
     store::{Conversation, Kind, MessageRecord, Store, Write},
@@ -169,7 +169,7 @@ impl Conversations for StoredConversations {
     async fn begin(&self, user: &str) -> Result<(), PortError> {
         let message = UserMessage::Input(UserInput::NewConversation);
         let stopping = |_| PortError::Unavailable("the gateway is stopping".to_owned());
-        self.users.mailbox(user).map_err(no_task)?.send(message).await.map_err(stopping)
+        self.users.mailbox(user).map_err(port)?.send(message).await.map_err(stopping)
     }
 
     async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<FoundMessage>, PortError> {

@@ -18,28 +18,22 @@ use crate::{
     mailbox::{CallDevice, DeviceMessage, Mailbox},
     roster::Roster,
     store::{self, NoteRecord, Store, Write},
-    users::{self, UserMessage, Users},
+    users::{UserMessage, Users},
 };
 
 pub(super) fn port(error: store::Error) -> PortError {
     match error {
         store::Error::Full(_) | store::Error::TooMany { .. } => PortError::Full(error.to_string()),
         store::Error::ReadOnly(_) => PortError::ReadOnly(error.to_string()),
-        store::Error::Busy | store::Error::Closed => PortError::Unavailable(error.to_string()),
+        store::Error::Busy | store::Error::Closed | store::Error::TooManyUsers(_) => {
+            PortError::Unavailable(error.to_string())
+        }
         other => PortError::Failed(other.to_string()),
     }
 }
 
 fn stopping<E>(_: E) -> PortError {
     PortError::Unavailable("the gateway is stopping".to_owned())
-}
-
-/// A missing user task, as the tools' error.
-pub(super) fn no_task(error: users::Error) -> PortError {
-    match error {
-        users::Error::Store(error) => port(error),
-        users::Error::Crowded(_) => PortError::Unavailable(error.to_string()),
-    }
 }
 
 /// The box's clock.
@@ -63,7 +57,7 @@ impl UserSchedule {
     async fn change(&self, user: &str, change: ScheduleChange) -> Result<Option<ScheduleEntry>, PortError> {
         let (reply, answer) = oneshot::channel();
         let message = UserMessage::Schedule { change, reply };
-        self.0.mailbox(user).map_err(no_task)?.send(message).await.map_err(stopping)?;
+        self.0.mailbox(user).map_err(port)?.send(message).await.map_err(stopping)?;
         answer.await.map_err(stopping)?.map_err(PortError::Failed)
     }
 }
@@ -77,7 +71,7 @@ impl Schedule for UserSchedule {
 
     async fn list(&self, user: &str) -> Result<Vec<OpenEntry>, PortError> {
         let (reply, answer) = oneshot::channel();
-        self.0.mailbox(user).map_err(no_task)?.send(UserMessage::List { reply }).await.map_err(stopping)?;
+        self.0.mailbox(user).map_err(port)?.send(UserMessage::List { reply }).await.map_err(stopping)?;
         answer.await.map_err(stopping)
     }
 

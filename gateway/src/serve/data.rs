@@ -31,10 +31,12 @@ pub(super) struct Data {
     pub(super) store: Store,
     /// The stored log.
     pub(super) logs: Logs,
+    /// Users whose erasure is still to be finished: nothing of them may be served.
+    pub(super) kept_out: Vec<String>,
 }
 
 impl Data {
-    /// Opens the folder, creating it if missing, and resumes an interrupted erasure.
+    /// Opens the folder, creating it if missing, and carries on erasures that were interrupted.
     pub(super) async fn open(folder: &Path, settings: StoreSettings) -> Result<Self> {
         make_folder(folder).with_context(|| format!("making the data folder {}; set `data_dir`", folder.display()))?;
         let lock = FolderLock::take(folder)?;
@@ -46,8 +48,8 @@ impl Data {
         let tls = tls::load_or_make(folder, NAMES.map(str::to_owned).to_vec())?;
         let logs = Logs::open(&folder.join("log")).context("opening the stored log")?;
         let store = open_store(&folder.join("store"), settings, is_known)?;
-        erasing::resume(folder, &store, &logs).await.context("carrying on the erasure of the last run")?;
-        Ok(Self { lock, control_socket, key, tls, store, logs })
+        let kept_out = erasing::resume(folder, &store, &logs).await;
+        Ok(Self { lock, control_socket, key, tls, store, logs, kept_out })
     }
 }
 

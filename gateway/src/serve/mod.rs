@@ -130,7 +130,7 @@ pub async fn start_from(config: Config, origin: Origin) -> Result<Running> {
 async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<Vec<OsString>>) -> Result<Running> {
     let stop = CancellationToken::new();
     let vital = Vital::new(stop.clone());
-    let Data { lock, control_socket, key, tls, store, logs } = data;
+    let Data { lock, control_socket, key, tls, store, logs, kept_out } = data;
     let Loaded { at_us, mcp, capabilities, sockets, engines, sentences, models, known } = loaded;
     let kept = sockets.try_clone().context("keeping the sockets for the process that replaces this one")?;
     let certificate = tls.to_compare();
@@ -154,7 +154,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     let (traces, exporter) = config.telemetry.traces.clone().map(Traces::new).transpose()?.unzip();
     let services = services(&config, (store, &logs), admission, (engines, models), (&of_users, &mut of_tools, traces))?;
     let health = Arc::new(Health::new(vital.clone()));
-    watch_threads(&vital, &services);
+    watch_threads(&vital, &services, &logs);
     let (try_page, try_token) = try_page(&config, &services)?.unzip();
     let reloader = Reloader::new(&config, services.settings.current.clone());
     let admin = Arc::new(Admin {
@@ -175,6 +175,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     });
     let endpoints = endpoints(&config, try_page, (&admin, &of_users.system));
     of_users.system.set(OwnSystem::new(&admin));
+    admin.eraser.keep_out(&kept_out).await;
     admin.services.users.wake_all();
     admin.services.apps.restore().await;
     let mut tasks = run(&admin, control_socket, config.assistant.apply_tools_now, (&vital, &stop));
@@ -283,12 +284,14 @@ fn eraser(services: &Services, logs: &Logs, of_tools: &ToolServices) -> Arc<Eras
 }
 
 /// Watches the threads that run until the gateway stops.
-fn watch_threads(vital: &Vital, services: &Arc<Services>) {
+fn watch_threads(vital: &Vital, services: &Arc<Services>, logs: &Logs) {
     let watch = |name, is_running: fn(&Services) -> bool| {
         let services = services.clone();
         vital.watch(name, move || is_running(&services));
     };
     watch("store", |services| services.store.is_running());
+    let logs = logs.clone();
+    vital.watch("log", move || logs.is_running());
     watch("recognition", |services| services.engines.asr.is_running());
     watch("synthesis", |services| services.engines.compute.is_running());
     watch("speech elsewhere", |services| services.engines.elsewhere.voice.as_ref().is_none_or(|it| it.is_running()));

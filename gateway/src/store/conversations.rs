@@ -162,12 +162,34 @@ impl Disk {
         }
     }
 
+    /// The latest one.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn latest_conversation(&self, user: &str) -> Result<Option<Conversation>, Error> {
+        // The counter comes first.
+        let rows = self.rows_backwards(Kind::Conversations, user, b"", 4)?;
+        let mut numbered = rows.into_iter().filter(|(key, _)| key.len() == size_of::<u64>());
+        Ok(numbered.find_map(|(key, value)| of(&value, id_of(&key))))
+    }
+
     /// The messages of a conversation, oldest first.
     ///
     /// # Errors
     /// The store cannot be read.
     pub fn messages_of(&self, user: &str, conversation: &Conversation) -> Result<Vec<MessageRecord>, Error> {
         self.messages_between(user, conversation.ids())
+    }
+
+    /// Of a conversation's newest `count` messages those that its summary does not cover, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn newest_of(&self, user: &str, conversation: &Conversation, count: u64) -> Result<Vec<MessageRecord>, Error> {
+        let ids = conversation.ids();
+        let covers = conversation.summary.as_ref().map_or(0, |summary| summary.covers);
+        let first = ids.start.saturating_add(covers).max(ids.end.saturating_sub(count));
+        self.messages_between(user, first..ids.end)
     }
 }
 
@@ -184,6 +206,29 @@ mod tests {
     fn texts(store: &Store, conversation: &Conversation) -> Vec<String> {
         let messages = store.disk().messages_of("ann", conversation).unwrap();
         messages.into_iter().map(|message| message.json).collect()
+    }
+
+    #[tokio::test]
+    async fn only_the_newest_messages_are_read_that_no_summary_covers() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        assert!(store.disk().latest_conversation("ann").unwrap().is_none());
+        store.write(say(1, &["before"])).await.unwrap();
+        store.write(Write::BeginConversation { user: "ann".into(), wall_ms: 2 }).await.unwrap();
+        store.write(say(3, &["a", "b", "c", "d"])).await.unwrap();
+        let newest = |count| {
+            let latest = store.disk().latest_conversation("ann").unwrap().unwrap();
+            assert_eq!(Some(latest.clone()), store.disk().conversations("ann").unwrap().pop());
+            let messages = store.disk().newest_of("ann", &latest, count).unwrap();
+            messages.into_iter().map(|message| message.json).collect::<Vec<_>>()
+        };
+        assert_eq!(newest(9), ["a", "b", "c", "d"]);
+        assert_eq!(newest(2), ["c", "d"]);
+        store.write(Write::PutSummary { user: "ann".into(), text: "s".into(), behind: 3 }).await.unwrap();
+        assert_eq!(newest(9), ["b", "c", "d"]);
+        assert_eq!(newest(2), ["c", "d"]);
+        store.write(Write::PutSummary { user: "ann".into(), text: "s".into(), behind: 0 }).await.unwrap();
+        assert!(newest(9).is_empty());
     }
 
     #[tokio::test]

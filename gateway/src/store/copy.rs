@@ -94,7 +94,8 @@ impl Scope {
 /// Copies all but `scope` and exchanges the files. Returns the number of erased rows.
 pub(super) fn without(disk: &Disk, scope: &Scope) -> Result<u64, Error> {
     let folder = disk.folder();
-    let erased = disk.with(|old| beside(folder, disk.size_max_mib(), |new| copy(old, new, Some(scope))))?;
+    let erased = disk
+        .with(|old| beside(folder, disk.size_max_mib(), |new| copy(old, new, Some(scope), || disk.count_copied())))?;
     disk.exchange(|| exchange(folder))?;
     clean(folder)?;
     Ok(erased)
@@ -152,8 +153,9 @@ fn remove(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Copies all rows but those of `scope`, as they are at one moment. Returns how many those are.
-pub(super) fn copy(old: &Opened, new: &Opened, scope: Option<&Scope>) -> Result<u64, Error> {
+/// Copies all rows but those of `scope`, as they are at one moment; `moves` is called for each. Returns how many are left
+/// out.
+pub(super) fn copy(old: &Opened, new: &Opened, scope: Option<&Scope>, moves: impl Fn()) -> Result<u64, Error> {
     let kinds = KINDS.iter().map(|(kind, _)| Table::Rows(*kind));
     let tables = [Table::Devices, Table::Messages, Table::Entries, Table::Notes].into_iter().chain(kinds);
     let mut erased = 0;
@@ -161,6 +163,7 @@ pub(super) fn copy(old: &Opened, new: &Opened, scope: Option<&Scope>) -> Result<
     for (table, (from, to)) in tables.zip(old.tables().zip(new.tables())) {
         // Damaged rows are copied unchanged, so that they can still be repaired.
         copy_table((&reading, from), (new, to), |key, value| {
+            moves();
             let has = scope.map_or(Ok(false), |scope| scope.has(table, key, value))?;
             erased += u64::from(has);
             Ok((!has).then(|| value.to_vec()))

@@ -3,7 +3,10 @@
 use std::{
     ops::Range,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use gateway_core::vocab::ScheduleEntry;
@@ -31,6 +34,8 @@ struct Place {
     /// the store was closed, and when the file could not be opened again.
     opened: RwLock<Option<Opened>>,
     damage: Damage,
+    /// Rows that erasures have looked at.
+    copied: AtomicU64,
 }
 
 impl Disk {
@@ -38,12 +43,23 @@ impl Disk {
         copy::clean(folder)?;
         let damage = Damage::default();
         let opened = RwLock::new(Some(schema::open(folder, size_max_mib, &damage)?));
-        Ok(Self(Arc::new(Place { folder: folder.to_path_buf(), size_max_mib, opened, damage })))
+        let copied = AtomicU64::new(0);
+        Ok(Self(Arc::new(Place { folder: folder.to_path_buf(), size_max_mib, opened, damage, copied })))
     }
 
     /// Damaged rows that were found since the store was opened.
     pub fn damaged(&self) -> usize {
         self.0.damage.count()
+    }
+
+    /// Rows that erasures have looked at since the store was opened: while one is carried out, which may take minutes and
+    /// answers nothing, this grows.
+    pub fn copied(&self) -> u64 {
+        self.0.copied.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_copied(&self) {
+        self.0.copied.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn folder(&self) -> &Path {

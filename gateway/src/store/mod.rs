@@ -116,6 +116,13 @@ pub enum Error {
     /// No two devices have one name.
     #[error("another device is called `{0}`; `lorgnette devices list` shows them")]
     NameTaken(String),
+    /// As many users have devices, or a task, as may.
+    #[error(
+        "this gateway serves {0} users, and as many are there already; `lorgnette users list` shows them, \
+         `lorgnette users erase NAME --devices` and `lorgnette devices revoke` make room, and so does a greater \
+         `limits.users`"
+    )]
+    TooManyUsers(usize),
     /// Too many writes wait.
     #[error("the store is busy: too many writes are waiting")]
     Busy,
@@ -269,6 +276,11 @@ impl Store {
     /// Whether writes for this user are allowed; otherwise they fail with [`Error::Erasing`].
     pub fn bar(&self, user: &str, barred: bool) {
         self.writer.bar(user, barred);
+    }
+
+    /// Whether writes for this user fail, since everything of the user is being erased.
+    pub(crate) fn is_barred(&self, user: &str) -> bool {
+        self.writer.is_barred(user)
     }
 
     /// Writes that wait, and those refused since the start because too many waited.

@@ -1,6 +1,9 @@
-//! Names of devices. Two devices that may connect never share a name, so that an operator's command is unambiguous.
+//! Names of devices. Two devices that may connect never share a name, so that an operator's command is unambiguous. And
+//! how many users they belong to.
 
-use super::DeviceRecord;
+use std::collections::BTreeSet;
+
+use super::{DeviceRecord, Error};
 
 /// Longest name of a user or device, in bytes: both are keys of the store.
 pub(crate) const NAME_BYTES_MAX: usize = 64;
@@ -8,6 +11,23 @@ pub(crate) const NAME_BYTES_MAX: usize = 64;
 /// Whether a device has the name, other than this one, if there is one. The names of revoked devices are free.
 pub(crate) fn is_taken(devices: &[(String, DeviceRecord)], id: Option<&str>, name: &str) -> bool {
     devices.iter().any(|(other, device)| Some(other.as_str()) != id && !device.revoked && device.name == name)
+}
+
+/// Users with a device that may connect.
+pub(crate) fn users(devices: &[(String, DeviceRecord)]) -> BTreeSet<&str> {
+    devices.iter().filter(|(_, device)| !device.revoked).map(|(_, device)| device.user.as_str()).collect()
+}
+
+/// Whether this user may have a device.
+///
+/// # Errors
+/// `users_max` others have one.
+pub(crate) fn check_users(devices: &[(String, DeviceRecord)], user: &str, users_max: usize) -> Result<(), Error> {
+    let users = users(devices);
+    if users.len() >= users_max && !users.contains(user) {
+        return Err(Error::TooManyUsers(users_max));
+    }
+    Ok(())
 }
 
 /// The name for this device, with a number appended if others have it already.

@@ -30,7 +30,7 @@ impl Store {
 
 fn write_copy(from: &Opened, to: &Path, size_max_mib: usize, pairings: bool) -> Result<(), Error> {
     let left_out = (!pairings).then_some(&Scope::Pairings);
-    copy::into(to, size_max_mib, |new| copy::copy(from, new, left_out)).map(drop)
+    copy::into(to, size_max_mib, |new| copy::copy(from, new, left_out, || ())).map(drop)
 }
 
 /// As [`Store::snapshot`], of a folder that no gateway uses. The store stays of the version that it has.

@@ -37,6 +37,8 @@ const NOTES_MAX: u64 = 10_000;
 pub enum Write {
     /// Add or replace a device.
     PutDevice { id: String, device: DeviceRecord },
+    /// Add or replace a device that is paired now, unless `users_max` other users have devices.
+    PairDevice { id: String, device: DeviceRecord, users_max: usize },
     /// Append messages to a user's latest conversation, which has this title where it has none yet.
     AppendMessages { user: String, messages: Vec<MessageRecord>, title: String },
     /// Begin a conversation for a user's next messages; answered with its number.
@@ -77,6 +79,7 @@ impl Write {
         match self {
             // Revoking lost glasses must always work.
             Self::PutDevice { device, .. } => (!device.revoked).then_some(&device.user),
+            Self::PairDevice { device, .. } => Some(&device.user),
             Self::AppendMessages { user, .. }
             | Self::BeginConversation { user, .. }
             | Self::PutSummary { user, .. }
@@ -169,6 +172,10 @@ impl Writer {
         } else {
             self.barred().remove(user);
         }
+    }
+
+    pub(super) fn is_barred(&self, user: &str) -> bool {
+        self.barred().contains(user)
     }
 
     fn barred(&self) -> MutexGuard<'_, BTreeSet<String>> {
@@ -293,6 +300,12 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
             disk.devices.put_record::<DeviceRecord>(txn, id.as_bytes(), device)?;
             Ok(0)
         }
+        Write::PairDevice { id, device, users_max } => {
+            names::check_users(&disk.devices_in(txn)?, &device.user, *users_max)?;
+            check_name(disk, txn, id, device)?;
+            disk.devices.put_record::<DeviceRecord>(txn, id.as_bytes(), device)?;
+            Ok(0)
+        }
         Write::AppendMessages { user, messages, title } => {
             let first = next_id(&disk.messages, txn, user)?;
             let mut id = first;
@@ -403,6 +416,33 @@ mod tests {
         release.recv().unwrap();
         store.close().await.unwrap();
         assert_eq!(store.load(), (0, 1));
+    }
+
+    #[tokio::test]
+    async fn no_pairing_makes_one_user_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let device = |user: &str, revoked| DeviceRecord {
+            key: [7; 32],
+            name: format!("glasses of {user}"),
+            user: user.to_owned(),
+            model: "G1".to_owned(),
+            paired_wall_ms: 0,
+            revoked,
+        };
+        let pair = |user: &str| {
+            store.write(Write::PairDevice { id: format!("id-of-{user}"), device: device(user, false), users_max: 2 })
+        };
+        // Grants that were made while there was one user: all three are used at once.
+        let (ann, bob, eve) = tokio::join!(pair("ann"), pair("bob"), pair("eve"));
+        assert!(ann.is_ok() && bob.is_ok());
+        assert!(matches!(eve, Err(Error::TooManyUsers(2))), "{eve:?}");
+        assert_eq!(store.disk().devices().unwrap().len(), 2);
+        // Another device of a user who is there, and one for whom there is room again.
+        pair("bob").await.unwrap();
+        store.write(Write::PutDevice { id: "id-of-ann".to_owned(), device: device("ann", true) }).await.unwrap();
+        pair("eve").await.unwrap();
+        assert!(pair("ann").await.is_err());
     }
 
     #[tokio::test]

@@ -1,18 +1,23 @@
 //! Limits of connections, for TCP and QUIC together. Each connection has a place from its acceptance until it ends,
 //! whether it is a request or a session. Until its peer has proven who it is, it also counts as a newcomer: there are
-//! fewer places for newcomers, and one source address may have only a share of them.
+//! fewer places for newcomers, and one source address may have only a share of them. Where there is no room for one more,
+//! the oldest newcomer gives way. Known glasses that come back are newcomers until their proof, a moment later: nobody
+//! who only keeps connections open can lock them out, also from their own network.
 
 use std::{
+    cmp::Reverse,
     collections::BTreeMap,
     net::{IpAddr, Ipv6Addr, SocketAddr},
+    pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use crate::telemetry::Sparse;
 
@@ -20,25 +25,68 @@ use crate::telemetry::Sparse;
 const LOCAL: usize = 16;
 /// Newcomers are at most this part of all connections, so that devices in a session keep theirs.
 const NEWCOMERS_PART: usize = 2;
-/// One source address has at most this part of the newcomers' places: four strangers take them all, one does not.
+/// One source address has at most this part of the newcomers' places: a stranger pushes out newcomers of its own source
+/// long before others.
 const SHARE_PART: usize = 4;
 /// Requests of a newcomer over one connection: more than the files of the try page. A connection that is kept alive by
 /// requests would hold its place for ever.
 const REQUESTS_MAX: u32 = 32;
 
-/// How long the answer to a wrong key takes. With a source's share of the newcomers' places this limits how many keys it
-/// can try.
+/// How long the answer to a wrong key takes. Who tries keys needs a connection for each, and those that wait push each
+/// other out. Keys are too long to be found at any rate that a network allows.
 pub(crate) const WRONG_KEY_WAIT: Duration = Duration::from_millis(500);
 
 /// A connection's place.
 pub(crate) struct Place {
-    held: Mutex<Option<OwnedSemaphorePermit>>,
+    seat: Arc<Seat>,
     newcomer: Mutex<Option<Newcomer>>,
     is_admitted: AtomicBool,
     requests: AtomicU32,
 }
 
+/// What a place loses to a newer one.
+struct Seat {
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+    pushed_out: CancellationToken,
+}
+
+impl Seat {
+    fn new(permit: OwnedSemaphorePermit) -> Arc<Self> {
+        Arc::new(Self { permit: Mutex::new(Some(permit)), pushed_out: CancellationToken::new() })
+    }
+
+    fn take_permit(&self) -> Option<OwnedSemaphorePermit> {
+        self.permit.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 impl Place {
+    /// Runs what serves the connection. `None`: it is dropped, since the place is given to a newer connection. That does
+    /// not happen any more once the peer is admitted.
+    pub(crate) async fn keep<T>(&self, serving: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.pushed_out() => None,
+            served = serving => Some(served),
+        }
+    }
+
+    async fn pushed_out(&self) {
+        self.seat.pushed_out.cancelled().await;
+        // Admitted in this very moment: a session that may have been taken up again must not be dropped with it.
+        if self.is_admitted.load(Ordering::Relaxed) {
+            std::future::pending().await
+        }
+    }
+
+    /// Whether the peer is one of the few that wait for an operator, after they have proven a key. They give way after
+    /// those that have proven nothing.
+    pub(crate) fn waits(&self, waits: bool) {
+        if let Some(newcomer) = &*self.newcomer.lock().unwrap_or_else(PoisonError::into_inner) {
+            newcomer.waits(waits);
+        }
+    }
+
     /// The peer has proven who it is: it no longer counts as a newcomer.
     pub(crate) fn admit(&self) {
         self.is_admitted.store(true, Ordering::Relaxed);
@@ -48,7 +96,7 @@ impl Place {
     /// The connection is gone, whatever goes on without it.
     pub(crate) fn give_back(&self) {
         self.admit();
-        drop(self.held.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.seat.take_permit());
     }
 
     /// Counts a request of this connection.
@@ -76,7 +124,7 @@ impl Places {
     pub(crate) fn new(connections_max: usize) -> Self {
         let newcomers_max = (connections_max / NEWCOMERS_PART).max(1);
         let newcomers =
-            Newcomers { max: newcomers_max, share: (newcomers_max / SHARE_PART).max(1), of_sources: Mutex::default() };
+            Newcomers { max: newcomers_max, share: (newcomers_max / SHARE_PART).max(1), here: Mutex::default() };
         Self {
             open: Arc::new(Semaphore::new(connections_max)),
             local: Arc::new(Semaphore::new(LOCAL)),
@@ -86,39 +134,42 @@ impl Places {
         }
     }
 
-    /// A newcomer's place for this peer, if one is free.
+    /// A newcomer's place for this peer: a free one, or that of another newcomer. `None`: those that are admitted have
+    /// all places.
     pub(crate) fn take(&self, peer: &SocketAddr) -> Option<Arc<Place>> {
-        let place = self.newcomers.enter(peer.ip()).and_then(|newcomer| {
-            let held = self.open.clone().try_acquire_owned().ok()?;
-            Some((held, Some(newcomer)))
-        });
-        let place = place.or_else(|| {
-            let held = self.local.clone().try_acquire_owned().ok().filter(|_| peer.ip().is_loopback())?;
-            Some((held, None))
-        });
-        let Some((held, newcomer)) = place else {
-            if let Some(left_out) = self.crowded.line() {
-                tracing::warn!(
-                    %peer,
-                    left_out,
-                    "refused: as many connections are open as `limits.connections` allows, or as many of them have not \
-                     said yet who they are"
-                );
-            }
-            return None;
+        let place = |(seat, newcomer)| {
+            Arc::new(Place {
+                seat,
+                newcomer: Mutex::new(newcomer),
+                is_admitted: false.into(),
+                requests: AtomicU32::new(0),
+            })
         };
-        Some(Arc::new(Place {
-            held: Mutex::new(Some(held)),
-            newcomer: Mutex::new(newcomer),
-            is_admitted: false.into(),
-            requests: AtomicU32::new(0),
-        }))
+        let address = peer.ip();
+        let free = || self.newcomers.enter(address, &self.open);
+        let reserved = || {
+            let permit = self.local.clone().try_acquire_owned().ok().filter(|_| address.is_loopback())?;
+            Some((Seat::new(permit), None))
+        };
+        if let Some(taken) = free().or_else(reserved) {
+            return Some(place(taken));
+        }
+        let taken = self.newcomers.replace(address);
+        if let Some(left_out) = self.crowded.line() {
+            let crowded = "as many connections are open as `limits.connections` allows, or as many of them have not said \
+                           yet who they are";
+            match &taken {
+                Some(_) => tracing::warn!(%peer, left_out, "{crowded}: the oldest of these made room"),
+                None => tracing::warn!(%peer, left_out, "refused: {crowded}"),
+            }
+        }
+        taken.map(place)
     }
 
-    /// Whether so many newcomers are here, or from this address, that a packet with a forged source address must not
-    /// take a place.
+    /// Whether so many connections are open, or so many newcomers here, or from this address, that a packet with a forged
+    /// source address must not take a place.
     pub(crate) fn is_busy_for(&self, peer: &SocketAddr) -> bool {
-        self.newcomers.is_busy_for(peer.ip())
+        self.open.available_permits() == 0 || self.newcomers.is_busy_for(peer.ip())
     }
 
     /// Logs that an unencrypted connection was refused.
@@ -134,48 +185,100 @@ impl Places {
     }
 }
 
-/// Connections whose peers have not proven yet who they are, by source.
+/// Connections whose peers have not proven yet who they are.
 struct Newcomers {
     max: usize,
     share: usize,
-    /// Sources with at least one newcomer, so at most `max`.
-    of_sources: Mutex<BTreeMap<IpAddr, usize>>,
+    /// At most `max`, the oldest first. One that has given way is not among them, however long it takes to end.
+    here: Mutex<Vec<Held>>,
 }
 
+struct Held {
+    address: IpAddr,
+    waits: bool,
+    seat: Arc<Seat>,
+}
+
+type Entered = (Arc<Seat>, Option<Newcomer>);
+
 impl Newcomers {
-    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Newcomer> {
-        let source = source(address);
-        let mut of_sources = self.of_sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = of_sources.get(&source).copied().unwrap_or(0);
-        if own >= self.share || of_sources.values().sum::<usize>() >= self.max {
+    fn here(&self) -> MutexGuard<'_, Vec<Held>> {
+        self.here.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a free place.
+    fn enter(self: &Arc<Self>, address: IpAddr, open: &Arc<Semaphore>) -> Option<Entered> {
+        let mut here = self.here();
+        if here.len() >= self.max || count_of(&here, source(address)) >= self.share {
             return None;
         }
-        of_sources.insert(source, own + 1);
-        Some(Newcomer { all: self.clone(), source })
+        let permit = open.clone().try_acquire_owned().ok()?;
+        Some(self.seat(&mut here, address, permit))
+    }
+
+    /// Takes the place of another newcomer: of the same source, where that has its share already.
+    fn replace(self: &Arc<Self>, address: IpAddr) -> Option<Entered> {
+        let mut here = self.here();
+        let own = source(address);
+        let is_full = count_of(&here, own) >= self.share;
+        let at = gives_way(&here, address, |held| !is_full || source(held.address) == own)?;
+        let gone = here.remove(at).seat;
+        gone.pushed_out.cancel();
+        let permit = gone.take_permit()?;
+        Some(self.seat(&mut here, address, permit))
+    }
+
+    fn seat(self: &Arc<Self>, here: &mut Vec<Held>, address: IpAddr, permit: OwnedSemaphorePermit) -> Entered {
+        let seat = Seat::new(permit);
+        here.push(Held { address, waits: false, seat: seat.clone() });
+        let newcomer = Newcomer { all: self.clone(), seat: seat.clone() };
+        (seat, Some(newcomer))
     }
 
     fn is_busy_for(&self, address: IpAddr) -> bool {
-        let of_sources = self.of_sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = of_sources.get(&source(address)).copied().unwrap_or(0);
-        2 * own > self.share || 2 * of_sources.values().sum::<usize>() > self.max
+        let here = self.here();
+        2 * count_of(&here, source(address)) > self.share || 2 * here.len() > self.max
     }
+}
+
+fn count_of(here: &[Held], own: IpAddr) -> usize {
+    here.iter().filter(|held| source(held.address) == own).count()
+}
+
+/// Which one gives way to a newcomer from `coming`: the oldest one of the busiest address of the busiest source, among
+/// those that have proven nothing as long as there are any. A stranger pushes out its own connections first.
+fn gives_way(here: &[Held], coming: IpAddr, may: impl Fn(&Held) -> bool) -> Option<usize> {
+    let (mut of_sources, mut of_addresses) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, usize>::new());
+    for address in here.iter().map(|held| held.address).chain([coming]) {
+        *of_sources.entry(source(address)).or_default() += 1;
+        *of_addresses.entry(address).or_default() += 1;
+    }
+    let rank = |held: &Held| {
+        let of_source = of_sources.get(&source(held.address)).copied();
+        (held.waits, Reverse(of_source), Reverse(of_addresses.get(&held.address).copied()))
+    };
+    // The first one of those that are equal: the oldest.
+    let candidates = here.iter().enumerate().filter(|(_, held)| may(held));
+    candidates.min_by_key(|(_, held)| rank(held)).map(|(at, _)| at)
 }
 
 /// One newcomer; dropping it frees its place.
 struct Newcomer {
     all: Arc<Newcomers>,
-    source: IpAddr,
+    seat: Arc<Seat>,
+}
+
+impl Newcomer {
+    fn waits(&self, waits: bool) {
+        if let Some(held) = self.all.here().iter_mut().find(|held| Arc::ptr_eq(&held.seat, &self.seat)) {
+            held.waits = waits;
+        }
+    }
 }
 
 impl Drop for Newcomer {
     fn drop(&mut self) {
-        let mut of_sources = self.all.of_sources.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = of_sources.get_mut(&self.source) {
-            *own -= 1;
-            if *own == 0 {
-                of_sources.remove(&self.source);
-            }
-        }
+        self.all.here().retain(|held| !Arc::ptr_eq(&held.seat, &self.seat));
     }
 }
 
@@ -190,56 +293,185 @@ pub(crate) fn source(address: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     fn peer(text: &str) -> SocketAddr {
         SocketAddr::new(text.parse().unwrap(), 5)
     }
 
+    /// This many places for one peer.
+    fn fill(places: &Places, from: &str, count: usize) -> Vec<Arc<Place>> {
+        (0..count).map(|_| places.take(&peer(from)).expect("a place")).collect()
+    }
+
+    fn is_kept(place: &Place) -> bool {
+        !place.seat.pushed_out.is_cancelled()
+    }
+
+    fn kept(places: &[Arc<Place>]) -> usize {
+        places.iter().filter(|place| is_kept(place)).count()
+    }
+
+    /// Places of 512 connections, and the share of one source.
+    const SHARE: usize = 512 / NEWCOMERS_PART / SHARE_PART;
+
     #[test]
-    fn strangers_leave_places_for_this_machine() {
+    fn strangers_leave_places_for_this_machine_and_for_those_that_are_admitted() {
         let places = Places::new(3);
-        let own = peer("127.0.0.1");
-        let taken: Vec<_> = (1..=5).filter_map(|at| places.take(&peer(&format!("192.0.2.{at}")))).collect();
-        assert_eq!(taken.len(), 1, "half of all places, for newcomers");
-        taken.iter().for_each(|place| place.admit());
-        let more: Vec<_> = (1..=5)
-            .filter_map(|at| {
-                let place = places.take(&peer(&format!("192.0.2.{at}")))?;
-                place.admit();
-                Some(place)
-            })
-            .collect();
-        assert_eq!(more.len(), 2, "all places, for those that are admitted");
-        let local: Vec<_> = (0..LOCAL + 5).filter_map(|_| places.take(&own)).collect();
+        let strangers: Vec<_> =
+            (1..=5).map(|at| places.take(&peer(&format!("192.0.2.{at}"))).expect("one gives way")).collect();
+        assert_eq!(kept(&strangers), 1, "half of all places, for newcomers");
+        assert!(is_kept(&strangers[4]), "the latest one");
+        let admitted = || {
+            let place = places.take(&peer("192.0.2.9"))?;
+            place.admit();
+            Some(place)
+        };
+        let all: Vec<_> = (0..5).map_while(|_| admitted()).collect();
+        assert_eq!(all.len(), 3, "all places, for those that are admitted, also that of a newcomer");
+        assert_eq!((kept(&strangers), kept(&all)), (0, 3));
+        let local: Vec<_> = (0..LOCAL + 5).map_while(|_| places.take(&peer("127.0.0.1"))).collect();
         assert_eq!(local.len(), LOCAL);
-        drop(taken);
-        assert!(places.take(&peer("192.0.2.9")).is_some(), "what was given back is free");
-        let last = places.take(&peer("192.0.2.9"));
-        last.as_ref().expect("it is free").admit();
-        assert!(places.take(&peer("192.0.2.8")).is_none());
-        more[0].give_back();
+        drop(strangers);
+        assert!(places.take(&peer("192.0.2.8")).is_none(), "the place of who was pushed out is taken");
+        all[0].give_back();
         assert!(places.take(&peer("192.0.2.8")).is_some(), "also by who goes on without a connection");
+        assert!(is_kept(&all[1]) && all.len() == 3);
     }
 
     #[test]
     fn one_source_has_a_share_of_the_newcomers_places() {
         let places = Places::new(64);
-        let stranger = peer("192.0.2.1");
-        let mut taken: Vec<_> = (0..100).filter_map(|_| places.take(&stranger)).collect();
-        assert_eq!(taken.len(), 64 / NEWCOMERS_PART / SHARE_PART);
-        assert!(places.is_busy_for(&stranger) && !places.is_busy_for(&peer("192.0.2.2")));
-        assert!(places.take(&peer("192.0.2.2")).is_some(), "another address has its own share");
+        let share = 64 / NEWCOMERS_PART / SHARE_PART;
+        let other = places.take(&peer("192.0.2.2")).unwrap();
+        let strangers = fill(&places, "192.0.2.1", 100);
+        assert_eq!(kept(&strangers), share);
+        assert!(strangers[100 - share..].iter().all(|place| is_kept(place)), "the latest ones");
+        assert!(is_kept(&other), "another address has its own share");
+        assert!(places.is_busy_for(&peer("192.0.2.1")) && !places.is_busy_for(&peer("192.0.2.2")));
         // A proven peer is no newcomer any more, and so its address may bring another one.
-        taken[0].admit();
-        taken[0].admit();
-        assert!(places.take(&stranger).is_some());
-        taken.clear();
-        assert!(!places.is_busy_for(&stranger));
+        strangers[99].admit();
+        strangers[99].admit();
+        assert_eq!(kept(&fill(&places, "192.0.2.1", 1)), 1);
+        assert_eq!(kept(&strangers), share);
+        drop(strangers);
+        assert!(!places.is_busy_for(&peer("192.0.2.1")));
         // Addresses of one IPv6 network are one source.
-        let network: Vec<_> = (0..100).filter_map(|at| places.take(&peer(&format!("2001:db8::{at:x}")))).collect();
-        assert_eq!(network.len(), 64 / NEWCOMERS_PART / SHARE_PART);
-        assert!(places.take(&peer("2001:db8:0:1::1")).is_some());
+        let network: Vec<_> = (0..100).map(|at| places.take(&peer(&format!("2001:db8::{at:x}"))).unwrap()).collect();
+        assert_eq!(kept(&network), share);
+        assert_eq!(kept(&fill(&places, "2001:db8:0:1::1", 1)), 1);
+        assert_eq!(kept(&network), share);
+    }
+
+    #[test]
+    fn a_stranger_locks_out_nobody_of_its_own_network() {
+        // Silent connections from one address, and known glasses at another one of the same network, which come back in
+        // their midst.
+        for (stranger, glasses) in [("2001:db8::66", "2001:db8::7"), ("fe80::66", "fe80::7")] {
+            let places = Places::new(512);
+            let mut strangers = fill(&places, stranger, 3 * SHARE);
+            assert_eq!(kept(&strangers), SHARE);
+            let place = places.take(&peer(glasses)).expect("a place");
+            assert_eq!(kept(&strangers), SHARE - 1, "one of the stranger's gave way");
+            strangers.extend(fill(&places, stranger, 10 * SHARE));
+            assert!(is_kept(&place), "the stranger pushes out its own only");
+            place.admit();
+            strangers.extend(fill(&places, stranger, SHARE));
+            assert!(is_kept(&place));
+        }
+    }
+
+    #[test]
+    fn a_stranger_with_many_addresses_of_a_network_needs_a_whole_share_of_them() {
+        let places = Places::new(512);
+        let addresses = |from: usize, count: usize| -> Vec<_> {
+            (from..from + count).map(|at| places.take(&peer(&format!("2001:db8::1:{at:x}"))).unwrap()).collect()
+        };
+        let early = addresses(0, SHARE);
+        let glasses = places.take(&peer("2001:db8::7")).unwrap();
+        assert_eq!(kept(&early), SHARE - 1);
+        let _late = addresses(SHARE, SHARE - 1);
+        assert!(is_kept(&glasses), "older ones gave way");
+        let _later = addresses(2 * SHARE, 1);
+        assert!(!is_kept(&glasses), "it had the time of as many handshakes");
+    }
+
+    #[test]
+    fn a_stranger_that_is_four_sources_locks_out_nobody() {
+        const SOURCES: [&str; 4] = ["192.0.2.66", "fe80::66", "fd00::66", "2001:db8::66"];
+        let places = Places::new(512);
+        let mut strangers: Vec<_> = SOURCES.iter().flat_map(|from| fill(&places, from, SHARE)).collect();
+        assert_eq!(kept(&strangers), 4 * SHARE, "all places of newcomers");
+        for glasses in ["192.0.2.7", "fe80::7", "2001:db8::7", "198.51.100.7"] {
+            let place = places.take(&peer(glasses)).expect("a place");
+            strangers.extend(SOURCES.iter().flat_map(|from| fill(&places, from, SHARE)));
+            assert!(is_kept(&place), "{glasses}");
+            assert_eq!(kept(&strangers), 4 * SHARE - 1);
+            place.admit();
+            assert_eq!(places.newcomers.here().len(), 4 * SHARE - 1);
+        }
+    }
+
+    #[test]
+    fn newcomers_make_room_also_where_those_that_are_admitted_have_most_places() {
+        let places = Places::new(512);
+        let admitted = fill(&places, "127.0.0.1", 1);
+        admitted[0].admit();
+        let mut sessions = Vec::new();
+        for at in 0..499 {
+            let place = places.take(&peer(&format!("10.0.{}.{}", at / 250, at % 250))).unwrap();
+            place.admit();
+            sessions.push(place);
+        }
+        // Twelve are left, which is less than a share.
+        let strangers = fill(&places, "192.0.2.66", 12);
+        assert!(places.is_busy_for(&peer("198.51.100.7")), "who may have forged its address pushes out nobody");
+        let glasses = places.take(&peer("198.51.100.7")).expect("a place");
+        assert_eq!((kept(&strangers), kept(&sessions)), (11, 499));
+        glasses.admit();
+        assert!(is_kept(&glasses));
+    }
+
+    #[test]
+    fn who_waits_for_an_operator_gives_way_last() {
+        let places = Places::new(8);
+        let waits = places.take(&peer("192.0.2.1")).unwrap();
+        waits.waits(true);
+        let silent: Vec<_> = (2..50).map(|at| places.take(&peer(&format!("192.0.2.{at}"))).unwrap()).collect();
+        assert!(is_kept(&waits));
+        assert_eq!(kept(&silent), 3);
+        // They count: places that strangers wait in are not taken from those of sessions.
+        let more: Vec<_> = (50..60).map(|at| places.take(&peer(&format!("192.0.2.{at}"))).unwrap()).collect();
+        more.iter().filter(|place| is_kept(place)).for_each(|place| place.waits(true));
+        let known = places.take(&peer("192.0.2.99")).unwrap();
+        assert!(!is_kept(&waits) && kept(&more) == 3 && is_kept(&known));
+        // It was turned away, and its connection is about to close.
+        more.iter().for_each(|place| place.waits(false));
+        known.waits(true);
+        let _later = fill(&places, "198.51.100.7", 1);
+        assert!(kept(&more) == 2 && is_kept(&known));
+    }
+
+    #[tokio::test]
+    async fn who_gives_way_is_dropped_unless_it_is_admitted() {
+        let places = Places::new(8);
+        let stranger = places.take(&peer("192.0.2.1")).unwrap();
+        let endless = pin!(std::future::pending::<()>());
+        let serving = stranger.keep(endless);
+        let glasses = async { places.take(&peer("192.0.2.1")).unwrap() };
+        let (served, glasses) = tokio::join!(serving, glasses);
+        assert_eq!(served, None);
+        // Its proof came in the moment in which it was to give way.
+        let other = places.take(&peer("192.0.2.1")).unwrap();
+        assert!(!is_kept(&glasses) && is_kept(&other));
+        glasses.admit();
+        let session = pin!(async {
+            tokio::task::yield_now().await;
+            "its end"
+        });
+        assert_eq!(glasses.keep(session).await, Some("its end"));
     }
 
     #[test]

@@ -28,28 +28,13 @@ use crate::{
     models::{chain::ModelChain, spending},
     roster::Roster,
     runtime::{drive::drive, restarts::Restarts, spawn_or},
-    store::{self, Store},
+    store::{self, Store, names},
 };
 
 /// Messages that may wait for one user: several devices and their tools.
 const WAITING_MAX: usize = 256;
 /// Users that one log line names.
 const LEFT_OUT_NAMED_MAX: usize = 8;
-
-/// Why a user has no task, or may have no device.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The maximum number of users have one.
-    #[error(
-        "this gateway serves {0} users, and as many are there already; `lorgnette users list` shows them, \
-         `lorgnette users erase NAME --devices` and `lorgnette devices revoke` make room, and so does a greater \
-         `limits.users`"
-    )]
-    Crowded(usize),
-    /// The store cannot be read, or all data of the user is being erased.
-    #[error(transparent)]
-    Store(#[from] store::Error),
-}
 
 /// The models that summarise old turns, and the language.
 #[derive(Clone)]
@@ -202,7 +187,7 @@ impl Users {
     /// Users with a device that may connect.
     fn with_devices(&self) -> Result<BTreeSet<String>, store::Error> {
         let devices = self.store.disk().devices()?;
-        Ok(devices.into_iter().filter(|(_, device)| !device.revoked).map(|(_, device)| device.user).collect())
+        Ok(names::users(&devices).into_iter().map(str::to_owned).collect())
     }
 
     /// Those of them that have timers or reminders.
@@ -217,15 +202,11 @@ impl Users {
     ///
     /// # Errors
     /// As many other users have devices as may, this one is being erased, or the store cannot be read.
-    pub fn check_room(&self, user: &str) -> Result<(), Error> {
+    pub fn check_room(&self, user: &str) -> Result<(), store::Error> {
         if self.tasks().barred.contains(user) {
-            return Err(store::Error::Erasing.into());
+            return Err(store::Error::Erasing);
         }
-        let users = self.with_devices()?;
-        if users.len() >= self.users_max && !users.contains(user) {
-            return Err(Error::Crowded(self.users_max));
-        }
-        Ok(())
+        names::check_users(&self.store.disk().devices()?, user, self.users_max)
     }
 
     /// Ends a task that is at rest: an idle one, else one that waits for what no device could announce. Returns whether
@@ -292,17 +273,17 @@ impl Users {
     ///
     /// # Errors
     /// The store cannot be read, there are too many users, or this one is being erased.
-    pub fn mailbox(&self, user: &str) -> Result<mpsc::Sender<UserMessage>, Error> {
+    pub fn mailbox(&self, user: &str) -> Result<mpsc::Sender<UserMessage>, store::Error> {
         let mut tasks = self.tasks();
         if tasks.barred.contains(user) {
-            return Err(store::Error::Erasing.into());
+            return Err(store::Error::Erasing);
         }
         if let Some(running) = tasks.running.get_mut(user).filter(|running| !running.mailbox.is_closed()) {
             return Ok(running.mailbox());
         }
         tasks.running.remove(user);
         if tasks.running.len() >= self.users_max && !self.retire(&mut tasks)? {
-            return Err(Error::Crowded(self.users_max));
+            return Err(store::Error::TooManyUsers(self.users_max));
         }
         let restored = restore(&self.store, user)?;
         let (mailbox, messages) = mpsc::channel(WAITING_MAX);
@@ -328,16 +309,15 @@ impl Running {
 }
 
 fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
-    let last = store.disk().conversations(user)?.pop();
+    let last = store.disk().latest_conversation(user)?;
+    // Under the lock of all tasks: no more is read than is needed.
     let said = match &last {
-        Some(last) => store.disk().messages_of(user, last)?,
+        Some(last) => store.disk().newest_of(user, last, HISTORY_MESSAGES_MAX as u64)?,
         None => Vec::new(),
     };
     let summary = last.as_ref().and_then(|last| last.summary.as_ref());
-    let covers = summary.map_or(0, |summary| usize::try_from(summary.covers).unwrap_or(usize::MAX));
     let history: Vec<Message> = said
         .iter()
-        .skip(covers.max(said.len().saturating_sub(HISTORY_MESSAGES_MAX)))
         .filter_map(|record| serde_json::from_str(&record.json).ok())
         .skip_while(|message: &Message| message.role != Role::User)
         .collect();

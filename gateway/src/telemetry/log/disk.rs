@@ -2,50 +2,21 @@
 //! the other's.
 
 use std::{
-    fs,
-    io::ErrorKind,
     ops::Bound::{self, Excluded, Included, Unbounded},
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use heed::{CommitOrAbort, Database, Env, EnvFlags, MdbError, RwTxn, WithoutTls, types::Bytes};
 use rkyv::rancor;
 use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogPage, LogQuery, LogScope, LogStats};
 
 use super::{
     Error,
     counts::{Counted, Counts},
+    opened::{Opened, Ring, beside, copy, counted, empty, exchange, is_damage, open_or_begin_anew, remove},
     page::Page,
     row::{self, ArchivedRow, Line, Turn, Wanted},
 };
-use crate::{
-    private,
-    store::{complete, open_environment},
-};
-
-/// Size of the environment's map in MiB: twice the lines, for the pages that a commit writes anew and those that readers
-/// still hold.
-const MAP_MIB: usize = 64;
-/// Bytes that are written in one transaction of a copy.
-const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// How much is kept: the oldest lines go first.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ring {
-    pub(super) lines_max: u64,
-    /// Of keys and values of lines.
-    pub(super) bytes_max: usize,
-    /// Records of turns, of less than a kibibyte each.
-    pub(super) turns_max: u64,
-}
-
-impl Default for Ring {
-    /// Some weeks of a quiet gateway, and a size that an SD card does not notice.
-    fn default() -> Self {
-        Self { lines_max: 50_000, bytes_max: 16 * 1024 * 1024, turns_max: 10_000 }
-    }
-}
 
 /// What is stored together.
 #[derive(Default)]
@@ -55,12 +26,6 @@ pub(super) struct Group {
     pub(super) turns: Vec<(i64, Turn)>,
 }
 
-struct Opened {
-    env: Env<WithoutTls>,
-    lines: Database<'static, Bytes, Bytes>,
-    turns: Database<'static, Bytes, Bytes>,
-}
-
 /// The environment; closed for the moment of an exchange, and at the end.
 #[derive(Clone)]
 pub(super) struct Disk(Arc<Place>);
@@ -68,59 +33,64 @@ pub(super) struct Disk(Arc<Place>);
 struct Place {
     folder: PathBuf,
     ring: Ring,
-    opened: RwLock<Option<Opened>>,
+    state: RwLock<State>,
+}
+
+enum State {
+    Open(Opened),
+    /// It could not be opened again after an exchange: whoever needs it next tries.
+    Missing,
+    Closed,
 }
 
 impl Disk {
-    /// Opens the environment, creating it if missing. A damaged one is begun anew: a log is no reason not to start.
-    pub(super) fn open(folder: &Path, ring: Ring) -> Result<Self, Error> {
+    /// Opens the environment, creating it if missing, and counts its lines; and the number of the next one.
+    pub(super) fn open(folder: &Path, ring: Ring) -> Result<(Self, Counts, u64), Error> {
         remove(&beside(folder))?;
-        let opened = match Opened::open(folder) {
-            Err(Error::Lmdb(heed::Error::Mdb(
-                broken @ (MdbError::Corrupted | MdbError::PageNotFound | MdbError::Invalid | MdbError::VersionMismatch),
-            ))) => {
-                remove(folder)?;
-                let opened = Opened::open(folder)?;
-                tracing::warn!(%broken, "the file of the log was damaged: it is begun anew");
-                opened
-            }
-            opened => opened?,
-        };
-        Ok(Self(Arc::new(Place { folder: folder.to_path_buf(), ring, opened: RwLock::new(Some(opened)) })))
+        let (opened, counts, next) = open_or_begin_anew(folder)?;
+        let place = Place { folder: folder.to_path_buf(), ring, state: RwLock::new(State::Open(opened)) };
+        Ok((Self(Arc::new(place)), counts, next))
+    }
+
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.0.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state_to_change(&self) -> RwLockWriteGuard<'_, State> {
+        self.0.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<R>(&self, act: impl FnOnce(&Opened) -> Result<R, Error>) -> Result<R, Error> {
-        let opened = self.0.opened.read().unwrap_or_else(PoisonError::into_inner);
-        act(opened.as_ref().ok_or(Error::Closed)?)
+        let mut state = self.state();
+        if matches!(*state, State::Missing) {
+            drop(state);
+            self.open_again()?;
+            state = self.state();
+        }
+        match &*state {
+            State::Open(opened) => act(opened),
+            State::Missing | State::Closed => Err(Error::Closed),
+        }
+    }
+
+    fn open_again(&self) -> Result<(), Error> {
+        let mut state = self.state_to_change();
+        if matches!(*state, State::Missing) {
+            *state = State::Open(open_or_begin_anew(&self.0.folder)?.0);
+        }
+        Ok(())
     }
 
     /// Closes it for good.
     pub(super) fn close(&self) {
-        if let Some(opened) = self.0.opened.write().unwrap_or_else(PoisonError::into_inner).take() {
+        if let State::Open(opened) = std::mem::replace(&mut *self.state_to_change(), State::Closed) {
             opened.close();
         }
     }
 
     /// Counts all lines; and the number of the next one.
     pub(super) fn count(&self) -> Result<(Counts, u64), Error> {
-        self.with(|opened| {
-            let (mut counts, mut next) = (Counts::default(), 0);
-            let txn = opened.env.read_txn()?;
-            for pair in opened.lines.iter(&txn)? {
-                let (key, value) = pair?;
-                if let Some((place, _)) = row::parts(key) {
-                    next = next.max(row::number(place).saturating_add(1));
-                }
-                if let Some(counted) = counted(key, value) {
-                    counts.add(&counted);
-                }
-            }
-            // Both are numbered alike.
-            for pair in opened.turns.iter(&txn)? {
-                next = next.max(row::number_of_turn(pair?.0).saturating_add(1));
-            }
-            Ok((counts, next))
-        })
+        self.with(Opened::count)
     }
 
     /// The numbers of the lines that are shown to a user.
@@ -254,7 +224,11 @@ impl Disk {
         devices: &[String],
     ) -> Result<u64, Error> {
         let folder = &self.0.folder;
-        let copied = self.with(|old| copy(old, &beside(folder), is_dropped, devices));
+        let copied = self.with(|old| match copy(old, &beside(folder), is_dropped, devices) {
+            // Whose lines are on a page that cannot be read is not known: none is kept.
+            Err(error) if is_damage(&error) => empty(&beside(folder)),
+            copied => copied,
+        });
         let dropped = match copied {
             Ok(dropped) => dropped,
             Err(error) => {
@@ -262,129 +236,19 @@ impl Disk {
                 return Err(error);
             }
         };
-        let mut opened = self.0.opened.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(old) = opened.take() {
-            old.close();
+        let mut state = self.state_to_change();
+        match std::mem::replace(&mut *state, State::Missing) {
+            State::Open(old) => old.close(),
+            State::Missing => {}
+            State::Closed => {
+                *state = State::Closed;
+                return Err(Error::Closed);
+            }
         }
         let exchanged = exchange(folder);
+        drop(state);
         // If the exchange failed, the old file is opened again.
-        *opened = Some(Opened::open(folder)?);
+        self.open_again()?;
         exchanged.map(|()| dropped)
     }
-}
-
-impl Opened {
-    fn open(folder: &Path) -> Result<Self, Error> {
-        private::make_folder(folder).map_err(failed(folder))?;
-        let env = open_environment(folder, MAP_MIB, EnvFlags::empty())?;
-        // A file that lost its end would end the process at the first look behind it.
-        complete(&env, folder, MAP_MIB).map_err(|_| heed::Error::Mdb(MdbError::Corrupted))?;
-        let txn = env.write_txn()?;
-        let committed = env.create_databases_and_commit(txn, |opener, txn| -> Result<_, Error> {
-            let (lines, turns) =
-                (opener.create_database(txn, Some("lines"))?, opener.create_database(txn, Some("turns"))?);
-            Ok(CommitOrAbort::<_, ()>::Commit((lines, turns)))
-        })?;
-        let CommitOrAbort::Commit((lines, turns)) = committed else { return Err(Error::Closed) };
-        Ok(Self { env, lines, turns })
-    }
-
-    /// Waits until the file is unmapped.
-    fn close(self) {
-        self.env.prepare_for_closing().wait();
-    }
-
-    fn trim(&self, txn: &mut RwTxn<'_>, counts: &mut Counts, ring: Ring) -> Result<(), Error> {
-        while counts.lines > ring.lines_max || counts.bytes > ring.bytes_max {
-            let Some((key, value)) = self.lines.first(txn)? else { return Ok(()) };
-            if let Some(counted) = counted(key, value) {
-                counts.remove(&counted);
-            }
-            let key = key.to_vec();
-            self.lines.delete(txn, &key)?;
-        }
-        while self.turns.len(txn)? > ring.turns_max {
-            let Some((key, _)) = self.turns.first(txn)? else { return Ok(()) };
-            let key = key.to_vec();
-            self.turns.delete(txn, &key)?;
-        }
-        Ok(())
-    }
-}
-
-/// What is counted of a stored line; `None`: it is damaged, and not counted.
-fn counted<'l>(key: &[u8], value: &'l [u8]) -> Option<Counted<'l>> {
-    let (_, level) = row::parts(key)?;
-    let row = row::read(value)?;
-    Some(Counted { bytes: key.len() + value.len(), level, source: &row.source, context: &row.context })
-}
-
-fn copy(
-    old: &Opened,
-    beside: &Path,
-    is_dropped: impl Fn(LogCursor, &[u8], &ArchivedRow) -> bool,
-    devices: &[String],
-) -> Result<u64, Error> {
-    remove(beside)?;
-    let new = Opened::open(beside)?;
-    let copied = || -> Result<u64, Error> {
-        let (mut dropped, mut bytes) = (0, 0);
-        let reading = old.env.read_txn()?;
-        let mut writing = new.env.write_txn()?;
-        for pair in old.lines.iter(&reading)? {
-            let (key, value) = pair?;
-            // A damaged line may belong to anybody.
-            let kept = row::parts(key).zip(row::read(value));
-            if kept.is_none_or(|((place, _), row)| is_dropped(place, key, row)) {
-                dropped += 1;
-                continue;
-            }
-            new.lines.put(&mut writing, key, value)?;
-            bytes += key.len() + value.len();
-            if bytes >= BATCH_BYTES_MAX {
-                writing.commit()?;
-                writing = new.env.write_txn()?;
-                bytes = 0;
-            }
-        }
-        let is_of_others = |value: &[u8]| {
-            row::read_turn(value).is_some_and(|turn| !devices.iter().any(|device| device == turn.device.as_str()))
-        };
-        for pair in old.turns.iter(&reading)? {
-            let (key, value) = pair?;
-            if is_of_others(value) {
-                new.turns.put(&mut writing, key, value)?;
-            }
-        }
-        writing.commit()?;
-        Ok(dropped)
-    };
-    let copied = copied();
-    new.close();
-    copied
-}
-
-fn beside(folder: &Path) -> PathBuf {
-    folder.with_extension("new")
-}
-
-/// Replaces the file by the one beside it. Both are closed.
-fn exchange(folder: &Path) -> Result<(), Error> {
-    let beside = beside(folder);
-    fs::rename(beside.join("data.mdb"), folder.join("data.mdb")).map_err(failed(folder))?;
-    // The new name is on the disk before anybody is told.
-    fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder))?;
-    remove(&beside)
-}
-
-fn remove(folder: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(folder)(error)),
-        _ => Ok(()),
-    }
-}
-
-fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Error + use<> {
-    let path = path.display().to_string();
-    move |source| Error::Folder { path, source }
 }

@@ -5,6 +5,7 @@
 mod counts;
 mod disk;
 mod dropped;
+mod opened;
 mod page;
 mod row;
 pub(super) mod tap;
@@ -16,7 +17,7 @@ use std::{
         Arc,
         mpsc::{SyncSender, TrySendError, sync_channel},
     },
-    thread,
+    thread::{self, JoinHandle},
 };
 
 use tokio::sync::{oneshot, watch};
@@ -25,7 +26,8 @@ use tools::inspection::logs::{
 };
 
 use self::{
-    disk::{Disk, Ring},
+    disk::Disk,
+    opened::Ring,
     writer::{Job, Reply, Shared, WAITING_MAX, Writer},
 };
 use crate::runtime::{
@@ -65,6 +67,7 @@ pub struct Logs {
     jobs: Arc<SyncSender<Job>>,
     readers: Readers,
     shared: Arc<Shared>,
+    thread: Arc<JoinHandle<()>>,
 }
 
 impl Logs {
@@ -79,14 +82,18 @@ impl Logs {
     }
 
     fn open_with(folder: &Path, ring: Ring) -> Result<Self, Error> {
-        let disk = Disk::open(folder, ring)?;
-        let (counts, next) = disk.count()?;
+        let (disk, counts, next) = Disk::open(folder, ring)?;
         let shared = Shared::new(counts);
         let (jobs, waiting) = sync_channel(WAITING_MAX);
         let writer = Writer { disk: disk.clone(), shared: shared.clone(), next };
         let started = thread::Builder::new().name("log".to_owned()).spawn(move || writer.run(&waiting));
-        started.map_err(|source| Error::Folder { path: "thread of the log".to_owned(), source })?;
-        Ok(Self { disk, jobs: Arc::new(jobs), readers: Readers::default(), shared })
+        let thread = started.map_err(|source| Error::Folder { path: "thread of the log".to_owned(), source })?;
+        Ok(Self { disk, jobs: Arc::new(jobs), readers: Readers::default(), shared, thread: Arc::new(thread) })
+    }
+
+    /// Whether the writer runs: without it nothing is stored, and no user can be erased.
+    pub(crate) fn is_running(&self) -> bool {
+        !self.thread.is_finished()
     }
 
     async fn read<R: Send + 'static>(

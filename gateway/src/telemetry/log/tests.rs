@@ -252,6 +252,68 @@ async fn a_damaged_file_is_begun_anew() {
     }
 }
 
+/// Overwrites all pages with this word in them, as a card does that returns nothing for a block.
+fn blank_pages_with(file: &std::path::Path, word: &[u8]) -> usize {
+    const PAGE: usize = 4_096;
+    let mut bytes = std::fs::read(file).unwrap();
+    let mut blanked = 0;
+    for page in bytes.chunks_mut(PAGE).filter(|page| page.windows(word.len()).any(|window| window == word)) {
+        page.fill(0);
+        blanked += 1;
+    }
+    std::fs::write(file, bytes).unwrap();
+    blanked
+}
+
+#[tokio::test]
+async fn a_damaged_page_of_lines_stops_no_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log/data.mdb");
+    let logs = open(&folder, Ring::default());
+    // More than a page: the tables themselves are found.
+    let text = "zq-page".repeat(20);
+    logs.fill((0..200).map(|number| line(number, LogLevel::Info, "gateway", &text))).await.unwrap();
+    logs.close().await.unwrap();
+    assert!(blank_pages_with(&file, b"zq-page") > 1);
+    let logs = open(&folder, Ring::default());
+    assert_eq!(logs.stats().unwrap().total_logs, 0, "it is begun anew");
+    logs.fill(ten()).await.unwrap();
+    assert_eq!(messages(&logs, LogFilter::default(), 99).await.len(), 10);
+}
+
+#[tokio::test]
+async fn a_log_that_could_not_be_opened_again_is_tried_when_it_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log/data.mdb");
+    let logs = open(&folder, Ring::default());
+    logs.fill(ten()).await.unwrap();
+    // Neither can the file be exchanged, nor the old one be opened.
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir_all(file.join("no file")).unwrap();
+    assert!(logs.erase("ann", Vec::new()).await.is_err());
+    assert!(logs.erase("ann", Vec::new()).await.is_err(), "it still cannot");
+    std::fs::remove_dir_all(&file).unwrap();
+    logs.erase("ann", Vec::new()).await.unwrap();
+    logs.fill(ten()).await.unwrap();
+    assert_eq!(messages(&logs, LogFilter::default(), 99).await.len(), 10);
+    logs.close().await.unwrap();
+    assert!(matches!(logs.erase("ann", Vec::new()).await, Err(Error::Closed)));
+}
+
+#[tokio::test]
+async fn a_panic_does_not_end_the_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = open(&folder, Ring::default());
+    assert!(matches!(logs.job(Job::Panic).await, Err(Error::Unknown)));
+    assert!(logs.is_running());
+    logs.fill(ten()).await.unwrap();
+    logs.erase("ann", Vec::new()).await.unwrap();
+    logs.close().await.unwrap();
+    while logs.is_running() {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn a_user_sees_lines_about_that_user_and_about_nobody() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! The only writer of the log: lines are stored in groups, so that a card lasts.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, RecvTimeoutError},
@@ -9,7 +10,7 @@ use std::{
 };
 
 use tokio::sync::{oneshot, watch};
-use tools::inspection::logs::{LogFilter, LogScope};
+use tools::inspection::logs::{LogCursor, LogFilter, LogScope};
 
 use super::{
     Error,
@@ -43,6 +44,9 @@ pub(super) enum Job {
     Erase(String, Vec<String>, Reply),
     /// Close the file and end.
     Close(Reply),
+    /// For a test: it fails.
+    #[cfg(test)]
+    Panic(Reply),
 }
 
 /// What the writer shares with readers.
@@ -97,7 +101,7 @@ impl Writer {
             return;
         }
         let counts = self.shared.counts().clone();
-        match self.disk.append(group, &mut self.next, &counts) {
+        match caught(|| self.disk.append(group, &mut self.next, &counts)) {
             Ok(counts) => {
                 *self.shared.counts() = counts;
                 self.shared.groups.send_modify(|groups| *groups += 1);
@@ -116,13 +120,14 @@ impl Writer {
                 let is_dropped = |place, key: &[u8], row: &ArchivedRow| {
                     row::parts(key).is_some_and(|(_, level)| wanted.fits_key(place, level)) && wanted.fits(row)
                 };
-                let dropped = self.disk.without(is_dropped, &[]);
-                (reply, dropped.and_then(|dropped| self.recount(dropped)))
+                (reply, caught(|| self.without(is_dropped, &[])))
             }
             Job::Erase(user, devices, reply) => {
-                let dropped = self.disk.without(|_, _, row| row::belongs_to(row, &user, &devices), &devices);
-                (reply, dropped.and_then(|dropped| self.recount(dropped)))
+                let is_dropped = |_: LogCursor, _: &[u8], row: &ArchivedRow| row::belongs_to(row, &user, &devices);
+                (reply, caught(|| self.without(is_dropped, &devices)))
             }
+            #[cfg(test)]
+            Job::Panic(reply) => (reply, caught(|| panic!("on purpose"))),
             Job::Close(reply) => {
                 self.disk.close();
                 // The caller may be gone.
@@ -134,11 +139,21 @@ impl Writer {
         false
     }
 
-    fn recount(&self, dropped: u64) -> Result<u64, Error> {
+    fn without(
+        &self,
+        is_dropped: impl Fn(LogCursor, &[u8], &ArchivedRow) -> bool,
+        devices: &[String],
+    ) -> Result<u64, Error> {
+        let dropped = self.disk.without(is_dropped, devices)?;
         let (counts, _) = self.disk.count()?;
         *self.shared.counts() = counts;
         Ok(dropped)
     }
+}
+
+/// Runs work on the disk. A panic becomes [`Error::Unknown`], and the thread goes on: erasures need it.
+fn caught<R>(work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(Error::Unknown))
 }
 
 /// Puts a line or a turn into the group; another job is returned.
