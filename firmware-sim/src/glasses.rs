@@ -201,7 +201,8 @@ impl Glasses {
         self.send(Command::Battery(percent)).await
     }
 
-    /// Breaks the link, as a network failure does; it stays down until [`Glasses::reconnect`].
+    /// Breaks the link, and a handshake that is under way, as a network failure does; it stays down until
+    /// [`Glasses::reconnect`].
     ///
     /// # Errors
     /// The session is over.
@@ -229,7 +230,7 @@ impl Glasses {
         self.send(Command::Acoustics(change, ambience)).await
     }
 
-    /// Moves to another local port, as a device does whose address changes. QUIC goes on; other links know no such thing.
+    /// Moves to another local address, as a device that roams does. QUIC goes on; other links know no such thing.
     ///
     /// # Errors
     /// The session is over.

@@ -199,6 +199,11 @@ pub enum Seen {
         /// The reason in words.
         reason: String,
     },
+    /// The link goes on from another address, without a new connection.
+    Moved {
+        /// What the glasses send from now.
+        address: String,
+    },
     /// Firmware was offered, and answered.
     FirmwareOffered {
         /// Version of the image.

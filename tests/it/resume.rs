@@ -1,5 +1,7 @@
 //! Links that break: the session goes on over the next one, and nothing is lost or done twice.
 
+use std::time::Duration;
+
 use firmware_sim::{Event, Glasses, Seen, transport::Target};
 use gateway::config::Config;
 
@@ -112,9 +114,13 @@ async fn a_new_address_does_not_interrupt_quic() {
     let world = World::start().await;
     let mut glasses = world.glasses("quic", "glasses").await;
     let transcript =
-        a_sentence_while(&mut glasses, async |glasses| glasses.rebind().await.expect("another port")).await;
+        a_sentence_while(&mut glasses, async |glasses| glasses.rebind().await.expect("another address")).await;
     assert!(is_the_timer(&transcript), "{transcript}");
     assert_eq!(welcomes(&glasses).len(), 1, "no new handshake");
+    // All of 127.0.0.0/8 is this machine on Linux; elsewhere only the port is another one.
+    let (moved, _) = glasses.log().find(0, |event| matches!(event.seen, Seen::Moved { .. })).await;
+    let Seen::Moved { address } = moved.seen else { unreachable!("it was picked") };
+    assert!(!cfg!(target_os = "linux") || address.starts_with("127.0.0.2:"), "{address}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,6 +137,30 @@ async fn where_datagrams_vanish_the_session_goes_on_over_websocket() {
     let welcomes = welcomes(&glasses);
     let [(first, false, "quic"), (second, true, "wss")] = welcomes.as_slice() else { panic!("{welcomes:?}") };
     assert_eq!(first, second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_datagrams_pass_again_the_session_goes_back_to_quic_by_itself() {
+    let world = World::start().await;
+    let relay = Relay::to(world.gateway().quic.expect("QUIC is on")).await.expect("two ports");
+    let mut options = world.options("quic", "glasses");
+    options.target = format!("quic://{}", relay.address).parse().expect("an address");
+    options.other = Some(world.address("wss").parse().expect("an address"));
+    options.first_again_after = Duration::from_millis(200);
+    let mut glasses = world.connect(options).await;
+    let over = |wanted: &'static str| move |event: &Event| matches!(event.seen, Seen::Welcome { transport, .. } if transport == wanted);
+    until(&mut glasses, "the first session", over("quic")).await;
+    relay.block(true);
+    until(&mut glasses, "the session over WebSocket", over("wss")).await;
+    relay.block(false);
+    until(&mut glasses, "the session over QUIC", over("quic")).await;
+    let welcomes = welcomes(&glasses);
+    let [(first, false, "quic"), (second, true, "wss"), (third, true, "quic")] = welcomes.as_slice() else {
+        panic!("{welcomes:?}")
+    };
+    assert!(first == second && second == third, "{welcomes:?}");
+    text(&mut glasses, "set a timer for ten minutes").await;
+    assert!(answered(&mut glasses).await.contains("ten minutes"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
