@@ -33,6 +33,15 @@ fn understood_so_far(glasses: &Glasses) -> Vec<String> {
     texts.collect()
 }
 
+/// The sounds by which the wearer notices that the link is lost, and back.
+fn link_sounds(glasses: &Glasses) -> Vec<&'static str> {
+    let sounds = glasses.log().since(0).into_iter().filter_map(|event| match event.seen {
+        Seen::LinkSound { sound } => Some(sound),
+        _ => None,
+    });
+    sounds.collect()
+}
+
 fn is_first_sound(event: &Event) -> bool {
     matches!(event.seen, Seen::FirstSound { .. })
 }
@@ -56,6 +65,7 @@ async fn a_sentence_over_a_cut(from: &'static str, to: &'static str) {
         glasses.cut().await.expect("cut");
         // The rest of the sentence is only kept.
         glasses.log().find(0, |event| matches!(event.seen, Seen::Said { .. })).await;
+        glasses.log().find(0, |event| matches!(event.seen, Seen::LinkSound { sound: "lost" })).await;
         glasses.reconnect(Some(back.clone())).await.expect("it tries");
     };
     let transcript = a_sentence_while(&mut glasses, breaking).await;
@@ -64,6 +74,7 @@ async fn a_sentence_over_a_cut(from: &'static str, to: &'static str) {
     let [(first, false, over), (second, true, over_then)] = welcomes.as_slice() else { panic!("{welcomes:?}") };
     assert_eq!((first, *over), (second, from), "the same session");
     assert_eq!(*over_then, to);
+    assert_eq!(link_sounds(&glasses), ["lost", "back"], "the wearer notices");
     let log = glasses.goodbye().await.since(0);
     assert_eq!(log.iter().filter(|event| matches!(event.seen, Seen::Violation { .. })).count(), 0);
 }
@@ -226,6 +237,7 @@ async fn a_device_that_comes_back_too_late_gets_a_new_session() {
         tokio::task::yield_now().await;
     }
     assert!(!comes_back(&world, &mut glasses, "wss").await);
+    until(&mut glasses, "the sound of a loss", |event| matches!(event.seen, Seen::LinkSound { sound: "error" })).await;
     text(&mut glasses, "set a timer for ten minutes").await;
     assert!(answered(&mut glasses).await.contains("ten minutes"));
 }

@@ -160,6 +160,7 @@ impl Driver {
             up: (codec_name(welcome.audio_up.codec), welcome.audio_up.rate_hz),
             down: (codec_name(welcome.audio_down.codec), welcome.audio_down.rate_hz),
         });
+        self.tell_of_return(welcome.resumed.is_some() || welcome.continued.is_some());
         self.see(Seen::Listening { turn: self.turn, state: welcome.listening.clone() });
         let resumed = welcome.resumed;
         // A replay has all of it.

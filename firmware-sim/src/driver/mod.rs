@@ -2,6 +2,7 @@
 
 mod joining;
 mod lag;
+mod loss;
 mod sound;
 mod update;
 
@@ -37,6 +38,7 @@ use crate::transport::{self, Inbound, Link};
 use crate::wake::{Captured, Wake};
 
 use self::lag::Lag;
+use self::loss::Loss;
 
 /// Delays before the next attempt to connect, in milliseconds; the last one repeats (PROTOCOL.md, section 7).
 const BACK_OFF_MS: [u64; 6] = [0, 500, 1_000, 2_000, 4_000, 8_000];
@@ -130,6 +132,7 @@ pub(crate) struct Driver {
     missing: VecDeque<Bytes>,
     missing_us: u64,
     lag: Lag,
+    loss: Loss,
     heartbeat_us: u64,
     last_received_us: u64,
     last_opened_us: u64,
@@ -193,6 +196,7 @@ impl Driver {
             missing: VecDeque::new(),
             missing_us: 0,
             lag: Lag::default(),
+            loss: Loss::default(),
             heartbeat_us: 0,
             last_received_us: 0,
             last_opened_us: 0,
@@ -352,23 +356,13 @@ impl Driver {
         self.take_reports();
     }
 
-    /// Handles a lost link; the session may be resumed.
-    pub(crate) fn lose(&mut self, reason: &str) {
-        if self.link.take().is_none() {
-            return;
-        }
-        self.see(Seen::LinkLost { reason: reason.to_owned() });
-        if self.options.reconnect && !self.over {
-            self.retry_later();
-        }
-    }
-
     fn next_due(&self) -> Option<u64> {
         let online = self.link.is_some();
         let welcome = self.welcome.as_ref().filter(|_| online);
         let silent = welcome.map(|welcome| self.last_received_us + self.patience_us(welcome));
         [
             self.retry_us,
+            self.loss.due_us(),
             self.probe_due().filter(|_| online),
             welcome.map(|_| self.heartbeat_us),
             silent,
@@ -398,6 +392,7 @@ impl Driver {
         if self.probe_due().is_some_and(|at| at <= now_us) {
             self.connect(!self.on_other);
         }
+        self.tell_of_loss(now_us);
         self.run_link(now_us);
         self.run_microphone(now_us);
         self.speaker.poll(now_us);
