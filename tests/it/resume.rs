@@ -1,12 +1,28 @@
 //! Links that break: the session goes on over the next one, and nothing is lost or done twice.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use firmware_sim::{Event, Glasses, Seen, transport::Target};
-use gateway::config::Config;
+use gateway::{
+    config::Config,
+    control::{
+        Request,
+        apps::{AppsRequest, Given},
+    },
+};
+use mini_app_kit::{App, Call, Layout, Session, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::Notify;
 
 use crate::relay::Relay;
-use crate::world::{World, answered, floor, text, understood, until};
+use crate::world::{WAIT, World, answered, floor, text, understood, until};
 
 /// Breaks the link.
 async fn cut(glasses: &mut Glasses) {
@@ -208,6 +224,60 @@ async fn mute_and_the_display_survive_a_cut() {
     assert!(matches!(&state, Seen::Listening { state, .. } if state == "muted"), "{state:?}");
     let status = world.gateway().services().roster.all();
     assert!(status.iter().all(|(_, present)| present.status.lock().unwrap().muted), "muted for tools too");
+}
+
+/// A tool of the app without arguments.
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_is_at_work_during_a_cut_goes_on_in_its_session() {
+    const PACKAGE: &str = "com.example.shelf";
+    const KEY: &str = "0123456789abcdef";
+    let world = World::start().await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    let (called, go_on, sessions) = (Arc::new(Notify::new()), Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (at_work, released, opened) = (called.clone(), go_on.clone(), sessions.clone());
+    let shelve = move |call: Call, _: Nothing| {
+        let (at_work, released) = (at_work.clone(), released.clone());
+        async move {
+            at_work.notify_one();
+            released.notified().await;
+            call.session()?.show(Layout::text("One parcel"))?;
+            Ok::<_, ToolError>("It is on the shelf.")
+        }
+    };
+    let shelve = Tool::new("shelve", "Puts the parcel on the shelf.", shelve).phrase("shelve the parcel").draws();
+    let app = App::new(PACKAGE, "Shelf").key(KEY).tool(shelve).on_session(move |session: Session| {
+        opened.fetch_add(1, Ordering::SeqCst);
+        async move { session.ended().await }
+    });
+    let manifest = app.manifest("http://127.0.0.1:9").to_string();
+    let bound = app.bind("127.0.0.1:0").await.expect("a port");
+    let url = Some(format!("http://{}", bound.address()));
+    let serving = tokio::spawn(bound.serve());
+    let given = Given { manifest, url, api_key: Some(KEY.to_owned()), ..Given::default() };
+    world.ask(Request::Apps { request: AppsRequest::Add(given) }).await.expect("the app is installed");
+
+    text(&mut glasses, "shelve the parcel").await;
+    tokio::time::timeout(WAIT, called.notified()).await.expect("the app is called");
+    cut(&mut glasses).await;
+    assert!(comes_back(&world, &mut glasses, "quic").await);
+    let mark = glasses.mark();
+    go_on.notify_one();
+    until(
+        &mut glasses,
+        "the app's answer",
+        |event| matches!(&event.seen, Seen::SpeechHeard { complete: true, text, .. } if text.contains("on the shelf")),
+    )
+    .await;
+    // Drawn over the app's own socket, before or after the answer.
+    let drawn = |event: &Event| matches!(&event.seen, Seen::Display { text, .. } if text.contains("One parcel"));
+    tokio::time::timeout(WAIT, glasses.log().find(mark, drawn)).await.expect("the app draws");
+    assert_eq!(sessions.load(Ordering::SeqCst), 1, "its session is the same");
+    let called_again = tokio::time::timeout(Duration::ZERO, called.notified()).await;
+    assert!(called_again.is_err(), "one call");
+    serving.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
