@@ -233,16 +233,10 @@ async fn run() -> Result<()> {
             during.said,
             before.lost + during.lost
         );
-        println!(
-            "{:16} came back {} times, then {}; 95 % after {} ms, then {}; longest {} ms, then {}",
-            "",
-            before.back_us.len(),
-            during.back_us.len(),
-            before.back_ms(0.95),
-            during.back_ms(0.95),
-            before.back_ms(1.0),
-            during.back_ms(1.0)
-        );
+        for (when, delays) in [("without", &mut before), ("with", &mut during)] {
+            let (times, most, longest) = (delays.back_us.len(), delays.back_ms(0.95), delays.back_ms(1.0));
+            println!("{:16} {when} the attack: back {times} times, 95 % after {most} ms, longest {longest} ms", "");
+        }
         println!("{:16} {about}: {}; processor: gateway {:.2} cores, attacker {:.2}", "", counts, cores.0, cores.1);
         let mut what = during.broken();
         what.extend(before.broken().into_iter().map(|what| format!("without the attack: {what}")));

@@ -118,7 +118,8 @@ impl Plan {
         };
         let soon = Duration::from_millis(random.below(300));
         let after = match random.below(5) {
-            0 => After::Cut(soon),
+            // A return in the middle would be in time.
+            0 if group != Group::Expired => After::Cut(soon),
             1 => After::Move(soon),
             _ => After::Nothing,
         };
@@ -211,7 +212,7 @@ impl Wearer<'_> {
         let (said, question) = tokio::join!(saying, breaking);
         said?;
         if let Some(question) = question? {
-            self.answers(question, mark).await?;
+            self.answers(question, mark, plan.answers_in_gap).await?;
         }
         if plan.state == State::Muted {
             self.unmutes(&mut outcome).await?;
@@ -301,15 +302,18 @@ impl Wearer<'_> {
         self.house.target(scheme)
     }
 
-    /// Presses yes until the question is settled. It counts once, however often it is pressed.
-    async fn answers(&self, question: u32, mark: u64) -> Result<()> {
+    /// Presses yes, unless that was done, and again where the question is not settled soon. It counts once.
+    async fn answers(&self, question: u32, mark: u64, mut is_answered: bool) -> Result<()> {
         let settled =
             |event: &Event| matches!(event.seen, Seen::ApprovalSettled { approval, .. } if approval == question);
         for _ in 0..ANSWERS_MAX {
-            self.glasses.approve(question, Choice::Yes).await?;
+            if !is_answered {
+                self.glasses.approve(question, Choice::Yes).await?;
+            }
             if timeout(AGAIN, self.glasses.log().find(mark, settled)).await.is_ok() {
                 break;
             }
+            is_answered = false;
         }
         Ok(())
     }

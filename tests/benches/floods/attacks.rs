@@ -60,7 +60,8 @@ pub async fn attack(name: &str) -> Result<()> {
     let (web, quic) = (target("--web")?, target("--quic")?);
     let counts = Arc::new(Counts::default());
     let seconds = number("--seconds", 25)?;
-    let every = CONNECT_EVERY_MAX.min(Duration::from_secs(seconds) / CONNECTIONS).max(Duration::from_millis(1));
+    // All are there when three quarters of the time are over.
+    let every = CONNECT_EVERY_MAX.min(Duration::from_secs(seconds) * 3 / 4 / CONNECTIONS).max(Duration::from_millis(1));
     println!("begun");
     let flooding = async {
         match name {
