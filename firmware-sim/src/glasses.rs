@@ -291,3 +291,25 @@ impl Glasses {
         self.commands.send(command).await.map_err(|_| Error::Over)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cut_breaks_a_connection_that_is_being_opened() {
+        let gateway = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = format!("ws://{}", gateway.local_addr().unwrap()).parse().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let glasses = Glasses::start(Options::new(target, folder.path())).unwrap();
+        let (mut stream, _) = gateway.accept().await.unwrap();
+        glasses.cut().await.unwrap();
+        // The request, to which there is no answer.
+        stream.read_to_end(&mut Vec::new()).await.unwrap();
+        let log = glasses.goodbye().await;
+        assert_eq!(log.since(0), [], "nobody gave up by waiting");
+    }
+}

@@ -136,7 +136,7 @@ async fn run() -> Result<()> {
     let silence = common::silence()?;
     let shared = Arc::new(Shared { house, done, clips, silence, progress, count, seed, delay_ms });
     println!("{all} cuts, {count} glasses, seed {seed}, one-way delay {delay_ms} ms");
-    // Lost packets are counted of all glasses together: those of the first group have none.
+    // Packets are counted of all glasses together, and those of the first group may lose none.
     let first = live_all(&shared, kept).await?;
     let (second, third) = tokio::try_join!(live_all(&shared, long), live_all(&shared, expired))?;
     let mut broken = Vec::new();
@@ -310,7 +310,9 @@ fn report(group: Group, tally: &Tally) {
     );
     println!("  with something that is not as it has to be {}", count(&|one| !one.broken.is_empty()));
     println!("  notes asked for {}, notes there {}", tally.notes.0, tally.notes.1);
-    println!("  packets heard {}, lost {}", tally.sound.0, tally.sound.1);
+    if group == Group::Kept {
+        println!("  packets heard {}, lost {}", tally.sound.0, tally.sound.1);
+    }
     for (scheme, _) in ROUNDS {
         let mut back = back(tally, scheme);
         println!(
