@@ -166,6 +166,10 @@ async fn where_datagrams_vanish_the_session_goes_on_over_websocket() {
     assert_eq!(first, second);
 }
 
+fn is_welcome_over(wanted: &'static str) -> impl Fn(&Event) -> bool {
+    move |event| matches!(event.seen, Seen::Welcome { transport, .. } if transport == wanted)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn where_datagrams_pass_again_the_session_goes_back_to_quic_by_itself() {
     let world = World::start().await;
@@ -175,12 +179,11 @@ async fn where_datagrams_pass_again_the_session_goes_back_to_quic_by_itself() {
     options.other = Some(world.address("wss").parse().expect("an address"));
     options.first_again_after = Duration::from_millis(200);
     let mut glasses = world.connect(options).await;
-    let over = |wanted: &'static str| move |event: &Event| matches!(event.seen, Seen::Welcome { transport, .. } if transport == wanted);
-    until(&mut glasses, "the first session", over("quic")).await;
+    until(&mut glasses, "the first session", is_welcome_over("quic")).await;
     relay.block(true);
-    until(&mut glasses, "the session over WebSocket", over("wss")).await;
+    until(&mut glasses, "the session over WebSocket", is_welcome_over("wss")).await;
     relay.block(false);
-    until(&mut glasses, "the session over QUIC", over("quic")).await;
+    until(&mut glasses, "the session over QUIC", is_welcome_over("quic")).await;
     let welcomes = welcomes(&glasses);
     let [(first, false, "quic"), (second, true, "wss"), (third, true, "quic")] = welcomes.as_slice() else {
         panic!("{welcomes:?}")
