@@ -201,7 +201,8 @@ impl Glasses {
         self.send(Command::Battery(percent)).await
     }
 
-    /// Breaks the link, as a network failure does; it stays down until [`Glasses::reconnect`].
+    /// Breaks the link, and a handshake that is under way, as a network failure does; it stays down until
+    /// [`Glasses::reconnect`].
     ///
     /// # Errors
     /// The session is over.
@@ -229,7 +230,7 @@ impl Glasses {
         self.send(Command::Acoustics(change, ambience)).await
     }
 
-    /// Moves to another local port, as a device does whose address changes. QUIC goes on; other links know no such thing.
+    /// Moves to another local address, as a device that roams does. QUIC goes on; other links know no such thing.
     ///
     /// # Errors
     /// The session is over.
@@ -288,5 +289,27 @@ impl Glasses {
 
     async fn send(&self, command: Command) -> Result<(), Error> {
         self.commands.send(command).await.map_err(|_| Error::Over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cut_breaks_a_connection_that_is_being_opened() {
+        let gateway = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = format!("ws://{}", gateway.local_addr().unwrap()).parse().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let glasses = Glasses::start(Options::new(target, folder.path())).unwrap();
+        let (mut stream, _) = gateway.accept().await.unwrap();
+        glasses.cut().await.unwrap();
+        // The request, to which there is no answer.
+        stream.read_to_end(&mut Vec::new()).await.unwrap();
+        let events = glasses.goodbye().await.since(0);
+        assert!(events.is_empty(), "nobody gave up by waiting: {events:?}");
     }
 }

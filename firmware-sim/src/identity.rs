@@ -62,6 +62,7 @@ impl fmt::Debug for Trust {
 }
 
 /// The key of the glasses, and the key of their gateway.
+#[derive(Clone)]
 pub struct Identity {
     folder: PathBuf,
     key: SigningKey,

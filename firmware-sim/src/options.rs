@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -14,6 +15,9 @@ use crate::profile::Profile;
 use crate::transport::Target;
 use crate::wake::Chip;
 
+/// How long the other way to a gateway is used, unless something else is wanted.
+const FIRST_AGAIN_AFTER: Duration = Duration::from_secs(30);
+
 /// The kind of glasses, and where they connect.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -21,6 +25,8 @@ pub struct Options {
     pub target: Target,
     /// Another way to it, which is tried while the first one is silent or gone, and left again when that is back.
     pub other: Option<Target>,
+    /// How long the other way is used before the first one is tried again.
+    pub first_again_after: Duration,
     /// Folder of the identity.
     pub state: PathBuf,
     /// Which gateway glasses accept that are not paired.
@@ -57,6 +63,7 @@ impl Options {
         Self {
             target,
             other: None,
+            first_again_after: FIRST_AGAIN_AFTER,
             state: state.to_path_buf(),
             trust: Trust::Anybody,
             profile: Profile::default(),

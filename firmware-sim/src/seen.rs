@@ -199,6 +199,14 @@ pub enum Seen {
         /// The reason in words.
         reason: String,
     },
+    /// A soft sound of the glasses' own: `lost`, the link has been lost for a second; `back`, the session goes on; `error`,
+    /// it could not.
+    LinkSound { sound: &'static str },
+    /// The link goes on from another address, without a new connection.
+    Moved {
+        /// What the glasses send from now.
+        address: String,
+    },
     /// Firmware was offered, and answered.
     FirmwareOffered {
         /// Version of the image.

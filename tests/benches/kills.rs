@@ -9,7 +9,7 @@
 //! after all glasses were back, and one of four up to a second after the start, in the middle of their return.
 //!
 //! It ends with an error where something confirmed is missing, something was done twice, a start took more than
-//! `--start-ms`, or glasses did not come back and go on.
+//! `--start-ms`, glasses did not come back and go on, a session began anew, or the protocol was broken.
 
 mod common;
 
@@ -121,29 +121,29 @@ async fn run() -> Result<()> {
 
     let mut random = Random::new(seed);
     let (mut starts, mut back, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+    let mut returns = Returns::of(&glasses);
     for kill in 0..kills {
-        let early = random.below(4) == 0;
+        // In the middle of the return from the last kill, or behind it.
+        let early = kill > 0 && random.below(4) == 0;
+        if !early {
+            returns.wait(&glasses, &mut back, &mut broken).await?;
+        }
         sleep(Duration::from_millis(random.below(if early { 1_000 } else { 5_000 }))).await;
-        let marks: Vec<u64> = glasses.iter().map(|one| one.log().mark()).collect();
+        returns.kills(kill, &glasses);
         gateway.kill().await?;
         broken.extend(check(&place.data, &book)?.into_iter().map(|what| format!("kill {kill}: {what}")));
         gateway = place.start().await?;
         starts.push(i64::try_from(gateway.start.as_micros())?);
-        let ready: Vec<u64> = glasses.iter().map(|one| one.now_us()).collect();
-        if !early || kill + 1 == kills {
-            for (at, one) in glasses.iter().enumerate() {
-                match timeout(BACK_MAX, one.log().find(marks[at], is_welcome)).await {
-                    Ok((welcome, _)) => back.push(i64::try_from(welcome.at_us.saturating_sub(ready[at]))?),
-                    Err(_) => broken.push(format!("kill {kill}: glasses {at} did not come back")),
-                }
-            }
-        }
+        returns.starts(&glasses);
+        println!("  {} of {kills} kills{}", kill + 1, if early { ", early" } else { "" });
     }
+    returns.wait(&glasses, &mut back, &mut broken).await?;
     stop.cancel();
     while let Some(ended) = tasks.join_next().await {
         ended??;
     }
     broken.extend(afterwards(&place, gateway, &glasses, &book).await?);
+    returns.look(&glasses, &mut broken);
     report(&book, &glasses, starts.clone(), back);
     for what in &broken {
         println!("BROKEN: {what}");
@@ -152,6 +152,61 @@ async fn run() -> Result<()> {
     let longest = quantile(&mut starts, 1.0).unwrap_or(0) / 1_000;
     ensure!(longest <= i64::try_from(start_ms)?, "a start took {longest} ms");
     Ok(())
+}
+
+/// What glasses do after kills.
+struct Returns {
+    /// The last kill, the glasses' events before it, and their times when the next gateway was ready; `None`: no kill yet.
+    last: Option<(u64, Vec<u64>, Vec<u64>)>,
+    /// The glasses' events that were looked at.
+    seen: Vec<u64>,
+}
+
+impl Returns {
+    fn of(glasses: &[Arc<Glasses>]) -> Self {
+        Self { last: None, seen: glasses.iter().map(|one| one.log().mark()).collect() }
+    }
+
+    fn kills(&mut self, kill: u64, glasses: &[Arc<Glasses>]) {
+        self.last = Some((kill, glasses.iter().map(|one| one.log().mark()).collect(), Vec::new()));
+    }
+
+    fn starts(&mut self, glasses: &[Arc<Glasses>]) {
+        if let Some((_, _, ready)) = &mut self.last {
+            *ready = glasses.iter().map(|one| one.now_us()).collect();
+        }
+    }
+
+    /// Waits until all are back, and notes how long each took.
+    async fn wait(&mut self, glasses: &[Arc<Glasses>], back: &mut Vec<i64>, broken: &mut Vec<String>) -> Result<()> {
+        if let Some((kill, marks, ready)) = &self.last {
+            for (at, one) in glasses.iter().enumerate() {
+                match timeout(BACK_MAX, one.log().find(marks[at], is_welcome)).await {
+                    Ok((welcome, _)) => back.push(i64::try_from(welcome.at_us.saturating_sub(ready[at]))?),
+                    Err(_) => broken.push(format!("kill {kill}: glasses {at} did not come back")),
+                }
+            }
+        }
+        self.look(glasses, broken);
+        Ok(())
+    }
+
+    /// Notes the sessions that began anew since the last look, and what broke the protocol.
+    fn look(&mut self, glasses: &[Arc<Glasses>], broken: &mut Vec<String>) {
+        let kill = self.last.as_ref().map_or(0, |(kill, ..)| *kill);
+        for (at, one) in glasses.iter().enumerate() {
+            let events = one.log().since(self.seen[at]);
+            self.seen[at] += events.len() as u64;
+            for event in events {
+                let what = match event.seen {
+                    Seen::Welcome { continued: false, resumed: false, .. } => "began anew".to_owned(),
+                    Seen::Violation { what } => format!("saw the protocol broken: {what}"),
+                    _ => continue,
+                };
+                broken.push(format!("up to kill {kill}: glasses {at} {what}"));
+            }
+        }
+    }
 }
 
 fn user(number: u64) -> String {
@@ -387,8 +442,9 @@ fn report(book: &Shared, glasses: &[Arc<Glasses>], mut starts: Vec<i64>, mut bac
     let count = |wanted: &dyn Fn(&Seen) -> bool| events.iter().filter(|event| wanted(&event.seen)).count();
     println!(
         "sessions: {} went on, {} began anew; protocol violations {}",
-        count(&|seen| matches!(seen, Seen::Welcome { continued: true, .. })),
-        count(&|seen| matches!(seen, Seen::Welcome { continued: false, .. })) - glasses.len(),
+        count(&|seen| matches!(seen, Seen::Welcome { continued: true, .. } | Seen::Welcome { resumed: true, .. })),
+        count(&|seen| matches!(seen, Seen::Welcome { continued: false, resumed: false, .. }))
+            .saturating_sub(glasses.len()),
         count(&|seen| matches!(seen, Seen::Violation { .. }))
     );
     with(book, |book| {

@@ -3,9 +3,11 @@
 //! `cargo xtask bench moves [--moves 50] [--holes 50] [--glasses 4] [--seed 1]`
 //!
 //! Each pair of glasses says one sentence after the other, from packets that were coded beforehand. At a random moment
-//! between the first and the last sound of each it moves to another port (`--moves`), or all datagrams vanish from then
-//! on, so that it goes on over WebSocket (`--holes`). Each sentence is said once undisturbed first: with a disturbance it has
-//! to be heard as one sentence, with the same answer, spoken to its end. A move must not need a handshake.
+//! between the first and the last sound of each it moves to another address (`--moves`; on Linux to another one of
+//! 127.0.0.0/8, elsewhere to another port), or all datagrams vanish from then on, so that it goes on over WebSocket (`--holes`).
+//! When they pass again, it goes back to QUIC by itself. Each sentence is said once undisturbed first: with a disturbance it
+//! has to be heard as one sentence, with the same answer, spoken to its end. A move must not need a handshake, and the
+//! session over WebSocket must be there a second after the last datagram.
 //!
 //! It ends with an error where one of these is not so.
 
@@ -31,6 +33,10 @@ const SENTENCES: [&str; 4] = [
     "Hey Mentra, what is fifteen percent of eighty?",
     "Hey Mentra, what is twelve times three?",
 ];
+/// How long it may take from the last datagram to the session over WebSocket, in microseconds.
+const BACK_US_MAX: i64 = 1_000_000;
+/// How long WebSocket is used before QUIC is tried again: sooner than glasses do it, so that a run does not wait for it.
+const FIRST_AGAIN_AFTER: Duration = Duration::from_secs(3);
 /// How long a turn may take on a busy machine.
 const TURN_MAX: Duration = Duration::from_secs(60);
 
@@ -53,6 +59,8 @@ struct Outcome {
     welcomes: Vec<(bool, &'static str)>,
     /// From the disturbance to the next welcome.
     back_us: Option<i64>,
+    /// Addresses that it moved to.
+    moves: Vec<String>,
     at_ms: u64,
 }
 
@@ -100,8 +108,9 @@ async fn live(
         Disturbance::Move => options.target.clone(),
         Disturbance::Hole => format!("quic://{}", relay.address).parse()?,
     };
-    options.target = way.clone();
+    options.target = way;
     options.other = (kind == Disturbance::Hole).then(|| house.target(Scheme::Wss)).transpose()?;
+    options.first_again_after = FIRST_AGAIN_AFTER;
     options.decode = false;
     options.silence = Some(common::silence()?);
     let mut glasses = house.glasses(options, &name).await?;
@@ -122,11 +131,12 @@ async fn live(
         }
         outcomes.push((same, outcome));
         if kind == Disturbance::Hole {
-            relay.block(false);
             let mark = glasses.log().mark();
-            glasses.reconnect(Some(way.clone())).await?;
+            relay.block(false);
             let back = |event: &Event| matches!(event.seen, Seen::Welcome { transport: "quic", .. });
-            timeout(TURN_MAX, glasses.log().find(mark, back)).await.context("not back on QUIC")?;
+            let (event, _) =
+                timeout(TURN_MAX, glasses.log().find(mark, back)).await.context("it does not go back to QUIC")?;
+            ensure!(matches!(event.seen, Seen::Welcome { resumed: true, .. }), "back on QUIC it began anew");
         }
     }
     glasses.goodbye().await;
@@ -158,6 +168,7 @@ async fn turn(glasses: &mut Glasses, clip: &Clip, disturbed: Option<(Disturbance
             Seen::Transcript { is_final: true, addressed: true, text, .. } => outcome.transcripts.push(text),
             Seen::SpeechHeard { complete: true, text, .. } => outcome.answers.push(text),
             Seen::Violation { what } => outcome.violations.push(what),
+            Seen::Moved { address } => outcome.moves.push(address),
             Seen::Welcome { resumed, transport, .. } => {
                 outcome.welcomes.push((resumed, transport));
                 let since = |(at_us, _)| i64::try_from(event.at_us.saturating_sub(at_us)).ok();
@@ -170,14 +181,25 @@ async fn turn(glasses: &mut Glasses, clip: &Clip, disturbed: Option<(Disturbance
     Ok(outcome)
 }
 
+/// Whether this is another address than that from which a socket without one sends to this machine.
+fn is_elsewhere(address: &str) -> bool {
+    let address = address.parse::<std::net::SocketAddr>();
+    address.is_ok_and(|address| !cfg!(target_os = "linux") || address.ip() != std::net::Ipv4Addr::LOCALHOST)
+}
+
 /// Prints a table; whether all is as it has to be.
 fn report(kind: Disturbance, outcomes: &[(bool, Outcome)]) -> bool {
     let goes_on = |outcome: &Outcome| match kind {
         Disturbance::Move => outcome.welcomes.is_empty(),
         Disturbance::Hole => outcome.welcomes == [(true, "wss")],
     };
+    let is_met = |outcome: &Outcome| match kind {
+        Disturbance::Move => matches!(outcome.moves.as_slice(), [address] if is_elsewhere(address)),
+        Disturbance::Hole => outcome.back_us.is_some_and(|us| us <= BACK_US_MAX),
+    };
     for (same, outcome) in outcomes {
-        if !same || outcome.transcripts.len() != 1 || !goes_on(outcome) || !outcome.violations.is_empty() {
+        let is_well = outcome.transcripts.len() == 1 && goes_on(outcome) && is_met(outcome);
+        if !same || !is_well || !outcome.violations.is_empty() {
             println!("{kind:?}: {outcome:?}");
         }
     }
@@ -192,6 +214,13 @@ fn report(kind: Disturbance, outcomes: &[(bool, Outcome)]) -> bool {
                 Disturbance::Hole => "the session went on over WebSocket",
             },
             count(&|(_, outcome)| goes_on(outcome)),
+        ),
+        (
+            match kind {
+                Disturbance::Move => "another address",
+                Disturbance::Hole => "within a second",
+            },
+            count(&|(_, outcome)| is_met(outcome)),
         ),
     ];
     println!("\n{kind:?}, {} in the middle of a sentence", outcomes.len());

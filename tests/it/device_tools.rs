@@ -345,6 +345,30 @@ async fn the_error_of_a_device_is_taken_at_its_word() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_runs_while_the_link_is_lost_is_called_once_and_its_result_counts() {
+    let world = World::start().await;
+    let mut peer = Peer::welcomed_with(&world, "ws", "peer", silent()).await;
+    offer(&mut peer, 1, &[bench(ToolFlags::EMPTY)]).await;
+    say(&mut peer, "run the bench").await;
+    let (turn, number) = until(&mut peer, "the call", called).await;
+    let (token, sent) = (std::mem::take(&mut peer.token), peer.control);
+    drop(peer);
+    let mut peer = Peer::connect(&world, "wss", "peer").await;
+    (peer.capabilities, peer.token, peer.control) = (silent(), token, sent);
+    peer.shake().await;
+    // This device has acknowledged nothing: all frames come again, the call under its number.
+    assert_eq!(until(&mut peer, "the frame of the call", called).await, (turn, number));
+    done(&mut peer, number).await;
+    let finished = |message: &Down<'_>| match message {
+        Down::ToolActivity(activity) if activity.state == ToolState::Finished => Some(activity.call),
+        Down::ToolCall(call) => panic!("it is called twice: {call:?}"),
+        _ => None,
+    };
+    assert_eq!(until(&mut peer, "its end", finished).await, (turn, number));
+    until(&mut peer, "the end of the turn", idle).await;
+}
+
 /// Glasses offer their tools late after a restart: the wearer, who was being asked about one, is asked again nevertheless.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_was_asked_about_a_tool_of_the_glasses_is_asked_again_once_it_is_offered() {

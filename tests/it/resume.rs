@@ -1,11 +1,29 @@
 //! Links that break: the session goes on over the next one, and nothing is lost or done twice.
 
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
 use firmware_sim::{Event, Glasses, Seen, transport::Target};
-use gateway::config::Config;
+use gateway::{
+    config::Config,
+    control::{
+        Request,
+        apps::{AppsRequest, Given},
+    },
+};
+use mini_app_kit::{App, Call, Layout, Session, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::Notify;
 
 use crate::peer::Peer;
 use crate::relay::Relay;
-use crate::world::{World, answered, floor, text, understood, until};
+use crate::world::{WAIT, World, answered, floor, text, understood, until};
 
 /// Breaks the link.
 async fn cut(glasses: &mut Glasses) {
@@ -32,6 +50,15 @@ fn understood_so_far(glasses: &Glasses) -> Vec<String> {
     texts.collect()
 }
 
+/// The sounds by which the wearer notices that the link is lost, and back.
+fn link_sounds(glasses: &Glasses) -> Vec<&'static str> {
+    let sounds = glasses.log().since(0).into_iter().filter_map(|event| match event.seen {
+        Seen::LinkSound { sound } => Some(sound),
+        _ => None,
+    });
+    sounds.collect()
+}
+
 fn is_first_sound(event: &Event) -> bool {
     matches!(event.seen, Seen::FirstSound { .. })
 }
@@ -55,6 +82,7 @@ async fn a_sentence_over_a_cut(from: &'static str, to: &'static str) {
         glasses.cut().await.expect("cut");
         // The rest of the sentence is only kept.
         glasses.log().find(0, |event| matches!(event.seen, Seen::Said { .. })).await;
+        glasses.log().find(0, |event| matches!(event.seen, Seen::LinkSound { sound: "lost" })).await;
         glasses.reconnect(Some(back.clone())).await.expect("it tries");
     };
     let transcript = a_sentence_while(&mut glasses, breaking).await;
@@ -63,6 +91,7 @@ async fn a_sentence_over_a_cut(from: &'static str, to: &'static str) {
     let [(first, false, over), (second, true, over_then)] = welcomes.as_slice() else { panic!("{welcomes:?}") };
     assert_eq!((first, *over), (second, from), "the same session");
     assert_eq!(*over_then, to);
+    assert_eq!(link_sounds(&glasses), ["lost", "back"], "the wearer notices");
     let log = glasses.goodbye().await.since(0);
     assert_eq!(log.iter().filter(|event| matches!(event.seen, Seen::Violation { .. })).count(), 0);
 }
@@ -113,9 +142,13 @@ async fn a_new_address_does_not_interrupt_quic() {
     let world = World::start().await;
     let mut glasses = world.glasses("quic", "glasses").await;
     let transcript =
-        a_sentence_while(&mut glasses, async |glasses| glasses.rebind().await.expect("another port")).await;
+        a_sentence_while(&mut glasses, async |glasses| glasses.rebind().await.expect("another address")).await;
     assert!(is_the_timer(&transcript), "{transcript}");
     assert_eq!(welcomes(&glasses).len(), 1, "no new handshake");
+    // All of 127.0.0.0/8 is this machine on Linux; elsewhere only the port is another one.
+    let (moved, _) = glasses.log().find(0, |event| matches!(event.seen, Seen::Moved { .. })).await;
+    let Seen::Moved { address } = moved.seen else { unreachable!("it was picked") };
+    assert!(!cfg!(target_os = "linux") || address.starts_with("127.0.0.2:"), "{address}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,6 +165,33 @@ async fn where_datagrams_vanish_the_session_goes_on_over_websocket() {
     let welcomes = welcomes(&glasses);
     let [(first, false, "quic"), (second, true, "wss")] = welcomes.as_slice() else { panic!("{welcomes:?}") };
     assert_eq!(first, second);
+}
+
+fn is_welcome_over(wanted: &'static str) -> impl Fn(&Event) -> bool {
+    move |event| matches!(event.seen, Seen::Welcome { transport, .. } if transport == wanted)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_datagrams_pass_again_the_session_goes_back_to_quic_by_itself() {
+    let world = World::start().await;
+    let relay = Relay::to(world.gateway().quic.expect("QUIC is on")).await.expect("two ports");
+    let mut options = world.options("quic", "glasses");
+    options.target = format!("quic://{}", relay.address).parse().expect("an address");
+    options.other = Some(world.address("wss").parse().expect("an address"));
+    options.first_again_after = Duration::from_millis(200);
+    let mut glasses = world.connect(options).await;
+    until(&mut glasses, "the first session", is_welcome_over("quic")).await;
+    relay.block(true);
+    until(&mut glasses, "the session over WebSocket", is_welcome_over("wss")).await;
+    relay.block(false);
+    until(&mut glasses, "the session over QUIC", is_welcome_over("quic")).await;
+    let welcomes = welcomes(&glasses);
+    let [(first, false, "quic"), (second, true, "wss"), (third, true, "quic")] = welcomes.as_slice() else {
+        panic!("{welcomes:?}")
+    };
+    assert!(first == second && second == third, "{welcomes:?}");
+    text(&mut glasses, "set a timer for ten minutes").await;
+    assert!(answered(&mut glasses).await.contains("ten minutes"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,6 +230,60 @@ async fn mute_and_the_display_survive_a_cut() {
     assert!(status.iter().all(|(_, present)| present.status.lock().unwrap().muted), "muted for tools too");
 }
 
+/// A tool of the app without arguments.
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_is_at_work_during_a_cut_goes_on_in_its_session() {
+    const PACKAGE: &str = "com.example.shelf";
+    const KEY: &str = "0123456789abcdef";
+    let world = World::start().await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    let (called, go_on, sessions) = (Arc::new(Notify::new()), Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (at_work, released, opened) = (called.clone(), go_on.clone(), sessions.clone());
+    let shelve = move |call: Call, _: Nothing| {
+        let (at_work, released) = (at_work.clone(), released.clone());
+        async move {
+            at_work.notify_one();
+            released.notified().await;
+            call.session()?.show(Layout::text("One parcel"))?;
+            Ok::<_, ToolError>("It is on the shelf.")
+        }
+    };
+    let shelve = Tool::new("shelve", "Puts the parcel on the shelf.", shelve).phrase("shelve the parcel").draws();
+    let app = App::new(PACKAGE, "Shelf").key(KEY).tool(shelve).on_session(move |session: Session| {
+        opened.fetch_add(1, Ordering::SeqCst);
+        async move { session.ended().await }
+    });
+    let manifest = app.manifest("http://127.0.0.1:9").to_string();
+    let bound = app.bind("127.0.0.1:0").await.expect("a port");
+    let url = Some(format!("http://{}", bound.address()));
+    let serving = tokio::spawn(bound.serve());
+    let given = Given { manifest, url, api_key: Some(KEY.to_owned()), ..Given::default() };
+    world.ask(Request::Apps { request: AppsRequest::Add(given) }).await.expect("the app is installed");
+
+    text(&mut glasses, "shelve the parcel").await;
+    tokio::time::timeout(WAIT, called.notified()).await.expect("the app is called");
+    cut(&mut glasses).await;
+    assert!(comes_back(&world, &mut glasses, "quic").await);
+    let mark = glasses.mark();
+    go_on.notify_one();
+    until(
+        &mut glasses,
+        "the app's answer",
+        |event| matches!(&event.seen, Seen::SpeechHeard { complete: true, text, .. } if text.contains("on the shelf")),
+    )
+    .await;
+    // Drawn over the app's own socket, before or after the answer.
+    let drawn = |event: &Event| matches!(&event.seen, Seen::Display { text, .. } if text.contains("One parcel"));
+    tokio::time::timeout(WAIT, glasses.log().find(mark, drawn)).await.expect("the app draws");
+    assert_eq!(sessions.load(Ordering::SeqCst), 1, "its session is the same");
+    let called_again = tokio::time::timeout(Duration::ZERO, called.notified()).await;
+    assert!(called_again.is_err(), "one call");
+    serving.abort();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_done_while_the_link_is_lost_is_done_once() {
     let world = World::start().await;
@@ -197,6 +311,7 @@ async fn a_device_that_comes_back_too_late_gets_a_new_session() {
         tokio::task::yield_now().await;
     }
     assert!(!comes_back(&world, &mut glasses, "wss").await);
+    until(&mut glasses, "the sound of a loss", |event| matches!(event.seen, Seen::LinkSound { sound: "error" })).await;
     text(&mut glasses, "set a timer for ten minutes").await;
     assert!(answered(&mut glasses).await.contains("ten minutes"));
 }

@@ -134,6 +134,8 @@ pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<St
         Seen::Rejected { code, message } => style.red(&format!("rejected    {code}: {}", plain(message))),
         Seen::Goodbye { reason, message, .. } => format!("goodbye     {reason}: {}", plain(message)),
         Seen::LinkLost { reason } => style.red(&format!("link lost   {}", plain(reason))),
+        Seen::LinkSound { sound } => style.dim(&format!("sound       {sound}")),
+        Seen::Moved { address } => style.dim(&format!("moved       to {address}")),
         Seen::Violation { what } => style.red(&format!("violation   {}", plain(what))),
     };
     Some(format!("{} {words}", style.dim(&format!("{:>9}", when(event.at_us, t0_us)))))

@@ -10,10 +10,11 @@ impl Driver {
     /// session.
     pub(super) fn connect(&mut self, other: bool) {
         self.retry_us = None;
-        // Else an attempt is under way, whose outcome decides.
-        let Some(identity) = self.identity.take() else {
+        if self.connecting.is_some() {
+            // The outcome of the attempt that is under way decides.
             return;
-        };
+        }
+        let identity = self.identity.clone();
         let (clock, log) = (self.clock, self.log.clone());
         let (profile, network) = (self.options.profile.clone(), self.network.clone());
         self.trying_other = other && self.options.other.is_some();
@@ -29,12 +30,34 @@ impl Driver {
                 let welcome = handshake::shake(&mut link, &identity, &profile, resume.as_ref(), clock, &log).await?;
                 Ok((link, welcome))
             };
-            let result = match timeout(patience, connected).await {
+            match timeout(patience, connected).await {
                 Ok(result) => result,
                 Err(_) => Err(Error::Transport(target.unreachable("no answer"))),
-            };
-            (identity, result)
+            }
         }));
+    }
+
+    /// When another connection is tried while the link stands: the link is silent though sound is unacknowledged, or it
+    /// goes the other way.
+    pub(super) fn probe_due(&self) -> Option<u64> {
+        let has_other = self.options.other.is_some();
+        if !(has_other || self.options.reconnect) || self.link.is_none() || self.connecting.is_some() {
+            return None;
+        }
+        let patience_us = if has_other { SILENT_US_MAX } else { SILENT_ALONE_US_MAX };
+        let silent_us = self.sequences.unacknowledged_sound_us().map(|at| at.max(self.last_received_us) + patience_us);
+        let back_us = self.on_other.then_some(self.last_opened_us + micros(self.options.first_again_after));
+        let due_us = silent_us.into_iter().chain(back_us).min()?;
+        Some(due_us.max(self.probe_us))
+    }
+
+    /// Moves the link to another address, where its transport can.
+    pub(super) fn move_link(&mut self) {
+        match self.link.as_ref().and_then(|link| link.rebind().transpose()) {
+            Some(Ok(address)) => self.see(Seen::Moved { address: address.to_string() }),
+            Some(Err(error)) => self.see(Seen::Violation { what: format!("no other address: {error}") }),
+            None => {}
+        }
     }
 
     pub(super) fn handle_connected(&mut self, result: Result<(Link, Welcome), Error>) {
@@ -92,10 +115,8 @@ impl Driver {
     pub(super) fn open_session(&mut self, link: Link, mut welcome: Welcome) -> Result<(), Error> {
         let now_us = self.clock.now_us();
         let early = std::mem::take(&mut welcome.early);
-        if welcome.paired_now
-            && let Some(identity) = &mut self.identity
-        {
-            identity.pin(welcome.gateway_key).map_err(handshake::Error::Identity)?;
+        if welcome.paired_now {
+            self.identity.pin(welcome.gateway_key).map_err(handshake::Error::Identity)?;
         }
         let again = match (welcome.resumed, welcome.continued) {
             (None, Some((control, sound_until_us))) => self.sequences.not_dealt_with(control, sound_until_us),
@@ -140,6 +161,7 @@ impl Driver {
             up: (codec_name(welcome.audio_up.codec), welcome.audio_up.rate_hz),
             down: (codec_name(welcome.audio_down.codec), welcome.audio_down.rate_hz),
         });
+        self.tell_of_return(welcome.resumed.is_some() || welcome.continued.is_some());
         self.see(Seen::Listening { turn: self.turn, state: welcome.listening.clone() });
         let resumed = welcome.resumed;
         // A replay has all of it.

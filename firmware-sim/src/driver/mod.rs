@@ -2,6 +2,7 @@
 
 mod joining;
 mod lag;
+mod loss;
 mod sound;
 mod update;
 
@@ -37,6 +38,7 @@ use crate::transport::{self, Inbound, Link};
 use crate::wake::{Captured, Wake};
 
 use self::lag::Lag;
+use self::loss::Loss;
 
 /// Delays before the next attempt to connect, in milliseconds; the last one repeats (PROTOCOL.md, section 7).
 const BACK_OFF_MS: [u64; 6] = [0, 500, 1_000, 2_000, 4_000, 8_000];
@@ -52,9 +54,6 @@ const PROBE_EVERY_US: u64 = 2_000_000;
 
 /// How long such a try may take: behind an outage a new one is sooner there than the next repetition of an old one.
 const PROBE_MAX: Duration = Duration::from_secs(3);
-
-/// How long the second choice is used before the first one is tried again.
-const PREFERRED_EVERY_US: u64 = 30_000_000;
 
 /// How long the gateway may take to close after a goodbye.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
@@ -82,7 +81,7 @@ impl Asked {
     }
 }
 
-type Connected = (Identity, Result<(Link, Welcome), Error>);
+type Connected = Result<(Link, Welcome), Error>;
 
 /// The state of one pair of glasses.
 pub(crate) struct Driver {
@@ -104,7 +103,7 @@ pub(crate) struct Driver {
     heard: Arc<Mutex<Vec<Heard>>>,
     commands: mpsc::Receiver<Command>,
     first: Option<oneshot::Sender<Result<(), Error>>>,
-    identity: Option<Identity>,
+    identity: Identity,
     link: Option<Link>,
     connecting: Option<BoxFuture<'static, Connected>>,
     retry_us: Option<u64>,
@@ -133,6 +132,7 @@ pub(crate) struct Driver {
     missing: VecDeque<Bytes>,
     missing_us: u64,
     lag: Lag,
+    loss: Loss,
     heartbeat_us: u64,
     last_received_us: u64,
     last_opened_us: u64,
@@ -176,7 +176,7 @@ impl Driver {
             heard,
             commands,
             first: Some(first),
-            identity: Some(identity),
+            identity,
             link: None,
             connecting: None,
             retry_us: None,
@@ -196,6 +196,7 @@ impl Driver {
             missing: VecDeque::new(),
             missing_us: 0,
             lag: Lag::default(),
+            loss: Loss::default(),
             heartbeat_us: 0,
             last_received_us: 0,
             last_opened_us: 0,
@@ -229,9 +230,8 @@ impl Driver {
             tokio::select! {
                 biased;
                 inbound = next_inbound(&mut self.link) => self.handle_inbound(inbound),
-                (identity, result) = next_connected(&mut self.connecting) => {
+                result = next_connected(&mut self.connecting) => {
                     self.connecting = None;
-                    self.identity = Some(identity);
                     self.handle_connected(result);
                 }
                 command = self.commands.recv() => match command {
@@ -299,12 +299,14 @@ impl Driver {
             Command::Rebind => {
                 if let Some(network) = &self.network {
                     network.change_address();
-                } else if let Some(Err(error)) = self.link.as_ref().map(Link::rebind) {
-                    self.see(Seen::Violation { what: format!("no other port: {error}") });
+                } else {
+                    self.move_link();
                 }
             }
             Command::Cut => {
                 self.options.reconnect = false;
+                // A connection that is being opened breaks as well.
+                self.connecting = None;
                 self.lose("cut by the wearer's script");
             }
             Command::Reconnect(target) => {
@@ -354,23 +356,13 @@ impl Driver {
         self.take_reports();
     }
 
-    /// Handles a lost link; the session may be resumed.
-    pub(crate) fn lose(&mut self, reason: &str) {
-        if self.link.take().is_none() {
-            return;
-        }
-        self.see(Seen::LinkLost { reason: reason.to_owned() });
-        if self.options.reconnect && !self.over {
-            self.retry_later();
-        }
-    }
-
     fn next_due(&self) -> Option<u64> {
         let online = self.link.is_some();
         let welcome = self.welcome.as_ref().filter(|_| online);
         let silent = welcome.map(|welcome| self.last_received_us + self.patience_us(welcome));
         [
             self.retry_us,
+            self.loss.due_us(),
             self.probe_due().filter(|_| online),
             welcome.map(|_| self.heartbeat_us),
             silent,
@@ -387,20 +379,6 @@ impl Driver {
         .min()
     }
 
-    /// When another connection is tried while the link stands: the link is silent though sound is unacknowledged, or it
-    /// is the second choice.
-    fn probe_due(&self) -> Option<u64> {
-        let has_other = self.options.other.is_some();
-        if !(has_other || self.options.reconnect) || self.link.is_none() || self.connecting.is_some() {
-            return None;
-        }
-        let patience_us = if has_other { SILENT_US_MAX } else { SILENT_ALONE_US_MAX };
-        let silent_us = self.sequences.unacknowledged_sound_us().map(|at| at.max(self.last_received_us) + patience_us);
-        let back_us = self.on_other.then_some(self.last_opened_us + PREFERRED_EVERY_US);
-        let due_us = silent_us.into_iter().chain(back_us).min()?;
-        Some(due_us.max(self.probe_us))
-    }
-
     fn patience_us(&self, welcome: &Welcome) -> u64 {
         micros(welcome.heartbeat) * u64::from(limits::HEARTBEATS_MISSED_MAX)
     }
@@ -414,6 +392,7 @@ impl Driver {
         if self.probe_due().is_some_and(|at| at <= now_us) {
             self.connect(!self.on_other);
         }
+        self.tell_of_loss(now_us);
         self.run_link(now_us);
         self.run_microphone(now_us);
         self.speaker.poll(now_us);

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, IoSliceMut};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -21,6 +21,9 @@ const WAITING_MAX: usize = 2_048;
 
 /// Most bytes of one datagram.
 const DATAGRAM_BYTES_MAX: usize = 2_048;
+
+/// Last of the addresses that glasses move to and fro on.
+const LAST_HOST: u8 = 254;
 
 /// A datagram, and who it is to or from.
 type Datagram = (SocketAddr, Bytes);
@@ -48,6 +51,19 @@ impl Datagrams {
 /// Any free port in the peer's family of addresses.
 pub(crate) fn any(peer: SocketAddr) -> SocketAddr {
     if peer.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() }
+}
+
+/// Where a socket on `local` goes on when its address changes. The whole of 127.0.0.0/8 is this machine on Linux: towards a
+/// peer in there it is the next address. Elsewhere it is another port.
+pub(crate) fn elsewhere(local: SocketAddr, peer: SocketAddr) -> SocketAddr {
+    match (local.ip(), peer.ip()) {
+        (IpAddr::V4(local), IpAddr::V4(peer)) if peer.is_loopback() && cfg!(target_os = "linux") => {
+            // A socket without an address sends from 127.0.0.1.
+            let last = if local.is_loopback() { local.octets()[3] } else { 1 };
+            (Ipv4Addr::new(127, 0, 0, if last < LAST_HOST { last + 1 } else { 2 }), 0).into()
+        }
+        _ => any(peer),
+    }
 }
 
 impl AsyncUdpSocket for Datagrams {
@@ -149,7 +165,9 @@ async fn carry(
         if addresses != network.addresses() {
             addresses = network.addresses();
             // Without a free port the address stays.
-            if let Ok(moved) = UdpSocket::bind(any(peer)).await {
+            if let Ok(local) = socket.local_addr()
+                && let Ok(moved) = UdpSocket::bind(elsewhere(local, peer)).await
+            {
                 socket = moved;
             }
         }
@@ -181,8 +199,27 @@ mod tests {
         socket.try_send(&Transmit { destination, ecn: None, contents, segment_size: None, src_ip: None }).unwrap();
     }
 
+    #[test]
+    fn who_moves_has_another_address_where_there_are_several() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let here = |last: u8| {
+            if cfg!(target_os = "linux") { address(&format!("127.0.0.{last}:0")) } else { any(address("127.0.0.1:9")) }
+        };
+        for (local, peer, moved) in [
+            ("0.0.0.0:5", "127.0.0.1:9", here(2)),
+            ("127.0.0.1:5", "127.0.0.1:9", here(2)),
+            ("127.0.0.2:5", "127.0.0.1:9", here(3)),
+            ("127.0.0.254:5", "127.0.0.1:9", here(2)),
+            ("0.0.0.0:5", "192.0.2.1:9", address("0.0.0.0:0")),
+            ("192.0.2.7:5", "192.0.2.1:9", address("0.0.0.0:0")),
+            ("[::]:5", "[::1]:9", address("[::]:0")),
+        ] {
+            assert_eq!(elsewhere(address(local), address(peer)), moved, "{local} -> {peer}");
+        }
+    }
+
     #[tokio::test]
-    async fn datagrams_pass_both_ways_and_come_from_another_port_after_a_move() {
+    async fn datagrams_pass_both_ways_and_come_from_another_address_after_a_move() {
         let far = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let peer = far.local_addr().unwrap();
         let network = Network::start(Profile::steady(Conditions::default()), 1);
@@ -198,6 +235,7 @@ mod tests {
         let (length, second) = far.recv_from(&mut buffer).await.unwrap();
         assert_eq!(&buffer[..length], b"moved");
         assert_ne!(first, second);
+        assert_eq!(first.ip() == second.ip(), cfg!(not(target_os = "linux")), "{first}, {second}");
         far.send_to(b"again", second).await.unwrap();
         assert_eq!(receive(&near).await, "again");
     }

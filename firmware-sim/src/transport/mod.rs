@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::network::Network;
+use crate::network::datagrams::elsewhere;
 
 /// Most queued frames in one direction: five seconds of 20 ms packets.
 pub const QUEUE_FRAMES_MAX: usize = 256;
@@ -163,20 +164,22 @@ pub struct Link {
     /// Set: sound is sent on the control stream, so that nothing of it is lost and it stands where it stood. Other
     /// transports have no other way.
     pub sound_in_order: Arc<AtomicBool>,
-    /// The local end of QUIC, which can move to another port.
-    pub endpoint: Option<quinn::Endpoint>,
+    /// The local end of QUIC, which can move to another address, and the gateway's address.
+    pub endpoint: Option<(quinn::Endpoint, SocketAddr)>,
 }
 
 impl Link {
-    /// Moves to another local port, where the transport can.
+    /// Moves to another local address, where the transport can; `None`: it cannot. From a gateway on this machine to
+    /// another address of it, as far as it has several; otherwise to another port.
     ///
     /// # Errors
-    /// No other port is free.
-    pub fn rebind(&self) -> std::io::Result<()> {
-        let Some(endpoint) = &self.endpoint else { return Ok(()) };
-        let mut address = endpoint.local_addr()?;
-        address.set_port(0);
-        endpoint.rebind(std::net::UdpSocket::bind(address)?)
+    /// No other address is free.
+    pub fn rebind(&self) -> std::io::Result<Option<SocketAddr>> {
+        let Some((endpoint, peer)) = &self.endpoint else { return Ok(None) };
+        let socket = std::net::UdpSocket::bind(elsewhere(endpoint.local_addr()?, *peer))?;
+        let address = socket.local_addr()?;
+        endpoint.rebind(socket)?;
+        Ok(Some(address))
     }
 }
 

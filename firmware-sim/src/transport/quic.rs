@@ -74,7 +74,7 @@ pub(super) async fn open(target: &Target, network: Option<&Network>) -> Result<L
         name: Scheme::Quic.name(),
         loses_sound: true,
         sound_in_order,
-        endpoint: Some(local_end),
+        endpoint: Some((local_end, address)),
     })
 }
 
