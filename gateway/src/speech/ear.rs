@@ -344,14 +344,14 @@ impl Ear {
         self.decodes.translate(utterance, self.listener.utterance_pcm(utterance))
     }
 
-    /// A decode has ended: one that waited for it may follow.
+    /// A decode has ended.
     pub(crate) fn decode_ended(&mut self, utterance: u32, revision: u16) {
         self.decodes.ended(utterance, revision);
     }
 
-    /// A decode had to give way to another one; `true`: it will be decoded later.
-    pub(crate) fn decode_displaced(&mut self, utterance: u32, revision: u16) -> bool {
-        self.decodes.displaced(utterance, revision)
+    /// A translation has ended.
+    pub(crate) fn translation_ended(&mut self, utterance: u32) {
+        self.decodes.translated(utterance);
     }
 
     /// Cancels decodes of the utterance older than `revision`.
