@@ -115,8 +115,8 @@ impl Floor {
         if open.interrupted > Interruption::None {
             return None;
         }
-        open.interrupted = Interruption::Voice;
-        Some(Event::VoiceOver)
+        open.interrupted = if self.wordless { Interruption::Wordless } else { Interruption::Voice };
+        open.is_interrupting().then_some(Event::VoiceOver)
     }
 
     pub(crate) fn handle_end_of_turn(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
@@ -137,6 +137,7 @@ impl Floor {
     ) -> Option<Event> {
         let text = cleaned(&transcript.text);
         let revision = transcript.revision;
+        self.wordless &= !commands::has_words(&text);
         if matches!(transcript.kind, TranscriptKind::SecondPass | TranscriptKind::ThirdPass) {
             return self.handle_second_text(cx, activity, &transcript, text);
         }
@@ -192,6 +193,7 @@ impl Floor {
             return None;
         }
         open.partial_revision = revision;
+        self.note_wordless(cx, &text);
         let event = self.words_over_speech(cx, activity, &text);
         self.watch_words_less(cx, activity);
         event

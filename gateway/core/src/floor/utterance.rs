@@ -19,6 +19,8 @@ pub(super) enum Interruption {
     /// No.
     #[default]
     None,
+    /// Its voice does not count, for lack of words; words still do.
+    Wordless,
     /// Its voice has paused it; whether its words stop it is not known yet.
     Voice,
     /// Its words have stopped it.
@@ -41,6 +43,8 @@ pub(super) struct Open {
     pub(super) caption: Caption,
     /// The newest partial that was accepted.
     pub(super) partial_revision: u16,
+    /// Partials in a row without words.
+    pub(super) partials_wordless: u8,
     /// Whether the wearer is speaking at this moment.
     pub(super) voiced: bool,
     /// Capture time of the last voiced sample.
@@ -176,6 +180,7 @@ impl Open {
             captions: 0,
             caption: Caption::default(),
             partial_revision: 0,
+            partials_wordless: 0,
             voiced: true,
             last_voice_us: at_us,
             speculative: None,
@@ -188,7 +193,7 @@ impl Open {
 
     /// Whether it is meant to interrupt the assistant, as far as is known.
     pub(super) fn is_interrupting(&self) -> bool {
-        self.interrupted > Interruption::None
+        self.interrupted >= Interruption::Voice
     }
 
     /// Moves its times on the gateway's clock on by this time.
@@ -221,6 +226,6 @@ impl Open {
 impl Closed {
     /// Whether it was meant to interrupt the assistant, as far as is known.
     pub(super) fn is_interrupting(&self) -> bool {
-        self.interrupted > Interruption::None
+        self.interrupted >= Interruption::Voice
     }
 }
