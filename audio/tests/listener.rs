@@ -552,6 +552,19 @@ fn a_score_is_carried_until_the_voice_resumes() {
 }
 
 #[test]
+fn packets_that_cannot_be_decoded_are_counted_until_one_can() {
+    let mut ear = listener(Codec::Pcm16, 16_000);
+    let mut facts = Vec::new();
+    // The one without any bytes is not even taken in.
+    for (seq, bytes, undecodable) in [(1, 640, 0), (2, 641, 1), (3, 3, 2), (4, 0, 3), (4, 641, 4), (5, 640, 0)] {
+        let now_us = u64::from(seq) * 20_000;
+        let heard = ear.push_packet(seq, now_us, &vec![7; bytes], now_us, &mut facts);
+        assert_eq!(ear.stats().undecodable, undecodable, "{seq} {heard:?}");
+    }
+    assert_eq!(ear.stats().decode_errors, 4);
+}
+
+#[test]
 fn settings_out_of_range_are_refused() {
     let model = model();
     let wrong = [
