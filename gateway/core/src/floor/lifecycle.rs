@@ -101,7 +101,7 @@ impl Floor {
         let Some(open) = self.open.as_mut().filter(|open| open.voiced) else {
             return;
         };
-        let revision = open.next_revision();
+        let revision = open.next_partial(cx.now_us());
         ask(cx, (open.id, revision), TranscriptKind::Partial, (open.meant(cx), open.named));
         self.watch_words(cx, activity);
     }
@@ -192,7 +192,7 @@ impl Floor {
         if transcript.kind != TranscriptKind::Partial || !newer || !open.voiced {
             return None;
         }
-        open.partial_revision = revision;
+        open.note_partial(revision, cx.now_us());
         self.note_wordless(cx, &text);
         let event = self.words_over_speech(cx, activity, &text);
         self.watch_words_less(cx, activity);
