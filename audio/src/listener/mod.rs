@@ -260,6 +260,12 @@ impl Listener {
         self.utterances.close(utterance, self.recent.end());
     }
 
+    /// The first samples of the open utterance, at 16 kHz, do not count for its longest length, which may be twice as much
+    /// with them.
+    pub fn measure_from(&mut self, utterance: u32, samples: usize) {
+        self.utterances.measure_from(utterance, samples);
+    }
+
     /// Sets the end-of-turn score of the present pause, for the `Silence` facts that follow.
     pub fn note_score(&mut self, utterance: u32, score: f32) {
         self.utterances.note_score(utterance, score);

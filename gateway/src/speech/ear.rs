@@ -318,6 +318,12 @@ impl Ear {
         self.decodes.set_vocabulary(vocabulary);
     }
 
+    /// What matters of the open utterance begins at this capture time: from there it may be as long as any other.
+    pub(crate) fn measure_from(&mut self, utterance: u32, from_us: u64) {
+        let samples = self.wake.as_ref().map_or(0, |wake| wake.samples_before(utterance, from_us));
+        self.listener.measure_from(utterance, samples);
+    }
+
     /// Closes the utterance: the next voice opens a new one.
     pub(crate) fn close_utterance(&mut self, utterance: u32, now_us: u64) {
         if let Some(pcm) = self.listener.utterance_pcm(utterance) {
