@@ -76,24 +76,26 @@ impl<T> FairQueue<T> {
         Some((owner, item))
     }
 
-    /// Takes the newest item of the owner that has most.
-    pub fn pop_newest(&mut self) -> Option<T> {
-        self.displace(0)
+    /// Takes the newest item that `gives_way`, of the owner that has most.
+    pub fn pop_newest(&mut self, gives_way: impl Fn(&T) -> bool) -> Option<T> {
+        self.displace(0, gives_way)
     }
 
-    /// Makes room for another item of `owner`: takes the newest item of the owner that has most, if that one still has
-    /// as many as `owner` afterwards.
-    pub fn make_room(&mut self, owner: Owner) -> Option<T> {
-        self.displace(self.len_of(owner) + 2)
+    /// Makes room for another item of `owner`: takes the newest item that `gives_way` of the owner that has most, if that
+    /// one still has as many as `owner` afterwards.
+    pub fn make_room(&mut self, owner: Owner, gives_way: impl Fn(&T) -> bool) -> Option<T> {
+        self.displace(self.len_of(owner) + 2, gives_way)
     }
 
-    fn displace(&mut self, count_min: usize) -> Option<T> {
-        let most = (0..self.owners.len()).max_by_key(|index| self.owners[*index].1.len())?;
+    fn displace(&mut self, count_min: usize, gives_way: impl Fn(&T) -> bool) -> Option<T> {
+        let can = |index: &usize| self.owners[*index].1.iter().any(&gives_way);
+        let most = (0..self.owners.len()).filter(can).max_by_key(|index| self.owners[*index].1.len())?;
         let items = &mut self.owners[most].1;
         if items.len() < count_min {
             return None;
         }
-        let item = items.pop_back();
+        let newest = items.iter().rposition(&gives_way)?;
+        let item = items.remove(newest);
         if items.is_empty() {
             self.owners.remove(most);
         }
@@ -179,7 +181,7 @@ mod tests {
                     Step::MakeRoom(owner) => {
                         let own = waiting.get(&owner).map_or(0, VecDeque::len);
                         let most = waiting.values().map(VecDeque::len).max().unwrap_or(0);
-                        let displaced = queue.make_room(Owner(owner));
+                        let displaced = queue.make_room(Owner(owner), |_| true);
                         prop_assert_eq!(displaced.is_some(), most >= own + 2);
                         if let Some(item) = displaced {
                             let (from, items) = waiting.iter_mut().find(|(_, items)| items.back() == Some(&item)).unwrap();
@@ -208,6 +210,20 @@ mod tests {
         assert_eq!(queue.pop(|owner| usize::from(owner == busy)), Some((other, 'c')));
         assert_eq!(queue.remove(|item| *item == 'b'), Some('b'));
         assert_eq!(queue.pop(|_| 9), Some((busy, 'a')));
-        assert!(queue.is_empty() && queue.pop(|_| 0).is_none() && queue.pop_newest().is_none());
+        assert!(queue.is_empty() && queue.pop(|_| 0).is_none() && queue.pop_newest(|_| true).is_none());
+    }
+
+    #[test]
+    fn only_what_gives_way_is_displaced() {
+        let mut queue = FairQueue::default();
+        let (many, few) = (Owner::unique(), Owner::unique());
+        ['A', 'b', 'C'].into_iter().for_each(|item| queue.push(many, item));
+        queue.push(few, 'd');
+        let gives_way = |item: &char| item.is_lowercase();
+        assert_eq!(queue.make_room(few, gives_way), Some('b'));
+        assert_eq!(queue.make_room(Owner::unique(), gives_way), None, "whoever has most has none that does");
+        assert_eq!(queue.pop_newest(gives_way), Some('d'));
+        assert_eq!(queue.pop_newest(gives_way), None);
+        assert_eq!(queue.drain().collect::<String>(), "AC");
     }
 }

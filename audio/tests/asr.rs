@@ -237,6 +237,7 @@ fn the_scheduler_answers_with_text() {
         pcm: goforward().into(),
         options: Options::default(),
         priority: Priority::Final,
+        patient: false,
         owner: Owner::NOBODY,
         reply: Box::new(move |report| sender.send(report).unwrap()),
     };

@@ -67,7 +67,13 @@ impl World {
     fn job(&self, id: usize, priority: Priority, owner: Owner) -> Job {
         let reply = self.reply.clone();
         let reply = move |report: Report| reply.send((id, report.result.map(|heard| heard.text))).unwrap();
-        Job { pcm: vec![0; id].into(), options: Options::default(), priority, owner, reply: Box::new(reply) }
+        let (pcm, options, reply) = (vec![0; id].into(), Options::default(), Box::new(reply));
+        Job { pcm, options, priority, patient: false, owner, reply }
+    }
+
+    /// Submits one that waits however many there are.
+    fn submit_patient(&self, owner: Owner, id: usize, priority: Priority) -> Result<audio::asr::Ticket, Busy> {
+        self.scheduler.as_ref().unwrap().submit(Job { patient: true, ..self.job(id, priority, owner) })
     }
 
     fn submit(&self, id: usize, priority: Priority) -> Result<audio::asr::Ticket, Busy> {
@@ -257,23 +263,56 @@ fn a_full_queue_leaves_out_what_matters_least_and_counts_it() {
 }
 
 #[test]
-fn what_was_refused_has_room_once_it_keeps_out_nothing_new() {
-    let world = World::new(1, 4);
-    let has_room = |priority| world.scheduler.as_ref().unwrap().has_room(priority);
+fn the_patient_wait_beyond_the_queue_in_the_order_in_which_they_came() {
+    let world = World::new(1, 2);
     world.run(1, Priority::Final);
-    for (id, unsure) in [(2, true), (3, true), (4, false), (5, false)] {
-        assert_eq!((has_room(Priority::Unsure), has_room(Priority::Final)), (unsure, true), "{id}");
-        world.submit(id, Priority::Unsure).unwrap();
+    for id in 2..=6 {
+        world.submit_patient(Owner::unique(), id, Priority::Unsure).unwrap();
     }
-    assert!(has_room(Priority::Final), "it displaces another one");
-    for id in [6, 7, 8, 9] {
-        world.submit(id, Priority::Final).unwrap();
+    // Who comes later passes none of them, and displaces none.
+    for newcomer in [Priority::Unsure, Priority::Overheard, Priority::SecondPass] {
+        assert_eq!(world.submit_for(Owner::unique(), 7, newcomer).unwrap_err(), Busy::QueueFull, "{newcomer:?}");
     }
-    assert!(!has_room(Priority::Final));
-    for _ in 0..4 {
-        world.replies.recv().unwrap().1.unwrap_err();
+    world.submit_patient(Owner::unique(), 8, Priority::Unsure).unwrap();
+    assert_eq!(world.finish(4), [1, 2, 3, 4]);
+    world.submit_patient(Owner::unique(), 9, Priority::Unsure).unwrap();
+    assert_eq!(world.finish(4), [5, 6, 8, 9]);
+    assert_eq!(
+        world.scheduler.as_ref().unwrap().shed(),
+        Shed { overheard: 1, unsure: 1, second_pass: 1, ..Shed::default() }
+    );
+}
+
+#[test]
+fn the_patient_keep_nothing_more_important_out() {
+    let world = World::new(1, 2);
+    world.run(1, Priority::Final);
+    for id in 2..=4 {
+        world.submit_patient(Owner::unique(), id, Priority::Unsure).unwrap();
     }
-    world.finish(5);
+    world.submit(5, Priority::Speculative).unwrap();
+    world.submit(6, Priority::Speculative).unwrap();
+    assert_eq!(world.submit(7, Priority::Speculative).unwrap_err(), Busy::QueueFull);
+    world.submit_patient(Owner::unique(), 8, Priority::Final).unwrap();
+    let (id, result) = world.replies.recv().unwrap();
+    assert!(id == 6 && matches!(result, Err(Error::Displaced)), "what can be displaced is: {id}: {result:?}");
+    world.submit_patient(Owner::unique(), 9, Priority::Final).unwrap();
+    assert_eq!(world.replies.recv().unwrap().0, 5);
+    world.submit_patient(Owner::unique(), 10, Priority::Final).unwrap();
+    assert_eq!(world.finish(7), [1, 8, 9, 10, 2, 3, 4]);
+}
+
+#[test]
+fn the_patient_jobs_of_one_device_are_bounded_and_delay_others_by_one() {
+    let world = World::new(1, 2);
+    let (noisy, quiet) = (Owner::unique(), Owner::unique());
+    world.run(1, Priority::Final);
+    for id in 2..10 {
+        world.submit_patient(noisy, id, Priority::Final).unwrap();
+    }
+    assert_eq!(world.submit_patient(noisy, 10, Priority::Final).unwrap_err(), Busy::QueueFull);
+    world.submit_patient(quiet, 11, Priority::Final).unwrap();
+    assert_eq!(world.finish(10), [1, 2, 11, 3, 4, 5, 6, 7, 8, 9]);
 }
 
 #[test]

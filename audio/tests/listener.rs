@@ -530,6 +530,39 @@ fn endless_speech_is_cut_and_goes_on() {
 }
 
 #[test]
+fn an_utterance_may_be_as_long_as_any_other_behind_what_does_not_count_of_it() {
+    let mut speech = Vec::new();
+    for at in SPEECH[6..10].iter().cycle().take(20) {
+        let clip = clip(*at);
+        let (first, last) = voiced_span(&clip);
+        speech.extend_from_slice(&clip[first..last]);
+    }
+    let speech = &speech[..seconds(65.0)];
+    let mut ear = listener(Codec::Pcm16, 16_000);
+    let (mut facts, mut lengths) = (Vec::new(), Vec::new());
+    for (index, packet) in packets(speech, Codec::Pcm16, 16_000).iter().enumerate() {
+        let capture_us = index as u64 * PACKET_US;
+        ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts).unwrap();
+        // Asked for once, and in the next utterance again and again.
+        let open = ear.open_utterance().map(|(utterance, pcm, _)| (utterance, pcm.len()));
+        match open {
+            Some((1, length)) if length == seconds(10.0) => ear.measure_from(1, seconds(8.0)),
+            Some((2, length)) => ear.measure_from(2, length),
+            _ => {}
+        }
+        ear.measure_from(7, seconds(1.0));
+        for fact in facts.drain(..) {
+            if let Fact::Ended { utterance, .. } = fact {
+                lengths.push(ear.open_utterance().unwrap().1.len());
+                ear.close_utterance(utterance);
+            }
+        }
+    }
+    assert_eq!(lengths, [seconds(36.0)], "the second one has not ended yet");
+    assert!(ear.open_utterance().is_some_and(|(_, pcm, _)| pcm.len() > seconds(28.0)));
+}
+
+#[test]
 fn a_score_is_carried_until_the_voice_resumes() {
     let scene = scene(&clip(SPEECH[3]), 0.0);
     let mut ear = listener(Codec::Pcm16, 16_000);
@@ -549,6 +582,19 @@ fn a_score_is_carried_until_the_voice_resumes() {
         })
         .collect();
     assert!(!scores.is_empty() && scores.iter().all(|score| *score == Some(0.25)), "{scores:?}");
+}
+
+#[test]
+fn packets_that_cannot_be_decoded_are_counted_until_one_can() {
+    let mut ear = listener(Codec::Pcm16, 16_000);
+    let mut facts = Vec::new();
+    // The one without any bytes is not even taken in.
+    for (seq, bytes, undecodable) in [(1, 640, 0), (2, 641, 1), (3, 3, 2), (4, 0, 3), (4, 641, 4), (5, 640, 0)] {
+        let now_us = u64::from(seq) * 20_000;
+        let heard = ear.push_packet(seq, now_us, &vec![7; bytes], now_us, &mut facts);
+        assert_eq!(ear.stats().undecodable, undecodable, "{seq} {heard:?}");
+    }
+    assert_eq!(ear.stats().decode_errors, 4);
 }
 
 #[test]

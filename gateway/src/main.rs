@@ -9,5 +9,6 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == code_sandbox::ARGUMENT) {
         return code_sandbox::child_main();
     }
+    audio::codec::silence_contained_panics();
     gateway::cli::run(gateway::cli::Arguments::parse())
 }

@@ -89,6 +89,7 @@ async fn broken_frames_end_the_session_with_their_reason() {
             ("unexpected_message", vec![hello_again.clone()]),
             ("bad_format", vec![frame(1, sound(Codec::Opus, 16_000, &[0xf8, 0xff, 0xfe]))]),
             ("bad_format", vec![frame(1, sound(Codec::Pcm16, 48_000, &[0; 1_920]))]),
+            ("bad_format", (1..=100).map(|number| frame(number, sound(Codec::Pcm16, 16_000, &[7; 641]))).collect()),
         ];
         if scheme != "quic" {
             // A stream has no envelope ends: the gateway waits for the rest of a truncated envelope.

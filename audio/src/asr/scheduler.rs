@@ -12,7 +12,8 @@
 //! Jobs of one priority are taken from their owners in turn; an owner without a running job comes before one with some.
 //! When the queue is full, an owner that has several jobs in it loses its newest to an owner that has fewer.
 //!
-//! An owner may keep what the queue does not take, and submit it again when [`Scheduler::has_room`].
+//! A patient job ([`Job::patient`]) is neither refused nor displaced: it waits behind those that came before it, however
+//! many there are. The number of an owner's jobs bounds these; its caller cancels them when nobody waits any longer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,8 +44,8 @@ pub enum Priority {
 
 /// Number of priorities.
 const PRIORITIES: usize = Priority::Final as usize + 1;
-/// What has waited for room is queued only while fewer jobs wait than `queue_max` divided by this: it keeps out nothing new.
-const WAITED_PART: usize = 2;
+/// Waiting jobs of an owner beside which another patient one is taken: more utterances than a device waits for at once.
+const OWNER_WAITING_MAX: usize = 8;
 /// A second pass is queued only while fewer jobs wait than `queue_max` divided by this.
 const SECOND_PASS_PART: usize = 4;
 
@@ -93,6 +94,8 @@ pub struct Job {
     pub options: Options,
     /// One of higher priority goes first, and may displace others.
     pub priority: Priority,
+    /// Whether it waits however many jobs there are, rather than being left out.
+    pub patient: bool,
     /// The device that waits for it.
     pub owner: Owner,
     /// Called exactly once if the job was accepted, on a recognition thread or on the thread that cancels it. Must not
@@ -131,8 +134,8 @@ impl Transcribe for Decoder {
 pub struct SchedulerConfig {
     /// Threads, with a decoder each; as many as cores.
     pub workers: usize,
-    /// Most waiting jobs. An utterance of 4 s takes about 0.15 s. A short queue drops speech that coincides; with much
-    /// more than a dozen jobs per worker every caller waits longer than a turn may take.
+    /// Most waiting jobs, patient ones aside. An utterance of 4 s takes about 0.15 s. A short queue drops speech that
+    /// coincides; with much more than a dozen jobs per worker every caller waits longer than a turn may take.
     pub queue_max: usize,
 }
 
@@ -180,7 +183,38 @@ struct Running {
 
 impl State {
     fn waiting(&self) -> usize {
-        self.queues.iter().map(FairQueue::len).sum()
+        self.waiting_from(0)
+    }
+
+    /// Jobs that wait, of this priority or a higher one.
+    fn waiting_from(&self, priority: usize) -> usize {
+        self.queues[priority..].iter().map(FairQueue::len).sum()
+    }
+
+    fn waiting_of(&self, owner: Owner) -> usize {
+        self.queues.iter().map(|queue| queue.len_of(owner)).sum()
+    }
+
+    /// Decides over a job that comes when all places are taken: takes out the one that gives way to it, if one has to;
+    /// `is_excess`: it may not take a place that is free for others.
+    fn make_room(&mut self, job: &Job, queue_max: usize, is_excess: bool) -> Result<Option<Waiting>, Busy> {
+        let own = job.priority as usize;
+        let gives_way = |waiting: &Waiting| !waiting.job.patient;
+        let mut displaced = self.queues[..own].iter_mut().find_map(|queue| queue.pop_newest(gives_way));
+        // Patient jobs of lower priority keep their places, and take none away.
+        let is_full = self.waiting_from(own) >= queue_max;
+        let waits = job.patient && self.waiting_of(job.owner) < OWNER_WAITING_MAX;
+        if displaced.is_none() && !waits && (is_full || is_excess) {
+            displaced = if is_full { self.queues[own].make_room(job.owner, gives_way) } else { None };
+            if displaced.is_none() {
+                self.shed.count(job.priority);
+                return Err(Busy::QueueFull);
+            }
+        }
+        if let Some(displaced) = &displaced {
+            self.shed.count(displaced.job.priority);
+        }
+        Ok(displaced)
     }
 
     fn pop(&mut self) -> Option<Waiting> {
@@ -231,8 +265,12 @@ impl Scheduler {
     }
 
     /// Queues a job or refuses it. When the queue is full, a job displaces the waiting job of lowest priority below its
-    /// own, or else one of its own priority whose owner has more of them. Any other job preempts a running partial. Displaced jobs report
-    /// [`Error::Displaced`].
+    /// own, or else one of its own priority whose owner has more of them; a patient one displaces none of its own
+    /// priority, and is refused only if its owner has several jobs that wait. Any other job preempts a running partial.
+    /// Displaced jobs report [`Error::Displaced`].
+    ///
+    /// # Errors
+    /// [`Busy`].
     pub fn submit(&self, job: Job) -> Result<Ticket, Busy> {
         let mut state = self.shared.lock();
         if state.closing {
@@ -246,17 +284,9 @@ impl Scheduler {
             return Err(Busy::NoThreadFree);
         }
         let few = state.waiting() < (queue_max / SECOND_PASS_PART).max(1);
-        if !free && (state.waiting() >= queue_max || (job.priority == Priority::SecondPass && !few)) {
-            let own = job.priority as usize;
-            displaced = state.queues[..own].iter_mut().find_map(FairQueue::pop_newest);
-            if displaced.is_none() && state.waiting() >= queue_max {
-                displaced = state.queues[own].make_room(job.owner);
-            }
-            let left_out = displaced.as_ref().map_or(job.priority, |displaced| displaced.job.priority);
-            state.shed.count(left_out);
-            if displaced.is_none() {
-                return Err(Busy::QueueFull);
-            }
+        let is_excess = job.priority == Priority::SecondPass && !few;
+        if !free && (state.waiting() >= queue_max || is_excess) {
+            displaced = state.make_room(&job, queue_max, is_excess)?;
         }
         if !free
             && let Some(partial) =
@@ -278,22 +308,6 @@ impl Scheduler {
             displaced.end(Error::Displaced);
         }
         Ok(ticket)
-    }
-
-    /// Whether a final of this owner waits.
-    pub fn has_waiting_final(&self, owner: Owner) -> bool {
-        self.shared.lock().queues[Priority::Final as usize].len_of(owner) > 0
-    }
-
-    /// Whether a job that was refused before may be submitted again: a final where the queue takes it, any other while half of
-    /// the queue is free.
-    pub fn has_room(&self, priority: Priority) -> bool {
-        let state = self.shared.lock();
-        let (waiting, queue_max) = (state.waiting(), self.shared.config.queue_max);
-        match priority {
-            Priority::Final => waiting < queue_max || state.queues[..priority as usize].iter().any(|it| !it.is_empty()),
-            _ => waiting < (queue_max / WAITED_PART).max(1),
-        }
     }
 
     /// Stops a waiting or running job, which then reports [`Error::Cancelled`]. No effect on a job that has ended.

@@ -4,8 +4,6 @@
 //! The frames of a stream have one size, which both sides agree on beforehand. The coder is the crate `lc3-codec`. It may
 //! panic over a frame that no encoder writes, so it is only called where a panic is contained.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use lc3_codec::{
     common::{
         complex::Complex,
@@ -16,7 +14,7 @@ use lc3_codec::{
 };
 use self_cell::{MutBorrow, self_cell};
 
-use super::{Error, FRAME_US_MAX, conceal::Concealer};
+use super::{Error, FRAME_US_MAX, conceal::Concealer, contained::contained};
 use crate::frame::{FRAME_US, us_to_samples};
 
 /// Sample rates of LC3 that are accepted, in hertz.
@@ -164,11 +162,6 @@ fn encoder(format: Format, rate_hz: u32) -> Result<EncoderCell, Error> {
         let Buffers { integers, reals, complexes } = buffers.borrow_mut();
         Lc3Encoder::new(1, duration, rate, integers, reals, complexes)
     }))
-}
-
-/// Runs a coder; `false` if it refuses its input or panics. After a panic its state means nothing: it must be replaced.
-fn contained<E>(code: impl FnOnce() -> Result<(), E>) -> bool {
-    matches!(catch_unwind(AssertUnwindSafe(code)), Ok(Ok(())))
 }
 
 pub(super) struct Decoder {

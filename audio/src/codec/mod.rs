@@ -4,10 +4,13 @@
 //! [`Error`]; it never panics and never writes more than one frame of the longest duration.
 
 mod conceal;
+mod contained;
 pub mod lc3;
 #[cfg(feature = "opus")]
 mod opus;
 mod pcm;
+
+pub use contained::silence_contained_panics;
 
 use crate::frame::FRAME_US;
 

@@ -147,7 +147,7 @@ impl Listener {
             return Ok(());
         }
         if packet.is_empty() || packet.len() > crate::codec::PACKET_BYTES_MAX {
-            self.counts.decode_errors += 1;
+            self.note_undecodable();
             return Err(crate::codec::Error::PacketLength { bytes: packet.len() }.into());
         }
         if self.jitter.push(seq, capture_us, packet.to_vec(), now_us) == Pushed::Accepted {
@@ -258,6 +258,12 @@ impl Listener {
     /// it. A number other than the open utterance's is ignored.
     pub fn close_utterance(&mut self, utterance: u32) {
         self.utterances.close(utterance, self.recent.end());
+    }
+
+    /// The first samples of the open utterance, at 16 kHz, do not count for its longest length, which may be twice as much
+    /// with them.
+    pub fn measure_from(&mut self, utterance: u32, samples: usize) {
+        self.utterances.measure_from(utterance, samples);
     }
 
     /// Sets the end-of-turn score of the present pause, for the `Silence` facts that follow.
@@ -384,13 +390,14 @@ impl Listener {
                     match self.decoder.decode(&payload, &mut self.decoded) {
                         Ok(_) => {
                             self.counts.packets += 1;
+                            self.counts.undecodable = 0;
                             self.packet_samples = self.hear(true, facts);
                             if !self.pausing {
                                 self.microphone.push_packet(&payload, self.packet_samples);
                             }
                         }
                         Err(error) => {
-                            self.counts.decode_errors += 1;
+                            self.note_undecodable();
                             self.conceal(facts);
                             result = result.and(Err(error.into()));
                         }
@@ -398,6 +405,11 @@ impl Listener {
                 }
             }
         }
+    }
+
+    fn note_undecodable(&mut self) {
+        self.counts.decode_errors += 1;
+        self.counts.undecodable = self.counts.undecodable.saturating_add(1);
     }
 
     /// Compares a packet's capture time with the sound so far and fills a gap between them: a device may send nothing

@@ -19,6 +19,8 @@ pub struct Stats {
     pub overflow: u64,
     /// Packets that could not be decoded.
     pub decode_errors: u64,
+    /// Those of them in a row, up to the last packet.
+    pub undecodable: u32,
     /// Packets dropped undecoded because the microphone was muted.
     pub muted: u64,
     /// Frames for which the gate was open.

@@ -34,6 +34,8 @@ struct Open {
     in_voice: bool,
     paused: bool,
     score: Option<f32>,
+    /// Samples at the beginning that do not count for the length.
+    uncounted: usize,
     told_too_long: bool,
 }
 
@@ -83,6 +85,14 @@ impl Utterances {
         }
     }
 
+    /// Leaves the first samples of the open utterance out of its length: at most as many as the longest one has, so that it
+    /// stays bounded however often this is asked for.
+    pub(super) fn measure_from(&mut self, utterance: u32, samples: usize) {
+        if let Some(open) = self.open.as_mut().filter(|_| utterance == self.number) {
+            open.uncounted = samples.min(open.pcm.len()).min(self.length_max as usize);
+        }
+    }
+
     /// Closes the open utterance at stream position `end`.
     pub(super) fn close(&mut self, utterance: u32, end: u64) {
         if utterance != self.number {
@@ -109,10 +119,10 @@ impl Utterances {
     /// Adds sound to the open utterance, up to the longest that can be recognised.
     pub(super) fn append(&mut self, pcm: &[i16], timeline: &Timeline, facts: &mut Vec<Fact>) {
         let Some(open) = &mut self.open else { return };
-        let bound = us_to_samples(UTTERANCE_US_MAX, RATE_HZ) as usize;
+        let bound = us_to_samples(UTTERANCE_US_MAX, RATE_HZ) as usize + open.uncounted;
         let room = bound.saturating_sub(open.pcm.len());
         open.pcm.extend_from_slice(&pcm[..pcm.len().min(room)]);
-        if open.pcm.len() as u64 >= self.length_max && !open.told_too_long {
+        if (open.pcm.len() - open.uncounted) as u64 >= self.length_max && !open.told_too_long {
             open.told_too_long = true;
             self.end(timeline, facts);
         }
@@ -182,6 +192,7 @@ impl Utterances {
             in_voice: true,
             paused: false,
             score: None,
+            uncounted: 0,
             told_too_long: false,
         });
         let at_us = timeline.capture_us(self.run_start);

@@ -34,6 +34,8 @@ pub enum Output {
     SetVocabulary(Arc<[String]>),
     /// Cancel decodes of this utterance that are older than `revision`.
     CancelTranscribe { utterance: u32, revision: u16 },
+    /// What matters of the open utterance begins at this capture time: from there it may be as long as any other.
+    MeasureFrom { utterance: u32, from_us: u64 },
     /// The utterance has ended: the next voice opens a new one.
     CloseUtterance { utterance: u32 },
     /// All utterances up to this one are dealt with: their words were acted upon, passed over, or are lost. After a

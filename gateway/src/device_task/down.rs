@@ -43,6 +43,11 @@ impl Session {
                     ear.cancel_transcribe(utterance, revision);
                 }
             }
+            Output::MeasureFrom { utterance, from_us } => {
+                if let Some(ear) = &mut self.ear {
+                    ear.measure_from(utterance, from_us);
+                }
+            }
             Output::UtterancesSettled { until } => self.stored.utterances_settled(until),
             Output::CloseUtterance { utterance } => self.close_utterance(utterance),
             Output::SetMuted(muted) => self.set_muted(muted),

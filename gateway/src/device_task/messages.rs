@@ -97,12 +97,7 @@ impl Session {
             }
             Err(error) => {
                 tracing::debug!(utterance, %error, "a decode failed");
-                let is_displaced = matches!(error, audio::asr::Error::Displaced);
-                let comes_later =
-                    is_displaced && self.ear.as_mut().is_some_and(|ear| ear.decode_displaced(utterance, revision));
-                if !comes_later {
-                    self.input(Input::TranscriptFailed { utterance, revision });
-                }
+                self.input(Input::TranscriptFailed { utterance, revision });
             }
         }
         if let Some(ear) = &mut self.ear {

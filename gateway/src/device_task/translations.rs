@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use audio::asr::Language;
+use audio::asr::{Error, Language};
 use gateway_core::{input::Input, vocab::Translation};
 
 use super::session::Session;
@@ -47,12 +47,18 @@ impl Session {
     pub(super) fn translated(&mut self, translated: Translated) {
         let Translated { utterance, report } = translated;
         self.translations.under_way.remove(&utterance);
+        self.ear.iter_mut().for_each(|ear| ear.translation_ended(utterance));
         let translation = match report.result {
             Ok(result) => {
                 let language = result.language.unwrap_or(Language::ENGLISH);
                 self.tap.translated(utterance, &result.text, language.code());
                 let from = (language != Language::ENGLISH).then(|| language.name());
                 Some(Translation { text: result.text, from })
+            }
+            // The microphone was switched off: it is not missed.
+            Err(Error::Cancelled) => {
+                self.translations.for_wearer.remove(&utterance);
+                return;
             }
             Err(error) => {
                 tracing::debug!(utterance, %error, "an utterance is not translated");

@@ -21,6 +21,10 @@ use super::{
 };
 use crate::{clock, mailbox::Farewell, text::crop};
 
+/// Packets of sound in a row that cannot be decoded, at which the session ends: no link does that, and each costs as much
+/// as one that can.
+const UNDECODABLE_MAX: u32 = 100;
+
 impl Session {
     /// Handles one envelope.
     pub(super) fn frame(&mut self, bytes: &[u8]) {
@@ -212,6 +216,11 @@ impl Session {
             && let Err(error) = ear.push(stamp.sequence, stamp.time_us, packet.payload, now_us)
         {
             tracing::debug!(%error, "a packet could not be heard");
+            let undecodable = ear.stats().undecodable;
+            if undecodable >= UNDECODABLE_MAX {
+                let text = format!("{undecodable} packets of sound in a row could not be decoded: {error}");
+                return self.close(GoodbyeReason::BadFormat, text);
+            }
         }
         self.sound_heard(stamp.time_us);
         self.take_facts();

@@ -318,6 +318,12 @@ impl Ear {
         self.decodes.set_vocabulary(vocabulary);
     }
 
+    /// What matters of the open utterance begins at this capture time: from there it may be as long as any other.
+    pub(crate) fn measure_from(&mut self, utterance: u32, from_us: u64) {
+        let samples = self.wake.as_ref().map_or(0, |wake| wake.samples_before(utterance, from_us));
+        self.listener.measure_from(utterance, samples);
+    }
+
     /// Closes the utterance: the next voice opens a new one.
     pub(crate) fn close_utterance(&mut self, utterance: u32, now_us: u64) {
         if let Some(pcm) = self.listener.utterance_pcm(utterance) {
@@ -344,14 +350,14 @@ impl Ear {
         self.decodes.translate(utterance, self.listener.utterance_pcm(utterance))
     }
 
-    /// A decode has ended: one that waited for it may follow.
+    /// A decode has ended.
     pub(crate) fn decode_ended(&mut self, utterance: u32, revision: u16) {
         self.decodes.ended(utterance, revision);
     }
 
-    /// A decode had to give way to another one; `true`: it will be decoded later.
-    pub(crate) fn decode_displaced(&mut self, utterance: u32, revision: u16) -> bool {
-        self.decodes.displaced(utterance, revision)
+    /// A translation has ended.
+    pub(crate) fn translation_ended(&mut self, utterance: u32) {
+        self.decodes.translated(utterance);
     }
 
     /// Cancels decodes of the utterance older than `revision`.

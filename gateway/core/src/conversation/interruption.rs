@@ -46,7 +46,7 @@ impl Conversation {
 
     /// While the wearer may be going on with the request, or interrupting the answer, nothing more of it is done.
     pub(super) fn watch_hold(&mut self) {
-        if self.reply.is_set_aside() && !self.floor.is_hearing() {
+        if self.reply.is_set_aside() && !self.floor.may_interrupt() {
             let ended = self.reply.resume(&mut self.cx);
             self.ended(ended);
         }

@@ -2,18 +2,19 @@
 //!
 //! Where they are, an utterance that needs a wake phrase is decoded only once one was heard in it: from two seconds before
 //! the end of the phrase on, or as a whole if it has just begun. What was heard is no more than a reason to look at the
-//! text. The text decides: a phrase that it does not have was not said.
+//! text. The text decides: a phrase that it does not have was not said. The longest length of an utterance counts from there
+//! as well, so that a request behind long talk is not cut off.
 //!
 //! A detection may come late, even when the utterance is over: the last one that was passed over is decoded then.
 
 use super::{
     Activity, Floor,
-    lifecycle::ask,
+    lifecycle::{UTTERANCE_STALLED_MS, ask},
     utterance::{Closed, InSound, Open},
     worth,
 };
 use crate::{
-    context::Context,
+    context::{Context, Timer},
     output::{Output, WakeOutcome},
     vocab::{Meant, TranscriptKind},
 };
@@ -27,7 +28,8 @@ const DOUBTED_WORDS: usize = 8;
 impl Floor {
     /// A wake phrase that ended at this capture time was heard in an utterance.
     pub(super) fn wake_heard(&mut self, cx: &mut Context, activity: &Activity, utterance: u32, at_us: u64) {
-        let from = InSound::From(at_us.saturating_sub(BEFORE_US));
+        let from_us = at_us.saturating_sub(BEFORE_US);
+        let from = InSound::From(from_us);
         if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
             if closed.named.in_sound == InSound::No {
                 closed.named.in_sound = InSound::AsWell;
@@ -54,6 +56,12 @@ impl Floor {
         open.unaddressed = false;
         // What was said before it is not part of what follows.
         open.started_us = open.started_us.max(cx.now_us().saturating_sub(BEFORE_US));
+        if from_us > open.began_us {
+            cx.push(Output::MeasureFrom { utterance, from_us });
+            if !self.deaf {
+                cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
+            }
+        }
         if open.voiced {
             self.watch_words(cx, activity);
         } else {

@@ -1,8 +1,29 @@
 //! What interrupts the assistant while it speaks: sustained voice or real words where the device
-//! cancels its own echo, a wake or cancel word elsewhere.
+//! cancels its own echo (a voice that turns out to have none does not), a wake or cancel word elsewhere.
 
-use super::{Activity, commands, wake::Phrases};
+use super::{Activity, Floor, commands, utterance::Interruption, wake::Phrases};
 use crate::{config::BargeIn, context::Context};
+
+/// A voice over the assistant does not interrupt it if it has lasted this long, and so many partials of it had no words.
+const WORDLESS_US_MIN: u64 = 600_000;
+const WORDLESS_PARTIALS: u8 = 2;
+
+impl Floor {
+    /// A voice that has paused the assistant and still has no words is none that interrupts: a machine, or singing.
+    pub(super) fn note_wordless(&mut self, cx: &Context, partial: &str) {
+        let Some(open) = &mut self.open else { return };
+        if commands::has_words(partial) {
+            open.partials_wordless = 0;
+            return;
+        }
+        open.partials_wordless = open.partials_wordless.saturating_add(1);
+        let lasts = cx.now_us().saturating_sub(open.started_us) >= WORDLESS_US_MIN;
+        if open.interrupted == Interruption::Voice && open.partials_wordless >= WORDLESS_PARTIALS && lasts {
+            open.interrupted = Interruption::Wordless;
+            self.wordless = true;
+        }
+    }
+}
 
 /// Whether voice alone interrupts. It does not if the speech after it would be ignored, or if others are expected to
 /// speak.

@@ -33,7 +33,7 @@ enum Completeness {
     /// The end is missing, or the words look like a beginning, though they may be all: "tomorrow at eight".
     TrailsOff,
     /// Something is missing, though nothing sounds like it: a bare wake phrase, a command without an argument, the rest of a
-    /// number.
+    /// number, what follows "because".
     Incomplete,
     /// Nothing is known.
     Unknown,
@@ -126,10 +126,14 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
     // What is understood is whole, whatever its form, and an answer may be no more than a time or a fragment.
     let may_begin = !understood && !evidence.asked;
     let begins = evidence.matched == Some(CommandMatch::Beginning) || (!evidence.foreign && is_beginning(text));
-    if is_left_open(text) || (!evidence.foreign && trails_off(text)) || (may_begin && begins) {
+    let lacks_end = (!evidence.foreign && trails_off(text)) || (may_begin && begins);
+    // A word alone is often misheard: "two" is written as "to".
+    let is_single = text.split_whitespace().nth(1).is_none();
+    if is_left_open(text) || (lacks_end && !is_single) {
         return Completeness::TrailsOff;
     }
-    if evidence.matched == Some(CommandMatch::Incomplete) || (!understood && is_dictating(text)) {
+    let lacks = evidence.matched == Some(CommandMatch::Incomplete) || (lacks_end && may_begin);
+    if lacks || (!understood && is_dictating(text)) {
         return Completeness::Incomplete;
     }
     match evidence.score {
@@ -252,6 +256,29 @@ mod tests {
             ("How many people?", Some(CommandMatch::Misheard), false, 2_000),
             ("How many people?", Some(CommandMatch::Exact), false, 450),
             ("Remind me to call my.", free_text, true, 2_000),
+        ] {
+            assert_eq!(judged(Evidence { matched, asked, ..of(text) }), expected, "{text} {matched:?} {asked}");
+        }
+    }
+
+    #[test]
+    fn a_word_alone_is_no_long_wait_and_as_an_answer_none() {
+        let (beginning, incomplete) = (Some(CommandMatch::Beginning), Some(CommandMatch::Incomplete));
+        for (text, matched, asked, expected) in [
+            ("To.", None, true, 450),
+            ("For", None, true, 600),
+            ("At.", incomplete, true, 1_000),
+            ("Convert.", beginning, true, 450),
+            ("To.", Some(CommandMatch::FreeText), false, 450),
+            ("Two,", None, true, 2_000),
+            ("Because.", None, false, 1_000),
+            ("Please.", None, false, 1_000),
+            ("Put.", None, false, 1_000),
+            ("Convert", beginning, false, 1_000),
+            ("Timer.", incomplete, false, 1_000),
+            ("Berlin.", None, false, 450),
+            ("Remind me to", None, false, 2_000),
+            ("Remind me to", None, true, 2_000),
         ] {
             assert_eq!(judged(Evidence { matched, asked, ..of(text) }), expected, "{text} {matched:?} {asked}");
         }

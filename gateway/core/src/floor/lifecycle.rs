@@ -101,7 +101,7 @@ impl Floor {
         let Some(open) = self.open.as_mut().filter(|open| open.voiced) else {
             return;
         };
-        let revision = open.next_revision();
+        let revision = open.next_partial(cx.now_us());
         ask(cx, (open.id, revision), TranscriptKind::Partial, (open.meant(cx), open.named));
         self.watch_words(cx, activity);
     }
@@ -115,8 +115,8 @@ impl Floor {
         if open.interrupted > Interruption::None {
             return None;
         }
-        open.interrupted = Interruption::Voice;
-        Some(Event::VoiceOver)
+        open.interrupted = if self.wordless { Interruption::Wordless } else { Interruption::Voice };
+        open.is_interrupting().then_some(Event::VoiceOver)
     }
 
     pub(crate) fn handle_end_of_turn(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
@@ -137,6 +137,7 @@ impl Floor {
     ) -> Option<Event> {
         let text = cleaned(&transcript.text);
         let revision = transcript.revision;
+        self.wordless &= !commands::has_words(&text);
         if matches!(transcript.kind, TranscriptKind::SecondPass | TranscriptKind::ThirdPass) {
             return self.handle_second_text(cx, activity, &transcript, text);
         }
@@ -191,7 +192,8 @@ impl Floor {
         if transcript.kind != TranscriptKind::Partial || !newer || !open.voiced {
             return None;
         }
-        open.partial_revision = revision;
+        open.note_partial(revision, cx.now_us());
+        self.note_wordless(cx, &text);
         let event = self.words_over_speech(cx, activity, &text);
         self.watch_words_less(cx, activity);
         event

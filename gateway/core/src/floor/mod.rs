@@ -25,7 +25,7 @@ use self::{
     addressing::{Grounds, Piece, Question},
     pace::Pace,
     talk::Talk,
-    utterance::{Closed, InSound, Named, Open},
+    utterance::{Closed, InSound, Interruption, Named, Open},
     wake::Phrases,
 };
 use crate::{
@@ -131,6 +131,8 @@ pub(crate) struct Floor {
     handed_over: bool,
     talk: Talk,
     pace: Pace,
+    /// Whether the last voice over the assistant had no words: the next one interrupts by its words only.
+    wordless: bool,
     /// Whether the link is lost, so that no sound arrives.
     deaf: bool,
 }
@@ -154,6 +156,7 @@ impl Floor {
             handed_over: false,
             talk: Talk::default(),
             pace: Pace::default(),
+            wordless: false,
             deaf: false,
         }
     }
@@ -161,6 +164,13 @@ impl Floor {
     /// Whether an utterance is open or waits for its text.
     pub(crate) fn is_hearing(&self) -> bool {
         self.open.is_some() || !self.closed.is_empty()
+    }
+
+    /// Whether something is heard whose words may yet interrupt an answer that its voice has paused.
+    pub(crate) fn may_interrupt(&self) -> bool {
+        let open = self.open.iter().map(|open| open.interrupted);
+        let mut heard = open.chain(self.closed.iter().map(|closed| closed.interrupted));
+        heard.any(|interrupted| interrupted != Interruption::Wordless)
     }
 
     /// Whether the words of this utterance are still to come.

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_never_end_a_sentence_trail_off_also_alone() {
+    fn words_that_never_end_a_sentence_trail_off() {
         for text in ["Because.", "Please.", "The.", "When was.", "Why should the.", "Could you?"] {
             assert!(trails_off(text), "{text}");
         }

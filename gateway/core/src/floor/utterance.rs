@@ -19,6 +19,8 @@ pub(super) enum Interruption {
     /// No.
     #[default]
     None,
+    /// Its voice does not count, for lack of words; words still do.
+    Wordless,
     /// Its voice has paused it; whether its words stop it is not known yet.
     Voice,
     /// Its words have stopped it.
@@ -41,6 +43,12 @@ pub(super) struct Open {
     pub(super) caption: Caption,
     /// The newest partial that was accepted.
     pub(super) partial_revision: u16,
+    /// The oldest partial that is awaited, and when it was requested.
+    pub(super) partial_asked: Option<(u16, u64)>,
+    /// How long the last one took, in microseconds.
+    pub(super) partial_us: u64,
+    /// Partials in a row without words.
+    pub(super) partials_wordless: u8,
     /// Whether the wearer is speaking at this moment.
     pub(super) voiced: bool,
     /// Capture time of the last voiced sample.
@@ -176,6 +184,9 @@ impl Open {
             captions: 0,
             caption: Caption::default(),
             partial_revision: 0,
+            partial_asked: None,
+            partial_us: 0,
+            partials_wordless: 0,
             voiced: true,
             last_voice_us: at_us,
             speculative: None,
@@ -188,7 +199,7 @@ impl Open {
 
     /// Whether it is meant to interrupt the assistant, as far as is known.
     pub(super) fn is_interrupting(&self) -> bool {
-        self.interrupted > Interruption::None
+        self.interrupted >= Interruption::Voice
     }
 
     /// Moves its times on the gateway's clock on by this time.
@@ -203,6 +214,23 @@ impl Open {
     pub(super) fn next_revision(&mut self) -> u16 {
         self.revision = self.revision.saturating_add(1);
         self.revision
+    }
+
+    /// Number for a partial that is requested now.
+    pub(super) fn next_partial(&mut self, now_us: u64) -> u16 {
+        let revision = self.next_revision();
+        self.partial_asked.get_or_insert((revision, now_us));
+        revision
+    }
+
+    /// A partial has come. One that was refused never does.
+    pub(super) fn note_partial(&mut self, revision: u16, now_us: u64) {
+        self.partial_revision = revision;
+        if let Some((asked, asked_us)) = self.partial_asked.take_if(|(asked, _)| *asked <= revision)
+            && asked == revision
+        {
+            self.partial_us = now_us.saturating_sub(asked_us);
+        }
     }
 
     /// Whether it is meant for the assistant, as far as is known.
@@ -221,6 +249,6 @@ impl Open {
 impl Closed {
     /// Whether it was meant to interrupt the assistant, as far as is known.
     pub(super) fn is_interrupting(&self) -> bool {
-        self.interrupted > Interruption::None
+        self.interrupted >= Interruption::Voice
     }
 }

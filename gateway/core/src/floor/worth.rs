@@ -15,11 +15,12 @@ use crate::context::{Context, Timer};
 
 /// Voice before the partial for a wake word: long enough for the phrase and a few words after it.
 const LOOK_MS: u32 = 2_000;
-/// A caption is renewed when the utterance has grown by this fraction of its length: the cost of a decode grows with
-/// the length, too.
-const CAPTION_GROWTH: u64 = 4;
-/// The same for a wake-word partial without a result.
+/// A wake-word partial without a result is repeated when the utterance has grown by this fraction of its length: the cost
+/// of a decode grows with the length, too.
 const LOOK_GROWTH: u64 = 2;
+/// Time from one caption to the next, as a multiple of what the last one took: half of a recognition thread at most, as long
+/// as there is one that is free.
+const CAPTION_PART: u64 = 2;
 
 impl Floor {
     /// Whether words are shown while they are spoken.
@@ -59,19 +60,23 @@ impl Floor {
     fn next_look(&self, cx: &Context, activity: &Activity, open: &Open) -> Option<u32> {
         let least_ms = cx.config.partial_interval_ms;
         let so_far_ms = cx.now_us().saturating_sub(open.started_us) / 1_000;
-        let grown = |part: u64| u32::try_from(so_far_ms / part).unwrap_or(u32::MAX).max(least_ms);
+        let at_least = |ms: u64| u32::try_from(ms).unwrap_or(u32::MAX).max(least_ms);
         if activity.speaking && open.interrupted < Interruption::Words {
             // Words may stop the assistant, whatever was spoken before them.
             return Some(least_ms);
         }
         if self.is_followed(cx) {
-            return Some(grown(CAPTION_GROWTH));
+            return Some(at_least(open.partial_us / 1_000 * CAPTION_PART));
         }
         if open.named.in_text || !needs_wake_word(cx, open) || lacks_wake_word(cx, open) {
             return None;
         }
         let until_look_ms = u64::from(LOOK_MS).saturating_sub(so_far_ms);
-        Some(if until_look_ms > 0 { u32::try_from(until_look_ms).unwrap_or(LOOK_MS) } else { grown(LOOK_GROWTH) })
+        Some(if until_look_ms > 0 {
+            u32::try_from(until_look_ms).unwrap_or(LOOK_MS)
+        } else {
+            at_least(so_far_ms / LOOK_GROWTH)
+        })
     }
 }
 

@@ -25,6 +25,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
             format!("match {utterance} \"{text}\"{}", pending_line(pending.as_ref()))
         }
         Output::SetVocabulary(sentences) => format!("vocabulary {}", sentences.len()),
+        Output::MeasureFrom { utterance, from_us } => format!("measure {utterance} from {}", *from_us as f64 / 1e6),
         Output::CloseUtterance { utterance } => format!("close {utterance}"),
         Output::SetMuted(muted) => format!("muted {muted}"),
         Output::Listening { state, .. } => format!("listening {}", lower(state)),

@@ -1,12 +1,12 @@
 //! The recognition jobs of one device, and the audio that is kept for a second pass.
 //!
-//! A final that the queue of all devices does not take waits here until it does, as long as the core waits for it: which of
+//! A final that may be meant for the assistant waits however many others do, as long as the core waits for it: which of
 //! many utterances at once are meant for the assistant is known only when they are decoded.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
 use audio::{
-    asr::{Busy, Error, Job, Options, Priority, Report, Scheduler, Spoken, Ticket},
+    asr::{Job, Options, Priority, Report, Scheduler, Spoken, Ticket},
     fair::Owner,
 };
 use gateway_core::vocab::{Meant, TranscriptKind};
@@ -15,12 +15,8 @@ use crate::mailbox::{DeviceMessage, Mailbox, Transcribed, Translated};
 
 /// How long the audio of a closed utterance is kept: slightly longer than its text is waited for.
 const KEPT_US: u64 = 12_000_000;
-/// Finals of a device that wait here: more utterances than the core waits for.
-const HELD_MAX: usize = 8;
-/// Decodes in the queue that are remembered, to be cancelled or held again: more than the core waits for.
+/// Decodes in the queue that are remembered, to be cancelled: more than the core waits for.
 const SENT_MAX: usize = 32;
-/// How often those that wait are tried: less than a decode takes.
-const TRIED_EVERY_US: u64 = 100_000;
 
 /// The decodes of one device.
 pub(super) struct Decodes {
@@ -30,32 +26,25 @@ pub(super) struct Decodes {
     wake_phrases: Arc<[String]>,
     mailbox: Mailbox,
     vocabulary: Arc<[String]>,
+    /// Those that have not ended, oldest first.
     sent: Vec<Sent>,
-    /// Finals that wait, oldest first: until there is room in the queue of all, in which one addressed final of a device may
-    /// wait.
-    held: VecDeque<Asked>,
-    /// When those are tried next.
-    try_us: u64,
     kept: Option<Kept>,
 }
 
-/// A decode that is asked for.
-#[derive(Clone)]
-struct Asked {
-    utterance: u32,
-    revision: u16,
-    kind: TranscriptKind,
-    meant: Meant,
-    pcm: Arc<[i16]>,
+/// What is decoded of an utterance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// Its words, by the number of the request.
+    Words { revision: u16 },
+    /// Its translation.
+    Translation,
 }
 
 /// A decode that the queue has taken.
 struct Sent {
     utterance: u32,
-    revision: u16,
+    asked: Asked,
     ticket: Ticket,
-    /// To be held again if it has to give way.
-    again: Option<Asked>,
 }
 
 /// The audio of the last closed utterance: it may have to be decoded once more.
@@ -65,21 +54,14 @@ struct Kept {
     until_us: u64,
 }
 
-impl Asked {
-    /// A final that may be meant for the assistant is decoded later rather than not at all.
-    fn may_wait(&self) -> bool {
-        self.kind == TranscriptKind::Final && self.meant != Meant::Overheard
-    }
-
-    fn priority(&self) -> Priority {
-        match (self.kind, self.meant) {
-            (TranscriptKind::Partial, _) => Priority::Partial,
-            (TranscriptKind::SecondPass | TranscriptKind::ThirdPass, _) => Priority::SecondPass,
-            (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Overheard) => Priority::Overheard,
-            (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Unsure) => Priority::Unsure,
-            (TranscriptKind::Speculative, Meant::Addressed) => Priority::Speculative,
-            (TranscriptKind::Final, Meant::Addressed) => Priority::Final,
-        }
+fn priority(kind: TranscriptKind, meant: Meant) -> Priority {
+    match (kind, meant) {
+        (TranscriptKind::Partial, _) => Priority::Partial,
+        (TranscriptKind::SecondPass | TranscriptKind::ThirdPass, _) => Priority::SecondPass,
+        (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Overheard) => Priority::Overheard,
+        (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Unsure) => Priority::Unsure,
+        (TranscriptKind::Speculative, Meant::Addressed) => Priority::Speculative,
+        (TranscriptKind::Final, Meant::Addressed) => Priority::Final,
     }
 }
 
@@ -90,9 +72,8 @@ impl Decodes {
         (spoken, wake_phrases): (Spoken, Arc<[String]>),
         mailbox: Mailbox,
     ) -> Self {
-        let vocabulary = Arc::new([]);
-        let (owner, sent, held) = (Owner::unique(), Vec::new(), VecDeque::new());
-        Self { scheduler, owner, spoken, wake_phrases, mailbox, vocabulary, sent, held, try_us: 0, kept: None }
+        let (owner, vocabulary, sent) = (Owner::unique(), Arc::new([]), Vec::new());
+        Self { scheduler, owner, spoken, wake_phrases, mailbox, vocabulary, sent, kept: None }
     }
 
     /// Whose jobs these are.
@@ -110,24 +91,21 @@ impl Decodes {
         self.kept = Some(Kept { utterance, pcm: Arc::from(pcm), until_us: now_us.saturating_add(KEPT_US) });
     }
 
-    /// Drops the kept audio: it is not decoded again.
+    /// The microphone was switched on or off: nothing more is made of the sound so far. The core cancels the decodes that
+    /// it waits for by itself.
     pub(super) fn forget(&mut self) {
         self.kept = None;
+        self.cancel_where(|sent| sent.asked == Asked::Translation);
     }
 
     /// Advances the time.
     pub(super) fn tick(&mut self, now_us: u64) {
         self.kept.take_if(|kept| kept.until_us <= now_us);
-        if self.try_us <= now_us && !self.held.is_empty() {
-            self.try_us = now_us.saturating_add(TRIED_EVERY_US);
-            self.submit_held();
-        }
     }
 
     /// When `tick` is due.
     pub(super) fn next_wake_us(&self) -> Option<u64> {
-        let try_us = (!self.held.is_empty()).then_some(self.try_us);
-        self.kept.as_ref().map(|kept| kept.until_us).into_iter().chain(try_us).min()
+        self.kept.as_ref().map(|kept| kept.until_us)
     }
 
     /// Sends an utterance to recognition: the audio of the open one so far, or the kept audio of the last one; `false`:
@@ -149,21 +127,22 @@ impl Decodes {
         let Some(pcm) = pcm else {
             return false;
         };
-        let asked = Asked { utterance, revision, kind, meant, pcm };
-        let priority = asked.priority();
-        let follows = self.held.iter().any(|held| held.priority() >= priority)
-            || (priority == Priority::Final && self.scheduler.has_waiting_final(self.owner));
-        if asked.may_wait() && follows {
-            return self.hold(asked);
-        }
-        match self.submit(&asked) {
-            Ok(()) => true,
-            Err(Busy::QueueFull) if asked.may_wait() => self.hold(asked),
-            Err(busy) => {
-                tracing::debug!(utterance, %busy, "recognition did not take the job");
-                false
-            }
-        }
+        let mailbox = self.mailbox.clone();
+        let job = Job {
+            pcm,
+            options: self.options(kind),
+            priority: priority(kind, meant),
+            // Decoded later rather than not at all.
+            patient: kind == TranscriptKind::Final && meant != Meant::Overheard,
+            owner: self.owner,
+            reply: Box::new(move |report: Report| {
+                let transcribed = Transcribed { utterance, revision, kind, report };
+                if mailbox.try_send(DeviceMessage::Transcribed(transcribed)).is_err() {
+                    tracing::debug!(utterance, "nobody waits for this transcript any more");
+                }
+            }),
+        };
+        self.submit(utterance, Asked::Words { revision }, job)
     }
 
     /// Sends an utterance to translation into English: from whatever language, by the model that knows it. What does not
@@ -178,6 +157,7 @@ impl Decodes {
             pcm,
             options: Options { spoken: Some(Spoken::Detected), translate: true, ..Options::default() },
             priority: Priority::SecondPass,
+            patient: false,
             owner: self.owner,
             reply: Box::new(move |report| {
                 if mailbox.try_send(DeviceMessage::Translated(Translated { utterance, report })).is_err() {
@@ -185,74 +165,38 @@ impl Decodes {
                 }
             }),
         };
+        self.submit(utterance, Asked::Translation, job)
+    }
+
+    fn submit(&mut self, utterance: u32, asked: Asked, job: Job) -> bool {
         let taken = self.scheduler.submit(job);
-        if let Err(busy) = &taken {
-            tracing::debug!(utterance, %busy, "an utterance is not translated");
-        }
-        taken.is_ok()
-    }
-
-    fn hold(&mut self, asked: Asked) -> bool {
-        let has_room = self.held.len() < HELD_MAX;
-        if has_room {
-            self.held.push_back(asked);
-        }
-        has_room
-    }
-
-    fn submit(&mut self, asked: &Asked) -> Result<(), Busy> {
-        let &Asked { utterance, revision, .. } = asked;
-        let ticket = self.scheduler.submit(self.job(asked))?;
-        let kept = self.kept.as_ref().map(|kept| kept.utterance);
-        self.sent.retain(|it| it.utterance == utterance || Some(it.utterance) == kept || it.again.is_some());
-        if self.sent.len() >= SENT_MAX {
-            self.sent.remove(0);
-        }
-        self.sent.push(Sent { utterance, revision, ticket, again: asked.may_wait().then(|| asked.clone()) });
-        Ok(())
-    }
-
-    fn job(&self, asked: &Asked) -> Job {
-        let &Asked { utterance, revision, kind, .. } = asked;
-        let mailbox = self.mailbox.clone();
-        Job {
-            pcm: asked.pcm.clone(),
-            options: self.options(kind),
-            priority: asked.priority(),
-            owner: self.owner,
-            reply: Box::new(move |report| {
-                let transcribed = Transcribed { utterance, revision, kind, report };
-                if mailbox.try_send(DeviceMessage::Transcribed(transcribed)).is_err() {
-                    tracing::debug!(utterance, "nobody waits for this transcript any more");
+        match taken {
+            Ok(ticket) => {
+                if self.sent.len() >= SENT_MAX {
+                    self.sent.remove(0);
                 }
-            }),
-        }
-    }
-
-    /// A decode of this device has ended: the next one that is held may wait in the queue.
-    pub(super) fn ended(&mut self, utterance: u32, revision: u16) {
-        self.sent.retain(|sent| (sent.utterance, sent.revision) != (utterance, revision));
-        self.submit_held();
-    }
-
-    /// A decode had to give way to another one. `true`: it is held, and will be decoded.
-    pub(super) fn displaced(&mut self, utterance: u32, revision: u16) -> bool {
-        let is_it = |sent: &Sent| (sent.utterance, sent.revision) == (utterance, revision);
-        let sent = self.sent.iter().position(is_it).map(|index| self.sent.remove(index));
-        sent.and_then(|sent| sent.again).is_some_and(|asked| self.hold(asked))
-    }
-
-    fn submit_held(&mut self) {
-        let mut index = 0;
-        while let Some(held) = self.held.get(index).cloned() {
-            let priority = held.priority();
-            let follows = priority == Priority::Final && self.scheduler.has_waiting_final(self.owner);
-            if !follows && self.scheduler.has_room(priority) && self.submit(&held).is_ok() {
-                self.held.remove(index);
-            } else {
-                index += 1;
+                self.sent.push(Sent { utterance, asked, ticket });
+                true
+            }
+            Err(busy) => {
+                tracing::debug!(utterance, ?asked, %busy, "recognition did not take the job");
+                false
             }
         }
+    }
+
+    /// A decode of this device has ended.
+    pub(super) fn ended(&mut self, utterance: u32, revision: u16) {
+        self.forget_sent(utterance, Asked::Words { revision });
+    }
+
+    /// A translation has ended.
+    pub(super) fn translated(&mut self, utterance: u32) {
+        self.forget_sent(utterance, Asked::Translation);
+    }
+
+    fn forget_sent(&mut self, utterance: u32, asked: Asked) {
+        self.sent.retain(|sent| (sent.utterance, sent.asked) != (utterance, asked));
     }
 
     fn options(&self, kind: TranscriptKind) -> Options {
@@ -270,35 +214,23 @@ impl Decodes {
         options
     }
 
-    /// Cancels decodes of the utterance older than `revision`.
+    /// Cancels decodes of the utterance's words older than `revision`. It may be translated all the same.
     pub(super) fn cancel(&mut self, utterance: u32, revision: u16) {
-        let scheduler = &self.scheduler;
-        self.sent.retain(|sent| {
-            let stale = sent.utterance == utterance && sent.revision < revision;
-            if stale {
-                scheduler.cancel(&sent.ticket);
-            }
-            !stale
+        self.cancel_where(|sent| {
+            sent.utterance == utterance && matches!(sent.asked, Asked::Words { revision: asked } if asked < revision)
         });
-        let (stale, held): (VecDeque<_>, _) = std::mem::take(&mut self.held)
-            .into_iter()
-            .partition(|held| held.utterance == utterance && held.revision < revision);
-        self.held = held;
-        stale.iter().for_each(|held| self.cancelled(held));
     }
 
-    /// Reports that one that is held is not decoded.
-    fn cancelled(&self, held: &Asked) {
-        (self.job(held).reply)(Report { result: Err(Error::Cancelled), queue_us: 0 });
+    fn cancel_where(&mut self, is_stale: impl Fn(&Sent) -> bool) {
+        for sent in self.sent.extract_if(.., |sent| is_stale(sent)) {
+            self.scheduler.cancel(&sent.ticket);
+        }
     }
 }
 
 impl Drop for Decodes {
     fn drop(&mut self) {
-        for sent in &self.sent {
-            self.scheduler.cancel(&sent.ticket);
-        }
-        self.held.iter().for_each(|held| self.cancelled(held));
+        self.cancel_where(|_| true);
     }
 }
 
@@ -476,22 +408,19 @@ mod tests {
         assert!(ask(2, Meant::Overheard) && ask(3, Meant::Unsure));
         assert!(ask(4, Meant::Addressed));
         assert!(!ask(5, Meant::Overheard), "the queue is full");
-        assert!(ask(6, Meant::Unsure), "it waits here");
+        assert!(ask(6, Meant::Unsure), "it waits all the same");
         let message = bench.message();
         assert_eq!(message.revision, 2);
         assert!(matches!(message.report.result, Err(Error::Displaced)));
-        assert!(!bench.decodes.displaced(7, 2), "nobody misses it");
-        for expected in [1, 4, 3] {
+        for expected in [1, 4, 3, 6] {
             bench.finish();
             assert_eq!(bench.message().revision, expected);
-            bench.decodes.ended(7, expected);
         }
-        bench.finish();
-        assert_eq!(bench.message().revision, 6, "there is room for it now");
     }
 
     #[test]
-    fn one_final_of_a_device_waits_among_those_of_others() {
+    fn the_finals_of_a_device_wait_among_those_of_others() {
+        const FINALS: u32 = 8;
         let mut bench = Bench::new();
         let mut other =
             Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
@@ -500,9 +429,8 @@ mod tests {
         for utterance in 2..=5 {
             assert!(bench.decodes.ask((utterance, 1), (Final, Meant::Addressed), Some(SOUND), 0), "{utterance}");
         }
-        assert_eq!(bench.decodes.scheduler.load(), (1, 1));
         assert!(other.ask((9, 1), (Final, Meant::Addressed), Some(SOUND), 0), "it finds a place");
-        // What was given up while it was held does not come back.
+        // What is given up while it waits is not decoded.
         bench.decodes.cancel(4, 2);
         let cancelled = bench.message();
         assert!(cancelled.utterance == 4 && matches!(cancelled.report.result, Err(Error::Cancelled)));
@@ -511,20 +439,19 @@ mod tests {
             let message = bench.message();
             assert_eq!((message.utterance, message.report.result.is_ok()), (expected, true));
             bench.decodes.ended(expected, 1);
-            assert!(bench.decodes.scheduler.load().0 <= 2);
             if expected != 5 {
                 bench.begun();
             }
         }
-        for utterance in 10..=12 + HELD_MAX as u32 {
+        for utterance in 10..=11 + FINALS {
             let taken = bench.decodes.ask((utterance, 1), (Final, Meant::Addressed), Some(SOUND), 0);
             if utterance == 10 {
                 bench.begun();
             }
-            assert_eq!(taken, utterance < 12 + HELD_MAX as u32, "{utterance}");
+            assert_eq!(taken, utterance <= 10 + FINALS, "{utterance}");
         }
         drop(bench.decodes);
-        for _ in 0..=HELD_MAX {
+        for _ in 0..FINALS {
             let Some(DeviceMessage::Transcribed(message)) = bench.messages.blocking_recv() else { panic!("a report") };
             assert!(matches!(message.report.result, Err(Error::Cancelled)));
         }
@@ -533,8 +460,9 @@ mod tests {
     }
 
     #[test]
-    fn of_many_who_speak_at_once_each_is_decoded() {
+    fn of_many_who_speak_at_once_each_is_decoded_whoever_comes_later() {
         const DEVICES: u32 = 20;
+        const NEWCOMERS: u32 = 30;
         let (begun, begun_out) = mpsc::sync_channel(64);
         let (go_on, told) = mpsc::sync_channel(64);
         let told = Arc::new(Mutex::new(told));
@@ -543,40 +471,36 @@ mod tests {
         let scheduler = Arc::new(scheduler);
         let (mailbox, mut messages) = tokio_mpsc::channel(256);
         let device = |_| Decodes::new(scheduler.clone(), (ENGLISH, [].into()), mailbox.clone());
-        let mut devices: Vec<Decodes> = (0..DEVICES).map(device).collect();
+        let mut devices: Vec<Decodes> = (0..DEVICES + NEWCOMERS).map(device).collect();
         // One decode keeps the thread busy. At the first pause of a sentence that nobody knows to be addressed, a dozen find
         // a place; the others ask again at its end.
         assert!(devices[0].ask((100, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         begun_out.recv().expect("a decode begins");
-        let mut waits = 0;
-        for (number, device) in (0..).zip(&mut devices) {
-            let taken = device.ask((number, 1), (Speculative, Meant::Unsure), Some(SOUND), 0);
-            assert_eq!(taken, number < 12, "{number}");
-            if !taken {
-                assert!(device.ask((number, 2), (Final, Meant::Unsure), Some(SOUND), 0), "{number}");
-                assert_eq!(device.next_wake_us(), Some(0));
-                waits += 1;
-            }
-        }
-        assert_eq!((waits, scheduler.load()), (8, (12, 1)));
-        let mut now_us = 0;
+        let mut speak = |number: u32| {
+            let device = &mut devices[number as usize];
+            let at_once = device.ask((number, 1), (Speculative, Meant::Unsure), Some(SOUND), 0);
+            assert!(at_once || device.ask((number, 2), (Final, Meant::Unsure), Some(SOUND), 0), "{number}");
+            at_once
+        };
+        let at_once = (0..DEVICES).filter(|number| speak(*number)).count();
+        assert_eq!((at_once, scheduler.load()), (12, (20, 1)));
+        // With each decode that ends another device begins to speak: none is passed.
         let mut decoded = Vec::new();
-        while decoded.len() < DEVICES as usize + 1 {
+        for number in DEVICES..2 * DEVICES + NEWCOMERS + 1 {
             go_on.send(()).expect("a decode waits");
             let Some(DeviceMessage::Transcribed(message)) = messages.blocking_recv() else { panic!("a report") };
             assert!(message.report.result.is_ok(), "{}", message.utterance);
             decoded.push(message.utterance);
-            now_us += TRIED_EVERY_US;
-            devices.iter_mut().for_each(|device| device.tick(now_us));
-            assert!(scheduler.load().0 <= 12);
+            if number < DEVICES + NEWCOMERS {
+                speak(number);
+            }
+            assert!(scheduler.load().0 <= DEVICES as usize + 1);
         }
-        decoded.sort_unstable();
-        assert_eq!(decoded, (0..DEVICES).chain([100]).collect::<Vec<_>>());
-        assert!(devices.iter().all(|device| device.next_wake_us().is_none()));
+        assert_eq!(decoded, [100].into_iter().chain(0..DEVICES + NEWCOMERS).collect::<Vec<_>>());
     }
 
     #[test]
-    fn a_final_that_gives_way_to_another_one_is_decoded_later() {
+    fn a_final_gives_way_to_a_more_important_one_and_is_decoded_later() {
         let mut bench = Bench::new();
         let mut other =
             Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
@@ -585,16 +509,34 @@ mod tests {
         assert!(bench.decodes.ask((2, 1), (Final, Meant::Unsure), Some(SOUND), 0));
         assert!(bench.decodes.ask((3, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         assert!(other.ask((9, 1), (Final, Meant::Addressed), Some(SOUND), 0));
-        let message = bench.message();
-        assert!(message.utterance == 2 && matches!(message.report.result, Err(Error::Displaced)));
-        assert!(bench.decodes.displaced(2, 1));
-        assert!(!bench.decodes.displaced(2, 1), "once");
         for expected in [1, 3, 9, 2] {
             bench.finish();
             let message = bench.message();
             assert_eq!((message.utterance, message.report.result.is_ok()), (expected, true));
-            bench.decodes.ended(expected, 1);
         }
+    }
+
+    #[test]
+    fn a_translation_ends_with_the_microphone_and_with_the_device_and_not_with_its_words() {
+        let mut bench = Bench::new();
+        bench.decodes.keep(7, SOUND, 0);
+        assert!(bench.decodes.translate(7, None));
+        let abort = bench.begun().1.abort.expect("a decode can be stopped");
+        bench.decodes.cancel(7, u16::MAX);
+        assert!(!abort.load(Relaxed));
+        bench.decodes.forget();
+        assert!(abort.load(Relaxed));
+        bench.finish();
+        assert!(matches!(bench.messages.blocking_recv(), Some(DeviceMessage::Translated(_))));
+
+        bench.decodes.keep(8, SOUND, 0);
+        assert!(bench.decodes.translate(8, None));
+        let abort = bench.begun().1.abort.expect("a decode can be stopped");
+        let scheduler = bench.decodes.scheduler.clone();
+        drop(bench.decodes);
+        assert!(abort.load(Relaxed));
+        // The scheduler, which waits for its thread, ends after the senders.
+        drop((bench.go_on, bench.begun, scheduler));
     }
 
     #[test]
