@@ -9,8 +9,8 @@ use firmware_sim::{
 };
 use gateway::{
     control::{Answer, Paired, Request, memory::MemoryRequest},
-    store::{DeviceRecord, NoteRecord, Write},
-    users::{self, UserMessage},
+    store::{self, DeviceRecord, NoteRecord, Write},
+    users::UserMessage,
 };
 use gateway_core::{
     input::UserInput,
@@ -433,7 +433,7 @@ async fn users_that_were_addressed_once_lock_nobody_out() {
     assert_eq!(listed.await.expect("an answer")[0].entry.kind.text(), "a");
     // With glasses connected and a sender held, nobody gives way.
     let other = services.users.mailbox("b");
-    assert!(matches!(other, Err(users::Error::Crowded(2))));
+    assert!(matches!(other, Err(store::Error::TooManyUsers(2))));
     drop(mailbox);
     has_task(&world, "b").await;
     glasses.goodbye().await;

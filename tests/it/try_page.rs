@@ -27,7 +27,7 @@ use tokio::{
 
 use crate::{
     peer::{Peer, Said},
-    world::ask,
+    world::{ask, be_patient},
 };
 
 /// Sample rate that Chromium's fake microphone plays without resampling.
@@ -99,7 +99,9 @@ fn config(data: &Path, more: &str) -> Config {
         "data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"\"\n{more}\n[recordings]\nsessions = true\n",
         data.join("gateway")
     );
-    gateway::config::check(&config, "test").unwrap()
+    let mut config = gateway::config::check(&config, "test").unwrap();
+    be_patient(&mut config);
+    config
 }
 
 async fn start(data: Folder, more: &str, tune: impl FnOnce(&mut Config)) -> House {

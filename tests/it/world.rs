@@ -49,7 +49,7 @@ impl World {
     pub async fn tuned(settings: &str, tune: impl FnOnce(&mut Config)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = format!("{}{settings}", basics(&folder.path().join("data")));
-        let mut config = config::check(&settings, "world").expect("the settings");
+        let mut config = checked(&settings);
         tune(&mut config);
         let running = serve::start(config).await.expect("the gateway starts");
         Self { folder, running }
@@ -166,8 +166,18 @@ pub fn basics(data: &Path) -> String {
 }
 
 async fn run(settings: &str) -> Running {
-    let config = config::check(settings, "world").expect("the settings");
-    serve::start(config).await.expect("the gateway starts")
+    serve::start(checked(settings)).await.expect("the gateway starts")
+}
+
+fn checked(settings: &str) -> Config {
+    let mut config = config::check(settings, "world").expect("the settings");
+    be_patient(&mut config);
+    config
+}
+
+/// On a machine that is slow, and busy with other tests, a decode may take longer than a wearer would wait.
+pub fn be_patient(config: &mut Config) {
+    config.conversation.transcript_ms_max = 60_000;
 }
 
 /// Sends a request to the gateway of this data folder.

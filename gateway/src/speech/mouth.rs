@@ -358,7 +358,10 @@ mod tests {
             let length_us: u64 = of_clause.iter().map(|packet| packet.duration_us).sum();
             let part = (played_us - of_clause[0].playout_us) as f32 / length_us as f32;
             // Within a packet: its last one is padded, and while it is sent its length is not known exactly.
-            assert!((part - clause_part).abs() * length_us as f32 <= 20_000.0, "at {played_us} us: {clause_part}, {part}");
+            assert!(
+                (part - clause_part).abs() * length_us as f32 <= 20_000.0,
+                "at {played_us} us: {clause_part}, {part}"
+            );
         }
     }
 
@@ -369,7 +372,10 @@ mod tests {
         let (played_us, _) = told.last().unwrap();
         assert_eq!(mouth.played(1, at(*played_us), false), None, "it is not new");
         let stopped = mouth.played(1, at(*played_us), true);
-        assert!(matches!(stopped, Some(Input::Played { playback: Playback::Stopped, clauses_done: 0, .. })), "{stopped:?}");
+        assert!(
+            matches!(stopped, Some(Input::Played { playback: Playback::Stopped, clauses_done: 0, .. })),
+            "{stopped:?}"
+        );
         assert_eq!(mouth.played(2, at(0), true), None, "another speech");
     }
 
@@ -392,13 +398,7 @@ mod tests {
     #[test]
     fn a_speech_that_gives_way_is_not_made_any_more() {
         let hushed = Arc::new(AtomicBool::new(false));
-        let under = Speech {
-            id: 1,
-            clauses: Vec::new(),
-            announced: None,
-            queue: Queue::new(),
-            hushed: hushed.clone(),
-        };
+        let under = Speech { id: 1, clauses: Vec::new(), announced: None, queue: Queue::new(), hushed: hushed.clone() };
         drop(under);
         assert!(hushed.load(Ordering::Relaxed));
     }

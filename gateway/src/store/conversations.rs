@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Disk, Error,
-    disk::user_key,
+    disk::{id_of, user_key},
     opened::Opened,
     records::MessageRecord,
     rows::{COUNTER, Kind, owner_of},
