@@ -371,7 +371,7 @@ async fn a_welcome_that_is_lost_on_its_way_costs_no_session() {
         let mut again = Peer::connect(&world, scheme, "glasses").await;
         again.token.clone_from(&token);
         again.shake().await;
-        assert!(again.token != token);
+        assert_ne!(again.token, token);
         assert_eq!(link_of_the_session(&world, false).await, session, "{scheme}: the same session");
         world.stop().await;
     }

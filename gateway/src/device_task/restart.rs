@@ -227,6 +227,9 @@ pub(crate) struct StoredSessions {
     sessions: BTreeMap<String, (String, Row)>,
     /// Calls that were open; each is told once.
     left: Mutex<Left>,
+    /// Turns with which devices go on that have not shown yet that they have the welcome. It may be lost on its way, and they
+    /// ask again.
+    given: Mutex<BTreeMap<String, RestoredTurn>>,
 }
 
 impl Row {
@@ -293,7 +296,7 @@ impl StoredSessions {
             }
         }
         let until_us = clock::mono_us() + u64::from(resume_ms) * 1_000;
-        Ok(Self { until_us, last: last.into(), sessions, left: Mutex::new(left) })
+        Ok(Self { until_us, last: last.into(), sessions, left: Mutex::new(left), given: Mutex::default() })
     }
 
     /// What is left of the session that this device asks for.
@@ -324,8 +327,18 @@ impl StoredSessions {
         })
     }
 
+    /// The device has the welcome of the session with which it goes on.
+    pub(super) fn welcome_arrived(&self, device: &str) {
+        locked(&self.given).remove(device);
+    }
+
     /// A turn of this device that was under way. Its questions are asked again, and recorded anew.
     fn turn(&self, store: &Store, device: &str, user: &str, request: String) -> RestoredTurn {
+        let mut given = locked(&self.given);
+        given.entry(device.to_owned()).or_insert_with(|| self.left_turn(store, device, user, request)).clone()
+    }
+
+    fn left_turn(&self, store: &Store, device: &str, user: &str, request: String) -> RestoredTurn {
         let mut left = locked(&self.left);
         let unknown = left.unknown.remove(user).unwrap_or_default();
         let questions = left.asked.remove(&(user.to_owned(), device.to_owned())).unwrap_or_default();
@@ -461,6 +474,26 @@ mod tests {
         );
         let since = sessions.take(&store, "glasses", USER, &of(1)).unwrap();
         assert_eq!(since.continued.control_received, 0, "a session that has begun since then");
+    }
+
+    #[tokio::test]
+    async fn what_was_left_of_a_turn_is_told_until_the_welcome_has_arrived() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let mut glasses = session(&store, "glasses", 2);
+        glasses.keep();
+        glasses.turn(Some("tell ben".into()), 5);
+        glasses.store();
+        store.settled().await.unwrap();
+        let unknown = vec![UnknownCall { tool: "send.message".to_owned(), done: Vec::new() }];
+        let left = Left { unknown: BTreeMap::from([(USER.to_owned(), unknown.clone())]), ..Left::default() };
+        let sessions = StoredSessions::read(&store, 30_000, left).unwrap();
+        let take = || sessions.take(&store, "glasses", USER, &of(2)).unwrap().turn.unwrap();
+        let first = take();
+        assert_eq!(first.unknown, unknown);
+        assert_eq!(take(), first, "the welcome was lost on its way");
+        sessions.welcome_arrived("glasses");
+        assert_eq!(take().unknown, Vec::new(), "told once");
     }
 
     #[tokio::test]

@@ -62,6 +62,8 @@ pub(super) struct Tokens {
     newest: Option<[u8; TOKEN_BYTES]>,
     /// The one with which the device came, until something arrives that it sent after the welcome.
     presented: Option<[u8; TOKEN_BYTES]>,
+    /// Nothing has arrived yet that the device sent after the welcome.
+    is_on_its_way: bool,
 }
 
 impl Tokens {
@@ -73,13 +75,15 @@ impl Tokens {
     /// A new token of the session with this number, for a welcome.
     pub(super) fn renew(&mut self, number: u64) -> Result<[u8; TOKEN_BYTES], LinkError> {
         let random = identity::random().map_err(|error| LinkError::Transport(error.to_string()))?;
+        self.is_on_its_way = true;
         Ok(*self.newest.insert(restart::token(number, random)))
     }
 
     /// A frame has come over the present connection. Nothing is sent before the welcome, so the device has it: the token
-    /// before it is void.
-    pub(super) fn welcome_arrived(&mut self) {
+    /// before it is void. Whether it is the first one.
+    fn welcome_arrived(&mut self) -> bool {
         self.presented = None;
+        std::mem::take(&mut self.is_on_its_way)
     }
 
     /// Compares digests, whose timing says nothing about the token.
@@ -159,6 +163,13 @@ impl Session {
             && (user, formats, info) == (&self.user_name, &self.formats, &self.info)
     }
 
+    /// A frame has come over the present connection: the device has its welcome.
+    pub(super) fn welcome_arrived(&mut self) {
+        if self.claims.tokens.welcome_arrived() {
+            self.services.resumption.stored.welcome_arrived(&self.id);
+        }
+    }
+
     /// Goes on over this connection: welcomes the device, and replays what it has not received.
     ///
     /// # Errors
@@ -207,11 +218,11 @@ mod tests {
     fn a_frame_over_the_new_connection_makes_the_token_before_void() {
         let mut tokens = Tokens::default();
         let first = tokens.renew(7).unwrap();
-        tokens.welcome_arrived();
+        assert!(tokens.welcome_arrived() && !tokens.welcome_arrived());
         assert!(tokens.have(&first));
         tokens.come_with(&first);
         let second = tokens.renew(7).unwrap();
-        tokens.welcome_arrived();
+        assert!(tokens.welcome_arrived());
         assert!(!tokens.have(&first) && tokens.have(&second));
     }
 }

@@ -258,13 +258,15 @@ async fn next_frame(up: &mut Option<&mut Receiver>) -> Result<Option<Bytes>, Lin
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
     use crate::transport::{memory, places::Places};
 
     #[test]
     fn a_connection_that_is_let_go_closes_and_holds_no_place() {
         let places = Places::new(2);
-        let peer = ([192, 0, 2, 1], 1).into();
+        let peer = SocketAddr::from(([192, 0, 2, 1], 1));
         let place = places.take(&peer).unwrap();
         assert!(places.take(&peer).is_none(), "one newcomer of two connections");
         let (link, ends) = memory::link();
