@@ -41,6 +41,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Between two tries of an erasure that failed: the usual reason is a full disk, which somebody has to clear.
 const TRY_EVERY: Duration = Duration::from_secs(60);
 
+/// Most that is kept of lines of the record that cannot be read.
+const DAMAGED_BYTES_MAX: usize = 64 * 1024;
+
 /// What is being erased.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,7 +61,7 @@ fn record(data_dir: &Path) -> PathBuf {
 }
 
 /// What is recorded. Lines that cannot be read are set aside, where `health` finds them: nobody knows whom they are about,
-/// and they must keep neither the gateway nor other erasures from beginning.
+/// and they must keep neither the gateway nor other erasures from beginning. Where they cannot be set aside, they stay.
 fn recorded(data_dir: &Path) -> Result<Vec<Erasure>> {
     let path = record(data_dir);
     let bytes = match fs::read(&path) {
@@ -69,14 +72,27 @@ fn recorded(data_dir: &Path) -> Result<Vec<Erasure>> {
     let lines = || bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let readable: Vec<Erasure> = lines().filter_map(|line| serde_json::from_slice(line).ok()).collect();
     if readable.len() < lines().count() {
-        let aside = data_dir.join(ERASURES_DAMAGED);
-        let mut damaged = fs::read(&aside).unwrap_or_default();
-        damaged.extend_from_slice(&bytes);
-        write_private(&aside, &damaged)?;
-        put(data_dir, &readable)?;
-        tracing::error!(aside = %aside.display(), "the record of erasures is damaged; it is set aside");
+        let is_readable = |line: &[u8]| serde_json::from_slice::<Erasure>(line).is_ok();
+        let damaged: Vec<u8> = lines().filter(|line| !is_readable(line)).collect::<Vec<_>>().join(&b'\n');
+        match set_aside(data_dir, &damaged).and_then(|()| put(data_dir, &readable)) {
+            Ok(()) => tracing::error!("the record of erasures is damaged; what cannot be read of it is set aside"),
+            Err(error) => tracing::error!("the record of erasures is damaged, and cannot be mended: {error:#}"),
+        }
     }
     Ok(readable)
+}
+
+/// Adds lines to those that could not be read, once, and as long as there is room.
+fn set_aside(data_dir: &Path, damaged: &[u8]) -> Result<()> {
+    let aside = data_dir.join(ERASURES_DAMAGED);
+    let mut all = fs::read(&aside).unwrap_or_default();
+    if !damaged.is_empty() && !all.windows(damaged.len()).any(|there| there == damaged) {
+        all.extend_from_slice(damaged);
+        all.push(b'\n');
+        all.truncate(DAMAGED_BYTES_MAX);
+        write_private(&aside, &all)?;
+    }
+    Ok(())
 }
 
 fn put(data_dir: &Path, erasures: &[Erasure]) -> Result<()> {
@@ -121,14 +137,13 @@ fn sync(folder: &Path) -> Result<()> {
 /// finished now either: nothing is written of them, and [`Eraser::keep_out`] must be told before anything is served.
 /// Nobody else waits for that.
 pub async fn resume(data_dir: &Path, store: &Store, logs: &Logs) -> Vec<String> {
-    let erasures = recorded(data_dir).or_else(|error| {
-        // Not even its bytes are there.
-        tracing::error!("{error:#}; it is set aside");
-        let aside = fs::rename(record(data_dir), data_dir.join(ERASURES_DAMAGED));
-        aside.map(|()| Vec::new())
-    });
-    let erasures = erasures.unwrap_or_else(|error| {
-        tracing::error!(%error, "the record of erasures cannot be set aside: erase the user again");
+    let erasures = recorded(data_dir).unwrap_or_else(|error| {
+        tracing::error!("{error:#}: whose erasure is still to be finished is not known");
+        // Something else is in its place. A file that cannot be read now may be readable later.
+        let is_file = fs::symlink_metadata(record(data_dir)).is_ok_and(|there| there.is_file());
+        if !is_file && let Err(error) = fs::rename(record(data_dir), data_dir.join(ERASURES_DAMAGED)) {
+            tracing::error!(%error, "it cannot be set aside");
+        }
         Vec::new()
     });
     let mut pending = Vec::new();
@@ -495,26 +510,42 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (store, logs) = open(folder.path());
         plant(&store, "ann").await;
-        let mut bytes = b"{\"user\":\"b\xffb\",\"devices\":true}\n".to_vec();
+        let mut damaged = b"{\"user\":\"b\xffb\",\"devices\":true}\n".to_vec();
+        let mut bytes = damaged.clone();
         bytes.extend(b"{\"user\":\"ann\",\"devices\":false}\n{");
         fs::write(record(folder.path()), &bytes).unwrap();
         assert!(resume(folder.path(), &store, &logs).await.is_empty());
         assert_eq!(count(folder.path(), &word("ann", "note")), 0, "what can be read is carried on");
         let aside = folder.path().join(ERASURES_DAMAGED);
-        assert_eq!(fs::read(&aside).unwrap(), bytes);
+        damaged.extend(b"{\n");
+        assert_eq!(fs::read(&aside).unwrap(), damaged);
         // An erasure begins as ever, and what is set aside once more is added.
         fs::write(record(folder.path()), b"}").unwrap();
         let again = Erasure { user: "ann".into(), devices: true };
         assert_eq!(begin(folder.path(), &again).unwrap(), again);
         assert_eq!(recorded(folder.path()).unwrap(), [again]);
-        bytes.push(b'}');
-        assert_eq!(fs::read(&aside).unwrap(), bytes);
+        damaged.extend(b"}\n");
+        assert_eq!(fs::read(&aside).unwrap(), damaged);
+        // The same again, as where the record could not be mended, is there already.
+        set_aside(folder.path(), b"}").unwrap();
+        assert_eq!(fs::read(&aside).unwrap(), damaged);
         // No file at all.
         end(folder.path(), "ann").unwrap();
         fs::create_dir(record(folder.path())).unwrap();
         fs::remove_file(&aside).unwrap();
         assert!(resume(folder.path(), &store, &logs).await.is_empty());
         assert!(aside.exists() && !record(folder.path()).exists());
+    }
+
+    #[tokio::test]
+    async fn what_can_be_read_of_a_record_is_carried_on_also_where_the_rest_cannot_be_set_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, logs) = open(folder.path());
+        plant(&store, "ann").await;
+        fs::write(record(folder.path()), b"{\n{\"user\":\"ann\",\"devices\":false}\n").unwrap();
+        fs::create_dir(folder.path().join(ERASURES_DAMAGED)).unwrap();
+        assert!(resume(folder.path(), &store, &logs).await.is_empty());
+        assert_eq!(count(folder.path(), &word("ann", "note")), 0);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub fn of(text: &str) -> u32 {
 pub fn words_spoken(text: &str, part: f32) -> &str {
     // Lengths of a clause are far below the limit up to which an f32 counts exactly.
     let (all, mut spoken) = (of(text) as f32, 0.0);
-    let reached = all * part;
+    let reached = if part.is_nan() { 0.0 } else { all * part };
     if reached >= all {
         return text;
     }

@@ -267,8 +267,12 @@ mod tests {
     fn a_connection_that_is_let_go_closes_and_holds_no_place() {
         let places = Places::new(2);
         let peer = SocketAddr::from(([192, 0, 2, 1], 1));
-        let place = places.take(&peer).unwrap();
-        assert!(places.take(&peer).is_none(), "one newcomer of two connections");
+        let [place, _other] = [(); 2].map(|()| {
+            let place = places.take(&peer).unwrap();
+            place.admit();
+            place
+        });
+        assert!(places.take(&peer).is_none(), "both are admitted");
         let (link, ends) = memory::link();
         let mut connection = Connection { link: Some(link), place: Some(&place) };
         connection.let_go();
