@@ -51,6 +51,11 @@ impl<T> FairQueue<T> {
         self.owners.iter().find(|(other, _)| *other == owner).map_or(0, |(_, items)| items.len())
     }
 
+    /// Number of items that are counted.
+    pub fn count(&self, is_counted: impl Fn(&T) -> bool) -> usize {
+        self.owners.iter().flat_map(|(_, items)| items).filter(|item| is_counted(item)).count()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.owners.is_empty()
@@ -100,6 +105,11 @@ impl<T> FairQueue<T> {
             self.owners.remove(most);
         }
         item
+    }
+
+    /// The first item that `is_wanted`, in its place.
+    pub fn find(&mut self, is_wanted: impl Fn(&T) -> bool) -> Option<&mut T> {
+        self.owners.iter_mut().flat_map(|(_, items)| items).find(|item| is_wanted(item))
     }
 
     /// Takes the first item that `is_wanted`.
@@ -220,6 +230,7 @@ mod tests {
         ['A', 'b', 'C'].into_iter().for_each(|item| queue.push(many, item));
         queue.push(few, 'd');
         let gives_way = |item: &char| item.is_lowercase();
+        assert_eq!((queue.count(gives_way), queue.find(gives_way)), (2, Some(&mut 'b')));
         assert_eq!(queue.make_room(few, gives_way), Some('b'));
         assert_eq!(queue.make_room(Owner::unique(), gives_way), None, "whoever has most has none that does");
         assert_eq!(queue.pop_newest(gives_way), Some('d'));

@@ -269,37 +269,78 @@ fn the_patient_wait_beyond_the_queue_in_the_order_in_which_they_came() {
     for id in 2..=6 {
         world.submit_patient(Owner::unique(), id, Priority::Unsure).unwrap();
     }
-    // Who comes later passes none of them, and displaces none.
-    for newcomer in [Priority::Unsure, Priority::Overheard, Priority::SecondPass] {
-        assert_eq!(world.submit_for(Owner::unique(), 7, newcomer).unwrap_err(), Busy::QueueFull, "{newcomer:?}");
+    // They take no place. Who comes later passes none of them, and displaces none.
+    assert_eq!(world.submit(7, Priority::SecondPass).unwrap_err(), Busy::QueueFull, "too many wait before it");
+    for id in [10, 11] {
+        world.submit_for(Owner::unique(), id, Priority::Overheard).unwrap();
     }
+    assert_eq!(world.submit_for(Owner::unique(), 7, Priority::Overheard).unwrap_err(), Busy::QueueFull);
     world.submit_patient(Owner::unique(), 8, Priority::Unsure).unwrap();
     assert_eq!(world.finish(4), [1, 2, 3, 4]);
     world.submit_patient(Owner::unique(), 9, Priority::Unsure).unwrap();
-    assert_eq!(world.finish(4), [5, 6, 8, 9]);
-    assert_eq!(
-        world.scheduler.as_ref().unwrap().shed(),
-        Shed { overheard: 1, unsure: 1, second_pass: 1, ..Shed::default() }
-    );
+    assert_eq!(world.finish(6), [5, 6, 8, 9, 10, 11]);
+    let expected = Shed { overheard: 1, second_pass: 1, ..Shed::default() };
+    assert_eq!(world.scheduler.as_ref().unwrap().shed(), expected);
 }
 
 #[test]
-fn the_patient_keep_nothing_more_important_out() {
+fn the_patient_keep_nothing_more_important_out_and_displace_nothing() {
     let world = World::new(1, 2);
     world.run(1, Priority::Final);
     for id in 2..=4 {
         world.submit_patient(Owner::unique(), id, Priority::Unsure).unwrap();
     }
-    world.submit(5, Priority::Speculative).unwrap();
+    world.submit(5, Priority::Overheard).unwrap();
     world.submit(6, Priority::Speculative).unwrap();
-    assert_eq!(world.submit(7, Priority::Speculative).unwrap_err(), Busy::QueueFull);
-    world.submit_patient(Owner::unique(), 8, Priority::Final).unwrap();
+    for id in [7, 8] {
+        world.submit_patient(Owner::unique(), id, Priority::Final).unwrap();
+    }
+    assert_eq!(world.scheduler.as_ref().unwrap().shed(), Shed::default());
+    world.submit(9, Priority::Speculative).unwrap();
     let (id, result) = world.replies.recv().unwrap();
-    assert!(id == 6 && matches!(result, Err(Error::Displaced)), "what can be displaced is: {id}: {result:?}");
-    world.submit_patient(Owner::unique(), 9, Priority::Final).unwrap();
-    assert_eq!(world.replies.recv().unwrap().0, 5);
-    world.submit_patient(Owner::unique(), 10, Priority::Final).unwrap();
-    assert_eq!(world.finish(7), [1, 8, 9, 10, 2, 3, 4]);
+    assert!(id == 5 && matches!(result, Err(Error::Displaced)), "{id}: {result:?}");
+    assert_eq!(world.submit(10, Priority::Speculative).unwrap_err(), Busy::QueueFull);
+    assert_eq!(world.finish(8), [1, 7, 8, 6, 9, 2, 3, 4]);
+}
+
+#[test]
+fn a_job_that_becomes_patient_keeps_its_turn_and_gives_up_its_place() {
+    let world = World::new(1, 2);
+    let scheduler = world.scheduler.as_ref().unwrap();
+    let running = world.run(1, Priority::Final);
+    let first = world.submit_for(Owner::unique(), 2, Priority::Unsure).unwrap();
+    world.submit_patient(Owner::unique(), 3, Priority::Unsure).unwrap();
+    world.submit_for(Owner::unique(), 4, Priority::Unsure).unwrap();
+    scheduler.promote(&first, Priority::Unsure);
+    world.submit_for(Owner::unique(), 5, Priority::Unsure).unwrap();
+    // What is more important displaces the others, and not what has become patient.
+    for (id, out) in [(6, 5), (7, 4)] {
+        let ticket = world.submit_for(Owner::unique(), id, Priority::Speculative).unwrap();
+        assert_eq!(world.replies.recv().unwrap().0, out);
+        if id == 7 {
+            scheduler.promote(&ticket, Priority::Final);
+        }
+    }
+    world.submit_for(Owner::unique(), 8, Priority::Speculative).unwrap();
+    assert_eq!(world.submit_for(Owner::unique(), 9, Priority::Speculative).unwrap_err(), Busy::QueueFull);
+    // It does not concern what runs.
+    scheduler.promote(&running, Priority::Final);
+    assert_eq!(world.finish(6), [1, 7, 6, 8, 2, 3]);
+}
+
+#[test]
+fn no_more_of_a_devices_jobs_become_patient_than_it_may_have() {
+    let world = World::new(1, 1);
+    let noisy = Owner::unique();
+    world.run(1, Priority::Final);
+    for id in 2..10 {
+        world.submit_patient(noisy, id, Priority::Final).unwrap();
+    }
+    let ticket = world.submit_for(noisy, 10, Priority::Unsure).unwrap();
+    world.scheduler.as_ref().unwrap().promote(&ticket, Priority::Unsure);
+    world.submit(11, Priority::Speculative).unwrap();
+    assert_eq!(world.replies.recv().unwrap().0, 10, "displaced as before");
+    assert_eq!(world.finish(10), [1, 2, 3, 4, 5, 6, 7, 8, 9, 11]);
 }
 
 #[test]

@@ -7,6 +7,8 @@ use super::SAMPLE_RATE_HZ;
 
 /// Length of Whisper's window; longer sound would be cut.
 pub(super) const SECONDS_MAX: u64 = 30;
+/// The same in samples: the longest sound that is decoded at once.
+pub const SAMPLES_MAX: usize = 30 * SAMPLE_RATE_HZ as usize;
 /// Whisper returns no text for shorter sound.
 pub(super) const SAMPLES_MIN: usize = SAMPLE_RATE_HZ as usize / 10;
 /// The encoder's whole context.

@@ -192,7 +192,7 @@ impl Decoder {
     pub fn transcribe<'a>(&mut self, pcm: impl Into<Pcm<'a>>, options: &Options) -> Result<Transcription, Error> {
         let pcm = pcm.into();
         let audio_us = pcm.len() as u64 * 1_000_000 / u64::from(SAMPLE_RATE_HZ);
-        if audio_us > context::SECONDS_MAX * 1_000_000 {
+        if pcm.len() > context::SAMPLES_MAX {
             return Err(Error::TooLong { seconds: audio_us.div_ceil(1_000_000) });
         }
         if !self.engine.can(options) {

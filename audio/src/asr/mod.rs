@@ -18,7 +18,7 @@ mod prompt;
 mod scheduler;
 pub mod wer;
 
-pub use context::Context;
+pub use context::{Context, SAMPLES_MAX};
 pub use cpu::missing_instructions;
 pub use decoder::{Decoder, Heard, Options, Pcm, Transcription};
 pub use engine::{Config, Engine, check, is_multilingual};

@@ -12,8 +12,9 @@
 //! Jobs of one priority are taken from their owners in turn; an owner without a running job comes before one with some.
 //! When the queue is full, an owner that has several jobs in it loses its newest to an owner that has fewer.
 //!
-//! A patient job ([`Job::patient`]) is neither refused nor displaced: it waits behind those that came before it, however
-//! many there are. The number of an owner's jobs bounds these; its caller cancels them when nobody waits any longer.
+//! A patient job ([`Job::patient`]) takes no place in the queue: it is never displaced and displaces none, and waits behind
+//! those that came before it, however many there are. It is refused only if its owner has several of them waiting; its
+//! caller cancels it when nobody waits any longer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +45,7 @@ pub enum Priority {
 
 /// Number of priorities.
 const PRIORITIES: usize = Priority::Final as usize + 1;
-/// Waiting jobs of an owner beside which another patient one is taken: more utterances than a device waits for at once.
+/// Most patient jobs of an owner that wait: more utterances than a device waits for at once.
 const OWNER_WAITING_MAX: usize = 8;
 /// A second pass is queued only while fewer jobs wait than `queue_max` divided by this.
 const SECOND_PASS_PART: usize = 4;
@@ -94,7 +95,7 @@ pub struct Job {
     pub options: Options,
     /// One of higher priority goes first, and may displace others.
     pub priority: Priority,
-    /// Whether it waits however many jobs there are, rather than being left out.
+    /// Whether it waits however many jobs there are, rather than being left out. An owner has no more than a few of them.
     pub patient: bool,
     /// The device that waits for it.
     pub owner: Owner,
@@ -183,38 +184,59 @@ struct Running {
 
 impl State {
     fn waiting(&self) -> usize {
-        self.waiting_from(0)
+        self.queues.iter().map(FairQueue::len).sum()
     }
 
-    /// Jobs that wait, of this priority or a higher one.
-    fn waiting_from(&self, priority: usize) -> usize {
-        self.queues[priority..].iter().map(FairQueue::len).sum()
+    fn count(&self, is_counted: impl Fn(&Waiting) -> bool) -> usize {
+        self.queues.iter().map(|queue| queue.count(&is_counted)).sum()
     }
 
-    fn waiting_of(&self, owner: Owner) -> usize {
-        self.queues.iter().map(|queue| queue.len_of(owner)).sum()
+    /// Whether an owner may have another patient job.
+    fn may_wait(&self, owner: Owner) -> bool {
+        self.count(|waiting| waiting.job.patient && waiting.job.owner == owner) < OWNER_WAITING_MAX
     }
 
-    /// Decides over a job that comes when all places are taken: takes out the one that gives way to it, if one has to;
-    /// `is_excess`: it may not take a place that is free for others.
+    /// Decides over a job for which no thread is free: takes out the one that gives way to it, if one has to; `is_excess`:
+    /// it may not take a place that is free for others.
     fn make_room(&mut self, job: &Job, queue_max: usize, is_excess: bool) -> Result<Option<Waiting>, Busy> {
+        let takes_place = |waiting: &Waiting| !waiting.job.patient;
         let own = job.priority as usize;
-        let gives_way = |waiting: &Waiting| !waiting.job.patient;
-        let mut displaced = self.queues[..own].iter_mut().find_map(|queue| queue.pop_newest(gives_way));
-        // Patient jobs of lower priority keep their places, and take none away.
-        let is_full = self.waiting_from(own) >= queue_max;
-        let waits = job.patient && self.waiting_of(job.owner) < OWNER_WAITING_MAX;
-        if displaced.is_none() && !waits && (is_full || is_excess) {
-            displaced = if is_full { self.queues[own].make_room(job.owner, gives_way) } else { None };
-            if displaced.is_none() {
+        let (has_room, displaced) = if job.patient {
+            (self.may_wait(job.owner), None)
+        } else if is_excess {
+            (false, None)
+        } else if self.count(takes_place) < queue_max {
+            (true, None)
+        } else {
+            let less = self.queues[..own].iter_mut().find_map(|queue| queue.pop_newest(takes_place));
+            (false, less.or_else(|| self.queues[own].make_room(job.owner, takes_place)))
+        };
+        match &displaced {
+            Some(displaced) => self.shed.count(displaced.job.priority),
+            None if has_room => {}
+            None => {
                 self.shed.count(job.priority);
                 return Err(Busy::QueueFull);
             }
         }
-        if let Some(displaced) = &displaced {
-            self.shed.count(displaced.job.priority);
-        }
         Ok(displaced)
+    }
+
+    fn promote(&mut self, id: u64, priority: Priority) {
+        let is_it = |waiting: &Waiting| waiting.id == id;
+        let Some(found) = self.queues.iter_mut().find_map(|queue| queue.find(is_it)) else { return };
+        let (from, owner, was_patient) = (found.job.priority, found.job.owner, found.job.patient);
+        if was_patient || !self.may_wait(owner) {
+            return;
+        }
+        // Among those of its own priority it keeps its turn.
+        let queue = &mut self.queues[from as usize];
+        if from >= priority {
+            queue.find(is_it).into_iter().for_each(|waiting| waiting.job.patient = true);
+        } else if let Some(mut waiting) = queue.remove(is_it) {
+            (waiting.job.patient, waiting.job.priority) = (true, priority);
+            self.queues[priority as usize].push(owner, waiting);
+        }
     }
 
     fn pop(&mut self) -> Option<Waiting> {
@@ -265,8 +287,8 @@ impl Scheduler {
     }
 
     /// Queues a job or refuses it. When the queue is full, a job displaces the waiting job of lowest priority below its
-    /// own, or else one of its own priority whose owner has more of them; a patient one displaces none of its own
-    /// priority, and is refused only if its owner has several jobs that wait. Any other job preempts a running partial.
+    /// own, or else one of its own priority whose owner has more of them. A patient one displaces none, is never displaced,
+    /// and is refused only if its owner has several of them waiting. Any job but a partial preempts a running partial.
     /// Displaced jobs report [`Error::Displaced`].
     ///
     /// # Errors
@@ -276,7 +298,6 @@ impl Scheduler {
         if state.closing {
             return Err(Busy::ShuttingDown);
         }
-        let mut displaced = None;
         let SchedulerConfig { workers, queue_max } = self.shared.config;
         let free = state.running.len() + state.waiting() < workers;
         if job.priority == Priority::Partial && !free {
@@ -285,9 +306,7 @@ impl Scheduler {
         }
         let few = state.waiting() < (queue_max / SECOND_PASS_PART).max(1);
         let is_excess = job.priority == Priority::SecondPass && !few;
-        if !free && (state.waiting() >= queue_max || is_excess) {
-            displaced = state.make_room(&job, queue_max, is_excess)?;
-        }
+        let displaced = if free { None } else { state.make_room(&job, queue_max, is_excess)? };
         if !free
             && let Some(partial) =
                 state.running.iter().find(|running| running.priority == Priority::Partial && !is_set(&running.abort))
@@ -319,6 +338,12 @@ impl Scheduler {
             Some(waiting) => waiting.end(Error::Cancelled),
             None => ticket.abort.store(true, Ordering::Relaxed),
         }
+    }
+
+    /// Its caller waits for this job from now on, as for a patient one of at least this priority. No effect if its owner has
+    /// several patient ones waiting already, nor on a job that runs or has ended.
+    pub fn promote(&self, ticket: &Ticket, priority: Priority) {
+        self.shared.lock().promote(ticket.id, priority);
     }
 
     /// Jobs dropped since the start.
