@@ -1,12 +1,13 @@
 //! The recognition jobs of one device, and the audio that is kept for a second pass.
 //!
 //! A final that may be meant for the assistant waits however many others do, as long as the core waits for it: which of
-//! many utterances at once are meant for the assistant is known only when they are decoded.
+//! many utterances at once are meant for the assistant is known only when they are decoded. One that was begun at a pause
+//! waits like that from the moment on at which the pause turns out to be the end.
 
 use std::sync::Arc;
 
 use audio::{
-    asr::{Job, Options, Priority, Report, Scheduler, Spoken, Ticket},
+    asr::{Job, Options, Priority, Report, SAMPLES_MAX, Scheduler, Spoken, Ticket},
     fair::Owner,
 };
 use gateway_core::vocab::{Meant, TranscriptKind};
@@ -44,6 +45,8 @@ enum Asked {
 struct Sent {
     utterance: u32,
     asked: Asked,
+    /// What it becomes if its utterance is over.
+    at_end: Option<Priority>,
     ticket: Ticket,
 }
 
@@ -86,8 +89,13 @@ impl Decodes {
         self.vocabulary = vocabulary;
     }
 
-    /// Keeps the audio of an utterance that is being closed.
+    /// Keeps the audio of an utterance that is being closed. What was begun at its last pause is its final decode.
     pub(super) fn keep(&mut self, utterance: u32, pcm: &[i16], now_us: u64) {
+        for sent in self.sent.iter().filter(|sent| sent.utterance == utterance) {
+            if let Some(priority) = sent.at_end {
+                self.scheduler.promote(&sent.ticket, priority);
+            }
+        }
         self.kept = Some(Kept { utterance, pcm: Arc::from(pcm), until_us: now_us.saturating_add(KEPT_US) });
     }
 
@@ -117,14 +125,7 @@ impl Decodes {
         open: Option<&[i16]>,
         first: usize,
     ) -> bool {
-        let kept = self.kept.as_ref().filter(|kept| kept.utterance == utterance);
-        let pcm = match (open, kept) {
-            (Some(pcm), _) => pcm.get(first..).map(Arc::from),
-            (None, Some(kept)) if first == 0 => Some(kept.pcm.clone()),
-            (None, Some(kept)) => kept.pcm.get(first..).map(Arc::from),
-            (None, None) => None,
-        };
-        let Some(pcm) = pcm else {
+        let Some(pcm) = self.sound(utterance, open, first) else {
             return false;
         };
         let mailbox = self.mailbox.clone();
@@ -142,14 +143,28 @@ impl Decodes {
                 }
             }),
         };
-        self.submit(utterance, Asked::Words { revision }, job)
+        let is_begun = kind == TranscriptKind::Speculative && meant != Meant::Overheard;
+        let at_end = is_begun.then(|| priority(TranscriptKind::Final, meant));
+        self.submit(utterance, (Asked::Words { revision }, at_end), job)
+    }
+
+    /// The sound of an utterance from this sample on; of more than can be decoded at once the end.
+    fn sound(&self, utterance: u32, open: Option<&[i16]>, first: usize) -> Option<Arc<[i16]>> {
+        let last = |pcm: &[i16]| first.max(pcm.len().saturating_sub(SAMPLES_MAX));
+        if let Some(pcm) = open {
+            return pcm.get(last(pcm)..).map(Arc::from);
+        }
+        let Kept { pcm, .. } = self.kept.as_ref().filter(|kept| kept.utterance == utterance)?;
+        match last(pcm) {
+            0 => Some(pcm.clone()),
+            first => pcm.get(first..).map(Arc::from),
+        }
     }
 
     /// Sends an utterance to translation into English: from whatever language, by the model that knows it. What does not
     /// find a place in the queue is not translated: `false`.
     pub(super) fn translate(&mut self, utterance: u32, open: Option<&[i16]>) -> bool {
-        let kept = || self.kept.as_ref().filter(|kept| kept.utterance == utterance).map(|kept| kept.pcm.clone());
-        let Some(pcm) = open.map(Arc::from).or_else(kept) else {
+        let Some(pcm) = self.sound(utterance, open, 0) else {
             return false;
         };
         let mailbox = self.mailbox.clone();
@@ -165,17 +180,17 @@ impl Decodes {
                 }
             }),
         };
-        self.submit(utterance, Asked::Translation, job)
+        self.submit(utterance, (Asked::Translation, None), job)
     }
 
-    fn submit(&mut self, utterance: u32, asked: Asked, job: Job) -> bool {
+    fn submit(&mut self, utterance: u32, (asked, at_end): (Asked, Option<Priority>), job: Job) -> bool {
         let taken = self.scheduler.submit(job);
         match taken {
             Ok(ticket) => {
                 if self.sent.len() >= SENT_MAX {
                     self.sent.remove(0);
                 }
-                self.sent.push(Sent { utterance, asked, ticket });
+                self.sent.push(Sent { utterance, asked, at_end, ticket });
                 true
             }
             Err(busy) => {
@@ -405,14 +420,15 @@ mod tests {
         assert!(bench.decodes.ask((7, 1), (Final, Meant::Addressed), Some(SOUND), 0));
         bench.begun();
         let mut ask = |revision, meant| bench.decodes.ask((7, revision), (Final, meant), Some(SOUND), 0);
-        assert!(ask(2, Meant::Overheard) && ask(3, Meant::Unsure));
-        assert!(ask(4, Meant::Addressed));
-        assert!(!ask(5, Meant::Overheard), "the queue is full");
-        assert!(ask(6, Meant::Unsure), "it waits all the same");
+        assert!(ask(2, Meant::Overheard) && ask(3, Meant::Unsure) && ask(4, Meant::Addressed));
+        assert!(ask(5, Meant::Overheard), "those that wait anyway take no place");
+        assert!(!ask(6, Meant::Overheard), "the queue is full");
+        assert!(ask(7, Meant::Unsure), "it waits all the same");
+        assert!(bench.decodes.ask((7, 8), (Speculative, Meant::Addressed), Some(SOUND), 0));
         let message = bench.message();
-        assert_eq!(message.revision, 2);
+        assert_eq!(message.revision, 5);
         assert!(matches!(message.report.result, Err(Error::Displaced)));
-        for expected in [1, 4, 3, 6] {
+        for expected in [1, 4, 8, 3, 7, 2] {
             bench.finish();
             assert_eq!(bench.message().revision, expected);
         }
@@ -514,6 +530,74 @@ mod tests {
             let message = bench.message();
             assert_eq!((message.utterance, message.report.result.is_ok()), (expected, true));
         }
+    }
+
+    #[test]
+    fn what_was_begun_at_a_pause_is_not_passed_once_the_pause_is_the_end() {
+        let mut bench = Bench::new();
+        let mut other =
+            Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
+        assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+        bench.begun();
+        for (utterance, meant) in [(2, Meant::Unsure), (3, Meant::Addressed)] {
+            assert!(bench.decodes.ask((utterance, 1), (Speculative, meant), Some(SOUND), 0));
+            bench.decodes.keep(utterance, SOUND, 0);
+        }
+        // Others speak, of whom it is known that they mean the assistant, and the wearer has said more.
+        for utterance in 10..=11 {
+            assert!(other.ask((utterance, 1), (Speculative, Meant::Addressed), Some(SOUND), 0), "it finds a place");
+        }
+        assert!(other.ask((12, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+        bench.decodes.keep(4, SOUND, 0);
+        for expected in [1, 3, 12, 10, 11, 2] {
+            bench.finish();
+            let message = bench.message();
+            assert_eq!((message.utterance, message.report.result.is_ok()), (expected, true));
+        }
+    }
+
+    #[test]
+    fn what_is_overheard_and_what_goes_on_gives_way_after_a_pause() {
+        let mut bench = Bench::new();
+        assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+        bench.begun();
+        assert!(bench.decodes.ask((2, 1), (Speculative, Meant::Overheard), Some(SOUND), 0));
+        bench.decodes.keep(2, SOUND, 0);
+        assert!(bench.decodes.ask((3, 1), (Speculative, Meant::Unsure), Some(SOUND), 0));
+        for (utterance, out) in [(4, 2), (5, 3)] {
+            assert!(bench.decodes.ask((utterance, 1), (Speculative, Meant::Addressed), Some(SOUND), 0));
+            let message = bench.message();
+            assert!(message.utterance == out && matches!(message.report.result, Err(Error::Displaced)));
+        }
+        for expected in [1, 4, 5] {
+            bench.finish();
+            assert_eq!(bench.message().utterance, expected);
+        }
+    }
+
+    #[test]
+    fn of_more_than_can_be_decoded_the_end_is() {
+        let mut bench = Bench::new();
+        let long: Vec<i16> = (0..SAMPLES_MAX + 5).map(|at| i16::from(at >= 5)).collect();
+        let decoded = |bench: &mut Bench| {
+            let (pcm, _) = bench.begun();
+            bench.finish();
+            drop(bench.messages.blocking_recv());
+            (pcm.len(), pcm.iter().all(|sample| *sample == 1))
+        };
+        for first in [0, 3] {
+            assert!(bench.decodes.ask((7, 1), (Partial, Meant::Addressed), Some(&long), first));
+            assert_eq!(decoded(&mut bench), (SAMPLES_MAX, true));
+        }
+        assert!(bench.decodes.ask((7, 1), (Speculative, Meant::Addressed), Some(&long), 6));
+        assert_eq!(decoded(&mut bench), (SAMPLES_MAX - 1, true));
+        assert!(bench.decodes.translate(7, Some(&long)));
+        assert_eq!(decoded(&mut bench), (SAMPLES_MAX, true));
+        bench.decodes.keep(7, &long, 0);
+        assert!(bench.decodes.ask((7, 2), (Final, Meant::Addressed), None, 0));
+        assert_eq!(decoded(&mut bench), (SAMPLES_MAX, true));
+        assert!(bench.decodes.translate(7, None));
+        assert_eq!(decoded(&mut bench), (SAMPLES_MAX, true));
     }
 
     #[test]
