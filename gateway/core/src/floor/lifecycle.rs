@@ -259,10 +259,9 @@ impl Floor {
             self.closed.push_back(closed);
             return None;
         }
-        if let Some(open) = self.open.as_mut().filter(|open| open.id == utterance)
-            && open.speculative.as_ref().is_some_and(|speculative| speculative.revision == revision)
-        {
-            open.speculative = None;
+        if let Some(open) = self.open.as_mut().filter(|open| open.id == utterance) {
+            open.speculative.take_if(|speculative| speculative.revision == revision);
+            open.partial_asked.take_if(|(asked, _)| *asked == revision);
         }
         None
     }

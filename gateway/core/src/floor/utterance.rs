@@ -223,7 +223,7 @@ impl Open {
         revision
     }
 
-    /// A partial has come. One that was refused never does.
+    /// A partial has come. One that was cancelled may never do.
     pub(super) fn note_partial(&mut self, revision: u16, now_us: u64) {
         self.partial_revision = revision;
         if let Some((asked, asked_us)) = self.partial_asked.take_if(|(asked, _)| *asked <= revision)
