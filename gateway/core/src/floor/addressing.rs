@@ -137,6 +137,7 @@ impl Floor {
         let pending = self.pending(cx, spoken.map_or(cx.now_us(), |(started_us, _)| started_us));
         self.close_ear(cx);
         self.handed_over = false;
+        self.wordless = None;
         self.last = spoken.map(|(_, ended_us)| Piece { words: String::from(words), ended_us });
         // Typed text is complete.
         pending.filter(|pending| spoken.is_some() || !pending.calls.is_empty())

@@ -20,7 +20,7 @@ impl Floor {
         let lasts = cx.now_us().saturating_sub(open.started_us) >= WORDLESS_US_MIN;
         if open.interrupted == Interruption::Voice && open.partials_wordless >= WORDLESS_PARTIALS && lasts {
             open.interrupted = Interruption::Wordless;
-            self.wordless = true;
+            self.wordless = Some(open.id);
         }
     }
 }

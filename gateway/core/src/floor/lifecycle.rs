@@ -115,7 +115,7 @@ impl Floor {
         if open.interrupted > Interruption::None {
             return None;
         }
-        open.interrupted = if self.wordless { Interruption::Wordless } else { Interruption::Voice };
+        open.interrupted = if self.wordless.is_some() { Interruption::Wordless } else { Interruption::Voice };
         open.is_interrupting().then_some(Event::VoiceOver)
     }
 
@@ -137,7 +137,8 @@ impl Floor {
     ) -> Option<Event> {
         let text = cleaned(&transcript.text);
         let revision = transcript.revision;
-        self.wordless &= !commands::has_words(&text);
+        // What was said before that voice says nothing of it.
+        self.wordless.take_if(|since| *since <= transcript.utterance && commands::has_words(&text));
         if matches!(transcript.kind, TranscriptKind::SecondPass | TranscriptKind::ThirdPass) {
             return self.handle_second_text(cx, activity, &transcript, text);
         }

@@ -131,8 +131,9 @@ pub(crate) struct Floor {
     handed_over: bool,
     talk: Talk,
     pace: Pace,
-    /// Whether the last voice over the assistant had no words: the next one interrupts by its words only.
-    wordless: bool,
+    /// The last voice over the assistant, if it had no words: the next one interrupts by its words only. It counts until
+    /// words are heard, and no longer than for the present turn.
+    wordless: Option<u32>,
     /// Whether the link is lost, so that no sound arrives.
     deaf: bool,
 }
@@ -156,7 +157,7 @@ impl Floor {
             handed_over: false,
             talk: Talk::default(),
             pace: Pace::default(),
-            wordless: false,
+            wordless: None,
             deaf: false,
         }
     }
@@ -231,6 +232,7 @@ impl Floor {
         self.last_closed = None;
         self.passed = None;
         self.last = None;
+        self.wordless = None;
         self.talk = Talk::default();
         self.deaf = false;
         self.close_ear(cx);
