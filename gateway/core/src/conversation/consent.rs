@@ -61,12 +61,26 @@ impl Conversation {
 
     /// A question that was cut off before the wearer heard any of it is said after all.
     pub(super) fn put_again(&mut self) {
-        if self.approvals.is_unheard()
-            && let Some(asked) = self.approvals.standing()
+        if self.approvals.is_unheard() {
+            self.say_question_again();
+        }
+    }
+
+    fn say_question_again(&mut self) {
+        if let Some(asked) = self.approvals.standing()
             && !self.reply.is_speaking()
         {
             let (id, question) = (asked.id, asked.question.said.clone());
             self.reply.push_question(&mut self.cx, id, &question);
+        }
+    }
+
+    /// Once nobody speaks any more, a question that a voice has cut off is said after all: a cough is no answer. Who can
+    /// read it needs no more than its beginning.
+    pub(super) fn settle_question(&mut self) {
+        let is_due = self.link.is_up() && !self.floor.is_hearing() && core::mem::take(&mut self.cut_question);
+        if is_due && (self.approvals.is_unheard() || self.cx.display.is_none()) {
+            self.say_question_again();
         }
     }
 

@@ -445,6 +445,7 @@ impl Conversation {
         if !self.floor.is_hearing() {
             self.settle_notice(false);
         }
+        self.settle_question();
         self.tell_afterwards();
         self.tell_translations();
         self.ask_again();

@@ -23,6 +23,7 @@ impl Conversation {
     pub(super) fn interrupted(&mut self) {
         if self.approvals.standing().is_some() {
             self.reply.pause(&mut self.cx);
+            self.cut_question = true;
         } else if let Some(Purpose::Notice { id }) = self.reply.purpose() {
             self.cut_notice = Some(*id);
             let ended = self.reply.stop(&mut self.cx);

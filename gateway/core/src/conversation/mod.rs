@@ -62,6 +62,8 @@ pub struct Conversation {
     photo_lost_us: Option<u64>,
     /// An announcement that the wearer spoke over, until it is known what was said.
     cut_notice: Option<AnnouncementId>,
+    /// A question for consent was cut off by a voice, of which it is not known yet what it says.
+    cut_question: bool,
     /// The talk button, while it is held.
     held: Option<Held>,
     muted: bool,
@@ -91,6 +93,7 @@ impl Conversation {
             afterwards: VecDeque::new(),
             photo_lost_us: None,
             cut_notice: None,
+            cut_question: false,
             held: None,
             muted: false,
             listening: ListeningState::default(),
