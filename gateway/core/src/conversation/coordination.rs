@@ -434,6 +434,7 @@ impl Conversation {
             busy: self.is_busy(),
             speaking,
             asked: self.approvals.standing().is_some(),
+            held: self.agent.is_held(),
             spoken: if self.cx.echo_cancelled { String::new() } else { commands::plain(&self.reply.spoken()) },
         }
     }

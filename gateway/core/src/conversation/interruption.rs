@@ -54,7 +54,12 @@ impl Conversation {
         let from = self.agent.may_go_on_from();
         let goes_on = from.is_some_and(|from_us| self.floor.is_going_on(from_us, GOES_ON_US));
         if goes_on || self.reply.is_set_aside() {
+            let was_held = self.agent.is_held();
             self.agent.hold();
+            if goes_on && !was_held {
+                let activity = self.activity();
+                self.floor.note_held(&mut self.cx, &activity);
+            }
         } else if self.agent.is_held() {
             let events = self.agent.release(&mut self.cx);
             self.answer(events);

@@ -9,8 +9,9 @@ const WORDLESS_US_MIN: u64 = 600_000;
 const WORDLESS_PARTIALS: u8 = 2;
 
 impl Floor {
-    /// A voice that has paused the assistant and still has no words is none that interrupts: a machine, or singing.
-    pub(super) fn note_wordless(&mut self, cx: &Context, partial: &str) {
+    /// A voice that has paused the assistant, or for which the turn waits, and that still has no words is none that
+    /// interrupts or goes on with the request: a machine, or singing.
+    pub(super) fn note_wordless(&mut self, cx: &Context, activity: &Activity, partial: &str) {
         let Some(open) = &mut self.open else { return };
         if commands::has_words(partial) {
             open.partials_wordless = 0;
@@ -18,7 +19,12 @@ impl Floor {
         }
         open.partials_wordless = open.partials_wordless.saturating_add(1);
         let lasts = cx.now_us().saturating_sub(open.started_us) >= WORDLESS_US_MIN;
-        if open.interrupted == Interruption::Voice && open.partials_wordless >= WORDLESS_PARTIALS && lasts {
+        let is_waited_for = match open.interrupted {
+            Interruption::Voice => true,
+            Interruption::None => activity.held,
+            Interruption::Wordless | Interruption::Words => false,
+        };
+        if is_waited_for && open.partials_wordless >= WORDLESS_PARTIALS && lasts {
             open.interrupted = Interruption::Wordless;
             self.wordless = Some(open.id);
         }

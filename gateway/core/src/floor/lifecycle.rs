@@ -194,7 +194,7 @@ impl Floor {
             return None;
         }
         open.note_partial(revision, cx.now_us());
-        self.note_wordless(cx, &text);
+        self.note_wordless(cx, activity, &text);
         let event = self.words_over_speech(cx, activity, &text);
         self.watch_words_less(cx, activity);
         event

@@ -44,6 +44,8 @@ pub(crate) struct Activity {
     pub(crate) speaking: bool,
     /// A question is open that the wearer's words may answer.
     pub(crate) asked: bool,
+    /// The turn waits for what the wearer goes on to say.
+    pub(crate) held: bool,
     /// The assistant's last words, in plain form.
     pub(crate) spoken: String,
 }
@@ -188,11 +190,20 @@ impl Floor {
         self.phrases.strip(text).or_else(anywhere).or_else(likely)
     }
 
-    /// Whether a voice is heard, or awaits its text, that began within `within_us` after `after_us`, both capture times.
+    /// Whether a voice is heard, or awaits its text, that began within `within_us` after `after_us`, both capture times, and
+    /// may have words.
     pub(crate) fn is_going_on(&self, after_us: u64, within_us: u64) -> bool {
-        let open = self.open.iter().filter(|open| !open.origin.background).map(|open| open.began_us);
-        let mut began = open.chain(self.closed.iter().map(|closed| closed.began_us));
-        began.any(|began_us| began_us > after_us && began_us - after_us <= within_us)
+        let open = self.open.iter().filter(|open| !open.origin.background);
+        let open = open.map(|open| (open.began_us, open.interrupted));
+        let mut heard = open.chain(self.closed.iter().map(|closed| (closed.began_us, closed.interrupted)));
+        heard.any(|(began_us, interrupted)| {
+            interrupted != Interruption::Wordless && began_us > after_us && began_us - after_us <= within_us
+        })
+    }
+
+    /// The turn begins to wait for what the open utterance says.
+    pub(crate) fn note_held(&self, cx: &mut Context, activity: &Activity) {
+        self.watch_words(cx, activity);
     }
 
     /// Whether the next utterance needs no wake word.

@@ -2,7 +2,7 @@
 //!
 //! A decode takes a tenth of a second of processor time or more, so one every 300 ms would be most of the recogniser's
 //! work. Partial transcripts are therefore made only if something follows them: glasses or apps that show captions, and
-//! words that may stop the assistant while it speaks. If a wake word is needed, one early partial shows whether it was
+//! words that may stop the assistant while it speaks, or that its turn waits for. If a wake word is needed, one early partial shows whether it was
 //! spoken; an utterance that does not begin with it is not decoded further. Where wake words are heard in the sound, an
 //! utterance that needs one is not decoded at all before it was heard (see `acoustic`).
 
@@ -63,6 +63,10 @@ impl Floor {
         let at_least = |ms: u64| u32::try_from(ms).unwrap_or(u32::MAX).max(least_ms);
         if activity.speaking && open.interrupted < Interruption::Words {
             // Words may stop the assistant, whatever was spoken before them.
+            return Some(least_ms);
+        }
+        if activity.held && open.interrupted == Interruption::None && open.captions == 0 {
+            // Nothing is done of the request before it is known whether these are words.
             return Some(least_ms);
         }
         if self.is_followed(cx) {
