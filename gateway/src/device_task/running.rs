@@ -238,6 +238,7 @@ impl Shell for Running<'_> {
             ear.tick(clock::mono_us());
         }
         self.session.photos.tick(clock::mono_us());
+        self.session.tell_of_lost_photos();
         self.session.take_facts();
         if let Some(at_us) = self.session.heard_us.take() {
             self.session.input(Input::Alive { at_us });

@@ -294,7 +294,9 @@ impl Session {
     }
 
     fn photo_piece(&mut self, chunk: &up::PhotoChunk<'_>) {
-        match self.photos.push(chunk, clock::mono_us()) {
+        let pushed = self.photos.push(chunk, clock::mono_us());
+        self.tell_of_lost_photos();
+        match pushed {
             Ok(None) => {}
             Ok(Some(photo)) => self.photo(photo),
             Err(error) => {
@@ -304,6 +306,15 @@ impl Session {
                     self.input(Input::NotKept(Unkept::Photo));
                 }
             }
+        }
+    }
+
+    /// Has the wearer told of photos of the button whose other pieces did not come.
+    pub(super) fn tell_of_lost_photos(&mut self) {
+        let lost = self.photos.take_lost();
+        if lost > 0 {
+            tracing::warn!(device = self.id, lost, "photos were dropped: their other pieces did not come");
+            self.input(Input::NotKept(Unkept::Photo));
         }
     }
 
