@@ -216,14 +216,19 @@ impl Session {
             && let Err(error) = ear.push(stamp.sequence, stamp.time_us, packet.payload, now_us)
         {
             tracing::debug!(%error, "a packet could not be heard");
-            let undecodable = ear.stats().undecodable;
-            if undecodable >= UNDECODABLE_MAX {
-                let text = format!("{undecodable} packets of sound in a row could not be decoded: {error}");
-                return self.close(GoodbyeReason::BadFormat, text);
-            }
         }
+        self.end_if_undecodable();
         self.sound_heard(stamp.time_us);
         self.take_facts();
+    }
+
+    /// Ends the session if too many packets of sound in a row could not be decoded: those that came, or had waited for others.
+    pub(super) fn end_if_undecodable(&mut self) {
+        let undecodable = self.ear.as_ref().map_or(0, |ear| ear.stats().undecodable);
+        if undecodable >= UNDECODABLE_MAX {
+            let text = format!("{undecodable} packets of sound in a row could not be decoded");
+            self.close(GoodbyeReason::BadFormat, text);
+        }
     }
 
     /// The device has heard a wake phrase.
