@@ -1,5 +1,6 @@
 //! The handshake and the pairing of PROTOCOL.md, section 6.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -101,6 +102,8 @@ pub struct Welcome {
     pub user_name: String,
     /// It acknowledges what it receives, so that the session can be resumed.
     pub acknowledges: bool,
+    /// How long the gateway keeps the session for a resume.
+    pub kept: Duration,
     /// Interval of heartbeats.
     pub heartbeat: Duration,
     /// Requested format of microphone sound.
@@ -131,7 +134,8 @@ pub struct Resume {
 /// Frames of later versions that are skipped before the challenge (PROTOCOL.md, section 5).
 const UNKNOWN_MAX: usize = 8;
 
-/// Runs the handshake on a new link.
+/// Runs the handshake on a new link. `proven_us` is set to the time of the proof: from then on the gateway may replace another
+/// connection of these glasses by this one.
 ///
 /// # Errors
 /// See [`Error`]; the caller closes the link.
@@ -142,6 +146,7 @@ pub async fn shake(
     resume: Option<&Resume>,
     clock: Clock,
     log: &Log,
+    proven_us: &AtomicU64,
 ) -> Result<Welcome, Error> {
     let nonce = random_bytes()?;
     let commitment: [u8; 32] = Sha256::digest(nonce).into();
@@ -189,6 +194,7 @@ pub async fn shake(
     let invitation = identity
         .invitation()
         .map_or([0; 32], |code| Sha256::digest(handshake.invitation_transcript(&nonce, &code)).into());
+    proven_us.store(clock.now_us(), Ordering::Relaxed);
     send(link, clock, Up::Proof(up::Proof { nonce, signature, invitation })).await?;
     let digest: [u8; 32] = Sha256::digest(handshake.pairing_transcript(&nonce)).into();
     let code = String::from_utf8_lossy(&pairing_code(&digest)).into_owned();
@@ -279,6 +285,7 @@ async fn await_welcome(
                     token: welcome.resume_token.to_vec(),
                     resumed: welcome.resumed.map(|resumed| (resumed.control_received, resumed.audio_received)),
                     acknowledges: welcome.resume_ms > 0,
+                    kept: Duration::from_millis(welcome.resume_ms.into()),
                     continued: welcome.continued.map(|kept| (kept.control_received, kept.sound_until_us)),
                     gateway_name: welcome.gateway_name.to_owned(),
                     user_name: welcome.user_name.to_owned(),

@@ -32,6 +32,8 @@ enum Conduct {
     NoPairing,
     /// Refuses with a reason and words.
     Refuses,
+    /// Says nothing after the proof.
+    Unanswered,
 }
 
 trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -128,6 +130,7 @@ impl Peer {
                 self.send(down::Reject { code: RejectCode::Revoked, message: "no more", retry_after_ms: 0 }).await;
                 return Some(code);
             }
+            Conduct::Unanswered => return Some(code),
             Conduct::NoPairing => {}
             _ => {
                 self.send(down::PairingCode { method: PairingMethod::Code, expires_s: 60, tries_left: 5 }).await;
@@ -148,7 +151,7 @@ impl Peer {
         self.send(down::Welcome {
             session: 1,
             resume_token: b"token",
-            resume_ms: 1_000,
+            resume_ms: 30_000,
             resumed: None,
             gateway_name: "test",
             user_name: "ada",
@@ -426,7 +429,7 @@ async fn who_is_replaced_by_a_connection_that_it_gave_up_resumes_with_the_token_
         // It falls silent, so that the glasses try another connection. The answer to that one does not arrive.
         let (stream, _) = listener.accept().await.unwrap();
         let mut second = Peer::accept(Box::new(stream)).await;
-        second.until(|_, up| matches!(up, Up::Hello(_)).then_some(())).await;
+        second.shake(&key(1), auth::NO_BINDING, Conduct::Unanswered).await;
         assert_eq!(second.receive().await, None, "given up");
         first.send(down::Goodbye { reason: GoodbyeReason::Replaced, message: "", retry_after_ms: 0 }).await;
         let (stream, _) = listener.accept().await.unwrap();
@@ -441,4 +444,29 @@ async fn who_is_replaced_by_a_connection_that_it_gave_up_resumes_with_the_token_
     options.reconnect = true;
     let glasses = async { Glasses::connect(options).await.unwrap() };
     let (_glasses, ()) = tokio::join!(glasses, gateway);
+}
+
+#[tokio::test]
+async fn who_is_replaced_by_others_does_not_take_that_for_an_attempt_that_proved_nothing() {
+    let (listener, address) = listener().await;
+    let state = tempfile::tempdir().unwrap();
+    let gateway = async {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut first = Peer::accept(Box::new(stream)).await;
+        first.shake(&key(1), auth::NO_BINDING, Conduct::Honest).await;
+        // It falls silent. The other connection that the glasses try ends before they have proven who they are.
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut second = Peer::accept(Box::new(stream)).await;
+        second.until(|_, up| matches!(up, Up::Hello(_)).then_some(())).await;
+        drop(second);
+        first.send(down::Goodbye { reason: GoodbyeReason::Replaced, message: "", retry_after_ms: 0 }).await;
+        first
+    };
+    let mut options = options(&address, state.path());
+    options.reconnect = true;
+    let glasses = async { Glasses::connect(options).await.unwrap() };
+    let (glasses, _first) = tokio::join!(glasses, gateway);
+    let is_left = |seen: &Seen| matches!(seen, Seen::Goodbye { .. } | Seen::LinkLost { .. });
+    let (event, _) = glasses.log().find(0, |event| is_left(&event.seen)).await;
+    assert!(matches!(event.seen, Seen::Goodbye { resumes: false, .. }), "{event:?}");
 }

@@ -20,7 +20,7 @@ use tools::{executor::Executor, memory::Memory};
 use crate::{
     apps::host::Host,
     backup,
-    health::ERASURES_DAMAGED,
+    health::{ERASURES, ERASURES_DAMAGED},
     photos,
     ports::{context::ContextBuilder, preferences::Preferences, records::StoredSwitches, routines::StoredRoutines},
     private::write_private,
@@ -57,7 +57,7 @@ pub struct Erasure {
 /// The record of the erasures that are under way, one a line: a file beside the store, since a record in the store
 /// would stay in its pages.
 fn record(data_dir: &Path) -> PathBuf {
-    data_dir.join("erasing.json")
+    data_dir.join(ERASURES)
 }
 
 /// What is recorded. Lines that cannot be read are set aside, where `health` finds them: nobody knows whom they are about,

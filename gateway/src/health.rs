@@ -35,6 +35,10 @@ const WRITE_HOLDS: Duration = Duration::from_secs(10);
 const TRIED_MS_MAX: u64 = 3_000;
 /// The file that is written and removed.
 const FILE: &str = ".health";
+/// In the data folder: the record of the erasures that are under way.
+pub(crate) const ERASURES: &str = "erasing.json";
+/// How long an erasure may take; a store of 1 GiB on a card takes minutes.
+const ERASURE_MAX: Duration = Duration::from_secs(15 * 60);
 /// In the data folder: records of erasures that could not be read.
 pub(crate) const ERASURES_DAMAGED: &str = "erasing.json.damaged";
 
@@ -152,17 +156,25 @@ fn enough_descriptors(found: Option<(u64, u64)>) -> Result<(), String> {
     }
 }
 
-/// Whether every erasure that was asked for is known.
+/// Whether every erasure that was asked for is known, and none is left undone.
 async fn erasures(data_dir: &Path) -> Result<(), String> {
     let aside = data_dir.join(ERASURES_DAMAGED);
-    if !fs::try_exists(&aside).await.unwrap_or_default() {
-        return Ok(());
+    if fs::try_exists(&aside).await.unwrap_or_default() {
+        return Err(format!(
+            "the record of erasures that were under way was damaged: erase the users again whose erasure was not \
+             finished, then remove {}",
+            aside.display()
+        ));
     }
-    Err(format!(
-        "the record of erasures that were under way was damaged: erase the users again whose erasure was not finished, \
-         then remove {}",
-        aside.display()
-    ))
+    let recorded = fs::metadata(data_dir.join(ERASURES)).await.and_then(|there| there.modified());
+    match recorded.map(|since| since.elapsed().unwrap_or_default()) {
+        Ok(age) if age > ERASURE_MAX => Err(format!(
+            "the erasure of a user could not be finished for {} minutes: the user is kept out until it is; the log says \
+             why",
+            age.as_secs() / 60
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn late(what: &str) -> String {
@@ -243,6 +255,18 @@ mod tests {
         assert!(!problem.is_repaired_by_restart);
         std::fs::remove_file(&aside).unwrap();
         assert_eq!(Health::default().problems(folder.path(), &store).await, []);
+    }
+
+    #[tokio::test]
+    async fn an_erasure_that_stays_undone_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(ERASURES);
+        let record = std::fs::File::create(&path).unwrap();
+        assert_eq!(erasures(folder.path()).await, Ok(()), "it has just begun");
+        record.set_modified(std::time::SystemTime::now() - 2 * ERASURE_MAX).unwrap();
+        assert!(erasures(folder.path()).await.unwrap_err().contains("30 minutes"));
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(erasures(folder.path()).await, Ok(()));
     }
 
     #[tokio::test]

@@ -37,9 +37,11 @@ async fn a_listener_for_both_kinds_of_addresses_knows_its_own_machine() {
     world.stop().await;
 }
 
+/// Places that are reserved for this machine.
+const RESERVED: usize = 16;
 /// Connections of peers that have not said who they are, in the share of one address with eight connections, and in
 /// the places reserved for this machine.
-const SILENT_MAX: usize = 1 + 16;
+const SILENT_MAX: usize = 1 + RESERVED;
 
 /// Waits until the gateway has closed a connection.
 async fn is_closed(link: &mut transport::Link) {
@@ -68,7 +70,7 @@ async fn who_does_not_say_who_he_is_takes_no_place_of_those_that_are_known() {
         text(known, "what is two plus two").await;
         answered(known).await;
     }
-    // Known glasses get in at once, also while more come.
+    // Known glasses get in at once, and are answered while more come.
     let more = async {
         while let Ok(link) = open("ws").await {
             drop(link);
@@ -81,6 +83,37 @@ async fn who_does_not_say_who_he_is_takes_no_place_of_those_that_are_known() {
     tokio::select! {
         _ = answered(&mut again) => {}
         () = more => panic!("a connection was refused"),
+    }
+    world.stop().await;
+}
+
+/// Places of peers of one address that have not said who they are, with 64 connections.
+const SHARE: usize = 8;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn known_glasses_get_in_while_strangers_come_from_the_same_address() {
+    let world = World::tuned("", |config| config.limits.connections_max = 64).await;
+    world.glasses("wss", "glasses").await.goodbye().await;
+    let open = async |scheme: &str| transport::open(&world.address(scheme).parse().expect("an address")).await;
+    // With the places reserved for this machine all are taken.
+    let mut silent = Vec::new();
+    for _ in 0..SHARE + RESERVED {
+        silent.push(open("ws").await.expect("a place"));
+    }
+    for scheme in ["ws", "wss", "quic"] {
+        let mut again = Glasses::start(world.options(scheme, "glasses")).expect("an identity");
+        // As many as were there before give way: the glasses would be the next.
+        let strangers = async {
+            for _ in 1..SHARE {
+                silent.push(open("ws").await.expect("a place"));
+            }
+        };
+        let both = async { tokio::join!(again.welcomed(), strangers).0 };
+        let welcomed = tokio::time::timeout(WAIT, both).await.expect("an answer");
+        welcomed.unwrap_or_else(|error| panic!("{scheme}: {error}"));
+        text(&mut again, "what is two plus two").await;
+        answered(&mut again).await;
+        again.goodbye().await;
     }
     world.stop().await;
 }

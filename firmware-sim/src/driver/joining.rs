@@ -1,5 +1,7 @@
 //! Connecting, opening or resuming a session, and reconnecting.
 
+use std::sync::atomic::Ordering;
+
 use device_protocol::{Decoded, decode_up};
 
 use super::*;
@@ -23,11 +25,13 @@ impl Driver {
         let (control, audio) = self.sequences.received();
         let resume = resume.map(|welcome| Resume { token: welcome.token.clone(), control, audio });
         self.attempts += 1;
+        let proven_us = Arc::clone(&self.proven_us);
         let patience = if self.link.is_some() { PROBE_MAX } else { Duration::MAX };
         self.connecting = Some(Box::pin(async move {
             let connected = async {
                 let mut link = transport::open_through(&target, network.as_ref()).await?;
-                let welcome = handshake::shake(&mut link, &identity, &profile, resume.as_ref(), clock, &log).await?;
+                let (resume, proven_us) = (resume.as_ref(), proven_us.as_ref());
+                let welcome = handshake::shake(&mut link, &identity, &profile, resume, clock, &log, proven_us).await?;
                 Ok((link, welcome))
             };
             match timeout(patience, connected).await {
@@ -89,9 +93,13 @@ impl Driver {
     }
 
     /// Whether the gateway may have replaced the connection by another one of these glasses: one that is being opened, or one
-    /// that was given up while this one stood.
+    /// that was given up while this one stood. Without a proof it replaces none, and where the session that it gave away has
+    /// run out, somebody else has these glasses' place.
     pub(crate) fn may_replace_itself(&self) -> bool {
-        self.connecting.is_some() || self.options.reconnect && self.attempts > 0
+        let proven_us = self.proven_us.load(Ordering::Relaxed);
+        let kept = self.welcome.as_ref().map_or(Duration::ZERO, |welcome| welcome.kept);
+        let is_recent = proven_us > 0 && self.clock.now_us() < proven_us + micros(PROBE_MAX + kept);
+        is_recent && (self.connecting.is_some() || self.options.reconnect)
     }
 
     pub(super) fn settle(&mut self, outcome: Result<(), Error>) {
@@ -170,6 +178,7 @@ impl Driver {
         self.last_received_us = now_us;
         self.echo = None;
         self.attempts = 0;
+        self.proven_us.store(0, Ordering::Relaxed);
         self.on_other = self.trying_other;
         self.last_opened_us = now_us;
         self.welcome = Some(welcome);

@@ -7,6 +7,7 @@ mod sound;
 mod update;
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -113,6 +114,8 @@ pub(crate) struct Driver {
     on_other: bool,
     trying_other: bool,
     attempts: usize,
+    /// When an attempt last sent its proof since the session was opened or resumed, in microseconds; 0: none did.
+    proven_us: Arc<AtomicU64>,
     random: Random,
     /// Shared by its connections, one after the other; `None`: they are as they are.
     network: Option<Network>,
@@ -184,6 +187,7 @@ impl Driver {
             on_other: false,
             trying_other: false,
             attempts: 0,
+            proven_us: Arc::default(),
             welcome: None,
             microphone: None,
             wake: None,

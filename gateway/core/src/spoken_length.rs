@@ -13,7 +13,7 @@ const POINT: u32 = 6;
 const SYMBOL: u32 = 8;
 /// A capital letter beside another one, as in "BBC": its name.
 const SPELLED: u32 = 3;
-/// A comma or the like: a short pause.
+/// A comma or the like, in the middle: a short pause.
 const PAUSE: u32 = 4;
 
 /// The length of a text, in letters.
@@ -63,7 +63,7 @@ fn length(before: Option<char>, char: char, after: Option<char>) -> u32 {
         '.' if is_inside_number => POINT,
         '%' | '°' | '&' | '+' | '=' | '@' | '#' | '/' => SYMBOL,
         '\u{20a0}'..='\u{20cf}' | '$' | '£' | '¥' => SYMBOL,
-        ',' | ';' | ':' | '—' | '–' => PAUSE,
+        ',' | ';' | ':' | '—' | '–' if after.is_some() => PAUSE,
         _ if char.is_numeric() => FIGURE,
         _ if char.is_uppercase() && (is(before, char::is_uppercase) || is(after, char::is_uppercase)) => SPELLED,
         _ => 1,

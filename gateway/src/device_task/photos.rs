@@ -133,14 +133,27 @@ pub(super) fn tell_if_lost(kept: oneshot::Receiver<Result<(), String>>, mailbox:
 
 /// Photos in transfer.
 #[derive(Default)]
-pub(super) struct Photos(BTreeMap<u32, Half>);
+pub(super) struct Photos {
+    halves: BTreeMap<u32, Half>,
+    /// How many photos of the button were dropped of which no error told.
+    lost: usize,
+}
 
 /// A part of a photo.
 struct Half {
+    /// As [`Photo::call`].
+    call: u32,
     next: u16,
     bytes: Vec<u8>,
     /// When its last piece came, in microseconds.
     at_us: u64,
+}
+
+impl Half {
+    /// 1: the wearer pressed the button; 0: a call requested it.
+    fn of_button(&self) -> usize {
+        usize::from(self.call == 0)
+    }
 }
 
 impl Photos {
@@ -151,16 +164,21 @@ impl Photos {
     pub(super) fn push(&mut self, chunk: &PhotoChunk<'_>, now_us: u64) -> Result<Option<Photo>, String> {
         self.tick(now_us);
         if chunk.index == 0 {
-            if self.0.len() >= OPEN_MAX {
-                self.0.pop_first();
+            // One that begins again is not lost.
+            self.halves.remove(&chunk.photo);
+            if self.halves.len() >= OPEN_MAX
+                && let Some((_, half)) = self.halves.pop_first()
+            {
+                self.lost += half.of_button();
             }
-            self.0.insert(chunk.photo, Half { next: 0, bytes: Vec::new(), at_us: now_us });
+            let half = Half { call: chunk.call, next: 0, bytes: Vec::new(), at_us: now_us };
+            self.halves.insert(chunk.photo, half);
         }
-        let Some(half) = self.0.get_mut(&chunk.photo) else {
+        let Some(half) = self.halves.get_mut(&chunk.photo) else {
             return Err(format!("photo {} has no beginning", chunk.photo));
         };
         if chunk.index != half.next || half.bytes.len() + chunk.payload.len() > limits::PHOTO_BYTES_MAX {
-            self.0.remove(&chunk.photo);
+            self.halves.remove(&chunk.photo);
             return Err(format!("photo {} lacks a piece or is too large", chunk.photo));
         }
         half.bytes.extend_from_slice(chunk.payload);
@@ -169,7 +187,7 @@ impl Photos {
         if !chunk.last {
             return Ok(None);
         }
-        let bytes = self.0.remove(&chunk.photo).map(|half| half.bytes).unwrap_or_default();
+        let bytes = self.halves.remove(&chunk.photo).map(|half| half.bytes).unwrap_or_default();
         Ok(Some(Photo { call: chunk.call, bytes, mime: chunk.mime.to_owned() }))
     }
 }
@@ -177,12 +195,25 @@ impl Photos {
 impl Photos {
     /// Drops the parts of photos that do not go on.
     pub(super) fn tick(&mut self, now_us: u64) {
-        self.0.retain(|_, half| now_us.saturating_sub(half.at_us) < PIECE_US_MAX);
+        let lost = &mut self.lost;
+        self.halves.retain(|_, half| {
+            let goes_on = now_us.saturating_sub(half.at_us) < PIECE_US_MAX;
+            if !goes_on {
+                *lost += half.of_button();
+            }
+            goes_on
+        });
+    }
+
+    /// How many photos that the wearer took by the button were dropped in part since this was last asked, without those of
+    /// which an error of [`push`](Self::push) told. No answer of a call tells of them.
+    pub(super) fn take_lost(&mut self) -> usize {
+        std::mem::take(&mut self.lost)
     }
 
     /// When the next part is to be dropped, in microseconds.
     pub(super) fn next_wake_us(&self) -> Option<u64> {
-        self.0.values().map(|half| half.at_us.saturating_add(PIECE_US_MAX)).min()
+        self.halves.values().map(|half| half.at_us.saturating_add(PIECE_US_MAX)).min()
     }
 }
 
@@ -218,10 +249,40 @@ mod tests {
         assert_eq!(photos.push(&chunk(1, 1, false, b"c"), 10), Ok(None));
         assert_eq!(photos.next_wake_us(), Some(PIECE_US_MAX + 5));
         photos.tick(PIECE_US_MAX + 5);
-        assert_eq!((photos.0.len(), photos.next_wake_us()), (1, Some(PIECE_US_MAX + 10)));
+        assert_eq!((photos.halves.len(), photos.next_wake_us()), (1, Some(PIECE_US_MAX + 10)));
         assert!(photos.push(&chunk(2, 1, true, b"c"), PIECE_US_MAX + 6).is_err());
         let photo = photos.push(&chunk(1, 2, true, b"d"), PIECE_US_MAX + 9).unwrap().unwrap();
         assert_eq!((photo.bytes.as_slice(), photos.next_wake_us()), (&b"abcd"[..], None));
+    }
+
+    #[test]
+    fn half_photos_of_the_button_are_counted_when_they_are_dropped() {
+        let by_button = |photo| PhotoChunk { call: 0, ..chunk(photo, 0, false, b"ab") };
+        let mut photos = Photos::default();
+        assert_eq!(photos.push(&by_button(1), 0), Ok(None));
+        assert_eq!(photos.push(&chunk(2, 0, false, b"ab"), 0), Ok(None));
+        photos.tick(PIECE_US_MAX - 1);
+        assert_eq!(photos.take_lost(), 0);
+        photos.tick(PIECE_US_MAX);
+        // Of the other one its call's answer tells.
+        assert_eq!((photos.take_lost(), photos.take_lost()), (1, 0), "told once");
+        // A piece of another one may come before the tick.
+        assert_eq!(photos.push(&by_button(3), 0), Ok(None));
+        assert_eq!(photos.push(&by_button(4), PIECE_US_MAX), Ok(None));
+        assert_eq!(photos.take_lost(), 1);
+        // One that begins again pushes out none.
+        assert_eq!(photos.push(&chunk(5, 0, false, b"ab"), PIECE_US_MAX), Ok(None));
+        assert_eq!(photos.push(&by_button(4), PIECE_US_MAX), Ok(None));
+        assert_eq!((photos.halves.len(), photos.take_lost()), (OPEN_MAX, 0));
+        // One too many does.
+        assert_eq!(photos.push(&by_button(6), PIECE_US_MAX), Ok(None));
+        assert_eq!((photos.halves.len(), photos.take_lost()), (OPEN_MAX, 1));
+        // What is complete is not lost, and of a gap the error tells.
+        assert!(photos.push(&PhotoChunk { index: 1, last: true, ..by_button(6) }, PIECE_US_MAX).unwrap().is_some());
+        assert_eq!(photos.push(&by_button(7), PIECE_US_MAX), Ok(None));
+        assert!(photos.push(&PhotoChunk { index: 2, ..by_button(7) }, PIECE_US_MAX).is_err());
+        photos.tick(3 * PIECE_US_MAX);
+        assert_eq!((photos.next_wake_us(), photos.take_lost()), (None, 0));
     }
 
     #[tokio::test]

@@ -236,8 +236,10 @@ impl Shell for Running<'_> {
     fn tick(&mut self) {
         if let Some(ear) = self.session.ear.as_mut().filter(|_| self.up.is_some()) {
             ear.tick(clock::mono_us());
+            self.session.end_if_undecodable();
         }
         self.session.photos.tick(clock::mono_us());
+        self.session.tell_of_lost_photos();
         self.session.take_facts();
         if let Some(at_us) = self.session.heard_us.take() {
             self.session.input(Input::Alive { at_us });

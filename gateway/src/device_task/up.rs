@@ -216,14 +216,19 @@ impl Session {
             && let Err(error) = ear.push(stamp.sequence, stamp.time_us, packet.payload, now_us)
         {
             tracing::debug!(%error, "a packet could not be heard");
-            let undecodable = ear.stats().undecodable;
-            if undecodable >= UNDECODABLE_MAX {
-                let text = format!("{undecodable} packets of sound in a row could not be decoded: {error}");
-                return self.close(GoodbyeReason::BadFormat, text);
-            }
         }
+        self.end_if_undecodable();
         self.sound_heard(stamp.time_us);
         self.take_facts();
+    }
+
+    /// Ends the session if too many packets of sound in a row could not be decoded: those that came, or had waited for others.
+    pub(super) fn end_if_undecodable(&mut self) {
+        let undecodable = self.ear.as_ref().map_or(0, |ear| ear.stats().undecodable);
+        if undecodable >= UNDECODABLE_MAX {
+            let text = format!("{undecodable} packets of sound in a row could not be decoded");
+            self.close(GoodbyeReason::BadFormat, text);
+        }
     }
 
     /// The device has heard a wake phrase.
@@ -294,7 +299,9 @@ impl Session {
     }
 
     fn photo_piece(&mut self, chunk: &up::PhotoChunk<'_>) {
-        match self.photos.push(chunk, clock::mono_us()) {
+        let pushed = self.photos.push(chunk, clock::mono_us());
+        self.tell_of_lost_photos();
+        match pushed {
             Ok(None) => {}
             Ok(Some(photo)) => self.photo(photo),
             Err(error) => {
@@ -304,6 +311,15 @@ impl Session {
                     self.input(Input::NotKept(Unkept::Photo));
                 }
             }
+        }
+    }
+
+    /// Has the wearer told of photos of the button whose other pieces did not come.
+    pub(super) fn tell_of_lost_photos(&mut self) {
+        let lost = self.photos.take_lost();
+        if lost > 0 {
+            tracing::warn!(device = self.id, lost, "photos were dropped: their other pieces did not come");
+            self.input(Input::NotKept(Unkept::Photo));
         }
     }
 

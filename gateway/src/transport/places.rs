@@ -1,8 +1,9 @@
 //! Limits of connections, for TCP and QUIC together. Each connection has a place from its acceptance until it ends,
 //! whether it is a request or a session. Until its peer has proven who it is, it also counts as a newcomer: there are
 //! fewer places for newcomers, and one source address may have only a share of them. Where there is no room for one more,
-//! the oldest newcomer gives way. Known glasses that come back are newcomers until their proof, a moment later: nobody
-//! who only keeps connections open can lock them out, also from their own network.
+//! the oldest newcomer that has proven nothing gives way, of the address with the most, and those that wait for pairing
+//! only after these; where a source has its share, one of its own. Known glasses that come back are newcomers until their
+//! proof, a moment later: nobody who only keeps connections open can lock them out, also from their own network.
 
 use std::{
     cmp::Reverse,
@@ -159,7 +160,7 @@ impl Places {
             let crowded = "as many connections are open as `limits.connections` allows, or as many of them have not said \
                            yet who they are";
             match &taken {
-                Some(_) => tracing::warn!(%peer, left_out, "{crowded}: the oldest of these made room"),
+                Some(_) => tracing::warn!(%peer, left_out, "{crowded}: one of these made room"),
                 None => tracing::warn!(%peer, left_out, "refused: {crowded}"),
             }
         }

@@ -190,11 +190,12 @@ impl Users {
         Ok(names::users(&devices).into_iter().map(str::to_owned).collect())
     }
 
-    /// Those of them that have timers or reminders.
+    /// Those of them that have timers or reminders, without users that are being erased: these are told nothing.
     fn with_schedule(&self) -> Result<BTreeSet<String>, store::Error> {
         let mut users = self.with_devices()?;
         let scheduled: BTreeSet<String> = self.store.disk().scheduled()?.into_iter().collect();
-        users.retain(|user| scheduled.contains(user));
+        let tasks = self.tasks();
+        users.retain(|user| scheduled.contains(user) && !tasks.barred.contains(user));
         Ok(users)
     }
 
@@ -331,21 +332,60 @@ fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
 
 #[cfg(test)]
 mod tests {
+    use gateway_core::vocab::ScheduleKind;
     use tools::registry::Registry;
 
     use super::*;
-    use crate::runtime::restarts::RESTARTS_MAX;
+    use crate::{
+        runtime::restarts::RESTARTS_MAX,
+        store::{DeviceRecord, Write},
+    };
 
-    #[tokio::test]
-    async fn a_users_task_that_panics_is_started_again_a_bounded_number_of_times() {
-        let folder = tempfile::tempdir().unwrap();
+    fn open(folder: &tempfile::TempDir) -> Arc<Users> {
         let store = Store::open(folder.path(), 16).unwrap();
         let roster = Arc::<Roster>::default();
         let approvals = Arc::new(ApprovalBroker::new(roster.clone(), Arc::<Registry>::default()));
         let (models, secrets) = (ModelChain::default(), Secrets::default());
         let summariser = Summariser { models, language: "en".into(), secrets };
         let limits = crate::config::check("", "none").unwrap().limits;
-        let users = Users::new(store.clone(), roster, approvals, (user::Config::default(), &limits), summariser);
+        Users::new(store, roster, approvals, (user::Config::default(), &limits), summariser)
+    }
+
+    #[tokio::test]
+    async fn users_that_are_being_erased_are_not_among_those_that_are_woken() {
+        let folder = tempfile::tempdir().unwrap();
+        let users = open(&folder);
+        for (at, user) in (1..).zip(["ann", "bob"]) {
+            let device = DeviceRecord {
+                key: [at; 32],
+                name: format!("{user}'s"),
+                user: user.to_owned(),
+                model: "G1".to_owned(),
+                paired_wall_ms: 1,
+                revoked: false,
+            };
+            let kind = ScheduleKind::Reminder { text: "oven".to_owned() };
+            let entry = ScheduleEntry { id: 1, kind, due_wall_ms: 4_000_000_000_000, duration_ms: None };
+            for write in [
+                Write::PutDevice { id: format!("device-{user}"), device },
+                Write::PutEntry { user: user.to_owned(), entry },
+            ] {
+                users.store.write(write).await.unwrap();
+            }
+        }
+        users.bar("ann");
+        // Whoever else is left out is logged as an error, with the name.
+        assert_eq!(users.with_schedule().unwrap(), BTreeSet::from(["bob".to_owned()]));
+        users.wake_all();
+        assert!(users.tasks().running.keys().eq(["bob"]));
+        users.admit("ann");
+        assert_eq!(users.with_schedule().unwrap().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_users_task_that_panics_is_started_again_a_bounded_number_of_times() {
+        let folder = tempfile::tempdir().unwrap();
+        let users = open(&folder);
         for _ in 0..RESTARTS_MAX {
             let mailbox = users.mailbox("ann").unwrap();
             mailbox.send(UserMessage::Panic).await.unwrap();

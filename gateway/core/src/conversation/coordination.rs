@@ -10,7 +10,7 @@ use crate::{
         self, Activity, Said,
         commands::{self, Command, Translate},
     },
-    input::{Button, Playback},
+    input::Button,
     limits::SETTLING_TURNS_MAX,
     link::Link,
     output::{Chime, Output, TurnOutcome},
@@ -395,27 +395,15 @@ impl Conversation {
         }
     }
 
-    /// The device has told how far it has played a speech.
-    pub(super) fn played(&mut self, speech: u32, clauses_done: u16, part: f32, playback: Playback) {
-        let finished = playback == Playback::Finished;
-        let ended = self.reply.handle_played(&mut self.cx, speech, clauses_done, part, finished);
-        self.question_played();
-        self.ended(ended);
-        // What it has stopped on a hush is no running speech any more.
-        if playback == Playback::Stopped && self.reply.is_saying(speech) {
-            self.speech_lost(TurnOutcome::Interrupted);
-        }
-    }
-
-    /// The device plays nothing more of what it was given: the answer is over as it is.
-    pub(super) fn speech_lost(&mut self, outcome: TurnOutcome) {
+    /// The device plays nothing of what it was given: the answer is over as it is.
+    pub(super) fn speech_stalled(&mut self) {
         let Some(ended) = self.reply.stop(&mut self.cx) else {
             return;
         };
         match ended.purpose {
             Purpose::Answer => {
                 self.approvals.cancel_all(&mut self.cx);
-                self.agent.interrupt(&mut self.cx, ended.heard, outcome);
+                self.agent.interrupt(&mut self.cx, ended.heard, TurnOutcome::Failed);
             }
             Purpose::Notice { .. } | Purpose::Question | Purpose::Aside => self.ended(Some(ended)),
         }

@@ -31,7 +31,7 @@ use crate::{
     link::{Link, quality::Quality},
     microphone::Microphone,
     notices::Notices,
-    output::{Output, TurnOutcome},
+    output::Output,
     reply::Reply,
     vocab::{ListeningState, Timestamp},
 };
@@ -139,7 +139,7 @@ impl Conversation {
             }
             Timer::ProgressDue => self.agent.handle_progress_due(&mut self.cx),
             Timer::SettleExpired => self.agent.handle_settle_expired(&mut self.cx),
-            Timer::SpeechStalled => self.speech_lost(TurnOutcome::Failed),
+            Timer::SpeechStalled => self.speech_stalled(),
             Timer::DisplayDue => self.reply.board.handle_display_due(&mut self.cx),
             Timer::PageDue => self.reply.board.handle_page_due(&mut self.cx),
             Timer::ApprovalExpired => {
@@ -223,7 +223,9 @@ impl Machine for Conversation {
                 self.ended(ended);
             }
             Input::Played { speech, clauses_done, clause_part, playback } => {
-                self.played(speech, clauses_done, clause_part, playback);
+                let ended = self.reply.handle_played(&mut self.cx, speech, clauses_done, clause_part, playback);
+                self.question_played();
+                self.ended(ended);
             }
             Input::Button(button) => self.button(button),
             Input::Mute(muted) => self.mute(muted),

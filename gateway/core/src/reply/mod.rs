@@ -15,6 +15,7 @@ pub(crate) use self::{
 use crate::{
     agent::history::Heard,
     context::{Context, Timer},
+    input::Playback,
     output::Chime,
     speech_text::{
         self,
@@ -74,11 +75,6 @@ impl Reply {
 
     pub(crate) fn purpose(&self) -> Option<&Purpose> {
         self.job.as_ref().map(|job| &job.purpose)
-    }
-
-    /// Whether this speech is the one that is being played.
-    pub(crate) fn is_saying(&self, speech: u32) -> bool {
-        self.job.as_ref().is_some_and(|job| job.speech == Some(speech))
     }
 
     /// Whether playback has begun since the last call.
@@ -248,11 +244,15 @@ impl Reply {
         speech: u32,
         clauses_done: u16,
         part: f32,
-        finished: bool,
+        playback: Playback,
     ) -> Option<Ended> {
         let job = self.job.as_mut()?;
-        if !job.handle_played(cx, speech, clauses_done, part, finished) {
+        // What was stopped on a hush is no running speech any more.
+        if !job.handle_played(cx, speech, clauses_done, part, playback == Playback::Finished) {
             return None;
+        }
+        if playback == Playback::Stopped {
+            job.silence(cx);
         }
         self.go_on(cx)
     }

@@ -54,7 +54,9 @@ pub(super) struct Job {
     begun: bool,
     heard_marked: bool,
     /// Whether the wearer can read what cannot be said.
-    readable: bool,
+    pub(super) readable: bool,
+    /// The device has stopped the sound by itself: nothing more of it is said.
+    pub(super) is_silenced: bool,
 }
 
 impl Job {
@@ -74,6 +76,7 @@ impl Job {
             begun: false,
             heard_marked: false,
             readable: cx.display.is_some(),
+            is_silenced: false,
         }
     }
 
@@ -187,6 +190,10 @@ impl Job {
                 clause.state = State::Played;
             }
             self.released = self.clauses.len();
+            return false;
+        }
+        if self.is_silenced {
+            self.leave_unsaid();
             return false;
         }
         if self.is_paused() {

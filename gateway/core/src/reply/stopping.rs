@@ -56,6 +56,31 @@ impl Job {
         cx.disarm(Timer::SpeechStalled);
     }
 
+    /// The device has stopped the sound by itself, for example because the wearer has muted its speaker. What is said goes on
+    /// without it: who has a display reads the rest.
+    pub(super) fn silence(&mut self, cx: &mut Context) {
+        if let Some(speech) = self.speech.take() {
+            cx.push(Output::Hush { speech });
+        }
+        self.is_silenced = true;
+        self.leave_unsaid();
+        cx.disarm(Timer::SpeechStalled);
+    }
+
+    /// Nothing that waits is said any more.
+    pub(super) fn leave_unsaid(&mut self) {
+        for clause in &mut self.clauses {
+            clause.state = match clause.state {
+                State::Waiting | State::Partly(_) if self.readable => State::Failed,
+                State::Waiting => State::Cut(0.0),
+                State::Partly(part) => State::Cut(part),
+                other => other,
+            };
+        }
+        self.released = self.clauses.len();
+        self.base = self.released;
+    }
+
     /// Removes what is left of a settled question. Clauses handed out after it are said again from their beginning.
     pub(super) fn drop_question(&mut self, cx: &mut Context, id: u64) {
         let settled = self.settled();

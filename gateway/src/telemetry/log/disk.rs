@@ -4,7 +4,7 @@
 use std::{
     ops::Bound::{self, Excluded, Included, Unbounded},
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use rkyv::rancor;
@@ -34,6 +34,8 @@ struct Place {
     folder: PathBuf,
     ring: Ring,
     state: RwLock<State>,
+    /// Of the file that is open, or was last. Changed only while the state is locked, so that both belong together.
+    counts: Mutex<Counts>,
 }
 
 enum State {
@@ -45,11 +47,12 @@ enum State {
 
 impl Disk {
     /// Opens the environment, creating it if missing, and counts its lines; and the number of the next one.
-    pub(super) fn open(folder: &Path, ring: Ring) -> Result<(Self, Counts, u64), Error> {
+    pub(super) fn open(folder: &Path, ring: Ring) -> Result<(Self, u64), Error> {
         remove(&beside(folder))?;
         let (opened, counts, next) = open_or_begin_anew(folder)?;
-        let place = Place { folder: folder.to_path_buf(), ring, state: RwLock::new(State::Open(opened)) };
-        Ok((Self(Arc::new(place)), counts, next))
+        let (state, counts) = (RwLock::new(State::Open(opened)), Mutex::new(counts));
+        let place = Place { folder: folder.to_path_buf(), ring, state, counts };
+        Ok((Self(Arc::new(place)), next))
     }
 
     fn state(&self) -> RwLockReadGuard<'_, State> {
@@ -76,9 +79,17 @@ impl Disk {
     fn open_again(&self) -> Result<(), Error> {
         let mut state = self.state_to_change();
         if matches!(*state, State::Missing) {
-            *state = State::Open(open_or_begin_anew(&self.0.folder)?.0);
+            // It may be another file, or one that was begun anew. Numbers go on behind those of the old one.
+            let (opened, counts, _) = open_or_begin_anew(&self.0.folder)?;
+            *self.counts() = counts;
+            *state = State::Open(opened);
         }
         Ok(())
+    }
+
+    /// How many lines are stored.
+    pub(super) fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.0.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes it for good.
@@ -86,11 +97,6 @@ impl Disk {
         if let State::Open(opened) = std::mem::replace(&mut *self.state_to_change(), State::Closed) {
             opened.close();
         }
-    }
-
-    /// Counts all lines; and the number of the next one.
-    pub(super) fn count(&self) -> Result<(Counts, u64), Error> {
-        self.with(Opened::count)
     }
 
     /// The numbers of the lines that are shown to a user.
@@ -113,11 +119,10 @@ impl Disk {
         })
     }
 
-    /// Stores a group durably, numbered from `next` on, and drops the oldest lines and turns beyond the ring. Returns how
-    /// many lines are stored then.
-    pub(super) fn append(&self, group: &Group, next: &mut u64, counts: &Counts) -> Result<Counts, Error> {
+    /// Stores a group durably, numbered from `next` on, and drops the oldest lines and turns beyond the ring.
+    pub(super) fn append(&self, group: &Group, next: &mut u64) -> Result<(), Error> {
         self.with(|opened| {
-            let (mut counts, mut number) = (counts.clone(), *next);
+            let (mut counts, mut number) = (self.counts().clone(), *next);
             let mut txn = opened.env.write_txn()?;
             for Line { wall_ms, level, row } in &group.lines {
                 let key = row::key(*wall_ms, number, *level);
@@ -135,7 +140,8 @@ impl Disk {
             opened.trim(&mut txn, &mut counts, self.0.ring)?;
             txn.commit()?;
             *next = number;
-            Ok(counts)
+            *self.counts() = counts;
+            Ok(())
         })
     }
 

@@ -28,7 +28,7 @@ use tools::inspection::logs::{
 use self::{
     disk::Disk,
     opened::Ring,
-    writer::{Job, Reply, Shared, WAITING_MAX, Writer},
+    writer::{Job, Reply, WAITING_MAX, Writer},
 };
 use crate::runtime::{
     on_own_thread,
@@ -66,7 +66,7 @@ pub struct Logs {
     disk: Disk,
     jobs: Arc<SyncSender<Job>>,
     readers: Readers,
-    shared: Arc<Shared>,
+    groups: Arc<watch::Sender<u64>>,
     thread: Arc<JoinHandle<()>>,
 }
 
@@ -82,13 +82,13 @@ impl Logs {
     }
 
     fn open_with(folder: &Path, ring: Ring) -> Result<Self, Error> {
-        let (disk, counts, next) = Disk::open(folder, ring)?;
-        let shared = Shared::new(counts);
+        let (disk, next) = Disk::open(folder, ring)?;
+        let groups = Arc::new(watch::Sender::new(0));
         let (jobs, waiting) = sync_channel(WAITING_MAX);
-        let writer = Writer { disk: disk.clone(), shared: shared.clone(), next };
+        let writer = Writer { disk: disk.clone(), groups: groups.clone(), next };
         let started = thread::Builder::new().name("log".to_owned()).spawn(move || writer.run(&waiting));
         let thread = started.map_err(|source| Error::Folder { path: "thread of the log".to_owned(), source })?;
-        Ok(Self { disk, jobs: Arc::new(jobs), readers: Readers::default(), shared, thread: Arc::new(thread) })
+        Ok(Self { disk, jobs: Arc::new(jobs), readers: Readers::default(), groups, thread: Arc::new(thread) })
     }
 
     /// Whether the writer runs: without it nothing is stored, and no user can be erased.
@@ -155,7 +155,7 @@ impl Logs {
 
     /// Changes whenever lines were stored.
     pub fn watch(&self) -> watch::Receiver<u64> {
-        self.shared.groups.subscribe()
+        self.groups.subscribe()
     }
 
     /// What is stored, in numbers.
@@ -163,9 +163,10 @@ impl Logs {
     /// # Errors
     /// The log cannot be read.
     pub fn stats(&self) -> Result<LogStats, Error> {
-        let stats = self.shared.counts().stats();
         let ends = self.disk.ends()?.map(|(oldest, newest)| (row::wall_ms(oldest), row::wall_ms(newest)));
         let (oldest_wall_ms, newest_wall_ms) = ends.unzip();
+        // Behind the reading, which may have opened the file again.
+        let stats = self.disk.counts().stats();
         Ok(LogStats { oldest_wall_ms, newest_wall_ms, dropped: dropped::count(), ..stats })
     }
 

@@ -81,7 +81,7 @@ impl Opened {
         }
     }
 
-    pub(super) fn count(&self) -> Result<(Counts, u64), Error> {
+    fn count(&self) -> Result<(Counts, u64), Error> {
         let (mut counts, mut next) = (Counts::default(), 0);
         let txn = self.env.read_txn()?;
         for pair in self.lines.iter(&txn)? {

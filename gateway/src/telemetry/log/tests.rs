@@ -285,17 +285,23 @@ async fn a_damaged_page_of_lines_stops_no_start() {
 async fn a_log_that_could_not_be_opened_again_is_tried_when_it_is_needed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("log/data.mdb");
-    let logs = open(&folder, Ring::default());
-    logs.fill(ten()).await.unwrap();
-    // Neither can the file be exchanged, nor the old one be opened.
-    std::fs::remove_file(&file).unwrap();
-    std::fs::create_dir_all(file.join("no file")).unwrap();
-    assert!(logs.erase("ann", Vec::new()).await.is_err());
-    assert!(logs.erase("ann", Vec::new()).await.is_err(), "it still cannot");
-    std::fs::remove_dir_all(&file).unwrap();
-    logs.erase("ann", Vec::new()).await.unwrap();
-    logs.fill(ten()).await.unwrap();
-    assert_eq!(messages(&logs, LogFilter::default(), 99).await.len(), 10);
+    let logs = open(&folder, Ring { lines_max: 10, ..Ring::default() });
+    for erases in [true, false] {
+        logs.fill(ten()).await.unwrap();
+        // Neither can the file be exchanged, nor the old one be opened.
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir_all(file.join("no file")).unwrap();
+        assert!(logs.erase("ann", Vec::new()).await.is_err());
+        assert!(logs.erase("ann", Vec::new()).await.is_err(), "it still cannot");
+        std::fs::remove_dir_all(&file).unwrap();
+        if erases {
+            logs.erase("ann", Vec::new()).await.unwrap();
+        }
+        // The new file is empty: no line has to go for these.
+        logs.fill(ten()).await.unwrap();
+        assert_eq!(messages(&logs, LogFilter::default(), 99).await.len(), 10, "erases: {erases}");
+        assert_eq!(logs.stats().unwrap().total_logs, 10, "erases: {erases}");
+    }
     logs.close().await.unwrap();
     assert!(matches!(logs.erase("ann", Vec::new()).await, Err(Error::Closed)));
 }

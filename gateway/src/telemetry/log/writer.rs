@@ -3,7 +3,7 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         mpsc::{Receiver, RecvTimeoutError},
     },
     time::{Duration, Instant},
@@ -14,7 +14,6 @@ use tools::inspection::logs::{LogCursor, LogFilter, LogScope};
 
 use super::{
     Error,
-    counts::Counts,
     disk::{Disk, Group},
     dropped,
     row::{self, ArchivedRow, Line, Turn, Wanted},
@@ -49,27 +48,11 @@ pub(super) enum Job {
     Panic(Reply),
 }
 
-/// What the writer shares with readers.
-pub(super) struct Shared {
-    counts: Mutex<Counts>,
-    /// Grows with each group that is stored.
-    pub(super) groups: watch::Sender<u64>,
-}
-
-impl Shared {
-    pub(super) fn new(counts: Counts) -> Arc<Self> {
-        Arc::new(Self { counts: Mutex::new(counts), groups: watch::Sender::new(0) })
-    }
-
-    pub(super) fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The writer.
 pub(super) struct Writer {
     pub(super) disk: Disk,
-    pub(super) shared: Arc<Shared>,
+    /// Grows with each group that is stored.
+    pub(super) groups: Arc<watch::Sender<u64>>,
     /// The number of the next line.
     pub(super) next: u64,
 }
@@ -100,12 +83,8 @@ impl Writer {
         if group.lines.is_empty() && group.turns.is_empty() {
             return;
         }
-        let counts = self.shared.counts().clone();
-        match caught(|| self.disk.append(group, &mut self.next, &counts)) {
-            Ok(counts) => {
-                *self.shared.counts() = counts;
-                self.shared.groups.send_modify(|groups| *groups += 1);
-            }
+        match caught(|| self.disk.append(group, &mut self.next)) {
+            Ok(()) => self.groups.send_modify(|groups| *groups += 1),
             Err(_) => dropped::add(group.lines.len()),
         }
     }
@@ -120,11 +99,11 @@ impl Writer {
                 let is_dropped = |place, key: &[u8], row: &ArchivedRow| {
                     row::parts(key).is_some_and(|(_, level)| wanted.fits_key(place, level)) && wanted.fits(row)
                 };
-                (reply, caught(|| self.without(is_dropped, &[])))
+                (reply, caught(|| self.disk.without(is_dropped, &[])))
             }
             Job::Erase(user, devices, reply) => {
                 let is_dropped = |_: LogCursor, _: &[u8], row: &ArchivedRow| row::belongs_to(row, &user, &devices);
-                (reply, caught(|| self.without(is_dropped, &devices)))
+                (reply, caught(|| self.disk.without(is_dropped, &devices)))
             }
             #[cfg(test)]
             Job::Panic(reply) => (reply, caught(|| panic!("on purpose"))),
@@ -137,17 +116,6 @@ impl Writer {
         };
         let _gone = reply.send(result);
         false
-    }
-
-    fn without(
-        &self,
-        is_dropped: impl Fn(LogCursor, &[u8], &ArchivedRow) -> bool,
-        devices: &[String],
-    ) -> Result<u64, Error> {
-        let dropped = self.disk.without(is_dropped, devices)?;
-        let (counts, _) = self.disk.count()?;
-        *self.shared.counts() = counts;
-        Ok(dropped)
     }
 }
 
