@@ -73,8 +73,8 @@ fn recorded(data_dir: &Path) -> Result<Vec<Erasure>> {
     let readable: Vec<Erasure> = lines().filter_map(|line| serde_json::from_slice(line).ok()).collect();
     if readable.len() < lines().count() {
         let is_readable = |line: &[u8]| serde_json::from_slice::<Erasure>(line).is_ok();
-        let damaged: Vec<u8> = lines().filter(|line| !is_readable(line)).collect::<Vec<_>>().join(&b'\n');
-        match set_aside(data_dir, &damaged).and_then(|()| put(data_dir, &readable)) {
+        let damaged = lines().filter(|line| !is_readable(line));
+        match set_aside(data_dir, damaged).and_then(|()| put(data_dir, &readable)) {
             Ok(()) => tracing::error!("the record of erasures is damaged; what cannot be read of it is set aside"),
             Err(error) => tracing::error!("the record of erasures is damaged, and cannot be mended: {error:#}"),
         }
@@ -82,17 +82,18 @@ fn recorded(data_dir: &Path) -> Result<Vec<Erasure>> {
     Ok(readable)
 }
 
-/// Adds lines to those that could not be read, once, and as long as there is room.
-fn set_aside(data_dir: &Path, damaged: &[u8]) -> Result<()> {
+/// Adds lines to those that could not be read, each once, and as long as there is room.
+fn set_aside<'a>(data_dir: &Path, damaged: impl Iterator<Item = &'a [u8]>) -> Result<()> {
     let aside = data_dir.join(ERASURES_DAMAGED);
     let mut all = fs::read(&aside).unwrap_or_default();
-    if !damaged.is_empty() && !all.windows(damaged.len()).any(|there| there == damaged) {
-        all.extend_from_slice(damaged);
-        all.push(b'\n');
-        all.truncate(DAMAGED_BYTES_MAX);
-        write_private(&aside, &all)?;
+    for line in damaged {
+        if !all.split(|byte| *byte == b'\n').any(|there| there == line) {
+            all.extend_from_slice(line);
+            all.push(b'\n');
+        }
     }
-    Ok(())
+    all.truncate(DAMAGED_BYTES_MAX);
+    write_private(&aside, &all)
 }
 
 fn put(data_dir: &Path, erasures: &[Erasure]) -> Result<()> {
@@ -527,7 +528,7 @@ mod tests {
         damaged.extend(b"}\n");
         assert_eq!(fs::read(&aside).unwrap(), damaged);
         // The same again, as where the record could not be mended, is there already.
-        set_aside(folder.path(), b"}").unwrap();
+        set_aside(folder.path(), [&b"}"[..]].into_iter()).unwrap();
         assert_eq!(fs::read(&aside).unwrap(), damaged);
         // No file at all.
         end(folder.path(), "ann").unwrap();
