@@ -89,13 +89,15 @@ async fn broken_frames_end_the_session_with_their_reason() {
             ("unexpected_message", vec![hello_again.clone()]),
             ("bad_format", vec![frame(1, sound(Codec::Opus, 16_000, &[0xf8, 0xff, 0xfe]))]),
             ("bad_format", vec![frame(1, sound(Codec::Pcm16, 48_000, &[0; 1_920]))]),
-            ("bad_format", (1..=100).map(|number| frame(number, sound(Codec::Pcm16, 16_000, &[7; 641]))).collect()),
         ];
         if scheme != "quic" {
             // A stream has no envelope ends: the gateway waits for the rest of a truncated envelope.
             cases.push(("malformed", vec![whole[..whole.len() - 1].to_vec()]));
             cases.push(("malformed", vec![Vec::new()]));
             cases.push(("malformed", vec![vec![0; limits::FRAME_BYTES_MAX + 1]]));
+            // Over QUIC sound is sent in datagrams, and of so many at once some are dropped.
+            let undecodable = (1..=100).map(|number| frame(number, sound(Codec::Pcm16, 16_000, &[7; 641])));
+            cases.push(("bad_format", undecodable.collect()));
         }
         for (wanted, envelopes) in cases {
             let shown: Vec<_> = envelopes.iter().map(|bytes| bytes.len()).collect();
