@@ -23,6 +23,8 @@ use crate::{
 
 const SDK: &str = "@mentra/sdk@2.1.29";
 const PACKAGE: &str = "com.example.shopping";
+/// Sentences of which one at least is heard word by word.
+const SAID_MAX: u32 = 10;
 
 /// Node and how npm is run.
 pub(super) fn node() -> (PathBuf, Vec<PathBuf>) {
@@ -176,11 +178,16 @@ async fn an_app_on_the_published_sdk_is_spoken_to() {
     let answer = answered(&mut glasses).await;
     assert!(answer.contains("on the list"), "{answer}");
 
-    // It receives speech that is addressed to nobody.
-    say(&mut glasses, "The weather in the mountains is wonderful today.").await;
-    let heard = app.told("heard").await;
-    assert!(heard[1].as_str().is_some_and(|text| text.to_lowercase().contains("mountains")), "{heard}");
-    assert!(app.count("hearing") > 0, "{:#?}", app.seen);
+    // It receives speech that is addressed to nobody; also while it is spoken, where a busy machine has time for that.
+    for said in 1.. {
+        say(&mut glasses, "The weather in the mountains is wonderful today.").await;
+        let heard = app.told("heard").await;
+        assert!(heard[1].as_str().is_some_and(|text| text.to_lowercase().contains("mountains")), "{heard}");
+        if app.count("hearing") > 0 {
+            break;
+        }
+        assert!(said < SAID_MAX, "{:#?}", app.seen);
+    }
 
     say(&mut glasses, "Hey Mentra, count the shopping list.").await;
     app.told("tool").await;
