@@ -15,7 +15,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::{interval, timeout_at};
 
 use super::{
-    GatewayKey, Pairings, fingerprint,
+    GatewayKey, Pairings,
+    door::Door,
+    fingerprint,
     invitations::{self, Shown},
     keys::random,
     pairing::{self, Grant, Granted, PairError, Wait},
@@ -24,7 +26,7 @@ use crate::{
     clock,
     store::{self, DeviceRecord, Store, Write, names},
     text::{crop, is_plain},
-    transport::{self, Link, LinkError, places::Place},
+    transport::{self, Link, LinkError},
 };
 
 /// Milliseconds until a device retries if too many wait for pairing: one of them is done by then.
@@ -42,19 +44,6 @@ pub struct Admitted {
     pub record: DeviceRecord,
     /// What it has said of itself.
     pub hello: HelloOwned,
-}
-
-/// What admits devices.
-#[derive(Clone, Copy)]
-pub(crate) struct Door<'a> {
-    /// The gateway's identity.
-    pub(crate) key: &'a GatewayKey,
-    /// Pairings under way.
-    pub(crate) pairings: &'a Pairings,
-    /// Users that may have devices.
-    pub(crate) users_max: usize,
-    /// The connection's place, if it counts.
-    pub(crate) place: Option<&'a Place>,
 }
 
 /// Why a device was rejected.

@@ -1,5 +1,6 @@
 //! Identity of devices: keys, the handshake, pairing; and of people at the console.
 
+mod door;
 pub(crate) mod handshake;
 pub mod invitations;
 pub(crate) mod keys;
@@ -7,8 +8,9 @@ pub mod operators;
 pub mod pairing;
 pub(crate) mod typed;
 
+pub(crate) use door::Door;
+pub(crate) use handshake::admit;
 pub use handshake::{Admitted, retry_ms, turn_away};
-pub(crate) use handshake::{Door, admit};
 pub(crate) use keys::random;
 pub use keys::{GatewayKey, fingerprint};
 pub use pairing::Pairings;

@@ -37,7 +37,7 @@ pub(super) struct Decodes {
 enum Asked {
     /// Its words, by the number of the request.
     Words { revision: u16 },
-    /// Its translation.
+    /// The same in English.
     Translation,
 }
 

@@ -1,0 +1,17 @@
+//! What a device has to pass before its session.
+
+use super::{GatewayKey, Pairings};
+use crate::transport::places::Place;
+
+/// What admits devices.
+#[derive(Clone, Copy)]
+pub(crate) struct Door<'a> {
+    /// The gateway's identity.
+    pub(crate) key: &'a GatewayKey,
+    /// Pairings under way.
+    pub(crate) pairings: &'a Pairings,
+    /// Users that may have devices.
+    pub(crate) users_max: usize,
+    /// The connection's place, if it counts.
+    pub(crate) place: Option<&'a Place>,
+}
