@@ -24,7 +24,7 @@ use tokio::{
 use super::{run, store};
 use crate::{
     clock,
-    identity::{GatewayKey, Pairings, handshake as identity},
+    identity::{self, GatewayKey, Pairings},
     limits::Traffic,
     runtime::spawn,
     store::Store,
