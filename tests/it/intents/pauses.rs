@@ -296,7 +296,7 @@ fn a_pause_within_a_command_ends_it_seldom() {
         over_after(plain, 400) == 0.0,
         "half a command is never taken for a whole one that nothing can be added to"
     );
-    // Measured, not tuned: 4.8, 4.8 and 23.8 % of 21.
+    // Measured, not tuned: 4.8, 4.8 and 28.6 % of 21.
     assert!(over_after(plain, 1_000) <= 0.10, "half a command is waited for");
     assert!(over_after(plain, 1_500) <= 0.29, "long");
     assert!(right * 100 >= commands * 90, "{right} of {commands}");
