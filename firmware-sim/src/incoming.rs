@@ -93,6 +93,7 @@ impl Driver {
                 }
             }
             Down::Clause(clause) => {
+                self.speaker.handle_clause(&clause);
                 let (speech, clause, text) = (clause.speech, clause.clause, clause.text.to_owned());
                 self.see(Seen::Clause { turn, speech, clause, text });
             }

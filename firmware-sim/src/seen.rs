@@ -113,7 +113,7 @@ pub enum Seen {
         /// Turn of the speech.
         turn: u32,
         speech: u32,
-        /// Its caption.
+        /// The texts of its clauses, up to the last one that had begun when it was over.
         text: String,
         /// Microseconds played.
         played_us: u64,

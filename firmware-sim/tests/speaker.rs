@@ -1,6 +1,6 @@
 //! The virtual speaker's reports, on a clock that the test controls.
 
-use device_protocol::down::{SpeechChunk, SpeechEnd, SpeechStart};
+use device_protocol::down::{Clause, SpeechChunk, SpeechEnd, SpeechStart};
 use device_protocol::{Codec, PlayState};
 use firmware_sim::speaker::{Heard, Output, Report, Speaker};
 
@@ -22,6 +22,10 @@ impl Ear {
         let start = SpeechStart { speech, codec: Codec::Pcm16, rate_hz: RATE_HZ, text: "caption" };
         self.speaker.handle_start(self.now_us, 7, &start).unwrap();
         self.take();
+    }
+
+    fn text(&mut self, speech: u32, clause: u16, text: &str) {
+        self.speaker.handle_clause(&Clause { speech, clause, text });
     }
 
     /// 20 ms of `sample` as chunk number `n` of the speech, counted from 0.
@@ -124,6 +128,32 @@ fn playing_begins_after_60_ms_or_at_the_end() {
     short.end(1, 1);
     short.pass(20_000);
     assert_eq!(short.played().last(), Some(&(PlayState::Finished, 20_000, 1_020_000)));
+}
+
+#[test]
+fn the_text_of_a_speech_is_that_of_the_clauses_that_were_begun() {
+    for (stopped, text) in [(false, "One. Two. Three."), (true, "One. Two.")] {
+        let mut ear = Ear::new();
+        ear.start(1);
+        for (clause, text) in [(0, "One."), (1, "Two."), (2, "Three.")] {
+            ear.text(1, clause, text);
+            // As after a resume: the same once more.
+            ear.text(1, clause, text);
+        }
+        ear.text(2, 0, "Of no speech.");
+        for n in 0..30 {
+            ear.chunk(1, n, n as u16 / 10, 1_000);
+        }
+        if stopped {
+            ear.pass(310_000);
+            ear.hush(1, 0);
+        } else {
+            ear.end(1, 30);
+            ear.pass(1_000_000);
+        }
+        let heard = ear.heard();
+        assert_eq!((heard.len(), heard[0].complete, heard[0].text.as_str()), (1, !stopped, text));
+    }
 }
 
 #[test]

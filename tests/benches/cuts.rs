@@ -146,6 +146,9 @@ async fn run() -> Result<()> {
         broken.extend(what.into_iter().map(|what| format!("{:?}: {what}", share.group)));
     }
     println!("sessions left over: {}", shared.house.running.services().roster.all().len());
+    if let Some(shared) = Arc::into_inner(shared) {
+        shared.house.running.stop().await;
+    }
     for what in &broken {
         println!("BROKEN: {what}");
     }

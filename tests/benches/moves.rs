@@ -90,6 +90,9 @@ async fn run() -> Result<()> {
         }
         understood &= report(kind, &outcomes);
     }
+    if let Some(house) = Arc::into_inner(house) {
+        house.running.stop().await;
+    }
     ensure!(understood, "a requirement is broken");
     Ok(())
 }

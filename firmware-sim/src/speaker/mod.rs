@@ -6,7 +6,7 @@ mod speech;
 use std::collections::{BTreeMap, VecDeque};
 
 use audio::codec::Decoder;
-use device_protocol::down::{AudioFormat, SpeechChunk, SpeechEnd, SpeechStart};
+use device_protocol::down::{AudioFormat, Clause, SpeechChunk, SpeechEnd, SpeechStart};
 use device_protocol::{PlayState, limits};
 
 use crate::sound::codec_of;
@@ -22,6 +22,9 @@ const SPEECHES_MAX: usize = 8;
 
 /// Most chunks queued in one speech, or for their speech: more than a minute of 20 ms packets.
 const CHUNKS_MAX: usize = 4_096;
+
+/// Most clauses of one speech whose texts are kept.
+const CLAUSES_MAX: usize = 256;
 
 /// Rounding tolerance of positions: one sample at 8 kHz.
 const SLACK_US: u64 = 125;
@@ -62,7 +65,7 @@ pub struct Heard {
     pub speech: u32,
     /// Turn of the frame that began it.
     pub turn: u32,
-    /// Its caption.
+    /// The texts of its clauses, up to the last one that had begun when it was over.
     pub text: String,
     /// When the first sample was played; `None`: none was.
     pub began_us: Option<u64>,
@@ -135,7 +138,8 @@ enum Fetched {
 struct Speech {
     id: u32,
     turn: u32,
-    text: String,
+    /// The texts of its clauses, by their numbers.
+    texts: BTreeMap<u16, String>,
     rate_hz: u32,
     decoder: Option<Decoder>,
     chunks: BTreeMap<u64, Chunk>,
@@ -236,7 +240,7 @@ impl Speaker {
         let mut speech = Speech {
             id: start.speech,
             turn,
-            text: start.text.to_owned(),
+            texts: BTreeMap::from([(0, start.text.to_owned())]),
             rate_hz: start.rate_hz,
             decoder: self.decode.then_some(decoder),
             chunks: BTreeMap::new(),
@@ -269,6 +273,15 @@ impl Speaker {
         }
         self.poll(now_us);
         Ok(())
+    }
+
+    /// The text of a clause.
+    pub fn handle_clause(&mut self, clause: &Clause<'_>) {
+        if let Some(speech) = self.speeches.iter_mut().find(|speech| speech.id == clause.speech)
+            && (speech.texts.len() < CLAUSES_MAX || speech.texts.contains_key(&clause.clause))
+        {
+            speech.texts.insert(clause.clause, clause.text.to_owned());
+        }
     }
 
     /// Sound of a speech.

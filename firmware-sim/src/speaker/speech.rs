@@ -231,12 +231,16 @@ impl Speech {
     pub(super) fn finish(self, at_us: u64, complete: bool) -> [Report; 2] {
         let state = if complete { PlayState::Finished } else { PlayState::Stopped };
         let (speech, turn, clause, played_us) = (self.id, self.turn, self.clause.unwrap_or(0), self.played_us);
+        // Of a speech that was stopped, later clauses were announced and not heard.
+        let begun = if complete { u16::MAX } else { clause };
+        let texts = self.texts.range(..=begun).map(|(_, text)| text.as_str()).filter(|text| !text.is_empty());
+        let texts: Vec<&str> = texts.collect();
         [
             Report::Played { speech, turn, clause, played_us, at_us, state },
             Report::Over(Heard {
                 speech,
                 turn,
-                text: self.text,
+                text: texts.join(" "),
                 began_us: self.began_us,
                 ended_us: at_us,
                 played_us,
