@@ -153,6 +153,19 @@ expect Glasses
 run lorgnette tools call note.list '{}'
 expect 'kept over the upgrade'
 
+say 'a program that refuses the configuration does not take over'
+before=$(systemctl show lorgnette --property=MainPID --value)
+cp /etc/lorgnette/config.toml as_it_was
+sed -i '1i of_tomorrow = true' /etc/lorgnette/config.toml
+run dpkg --install ./second.deb
+expect 'the old one goes on'
+[ "$(systemctl show lorgnette --property=MainPID --value)" = "$before" ] || { echo 'FAILED: it was replaced'; exit 1; }
+cp as_it_was /etc/lorgnette/config.toml
+run lorgnette tools call note.list '{}'
+expect 'kept over the upgrade'
+run systemctl reload lorgnette
+[ "$(systemctl show lorgnette --property=MainPID --value)" != "$before" ] || { echo 'FAILED: not replaced'; exit 1; }
+
 say 'purge leaves nothing'
 packages purge lorgnette
 for path in /var/lib/lorgnette /var/lib/private/lorgnette /var/lib/lorgnette-models /etc/lorgnette /usr/bin/lorgnette; do

@@ -22,7 +22,7 @@ const FILES: [&str; 17] = [
     "/usr/share/doc/lorgnette/LICENCES.gz",
     "/usr/share/doc/lorgnette/PROTOCOL.md",
     "/usr/share/doc/lorgnette/copyright",
-    "/usr/share/doc/lorgnette/install.md",
+    "/usr/share/doc/lorgnette/docs/install.md",
     "/usr/share/doc/lorgnette/lorgnette.cdx.json.gz",
     "/usr/share/fish/vendor_completions.d/lorgnette.fish",
     "/usr/share/lorgnette/config.toml",
@@ -62,6 +62,7 @@ fn a_package_has_all_that_an_operator_needs() {
     }
     judge_control(&deb);
     judge_configuration(&tree);
+    judge_documents(&tree);
     judge_unit(&tree);
     judge_bill(&made(&out, ".cdx.json"));
     judge_licences(&tree);
@@ -106,6 +107,26 @@ fn judge_configuration(tree: &Path) {
     assert_eq!(config.data_dir, Path::new("/var/lib/lorgnette"));
     assert_eq!(config.models_dir, Path::new("/var/lib/lorgnette-models"));
     assert!(config.listen.web.ip().is_loopback(), "a new installation is reachable from outside");
+}
+
+/// The pages that the configuration names, and those to which the installed pages link, are installed.
+fn judge_documents(tree: &Path) {
+    let documents = tree.join("usr/share/doc/lorgnette");
+    let config = fs::read_to_string(tree.join("usr/share/lorgnette/config.toml")).unwrap();
+    let named = config.split(|c: char| !(c.is_alphanumeric() || "/-.".contains(c)));
+    let named: BTreeSet<&str> = named.map(|word| word.trim_end_matches('.')).filter(|word| word.ends_with(".md")).collect();
+    assert!(named.len() > 3, "{named:?}");
+    for page in named {
+        assert!(documents.join(page).is_file(), "the configuration names {page}");
+    }
+    for page in fs::read_dir(documents.join("docs")).unwrap() {
+        let page = page.unwrap().path();
+        let text = fs::read_to_string(&page).unwrap();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+        for link in links.filter(|link| link.ends_with(".md")) {
+            assert!(page.with_file_name(link).is_file(), "{} links to {link}", page.display());
+        }
+    }
 }
 
 /// systemd finds no fault with the unit, and little exposed.

@@ -62,9 +62,16 @@ pub(super) fn lay_out(
     put(&documents.join("lorgnette.cdx.json"), inventory.sbom)?;
     put(&documents.join("changelog"), &changelog(level))?;
     copy(&places.root.join("deploy/debian/copyright"), &documents.join("copyright"))?;
-    for document in ["README.md", "PROTOCOL.md", "docs/install.md"] {
-        let name = Path::new(document).file_name().unwrap_or_default();
-        copy(&places.root.join(document), &documents.join(name))?;
+    // The configuration and messages name pages of `docs`, and the pages link to each other.
+    for document in ["README.md", "PROTOCOL.md", "ARCHITECTURE.md"] {
+        copy(&places.root.join(document), &documents.join(document))?;
+    }
+    let folder = places.root.join("docs");
+    for entry in fs::read_dir(&folder).map_err(Failure::at(&folder))? {
+        let page = entry.map_err(Failure::at(&folder))?.path();
+        if page.extension().is_some_and(|extension| extension == "md") {
+            copy(&page, &documents.join("docs").join(page.file_name().unwrap_or_default()))?;
+        }
     }
     let pages = "gzip -9n usr/share/man/man1/*.1 usr/share/doc/lorgnette/LICENCES usr/share/doc/lorgnette/changelog \
                  usr/share/doc/lorgnette/lorgnette.cdx.json && chmod -R u=rwX,go=rX .";

@@ -175,14 +175,19 @@ impl Systemd {
              Description=Lorgnette, gateway for smart glasses\n\
              Wants=network-online.target\n\
              After=network-online.target\n\
+             StartLimitIntervalSec=0\n\
              \n\
              [Service]\n\
              Type=notify\n\
              ExecStart={program} serve --config {config}\n\
              ExecReload={program} upgrade --config {config}\n\
              Restart=on-failure\n\
+             RestartSec=5\n\
+             TimeoutStartSec=300\n\
+             TimeoutStopSec=30\n\
              WatchdogSec=60\n\
              LimitNOFILE=4096\n\
+             OOMPolicy=continue\n\
              NoNewPrivileges=yes\n\
              {limits}\
              \n\
@@ -249,6 +254,21 @@ mod tests {
         let more =
             systemd.unit(Path::new("/x"), Path::new("/c\nUser=nobody"), Path::new("/d")).unwrap_err().to_string();
         assert!(more.contains("is no name for a unit"), "{more}");
+    }
+
+    /// A gateway that `setup` enabled is started again, and given time, as a packaged one is.
+    #[test]
+    fn a_unit_restarts_and_waits_as_the_packaged_one_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let packaged = include_str!("../../../../deploy/lorgnette.service");
+        let unit = systemd(folder.path(), true, "").unit(Path::new("/x"), Path::new("/c"), Path::new("/d")).unwrap();
+        let names = ["StartLimit", "Restart", "Timeout", "WatchdogSec", "LimitNOFILE", "OOMPolicy", "NoNewPrivileges"];
+        let wanted = packaged.lines().filter(|line| names.iter().any(|name| line.starts_with(name)));
+        let wanted: Vec<&str> = wanted.collect();
+        assert!(wanted.len() >= names.len(), "{wanted:?}");
+        for line in wanted {
+            assert!(unit.contains(&format!("\n{line}\n")), "no {line} in {unit}");
+        }
     }
 
     #[test]
