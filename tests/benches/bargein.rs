@@ -266,8 +266,8 @@ impl Tally {
         row("decision -> last packet received", self.packet_after.clone());
         row("decision -> speaker silent", self.silent_after.clone());
         println!(
-            "  not ended {}, stopped before anybody spoke {}; of {} answers with an \"okay\" over them {} were paused and \
-             went on",
+            "  not ended {}, stopped before anybody spoke {}; of {} answers with an \"okay\" over them {} were \
+             paused and went on",
             self.missed, self.early, self.backchannels, self.paused
         );
         let times = [

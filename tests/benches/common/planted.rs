@@ -21,9 +21,9 @@ pub const WIPE: &str = "wipe the bench list";
 const RECITES: &str = "com.example.bench.recite";
 const WIPES: &str = "com.example.bench.wipe";
 /// None of its words is one that stops an answer.
-const RECITED: &str = "The lighthouse on the northern cape is built of grey stone. Its keeper climbs the stairs every evening, \
-    lights the lamp, and writes the weather into a book. Ships from many countries pass by in the dark, and their crews \
-    know the place by its two short flashes.";
+const RECITED: &str = "The lighthouse on the northern cape is built of grey stone. Its keeper climbs the stairs \
+    every evening, lights the lamp, and writes the weather into a book. Ships from many countries pass by in the dark, \
+    and their crews know the place by its two short flashes.";
 /// How long the first sound may take.
 const SOUND_MAX: Duration = Duration::from_secs(20);
 
