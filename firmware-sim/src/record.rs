@@ -105,6 +105,7 @@ mod tests {
             ended_us: began_us + played_us,
             played_us,
             complete,
+            arrived_us: None,
             pcm,
             rate_hz: 24_000,
         }

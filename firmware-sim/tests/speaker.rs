@@ -290,6 +290,31 @@ fn a_damaged_packet_is_heard_as_concealment() {
 }
 
 #[test]
+fn the_arrival_of_the_last_packet_is_known_under_a_fade_and_behind_the_end() {
+    let mut ear = Ear::new();
+    ear.chunk(1, 0, 0, 9);
+    ear.pass(10_000);
+    ear.start(1);
+    for n in 1..5 {
+        ear.chunk(1, n, 0, 9);
+    }
+    ear.pass(30_000);
+    ear.hush(1, 40);
+    ear.pass(10_000);
+    ear.chunk(1, 5, 0, 9);
+    ear.pass(100_000);
+    assert_eq!(ear.heard()[0].arrived_us, Some(1_050_000));
+    ear.chunk(1, 6, 0, 9);
+    assert_eq!(ear.reports.last(), Some(&Report::Late { speech: 1, at_us: 1_150_000 }));
+    // One that came before its speech counts, too.
+    ear.chunk(2, 0, 0, 9);
+    ear.pass(5_000);
+    ear.start(2);
+    ear.hush(2, 0);
+    assert_eq!(ear.heard()[1].arrived_us, Some(1_150_000));
+}
+
+#[test]
 fn an_unknown_codec_is_refused() {
     let start = SpeechStart { speech: 1, codec: Codec::Other(9), rate_hz: RATE_HZ, text: "" };
     assert!(Speaker::new(true).handle_start(0, 1, &start).unwrap_err().contains('9'));

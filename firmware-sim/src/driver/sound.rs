@@ -170,6 +170,12 @@ impl Driver {
                 Report::FirstSound { speech, turn, at_us } => {
                     self.log.push(at_us, Seen::FirstSound { turn, speech });
                 }
+                Report::Late { speech, at_us } => {
+                    let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Some(heard) = heard.iter_mut().rfind(|heard| heard.speech == speech) {
+                        heard.arrived_us = Some(at_us);
+                    }
+                }
                 Report::Over(heard) => {
                     let (at_us, seen) = (
                         heard.ended_us,

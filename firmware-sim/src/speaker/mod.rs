@@ -54,6 +54,8 @@ pub enum Report {
     },
     /// The first sample was played.
     FirstSound { speech: u32, turn: u32, at_us: u64 },
+    /// A packet of a speech that is over.
+    Late { speech: u32, at_us: u64 },
     /// A speech is over.
     Over(Heard),
 }
@@ -75,6 +77,8 @@ pub struct Heard {
     pub played_us: u64,
     /// False if it was stopped.
     pub complete: bool,
+    /// When the last packet of its sound came, one that came after its end included; `None`: none did.
+    pub arrived_us: Option<u64>,
     /// The played samples, including the silence of gaps.
     pub pcm: Vec<i16>,
     /// Rate of `pcm` in hertz.
@@ -155,6 +159,8 @@ struct Speech {
     played_us: u64,
     reported_us: u64,
     fade: Option<(u64, u64)>,
+    /// When its latest packet came.
+    arrived_us: Option<u64>,
     pcm: Vec<i16>,
 }
 
@@ -255,10 +261,12 @@ impl Speaker {
             played_us: 0,
             reported_us: 0,
             fade: None,
+            arrived_us: None,
             pcm: Vec::new(),
         };
-        for (_, id, sequence, position_us, chunk) in std::mem::take(&mut self.early) {
+        for (arrived_us, id, sequence, position_us, chunk) in std::mem::take(&mut self.early) {
             if id == speech.id {
+                speech.arrived_us = Some(arrived_us);
                 speech.add(sequence, position_us, chunk);
             }
         }
@@ -286,16 +294,20 @@ impl Speaker {
 
     /// Sound of a speech.
     pub fn handle_chunk(&mut self, now_us: u64, sequence: u32, chunk: &SpeechChunk<'_>) {
-        if chunk.speech <= self.over {
-            return;
-        }
+        let is_over = chunk.speech <= self.over;
         let kept = Chunk {
             clause: chunk.clause,
             duration_us: u64::from(chunk.duration_us.min(limits::PACKET_DURATION_US_MAX)),
             payload: chunk.payload.to_vec(),
         };
         match self.speeches.iter_mut().find(|speech| speech.id == chunk.speech) {
-            Some(speech) => speech.add(sequence, chunk.position_us, kept),
+            Some(speech) => {
+                speech.arrived_us = Some(now_us);
+                if !is_over {
+                    speech.add(sequence, chunk.position_us, kept);
+                }
+            }
+            None if is_over => self.reports.push_back(Report::Late { speech: chunk.speech, at_us: now_us }),
             None if chunk.speech > self.begun && self.early.len() < CHUNKS_MAX => {
                 self.early.push_back((now_us, chunk.speech, sequence, chunk.position_us, kept));
             }

@@ -245,6 +245,7 @@ impl Speech {
                 ended_us: at_us,
                 played_us,
                 complete,
+                arrived_us: self.arrived_us,
                 pcm: self.pcm,
                 rate_hz: self.rate_hz,
             }),

@@ -1,9 +1,11 @@
 //! What the measuring programs share: a gateway in this process, paired glasses, the machine's state.
 #![allow(dead_code)] // each program uses its part
 
+pub mod aims;
 pub mod clips;
 pub mod g722;
 pub mod pages;
+pub mod planted;
 pub mod process;
 #[path = "../../it/relay.rs"]
 pub mod relay;
@@ -15,13 +17,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use audio::asr::{self, Engine};
 use audio::codec::Codec;
 use bytes::Bytes;
 use firmware_sim::microphone::{CLIP_HZ, Clip, Sound, encode_all, voiced_end_us};
 use firmware_sim::transport::{Scheme, Target};
-use firmware_sim::{Glasses, Options};
+use firmware_sim::{Glasses, Options, Seen};
 use gateway::identity::pairing::Grant;
 use gateway::serve::Running;
 use gateway::telemetry::TurnRecord;
@@ -32,6 +34,8 @@ use voices::Speaker;
 
 /// Length of a packet of sound.
 pub const FRAME_US: u64 = 20_000;
+/// How long nothing may happen before a turn counts as over, in microseconds.
+const REST_US: u64 = 1_500_000;
 
 /// A gateway and its folder.
 pub struct House {
@@ -90,6 +94,12 @@ impl House {
         self.pair(glasses.fingerprint(), user);
         glasses.welcomed().await?;
         Ok(glasses)
+    }
+
+    /// What a speaker says: samples at 16 kHz.
+    pub async fn spoken(&self, speaker: Speaker, text: &str) -> Result<Vec<i16>> {
+        let (text, folder) = (text.to_owned(), self.folder.path().to_owned());
+        tokio::task::spawn_blocking(move || speaker.say(&text, &folder)).await?
     }
 
     /// All finished turns of these glasses that are still kept.
@@ -164,9 +174,10 @@ pub fn row(name: &str, mut us: Vec<i64>) {
     let ms = |us: Option<i64>| us.map_or_else(|| "-".to_owned(), |us| format!("{:.2}", us as f64 / 1e3));
     let count = us.len();
     println!(
-        "  {name:44} n {count:4}  median {:>8}  p90 {:>8}  p99 {:>8} ms",
+        "  {name:44} n {count:4}  median {:>8}  p90 {:>8}  p95 {:>8}  p99 {:>8} ms",
         ms(quantile(&mut us, 0.5)),
         ms(quantile(&mut us, 0.9)),
+        ms(quantile(&mut us, 0.95)),
         ms(quantile(&mut us, 0.99)),
     );
 }
@@ -235,6 +246,20 @@ pub async fn until(within: Duration, mut done: impl FnMut() -> bool) -> bool {
     true
 }
 
+/// Waits until nothing has been heard, answered or said for a while, or until `within` is over; `mark`: from the turn or
+/// before it.
+pub async fn rest(glasses: &Glasses, mark: u64, within: Duration) {
+    let is_over = || {
+        let events = glasses.log().since(mark);
+        let last = events.iter().rev().find_map(|event| match &event.seen {
+            Seen::Listening { state, .. } => Some((event.at_us, matches!(state.as_str(), "idle" | "wake"))),
+            _ => None,
+        });
+        last.is_some_and(|(at_us, is_free)| is_free && glasses.now_us() >= at_us + REST_US)
+    };
+    until(within, is_over).await;
+}
+
 /// Resident bytes of this process.
 pub fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -264,6 +289,21 @@ pub fn silence() -> Result<Arc<[Bytes]>> {
 
 fn packets(pcm: &[i16]) -> Result<Arc<[Bytes]>> {
     encode_all(pcm, Codec::Opus, CLIP_HZ, FRAME_US).map_err(anyhow::Error::msg)
+}
+
+/// The transports that `--transport` asks for; otherwise WebSocket and QUIC.
+pub fn schemes() -> Result<Vec<Scheme>> {
+    match argument("--transport").as_deref() {
+        None => Ok(vec![Scheme::Ws, Scheme::Quic]),
+        Some("ws") => Ok(vec![Scheme::Ws]),
+        Some("quic") => Ok(vec![Scheme::Quic]),
+        Some(other) => bail!("--transport {other}: ws or quic"),
+    }
+}
+
+/// Whether `--name` is there.
+pub fn flag(name: &str) -> bool {
+    std::env::args().any(|argument| argument == name)
 }
 
 /// Value behind `--name`.

@@ -1,0 +1,38 @@
+//! Figures and what they are to be: printed, and with `--require` judged.
+
+use anyhow::{Result, ensure};
+
+use super::{flag, quantile};
+
+/// The aims that were missed.
+#[derive(Default)]
+pub struct Aims(Vec<String>);
+
+impl Aims {
+    /// This quantile of times in microseconds is to be at most so many milliseconds.
+    pub fn at_most_ms(&mut self, what: &str, us: &[i64], share: f64, most_ms: i64) {
+        let found = quantile(&mut us.to_vec(), share);
+        let ms = found.map_or_else(|| "no time".to_owned(), |us| format!("{:.0} ms", us as f64 / 1e3));
+        let text = format!("{what}: {ms} at {:.0} %, aim {most_ms} ms", 100.0 * share);
+        self.note(found.is_some_and(|us| us <= most_ms * 1_000), text);
+    }
+
+    /// At most so many percent of all are to be so; of none nothing is known, which is missed.
+    pub fn at_most_percent(&mut self, what: &str, count: usize, all: usize, most: f64) {
+        let percent = 100.0 * count as f64 / all as f64;
+        self.note(percent <= most, format!("{what}: {count} of {all}, {percent:.1} %, aim {most} %"));
+    }
+
+    fn note(&mut self, is_met: bool, text: String) {
+        println!("  {} {text}", if is_met { "met   " } else { "MISSED" });
+        if !is_met {
+            self.0.push(text);
+        }
+    }
+
+    /// With `--require`, an error where an aim was missed.
+    pub fn judge(self) -> Result<()> {
+        ensure!(self.0.is_empty() || !flag("--require"), "aims missed: {}", self.0.join("; "));
+        Ok(())
+    }
+}
