@@ -2,6 +2,9 @@
 #![allow(dead_code)] // each program uses its part
 
 pub mod clips;
+pub mod ear;
+#[path = "../../it/intents/fixture.rs"]
+pub mod fixture;
 pub mod g722;
 pub mod pages;
 pub mod process;
@@ -15,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use audio::asr::{self, Engine};
 use audio::codec::Codec;
 use bytes::Bytes;
@@ -271,6 +274,18 @@ pub fn argument(name: &str) -> Option<String> {
     let mut arguments = std::env::args();
     arguments.find(|argument| argument == name)?;
     arguments.next()
+}
+
+/// Whether an option without a value is there.
+pub fn flag(name: &str) -> bool {
+    std::env::args().any(|argument| argument == name)
+}
+
+/// Prints which aims were missed, and fails with them where `--require` is given.
+pub fn judge(missed: &[String]) -> Result<()> {
+    missed.iter().for_each(|aim| println!("missed: {aim}"));
+    ensure!(missed.is_empty() || !flag("--require"), "{} of the aims were missed", missed.len());
+    Ok(())
 }
 
 /// Folder for a program's scratch files.
