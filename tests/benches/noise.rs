@@ -55,7 +55,7 @@ impl Heard {
     fn show(&self, name: &str) {
         let Self { seconds, utterances, decodes, texts, told, requests } = self;
         println!(
-            "{name}: {seconds} s, {utterances} utterances, {decodes} decodes, {} with text, {} told, {requests} requests",
+            "{name}: {seconds} s, {utterances} utterances, {decodes} decodes, {} with text, {} told, {requests} asked",
             texts.len(),
             told.len()
         );
