@@ -1,6 +1,6 @@
 //! Handling of each message from the gateway.
 
-use device_protocol::down::{ApprovalRequest, Display, ToolCall};
+use device_protocol::down::{ApprovalRequest, Clause, Display, ToolCall};
 use device_protocol::{
     Class, Decoded, Down, Frame, GoodbyeReason, ListeningState, Message as _, Stamp, View, decode_down, limits, up,
 };
@@ -92,11 +92,7 @@ impl Driver {
                     self.violation(GoodbyeReason::BadFormat, what);
                 }
             }
-            Down::Clause(clause) => {
-                self.speaker.handle_clause(&clause);
-                let (speech, clause, text) = (clause.speech, clause.clause, clause.text.to_owned());
-                self.see(Seen::Clause { turn, speech, clause, text });
-            }
+            Down::Clause(clause) => self.handle_clause(turn, &clause),
             Down::SpeechChunk(chunk) => self.speaker.handle_chunk(now_us, stamp.sequence, &chunk),
             Down::SpeechEnd(end) => self.speaker.handle_end(now_us, &end),
             Down::Hush(hush) => {
@@ -149,6 +145,12 @@ impl Driver {
     fn show(&self, turn: u32, view: View) {
         let (text, lines) = (self.screen.text(view), self.screen.draw(view));
         self.see(Seen::Display { turn, view: named(view.name()), text, lines });
+    }
+
+    fn handle_clause(&mut self, turn: u32, clause: &Clause<'_>) {
+        self.speaker.handle_clause(clause);
+        let (speech, clause, text) = (clause.speech, clause.clause, clause.text.to_owned());
+        self.see(Seen::Clause { turn, speech, clause, text });
     }
 
     fn handle_approval(&mut self, now_us: u64, request: &ApprovalRequest<'_>) {

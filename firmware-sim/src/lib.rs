@@ -10,6 +10,7 @@ pub mod acoustics;
 pub mod clock;
 mod command;
 pub mod conformance;
+pub mod delays;
 pub mod discovery;
 pub mod display;
 mod driver;

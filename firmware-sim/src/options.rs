@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::acoustics::Acoustics;
+use crate::delays::Delays;
 use crate::firmware::Updates;
 use crate::identity::Trust;
 use crate::microphone::Background;
@@ -49,6 +50,8 @@ pub struct Options {
     pub decode: bool,
     /// Encoded silence for glasses that do not encode.
     pub silence: Option<Arc<[Bytes]>>,
+    /// What counts how late sound is acknowledged; `None`: nothing does.
+    pub delays: Option<Arc<Delays>>,
     /// Charge of the battery.
     pub battery_percent: u8,
     /// What hears the wake phrase in the glasses; `None`: the gateway does.
@@ -75,6 +78,7 @@ impl Options {
             reconnect: true,
             decode: true,
             silence: None,
+            delays: None,
             battery_percent: 87,
             wake: None,
             updates: None,

@@ -1,6 +1,7 @@
 //! Many glasses at once: the gateway's own share of a turn, processor time, and bytes per session.
 //!
-//! `cargo xtask bench load [--glasses 50] [--duty 20] [--seconds 120] [--typed 0] [--users GLASSES] [--pages 0]`
+//! `cargo xtask bench load [--glasses 50] [--duty 20] [--seconds 120] [--typed 0] [--users GLASSES] [--pages 0]
+//! [--wake-head FILE] [--clips 60] [--require]`
 //!
 //! Each pair of glasses has a user of its own, unless there are to be fewer: turns of one user wait for one another. A sentence
 //! is said at its own time, whatever became of the one before, so that what is lost takes no load away.
@@ -10,19 +11,31 @@
 //!
 //! `--pages`: so many pages of the console with all sessions are looked at meanwhile.
 //!
+//! With `--wake-head`, the gateway listens for the phrase of this head by its sound (a path in the folder `tests`, or a whole one;
+//! `data/wake/hey_mentra.onnx` is one), and the glasses say read speech that names nobody: so many of the clips that `bench speech`
+//! holds out, in random order, at the same duty. What is decoded then is what the head took for the phrase.
+//!
+//! The delay of a frame: from the end of a packet in the glasses to the acknowledgement of its processing, for one packet in
+//! twenty; so it has the way back in it, and what the generator itself waits for a processor. With `--require` it ends with an error
+//! where 99 % of these are over 40 ms, or a session was lost.
+//!
 //! The glasses run in a second process, from packets that were coded beforehand, so that their processor
 //! time is told apart from the gateway's. Half of them use QUIC. They say a sum and hear the answer.
 
 mod common;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use audio::asr::Shed;
+use audio::wake::Head;
 use common::second::Second;
 use common::voices::Speaker;
-use common::{House, argument, clip, resident, row};
+use common::{House, argument, clip, clips, resident, row};
+use firmware_sim::delays::Delays;
 use firmware_sim::microphone::Clip;
 use firmware_sim::random::Random;
 use firmware_sim::transport::{Scheme, Target};
@@ -37,32 +50,101 @@ const SENTENCE: &str = "Hey Mentra, what is fifteen percent of eighty?";
 /// The same, typed.
 const TYPED: &str = "What is fifteen percent of eighty?";
 const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// Clips of read speech, unless said.
+const CLIPS: usize = 60;
+/// Aim for the delay of a frame at 99 %, in milliseconds.
+const FRAME_MS_MAX: u64 = 40;
 
 fn main() -> Result<()> {
     if argument("--generator").is_some() {
         return common::runtime()?.block_on(generate());
     }
     if number("--typed", 0)? > 0 {
-        return common::runtime()?.block_on(run());
+        return common::aims::judge(&common::runtime()?.block_on(run())?);
     }
     common::calibrate("before")?;
-    common::runtime()?.block_on(run())?;
-    common::calibrate("after")
+    let missed = common::runtime()?.block_on(run())?;
+    common::calibrate("after")?;
+    common::aims::judge(&missed)
 }
 
 fn number(name: &str, otherwise: usize) -> Result<usize> {
     Ok(usize::try_from(common::number(name, otherwise as u64)?)?)
 }
 
+/// The gateway's configuration: places for all, and a wake phrase that is heard in its sound.
+fn settings(glasses: usize, users: usize, head: Option<&str>) -> Result<String> {
+    let limits = format!("[limits]\nsessions = {}\nusers = {}", glasses + 8, users + 8);
+    let Some(file) = head else { return Ok(limits) };
+    let file = std::fs::canonicalize(file).with_context(|| format!("--wake-head {file}"))?;
+    let head = Head::load(&file)?;
+    let phrase = &head.settings().phrase;
+    Ok(format!("{limits}\n[hearing]\nwake = \"acoustic\"\nwake_phrases = [{phrase:?}]\nwake_heads = [{file:?}]"))
+}
+
 /// The second process, on this house.
-fn generator(house: &House, glasses: usize, duty: usize) -> Result<Second> {
-    Second::start(&[
+fn generator(house: &House, glasses: usize, duty: usize, head: Option<&str>) -> Result<Second> {
+    let mut options = vec![
         ("--generator", house.target(Scheme::Ws)?.to_string()),
         ("--quic", house.target(Scheme::Quic)?.to_string()),
         ("--glasses", glasses.to_string()),
         ("--duty", duty.to_string()),
         ("--folder", house.folder.path().display().to_string()),
-    ])
+    ];
+    if let Some(head) = head {
+        options.extend([("--wake-head", head.to_owned()), ("--clips", number("--clips", CLIPS)?.to_string())]);
+    }
+    Second::start(&options)
+}
+
+/// What the gateway has counted up to a moment.
+struct Counts {
+    shed: Shed,
+    /// Utterances lost: addressed, and others.
+    lost: (u64, u64),
+    /// Decodes by the first weights.
+    decodes: u64,
+    /// Wake phrases in the sound: heard, verified and denied by the text; utterances without one; and those not listened to.
+    wake: [u64; 5],
+}
+
+impl Counts {
+    fn now(house: &House) -> Self {
+        let services = house.running.services();
+        let engines = &services.engines;
+        let wake = engines.wake_counts.get();
+        Self {
+            shed: engines.asr.shed(),
+            lost: services.telemetry.losses.get(),
+            decodes: engines.elsewhere.local.as_ref().map_or(0, |meter| meter.read().count),
+            wake: [wake.heard, wake.verified, wake.vetoed, wake.unheard, wake.skipped],
+        }
+    }
+
+    /// Prints what was counted in the seconds since then.
+    fn report(&self, house: &House, turns: usize, seconds: f64) {
+        let (before, now) = (self, Self::now(house));
+        println!(
+            "{turns} turns; decodes left out: {} partial, {} second passes, {} overheard, {} unsure, {} addressed",
+            now.shed.partial - before.shed.partial,
+            now.shed.second_pass - before.shed.second_pass,
+            now.shed.overheard - before.shed.overheard,
+            now.shed.unsure - before.shed.unsure,
+            now.shed.addressed - before.shed.addressed
+        );
+        let (addressed, others) = (now.lost.0 - before.lost.0, now.lost.1 - before.lost.1);
+        println!("utterances lost: {addressed} addressed and told, {others} others");
+        let decodes = now.decodes - before.decodes;
+        println!("{decodes} decodes by the first weights, {:.2} a second", decodes as f64 / seconds);
+        if house.running.services().engines.wake.is_some() {
+            let [heard, verified, vetoed, unheard, skipped]: [u64; 5] =
+                std::array::from_fn(|index| now.wake[index] - before.wake[index]);
+            println!(
+                "wake phrases in the sound: {heard} heard, {verified} verified and {vetoed} denied by the text; \
+                 {unheard} utterances without one, {skipped} not listened to in full"
+            );
+        }
+    }
 }
 
 /// Lets its glasses in one by one.
@@ -91,15 +173,19 @@ async fn report_memory(generator: &mut Second, alone: u64, glasses: usize) -> Re
     Ok(())
 }
 
-async fn run() -> Result<()> {
+/// Puts the load on a gateway; the aims that were missed.
+async fn run() -> Result<Vec<String>> {
     let (glasses, duty, seconds) = (number("--glasses", 50)?, number("--duty", 20)?, number("--seconds", 120)?);
     let (typed, looked_at) = (number("--typed", 0)?, number("--pages", 0)?);
     let users = number("--users", glasses)?.max(1);
-    let house = House::start(&format!("[limits]\nsessions = {}\nusers = {}", glasses + 8, users + 8)).await?;
-    if typed == 0 {
+    let head = argument("--wake-head");
+    let house = House::start(&settings(glasses, users, head.as_deref())?).await?;
+    let is_acoustic = house.running.services().engines.wake.is_some();
+    ensure!(is_acoustic == head.is_some(), "wake phrases are known by their text: the log says why");
+    if typed == 0 && head.is_none() {
         warm_up(&house).await?;
     }
-    let mut generator = generator(&house, glasses, duty)?;
+    let mut generator = generator(&house, glasses, duty, head.as_deref())?;
     let process = generator.id()?;
 
     let alone = resident();
@@ -109,9 +195,8 @@ async fn run() -> Result<()> {
     }
     let pages = common::pages::open(&house, looked_at).await?;
 
-    let services = house.running.services();
-    let known = keys(&services.telemetry.turns.last(usize::MAX));
-    let (shed, lost) = (services.engines.asr.shed(), services.telemetry.losses.get());
+    let known = keys(&house.running.services().telemetry.turns.last(usize::MAX));
+    let counts = Counts::now(&house);
     let mut records = BTreeMap::new();
     let (busy, own, theirs) = (common::busy(), common::cpu_us("self"), common::cpu_us(&process));
     let threads = common::cpu_by_thread("self");
@@ -134,6 +219,7 @@ async fn run() -> Result<()> {
         }
     };
     collect(&house, &mut records);
+    let frames = if typed > 0 { None } else { Some(Frames::read(&generator.line().await?)?) };
     let elapsed = began.elapsed().as_secs_f64();
     println!("{glasses} glasses, {duty} % speech, {elapsed:.0} s: {summary}");
     println!(
@@ -151,18 +237,7 @@ async fn run() -> Result<()> {
         }
     }
     records.retain(|key, _| !known.contains(key));
-    let (before, now) = (shed, services.engines.asr.shed());
-    println!(
-        "{} turns; decodes left out: {} partial, {} second passes, {} overheard, {} unsure, {} addressed",
-        records.len(),
-        now.partial - before.partial,
-        now.second_pass - before.second_pass,
-        now.overheard - before.overheard,
-        now.unsure - before.unsure,
-        now.addressed - before.addressed
-    );
-    let (addressed, others) = services.telemetry.losses.get();
-    println!("utterances lost: {} addressed and told, {} others", addressed - lost.0, others - lost.1);
+    counts.report(&house, records.len(), elapsed);
     report(&records.into_values().collect::<Vec<_>>());
     generator.tell("quit").await?;
     generator.ended().await?;
@@ -170,7 +245,44 @@ async fn run() -> Result<()> {
     for page in pages.join_all().await {
         println!("a page of the console received {page} bytes");
     }
-    Ok(())
+    Ok(frames.iter().flat_map(Frames::report).collect())
+}
+
+/// How frames fared, as the second process tells it.
+struct Frames {
+    /// Those that were timed.
+    count: u64,
+    /// Milliseconds within which half of them and 99 % were acknowledged.
+    median_ms: u64,
+    p99_ms: u64,
+    /// Sessions that were lost or in violation.
+    lost: u64,
+}
+
+impl Frames {
+    fn tell(&self) -> String {
+        format!("{} {} {} {}", self.count, self.median_ms, self.p99_ms, self.lost)
+    }
+
+    fn read(line: &str) -> Result<Self> {
+        let mut numbers = line.split_whitespace().map(str::parse::<u64>);
+        let mut next = || -> Result<u64> { Ok(numbers.next().context("four numbers")??) };
+        Ok(Self { count: next()?, median_ms: next()?, p99_ms: next()?, lost: next()? })
+    }
+
+    /// Prints them; the aims that were missed.
+    fn report(&self) -> Vec<String> {
+        let Self { count, median_ms, p99_ms, lost } = *self;
+        println!("delay of {count} frames: {median_ms} ms at the median, {p99_ms} ms at 99 %");
+        let mut missed = Vec::new();
+        if count == 0 || p99_ms > FRAME_MS_MAX {
+            missed.push(format!("frames at 99 %: {p99_ms} ms, aim {FRAME_MS_MAX}"));
+        }
+        if lost > 0 {
+            missed.push(format!("{lost} sessions lost or in violation, aim none"));
+        }
+        missed
+    }
 }
 
 type Key = (String, u32);
@@ -227,20 +339,19 @@ async fn warm_up(house: &House) -> Result<()> {
 // The second process.
 
 async fn generate() -> Result<()> {
-    let folder = std::path::PathBuf::from(argument("--folder").context("--folder")?);
+    let folder = PathBuf::from(argument("--folder").context("--folder")?);
     let (count, duty) = (number("--glasses", 50)?, number("--duty", 20)?);
     let targets: [Target; 2] =
         [argument("--generator").context("--generator")?.parse()?, argument("--quic").context("--quic")?.parse()?];
-    let pcm = Speaker::FLITE.say(SENTENCE, &folder)?;
-    let clip = clip("sum", &pcm)?;
-    let period = Duration::from_secs_f64(clip.voiced_us as f64 / 1e6 * 100.0 / duty as f64);
-    let silence = common::silence()?;
+    let speech = Arc::new(Speech::load(&folder, duty)?);
+    let (silence, delays) = (common::silence()?, Arc::new(Delays::default()));
     let mut glasses = Vec::new();
     for number in 0..count {
         let target = targets.iter().cycle().nth(number).context("two targets")?.clone();
         let mut options = Options::new(target, &folder.join(format!("glasses-{number}")));
         options.decode = false;
         options.silence = Some(silence.clone());
+        options.delays = Some(delays.clone());
         options.seed = number as u64;
         let mut one = Glasses::start(options)?;
         println!("{}", one.fingerprint());
@@ -266,9 +377,10 @@ async fn generate() -> Result<()> {
             (Some("run"), Some(seconds)) => Some(Instant::now() + Duration::from_secs(seconds.parse()?)),
             _ => break,
         };
+        delays.clear();
         let mut tasks = JoinSet::new();
         for (number, one) in glasses.iter().enumerate() {
-            tasks.spawn(live(one.clone(), clip.clone(), number as u64, ends, period));
+            tasks.spawn(live(one.clone(), speech.clone(), number as u64, ends));
         }
         let (mut said, mut answered) = (0, 0);
         while let Some(done) = tasks.join_next().await {
@@ -283,6 +395,9 @@ async fn generate() -> Result<()> {
         let lost = lost.count();
         if ends.is_some() {
             println!("{said} sentences, {answered} answered aloud, {lost} sessions lost or in violation");
+            let within = |share| delays.quantile_ms(share).unwrap_or(0);
+            let (count, median_ms, p99_ms) = (delays.count(), within(0.5), within(0.99));
+            println!("{}", Frames { count, median_ms, p99_ms, lost: lost as u64 }.tell());
         } else {
             println!("done");
         }
@@ -299,18 +414,44 @@ async fn answer<T>(one: &Glasses, asking: impl Future<Output = Result<T, firmwar
     Ok(())
 }
 
-/// Says the sentence once, or again and again at its own times.
-async fn live(
-    glasses: Arc<Glasses>,
-    clip: Clip,
-    seed: u64,
-    ends: Option<Instant>,
-    period: Duration,
-) -> Result<(usize, usize)> {
+/// What the glasses say, coded once for all of them.
+struct Speech {
+    clips: Vec<Clip>,
+    /// Percent of the time.
+    duty: usize,
+    /// Whether an answer follows.
+    is_answered: bool,
+}
+
+impl Speech {
+    /// The sum; or read speech that names nobody, if the gateway listens for its wake phrase by its sound.
+    fn load(folder: &Path, duty: usize) -> Result<Self> {
+        if argument("--wake-head").is_none() {
+            let clips = vec![clip("sum", &Speaker::FLITE.say(SENTENCE, folder)?)?];
+            return Ok(Self { clips, duty, is_answered: true });
+        }
+        let mut read = clips::all()?;
+        read.retain(|clip| !clip.development);
+        read.truncate(number("--clips", CLIPS)?);
+        ensure!(!read.is_empty(), "there is nothing to say");
+        let clips = read.iter().map(|read| clip(&read.name, &read.pcm)).collect::<Result<_>>()?;
+        Ok(Self { clips, duty, is_answered: false })
+    }
+
+    /// The next clip, and the time from its beginning to that of the one behind it.
+    fn draw(&self, random: &mut Random) -> (&Clip, Duration) {
+        let clip = &self.clips[random.below(self.clips.len() as u64) as usize];
+        (clip, Duration::from_secs_f64(clip.voiced_us as f64 / 1e6 * 100.0 / self.duty as f64))
+    }
+}
+
+/// Says something once, or again and again at its own times.
+async fn live(glasses: Arc<Glasses>, speech: Arc<Speech>, seed: u64, ends: Option<Instant>) -> Result<(usize, usize)> {
     let mut random = Random::new(seed + 1);
     let mut next = Instant::now();
     if ends.is_some() {
         // Glasses that all spoke at once would measure a queue that no house has.
+        let (_, period) = speech.draw(&mut random);
         next += period.mul_f64(random.unit());
     }
     let (mut said, mut answered) = (0, 0);
@@ -319,6 +460,7 @@ async fn live(
         if ends.is_some_and(|ends| next >= ends) {
             return Ok((said, answered));
         }
+        let (clip, period) = speech.draw(&mut random);
         let mark = glasses.log().mark();
         // A session that was lost says no more, and is counted.
         let Ok(spoken) = glasses.say(clip.clone()).await else {
@@ -329,7 +471,8 @@ async fn live(
             .log()
             .find(mark, |event| event.at_us > spoken.t0_us && matches!(event.seen, Seen::SpeechHeard { .. }));
         if ends.is_none() {
-            return Ok((said, answered + usize::from(timeout(ANSWER_MAX, sound).await.is_ok())));
+            let within = if speech.is_answered { ANSWER_MAX } else { Duration::ZERO };
+            return Ok((said, answered + usize::from(timeout(within, sound).await.is_ok())));
         }
         next = (next + period).max(Instant::now());
         answered += usize::from(timeout_at(next, sound).await.is_ok());

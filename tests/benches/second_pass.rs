@@ -13,9 +13,6 @@
 //! it was fetched, or else the same.
 
 mod common;
-#[path = "../it/intents/fixture.rs"]
-#[allow(dead_code)] // the tests use the rest
-mod fixture;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -26,6 +23,7 @@ use audio::asr::{self, Decoder as Recogniser, Options};
 use chat_models::ChatModel as _;
 use chat_models::intents::{Decision, Engine};
 use common::clips::CLIP_HZ;
+use common::fixture;
 use common::voices::{Speaker, coded};
 use gateway_core::vocab::CommandMatch;
 use serde_json::Value;

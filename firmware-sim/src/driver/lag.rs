@@ -21,11 +21,11 @@ impl Lag {
         *self = Self { is_behind: replays, ..Self::default() };
     }
 
-    /// The gateway has received sound up to this sequence, which was captured so long ago.
-    pub(super) fn acknowledged(&mut self, sequence: u32, age_us: u64) {
+    /// The gateway has received sound up to this sequence, which was captured so long ago. Whether that is news.
+    pub(super) fn acknowledged(&mut self, sequence: u32, age_us: u64) -> bool {
         // In silence the same is acknowledged again.
         if sequence <= self.newest {
-            return;
+            return false;
         }
         self.newest = sequence;
         self.late = if age_us > BEHIND_US { self.late.saturating_add(1) } else { 0 };
@@ -34,6 +34,7 @@ impl Lag {
         } else if age_us < CAUGHT_UP_US {
             self.is_behind = false;
         }
+        true
     }
 
     /// Sound has to be sent in order now, behind what is still on its way.

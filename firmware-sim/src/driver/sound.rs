@@ -259,7 +259,14 @@ impl Driver {
     /// The gateway has received sound up to `audio`.
     pub(crate) fn sound_acknowledged(&mut self, audio: u32, now_us: u64) {
         let Some(captured_us) = self.sequences.captured_us(audio) else { return };
-        self.lag.acknowledged(audio, now_us.saturating_sub(captured_us));
+        let age_us = now_us.saturating_sub(captured_us);
+        if self.lag.acknowledged(audio, age_us)
+            && let Some(delays) = &self.options.delays
+        {
+            // A packet is sent when all of it is captured.
+            let packet_us = self.microphone.as_ref().map_or(0, Microphone::frame_us);
+            delays.note(age_us.saturating_sub(packet_us));
+        }
         self.order_sound();
     }
 

@@ -3,6 +3,9 @@
 
 pub mod aims;
 pub mod clips;
+pub mod ear;
+#[path = "../../it/intents/fixture.rs"]
+pub mod fixture;
 pub mod g722;
 pub mod pages;
 pub mod planted;

@@ -34,7 +34,7 @@ pub struct Elsewhere {
     /// Recognition at a server.
     pub(crate) recogniser: Option<Arc<RemoteRecogniser>>,
     /// Counts the first passes of the weights on this machine; `None`: there are none.
-    pub(crate) local: Option<Arc<Meter>>,
+    pub local: Option<Arc<Meter>>,
     /// A voice beside the product's own.
     pub(crate) voice: Option<Arc<OtherVoice>>,
 }
