@@ -170,7 +170,6 @@ impl Wearer<'_> {
         let pcm = self.house.spoken(self.speaker, words).await?;
         let (_, mark) = planted::sounds(self.glasses, WIPE).await?;
         let is_silent = |seen: &Seen| matches!(seen, Seen::Listening { state, .. } if state != "speaking");
-|seen: &Seen| matches!(seen, Seen::Listening { state, .. } if state != "speaking" && state != "listening");
         let silent = self.glasses.log().find(mark, |event| is_silent(&event.seen));
         timeout(REPLY_MAX, silent).await.context("the question does not end")?;
         let said = self.glasses.say_pcm(words, &pcm, None).await?;

@@ -114,7 +114,8 @@ fn judge_documents(tree: &Path) {
     let documents = tree.join("usr/share/doc/lorgnette");
     let config = fs::read_to_string(tree.join("usr/share/lorgnette/config.toml")).unwrap();
     let named = config.split(|c: char| !(c.is_alphanumeric() || "/-.".contains(c)));
-    let named: BTreeSet<&str> = named.map(|word| word.trim_end_matches('.')).filter(|word| word.ends_with(".md")).collect();
+    let named: BTreeSet<&str> =
+        named.map(|word| word.trim_end_matches('.')).filter(|word| word.ends_with(".md")).collect();
     assert!(named.len() > 3, "{named:?}");
     for page in named {
         assert!(documents.join(page).is_file(), "the configuration names {page}");

@@ -187,8 +187,7 @@ fn what_is_overheard_goes_before_what_is_addressed() {
 fn the_finals_of_a_device_wait_among_those_of_others() {
     const FINALS: u32 = 8;
     let mut bench = Bench::new();
-    let mut other =
-        Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
+    let mut other = Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
     assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
     bench.begun();
     for utterance in 2..=5 {
@@ -267,8 +266,7 @@ fn of_many_who_speak_at_once_each_is_decoded_whoever_comes_later() {
 #[test]
 fn a_final_gives_way_to_a_more_important_one_and_is_decoded_later() {
     let mut bench = Bench::new();
-    let mut other =
-        Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
+    let mut other = Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
     assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
     bench.begun();
     assert!(bench.decodes.ask((2, 1), (Final, Meant::Unsure), Some(SOUND), 0));
@@ -284,8 +282,7 @@ fn a_final_gives_way_to_a_more_important_one_and_is_decoded_later() {
 #[test]
 fn what_was_begun_at_a_pause_is_not_passed_once_the_pause_is_the_end() {
     let mut bench = Bench::new();
-    let mut other =
-        Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
+    let mut other = Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
     assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
     bench.begun();
     for (utterance, meant) in [(2, Meant::Unsure), (3, Meant::Addressed)] {
