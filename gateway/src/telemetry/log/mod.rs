@@ -49,6 +49,9 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// It has the form in which a version before kept it.
+    #[error("the stored log has the form of a version before")]
+    Former,
     /// Too many reads or jobs wait.
     #[error("the stored log is busy: too many requests are waiting")]
     Busy,

@@ -1,5 +1,6 @@
 //! Tests of the stored log on a real file.
 
+use heed::{CommitOrAbort, EnvFlags, types::Bytes};
 use tools::inspection::logs::LogLevel;
 
 use super::*;
@@ -214,6 +215,53 @@ async fn lines_are_followed_in_their_order() {
     let errors = LogFilter { level: Some(LogLevel::Error), ..LogFilter::default() };
     assert_eq!(logs.after(end, errors, 9).await.unwrap().0.len(), 1);
     assert_eq!(logs.after(last, LogFilter::default(), 9).await.unwrap(), (Vec::new(), last));
+}
+
+#[tokio::test]
+async fn new_lines_are_kept_and_followed_when_the_clock_is_set_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = open(&folder, Ring { lines_max: 4, turns_max: 4, ..Ring::default() });
+    for number in 0..4 {
+        logs.fill([line(9_000 + number, LogLevel::Info, "gateway", &format!("Line {number}"))]).await.unwrap();
+        logs.turn(9_000 + number, "glasses".to_owned(), format!("{{{number}}}"));
+    }
+    logs.settled().await.unwrap();
+    let end = logs.end().unwrap();
+    logs.fill([line(1_000, LogLevel::Info, "gateway", "set back")]).await.unwrap();
+    logs.turn(1_000, "glasses".to_owned(), "{4}".to_owned());
+    logs.settled().await.unwrap();
+    assert_eq!(messages(&logs, LogFilter::default(), 9).await, ["set back", "Line 3", "Line 2", "Line 1"]);
+    let (followed, _) = logs.after(end, LogFilter::default(), 9).await.unwrap();
+    assert_eq!(followed.iter().map(|entry| entry.message.as_str()).collect::<Vec<_>>(), ["set back"]);
+    assert_eq!(logs.turns(0, 9).await.unwrap(), ["{1}", "{2}", "{3}", "{4}"]);
+    // By their times, those before are found behind it.
+    let since = LogFilter { since_wall_ms: Some(9_002), ..LogFilter::default() };
+    assert_eq!(messages(&logs, since, 9).await, ["Line 3", "Line 2"]);
+    assert_eq!(logs.turns(9_002, 9).await.unwrap(), ["{2}", "{3}"]);
+    assert_eq!(logs.turns(9_002, 1).await.unwrap(), ["{3}"]);
+}
+
+#[tokio::test]
+async fn a_log_in_the_form_of_a_version_before_is_begun_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    std::fs::create_dir(&path).unwrap();
+    let former = crate::store::open_environment(&path, 64, EnvFlags::empty()).unwrap();
+    let made = former.create_databases_and_commit(former.write_txn().unwrap(), |opener, txn| {
+        let lines = opener.create_database::<Bytes, Bytes>(txn, Some("lines"))?;
+        lines.put(txn, &[0_u8; 17], b"zq-former")?;
+        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(()))
+    });
+    assert!(made.unwrap().commit().is_some());
+    former.prepare_for_closing().wait();
+    assert!(count(folder.path(), "zq-former") > 0);
+    for kept in [10, 20] {
+        let logs = open(&folder, Ring::default());
+        assert_eq!(count(folder.path(), "zq-former"), 0);
+        logs.fill(ten()).await.unwrap();
+        assert_eq!(logs.stats().unwrap().total_logs, kept);
+        logs.close().await.unwrap();
+    }
 }
 
 #[tokio::test]
