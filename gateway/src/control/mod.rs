@@ -31,7 +31,7 @@ use ::tools::{
     ledger::{Record, Usage},
     source::{About, Source},
 };
-use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
+use gateway_core::vocab::{ClientClass, ErrorCode, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::{
@@ -281,8 +281,11 @@ pub struct McpServer {
     pub tools: usize,
     /// Why it was last down, and how many seconds ago.
     pub last_down: Option<(String, u64)>,
-    /// The last call that failed, why, and how many seconds ago.
+    /// The last call that failed, why, and how many seconds ago. For the operator only, as `last_words`: both may be the
+    /// server's own text, and repeat what a wearer said.
     pub last_failure: Option<(String, u64)>,
+    /// The tool of that call, and the kind of failure.
+    pub last_failed: Option<(String, ErrorCode)>,
     /// Last lines of its standard error.
     pub last_words: Vec<String>,
 }
