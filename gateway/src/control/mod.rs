@@ -62,8 +62,13 @@ pub enum Request {
     Revoke { device: String },
     /// The latest turns.
     Turns { count: usize },
-    /// The latest turns since a time, also of earlier runs.
-    StoredTurns { count: usize, since_wall_ms: i64 },
+    /// The latest turns that ended since a time, or until another one, also of earlier runs.
+    StoredTurns {
+        count: usize,
+        since_wall_ms: i64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        until_wall_ms: Option<i64>,
+    },
     /// A request about mini-apps.
     Apps { request: apps::AppsRequest },
     /// An app's log, then its events, one answer per line, until the client disconnects.

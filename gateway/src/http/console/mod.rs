@@ -69,6 +69,8 @@ struct Pages {
     examined: Arc<Mutex<Option<Arc<Examined>>>>,
     /// Held by the one examination that runs.
     examining: Arc<tokio::sync::Mutex<()>>,
+    /// Held while the turns of a long time are drawn.
+    drawing: Arc<tokio::sync::Mutex<()>>,
     streams: Arc<Semaphore>,
     invitations: Invitations,
     /// Lines of the log about wrong links.
@@ -83,6 +85,7 @@ pub(super) fn routes(admin: Arc<Admin>, names: Names) -> Router {
         names,
         examined: Arc::default(),
         examining: Arc::default(),
+        drawing: Arc::default(),
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         invitations: Invitations::default(),
         wrong: Arc::default(),

@@ -2,12 +2,16 @@
 //! the other's.
 
 use std::{
-    ops::Bound::{self, Excluded, Unbounded},
+    ops::{
+        Bound::{self, Excluded, Unbounded},
+        RangeInclusive,
+    },
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use rkyv::rancor;
+use serde_json::Value;
 use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogPage, LogQuery, LogScope, LogStats};
 
 use super::{
@@ -194,9 +198,10 @@ impl Disk {
         })
     }
 
-    /// The records of the latest turns that ended since then, oldest first, as JSON.
-    pub(super) fn turns(&self, since_wall_ms: i64, count: usize) -> Result<Vec<String>, Error> {
-        let is_since = |key: &[u8]| row::place_of_turn(key).is_some_and(|place| row::wall_ms(place) >= since_wall_ms);
+    /// The records of the latest turns that ended at these times, oldest first.
+    pub(super) fn turns(&self, ended_wall_ms: &RangeInclusive<i64>, count: usize) -> Result<Vec<Value>, Error> {
+        let is_wanted =
+            |key: &[u8]| row::place_of_turn(key).is_some_and(|place| ended_wall_ms.contains(&row::wall_ms(place)));
         self.with(|opened| {
             let txn = opened.env.read_txn()?;
             let mut found = Vec::new();
@@ -205,8 +210,8 @@ impl Disk {
                     break;
                 }
                 let (key, value) = pair?;
-                let turn = row::read_turn(value).filter(|_| is_since(key));
-                found.extend(turn.map(|turn| turn.json.as_str().to_owned()));
+                let turn = row::read_turn(value).filter(|_| is_wanted(key));
+                found.extend(turn.and_then(|turn| serde_json::from_str::<Value>(turn.json.as_str()).ok()));
             }
             found.reverse();
             Ok(found)
