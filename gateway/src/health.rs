@@ -181,7 +181,8 @@ async fn erasures(data_dir: &Path, seen: &mut Option<Seen>, now: Instant) -> Res
         return Ok(());
     }
     Err(format!(
-        "the erasure of a user could not be finished for {} minutes: the user is kept out until it is; the log says why",
+        "the erasure of a user could not be finished for {} minutes: the user is kept out until it is; the log says \
+         why",
         age.as_secs() / 60
     ))
 }
