@@ -5,7 +5,7 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use rustix::process::{Resource, getrlimit};
@@ -67,7 +67,11 @@ struct Found {
     written: Option<Instant>,
     /// Rows that erasures in the store had looked at.
     copied: u64,
+    erasures: Option<Seen>,
 }
+
+/// The record of erasures: the time of its last change, and when it was seen with it first.
+type Seen = (SystemTime, Instant);
 
 impl Found {
     /// Whether the store's thread goes on with an erasure since this was asked last. A full store on a card takes minutes,
@@ -118,7 +122,7 @@ impl Health {
             problem("disk", false, disk),
             problem("store", is_stuck, store),
             problem("descriptors", false, enough_descriptors(descriptors().await)),
-            problem("erasures", false, erasures(data_dir).await),
+            problem("erasures", false, erasures(data_dir, &mut found.erasures, Instant::now()).await),
         ];
         let problems: Vec<Problem> = all.into_iter().flatten().collect();
         found.last = Some((Instant::now(), problems.clone()));
@@ -156,8 +160,9 @@ fn enough_descriptors(found: Option<(u64, u64)>) -> Result<(), String> {
     }
 }
 
-/// Whether every erasure that was asked for is known, and none is left undone.
-async fn erasures(data_dir: &Path) -> Result<(), String> {
+/// Whether every erasure that was asked for is known, and none is left undone. How long the record stays unchanged is
+/// measured from the look that found it, since a clock that is set would make its file decades old.
+async fn erasures(data_dir: &Path, seen: &mut Option<Seen>, now: Instant) -> Result<(), String> {
     let aside = data_dir.join(ERASURES_DAMAGED);
     if fs::try_exists(&aside).await.unwrap_or_default() {
         return Err(format!(
@@ -167,14 +172,19 @@ async fn erasures(data_dir: &Path) -> Result<(), String> {
         ));
     }
     let recorded = fs::metadata(data_dir.join(ERASURES)).await.and_then(|there| there.modified());
-    match recorded.map(|since| since.elapsed().unwrap_or_default()) {
-        Ok(age) if age > ERASURE_MAX => Err(format!(
-            "the erasure of a user could not be finished for {} minutes: the user is kept out until it is; the log says \
-             why",
-            age.as_secs() / 60
-        )),
-        _ => Ok(()),
+    *seen = recorded.ok().map(|changed| match *seen {
+        Some(known) if known.0 == changed => known,
+        _ => (changed, now),
+    });
+    let age = seen.map_or(Duration::ZERO, |(_, since)| now.saturating_duration_since(since));
+    if age <= ERASURE_MAX {
+        return Ok(());
     }
+    Err(format!(
+        "the erasure of a user could not be finished for {} minutes: the user is kept out until it is; the log says \
+         why",
+        age.as_secs() / 60
+    ))
 }
 
 fn late(what: &str) -> String {
@@ -258,15 +268,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_erasure_that_stays_undone_is_told() {
+    async fn an_erasure_that_stays_undone_is_told_whatever_the_clock_says() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(ERASURES);
         let record = std::fs::File::create(&path).unwrap();
-        assert_eq!(erasures(folder.path()).await, Ok(()), "it has just begun");
-        record.set_modified(std::time::SystemTime::now() - 2 * ERASURE_MAX).unwrap();
-        assert!(erasures(folder.path()).await.unwrap_err().contains("30 minutes"));
+        let (mut seen, mut now) = (None, Instant::now());
+        // The clock was decades behind, is right, or was set back.
+        for changed in [SystemTime::UNIX_EPOCH, SystemTime::now(), SystemTime::now() + 2 * ERASURE_MAX] {
+            record.set_modified(changed).unwrap();
+            assert_eq!(erasures(folder.path(), &mut seen, now).await, Ok(()), "it has just begun");
+            now += 2 * ERASURE_MAX;
+            let told = erasures(folder.path(), &mut seen, now).await.unwrap_err();
+            assert!(told.contains("for 30 minutes"), "{told}");
+        }
         std::fs::remove_file(path).unwrap();
-        assert_eq!(erasures(folder.path()).await, Ok(()));
+        assert_eq!(erasures(folder.path(), &mut seen, now).await, Ok(()));
+        assert_eq!(seen, None);
     }
 
     #[tokio::test]

@@ -1,11 +1,18 @@
 //! The stored log: what the program logs is found by its tools and by the command line, and never holds what was said.
 
+use std::process::Stdio;
+
 use gateway::control::{Answer, Request};
 use gateway_core::vocab::ErrorCode;
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+    time::timeout,
+};
 
 use crate::{
-    process::{Process, configure, lorgnette, succeeds},
+    process::{Process, binary, configure, lorgnette, succeeds},
     world::{self, USER, answered, floor, say, text, understood},
 };
 
@@ -138,6 +145,23 @@ async fn admitted(arguments: &[&str]) -> String {
 
 fn configure_of(data: &std::path::Path) -> String {
     configure(data, "").display().to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_follows_the_log_is_told_that_the_gateway_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut command = Command::new(binary());
+    command.args(["logs", "--follow", "--config", &configure_of(&data)]).kill_on_drop(true);
+    let mut following = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut lines = BufReader::new(following.stdout.take().expect("piped")).lines();
+    let line = timeout(world::WAIT, lines.next_line()).await.expect("a line in time");
+    assert!(line.expect("a line").is_some());
+    gateway.terminate().await;
+    let ended = timeout(world::WAIT, following.wait_with_output()).await.expect("it ends in time").expect("a status");
+    let words = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success() && words.contains("the gateway sends no more"), "{words}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

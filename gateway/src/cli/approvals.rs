@@ -7,10 +7,7 @@ use super::usage::{Since, parse_since};
 use crate::{
     approvals::Event,
     config::Config,
-    control::{
-        Answer, Request,
-        client::{ask, follow},
-    },
+    control::{Answer, Request, client::ask},
 };
 
 /// List, watch and answer questions that wait for a wearer's consent.
@@ -65,7 +62,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
             return history(ask(&config.data_dir, &request)?, *json);
         }
         &Command::Watch { json } => {
-            return follow(&config.data_dir, &Request::WatchApprovals, |answer| show(answer, json));
+            return super::watch(config, &Request::WatchApprovals, |answer| show(answer, json));
         }
         Command::List { .. } => Request::Approvals,
         &Command::Approve { id } => Request::AnswerApproval { id, yes: true },

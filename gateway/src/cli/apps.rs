@@ -15,7 +15,7 @@ use crate::{
     control::{
         Answer, Request,
         apps::{AppsRequest, Given, Listed, Tried},
-        client::{ask_within, follow},
+        client::ask_within,
     },
 };
 
@@ -164,7 +164,7 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
         Command::List => AppsRequest::List,
         Command::Remove { package } => AppsRequest::Remove { package },
         Command::Logs { package, follow: true } => {
-            return follow(&config.data_dir, &Request::FollowApp { package }, |answer| {
+            return super::watch(config, &Request::FollowApp { package }, |answer| {
                 let Answer::AppLog { entries } = answer else { return false };
                 entries.iter().for_each(show_entry);
                 true

@@ -10,10 +10,7 @@ use tools::inspection::{
 use crate::{
     clock,
     config::Config,
-    control::{
-        Answer, Request,
-        client::{ask, follow},
-    },
+    control::{Answer, Request, client::ask},
 };
 
 /// Show the stored log of the gateway, newest line last.
@@ -64,7 +61,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     let print = |line: &LogEntry| show(line, &zone, arguments.json);
     if arguments.follow {
         let request = Request::FollowLogs { filter, limit: arguments.limit };
-        return follow(&config.data_dir, &request, |answer| match answer {
+        return super::watch(config, &request, |answer| match answer {
             Answer::Logs { logs, .. } => {
                 logs.iter().for_each(print);
                 true

@@ -53,6 +53,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     config::{self, Config},
+    control::{Answer, Request, client::follow},
     environment,
 };
 
@@ -237,6 +238,20 @@ fn in_one_line(error: &anyhow::Error) -> String {
         }
     }
     line
+}
+
+/// Shows what the gateway sends after a request, until this program is interrupted; `show`: whether it understood it. Where
+/// nothing more comes, that is an error: whoever watches would wait for what is never shown.
+fn watch(config: &Config, request: &Request, mut show: impl FnMut(Answer) -> bool) -> Result<()> {
+    let mut is_understood = true;
+    follow(&config.data_dir, request, |answer| {
+        is_understood = show(answer);
+        is_understood
+    })?;
+    if !is_understood {
+        bail!("unexpected answer");
+    }
+    bail!("the gateway sends no more: it has stopped, or what it sent was not read in time")
 }
 
 fn load(path: Option<PathBuf>) -> Result<Config> {

@@ -40,7 +40,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     let all = since.is_some() || arguments.percentiles;
     let count = arguments.last.unwrap_or(if all { usize::MAX } else { SHOWN_USUAL });
     let request = match since {
-        Some(since_wall_ms) => Request::StoredTurns { count, since_wall_ms },
+        Some(since_wall_ms) => Request::StoredTurns { count, since_wall_ms, until_wall_ms: None },
         None => Request::Turns { count },
     };
     let Answer::Turns { turns } = ask(&config.data_dir, &request)? else {

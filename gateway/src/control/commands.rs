@@ -179,7 +179,9 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::McpServerLogs { name } => mcp::logs(&admin.mcp, &name),
         Request::Status => status::of(admin).await,
         Request::Logs { filter, limit, cursor } => logs::page(admin, filter, limit, cursor.as_deref()).await,
-        Request::StoredTurns { count, since_wall_ms } => logs::turns(admin, since_wall_ms, count).await,
+        Request::StoredTurns { count, since_wall_ms, until_wall_ms } => {
+            logs::turns(admin, since_wall_ms..=until_wall_ms.unwrap_or(i64::MAX), count).await
+        }
         Request::Version => Ok(version(admin, (std::process::id(), Version::own()))),
         Request::Upgrade { program, wait_s } => {
             let upgrader = admin.upgrader.as_ref().ok_or("this gateway is part of another program")?;

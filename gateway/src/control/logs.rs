@@ -1,5 +1,7 @@
 //! The stored log: pages of it, and following it.
 
+use std::ops::RangeInclusive;
+
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     net::unix::OwnedWriteHalf,
@@ -27,13 +29,13 @@ pub(super) async fn page(
     Ok(Answer::Logs { logs, cursor: cursor.map(|cursor| cursor.to_string()) })
 }
 
-/// The latest turns since a time, oldest first.
-pub(super) async fn turns(admin: &Admin, since_wall_ms: i64, count: usize) -> Result<Answer, String> {
+/// The latest turns that ended at these times, oldest first.
+pub(super) async fn turns(admin: &Admin, ended_wall_ms: RangeInclusive<i64>, count: usize) -> Result<Answer, String> {
     let logs = &admin.logs;
     // Those that have just ended are shown, too.
     logs.settled().await.map_err(|error| error.to_string())?;
-    let turns = logs.turns(since_wall_ms, count.min(TURNS_MAX)).await.map_err(|error| error.to_string())?;
-    Ok(Answer::Turns { turns: turns.iter().filter_map(|turn| serde_json::from_str(turn).ok()).collect() })
+    let turns = logs.turns(ended_wall_ms, count.min(TURNS_MAX)).await.map_err(|error| error.to_string())?;
+    Ok(Answer::Turns { turns })
 }
 
 /// Sends the latest lines, at most a page, then new ones as they are stored, oldest first, until the client disconnects or

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tools::mcp::client::{State, Status};
+use tools::mcp::client::{FailedCall, State, Status};
 
 use super::{Answer, McpServer, commands::done};
 use crate::mcp::Mcp;
@@ -18,6 +18,7 @@ pub(super) fn servers(mcp: &Mcp) -> Vec<McpServer> {
     let pool = mcp.pool();
     let told = |status: Status| {
         let seconds = |(text, ago): (String, Duration)| (text, ago.as_secs());
+        let words_of = |(call, ago): &(FailedCall, Duration)| (format!("{}: {}", call.tool, call.why), ago.as_secs());
         let failed = status.last_down.is_some() || status.last_failure.is_some();
         let words = pool.words(&status.name).filter(|_| failed).unwrap_or_default();
         let (state, detail) = match status.state {
@@ -32,7 +33,8 @@ pub(super) fn servers(mcp: &Mcp) -> Vec<McpServer> {
             for_s: status.since.as_secs(),
             tools: status.tools,
             last_down: status.last_down.map(seconds),
-            last_failure: status.last_failure.map(seconds),
+            last_failure: status.last_failure.as_ref().map(words_of),
+            last_failed: status.last_failure.map(|(call, _)| (call.tool, call.code)),
             last_words: words.into_iter().rev().take(WORDS_MAX).rev().map(|(_, line)| line).collect(),
         }
     };

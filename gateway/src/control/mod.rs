@@ -31,7 +31,7 @@ use ::tools::{
     ledger::{Record, Usage},
     source::{About, Source},
 };
-use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
+use gateway_core::vocab::{ClientClass, ErrorCode, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::{
@@ -62,8 +62,13 @@ pub enum Request {
     Revoke { device: String },
     /// The latest turns.
     Turns { count: usize },
-    /// The latest turns since a time, also of earlier runs.
-    StoredTurns { count: usize, since_wall_ms: i64 },
+    /// The latest turns that ended since a time, or until another one, also of earlier runs.
+    StoredTurns {
+        count: usize,
+        since_wall_ms: i64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        until_wall_ms: Option<i64>,
+    },
     /// A request about mini-apps.
     Apps { request: apps::AppsRequest },
     /// An app's log, then its events, one answer per line, until the client disconnects.
@@ -281,8 +286,11 @@ pub struct McpServer {
     pub tools: usize,
     /// Why it was last down, and how many seconds ago.
     pub last_down: Option<(String, u64)>,
-    /// The last call that failed, why, and how many seconds ago.
+    /// The last call that failed, why, and how many seconds ago. For the operator only, as `last_words`: both may be the
+    /// server's own text, and repeat what a wearer said.
     pub last_failure: Option<(String, u64)>,
+    /// The tool of that call, and the kind of failure.
+    pub last_failed: Option<(String, ErrorCode)>,
     /// Last lines of its standard error.
     pub last_words: Vec<String>,
 }

@@ -1,12 +1,15 @@
 //! `apps logs`: requests that were refused to an app and requests that it refused, each with its cause.
 
-use gateway::control::{Request, apps::AppsRequest};
+use gateway::{
+    control::{Request, apps::AppsRequest},
+    identity::operators::Role,
+};
 use gateway_core::vocab::ErrorCode;
 use serde_json::json;
 use tools::apps::manifest::App;
 
 use super::fake::{File, KEY, PACKAGE, Reply, Socket, Stage};
-use crate::world::USER;
+use crate::{console::Visitor, world::USER};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_and_failures_are_kept_with_their_requests_and_without_secrets() {
@@ -74,6 +77,22 @@ async fn an_app_that_never_dials_stands_in_the_log() {
     let logs = stage.logs().await;
     assert_eq!((logs.len(), logs[0].what.as_str()), (1, "start"), "{logs:#?}");
     assert!(logs[0].request.contains("session_request"), "{logs:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_of_the_console_sees_the_kind_of_a_fault_and_none_of_its_words() {
+    let stage = Stage::new().await;
+    stage.app.answers(Reply::Status(503));
+    stage.starting(PACKAGE).await.unwrap().unwrap_err();
+    let fault = stage.logs().await.pop().unwrap();
+    assert_eq!(fault.code, ErrorCode::AppNotAvailable);
+    let shown = async |role: Role| {
+        let visitor = Visitor::signed_in(&stage.world, role).await;
+        visitor.text(&format!("/console/apps/of?package={PACKAGE}")).await
+    };
+    let (viewer, operator) = (shown(Role::Viewer).await, shown(Role::Operator).await);
+    assert!(viewer.contains("APP_NOT_AVAILABLE") && !viewer.contains("answered the start"), "{viewer}");
+    assert!(operator.contains("answered the start"), "{fault:?}: {operator}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,12 @@
 //! Operation of MCP servers: state, last lines of output and restart; and which tools a client is offered if some are
 //! switched off.
 
-use std::{fmt::Write as _, path::Path};
+use std::{fmt::Write as _, path::Path, sync::Arc};
 
-use gateway::control::{Answer, McpServer, Request, socket_path};
+use gateway::{
+    control::{Answer, McpServer, Request, socket_path},
+    identity::operators::Role,
+};
 use gateway_core::vocab::{ClientClass, ErrorCode, ToolSpec};
 use serde_json::{Value, json};
 use tokio::{
@@ -15,8 +18,9 @@ use tools::{
     mcp::client::State,
 };
 
-use super::{call, state, up};
+use super::{call, client_judge::Willing, state, up};
 use crate::{
+    console::Visitor,
     process::{Process, configure, fails, lorgnette, succeeds},
     world::{USER, WAIT, World, ask},
 };
@@ -98,6 +102,26 @@ async fn servers_are_listed_with_their_last_words_and_started_anew() {
     // The command for standard input and output still works.
     let carried = lorgnette(&["mcp", "--config", &file]).await;
     assert!(carried.status.success() && carried.stdout.is_empty(), "{carried:?}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_says_of_a_failure_is_the_operators() {
+    let world = World::with(&settings("")).await;
+    up(&world, "faulty").await;
+    assert!(call(&world, "faulty.complain", None).await.is_error());
+    said(&world.data(), "faulty", "ValueError").await;
+    let viewer = Visitor::signed_in(&world, Role::Viewer).await.text("/console/mcp").await;
+    assert!(viewer.contains("faulty.complain: EXECUTION_ERROR") && !viewer.contains("no pantry"), "{viewer}");
+    let operator = Visitor::signed_in(&world, Role::Operator).await.text("/console/mcp").await;
+    assert!(operator.contains("faulty.complain: it failed: no pantry"), "{operator}");
+    // As the client of a user, and as the operator's own.
+    let of_user = call(&world, "system.servers", Some(Arc::new(Willing))).await.data.expect("data");
+    assert_eq!(of_user["servers"][1]["last_failed"], json!(["faulty.complain", "EXECUTION_ERROR"]), "{of_user}");
+    assert!(!of_user.to_string().contains("pantry"), "{of_user}");
+    let own = call(&world, "system.servers", None).await.data.expect("data");
+    let told = |field: &str| own["servers"][1][field].to_string();
+    assert!(told("last_failure").contains("no pantry") && told("last_words").contains("no pantry"), "{own}");
     world.stop().await;
 }
 

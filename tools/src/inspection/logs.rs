@@ -67,7 +67,7 @@ pub struct LogFilter {
     pub text: Option<String>,
 }
 
-/// The place of a line: lines are ordered by time, and those of the same millisecond by number.
+/// The place of a line: lines are in the order in which they were written, whatever the clock was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogCursor(pub u128);
 

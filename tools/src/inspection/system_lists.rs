@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{
     SYSTEM,
     form::{Inspects, reads, told},
+    logs::LogScope,
     system::{System, SystemState},
 };
 use crate::{
@@ -76,6 +77,14 @@ fn listed(name: &str, mut entries: Vec<Value>) -> Value {
     json!({"count": count, name: entries})
 }
 
+/// Drops what servers may have said in words of their own, which may repeat those of any wearer: it is the operator's.
+fn without_words(servers: &mut [Value]) {
+    for server in servers.iter_mut().filter_map(Value::as_object_mut) {
+        server.remove("last_failure");
+        server.remove("last_words");
+    }
+}
+
 pub(super) struct SystemList(pub(super) Arc<dyn System>, pub(super) Part);
 
 #[async_trait]
@@ -87,8 +96,12 @@ impl Inspects for SystemList {
         reads(name, title, description)
     }
 
-    async fn run(&self, _context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let data = self.1.of(self.0.state().await?);
+    async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
+        let mut state = self.0.state().await?;
+        if LogScope::of(context) != LogScope::Everybody {
+            without_words(&mut state.servers);
+        }
+        let data = self.1.of(state);
         Ok(told(data, "Here is the list."))
     }
 }

@@ -98,7 +98,7 @@ async fn one(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> 
                     ("For", html! { (users) }),
                     ("Runs for", running(app)),
                     ("Tools", html! { @for tool in &app.tools { code { (tool) } " " } }),
-                    ("Last fault", html! { (app.last_fault.as_ref().map_or_else(|| "none".to_owned(), |fault| line(&fault.message))) }),
+                    ("Last fault", last_fault(&visit, app)),
                 ]))
             }
             @if visit.is_operator() { (changes(&visit, app)) }
@@ -106,6 +106,15 @@ async fn one(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> 
             (log)
         },
     )
+}
+
+/// What an app's server says of a fault may repeat what a wearer said: a viewer gets its kind.
+fn last_fault(visit: &Visit, app: &Listed) -> Markup {
+    match &app.last_fault {
+        None => html! { "none" },
+        Some(fault) if visit.is_operator() => html! { (line(&fault.message)) },
+        Some(fault) => html! { (layout::code(fault.code)) },
+    }
 }
 
 fn changes(visit: &Visit, app: &Listed) -> Markup {

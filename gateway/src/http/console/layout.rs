@@ -4,6 +4,7 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
+use gateway_core::vocab::ErrorCode;
 use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -234,6 +235,11 @@ pub(super) fn short(fingerprint: &str) -> &str {
 /// Text of others in one line, with what is hidden written out.
 pub(super) fn line(text: &str) -> String {
     crate::text::in_one_line(text).into_owned()
+}
+
+/// A kind of failure, as programs see it.
+pub(super) fn code(code: ErrorCode) -> String {
+    serde_json::to_value(code).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// A query of names and values.

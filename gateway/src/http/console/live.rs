@@ -3,7 +3,13 @@
 //! Only pages that are looked at cost anything, and each sends its part at most every two seconds. A stream ends with its
 //! session, and does not keep it from being idle.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use axum::{
     Extension, Router,
@@ -14,10 +20,10 @@ use axum::{
     routing::get,
 };
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{Stream, StreamExt as _, stream};
 use maud::Markup;
 use tokio::{
-    sync::OwnedSemaphorePermit,
+    sync::mpsc,
     time::{Interval, MissedTickBehavior, interval},
 };
 
@@ -26,11 +32,16 @@ use crate::{
     apps::feed::{Event, Listener, Wants},
     clock,
     http::reply::Text,
+    runtime::spawn,
 };
 
 /// Folder of the streams.
 pub(super) const FOLDER: &str = "/console/live/";
-/// How often a part is looked at.
+/// Streams of live updates at once; further pages are without.
+const STREAMS_MAX: usize = 32;
+/// Those of one session: a browser has six connections to a host, and that one was closed is not known at once.
+const OF_SESSION_MAX: usize = 12;
+/// How often a part is looked at, and whether its session goes on.
 const EVERY: Duration = Duration::from_secs(2);
 /// Looks without a change after which a line is sent all the same, so that a lost connection is noticed.
 const QUIET_MAX: u32 = 8;
@@ -89,12 +100,11 @@ struct Follower {
     ticks: Interval,
     last: String,
     quiet: u32,
-    _place: OwnedSemaphorePermit,
 }
 
 impl Follower {
-    /// The next bytes; `None`: the session is over, or the gateway stops.
-    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+    /// The next event; `None`: the session is over, or the gateway stops.
+    async fn next(mut self) -> Option<(Bytes, Self)> {
         loop {
             tokio::select! {
                 _ = self.ticks.tick() => {}
@@ -108,13 +118,92 @@ impl Follower {
                 self.quiet = 0;
                 let event = event(&part);
                 self.last = part;
-                return Some((Ok(event), self));
+                return Some((event, self));
             }
             self.quiet += 1;
             if self.quiet >= QUIET_MAX {
                 self.quiet = 0;
-                return Some((Ok(Bytes::from_static(b":\n\n")), self));
+                return Some((Bytes::from_static(b":\n\n"), self));
             }
+        }
+    }
+}
+
+/// The places of streams. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Streams(Arc<Mutex<BTreeMap<u32, usize>>>);
+
+/// The place of a stream. It is given back when this is dropped.
+struct Place {
+    streams: Streams,
+    session: u32,
+}
+
+impl Streams {
+    /// A place for a stream of this session; `None`: all are taken, or all that one session may have.
+    fn place(&self, session: u32) -> Option<Place> {
+        let mut taken = self.taken();
+        let own = taken.get(&session).copied().unwrap_or_default();
+        if own >= OF_SESSION_MAX || taken.values().sum::<usize>() >= STREAMS_MAX {
+            return None;
+        }
+        taken.insert(session, own + 1);
+        drop(taken);
+        Some(Place { streams: self.clone(), session })
+    }
+
+    /// How many are taken, by the number of the session.
+    fn taken(&self) -> MutexGuard<'_, BTreeMap<u32, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.streams.taken();
+        if let Some(own) = taken.get_mut(&self.session) {
+            *own = own.saturating_sub(1);
+        }
+        taken.retain(|_, own| *own > 0);
+    }
+}
+
+/// A body of these events. A task of its own feeds it until `over` ends: nobody polls a body whose client does not read, so
+/// that it would keep its place.
+fn fed(
+    place: Place,
+    events: impl Stream<Item = Bytes> + Send + 'static,
+    over: impl Future<Output = ()> + Send + 'static,
+) -> Body {
+    let (send, mut coming) = mpsc::channel(1);
+    spawn("console-stream", async move {
+        let _place = place;
+        let mut events = pin!(events);
+        let feeding = async {
+            while let Some(event) = events.next().await {
+                if send.send(Ok::<_, Infallible>(event)).await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = feeding => {}
+            () = over => {}
+            // The client has gone.
+            () = send.closed() => {}
+        }
+    });
+    Body::from_stream(stream::poll_fn(move |context| coming.poll_recv(context)))
+}
+
+/// Ends with the visitor's session, or when the gateway stops.
+async fn over(pages: Pages, visit: Visit) {
+    let mut ticks = interval(EVERY);
+    let stop = &pages.admin.services.admission.stop;
+    while pages.operators().goes_on(clock::mono_us(), &visit.visitor) {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = stop.cancelled() => return,
         }
     }
 }
@@ -139,11 +228,12 @@ const CROWDED: Text = (StatusCode::SERVICE_UNAVAILABLE, "too many pages are upda
 
 async fn follow(State(pages): State<Pages>, Extension(visit): Extension<Visit>, Path(part): Path<String>) -> Response {
     let Some(part) = Part::named(&part) else { return super::layout::missing() };
-    let Ok(place) = pages.streams.clone().try_acquire_owned() else { return CROWDED.into_response() };
+    let Some(place) = pages.streams.place(visit.visitor.number) else { return CROWDED.into_response() };
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let follower = Follower { pages, visit, part, ticks, last: String::new(), quiet: 0, _place: place };
-    stream_of(Body::from_stream(stream::unfold(follower, Follower::next)))
+    let over = over(pages.clone(), visit.clone());
+    let follower = Follower { pages, visit, part, ticks, last: String::new(), quiet: 0 };
+    stream_of(fed(place, stream::unfold(follower, Follower::next), over))
 }
 
 /// Words of a user while they are recognised.
@@ -152,11 +242,10 @@ struct Captions {
     visit: Visit,
     listener: Listener,
     ticks: Interval,
-    _place: OwnedSemaphorePermit,
 }
 
 impl Captions {
-    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+    async fn next(mut self) -> Option<(Bytes, Self)> {
         loop {
             let event = tokio::select! {
                 event = self.listener.next() => Some(event),
@@ -168,7 +257,7 @@ impl Captions {
             }
             if let Some(Event::Transcript { utterance, text, last, .. }) = event {
                 let words = serde_json::json!({"utterance": *utterance, "text": *text, "last": last}).to_string();
-                return Some((Ok(self::event(&words)), self));
+                return Some((self::event(&words), self));
             }
         }
     }
@@ -183,11 +272,12 @@ async fn words(State(pages): State<Pages>, Extension(visit): Extension<Visit>, P
     let Some(present) = services.roster.get(&device) else {
         return (StatusCode::NOT_FOUND, "this device is not connected\n").into_response();
     };
-    let Ok(place) = pages.streams.clone().try_acquire_owned() else { return CROWDED.into_response() };
+    let Some(place) = pages.streams.place(visit.visitor.number) else { return CROWDED.into_response() };
     pages.note(&visit, "read words", Some(&present.user));
     let listener = services.apps.feeds.of(&present.user).listen(Wants::default());
-    let captions = Captions { pages, visit, listener, ticks: interval(EVERY), _place: place };
-    stream_of(Body::from_stream(stream::unfold(captions, Captions::next)))
+    let over = over(pages.clone(), visit.clone());
+    let captions = Captions { pages, visit, listener, ticks: interval(EVERY) };
+    stream_of(fed(place, stream::unfold(captions, Captions::next), over))
 }
 
 #[cfg(test)]
@@ -197,5 +287,34 @@ mod tests {
     #[test]
     fn an_event_ends_where_it_ends_whatever_is_in_it() {
         assert_eq!(event("a\nb\r\n\nevent: x"), "data: a\ndata: b\ndata: \ndata: \ndata: event: x\n\n");
+    }
+
+    #[test]
+    fn a_session_leaves_streams_to_others() {
+        let streams = Streams::default();
+        let own: Vec<Place> = (0..OF_SESSION_MAX).map(|_| streams.place(1).unwrap()).collect();
+        assert!(streams.place(1).is_none() && streams.place(2).is_some());
+        drop(own);
+        assert!(streams.taken().is_empty());
+        let all: Vec<Place> = (0..).map_while(|session| streams.place(session)).collect();
+        assert_eq!(all.len(), STREAMS_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_nobody_reads_gives_its_place_back_when_its_session_is_over() {
+        let (streams, over) = (Streams::default(), tokio_util::sync::CancellationToken::new());
+        let events = || stream::repeat(Bytes::from_static(b"data: x\n\n"));
+        let unread = fed(streams.place(1).unwrap(), events(), over.clone().cancelled_owned());
+        let left = fed(streams.place(2).unwrap(), events(), std::future::pending());
+        drop(left);
+        while streams.taken().contains_key(&2) {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(streams.taken().get(&1), Some(&1));
+        over.cancel();
+        while !streams.taken().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        drop(unread);
     }
 }

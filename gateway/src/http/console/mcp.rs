@@ -58,7 +58,7 @@ fn row(visit: &Visit, server: &McpServer) -> Vec<Markup> {
         html! { (seconds(server.for_s)) },
         html! { (server.tools) },
         when(&server.last_down),
-        when(&server.last_failure),
+        when(&last_failure(visit, server)),
         html! {
             @if visit.is_operator() {
                 div.row {
@@ -68,6 +68,16 @@ fn row(visit: &Visit, server: &McpServer) -> Vec<Markup> {
             }
         },
     ]
+}
+
+/// Why a call failed may be told in the server's words, which may repeat those of a wearer: a viewer gets the kind.
+fn last_failure(visit: &Visit, server: &McpServer) -> Option<(String, u64)> {
+    let (why, ago) = server.last_failure.as_ref()?;
+    if visit.is_operator() {
+        return Some((why.clone(), *ago));
+    }
+    let (tool, code) = server.last_failed.as_ref()?;
+    Some((format!("{tool}: {}", layout::code(*code)), *ago))
 }
 
 /// What a server wrote may be about what wearers said.

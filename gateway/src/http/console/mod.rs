@@ -30,7 +30,6 @@ mod users;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::{Router, http::StatusCode, middleware::from_fn_with_state, response::Response};
-use tokio::sync::Semaphore;
 
 use self::{guard::Visit, invitation::Invitations};
 use super::access::Names;
@@ -51,8 +50,6 @@ use crate::{
 const HOME: &str = "/console";
 /// How long an examination of the box counts, in microseconds: it reads some files, and looks names up.
 const EXAMINED_US: u64 = 60_000_000;
-/// Streams of live updates at once; further pages are without.
-const STREAMS_MAX: usize = 32;
 
 /// What was found of the box, and when.
 struct Examined {
@@ -69,7 +66,9 @@ struct Pages {
     examined: Arc<Mutex<Option<Arc<Examined>>>>,
     /// Held by the one examination that runs.
     examining: Arc<tokio::sync::Mutex<()>>,
-    streams: Arc<Semaphore>,
+    /// Held while the turns of a long time are drawn.
+    drawing: Arc<tokio::sync::Mutex<()>>,
+    streams: live::Streams,
     invitations: Invitations,
     /// Lines of the log about wrong links.
     wrong: Arc<Sparse>,
@@ -83,7 +82,8 @@ pub(super) fn routes(admin: Arc<Admin>, names: Names) -> Router {
         names,
         examined: Arc::default(),
         examining: Arc::default(),
-        streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        drawing: Arc::default(),
+        streams: live::Streams::default(),
         invitations: Invitations::default(),
         wrong: Arc::default(),
     };

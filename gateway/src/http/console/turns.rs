@@ -15,6 +15,7 @@ use super::{
 use crate::{
     clock,
     control::{Answer, Request},
+    runtime::on_own_thread,
     telemetry::spans::{columns, share},
 };
 
@@ -38,9 +39,17 @@ async fn show(State(pages): State<Pages>, Extension(visit): Extension<Visit>) ->
     let since = RANGES.iter().map(|(value, _)| *value).find(|value| *value == wanted).unwrap_or("24h");
     let now_ms = clock::wall_ms();
     let since_ms = moment::parse(since, now_ms).unwrap_or(now_ms);
-    let request = Request::StoredTurns { count: STORED_MAX, since_wall_ms: since_ms };
+    let request = Request::StoredTurns { count: STORED_MAX, since_wall_ms: since_ms, until_wall_ms: None };
+    // One page at a time: all turns are some megabytes. Held until it is drawn, also where its reader has gone.
+    let place = pages.drawing.clone().lock_owned().await;
     let over_time = match pages.ask(request).await {
-        Ok(Answer::Turns { turns }) => over_time(&turns, since_ms, now_ms),
+        Ok(Answer::Turns { turns }) => {
+            let drawing = on_own_thread(move || {
+                let _place = place;
+                over_time(&turns, since_ms, now_ms)
+            });
+            drawing.await.unwrap_or_else(|_fell| layout::unavailable(Err("they could not be drawn".to_owned())))
+        }
         other => layout::unavailable(other),
     };
     let latest = part(&pages).await;
@@ -187,7 +196,8 @@ fn legend() -> Markup {
 async fn one(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {
     let ended: i64 = visit.query.get("ended").parse().unwrap_or_default();
     // Records are found by their time, over restarts.
-    let turns = match pages.ask(Request::StoredTurns { count: STORED_MAX, since_wall_ms: ended }).await {
+    let request = Request::StoredTurns { count: STORED_MAX, since_wall_ms: ended, until_wall_ms: Some(ended) };
+    let turns = match pages.ask(request).await {
         Ok(Answer::Turns { turns }) => turns,
         other => return layout::page(&pages, &visit, "Turn", PATH, &layout::unavailable(other)),
     };

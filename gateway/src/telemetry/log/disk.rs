@@ -2,12 +2,16 @@
 //! the other's.
 
 use std::{
-    ops::Bound::{self, Excluded, Included, Unbounded},
+    ops::{
+        Bound::{self, Excluded, Unbounded},
+        RangeInclusive,
+    },
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use rkyv::rancor;
+use serde_json::Value;
 use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogPage, LogQuery, LogScope, LogStats};
 
 use super::{
@@ -151,11 +155,8 @@ impl Disk {
         let end = cursor.map(|LogCursor(place)| place.to_be_bytes());
         self.with(|opened| {
             let txn = opened.env.read_txn()?;
-            let since = filter.since_wall_ms.map(row::beginning);
-            let range: (Bound<&[u8]>, Bound<&[u8]>) = (
-                since.as_ref().map_or(Unbounded, |since| Included(since.as_slice())),
-                end.as_ref().map_or(Unbounded, |end| Excluded(end.as_slice())),
-            );
+            let range: (Bound<&[u8]>, Bound<&[u8]>) =
+                (Unbounded, end.as_ref().map_or(Unbounded, |end| Excluded(end.as_slice())));
             let mut page = Page::new(*limit, bytes_max);
             let wanted = Wanted::new(filter, scope);
             for pair in opened.lines.rev_range(&txn, &range)? {
@@ -197,15 +198,20 @@ impl Disk {
         })
     }
 
-    /// The records of the latest turns that ended since then, oldest first, as JSON.
-    pub(super) fn turns(&self, since_wall_ms: i64, count: usize) -> Result<Vec<String>, Error> {
-        let since = row::beginning(since_wall_ms);
+    /// The records of the latest turns that ended at these times, oldest first.
+    pub(super) fn turns(&self, ended_wall_ms: &RangeInclusive<i64>, count: usize) -> Result<Vec<Value>, Error> {
+        let is_wanted =
+            |key: &[u8]| row::place_of_turn(key).is_some_and(|place| ended_wall_ms.contains(&row::wall_ms(place)));
         self.with(|opened| {
             let txn = opened.env.read_txn()?;
-            let range: (Bound<&[u8]>, Bound<&[u8]>) = (Included(&since), Unbounded);
             let mut found = Vec::new();
-            for pair in opened.turns.rev_range(&txn, &range)?.take(count) {
-                found.extend(row::read_turn(pair?.1).map(|turn| turn.json.as_str().to_owned()));
+            for pair in opened.turns.rev_iter(&txn)? {
+                if found.len() >= count {
+                    break;
+                }
+                let (key, value) = pair?;
+                let turn = row::read_turn(value).filter(|_| is_wanted(key));
+                found.extend(turn.and_then(|turn| serde_json::from_str::<Value>(turn.json.as_str()).ok()));
             }
             found.reverse();
             Ok(found)

@@ -12,6 +12,7 @@ pub(super) mod tap;
 mod writer;
 
 use std::{
+    ops::RangeInclusive,
     path::Path,
     sync::{
         Arc,
@@ -20,6 +21,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use tools::inspection::logs::{
     LINES_MAX, LogCursor, LogEntry, LogFilter, LogPage, LogQuery, LogScope, LogStats, PAGE_BYTES_MAX,
@@ -49,6 +51,9 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// It has the form in which a version before kept it.
+    #[error("the stored log has the form of a version before")]
+    Former,
     /// Too many reads or jobs wait.
     #[error("the stored log is busy: too many requests are waiting")]
     Busy,
@@ -145,12 +150,12 @@ impl Logs {
         }
     }
 
-    /// The records of the latest turns that ended since then, oldest first, as JSON.
+    /// The records of the latest turns that ended at these times, in milliseconds since the Unix epoch, oldest first.
     ///
     /// # Errors
     /// The log cannot be read.
-    pub async fn turns(&self, since_wall_ms: i64, count: usize) -> Result<Vec<String>, Error> {
-        self.read(move |disk| disk.turns(since_wall_ms, count)).await
+    pub async fn turns(&self, ended_wall_ms: RangeInclusive<i64>, count: usize) -> Result<Vec<Value>, Error> {
+        self.read(move |disk| disk.turns(&ended_wall_ms, count)).await
     }
 
     /// Changes whenever lines were stored.

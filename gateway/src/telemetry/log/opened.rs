@@ -22,6 +22,8 @@ use crate::{
 /// Size of the environment's map in MiB: twice the lines, for the pages that a commit writes anew and those that readers
 /// still hold.
 const MAP_MIB: usize = 64;
+/// The lines of a log in the order of their times, in which a clock that was set back made new lines the oldest ones.
+const FORMER: &str = "lines";
 /// Bytes that are written in one transaction of a copy.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -54,13 +56,22 @@ pub(super) struct Opened {
 pub(super) fn open_or_begin_anew(folder: &Path) -> Result<(Opened, Counts, u64), Error> {
     match Opened::open(folder).and_then(Opened::counted) {
         Err(broken) if is_damage(&broken) => {
-            remove(folder)?;
-            let counted = Opened::open(folder)?.counted()?;
+            let anew = begin_anew(folder)?;
             tracing::warn!(%broken, "the file of the log was damaged: it is begun anew");
-            Ok(counted)
+            Ok(anew)
+        }
+        Err(Error::Former) => {
+            let anew = begin_anew(folder)?;
+            tracing::info!("the log has the form of a version before: it is begun anew");
+            Ok(anew)
         }
         opened => opened,
     }
+}
+
+fn begin_anew(folder: &Path) -> Result<(Opened, Counts, u64), Error> {
+    remove(folder)?;
+    Opened::open(folder)?.counted()
 }
 
 /// Whether it says that the file cannot be read, in all or in a part.
@@ -95,7 +106,9 @@ impl Opened {
         }
         // Both are numbered alike.
         for pair in self.turns.iter(&txn)? {
-            next = next.max(row::number_of_turn(pair?.0).saturating_add(1));
+            if let Some(place) = row::place_of_turn(pair?.0) {
+                next = next.max(row::number(place).saturating_add(1));
+            }
         }
         Ok((counts, next))
     }
@@ -107,11 +120,17 @@ impl Opened {
         complete(&env, folder, MAP_MIB).map_err(|_| heed::Error::Mdb(MdbError::Corrupted))?;
         let txn = env.write_txn()?;
         let committed = env.create_databases_and_commit(txn, |opener, txn| -> Result<_, Error> {
+            if opener.open_database::<Bytes, Bytes>(txn, Some(FORMER))?.is_some() {
+                return Ok(CommitOrAbort::Abort(()));
+            }
             let (lines, turns) =
-                (opener.create_database(txn, Some("lines"))?, opener.create_database(txn, Some("turns"))?);
-            Ok(CommitOrAbort::<_, ()>::Commit((lines, turns)))
+                (opener.create_database(txn, Some("lines2"))?, opener.create_database(txn, Some("turns2"))?);
+            Ok(CommitOrAbort::Commit((lines, turns)))
         })?;
-        let CommitOrAbort::Commit((lines, turns)) = committed else { return Err(Error::Closed) };
+        let CommitOrAbort::Commit((lines, turns)) = committed else {
+            env.prepare_for_closing().wait();
+            return Err(Error::Former);
+        };
         Ok(Self { env, lines, turns })
     }
 

@@ -5,7 +5,7 @@ use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogLevel, LogScope
 
 /// The source of lines that are about nothing in particular.
 pub(super) const GATEWAY: &str = "gateway";
-/// Bytes of a key: time, number, level.
+/// Bytes of a key: number, time, level.
 const KEY_BYTES: usize = 17;
 
 /// A line.
@@ -46,17 +46,18 @@ pub(super) fn read_turn(value: &[u8]) -> Option<&ArchivedTurn> {
     rkyv::access::<ArchivedTurn, rancor::Error>(value).ok()
 }
 
-/// `[milliseconds, big endian][number, big endian]`.
+/// `[number, big endian][milliseconds, big endian]`, as the keys of lines begin.
 pub(super) fn key_of_turn(wall_ms: i64, number: u64) -> [u8; 16] {
     let mut key = [0; 16];
-    key[..8].copy_from_slice(&beginning(wall_ms));
-    key[8..].copy_from_slice(&number.to_be_bytes());
+    key[..8].copy_from_slice(&number.to_be_bytes());
+    key[8..].copy_from_slice(&time(wall_ms));
     key
 }
 
-/// The number in the key of a turn.
-pub(super) fn number_of_turn(key: &[u8]) -> u64 {
-    key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+/// The place of a turn by its key; `None`: it is none.
+pub(super) fn place_of_turn(key: &[u8]) -> Option<LogCursor> {
+    let key: [u8; 16] = key.try_into().ok()?;
+    Some(LogCursor(u128::from_be_bytes(key)))
 }
 
 /// A stored line; `None`: it is damaged.
@@ -64,19 +65,19 @@ pub(super) fn read(value: &[u8]) -> Option<&ArchivedRow> {
     rkyv::access::<ArchivedRow, rancor::Error>(value).ok()
 }
 
-/// `[milliseconds, big endian][number, big endian][level]`: lines in the order of time, and of their numbers within a
-/// millisecond. The level is part of it so that lines that are not severe enough are passed over without a look at
+/// `[number, big endian][milliseconds, big endian][level]`: lines in the order in which they were written, since a clock
+/// may be set back. Time and level are part of it so that lines that are not wanted are passed over without a look at
 /// their values.
 pub(super) fn key(wall_ms: i64, number: u64, level: LogLevel) -> [u8; KEY_BYTES] {
     let mut key = [0; KEY_BYTES];
-    key[..8].copy_from_slice(&beginning(wall_ms));
-    key[8..16].copy_from_slice(&number.to_be_bytes());
+    key[..8].copy_from_slice(&number.to_be_bytes());
+    key[8..16].copy_from_slice(&time(wall_ms));
     key[16] = LogLevel::ALL.iter().position(|other| *other == level).unwrap_or_default() as u8;
     key
 }
 
-/// The beginning of the keys of a millisecond. What was written before 1970, by a clock that was not set, counts as of then.
-pub(super) fn beginning(wall_ms: i64) -> [u8; 8] {
+/// The time in a key. What was written before 1970, by a clock that was not set, counts as of then.
+fn time(wall_ms: i64) -> [u8; 8] {
     u64::try_from(wall_ms).unwrap_or_default().to_be_bytes()
 }
 
@@ -89,13 +90,13 @@ pub(super) fn parts(key: &[u8]) -> Option<(LogCursor, LogLevel)> {
 
 /// The time of a place, in milliseconds since the Unix epoch.
 pub(super) fn wall_ms(place: LogCursor) -> i64 {
-    i64::try_from(place.0 >> 64).unwrap_or(i64::MAX)
+    // The lower half.
+    i64::try_from(place.0 & u128::from(u64::MAX)).unwrap_or(i64::MAX)
 }
 
 /// The number of a place.
 pub(super) fn number(place: LogCursor) -> u64 {
-    // The lower half.
-    (place.0 & u128::from(u64::MAX)) as u64
+    u64::try_from(place.0 >> 64).unwrap_or(u64::MAX)
 }
 
 /// A filter as it is compared with rows.
@@ -189,17 +190,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_in_the_order_of_time_and_number() {
+    fn keys_are_in_the_order_of_their_numbers() {
         let keys = [
-            key(-5, 9, LogLevel::Error),
+            key(i64::from(u32::MAX) + 1, 9, LogLevel::Error),
             key(1, 10, LogLevel::Info),
-            key(1, 11, LogLevel::Error),
-            key(i64::from(u32::MAX) + 1, 0, LogLevel::Warn),
+            key(-5, 11, LogLevel::Error),
+            key(0, 1 << 32, LogLevel::Warn),
         ];
         assert!(keys.is_sorted());
         let (place, level) = parts(&keys[1]).unwrap();
         assert_eq!((wall_ms(place), number(place), level), (1, 10, LogLevel::Info));
-        assert!(parts(b"short").is_none() && parts(&[9; KEY_BYTES]).is_none());
+        let turn = place_of_turn(&key_of_turn(1, 10)).unwrap();
+        assert_eq!((wall_ms(turn), number(turn)), (1, 10));
+        assert!(parts(b"short").is_none() && parts(&[9; KEY_BYTES]).is_none() && place_of_turn(b"short").is_none());
     }
 
     #[test]

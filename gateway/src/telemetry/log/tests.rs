@@ -1,5 +1,6 @@
 //! Tests of the stored log on a real file.
 
+use heed::{CommitOrAbort, EnvFlags, types::Bytes};
 use tools::inspection::logs::LogLevel;
 
 use super::*;
@@ -25,6 +26,11 @@ async fn messages(logs: &Logs, filter: LogFilter, limit: usize) -> Vec<String> {
 
 fn open(folder: &tempfile::TempDir, ring: Ring) -> Logs {
     Logs::open_with(&folder.path().join("log"), ring).unwrap()
+}
+
+/// Records of turns, which are numbers here.
+fn told(turns: &[Value]) -> String {
+    turns.iter().map(Value::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// How often a word stands in the files below a folder.
@@ -175,27 +181,24 @@ async fn turns_are_kept_apart_from_lines_and_erased_with_their_device() {
     let folder = tempfile::tempdir().unwrap();
     let ring = Ring { turns_max: 4, ..Ring::default() };
     let logs = open(&folder, ring);
-    let turns = async |logs: &Logs, since, count| logs.turns(since, count).await.unwrap().join(" ");
+    let turns = async |logs: &Logs, since, count| told(&logs.turns(since..=i64::MAX, count).await.unwrap());
     for number in 0..6 {
-        logs.turn(
-            1_000 * number,
-            if number % 2 == 0 { "zq-even" } else { "zq-odd" }.to_owned(),
-            format!("{{{number}}}"),
-        );
+        let device = if number % 2 == 0 { "zq-even" } else { "zq-odd" };
+        logs.turn(1_000 * number, device.to_owned(), number.to_string());
     }
     logs.settled().await.unwrap();
-    assert_eq!(turns(&logs, 0, 99).await, "{2} {3} {4} {5}");
-    assert_eq!(turns(&logs, 0, 2).await, "{4} {5}");
-    assert_eq!(turns(&logs, 5_000, 99).await, "{5}");
+    assert_eq!(turns(&logs, 0, 99).await, "2 3 4 5");
+    assert_eq!(turns(&logs, 0, 2).await, "4 5");
+    assert_eq!(turns(&logs, 5_000, 99).await, "5");
     assert_eq!(logs.clear(LogFilter::default(), LogScope::Everybody).await.unwrap(), 0);
     logs.close().await.unwrap();
     let again = open(&folder, ring);
     assert_eq!(again.erase("nobody", vec!["zq-even".into()]).await.unwrap(), 0);
-    assert_eq!(turns(&again, 0, 99).await, "{3} {5}");
+    assert_eq!(turns(&again, 0, 99).await, "3 5");
     assert_eq!(count(folder.path(), "zq-even"), 0);
-    again.turn(5_000, "zq-odd".to_owned(), "{6}".to_owned());
+    again.turn(5_000, "zq-odd".to_owned(), "6".to_owned());
     again.settled().await.unwrap();
-    assert_eq!(turns(&again, 0, 99).await, "{3} {5} {6}", "no number is used twice");
+    assert_eq!(turns(&again, 0, 99).await, "3 5 6", "no number is used twice");
 }
 
 #[tokio::test]
@@ -214,6 +217,55 @@ async fn lines_are_followed_in_their_order() {
     let errors = LogFilter { level: Some(LogLevel::Error), ..LogFilter::default() };
     assert_eq!(logs.after(end, errors, 9).await.unwrap().0.len(), 1);
     assert_eq!(logs.after(last, LogFilter::default(), 9).await.unwrap(), (Vec::new(), last));
+}
+
+#[tokio::test]
+async fn new_lines_are_kept_and_followed_when_the_clock_is_set_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = open(&folder, Ring { lines_max: 4, turns_max: 4, ..Ring::default() });
+    for number in 0..4 {
+        logs.fill([line(9_000 + number, LogLevel::Info, "gateway", &format!("Line {number}"))]).await.unwrap();
+        logs.turn(9_000 + number, "glasses".to_owned(), number.to_string());
+    }
+    logs.settled().await.unwrap();
+    let end = logs.end().unwrap();
+    logs.fill([line(1_000, LogLevel::Info, "gateway", "set back")]).await.unwrap();
+    logs.turn(1_000, "glasses".to_owned(), "4".to_owned());
+    logs.settled().await.unwrap();
+    assert_eq!(messages(&logs, LogFilter::default(), 9).await, ["set back", "Line 3", "Line 2", "Line 1"]);
+    let (followed, _) = logs.after(end, LogFilter::default(), 9).await.unwrap();
+    assert_eq!(followed.iter().map(|entry| entry.message.as_str()).collect::<Vec<_>>(), ["set back"]);
+    let turns = async |ended, count| told(&logs.turns(ended, count).await.unwrap());
+    assert_eq!(turns(0..=i64::MAX, 9).await, "1 2 3 4");
+    // By their times, those before are found behind it.
+    let since = LogFilter { since_wall_ms: Some(9_002), ..LogFilter::default() };
+    assert_eq!(messages(&logs, since, 9).await, ["Line 3", "Line 2"]);
+    assert_eq!(turns(9_002..=i64::MAX, 9).await, "2 3");
+    assert_eq!(turns(9_002..=i64::MAX, 1).await, "3");
+    assert_eq!(turns(9_002..=9_002, 9).await, "2", "one, by its time");
+}
+
+#[tokio::test]
+async fn a_log_in_the_form_of_a_version_before_is_begun_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    std::fs::create_dir(&path).unwrap();
+    let former = crate::store::open_environment(&path, 64, EnvFlags::empty()).unwrap();
+    let made = former.create_databases_and_commit(former.write_txn().unwrap(), |opener, txn| {
+        let lines = opener.create_database::<Bytes, Bytes>(txn, Some("lines"))?;
+        lines.put(txn, &[0_u8; 17], b"zq-former")?;
+        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(()))
+    });
+    assert!(made.unwrap().commit().is_some());
+    former.prepare_for_closing().wait();
+    assert!(count(folder.path(), "zq-former") > 0);
+    for kept in [10, 20] {
+        let logs = open(&folder, Ring::default());
+        assert_eq!(count(folder.path(), "zq-former"), 0);
+        logs.fill(ten()).await.unwrap();
+        assert_eq!(logs.stats().unwrap().total_logs, kept);
+        logs.close().await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ErrorCode, Question, ToolCall, ToolResult};
+use gateway_core::vocab::{ErrorCode, Question, ToolCall, ToolError, ToolResult};
 use rmcp::{
     ServiceError,
     model::{
@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    Downstream, OnBehalf, State,
+    Downstream, FailedCall, OnBehalf, State,
     ask::Wearer,
     child::{MESSAGE_BYTES_MAX, TOO_LARGE},
     convert,
@@ -301,7 +301,7 @@ impl Runner for McpRunner {
             Err(failure) => failed(name, failure, read_only),
         };
         if let Some(error) = &result.error {
-            self.server.note_failure(&call.name, &error.message, said);
+            self.server.note_failure(&call.name, error, said);
         }
         result
     }
@@ -309,10 +309,11 @@ impl Runner for McpRunner {
 
 impl Downstream {
     /// Handles a failed call: stores the reason for the operator, and logs what the server wrote during the call.
-    fn note_failure(self: &Arc<Self>, tool: &str, why: &str, said: u64) {
-        let mut why = format!("{tool}: {}", cut(why, WHY_BYTES_MAX));
+    fn note_failure(self: &Arc<Self>, tool: &str, error: &ToolError, said: u64) {
+        let (mut tool, mut why) = (tool.to_owned(), cut(&error.message, WHY_BYTES_MAX));
+        self.secrets.redact(&mut tool);
         self.secrets.redact(&mut why);
-        *lock(&self.last_failure) = Some((why, Instant::now()));
+        *lock(&self.last_failure) = Some((FailedCall { tool, code: error.code, why }, Instant::now()));
         let server = self.clone();
         self.tracker.spawn(async move {
             // The server's log output and its answers arrive on different channels.

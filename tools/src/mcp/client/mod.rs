@@ -21,6 +21,7 @@ use std::{
     time::Duration,
 };
 
+use gateway_core::vocab::ErrorCode;
 use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
 use tokio::{
     sync::{Notify, broadcast, watch::Sender},
@@ -95,8 +96,19 @@ pub struct Status {
     pub tools: usize,
     /// Why it was last down, and how long ago that was reported.
     pub last_down: Option<(String, Duration)>,
-    /// The last failed call: the tool, the reason, and how long ago.
-    pub last_failure: Option<(String, Duration)>,
+    /// The last failed call, and how long ago.
+    pub last_failure: Option<(FailedCall, Duration)>,
+}
+
+/// A failed call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedCall {
+    /// Full name of the tool.
+    pub tool: String,
+    /// Kind of failure.
+    pub code: ErrorCode,
+    /// The reason. It may be the server's own text, and repeat what a wearer said.
+    pub why: String,
 }
 
 /// A downstream server.
@@ -106,7 +118,7 @@ pub(crate) struct Downstream {
     /// Signals that the operator restarts it.
     restart: Notify,
     words: Words,
-    last_failure: Mutex<Option<(String, Instant)>>,
+    last_failure: Mutex<Option<(FailedCall, Instant)>>,
     watched: Mutex<BTreeMap<String, watch::Watched>>,
     tracker: TaskTracker,
     news: broadcast::Sender<News>,
@@ -166,7 +178,7 @@ impl Downstream {
             since: now.since.elapsed(),
             tools: now.offers.tools.len(),
             last_down: now.last_down.as_ref().map(|(why, at)| (why.clone(), at.elapsed())),
-            last_failure: lock(&self.last_failure).as_ref().map(|(why, at)| (why.clone(), at.elapsed())),
+            last_failure: lock(&self.last_failure).as_ref().map(|(call, at)| (call.clone(), at.elapsed())),
         }
     }
 
