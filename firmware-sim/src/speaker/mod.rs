@@ -73,6 +73,8 @@ pub struct Heard {
     pub ended_us: u64,
     /// Microseconds played: concealed packets count, silence while starved does not.
     pub played_us: u64,
+    /// How much of that was filled in, since its packets had not come.
+    pub concealed_us: u64,
     /// False if it was stopped.
     pub complete: bool,
     /// The played samples, including the silence of gaps.
@@ -153,6 +155,7 @@ struct Speech {
     starved_since: Option<u64>,
     clause: Option<u16>,
     played_us: u64,
+    concealed_us: u64,
     reported_us: u64,
     fade: Option<(u64, u64)>,
     pcm: Vec<i16>,
@@ -253,6 +256,7 @@ impl Speaker {
             starved_since: None,
             clause: None,
             played_us: 0,
+            concealed_us: 0,
             reported_us: 0,
             fade: None,
             pcm: Vec::new(),
