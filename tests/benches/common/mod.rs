@@ -32,6 +32,9 @@ use voices::Speaker;
 
 /// Length of a packet of sound.
 pub const FRAME_US: u64 = 20_000;
+/// Configuration for glasses that do not encode: their silence is one value, as that of a dead microphone, of which their
+/// wearers would be told in the middle of everything else.
+pub const ANY_SILENCE: &str = "[hearing]\ndead_microphone_s = 0\n";
 
 /// A gateway and its folder.
 pub struct House {
