@@ -161,7 +161,7 @@ fn tell(broken: &[String]) {
 
 /// What glasses do after kills.
 struct Returns {
-    /// The last kill, the glasses' events up to it, and their times when the next gateway was ready; `None`: no kill yet.
+    /// The last kill, the glasses' events until then, and their times when the next gateway was ready; `None`: no kill.
     last: Option<(u64, Vec<u64>, Vec<u64>)>,
     /// The glasses' events that were looked at.
     seen: Vec<u64>,

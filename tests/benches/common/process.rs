@@ -21,7 +21,7 @@ use super::ANY_SILENCE;
 
 /// How long a start may take before it counts as failed.
 const START_MAX: Duration = Duration::from_secs(60);
-/// Ports below those that systems hand out. While the gateway is down, glasses that connect could be given one of those.
+/// Ports below those that systems hand out: while the gateway is down, glasses that connect could be given one of these.
 const PORTS: Range<u16> = 20_000..30_000;
 
 /// Is the gateway, where this process was started to be one.
@@ -55,7 +55,8 @@ impl Place {
         let (data, config) = (folder.join("data"), folder.join("lorgnette.toml"));
         let models = audio::models::default_dir();
         let text = format!(
-            "data_dir = {data:?}\nmodels_dir = {models:?}\n[listen]\nweb = \"{address}\"\nquic = \"{address}\"\n{ANY_SILENCE}"
+            "data_dir = {data:?}\nmodels_dir = {models:?}\n[listen]\nweb = \"{address}\"\nquic = \"{address}\"\n\
+             {ANY_SILENCE}"
         );
         std::fs::write(&config, text)?;
         Ok(Self { data, config, address })
