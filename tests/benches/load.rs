@@ -22,7 +22,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use common::second::Second;
 use common::voices::Speaker;
-use common::{House, argument, clip, resident, row};
+use common::{ANY_SILENCE, House, argument, clip, resident, row};
 use firmware_sim::microphone::Clip;
 use firmware_sim::random::Random;
 use firmware_sim::transport::{Scheme, Target};
@@ -95,7 +95,8 @@ async fn run() -> Result<()> {
     let (glasses, duty, seconds) = (number("--glasses", 50)?, number("--duty", 20)?, number("--seconds", 120)?);
     let (typed, looked_at) = (number("--typed", 0)?, number("--pages", 0)?);
     let users = number("--users", glasses)?.max(1);
-    let house = House::start(&format!("[limits]\nsessions = {}\nusers = {}", glasses + 8, users + 8)).await?;
+    let limits = format!("[limits]\nsessions = {}\nusers = {}\n", glasses + 8, users + 8);
+    let house = House::start(&(limits + ANY_SILENCE)).await?;
     if typed == 0 {
         warm_up(&house).await?;
     }
