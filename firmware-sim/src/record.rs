@@ -104,6 +104,7 @@ mod tests {
             began_us: Some(began_us),
             ended_us: began_us + played_us,
             played_us,
+            concealed_us: 0,
             complete,
             arrived_us: None,
             pcm,

@@ -107,6 +107,7 @@ fn a_whole_speech_is_heard_and_counted() {
     }
     let heard = ear.heard();
     assert_eq!((heard.len(), heard[0].complete, heard[0].played_us), (1, true, 1_000_000));
+    assert_eq!(heard[0].concealed_us, 0);
     assert_eq!(heard[0].pcm, vec![1_000; 16_000]);
     assert_eq!((heard[0].turn, heard[0].text.as_str()), (7, "caption"));
 }
@@ -231,6 +232,7 @@ fn a_lost_chunk_is_concealed_and_counts() {
     ear.pass(1_000_000);
     assert_eq!(ear.played().last(), Some(&(PlayState::Finished, 120_000, 1_120_000)));
     assert_eq!(ear.heard()[0].pcm.len(), 120 * 16);
+    assert_eq!(ear.heard()[0].concealed_us, 20_000);
 }
 
 #[test]

@@ -1,20 +1,24 @@
 //! Random cuts of the link in the middle of everything: what is lost, what is done twice, and how soon a session goes on.
 //!
-//! `cargo xtask bench cuts [--cuts 1000] [--glasses 12] [--seed 1] [--delay MS]`
+//! `cargo xtask bench cuts [--cuts 1000] [--glasses 12] [--seed 1] [--delay MS] [--silent PERCENT]`
 //!
 //! Each pair of glasses does one thing after the other. At a random moment its link breaks: in a spoken sentence or its
 //! answer, while the wearer is asked, while a tool or a mini-app is at work, or while it is muted. It comes back after a
 //! random time over WebSocket or QUIC, whichever is drawn; one of five links breaks again within 0.3 s, and of one of five
 //! the address changes then, where it is QUIC. Three groups: 85 of 100 cuts are as long as glasses keep their sound (10 s,
 //! less what was not acknowledged when the link broke, and the handshake); 10 last up to 25 s; 5 last longer than a session
-//! waits, and begin while an answer is owed. `--delay`: one-way delay of the network in milliseconds.
+//! waits, and begin while an answer is owed. `--delay`: one-way delay of the network in milliseconds. `--silent`: of so many
+//! cuts of the first two groups nothing tells the gateway; it sees the end of the others.
 //!
 //! The figures of a turn without a cut are taken first, from the same glasses and the same packets. It ends with an error
 //! where a cut of the first group loses a packet, changes a transcript or an answer, or takes longer to resume than the
-//! transport's handshake and 100 ms (at 95 %); where one of the second group does not resume; where one of the third is not
-//! told; and where a tool runs twice, a session of an app begins anew, or glasses are not answered any more.
+//! transport's handshake and 100 ms (at 95 %); where one of the second group does not resume, or changes the answer to a
+//! sentence that was understood; where one of the third is not told; and where a part of what is said does not come, a tool
+//! runs twice, a session of an app begins anew, glasses are not answered any more, or a session stays behind.
 
 mod common;
+#[path = "cuts/plan.rs"]
+mod plan;
 #[path = "cuts/stage.rs"]
 mod stage;
 #[path = "cuts/turn.rs"]
@@ -25,19 +29,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
-use common::{House, coded, number, quantile};
+use common::{ANY_SILENCE, House, coded, number, quantile, until};
 use firmware_sim::Glasses;
 use firmware_sim::microphone::Clip;
-use firmware_sim::network::{Conditions, Profile};
 use firmware_sim::random::Random;
 use firmware_sim::transport::Scheme;
+use plan::{Group, Plan, State, network, scheme};
 use stage::Done;
 use tokio::task::JoinSet;
-use turn::{Group, Outcome, Plan, State, Wearer, compare, scheme};
+use turn::{Outcome, Wearer, compare};
 
-/// A note is kept by each of the first two: what is done twice shows in their number.
+/// A note is kept by each of the first two, whose answers are the longest: what is done twice shows in their number.
 const SENTENCES: [(&str, bool); 4] = [
     ("Hey Mentra, take a note: buy oat milk.", true),
     ("Hey Mentra, take a note: call the dentist tomorrow.", true),
@@ -46,8 +50,12 @@ const SENTENCES: [(&str, bool); 4] = [
 ];
 /// The sentence after all cuts.
 const LAST: usize = 2;
+/// Users that a gateway has. Each pair of glasses of each of the three groups has one of its own.
+const USERS_MAX: u64 = 64;
 /// How long a session waits for its glasses, in seconds.
 const RESUME_S: u64 = 30;
+/// How long a session may stay when its glasses are switched off: as long as one waits whose glasses were given up.
+const GONE_MAX: Duration = Duration::from_secs(RESUME_S + 10);
 /// Sound that glasses keep.
 const KEPT_MS: u64 = 10_000;
 /// What of it was not acknowledged when the link broke, and what else takes its time.
@@ -57,6 +65,8 @@ const LONG_MS: u64 = 25_000;
 const ROUNDS: [(Scheme, u64); 2] = [(Scheme::Quic, 3), (Scheme::Wss, 5)];
 /// How much longer than the handshake's rounds a resume may take, in microseconds.
 const MORE_US_MAX: i64 = 100_000;
+/// Of 100 cuts of the last group, how many have to come while an answer is owed.
+const OWED_MIN: usize = 80;
 
 /// Of 100 cuts, how many are of each group, and how long they last, in milliseconds.
 fn groups(delay_ms: u64) -> [(Group, u64, [u64; 2]); 3] {
@@ -73,10 +83,14 @@ fn groups(delay_ms: u64) -> [(Group, u64, [u64; 2]); 3] {
 #[derive(Default)]
 struct Tally {
     outcomes: Vec<Outcome>,
+    /// What went wrong beside the cuts. Glasses that could not go on make no further ones.
+    failures: Vec<String>,
     /// Notes that were asked for, and that there are.
     notes: (u64, u64),
     /// Packets of the microphones that were heard, and lost.
     sound: (u64, u64),
+    /// Sessions that stayed behind.
+    left: usize,
 }
 
 /// Tells how far a run is.
@@ -115,6 +129,8 @@ struct Shared {
     count: u64,
     seed: u64,
     delay_ms: u64,
+    /// Percent of the cuts of which nothing tells the gateway.
+    silent: u64,
 }
 
 fn main() -> Result<()> {
@@ -125,8 +141,9 @@ fn main() -> Result<()> {
 async fn run() -> Result<()> {
     let (cuts, count, seed) = (number("--cuts", 1_000)?, number("--glasses", 12)?, number("--seed", 1)?);
     ensure!(cuts > 0 && count > 0, "there must be a cut, and glasses");
-    let delay_ms = number("--delay", 0)?;
-    let house = House::start(&format!("[limits]\nresume_s = {RESUME_S}\n")).await?;
+    ensure!(3 * count <= USERS_MAX, "there may be {} pairs of glasses at most", USERS_MAX / 3);
+    let (delay_ms, silent) = (number("--delay", 0)?, number("--silent", 0)?);
+    let house = House::start(&format!("[limits]\nresume_s = {RESUME_S}\n{ANY_SILENCE}")).await?;
     let clips = SENTENCES.iter().map(|(text, _)| coded(text, house.folder.path())).collect::<Result<_>>()?;
     let done = stage::set(&house).await?;
     let [kept, long, expired] =
@@ -134,8 +151,8 @@ async fn run() -> Result<()> {
     let all = kept.cuts + long.cuts + expired.cuts;
     let progress = Progress { began: Instant::now(), done: AtomicU64::new(0), all };
     let silence = common::silence()?;
-    let shared = Arc::new(Shared { house, done, clips, silence, progress, count, seed, delay_ms });
-    println!("{all} cuts, {count} glasses, seed {seed}, one-way delay {delay_ms} ms");
+    let shared = Arc::new(Shared { house, done, clips, silence, progress, count, seed, delay_ms, silent });
+    println!("{all} cuts, {count} glasses, seed {seed}, one-way delay {delay_ms} ms, {silent} % silent");
     // Packets are counted of all glasses together, and those of the first group may lose none.
     let first = live_all(&shared, kept).await?;
     let (second, third) = tokio::try_join!(live_all(&shared, long), live_all(&shared, expired))?;
@@ -145,7 +162,6 @@ async fn run() -> Result<()> {
         let what = judge(share.group, &tally, delay_ms)?;
         broken.extend(what.into_iter().map(|what| format!("{:?}: {what}", share.group)));
     }
-    println!("sessions left over: {}", shared.house.running.services().roster.all().len());
     if let Some(shared) = Arc::into_inner(shared) {
         shared.house.running.stop().await;
     }
@@ -156,6 +172,11 @@ async fn run() -> Result<()> {
     Ok(())
 }
 
+/// Name of a pair of glasses of this group, and of its user.
+fn name_of(group: Group, one: &str) -> String {
+    format!("{group:?}-{one}").to_lowercase()
+}
+
 /// The cuts of one group, by glasses of its own.
 async fn live_all(shared: &Arc<Shared>, share: Share) -> Result<Tally> {
     let (house, seed) = (&shared.house, shared.seed);
@@ -164,12 +185,12 @@ async fn live_all(shared: &Arc<Shared>, share: Share) -> Result<Tally> {
     let count = shared.count.min(share.cuts);
     for one in 0..count {
         let quota = share.cuts / count + u64::from(one < share.cuts % count);
-        let name = format!("{:?}-{one}", share.group).to_lowercase();
+        let name = name_of(share.group, &one.to_string());
         let mut options = house.options(scheme(&mut Random::new(seed + one)), &name)?;
         options.decode = false;
         options.silence = Some(shared.silence.clone());
-        let conditions = Conditions { delay: Duration::from_millis(shared.delay_ms), ..Conditions::default() };
-        options.network = (shared.delay_ms > 0).then(|| Profile::steady(conditions));
+        let is_shaped = shared.delay_ms > 0 || shared.silent > 0;
+        options.network = is_shaped.then(|| network(Duration::from_millis(shared.delay_ms), false));
         options.seed = seed ^ one;
         let glasses = house.glasses(options, &name).await?;
         let random = Random::new(seed.wrapping_mul(1_000_003) ^ (one << 8) ^ share.gap_ms[1]);
@@ -179,8 +200,16 @@ async fn live_all(shared: &Arc<Shared>, share: Share) -> Result<Tally> {
     while let Some(done) = tasks.join_next().await {
         let of_one = done??;
         tally.outcomes.extend(of_one.outcomes);
+        tally.failures.extend(of_one.failures);
         tally.notes = (tally.notes.0 + of_one.notes.0, tally.notes.1 + of_one.notes.1);
     }
+    let users = name_of(share.group, "");
+    let present = || {
+        let all = house.running.services().roster.all();
+        all.iter().filter(|(_, present)| present.user.starts_with(&users)).count()
+    };
+    tally.left = if until(GONE_MAX, || present() == 0).await { 0 } else { present() };
+    // Sound is counted when its session is over.
     let after = house.running.services().telemetry.sound.get();
     tally.sound = (after.0 - before.0, after.1 - before.1);
     Ok(tally)
@@ -191,54 +220,69 @@ async fn live(
     shared: Arc<Shared>,
     glasses: Glasses,
     user: String,
-    (share, quota): (Share, u64),
+    of: (Share, u64),
     mut random: Random,
 ) -> Result<Tally> {
-    let Shared { house, done, clips, progress, .. } = &*shared;
-    let wearer = Wearer { house, done, user: &user, clips, glasses: &glasses };
-    let mut whole = BTreeMap::new();
+    let Shared { house, done, clips, .. } = &*shared;
     let mut tally = Tally::default();
-    for _ in 0..quota {
-        let plan = Plan::drawn(&mut random, share.group, share.gap_ms, clips.len() as u64);
-        let sentence = match plan.state {
-            State::Spoken(index) | State::Owed(index) => Some(index),
-            _ => None,
-        };
-        if let Some(index) = sentence.filter(|index| share.group == Group::Kept && !whole.contains_key(index)) {
-            let mark = glasses.log().mark();
-            let outcome = wearer.undisturbed(index).await?;
-            if outcome.transcripts.is_empty() {
-                bail!("{user}: no transcript without a cut: {:#?}", glasses.log().since(mark));
-            }
-            tally.notes.0 += u64::from(SENTENCES[index].1);
-            whole.insert(index, outcome);
-        }
-        let mut outcome = wearer.cut(&plan).await?;
-        if let Some(index) = sentence {
-            tally.notes.0 += u64::from(SENTENCES[index].1);
-            if let Some(whole) = whole.get(&index) {
-                compare(whole, &mut outcome);
-            }
-        }
-        tally.outcomes.push(outcome);
-        progress.step();
+    let delay = Duration::from_millis(shared.delay_ms);
+    let wearer = Wearer { house, done, user: &user, clips, glasses: &glasses, delay };
+    if let Err(error) = turns(&shared, &wearer, of, &mut random, &mut tally).await {
+        tally.failures.push(format!("{user}: {error:#}"));
     }
-    // Whatever was lost before: who speaks now is answered.
-    let last = wearer.undisturbed(LAST).await?;
-    if let Some(outcome) = tally.outcomes.last_mut()
-        && !last.heard.iter().any(|(_, all)| *all)
-    {
-        outcome.broken.push(format!("{user} is not answered any more"));
-    }
-    tally.notes.0 += u64::from(SENTENCES[LAST].1);
     glasses.goodbye().await;
     tally.notes.1 = house.running.services().store.disk().notes(&user, 100_000, |_| true)?.len() as u64;
     Ok(tally)
 }
 
+/// All turns of one pair of glasses.
+async fn turns(
+    shared: &Shared,
+    wearer: &Wearer<'_>,
+    (share, quota): (Share, u64),
+    random: &mut Random,
+    tally: &mut Tally,
+) -> Result<()> {
+    let (user, sentences) = (wearer.user, wearer.clips.len() as u64);
+    let mut whole = BTreeMap::new();
+    for _ in 0..quota {
+        let plan = Plan::drawn(random, share.group, share.gap_ms, (sentences, shared.silent));
+        let sentence = plan.state.sentence();
+        if let Some(index) = sentence.filter(|index| share.group != Group::Expired && !whole.contains_key(index)) {
+            tally.notes.0 += u64::from(SENTENCES[index].1);
+            let outcome = wearer.undisturbed(index).await?;
+            if outcome.is_plain() {
+                whole.insert(index, outcome);
+            } else {
+                tally.failures.push(format!("{user}: not as it has to be without a cut: {outcome:?}"));
+            }
+        }
+        tally.notes.0 += sentence.map_or(0, |index| u64::from(SENTENCES[index].1));
+        let mut outcome = wearer.cut(&plan).await.with_context(|| format!("{plan:?}"))?;
+        if let Some(whole) = sentence.and_then(|index| whole.get(&index)) {
+            compare(share.group, whole, &mut outcome);
+        }
+        tally.outcomes.push(outcome);
+        shared.progress.step();
+    }
+    // Whatever was lost before: who speaks now is answered.
+    tally.notes.0 += u64::from(SENTENCES[LAST].1);
+    if !wearer.undisturbed(LAST).await?.is_answered() {
+        tally.failures.push(format!("{user} is not answered any more"));
+    }
+    Ok(())
+}
+
 /// What is not as it has to be.
 fn judge(group: Group, tally: &Tally, delay_ms: u64) -> Result<Vec<String>> {
-    let mut broken = Vec::new();
+    let mut broken = tally.failures.clone();
+    if tally.left > 0 {
+        broken.push(format!("{} sessions stayed behind", tally.left));
+    }
+    let (owed, all) = (tally.outcomes.iter().filter(|one| one.owed).count(), tally.outcomes.len());
+    if group == Group::Expired && owed * 100 < all * OWED_MIN {
+        broken.push(format!("only {owed} of {all} cuts came while an answer was owed"));
+    }
     for outcome in &tally.outcomes {
         let mut what = outcome.broken.clone();
         let state = outcome.plan.as_ref().map(|plan| plan.state);
@@ -296,8 +340,7 @@ fn report(group: Group, tally: &Tally) {
     }
     println!("  in the middle of: {states:?}");
     println!("  resumed {}, new session {}", count(&|one| one.resumed), count(&|one| !one.resumed));
-    let spoken =
-        |one: &Outcome| matches!(one.plan.as_ref().map(|plan| plan.state), Some(State::Spoken(_) | State::Owed(_)));
+    let spoken = |one: &Outcome| one.plan.as_ref().is_some_and(|plan| plan.state.sentence().is_some());
     println!(
         "  of sentences: one transcript {}, none {}, several {}",
         count(&|one| spoken(one) && one.transcripts.len() == 1),
@@ -306,12 +349,15 @@ fn report(group: Group, tally: &Tally) {
     );
     println!(
         "  answers heard to their end {}, no answer {}; told of the loss {}, of {} whose answer was owed",
-        count(&|one| one.heard.iter().any(|(_, all)| *all)),
-        count(&|one| !one.heard.iter().any(|(_, all)| *all)),
+        count(&|one| one.is_answered()),
+        count(&|one| !one.is_answered()),
         count(&|one| one.told),
         count(&|one| one.owed)
     );
     println!("  with something that is not as it has to be {}", count(&|one| !one.broken.is_empty()));
+    println!("  sentences that lost sound, and of which other words were acted upon {}", count(&|one| one.in_part));
+    println!("  cuts of which nothing told the gateway {}", count(&is_silent));
+    println!("  sessions that stayed behind {}", tally.left);
     println!("  notes asked for {}, notes there {}", tally.notes.0, tally.notes.1);
     if group == Group::Kept {
         println!("  packets heard {}, lost {}", tally.sound.0, tally.sound.1);
@@ -327,4 +373,8 @@ fn report(group: Group, tally: &Tally) {
             ms(quantile(&mut back, 1.0))
         );
     }
+}
+
+fn is_silent(outcome: &Outcome) -> bool {
+    outcome.plan.as_ref().is_some_and(|plan| plan.is_silent)
 }

@@ -6,10 +6,11 @@
 //! A cycle is drawn from the seed: a typed turn heard to its end; a link that breaks in the middle of a turn or of an
 //! answer, and in half of the cases comes back over the other transport; a spoken turn (`--spoken`: percent), whole or
 //! broken off; a connection that ends in TCP, in TLS, in the upgrade, or in the middle of the handshake; a stranger who asks
-//! to be paired. Both transports in turn. After each batch all sessions must be gone, and everything that is held for
-//! devices back at its start; then resident memory is taken. Before the first figure each user types until all messages are
-//! there that are kept of one. The slope of memory over the second half may be at most 1 MB in 10,000 cycles. `--only`:
-//! cycles of one kind, to find what a fault is due to.
+//! to be paired. Both transports in turn. After each batch each user hears the answers that did not arrive, of which there
+//! would be more and more otherwise; then all sessions must be gone, and everything that is held for devices back at its
+//! start; then resident memory is taken. Before the first figure each user types until all messages are there that are kept
+//! of one. The slope of memory over the second half may be at most 1 MB in 10,000 cycles. `--only`: cycles of one kind, to
+//! find what a fault is due to.
 //!
 //! With `--soak`, the glasses stay, speak and type at the pace of people, and lose their link now and then. Memory is
 //! taken twice a minute; its slope over the second half may be at most 1 MB an hour.
@@ -25,7 +26,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use common::second::Second;
 use common::watch::{Held, resident_mb, slope, tasks};
-use common::{House, argument, number};
+use common::{ANY_SILENCE, House, argument, number};
 use firmware_sim::transport::Scheme;
 use gateway_core::limits::HISTORY_MESSAGES_MAX;
 use tokio::time::{Instant, sleep, timeout};
@@ -43,13 +44,19 @@ const FILL: u64 = 25;
 const FILLS_MAX: u64 = 20;
 /// Aim.
 const SLOPE_MB_MAX: f64 = 1.0;
+/// Figures that a slope needs at least: two of them are in the second half.
+const POINTS_MIN: u64 = 4;
+/// Time between two figures of a soak.
+const SOAK_EVERY: Duration = Duration::from_secs(30);
 
 fn main() -> Result<()> {
     if argument("--devices").is_some() {
         return common::runtime()?.block_on(devices::devices());
     }
+    let hours = argument("--soak").map(|hours| hours.parse::<f64>().context("--soak")).transpose()?;
+    has_a_slope(hours)?;
     common::runtime()?.block_on(async {
-        let house = House::start(&format!("[limits]\nresume_s = {RESUME_S}\n")).await?;
+        let house = House::start(&format!("[limits]\nresume_s = {RESUME_S}\n{ANY_SILENCE}")).await?;
         let glasses = number("--glasses", 20)?;
         let mut second = Second::start(&[
             ("--devices", house.target(Scheme::Wss)?.to_string()),
@@ -66,13 +73,26 @@ fn main() -> Result<()> {
             ensure!(second.line().await? == "welcomed", "glasses {number} were not welcomed");
         }
         fill(&house, &mut second, glasses).await?;
-        let outcome = match argument("--soak") {
-            Some(hours) => soak(&house, &mut second, hours.parse().context("--soak")?).await,
+        let outcome = match hours {
+            Some(hours) => soak(&house, &mut second, hours).await,
             None => cycles(&house, &mut second).await,
         };
         house.running.stop().await;
         outcome
     })
+}
+
+/// Whether so many hours, or cycles, give enough figures.
+fn has_a_slope(hours: Option<f64>) -> Result<()> {
+    let (cycles, batch) = (number("--cycles", 10_000)?, number("--batch", 250)?);
+    match hours {
+        Some(hours) => {
+            let least_s = POINTS_MIN * SOAK_EVERY.as_secs();
+            ensure!(hours * 3_600.0 >= least_s as f64, "a soak takes {least_s} s at least");
+        }
+        None => ensure!(batch > 0 && cycles >= POINTS_MIN * batch, "there must be {POINTS_MIN} batches at least"),
+    }
+    Ok(())
 }
 
 /// Fills the messages that are kept of each user: while there are fewer, memory grows with each turn.
@@ -166,7 +186,6 @@ async fn read_failures(second: &mut Second) -> Result<u64> {
 }
 
 async fn soak(house: &House, second: &mut Second, hours: f64) -> Result<()> {
-    const EVERY: Duration = Duration::from_secs(30);
     second.tell("batch 0 100").await?;
     ensure!(read_failures(second).await? == 0, "cycles went wrong");
     let start = at_rest(house).await?;
@@ -175,7 +194,7 @@ async fn soak(house: &House, second: &mut Second, hours: f64) -> Result<()> {
     second.tell(&format!("soak {:.0}", hours * 3_600.0)).await?;
     let (began, mut points, mut failures) = (Instant::now(), Vec::new(), 0);
     loop {
-        match timeout(EVERY, second.line()).await {
+        match timeout(SOAK_EVERY, second.line()).await {
             Err(_) => {
                 let (own, files) = resident_mb();
                 points.push((began.elapsed().as_secs_f64() / 3_600.0, own));

@@ -29,7 +29,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use attacks::CONNECTIONS;
 use audio::codec::Codec;
 use common::voices::Speaker;
-use common::{House, argument, number, quantile};
+use common::{ANY_SILENCE, House, argument, number, quantile};
 use firmware_sim::microphone::{CLIP_HZ, Clip, Sound, encode_all, voiced_end_us};
 use firmware_sim::random::Random;
 use firmware_sim::transport::{Scheme, Target};
@@ -186,7 +186,7 @@ async fn run() -> Result<()> {
     let only = argument("--attack");
     let known = |name: &str| ATTACKS.iter().any(|(other, _)| *other == name);
     ensure!(only.as_deref().is_none_or(known), "no such attack; there are: {:?}", ATTACKS.map(|(name, _)| name));
-    let house = House::start("").await?;
+    let house = House::start(ANY_SILENCE).await?;
     let mut devices = Other::start(&house, &["--devices", &glasses.to_string()])?;
     for number in 0..glasses + RETURNING {
         let fingerprint = devices.line().await?;
@@ -204,7 +204,7 @@ async fn run() -> Result<()> {
     let mut broken = Vec::new();
     for (name, about) in ATTACKS.into_iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name)) {
         let (mut before, mut during, mut cores) = (Delays::default(), Delays::default(), (0.0, 0.0));
-        let mut counts = String::new();
+        let (mut counts, mut opened) = (String::new(), u32::MAX);
         for _ in 0..rounds {
             before.add(devices.measure(seconds).await?);
             let mut attacker = Other::start(&house, &["--flood", name, "--seconds", &(seconds + 2).to_string()])?;
@@ -216,6 +216,7 @@ async fn run() -> Result<()> {
             cores.0 += share(common::cpu_us("self") - own.0);
             cores.1 += share(common::cpu_us(&process) - own.1);
             counts = attacker.line().await?;
+            opened = opened.min(counts.split_whitespace().next().context("no count of the attack")?.parse()?);
             drop(attacker.process.wait().await);
         }
         let growth = during.ms(0.99) - before.ms(0.99);
@@ -243,7 +244,6 @@ async fn run() -> Result<()> {
         if growth > GROWTH_MS_MAX {
             what.push(format!("frames at the 99th percentile {growth:.1} ms later, of {GROWTH_MS_MAX}"));
         }
-        let opened: u32 = counts.split_whitespace().next().context("no count of the attack")?.parse()?;
         if about.starts_with("1,000") && opened < CONNECTIONS {
             what.push(format!("only {opened} connections of {CONNECTIONS} were opened"));
         }
@@ -324,7 +324,11 @@ async fn live(glasses: Arc<Glasses>, clip: Clip, seed: u64, ends: Instant) -> Re
             if Instant::now() >= ends && number % 2 == 0 {
                 break;
             }
-            delays.us.push(delay_us(&glasses, number % 2 == 0).await?);
+            let Ok(us) = delay_us(&glasses, number % 2 == 0).await else {
+                delays.lost += 1;
+                return Ok(delays);
+            };
+            delays.us.push(us);
         }
     }
     Ok(delays)
@@ -335,9 +339,11 @@ async fn returns(glasses: Arc<Glasses>, target: Target, ends: Instant) -> Result
     let mut delays = Delays::default();
     while Instant::now() + RETURN_EVERY < ends {
         sleep(RETURN_EVERY).await;
-        glasses.cut().await?;
         let (mark, began_us) = (glasses.log().mark(), glasses.now_us());
-        glasses.reconnect(Some(target.clone())).await?;
+        if glasses.cut().await.is_err() || glasses.reconnect(Some(target.clone())).await.is_err() {
+            delays.lost += 1;
+            return Ok(delays);
+        }
         let welcome = |event: &Event| event.at_us >= began_us && matches!(event.seen, Seen::Welcome { .. });
         match timeout(ANSWER_MAX, glasses.log().find(mark, welcome)).await {
             Ok((event, _)) => {

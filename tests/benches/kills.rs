@@ -115,7 +115,8 @@ async fn run() -> Result<()> {
     for (one, glasses) in (0..).zip(&glasses) {
         let wearer = Wearer { glasses: glasses.clone(), user: user(one), book: book.clone() };
         let random = Random::new(seed.wrapping_mul(1_000_003) ^ (one << 8));
-        tasks.spawn(wearer.live(clips.clone(), pace, random, stop.clone()));
+        let living = wearer.live(clips.clone(), pace, random, stop.clone());
+        tasks.spawn(async move { living.await.with_context(|| user(one)) });
     }
     tasks.spawn(app(place.clone(), book.clone(), stop.clone()));
 
@@ -129,10 +130,10 @@ async fn run() -> Result<()> {
             returns.wait(&glasses, &mut back, &mut broken).await?;
         }
         sleep(Duration::from_millis(random.below(if early { 1_000 } else { 5_000 }))).await;
-        returns.kills(kill, &glasses);
         gateway.kill().await?;
+        returns.kills(kill, &glasses);
         broken.extend(check(&place.data, &book)?.into_iter().map(|what| format!("kill {kill}: {what}")));
-        gateway = place.start().await?;
+        gateway = place.start().await.inspect_err(|_| tell(&broken))?;
         starts.push(i64::try_from(gateway.start.as_micros())?);
         returns.starts(&glasses);
         println!("  {} of {kills} kills{}", kill + 1, if early { ", early" } else { "" });
@@ -140,23 +141,27 @@ async fn run() -> Result<()> {
     returns.wait(&glasses, &mut back, &mut broken).await?;
     stop.cancel();
     while let Some(ended) = tasks.join_next().await {
-        ended??;
+        broken.extend(ended?.err().map(|error| format!("{error:#}")));
     }
     broken.extend(afterwards(&place, gateway, &glasses, &book).await?);
     returns.look(&glasses, &mut broken);
     report(&book, &glasses, starts.clone(), back);
-    for what in &broken {
-        println!("BROKEN: {what}");
-    }
+    tell(&broken);
     ensure!(broken.is_empty(), "{} requirements broken", broken.len());
     let longest = quantile(&mut starts, 1.0).unwrap_or(0) / 1_000;
     ensure!(longest <= i64::try_from(start_ms)?, "a start took {longest} ms");
     Ok(())
 }
 
+fn tell(broken: &[String]) {
+    for what in broken {
+        println!("BROKEN: {what}");
+    }
+}
+
 /// What glasses do after kills.
 struct Returns {
-    /// The last kill, the glasses' events before it, and their times when the next gateway was ready; `None`: no kill yet.
+    /// The last kill, the glasses' events until then, and their times when the next gateway was ready; `None`: no kill.
     last: Option<(u64, Vec<u64>, Vec<u64>)>,
     /// The glasses' events that were looked at.
     seen: Vec<u64>,
@@ -180,7 +185,8 @@ impl Returns {
     /// Waits until all are back, and notes how long each took.
     async fn wait(&mut self, glasses: &[Arc<Glasses>], back: &mut Vec<i64>, broken: &mut Vec<String>) -> Result<()> {
         if let Some((kill, marks, ready)) = &self.last {
-            for (at, one) in glasses.iter().enumerate() {
+            // What is over does not come back: it is told once, by the one who lives with it.
+            for (at, one) in glasses.iter().enumerate().filter(|(_, one)| !one.is_over()) {
                 match timeout(BACK_MAX, one.log().find(marks[at], is_welcome)).await {
                     Ok((welcome, _)) => back.push(i64::try_from(welcome.at_us.saturating_sub(ready[at]))?),
                     Err(_) => broken.push(format!("kill {kill}: glasses {at} did not come back")),
@@ -413,7 +419,10 @@ async fn afterwards(place: &Place, gateway: Gateway, glasses: &[Arc<Glasses>], b
     let mut broken = Vec::new();
     for (at, one) in glasses.iter().enumerate() {
         let mark = one.log().mark();
-        one.text("what is twelve times three?").await?;
+        if let Err(error) = one.text("what is twelve times three?").await {
+            broken.push(format!("glasses {at} did not go on: {error}"));
+            continue;
+        }
         let answer = |event: &Event| matches!(&event.seen, Seen::SpeechStart { text, .. } if text.contains("36"));
         if timeout(BACK_MAX, one.log().find(mark, answer)).await.is_err() {
             broken.push(format!("glasses {at} did not go on"));

@@ -34,7 +34,7 @@ use audio::asr::Shed;
 use audio::wake::Head;
 use common::second::Second;
 use common::voices::Speaker;
-use common::{House, argument, clip, clips, resident, row};
+use common::{ANY_SILENCE, House, argument, clip, clips, resident, row};
 use firmware_sim::delays::Delays;
 use firmware_sim::microphone::Clip;
 use firmware_sim::random::Random;
@@ -74,12 +74,12 @@ fn number(name: &str, otherwise: usize) -> Result<usize> {
 
 /// The gateway's configuration: places for all, and a wake phrase that is heard in its sound.
 fn settings(glasses: usize, users: usize, head: Option<&str>) -> Result<String> {
-    let limits = format!("[limits]\nsessions = {}\nusers = {}", glasses + 8, users + 8);
+    let limits = format!("[limits]\nsessions = {}\nusers = {}\n{ANY_SILENCE}", glasses + 8, users + 8);
     let Some(file) = head else { return Ok(limits) };
     let file = std::fs::canonicalize(file).with_context(|| format!("--wake-head {file}"))?;
     let head = Head::load(&file)?;
     let phrase = &head.settings().phrase;
-    Ok(format!("{limits}\n[hearing]\nwake = \"acoustic\"\nwake_phrases = [{phrase:?}]\nwake_heads = [{file:?}]"))
+    Ok(format!("{limits}wake = \"acoustic\"\nwake_phrases = [{phrase:?}]\nwake_heads = [{file:?}]"))
 }
 
 /// The second process, on this house.

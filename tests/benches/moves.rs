@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use common::relay::Relay;
-use common::{House, coded, number, quantile};
+use common::{ANY_SILENCE, House, coded, number, quantile};
 use firmware_sim::microphone::Clip;
 use firmware_sim::random::Random;
 use firmware_sim::transport::{Scheme, Target};
@@ -72,7 +72,8 @@ fn main() -> Result<()> {
 async fn run() -> Result<()> {
     let (moves, holes) = (number("--moves", 50)?, number("--holes", 50)?);
     let (count, seed) = (number("--glasses", 4)?, number("--seed", 1)?);
-    let house = Arc::new(House::start("").await?);
+    ensure!(count > 0, "there must be glasses");
+    let house = Arc::new(House::start(ANY_SILENCE).await?);
     let clips: Arc<[Clip]> = SENTENCES.iter().map(|text| coded(text, house.folder.path())).collect::<Result<_>>()?;
     println!("{moves} moves, {holes} black holes, {count} glasses, seed {seed}");
     let mut understood = true;
@@ -86,9 +87,12 @@ async fn run() -> Result<()> {
         }
         let mut outcomes = Vec::new();
         while let Some(done) = tasks.join_next().await {
-            outcomes.extend(done??);
+            match done? {
+                Ok(of_one) => outcomes.extend(of_one),
+                Err(error) => println!("{kind:?}: {error:#}"),
+            }
         }
-        understood &= report(kind, &outcomes);
+        understood &= report(kind, &outcomes) && outcomes.len() as u64 == wanted;
     }
     if let Some(house) = Arc::into_inner(house) {
         house.running.stop().await;

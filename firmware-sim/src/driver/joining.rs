@@ -251,3 +251,22 @@ impl Driver {
 fn codec_name(codec: device_protocol::Codec) -> String {
     crate::names::named(codec.name())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn after_a_cut_nobody_connects_unasked() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new("ws://127.0.0.1:1".parse().unwrap(), folder.path());
+        let identity = Identity::load_or_make(&options.state).unwrap();
+        let ((_commands, queue), (first, _settled)) = (mpsc::channel(1), oneshot::channel());
+        let mut driver = Driver::new(options, identity, Clock::start(), Log::default(), Arc::default(), queue, first);
+        // The link was lost by itself before, or an attempt has failed.
+        driver.retry_later();
+        assert!(driver.retry_us.is_some());
+        driver.handle_command(Command::Cut);
+        assert_eq!(driver.retry_us, None);
+    }
+}

@@ -309,7 +309,9 @@ impl Driver {
             }
             Command::Cut => {
                 self.options.reconnect = false;
-                // A connection that is being opened breaks as well.
+                // An attempt that is still to come is called off,
+                self.retry_us = None;
+                // and a connection that is being opened breaks as well.
                 self.connecting = None;
                 self.lose("cut by the wearer's script");
             }

@@ -75,6 +75,8 @@ pub struct Heard {
     pub ended_us: u64,
     /// Microseconds played: concealed packets count, silence while starved does not.
     pub played_us: u64,
+    /// How much of that was filled in, since its packets had not come.
+    pub concealed_us: u64,
     /// False if it was stopped.
     pub complete: bool,
     /// When the last packet of its sound came, one that came after its end included; `None`: none did.
@@ -157,6 +159,7 @@ struct Speech {
     starved_since: Option<u64>,
     clause: Option<u16>,
     played_us: u64,
+    concealed_us: u64,
     reported_us: u64,
     fade: Option<(u64, u64)>,
     /// When its latest packet came.
@@ -259,6 +262,7 @@ impl Speaker {
             starved_since: None,
             clause: None,
             played_us: 0,
+            concealed_us: 0,
             reported_us: 0,
             fade: None,
             arrived_us: None,

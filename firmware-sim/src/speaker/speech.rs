@@ -149,6 +149,7 @@ impl Speech {
         let duration_us = gap_us.min(limits::PACKET_DURATION_US_MAX.into());
         self.sounding = Some(Sounding::new(self.next_us, duration_us, pcm));
         self.head_us += duration_us;
+        self.concealed_us += duration_us;
     }
 
     pub(super) fn complete_packet(&mut self, out: &mut Out) {
@@ -244,6 +245,7 @@ impl Speech {
                 began_us: self.began_us,
                 ended_us: at_us,
                 played_us,
+                concealed_us: self.concealed_us,
                 complete,
                 arrived_us: self.arrived_us,
                 pcm: self.pcm,

@@ -297,7 +297,12 @@ impl Context {
     }
 
     pub(crate) fn armed(&self, timer: Timer) -> bool {
-        self.timers.get(timer as usize).is_some()
+        self.due_us(timer).is_some()
+    }
+
+    /// When a timer fires, monotonic; `None`: it is not armed.
+    pub(crate) fn due_us(&self, timer: Timer) -> Option<u64> {
+        self.timers.get(timer as usize)
     }
 
     pub(crate) fn next_timer(&self) -> Option<(u64, Timer)> {

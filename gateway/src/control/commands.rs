@@ -152,12 +152,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::CallTool { user, name, arguments } => tools::call(services, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(admin, &user, &name, on).await,
         Request::ExplainSentence { text, user } => attempt::explain(services, &text, &user),
-        Request::ApplyTools { user } => {
-            let told = services.roster.apply_tools(user.as_deref());
-            Ok(done(format!(
-                "{told} connected device(s): a turn that has said nothing yet begins anew with the new tools"
-            )))
-        }
+        Request::ApplyTools { user } => Ok(tools::apply(services, user.as_deref())),
         Request::Usage { user, since_wall_ms } => tools::usage(services, user.as_deref(), since_wall_ms).await,
         Request::Decisions { user, since_wall_ms } => tools::decisions(services, user.as_deref(), since_wall_ms).await,
         Request::Approvals | Request::WatchApprovals => Ok(Answer::Approvals { approvals: services.approvals.list() }),

@@ -62,6 +62,12 @@ pub(super) fn callable(admin: &Admin, user: &str) -> Result<Answer, String> {
     Ok(Answer::Callable { tools })
 }
 
+/// Has turns that have said nothing begin anew with the tools as they are now.
+pub(super) fn apply(services: &Services, user: Option<&str>) -> Answer {
+    let told = services.roster.apply_tools(user);
+    done(format!("{told} connected device(s): a turn that has said nothing yet begins anew with the new tools"))
+}
+
 pub(super) fn reports(services: &Services) -> Answer {
     let registry = &services.registry;
     let absent = registry.configured_but_absent();

@@ -39,6 +39,9 @@ use voices::Speaker;
 pub const FRAME_US: u64 = 20_000;
 /// How long nothing may happen before a turn counts as over, in microseconds.
 const REST_US: u64 = 1_500_000;
+/// Configuration for glasses that do not encode: their silence is one value, as that of a dead microphone, of which their
+/// wearers would be told in the middle of everything else.
+pub const ANY_SILENCE: &str = "[hearing]\ndead_microphone_s = 0\n";
 
 /// A gateway and its folder.
 pub struct House {

@@ -3,7 +3,8 @@
 //! It is this program once more: with `serve` as its first argument it does what `lorgnette serve` does, by the same code.
 
 use std::fs::OpenOptions;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -16,8 +17,12 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+use super::ANY_SILENCE;
+
 /// How long a start may take before it counts as failed.
 const START_MAX: Duration = Duration::from_secs(60);
+/// Ports below those that systems hand out: while the gateway is down, glasses that connect could be given one of these.
+const PORTS: Range<u16> = 20_000..30_000;
 
 /// Is the gateway, where this process was started to be one.
 pub fn serve() -> Option<ExitCode> {
@@ -30,32 +35,41 @@ pub struct Place {
     /// The data folder.
     pub data: PathBuf,
     config: PathBuf,
-    web: SocketAddr,
-    quic: SocketAddr,
+    address: SocketAddr,
+}
+
+/// An address of this machine whose port is free for TCP and for UDP.
+fn free() -> Result<SocketAddr> {
+    // Another one in each process.
+    let first = std::process::id() as usize % PORTS.len();
+    let ports = PORTS.cycle().skip(first).take(PORTS.len());
+    let mut addresses = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let free = addresses.find(|address| TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok());
+    free.context("no port is free")
 }
 
 impl Place {
-    /// Chooses free ports.
+    /// Chooses a free port.
     pub fn new(folder: &Path) -> Result<Self> {
-        let web = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let quic = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
+        let address = free()?;
         let (data, config) = (folder.join("data"), folder.join("lorgnette.toml"));
         let models = audio::models::default_dir();
-        let text =
-            format!("data_dir = {data:?}\nmodels_dir = {models:?}\n[listen]\nweb = \"{web}\"\nquic = \"{quic}\"\n");
+        let text = format!(
+            "data_dir = {data:?}\nmodels_dir = {models:?}\n[listen]\nweb = \"{address}\"\nquic = \"{address}\"\n\
+             {ANY_SILENCE}"
+        );
         std::fs::write(&config, text)?;
-        Ok(Self { data, config, web, quic })
+        Ok(Self { data, config, address })
     }
 
     /// Where to connect.
     pub fn target(&self, scheme: Scheme) -> Result<Target> {
-        let address = if scheme == Scheme::Quic { self.quic } else { self.web };
-        Ok(format!("{}://{address}", scheme.name()).parse()?)
+        Ok(format!("{}://{}", scheme.name(), self.address).parse()?)
     }
 
     /// The address of a path.
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.web)
+        format!("http://{}{path}", self.address)
     }
 
     /// Asks over the control socket, as the command line does.

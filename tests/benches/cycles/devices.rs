@@ -19,6 +19,8 @@ const TYPED: &str = "What is fifteen percent of eighty?";
 const SPOKEN: &str = "Hey Mentra, what is fifteen percent of eighty?";
 /// How long an answer may take on a busy machine.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// After so long without a word nothing more is to be told. An answer that did not arrive is stored before it is.
+const QUIET: Duration = Duration::from_secs(3);
 /// Events that are shown of a cycle that went wrong.
 const SHOWN: u64 = 4;
 
@@ -222,6 +224,20 @@ impl Device {
         Ok(())
     }
 
+    /// Hears the answers that did not arrive.
+    async fn hear_out(&self) -> Result<()> {
+        let glasses = self.glasses(&self.targets[0]).await?;
+        let begins = |event: &Event| matches!(event.seen, Seen::SpeechStart { .. });
+        let ends = |event: &Event| matches!(event.seen, Seen::SpeechHeard { .. });
+        let mut next = 0;
+        while let Ok((_, begun)) = timeout(QUIET, glasses.log().find(next, begins)).await {
+            let over = timeout(ANSWER_MAX, glasses.log().find(begun, ends)).await;
+            next = over.context("what is told does not end")?.1;
+        }
+        glasses.goodbye().await;
+        Ok(())
+    }
+
     /// Speaks, types and walks out of reach at the pace of people.
     async fn live(&self, ends: Instant, mut random: Random, tally: &mut Tally) -> Result<()> {
         let mut glasses = self.glasses(&self.targets[0]).await?;
@@ -295,7 +311,10 @@ pub async fn devices() -> Result<()> {
         let words: Vec<&str> = command.split_whitespace().collect();
         match words.as_slice() {
             ["batch", from, count] => run_batch(&all, seed, (from.parse()?, count.parse()?), &mut tally).await?,
-            ["fill", turns] => run_fill(&all, turns.parse()?).await?,
+            ["fill", turns] => {
+                let turns: u64 = turns.parse()?;
+                run_each(&all, move |device| async move { device.fill(turns).await }).await?;
+            }
             ["soak", seconds] => run_soak(&all, seed, seconds.parse()?, &mut tally).await?,
             ["tally"] => {
                 println!("{tally:?}");
@@ -326,7 +345,7 @@ async fn run_batch(all: &[Device], seed: u64, (from, count): (u64, u64), tally: 
     while let Some(done) = tasks.join_next().await {
         tally.add(done?);
     }
-    Ok(())
+    run_each(all, |device| async move { device.hear_out().await }).await
 }
 
 async fn run_soak(all: &[Device], seed: u64, seconds: u64, tally: &mut Tally) -> Result<()> {
@@ -347,12 +366,18 @@ async fn run_soak(all: &[Device], seed: u64, seconds: u64, tally: &mut Tally) ->
     Ok(())
 }
 
-async fn run_fill(all: &[Device], turns: u64) -> Result<()> {
+/// All devices at once.
+async fn run_each<F>(all: &[Device], act: impl Fn(Device) -> F) -> Result<()>
+where
+    F: Future<Output = Result<()>> + Send + 'static,
+{
     let mut tasks = JoinSet::new();
     for device in all.iter().cloned() {
+        let number = device.number;
+        let acting = act(device);
         tasks.spawn(async move {
-            if let Err(error) = device.fill(turns).await {
-                println!("glasses {}: {error:#}", device.number);
+            if let Err(error) = acting.await {
+                println!("glasses {number}: {error:#}");
             }
         });
     }

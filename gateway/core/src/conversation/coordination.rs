@@ -397,6 +397,10 @@ impl Conversation {
 
     /// The device plays nothing of what it was given: the answer is over as it is.
     pub(super) fn speech_stalled(&mut self) {
+        // Where nothing comes of it at all, the link has stalled: the answer goes on when that is back, or is told.
+        if self.link.is_silent(&self.cx) {
+            return self.reply.watch(&mut self.cx, true);
+        }
         let Some(ended) = self.reply.stop(&mut self.cx) else {
             return;
         };

@@ -7,6 +7,9 @@ use crate::{
     output::{CloseReason, Output},
 };
 
+/// How much later than due a heartbeat may come, in milliseconds.
+const HEARTBEAT_LATE_MS: u32 = 1_000;
+
 /// Whether the glasses are connected, lost for a while, or gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Link {
@@ -42,6 +45,14 @@ impl Link {
             let silent_us = u64::from(cx.config.silent_ms_max) * 1_000;
             cx.arm_at(Timer::DeviceSilent, at_us.min(cx.now_us()).saturating_add(silent_us));
         }
+    }
+
+    /// Whether nothing at all has come for longer than from one heartbeat to the next: the link is gone, or will be taken
+    /// as lost soon.
+    pub(crate) fn is_silent(self, cx: &Context) -> bool {
+        let beat_ms = cx.config.heartbeat_ms.saturating_add(HEARTBEAT_LATE_MS);
+        let left_us = cx.after_ms(cx.config.silent_ms_max.saturating_sub(beat_ms));
+        self.is_up() && cx.due_us(Timer::DeviceSilent).is_some_and(|lost_us| lost_us < left_us)
     }
 
     pub(crate) fn handle_heartbeat(self, cx: &mut Context) {
