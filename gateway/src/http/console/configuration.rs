@@ -129,7 +129,11 @@ fn written(visit: &Visit, file: Option<&PathBuf>, text: &str, example: &str) -> 
 
 /// Values by their keys, such as `hearing.wake_phrases`.
 fn values(text: &str) -> Result<BTreeMap<String, Value>, String> {
-    let keys: Keys = toml::from_str(text).map_err(|error| error.to_string())?;
+    // Not the whole error, which quotes the line: it may have a secret in it.
+    let keys: Keys = toml::from_str(text).map_err(|error| {
+        let before = text.get(..error.span().map_or(0, |place| place.start)).unwrap_or_default();
+        format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+    })?;
     let mut found = BTreeMap::new();
     collect("", keys, &mut found);
     Ok(found)
@@ -329,5 +333,11 @@ mod tests {
         let of_server = |is_operator| shown("mcp.servers.a.url", &value, is_operator);
         assert_eq!((of_server(false), of_server(true)), (HIDDEN.to_owned(), "\"plain\"".to_owned()));
         assert_eq!(shown("name", &value, false), "\"plain\"");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_not_quoted() {
+        let why = values("name = \"x\"\napi_key = \"hush\n").unwrap_err();
+        assert!(why.starts_with("line ") && !why.contains("hush"), "{why}");
     }
 }
