@@ -15,6 +15,7 @@ use super::{kept, power::compile, told};
 use crate::{
     namespaces::again_in,
     process::{Process, configure, fails, lorgnette},
+    upgrade::upgrade,
     world::{self, WAIT, answered, ask, text, until},
 };
 
@@ -104,6 +105,14 @@ async fn keeps_nothing(glasses: &mut Glasses) {
     told(glasses, "read my notes", "milk").await;
 }
 
+/// Nothing is handed over: neither the next gateway nor, after it, this one could open the data folder.
+async fn is_not_replaced(data: &Path, glasses: &mut Glasses) {
+    let output = upgrade(data, &[]).await;
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && words.contains("No gateway starts on such a disk"), "{words}");
+    told(glasses, "what is two plus two", "4").await;
+}
+
 /// The fault is over: notes are kept again, the next one at once, and everything that was said to be kept is there after kill -9.
 async fn goes_on(gateway: Process, data: &Path, (mut glasses, lost): (Glasses, Glasses), is_stored: bool) {
     told(&mut glasses, "take a note buy bread", "bread").await;
@@ -147,6 +156,7 @@ async fn a_full_disk_is_told_and_passes() {
     keeps_nothing(&mut glasses).await;
     let words = words_of(&gateway, &data).await;
     assert!(words.contains("free some") && words.contains("disk"), "{words}");
+    is_not_replaced(&data, &mut glasses).await;
     let (_, is_stored) = revoke(&data, &mut lost).await;
     is_kept_out(&gateway, &data).await;
     fs::remove_file(filler).unwrap();
@@ -171,6 +181,7 @@ async fn read_only_passes(from: &str) {
     keeps_nothing(&mut glasses).await;
     let words = words_of(&gateway, &data).await;
     assert!(words.contains("cannot be written to") && words.contains("Read-only"), "{words}");
+    is_not_replaced(&data, &mut glasses).await;
     let (message, is_stored) = revoke(&data, &mut lost).await;
     assert!(!is_stored && message.contains("kept out until the next start"), "{message}");
     is_kept_out(&gateway, &data).await;
