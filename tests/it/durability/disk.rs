@@ -16,7 +16,7 @@ use crate::{
     namespaces::again_in,
     process::{Process, configure, fails, lorgnette},
     upgrade::upgrade,
-    world::{self, WAIT, answered, ask, text, until},
+    world::{self, WAIT, answered, ask, text, until, write_secret},
 };
 
 /// A library that makes a running gateway's files read-only.
@@ -236,6 +236,28 @@ async fn a_gateway_does_not_start_on_a_full_or_read_only_disk_and_says_why() {
     text(&mut glasses, "read my notes").await;
     assert!(answered(&mut glasses).await.contains("milk"));
     gateway.kill().await;
+}
+
+/// A backup copies the store into the data folder, under a gateway that needs what room there is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_that_would_fill_the_disk_is_refused() {
+    if again_in(&["--mount"], "durability::disk::a_backup_that_would_fill_the_disk_is_refused") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = small_disk(folder.path());
+    let secret = folder.path().join("passphrase");
+    write_secret(&secret, "an okapi among zebras");
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    let [file, secret, config] = [&folder.path().join("one.backup"), &secret, &data.with_extension("toml")]
+        .map(|path| path.display().to_string());
+    let refused = fails(&["backup", &file, "--passphrase-file", &secret, "--config", &config]).await;
+    assert!(refused.contains("no room for a copy of the store") && refused.contains("MiB are free"), "{refused}");
+    assert!(!data.join("backing-up").exists(), "nothing is left of it");
+    told(&mut glasses, "take a note buy oat milk", "milk").await;
+    gateway.kill().await;
+    assert_eq!(kept(&data).0.len(), 1);
 }
 
 /// The file of the store ends too early, by a little and by much: the gateway starts, or says what to do.
