@@ -92,7 +92,8 @@ fn disk(folder: &Path, findings: &mut Findings) {
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let room =
         format!("{} of {} are free for {shown}", bytes(free), bytes(stat.f_blocks.saturating_mul(stat.f_frsize)));
-    let clear = "free some space; `lorgnette users export` and `users erase`, or a larger disk";
+    // To erase a user needs room first.
+    let clear = "free some space beside the data folder, such as old packages, logs and caches, or take a larger disk";
     match free {
         0..DISK_BYTES_MIN => findings.fault("disk", room, clear),
         DISK_BYTES_MIN..DISK_BYTES_FEW => findings.add(Level::Warning, "disk", room, clear),

@@ -14,9 +14,9 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
 use super::{kept, power::compile, told};
 use crate::{
     namespaces::again_in,
-    process::{Process, configure, fails, lorgnette},
+    process::{Process, configure, fails, lorgnette, succeeds},
     upgrade::upgrade,
-    world::{self, WAIT, answered, ask, text, until, write_secret},
+    world::{self, USER, WAIT, answered, ask, text, until, write_secret},
 };
 
 /// A library that makes a running gateway's files read-only.
@@ -258,6 +258,32 @@ async fn a_backup_that_would_fill_the_disk_is_refused() {
     told(&mut glasses, "take a note buy oat milk", "milk").await;
     gateway.kill().await;
     assert_eq!(kept(&data).0.len(), 1);
+}
+
+/// An erasure copies everything else. It does not begin where that has no room, since its user would be kept out.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_that_has_no_room_does_not_begin() {
+    if again_in(&["--mount"], "durability::disk::an_erasure_that_has_no_room_does_not_begin") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = small_disk(folder.path());
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    told(&mut glasses, "take a note buy oat milk", "milk").await;
+    let filler = fill(&data);
+    // Room for its record.
+    let file = File::options().write(true).open(&filler).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 16 * 1024).unwrap();
+    let config = data.with_extension("toml").display().to_string();
+    let refused = fails(&["users", "erase", USER, "--yes", "--config", &config]).await;
+    assert!(refused.contains("nothing was erased: the copy"), "{refused}");
+    assert!(!data.join("erasing.json").exists());
+    told(&mut glasses, "what is two plus two", "4").await;
+    fs::remove_file(filler).unwrap();
+    succeeds(&["users", "erase", USER, "--yes", "--config", &config]).await;
+    gateway.kill().await;
+    assert!(kept(&data).0.is_empty());
 }
 
 /// The file of the store ends too early, by a little and by much: the gateway starts, or says what to do.
