@@ -65,6 +65,16 @@ fn usage(folder: &Path, used_by: &Use, findings: &mut Findings) {
                 findings.fault("gateway", what, "`lorgnette status` shows it; the gateway's log has more");
             }
         }
+        Use::Starting => findings.add(
+            Level::Warning,
+            "gateway",
+            format!(
+                "a process has the lock of {} and does not answer yet: it is starting, which takes minutes where a store \
+                 is brought to a new version or an erasure is finished",
+                folder.display()
+            ),
+            "wait, and look into its log; a restart would begin anew what it does",
+        ),
         Use::Silent(why) => findings.fault(
             "gateway",
             format!("a process has the lock of {} and does not answer on its control socket: {why}", folder.display()),
@@ -273,7 +283,7 @@ fn stored(config: &Config, used_by: &Use, findings: &mut Findings) {
                 }
             }
         },
-        Use::Silent(_) | Use::NoFolder => {}
+        Use::Starting | Use::Silent(_) | Use::NoFolder => {}
     }
 }
 
@@ -302,6 +312,13 @@ mod tests {
             (validity(b""), validity(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----")),
             (None, None)
         );
+    }
+
+    #[test]
+    fn a_gateway_that_is_starting_is_no_fault() {
+        let mut findings = Findings::default();
+        usage(Path::new("data"), &Use::Starting, &mut findings);
+        assert_eq!((findings.count(Level::Warning), findings.count(Level::Fault)), (1, 0));
     }
 
     #[test]
