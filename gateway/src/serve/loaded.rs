@@ -4,7 +4,11 @@ use std::{ffi::OsString, sync::Arc};
 
 use anyhow::{Result, anyhow};
 
-use super::{Running, data::Data, engines, known_models, models};
+use super::{
+    Running,
+    data::{Data, LOCK_WAIT},
+    engines, known_models, models,
+};
 use crate::{
     capabilities::{Evaluator, Prepared as Capabilities},
     clock,
@@ -26,6 +30,8 @@ pub struct Origin {
     pub take_over: Option<TakeOver>,
     /// Its arguments, with which the process that replaces it is started; `None`: it cannot be replaced.
     pub arguments: Option<Vec<OsString>>,
+    /// It had the data folder a moment ago, and gave it up for a process that has failed.
+    pub had_folder: bool,
 }
 
 /// What needs no data folder, so that a gateway that replaces another has it before the other one stops.
@@ -71,7 +77,7 @@ impl Loaded {
     /// # Errors
     /// Another gateway runs, or the data folder cannot be used.
     pub async fn start(self, config: Config, arguments: Option<Vec<OsString>>) -> Result<Running> {
-        let data = Data::open(&config.data_dir, config.store).await?;
+        let data = Data::open(&config.data_dir, config.store, LOCK_WAIT).await?;
         super::assemble(config, data, self, arguments).await
     }
 }
