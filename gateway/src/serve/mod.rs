@@ -157,7 +157,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     let health = Arc::new(Health::new(vital.clone()));
     watch_threads(&vital, &services, &logs);
     let (try_page, try_token) = try_page(&config, &services)?.unzip();
-    let reloader = Reloader::new(&config, services.settings.current.clone());
+    let reloader = Reloader::new(&config, services.settings.current.clone(), announcement.is_some());
     let admin = Arc::new(Admin {
         reload: Box::new(move || reloader.reload()),
         backups: Backups::new(config.data_dir.clone(), config.models_dir.clone(), services.store.clone()),
