@@ -203,8 +203,7 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
         let mut origin = Origin { sockets: given, arguments: Some(again.clone()), ..Origin::default() };
         if arguments.take_over {
             let (take_over, sockets) = TakeOver::from_stdin()?;
-            // Otherwise the configuration has changed, and other ones are bound.
-            origin.sockets = Some(sockets).filter(|sockets| sockets.fit(config.listen.web, config.listen.quic));
+            origin.sockets = Some(sockets);
             origin.take_over = Some(take_over);
         }
         let manager = ServiceManager::from_env();

@@ -49,7 +49,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Loads it, with sockets of its own if none are `given`.
+    /// Loads it, with sockets of its own where none are `given`, or others than the configuration names.
     ///
     /// # Errors
     /// A model is missing or damaged, or a port is in use.
@@ -62,7 +62,7 @@ impl Loaded {
         let capabilities = Capabilities::load(&config.capabilities, folders, &mut mcp, &evaluator).await;
         let capabilities = capabilities.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
         let sockets = match given {
-            Some(sockets) => sockets,
+            Some(sockets) => sockets.exchanged(config.listen.web, config.listen.quic).await?,
             None => Sockets::bind(config.listen.web, config.listen.quic).await?,
         };
         let meters = Meters::default();
