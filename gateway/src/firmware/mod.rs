@@ -149,18 +149,17 @@ impl Firmware {
     }
 
     /// Reads an image and checks it, beside the caller; `told` gets it, or the reason why there is none.
+    ///
+    /// # Errors
+    /// Too much waits for the disk: `told` gets nothing.
     pub(crate) fn load(
         self: &Arc<Self>,
         image: Stored,
         told: impl FnOnce(Result<Arc<Vec<u8>>, String>) + Send + 'static,
-    ) {
+    ) -> Result<(), Full> {
         let firmware = self.clone();
-        let submitted = self
-            .thread
-            .submit(Urgency::Soon, move || told(firmware.loaded(&image).map_err(|error| format!("{error:#}"))));
-        if let Err(Full) = submitted {
-            tracing::warn!("firmware is not read: too much waits for the disk");
-        }
+        let read = move || told(firmware.loaded(&image).map_err(|error| format!("{error:#}")));
+        self.thread.submit(Urgency::Soon, read)
     }
 
     fn loaded(&self, image: &Stored) -> Result<Arc<Vec<u8>>> {
@@ -351,4 +350,30 @@ pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
     }
     Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::{
+        test_support::{makers, manifest, signed},
+        *,
+    };
+
+    fn start(data_dir: &Path) -> Arc<Firmware> {
+        let settings = FirmwareSettings { rate_bytes_s: 1, stop_percent: 20, makers: makers(1) };
+        Arc::new(Firmware::start(data_dir, settings).unwrap())
+    }
+
+    #[test]
+    fn who_waits_for_an_image_is_told_that_it_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let firmware = start(folder.path());
+        let (release, waits) = mpsc::sync_channel::<()>(0);
+        firmware.thread.submit(Urgency::Now, move || drop(waits.recv())).unwrap();
+        let image = Stored::parse(&signed(manifest(&[7; 100], "1.0.0"), 1), &makers(1)).unwrap();
+        assert!((0..=WAITING_MAX).any(|_| firmware.load(image.clone(), |_| {}).is_err()));
+        drop(release);
+    }
 }
