@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use device_protocol::GoodbyeReason;
 use gateway_core::vocab::AppStopReason;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use tools::{executor::Executor, memory::Memory};
 use crate::{
     apps::host::Host,
     backup,
-    health::{ERASURES, ERASURES_DAMAGED},
+    health::{ERASURES, ERASURES_DAMAGED, space},
     photos,
     ports::{context::ContextBuilder, preferences::Preferences, records::StoredSwitches, routines::StoredRoutines},
     private::write_private,
@@ -28,6 +28,7 @@ use crate::{
     roster::Roster,
     store::{Scope, Store},
     telemetry::{Turns, log::Logs},
+    units::bytes,
     users::Users,
     workspace,
 };
@@ -112,6 +113,25 @@ fn put(data_dir: &Path, erasures: &[Erasure]) -> Result<()> {
         lines.push('\n');
     }
     write_private(&path, lines.as_bytes())
+}
+
+/// Whether the disk has room for the copies that an erasure makes, of the log and then of the store: each takes the place of
+/// its file. Without it the user would be kept out until somebody has made room.
+fn check_room(data_dir: &Path, user: &str) -> Result<()> {
+    let Some((free, _)) = space(data_dir) else { return Ok(()) };
+    let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+    // These are removed first.
+    let photos = photos::of(data_dir, user).unwrap_or_default();
+    let photos = photos.iter().map(|photo| size(photo)).fold(0, u64::saturating_add);
+    let copy = size(&data_dir.join("log/data.mdb")).max(size(&data_dir.join("store/data.mdb")));
+    ensure!(
+        free.saturating_add(photos) >= copy,
+        "nothing was erased: the copy of what is kept of everybody else may take {}, and {} of the disk are free. Free \
+         some space first: otherwise it could not be finished, and the user's glasses would be turned away until then",
+        bytes(copy),
+        bytes(free)
+    );
+    Ok(())
 }
 
 /// Records an erasure; what is recorded of the same user already is carried on with it.
@@ -251,11 +271,18 @@ impl Eraser {
     /// Ends the user's sessions, apps and questions, erases everything, and lets the user in again.
     ///
     /// # Errors
-    /// Not everything was erased. It is recorded, and nothing new is taken in of the user until it is finished: what comes
-    /// after an erasure was asked for must not be erased with it.
+    /// Nothing was erased: it cannot be recorded, or the disk has no room for the copy. Or not everything was: then it is recorded,
+    /// and nothing new is taken in of the user until it is finished, since what comes after an erasure was asked for must not be
+    /// erased with it.
     pub async fn everything(&self, erasure: &Erasure) -> Result<()> {
         let _one_at_a_time = self.one_at_a_time().await;
-        let erasure = begin(&self.data_dir, erasure).context("nothing was erased, as it cannot be recorded")?;
+        let unrecorded = "nothing was erased, as it cannot be recorded";
+        let recorded = recorded(&self.data_dir).context(unrecorded)?;
+        // One that is under way is carried on: its user is kept out already.
+        if recorded.iter().all(|other| other.user != erasure.user) {
+            check_room(&self.data_dir, &erasure.user)?;
+        }
+        let erasure = begin(&self.data_dir, erasure).context(unrecorded)?;
         self.finish(&erasure).await.context(
             "not everything was erased; it is tried again every minute and at the next start, and until it is done the \
              user's glasses are turned away and nothing of the user is kept",

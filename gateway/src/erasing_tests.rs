@@ -268,3 +268,28 @@ async fn reads_go_on_during_an_erasure() {
     }
     assert!(reader.unwrap().join().unwrap());
 }
+
+#[test]
+fn an_erasure_does_not_begin_without_room_for_its_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    check_room(folder.path(), "ann").unwrap();
+    photos::keep(folder.path(), "ann", "image/jpeg", b"photo").unwrap();
+    let photo = photos::of(folder.path(), "ann").unwrap().remove(0);
+    // Files of zeros, which take no room by themselves.
+    let large = |path: &Path| {
+        let file = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+        file.set_len(1 << 43).unwrap();
+    };
+    for name in ["store", "log"] {
+        let own = folder.path().join(name);
+        fs::create_dir(&own).unwrap();
+        large(&own.join("data.mdb"));
+        let refused = check_room(folder.path(), "ann").unwrap_err().to_string();
+        assert!(refused.contains("nothing was erased") && refused.contains("may take 8.0 TiB"), "{refused}");
+        fs::remove_dir_all(own).unwrap();
+    }
+    fs::create_dir(folder.path().join("store")).unwrap();
+    large(&folder.path().join("store/data.mdb"));
+    large(&photo);
+    check_room(folder.path(), "ann").unwrap();
+}

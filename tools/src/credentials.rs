@@ -36,6 +36,15 @@ const ABOUT: [&str; 16] = [
 /// First words of a credential that name its scheme: `Bearer KEY`.
 const SCHEMES: [&str; 5] = ["bearer", "basic", "token", "apikey", "bot"];
 
+/// Whether texts of a configuration hold a credential, or may: read as the arguments of a program, of which one may be an
+/// address or a header. An address that cannot be parsed may have a password in it.
+pub fn may_be_in(texts: &[String]) -> bool {
+    let mut found = Found::default();
+    found.arguments(texts);
+    let is_unclear = |text: &String| text.contains("://") && Url::parse(text).is_err();
+    !found.0.is_empty() || texts.iter().any(is_unclear)
+}
+
 /// The secrets of one server or capability, as they are found.
 #[derive(Default)]
 pub(crate) struct Found(Vec<Secret>);
@@ -256,5 +265,13 @@ mod tests {
         assert!(found(|found| found.entry("LANG", "en_US.UTF-8")).is_empty());
         assert!(found(|found| found.variable("HOME", "/srv/ann")).is_empty());
         assert_eq!(found(|found| found.variable("OFFICE", "k-0")), ["k-0"]);
+    }
+
+    #[test]
+    fn texts_with_a_credential_are_told_from_others() {
+        let may = |list: &[&str]| may_be_in(&list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+        assert!(may(&["--token", "k-1"]) && may(&["X-Api-Key: k-2"]) && may(&["https://h/mcp?token=k-3"]));
+        assert!(may(&["http://u:k-4@h:${PORT}/"]) && may(&["--db=postgres://u:k-5@h/x"]), "they cannot be parsed");
+        assert!(!may(&[]) && !may(&["-y", "https://h/mcp?lang=en", "now: or later"]) && !may(&["--token"]));
     }
 }

@@ -18,7 +18,7 @@ pub mod catalogue;
 pub mod code;
 mod consent;
 pub mod conversation;
-mod credentials;
+pub mod credentials;
 pub mod deadline;
 pub mod definition;
 pub mod device;

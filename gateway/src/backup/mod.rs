@@ -17,7 +17,7 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::private::{self, sync_folder_of};
 pub(crate) use container::{PASSPHRASE_BYTES_MAX, Passphrase};
@@ -36,6 +36,26 @@ const PATH_BYTES_MAX: usize = 1024;
 const DEVICE_KEYS: [&str; 3] = ["gateway.key", "tls-cert.pem", "tls-key.pem"];
 /// The store's file, within a snapshot as within a data folder.
 const STORE_FILE: &str = "store/data.mdb";
+/// Bytes of a disk that stay free, for the gateway that writes to it.
+const FREE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Whether the disk of a folder has room for so many bytes, and for those that stay free. One that does not say is tried.
+///
+/// # Errors
+/// It has not.
+fn check_room(folder: &Path, bytes: u64) -> Result<()> {
+    let Ok(stat) = rustix::fs::statvfs(folder) else { return Ok(()) };
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let wanted = bytes.saturating_add(FREE_BYTES);
+    ensure!(
+        free >= wanted,
+        "{} MiB are needed and {} MiB are free on the disk of {}",
+        wanted >> 20,
+        free >> 20,
+        folder.display()
+    );
+    Ok(())
+}
 
 /// Writes a backup of the snapshot in a data folder, and reads it back: decrypts it, and compares each file's checksum.
 /// A file that is there is not written over.
@@ -45,6 +65,9 @@ const STORE_FILE: &str = "store/data.mdb";
 pub(crate) fn write(data_dir: &Path, file: &Path, passphrase: &Passphrase, device_keys: bool) -> Result<Manifest> {
     let stage = snapshot::folder(data_dir);
     let manifest = Manifest::of(&stage, device_keys)?;
+    if let Some(folder) = file.parent() {
+        check_room(folder, manifest.bytes()).context("there is no room for the backup")?;
+    }
     let mut part = file.as_os_str().to_owned();
     part.push(".part");
     let part = Path::new(&part);

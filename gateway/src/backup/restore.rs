@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{
-    DEVICE_KEYS, Manifest, Passphrase, container,
+    DEVICE_KEYS, Manifest, Passphrase, check_room, container,
     manifest::Entry,
     snapshot::{self, discard},
 };
@@ -23,8 +23,6 @@ use crate::{
 pub(super) const UNFINISHED: &str = "restoring";
 /// Its name when everything in it is checked: from then on it is finished, now or by the next start.
 pub(super) const FINISHED: &str = "restored";
-/// Bytes of the disk that stay free.
-const FREE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What was restored.
 pub(crate) struct Restored {
@@ -141,15 +139,7 @@ fn check_empty(data_dir: &Path, models_dir: &Path) -> Result<()> {
 fn unpack(input: File, passphrase: &Passphrase, data_dir: &Path, device_keys: bool) -> Result<Manifest> {
     let unfinished = data_dir.join(UNFINISHED);
     let begin = |manifest: &Manifest| {
-        let free = rustix::fs::statvfs(data_dir).map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize))?;
-        let wanted = manifest.bytes().saturating_add(FREE_BYTES);
-        ensure!(
-            free >= wanted,
-            "{} MiB are needed and {} MiB are free on the disk of {}",
-            wanted >> 20,
-            free >> 20,
-            data_dir.display()
-        );
+        check_room(data_dir, manifest.bytes())?;
         make_folder(&unfinished).with_context(|| format!("making {}", unfinished.display()))
     };
     let open = |entry: &Entry| -> Result<Box<dyn Write>> {

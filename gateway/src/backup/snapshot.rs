@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, DirEntry},
-    io::ErrorKind,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::{DEPTH_MAX, DEVICE_KEYS, FILES_MAX, PATH_BYTES_MAX, restore};
+use super::{DEPTH_MAX, DEVICE_KEYS, FILES_MAX, PATH_BYTES_MAX, STORE_FILE, check_room, restore};
 use crate::{
     private::{FolderLock, give_to_owner, make_folder, remove_folder},
     runtime::on_own_thread,
@@ -150,9 +150,11 @@ impl Drop for Closed {
     }
 }
 
-/// An empty folder for a snapshot.
+/// An empty folder for a snapshot, where there is room for a copy of the store.
 fn begun(data_dir: &Path) -> Result<PathBuf> {
     discard(data_dir)?;
+    let store = fs::metadata(data_dir.join(STORE_FILE)).map_or(0, |file| file.len());
+    check_room(data_dir, store).context("there is no room for a copy of the store")?;
     let stage = folder(data_dir);
     make_stage(data_dir, &stage)?;
     Ok(stage)
@@ -188,15 +190,19 @@ fn copy_files(data_dir: &Path, models_dir: &Path, stage: &Path, device_keys: boo
     for path in &found.left_out {
         tracing::warn!(path, "the backup leaves this out: it is no file, or has a name that is no text");
     }
+    // Photos are many and large, and never change: one more name is enough.
+    let is_photo = |path: &str| path.starts_with("photos/");
+    let size = |path: &String| fs::metadata(data_dir.join(path)).map_or(0, |file| file.len());
+    let sizes = found.paths.iter().filter(|path| !is_photo(path)).map(size);
+    check_room(data_dir, sizes.fold(0, u64::saturating_add)).context("there is no room for a copy of the files")?;
     for path in found.paths {
         let (from, to) = (data_dir.join(&path), stage.join(&path));
         if let Some(folder) = to.parent() {
             make_stage(data_dir, folder)?;
         }
-        // Photos are many and large, and never change: one more name is enough.
-        let copied = match path.starts_with("photos/") {
-            true => fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop)),
-            false => fs::copy(&from, &to).map(drop),
+        let copied = match is_photo(&path) {
+            true => fs::hard_link(&from, &to).or_else(|_| copy_file(&from, &to)),
+            false => copy_file(&from, &to),
         };
         match copied {
             // It was removed meanwhile.
@@ -205,6 +211,13 @@ fn copy_files(data_dir: &Path, models_dir: &Path, stage: &Path, device_keys: boo
         }
     }
     Ok(())
+}
+
+/// Photos, too, on a disk that gives no file a second name.
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let folder = to.parent().unwrap_or(to);
+    check_room(folder, fs::metadata(from)?.len()).map_err(io::Error::other)?;
+    fs::copy(from, to).map(drop)
 }
 
 /// Files below a folder.

@@ -343,3 +343,11 @@ async fn a_snapshot_that_changes_is_no_backup() {
     assert!(error.contains("make the backup once more"), "{error}");
     drop(closed);
 }
+
+#[test]
+fn what_would_fill_the_disk_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    check_room(folder.path(), 0).unwrap();
+    let refused = check_room(folder.path(), u64::MAX).unwrap_err().to_string();
+    assert!(refused.contains("MiB are needed and"), "{refused}");
+}

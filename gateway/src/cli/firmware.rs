@@ -134,9 +134,13 @@ fn list(facts: &Facts) {
         let (least, most) = image.hardware;
         let from = image.version_min.as_ref().map_or_else(String::new, |version| format!(", from {version} on"));
         let down = if image.downgrade { ", also from later versions" } else { "" };
+        let unsigned = if image.unsigned { ", of no maker that is configured: nobody is offered it" } else { "" };
         let id: String = image.hash.chars().take(16).collect();
         let model = in_one_line(&image.model);
-        println!("{model}  {}  {} bytes  {id}  hardware {least} to {most}{from}{down}", image.version, image.bytes);
+        println!(
+            "{model}  {}  {} bytes  {id}  hardware {least} to {most}{from}{down}{unsigned}",
+            image.version, image.bytes
+        );
     }
 }
 

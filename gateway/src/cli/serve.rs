@@ -200,11 +200,10 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
     let runtime = runtime::build().context("starting the runtime")?;
     runtime.block_on(async {
         let again: Vec<OsString> = env::args_os().skip(1).filter(|argument| argument != TAKE_OVER).collect();
-        let mut origin = Origin { sockets: given, take_over: None, arguments: Some(again.clone()) };
+        let mut origin = Origin { sockets: given, arguments: Some(again.clone()), ..Origin::default() };
         if arguments.take_over {
             let (take_over, sockets) = TakeOver::from_stdin()?;
-            // Otherwise the configuration has changed, and other ones are bound.
-            origin.sockets = Some(sockets).filter(|sockets| sockets.fit(config.listen.web, config.listen.quic));
+            origin.sockets = Some(sockets);
             origin.take_over = Some(take_over);
         }
         let manager = ServiceManager::from_env();
@@ -242,7 +241,7 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
                 }
                 Err((error, sockets)) => {
                     tracing::error!(error = format!("{error:#}"), "the upgrade failed; this gateway starts again");
-                    origin = Origin { sockets, take_over: None, arguments: Some(again.clone()) };
+                    origin = Origin { sockets, take_over: None, arguments: Some(again.clone()), had_folder: true };
                     start_max = START_AGAIN_MAX;
                 }
             }

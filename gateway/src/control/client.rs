@@ -1,13 +1,13 @@
 //! The client side of the control socket, for the other commands.
 
 use std::{
-    io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _},
+    io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _},
     os::unix::net::UnixStream,
     path::Path,
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Error, Result, bail};
 
 use super::{Answer, Request, socket_path};
 use crate::environment;
@@ -16,6 +16,22 @@ use crate::environment;
 const ANSWER_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// How long to wait for an answer.
 pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(10);
+
+/// Why there is no answer of a gateway that has its socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoAnswer {
+    /// It has accepted nothing yet, or takes longer.
+    #[error(
+        "the gateway runs and has not answered in time: it is starting, which takes minutes where its store is brought \
+         to a new version or an erasure is finished, or it is very busy; its log says which. Try again"
+    )]
+    Late,
+    /// The connection ended without one.
+    #[error(
+        "the gateway ended the connection without an answer: it is stopping, or being replaced; try again in a moment"
+    )]
+    Ended,
+}
 
 /// Sends a request to the gateway that runs on this data folder.
 ///
@@ -41,7 +57,11 @@ pub fn converse(data_dir: &Path, request: &Request, wait: Duration) -> Result<(A
     let stream = send(data_dir, request)?;
     stream.set_read_timeout(Some(wait))?;
     let mut answer = String::new();
-    BufReader::new((&stream).take(ANSWER_BYTES_MAX)).read_line(&mut answer)?;
+    BufReader::new((&stream).take(ANSWER_BYTES_MAX)).read_line(&mut answer).map_err(in_words)?;
+    // An answer that was cut off is none.
+    if !answer.ends_with('\n') {
+        return Err(NoAnswer::Ended.into());
+    }
     Ok((understood(&answer)?, stream))
 }
 
@@ -67,6 +87,15 @@ pub(crate) fn next(reader: &mut BufReader<UnixStream>) -> Result<Option<Answer>>
     understood(&line).map(Some)
 }
 
+/// What an error of the connection says about the gateway.
+fn in_words(error: io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => NoAnswer::Late.into(),
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => NoAnswer::Ended.into(),
+        _ => error.into(),
+    }
+}
+
 fn understood(answer: &str) -> Result<Answer> {
     match serde_json::from_str(answer).context("the gateway's answer was not understood: is it another version?")? {
         Answer::Error { message } => bail!("{message}"),
@@ -89,7 +118,7 @@ pub(crate) fn send(data_dir: &Path, request: &Request) -> Result<UnixStream> {
     };
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
-    stream.write_all(&line)?;
+    stream.write_all(&line).map_err(in_words)?;
     Ok(stream)
 }
 
@@ -106,7 +135,28 @@ fn none_runs(data_dir: &Path, is_installed: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::{os::unix::net::UnixListener, thread};
+
     use super::*;
+
+    #[test]
+    fn a_gateway_that_starts_and_one_that_stops_are_told_from_another_version() {
+        let asked = |folder: &Path, wait| ask_within(folder, &Request::Status, wait).unwrap_err();
+        // The socket is there before anything is loaded.
+        let folder = tempfile::tempdir().unwrap();
+        let _starting = UnixListener::bind(socket_path(folder.path())).unwrap();
+        let error = asked(folder.path(), Duration::from_millis(10));
+        assert_eq!(error.downcast_ref::<NoAnswer>(), Some(&NoAnswer::Late), "{error:#}");
+        let folder = tempfile::tempdir().unwrap();
+        let stopping = UnixListener::bind(socket_path(folder.path())).unwrap();
+        for bytes in [&b""[..], b"{\"half an ans"] {
+            let error = thread::scope(|scope| {
+                scope.spawn(|| stopping.accept().unwrap().0.write_all(bytes).unwrap());
+                asked(folder.path(), ANSWER_WAIT)
+            });
+            assert_eq!(error.downcast_ref::<NoAnswer>(), Some(&NoAnswer::Ended), "{error:#}");
+        }
+    }
 
     #[test]
     fn the_configuration_of_an_installed_gateway_is_named() {

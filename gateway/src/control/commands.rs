@@ -1,6 +1,6 @@
 //! Carries out the commands.
 
-use std::{sync::PoisonError, time::Duration};
+use std::{path::Path, sync::PoisonError, time::Duration};
 
 use device_protocol::GoodbyeReason;
 use gateway_core::vocab::ApprovalChoice;
@@ -178,10 +178,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
             logs::turns(admin, since_wall_ms..=until_wall_ms.unwrap_or(i64::MAX), count).await
         }
         Request::Version => Ok(version(admin, (std::process::id(), Version::own()))),
-        Request::Upgrade { program, wait_s } => {
-            let upgrader = admin.upgrader.as_ref().ok_or("this gateway is part of another program")?;
-            Ok(version(admin, upgrader.replace_by(&program, wait_s).await?))
-        }
+        Request::Upgrade { program, wait_s } => upgrade(admin, &program, wait_s).await,
         Request::Reload => match (admin.reload)() {
             Ok(reloaded) => Ok(Answer::Reloaded { reloaded }),
             Err(problems) => Err(problems.join("\n")),
@@ -189,6 +186,21 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::ConsoleLink { role } => console_link(admin, now_us, role),
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&services.telemetry.turns.last(count)) }),
     }
+}
+
+/// Starts the process that takes over, unless the disk takes nothing: that process could not open the data folder, and this one
+/// could not open it again.
+async fn upgrade(admin: &Admin, program: &Path, wait_s: u64) -> Result<Answer, String> {
+    let upgrader = admin.upgrader.as_ref().ok_or("this gateway is part of another program")?;
+    let services = &admin.services;
+    let problems = admin.health.problems(&services.settings.data_dir, &services.store).await;
+    if let Some(problem) = problems.iter().find(|problem| problem.part == "disk") {
+        return Err(format!(
+            "{}. No gateway starts on such a disk, so this one goes on; upgrade when that is over",
+            problem.why
+        ));
+    }
+    Ok(version(admin, upgrader.replace_by(program, wait_s).await?))
 }
 
 fn console_link(admin: &Admin, now_us: u64, role: Role) -> Result<Answer, String> {

@@ -20,6 +20,7 @@ use crate::{
     clock,
     firmware::{Candidate, Firmware, ImageId, Outcome, Place, Report, Stored, facts::Transfer},
     mailbox::DeviceMessage,
+    runtime::compute::Full,
     text::in_one_line,
     transport::LinkError,
 };
@@ -28,7 +29,7 @@ use crate::{
 const SETTLE_US: u64 = 2_000_000;
 /// How long a device may take to answer an offer: it verifies a signature, and may ask its wearer nothing.
 const ANSWER_US_MAX: u64 = 60_000_000;
-/// After which a device that was busy, or had no battery left, is asked again.
+/// After which a device that was busy, or had no battery left, is asked again, or an image is read for which the disk had no time.
 const LATER_US: u64 = 600_000_000;
 /// After which it is looked again whether the link has sent what it had.
 const LINK_BUSY_US: u64 = 20_000;
@@ -219,11 +220,18 @@ impl Session {
         // Else a change tells when there is one.
         let Some(place) = firmware.place() else { return };
         let (mailbox, id) = (self.mailbox.clone(), image.id);
-        firmware.load(image.clone(), move |read| {
+        let reading = firmware.load(image.clone(), move |read| {
             // A session that is gone needs no image. This thread has time to wait.
             drop(mailbox.blocking_send(DeviceMessage::Firmware { image: id, read }));
         });
-        self.update.stage = Stage::Loading { image, place };
+        match reading {
+            Ok(()) => self.update.stage = Stage::Loading { image, place },
+            // The place is for others meanwhile.
+            Err(Full) => {
+                tracing::warn!(device = self.id, "firmware is not read: too much waits for the disk");
+                (self.update.check, self.update.not_before_us) = (true, clock::mono_us() + LATER_US);
+            }
+        }
     }
 
     /// The image was read: it is offered.

@@ -65,6 +65,16 @@ fn usage(folder: &Path, used_by: &Use, findings: &mut Findings) {
                 findings.fault("gateway", what, "`lorgnette status` shows it; the gateway's log has more");
             }
         }
+        Use::Starting => findings.add(
+            Level::Warning,
+            "gateway",
+            format!(
+                "a process has the lock of {} and does not answer yet: it is starting, which takes minutes where a store \
+                 is brought to a new version or an erasure is finished",
+                folder.display()
+            ),
+            "wait, and look into its log; a restart would begin anew what it does",
+        ),
         Use::Silent(why) => findings.fault(
             "gateway",
             format!("a process has the lock of {} and does not answer on its control socket: {why}", folder.display()),
@@ -92,7 +102,8 @@ fn disk(folder: &Path, findings: &mut Findings) {
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let room =
         format!("{} of {} are free for {shown}", bytes(free), bytes(stat.f_blocks.saturating_mul(stat.f_frsize)));
-    let clear = "free some space; `lorgnette users export` and `users erase`, or a larger disk";
+    // To erase a user needs room first.
+    let clear = "free some space beside the data folder, such as old packages, logs and caches, or take a larger disk";
     match free {
         0..DISK_BYTES_MIN => findings.fault("disk", room, clear),
         DISK_BYTES_MIN..DISK_BYTES_FEW => findings.add(Level::Warning, "disk", room, clear),
@@ -272,7 +283,7 @@ fn stored(config: &Config, used_by: &Use, findings: &mut Findings) {
                 }
             }
         },
-        Use::Silent(_) | Use::NoFolder => {}
+        Use::Starting | Use::Silent(_) | Use::NoFolder => {}
     }
 }
 
@@ -301,6 +312,13 @@ mod tests {
             (validity(b""), validity(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----")),
             (None, None)
         );
+    }
+
+    #[test]
+    fn a_gateway_that_is_starting_is_no_fault() {
+        let mut findings = Findings::default();
+        usage(Path::new("data"), &Use::Starting, &mut findings);
+        assert_eq!((findings.count(Level::Warning), findings.count(Level::Fault)), (1, 0));
     }
 
     #[test]

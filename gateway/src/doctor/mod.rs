@@ -9,14 +9,22 @@ mod machine;
 mod readable;
 mod settings;
 
-use std::{io, os::unix::net::UnixStream};
+use std::{fs, io, os::unix::net::UnixStream, path::Path, time::Duration};
 
 use crate::{
     config::{self, Config},
-    control::{Answer, Request, client, socket_path, status::Status},
+    control::{
+        Answer, Request,
+        client::{self, NoAnswer},
+        socket_path,
+        status::Status,
+    },
     findings::{Findings, Level},
     private::FolderLock,
 };
+
+/// How long a start may take: models load from a slow card, a store is brought to its version, an erasure is finished.
+const START_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// Who uses the data folder.
 pub(crate) enum Use {
@@ -26,6 +34,8 @@ pub(crate) enum Use {
     NoFolder,
     /// A gateway that answers.
     Gateway(Box<Status>),
+    /// A process that has the lock, has made its socket a short while ago, and does not answer yet.
+    Starting,
     /// A process that has the lock and does not answer.
     Silent(String),
 }
@@ -39,6 +49,7 @@ impl Use {
             Ok(None) => match client::ask(&config.data_dir, &Request::Status) {
                 Ok(Answer::Status { status }) => Self::Gateway(status),
                 Ok(other) => Self::Silent(format!("it answers something else: {other:?}")),
+                Err(error) if may_be_starting(&error, &socket_path(&config.data_dir)) => Self::Starting,
                 Err(error) => {
                     let socket = UnixStream::connect(socket_path(&config.data_dir));
                     Self::Silent(socket.err().map_or_else(|| format!("{error:#}"), |error| error.to_string()))
@@ -48,8 +59,16 @@ impl Use {
     }
 }
 
+/// Whether a gateway that did not answer may be at its start, which begins with the socket.
+fn may_be_starting(error: &anyhow::Error, socket: &Path) -> bool {
+    let made = fs::metadata(socket).and_then(|socket| socket.modified());
+    // A clock that was set back makes it new.
+    let is_new = made.is_ok_and(|made| made.elapsed().unwrap_or_default() < START_MAX);
+    is_new && error.downcast_ref::<NoAnswer>() == Some(&NoAnswer::Late)
+}
+
 /// Reads the configuration file, or takes the defaults without one; `None`: it cannot be used.
-pub(crate) fn configuration(file: Option<&std::path::Path>, findings: &mut Findings) -> Option<Config> {
+pub(crate) fn configuration(file: Option<&Path>, findings: &mut Findings) -> Option<Config> {
     match config::load(file) {
         Err(problems) => {
             for problem in problems {
@@ -100,4 +119,21 @@ pub(crate) fn examine_own(config: &Config, status: Status) -> Findings {
     examine_kernel(&mut findings);
     findings.sort();
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gateway_that_has_just_made_its_socket_may_be_starting() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let (late, ended) = (NoAnswer::Late.into(), NoAnswer::Ended.into());
+        assert!(!may_be_starting(&late, &socket), "there is none");
+        let made = fs::File::create(&socket).unwrap();
+        assert!(may_be_starting(&late, &socket) && !may_be_starting(&ended, &socket));
+        made.set_modified(std::time::SystemTime::now() - 2 * START_MAX).unwrap();
+        assert!(!may_be_starting(&late, &socket));
+    }
 }

@@ -13,7 +13,7 @@ use super::{
 /// Everything about firmware.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Facts {
-    /// Stored images, by model and version.
+    /// Stored images, by model and version; last those that nobody is offered.
     pub images: Vec<ImageFacts>,
     /// Roll-outs, by model.
     pub rollouts: Vec<RolloutFacts>,
@@ -38,6 +38,9 @@ pub struct ImageFacts {
     pub version_min: Option<String>,
     /// Whether a device may change to it from a later version.
     pub downgrade: bool,
+    /// Whether no maker that is configured has signed it: then nobody is offered it.
+    #[serde(default)]
+    pub unsigned: bool,
 }
 
 /// A roll-out.
@@ -88,12 +91,12 @@ pub struct Transfer {
 
 impl Facts {
     pub(super) fn of(
-        images: &[Stored],
+        (images, unsigned): (&[Stored], &[Stored]),
         rollouts: &Rollouts,
         present: &BTreeMap<String, (Candidate, Option<Transfer>)>,
     ) -> Self {
         let version_of = |id: &str| {
-            let found = images.iter().find(|image| hex(&image.id) == id);
+            let found = images.iter().chain(unsigned).find(|image| hex(&image.id) == id);
             found.map(|image| image.version.to_string()).unwrap_or_default()
         };
         let mut devices: BTreeMap<&str, DeviceFacts> = BTreeMap::new();
@@ -117,7 +120,11 @@ impl Facts {
             facts.transfer.clone_from(transfer);
         }
         Self {
-            images: images.iter().map(ImageFacts::of).collect(),
+            images: images
+                .iter()
+                .map(|image| ImageFacts::of(image, false))
+                .chain(unsigned.iter().map(|image| ImageFacts::of(image, true)))
+                .collect(),
             rollouts: rollouts
                 .rollouts
                 .iter()
@@ -135,7 +142,7 @@ impl Facts {
 }
 
 impl ImageFacts {
-    fn of(image: &Stored) -> Self {
+    fn of(image: &Stored, unsigned: bool) -> Self {
         Self {
             model: image.model.clone(),
             version: image.version.to_string(),
@@ -144,6 +151,7 @@ impl ImageFacts {
             hardware: image.hardware,
             version_min: image.version_min.map(|version| version.to_string()),
             downgrade: image.downgrade,
+            unsigned,
         }
     }
 }

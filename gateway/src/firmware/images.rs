@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    io::Read as _,
+    io::{ErrorKind, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -62,19 +62,16 @@ impl Stored {
     /// # Errors
     /// It is none, nobody's signature counts for its model, or the signature is wrong.
     pub fn parse(bytes: &[u8], makers: &BTreeMap<String, [u8; 32]>) -> Result<Self> {
+        let stored = Self::unchecked(bytes)?;
+        stored.check_signature(makers)?;
+        Ok(stored)
+    }
+
+    /// As [`parse`](Self::parse), whoever has signed it.
+    fn unchecked(bytes: &[u8]) -> Result<Self> {
         let (manifest, signature) =
             bytes.split_last_chunk::<SIGNATURE_BYTES>().ok_or_else(|| anyhow!("the manifest has no signature"))?;
         let Release { manifest: fields, version, version_min } = Release::parse(manifest)?;
-        let key = makers.get(fields.model).ok_or_else(|| {
-            anyhow!(
-                "no maker of `{}` is configured: `[[firmware.makers]]` names the key that signs for a model",
-                fields.model
-            )
-        })?;
-        // Strict: a signature that some implementations take and others do not is taken by none here.
-        VerifyingKey::from_bytes(key)?
-            .verify_strict(manifest, &Signature::from_bytes(signature))
-            .map_err(|_| anyhow!("the maker of `{}` has not signed this manifest", fields.model))?;
         Ok(Self {
             id: fields.hash,
             manifest: manifest.to_vec(),
@@ -86,6 +83,17 @@ impl Stored {
             downgrade: fields.downgrade,
             size: fields.size,
         })
+    }
+
+    fn check_signature(&self, makers: &BTreeMap<String, [u8; 32]>) -> Result<()> {
+        let model = &self.model;
+        let key = makers.get(model).ok_or_else(|| {
+            anyhow!("no maker of `{model}` is configured: `[[firmware.makers]]` names the key that signs for a model")
+        })?;
+        // Strict: a signature that some implementations take and others do not is taken by none here.
+        VerifyingKey::from_bytes(key)?
+            .verify_strict(&self.manifest, &Signature::from_bytes(&self.signature))
+            .map_err(|_| anyhow!("the maker of `{model}` has not signed this manifest"))
     }
 
     /// Whether an image is the one of this manifest.
@@ -124,32 +132,41 @@ impl Images {
         self.folder.join(format!("{}.{extension}", hex(id)))
     }
 
-    /// The manifests of all images whose maker's signature counts. Others are left out and logged; what a power cut has left
-    /// of an image that was not added is removed.
+    /// The manifests of all images whose maker's signature counts, and those of the others, which are logged. What a power cut
+    /// has left of an image that was not added is removed.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub(super) fn load(&self) -> Result<Vec<Stored>> {
-        let mut found = Vec::new();
+    pub(super) fn load(&self) -> Result<(Vec<Stored>, Vec<Stored>)> {
+        let (mut found, mut unsigned) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(&self.folder).with_context(|| format!("reading {}", self.folder.display()))? {
             let path = entry?.path();
             match path.extension().and_then(|extension| extension.to_str()) {
                 Some("new") => drop(fs::remove_file(&path)),
                 Some("bin") if !path.with_extension("manifest").exists() => drop(fs::remove_file(&path)),
-                Some("manifest") => match self.manifest(&path) {
-                    Ok(stored) => found.push(stored),
-                    Err(error) => tracing::warn!(file = %path.display(), "firmware is not offered: {error:#}"),
-                },
+                Some("manifest") => {
+                    let read = self.manifest(&path).and_then(|stored| {
+                        let signed = stored.check_signature(&self.makers);
+                        let into = if signed.is_ok() { &mut found } else { &mut unsigned };
+                        into.push(stored);
+                        signed
+                    });
+                    if let Err(error) = read {
+                        tracing::warn!(file = %path.display(), "firmware is not offered: {error:#}");
+                    }
+                }
                 _ => {}
             }
         }
-        found.sort_by(|one, other| (&one.model, one.version).cmp(&(&other.model, other.version)));
-        found.truncate(IMAGES_MAX);
-        Ok(found)
+        for images in [&mut found, &mut unsigned] {
+            images.sort_by(|one, other| (&one.model, one.version).cmp(&(&other.model, other.version)));
+            images.truncate(IMAGES_MAX);
+        }
+        Ok((found, unsigned))
     }
 
     fn manifest(&self, path: &Path) -> Result<Stored> {
-        let stored = Stored::parse(&read(path, MANIFEST_BYTES_MAX + SIGNATURE_BYTES)?, &self.makers)?;
+        let stored = Stored::unchecked(&read(path, MANIFEST_BYTES_MAX + SIGNATURE_BYTES)?)?;
         ensure!(path.file_stem().and_then(|stem| stem.to_str()) == Some(&hex(&stored.id)), "its name is another one");
         Ok(stored)
     }
@@ -212,8 +229,12 @@ impl Images {
     pub(super) fn remove(&self, id: &ImageId) -> Result<()> {
         for extension in ["manifest", "bin"] {
             let path = self.path(id, extension);
-            fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
-            sync_folder_of(&path)?;
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("removing {}", path.display()));
+                }
+                _ => sync_folder_of(&path)?,
+            }
         }
         Ok(())
     }

@@ -55,6 +55,8 @@ pub struct Firmware {
 
 struct Shared {
     images: Vec<Stored>,
+    /// Images that no configured maker has signed: they are kept until they are removed, and nobody is offered them.
+    unsigned: Vec<Stored>,
     rollouts: Rollouts,
     /// Images in memory, as long as somebody is sent them.
     loaded: BTreeMap<ImageId, Weak<Vec<u8>>>,
@@ -62,6 +64,12 @@ struct Shared {
     present: BTreeMap<String, (Candidate, Option<Transfer>)>,
     /// Places that are taken.
     places: usize,
+}
+
+impl Shared {
+    fn all(&self) -> impl Iterator<Item = &Stored> {
+        self.images.iter().chain(&self.unsigned)
+    }
 }
 
 /// One of the few places of devices that are sent an image. It is given back when this is dropped.
@@ -85,8 +93,10 @@ impl Firmware {
         let folder = data_dir.join(FOLDER);
         let images = Images::open(folder.clone(), settings.makers.clone())?;
         let state_file = folder.join(STATE);
+        let (signed, unsigned) = images.load()?;
         let shared = Shared {
-            images: images.load()?,
+            images: signed,
+            unsigned,
             rollouts: stored_rollouts(&state_file)?,
             loaded: BTreeMap::new(),
             present: BTreeMap::new(),
@@ -149,18 +159,17 @@ impl Firmware {
     }
 
     /// Reads an image and checks it, beside the caller; `told` gets it, or the reason why there is none.
+    ///
+    /// # Errors
+    /// Too much waits for the disk: `told` gets nothing.
     pub(crate) fn load(
         self: &Arc<Self>,
         image: Stored,
         told: impl FnOnce(Result<Arc<Vec<u8>>, String>) + Send + 'static,
-    ) {
+    ) -> Result<(), Full> {
         let firmware = self.clone();
-        let submitted = self
-            .thread
-            .submit(Urgency::Soon, move || told(firmware.loaded(&image).map_err(|error| format!("{error:#}"))));
-        if let Err(Full) = submitted {
-            tracing::warn!("firmware is not read: too much waits for the disk");
-        }
+        let read = move || told(firmware.loaded(&image).map_err(|error| format!("{error:#}")));
+        self.thread.submit(Urgency::Soon, read)
     }
 
     fn loaded(&self, image: &Stored) -> Result<Arc<Vec<u8>>> {
@@ -218,10 +227,11 @@ impl Firmware {
     /// It is not taken: why.
     pub(crate) async fn add(self: &Arc<Self>, manifest: PathBuf, image: PathBuf) -> Result<Stored> {
         self.on_thread(move |firmware| {
-            let known = firmware.lock().images.clone();
+            let known: Vec<Stored> = firmware.lock().all().cloned().collect();
             let stored = firmware.images.add(&manifest, &image, &known)?;
             let mut shared = firmware.lock();
             shared.images.retain(|other| other.id != stored.id);
+            shared.unsigned.retain(|other| other.id != stored.id);
             shared.images.push(stored.clone());
             shared.images.sort_by(|one, other| (&one.model, one.version).cmp(&(&other.model, other.version)));
             Ok(stored)
@@ -239,6 +249,7 @@ impl Firmware {
             let mut shared = self.lock();
             shared.rollouts.forget(&stored.id);
             shared.images.retain(|other| other.id != stored.id);
+            shared.unsigned.retain(|other| other.id != stored.id);
             self.store(&shared.rollouts)
         };
         self.notify();
@@ -252,6 +263,9 @@ impl Firmware {
     /// There is no such image, or it could not be stored.
     pub(crate) async fn roll_out(&self, model: &str, version: &str, scope: Scope, again: bool) -> Result<Stored> {
         let stored = self.find(model, version)?;
+        if self.lock().unsigned.iter().any(|other| other.id == stored.id) {
+            bail!("no maker that is configured has signed {version} of `{model}`: `[[firmware.makers]]` names the key");
+        }
         self.change(|rollouts| rollouts.begin(&stored, scope, again)).await?;
         Ok(stored)
     }
@@ -304,7 +318,7 @@ impl Firmware {
     /// A stored image.
     fn find(&self, model: &str, version: &str) -> Result<Stored> {
         let shared = self.lock();
-        let found = shared.images.iter().find(|image| image.model == model && image.version.to_string() == version);
+        let found = shared.all().find(|image| image.model == model && image.version.to_string() == version);
         found.cloned().ok_or_else(|| {
             anyhow!("there is no image of `{model}` {version}; `lorgnette firmware list` shows all, `add` adds one")
         })
@@ -313,7 +327,7 @@ impl Firmware {
     /// Everything about firmware, for people and tools.
     pub(crate) fn facts(&self) -> Facts {
         let shared = self.lock();
-        Facts::of(&shared.images, &shared.rollouts, &shared.present)
+        Facts::of((&shared.images, &shared.unsigned), &shared.rollouts, &shared.present)
     }
 }
 
@@ -351,4 +365,47 @@ pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
     }
     Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::{
+        test_support::{MODEL, files, makers, manifest, signed},
+        *,
+    };
+
+    fn start(data_dir: &Path) -> Arc<Firmware> {
+        let settings = FirmwareSettings { rate_bytes_s: 1, stop_percent: 20, makers: makers(1) };
+        Arc::new(Firmware::start(data_dir, settings).unwrap())
+    }
+
+    #[test]
+    fn who_waits_for_an_image_is_told_that_it_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let firmware = start(folder.path());
+        let (release, waits) = mpsc::sync_channel::<()>(0);
+        firmware.thread.submit(Urgency::Now, move || waits.recv().unwrap_or(())).unwrap();
+        let image = Stored::parse(&signed(manifest(&[7; 100], "1.0.0"), 1), &makers(1)).unwrap();
+        assert!((0..=WAITING_MAX).any(|_| firmware.load(image.clone(), |_| {}).is_err()));
+        drop(release);
+    }
+
+    #[tokio::test]
+    async fn an_image_of_a_maker_that_is_gone_is_kept_for_nobody_and_can_be_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (signed_file, image_file) = files(folder.path(), &[7; 100], &signed(manifest(&[7; 100], "1.0.0"), 1));
+        start(folder.path()).add(signed_file, image_file).await.unwrap();
+        let gone = FirmwareSettings { rate_bytes_s: 1, stop_percent: 20, makers: BTreeMap::new() };
+        let firmware = Arc::new(Firmware::start(folder.path(), gone).unwrap());
+        let facts = firmware.facts();
+        assert!(facts.images.len() == 1 && facts.images[0].unsigned && facts.images[0].bytes == 100, "{facts:?}");
+        let refused = firmware.roll_out(MODEL, "1.0.0", Scope::All, false).await.unwrap_err().to_string();
+        assert!(refused.contains("no maker that is configured"), "{refused}");
+        firmware.remove(MODEL, "1.0.0").await.unwrap();
+        assert!(firmware.facts().images.is_empty());
+        let left: Vec<_> = fs::read_dir(folder.path().join(FOLDER)).unwrap().map(|file| file.unwrap().path()).collect();
+        assert!(left.iter().all(|file| file.ends_with(STATE)), "{left:?}");
+    }
 }

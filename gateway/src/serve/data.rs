@@ -1,9 +1,12 @@
 //! Opens what a gateway keeps in its data folder.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
-use anyhow::{Context as _, Result};
-use tokio::net::UnixListener;
+use anyhow::{Context as _, Error, Result};
+use tokio::{
+    net::UnixListener,
+    time::{sleep, timeout},
+};
 
 use crate::{
     backup, control, erasing,
@@ -16,6 +19,11 @@ use crate::{
 
 /// Names in the certificate.
 pub(super) const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "lorgnette.local"];
+/// How long a gateway waits for the data folder that another one has just given up for it: a command that finds no gateway
+/// there, such as `lorgnette doctor`, may have it for a moment.
+pub(super) const LOCK_WAIT: Duration = Duration::from_secs(30);
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Everything read from the folder.
 pub(super) struct Data {
@@ -36,10 +44,11 @@ pub(super) struct Data {
 }
 
 impl Data {
-    /// Opens the folder, creating it if missing, and carries on erasures that were interrupted.
-    pub(super) async fn open(folder: &Path, settings: StoreSettings) -> Result<Self> {
+    /// Opens the folder, creating it if missing, and carries on erasures that were interrupted. `wait`: how long another
+    /// process may keep it.
+    pub(super) async fn open(folder: &Path, settings: StoreSettings, wait: Duration) -> Result<Self> {
         make_folder(folder).with_context(|| format!("making the data folder {}; set `data_dir`", folder.display()))?;
-        let lock = FolderLock::take(folder)?;
+        let lock = locked(folder, wait).await?;
         repair(folder);
         backup::settle(folder)?;
         let control_socket = control::server::bind(folder)?;
@@ -50,6 +59,23 @@ impl Data {
         let store = open_store(&folder.join("store"), settings, is_known)?;
         let kept_out = erasing::resume(folder, &store, &logs).await;
         Ok(Self { lock, control_socket, key, tls, store, logs, kept_out })
+    }
+}
+
+/// Takes the lock of the folder within this time.
+async fn locked(folder: &Path, wait: Duration) -> Result<FolderLock> {
+    let free = async {
+        loop {
+            if let Some(lock) = FolderLock::try_take(folder)? {
+                return Ok::<_, Error>(lock);
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    match timeout(wait, free).await {
+        Ok(taken) => taken,
+        // In its words.
+        Err(_elapsed) => FolderLock::take(folder),
     }
 }
 
@@ -69,4 +95,23 @@ fn open_store(folder: &Path, settings: StoreSettings, is_known: bool) -> Result<
             folder.display()
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_command_that_has_the_folder_for_a_moment_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = FolderLock::take(folder.path()).unwrap();
+        let refused = locked(folder.path(), Duration::ZERO).await.err().unwrap().to_string();
+        assert!(refused.contains("another gateway already runs on"), "{refused}");
+        let command = async {
+            sleep(LOCK_WAIT / 2).await;
+            drop(held);
+        };
+        let (lock, ()) = tokio::join!(locked(folder.path(), LOCK_WAIT), command);
+        lock.unwrap();
+    }
 }

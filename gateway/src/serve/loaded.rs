@@ -4,7 +4,11 @@ use std::{ffi::OsString, sync::Arc};
 
 use anyhow::{Result, anyhow};
 
-use super::{Running, data::Data, engines, known_models, models};
+use super::{
+    Running,
+    data::{Data, LOCK_WAIT},
+    engines, known_models, models,
+};
 use crate::{
     capabilities::{Evaluator, Prepared as Capabilities},
     clock,
@@ -26,6 +30,8 @@ pub struct Origin {
     pub take_over: Option<TakeOver>,
     /// Its arguments, with which the process that replaces it is started; `None`: it cannot be replaced.
     pub arguments: Option<Vec<OsString>>,
+    /// It had the data folder a moment ago, and gave it up for a process that has failed.
+    pub had_folder: bool,
 }
 
 /// What needs no data folder, so that a gateway that replaces another has it before the other one stops.
@@ -43,7 +49,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Loads it, with sockets of its own if none are `given`.
+    /// Loads it, with sockets of its own where none are `given`, or others than the configuration names.
     ///
     /// # Errors
     /// A model is missing or damaged, or a port is in use.
@@ -56,7 +62,7 @@ impl Loaded {
         let capabilities = Capabilities::load(&config.capabilities, folders, &mut mcp, &evaluator).await;
         let capabilities = capabilities.map_err(|problems| anyhow!("{}", problems.join("\n")))?;
         let sockets = match given {
-            Some(sockets) => sockets,
+            Some(sockets) => sockets.exchanged(config.listen.web, config.listen.quic).await?,
             None => Sockets::bind(config.listen.web, config.listen.quic).await?,
         };
         let meters = Meters::default();
@@ -71,7 +77,7 @@ impl Loaded {
     /// # Errors
     /// Another gateway runs, or the data folder cannot be used.
     pub async fn start(self, config: Config, arguments: Option<Vec<OsString>>) -> Result<Running> {
-        let data = Data::open(&config.data_dir, config.store).await?;
+        let data = Data::open(&config.data_dir, config.store, LOCK_WAIT).await?;
         super::assemble(config, data, self, arguments).await
     }
 }

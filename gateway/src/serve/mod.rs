@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::handover::HANDOVER_MAX;
 pub use self::loaded::{Loaded, Origin};
 use self::{
-    data::Data,
+    data::{Data, LOCK_WAIT},
     endpoints::{console, endpoints, started, try_page},
     reload::Reloader,
     tools::ToolServices,
@@ -109,10 +109,11 @@ pub async fn start(config: Config) -> Result<Running> {
 pub async fn start_from(config: Config, origin: Origin) -> Result<Running> {
     // One TLS provider for the process; only the first call counts.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let Origin { sockets, take_over, arguments } = origin;
+    let Origin { sockets, take_over, arguments, had_folder } = origin;
     let Some(mut take_over) = take_over else {
         // First, since it says best that another gateway runs.
-        let data = Data::open(&config.data_dir, config.store).await?;
+        let wait = if had_folder { LOCK_WAIT } else { Duration::ZERO };
+        let data = Data::open(&config.data_dir, config.store, wait).await?;
         let loaded = Loaded::load(&config, sockets).await?;
         return assemble(config, data, loaded, arguments).await;
     };
@@ -156,7 +157,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     let health = Arc::new(Health::new(vital.clone()));
     watch_threads(&vital, &services, &logs);
     let (try_page, try_token) = try_page(&config, &services)?.unzip();
-    let reloader = Reloader::new(&config, services.settings.current.clone());
+    let reloader = Reloader::new(&config, services.settings.current.clone(), announcement.is_some());
     let admin = Arc::new(Admin {
         reload: Box::new(move || reloader.reload()),
         backups: Backups::new(config.data_dir.clone(), config.models_dir.clone(), services.store.clone()),

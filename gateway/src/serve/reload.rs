@@ -14,6 +14,9 @@ use crate::{
     device_task::settings::{CHANGEABLE, Current},
 };
 
+/// The key of the announced name, which is the gateway's where it is empty.
+const ANNOUNCED: &str = "discovery.name";
+
 /// Values by their keys: `hearing.wake_phrases`.
 type Values = BTreeMap<String, Value>;
 
@@ -24,12 +27,15 @@ pub(super) struct Reloader {
     /// with.
     written: Mutex<Values>,
     current: Current,
+    /// The name under which it is announced on the network until the restart; `None`: it is not.
+    announced: Option<String>,
 }
 
 impl Reloader {
-    /// Of the configuration that the gateway was started with.
-    pub(super) fn new(config: &Config, current: Current) -> Self {
-        Self { file: config.file.clone(), written: Mutex::new(values(&config.written)), current }
+    /// Of the configuration that the gateway was started with; `is_announced`: on the network.
+    pub(super) fn new(config: &Config, current: Current, is_announced: bool) -> Self {
+        let announced = is_announced.then(|| announced_as(config).to_owned());
+        Self { file: config.file.clone(), written: Mutex::new(values(&config.written)), current, announced }
     }
 
     /// Reads the file again.
@@ -67,10 +73,18 @@ impl Reloader {
                 None => written.remove(key),
             };
         }
+        let keeps_announced = self.announced.as_ref().is_some_and(|name| name != announced_as(&new));
+        if keeps_announced && !reloaded.needs_restart.iter().any(|key| key == ANNOUNCED) {
+            reloaded.needs_restart.push(ANNOUNCED.to_owned());
+        }
         self.current.put(before.changed(new.name, new.voice, new.conversation));
         tracing::info!(applied = ?reloaded.applied, needs_restart = ?reloaded.needs_restart, "the configuration was read again");
         Ok(reloaded)
     }
+}
+
+fn announced_as(config: &Config) -> &str {
+    if config.discovery.name.is_empty() { &config.name } else { &config.discovery.name }
 }
 
 fn may_change(key: &str) -> bool {
@@ -108,10 +122,10 @@ mod tests {
     use super::*;
     use crate::device_task::settings::Changeable;
 
-    fn start(file: &Path) -> Reloader {
+    fn start(file: &Path, is_announced: bool) -> Reloader {
         let config = config::load(Some(file)).unwrap();
         let (gateway_name, voice, conversation) = (config.name.clone(), config.voice, config.conversation.clone());
-        Reloader::new(&config, Current::new(Changeable { gateway_name, voice, conversation }))
+        Reloader::new(&config, Current::new(Changeable { gateway_name, voice, conversation }), is_announced)
     }
 
     fn told(applied: &[&str], needs_restart: &[&str]) -> Reloaded {
@@ -125,7 +139,7 @@ mod tests {
         let file = folder.path().join("x.toml");
         let write = |text: &str| std::fs::write(&file, text).unwrap();
         write("name = \"One\"\n[hearing]\nworkers = 1\n");
-        let reloader = start(&file);
+        let reloader = start(&file, false);
         assert_eq!(reloader.reload(), Ok(Reloaded::default()));
         write("name = \"Two\"\n[hearing]\nworkers = 2\nwake_phrases = [\"hey robin\"]\n[voice]\nspeed = 1.2\n");
         let applied = ["hearing.wake_phrases", "name", "voice.speed"];
@@ -142,11 +156,27 @@ mod tests {
     }
 
     #[test]
+    fn a_gateway_is_announced_under_its_new_name_after_the_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.toml");
+        let write = |text: &str| std::fs::write(&file, text).unwrap();
+        write("name = \"One\"\n");
+        let reloader = start(&file, true);
+        write("name = \"Two\"\n");
+        assert_eq!(reloader.reload(), Ok(told(&["name"], &["discovery.name"])));
+        assert_eq!(reloader.reload(), Ok(told(&[], &["discovery.name"])), "as long as it waits");
+        write("name = \"Three\"\n[discovery]\nname = \"Four\"\n");
+        assert_eq!(reloader.reload(), Ok(told(&["name"], &["discovery.name"])), "once");
+        write("name = \"One\"\n");
+        assert_eq!(reloader.reload(), Ok(told(&["name"], &[])));
+    }
+
+    #[test]
     fn a_file_with_errors_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("x.toml");
         std::fs::write(&file, "name = \"One\"\n").unwrap();
-        let reloader = start(&file);
+        let reloader = start(&file, false);
         for (text, words) in
             [("name = \"Two\"\nnam = 1\n", "nam"), ("name = \"Two\"\n[voice]\nspeed = 9.0\n", "voice.speed")]
         {
@@ -174,7 +204,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("x.toml");
         std::fs::write(&file, "").unwrap();
-        let reloader = start(&file);
+        let reloader = start(&file, false);
         let model = "[model]\nkind = \"chat_completions\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n";
         std::fs::write(&file, format!("{model}[assistant]\ninstructions = \"Be brief.\"\nplace = \"Lisbon\"\n"))
             .unwrap();

@@ -14,8 +14,9 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
 use super::{kept, power::compile, told};
 use crate::{
     namespaces::again_in,
-    process::{Process, configure, fails, lorgnette},
-    world::{self, WAIT, answered, ask, text, until},
+    process::{Process, configure, fails, lorgnette, succeeds},
+    upgrade::upgrade,
+    world::{self, USER, WAIT, answered, ask, text, until, write_secret},
 };
 
 /// A library that makes a running gateway's files read-only.
@@ -104,6 +105,14 @@ async fn keeps_nothing(glasses: &mut Glasses) {
     told(glasses, "read my notes", "milk").await;
 }
 
+/// Nothing is handed over: neither the next gateway nor, after it, this one could open the data folder.
+async fn is_not_replaced(data: &Path, glasses: &mut Glasses) {
+    let output = upgrade(data, &[]).await;
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && words.contains("No gateway starts on such a disk"), "{words}");
+    told(glasses, "what is two plus two", "4").await;
+}
+
 /// The fault is over: notes are kept again, the next one at once, and everything that was said to be kept is there after kill -9.
 async fn goes_on(gateway: Process, data: &Path, (mut glasses, lost): (Glasses, Glasses), is_stored: bool) {
     told(&mut glasses, "take a note buy bread", "bread").await;
@@ -147,6 +156,7 @@ async fn a_full_disk_is_told_and_passes() {
     keeps_nothing(&mut glasses).await;
     let words = words_of(&gateway, &data).await;
     assert!(words.contains("free some") && words.contains("disk"), "{words}");
+    is_not_replaced(&data, &mut glasses).await;
     let (_, is_stored) = revoke(&data, &mut lost).await;
     is_kept_out(&gateway, &data).await;
     fs::remove_file(filler).unwrap();
@@ -171,6 +181,7 @@ async fn read_only_passes(from: &str) {
     keeps_nothing(&mut glasses).await;
     let words = words_of(&gateway, &data).await;
     assert!(words.contains("cannot be written to") && words.contains("Read-only"), "{words}");
+    is_not_replaced(&data, &mut glasses).await;
     let (message, is_stored) = revoke(&data, &mut lost).await;
     assert!(!is_stored && message.contains("kept out until the next start"), "{message}");
     is_kept_out(&gateway, &data).await;
@@ -225,6 +236,54 @@ async fn a_gateway_does_not_start_on_a_full_or_read_only_disk_and_says_why() {
     text(&mut glasses, "read my notes").await;
     assert!(answered(&mut glasses).await.contains("milk"));
     gateway.kill().await;
+}
+
+/// A backup copies the store into the data folder, under a gateway that needs what room there is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_that_would_fill_the_disk_is_refused() {
+    if again_in(&["--mount"], "durability::disk::a_backup_that_would_fill_the_disk_is_refused") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = small_disk(folder.path());
+    let secret = folder.path().join("passphrase");
+    write_secret(&secret, "an okapi among zebras");
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    let [file, secret, config] = [&folder.path().join("one.backup"), &secret, &data.with_extension("toml")]
+        .map(|path| path.display().to_string());
+    let refused = fails(&["backup", &file, "--passphrase-file", &secret, "--config", &config]).await;
+    assert!(refused.contains("no room for a copy of the store") && refused.contains("MiB are free"), "{refused}");
+    assert!(!data.join("backing-up").exists(), "nothing is left of it");
+    told(&mut glasses, "take a note buy oat milk", "milk").await;
+    gateway.kill().await;
+    assert_eq!(kept(&data).0.len(), 1);
+}
+
+/// An erasure copies everything else. It does not begin where that has no room, since its user would be kept out.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_that_has_no_room_does_not_begin() {
+    if again_in(&["--mount"], "durability::disk::an_erasure_that_has_no_room_does_not_begin") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = small_disk(folder.path());
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    told(&mut glasses, "take a note buy oat milk", "milk").await;
+    let filler = fill(&data);
+    // Room for its record.
+    let file = File::options().write(true).open(&filler).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 16 * 1024).unwrap();
+    let config = data.with_extension("toml").display().to_string();
+    let refused = fails(&["users", "erase", USER, "--yes", "--config", &config]).await;
+    assert!(refused.contains("nothing was erased: the copy"), "{refused}");
+    assert!(!data.join("erasing.json").exists());
+    told(&mut glasses, "what is two plus two", "4").await;
+    fs::remove_file(filler).unwrap();
+    succeeds(&["users", "erase", USER, "--yes", "--config", &config]).await;
+    gateway.kill().await;
+    assert!(kept(&data).0.is_empty());
 }
 
 /// The file of the store ends too early, by a little and by much: the gateway starts, or says what to do.

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -13,7 +14,11 @@ use axum::{
     routing::{get, post},
 };
 use maud::{Markup, html};
-use toml::{Table as Keys, Value};
+use toml::{
+    Spanned, Table as Keys, Value,
+    de::{DeTable, DeValue},
+};
+use tools::credentials;
 
 use super::{
     Pages,
@@ -36,6 +41,8 @@ const HIDDEN: &str = "(not shown)";
 const SECRET: [&str; 6] = ["key", "token", "secret", "password", "headers", "env"];
 /// Keys that have such a part and are none: names of variables and files, and numbers.
 const HARMLESS: [&str; 5] = ["key_env", "key_file", "max_tokens", "thinking_tokens", "tokens_per_turn"];
+/// Keys of MCP servers: any of their values may be a credential, and viewers see none.
+const OF_SERVERS: &str = "mcp.servers.";
 
 pub(super) fn routes() -> Router<Pages> {
     Router::new().route(PATH, get(show)).route(RELOAD, post(reload))
@@ -80,6 +87,7 @@ fn written(visit: &Visit, file: Option<&PathBuf>, text: &str, example: &str) -> 
     };
     let defaults = defaults.unwrap_or_default();
     let meanings = meanings(example);
+    let shown = |key: &str, value: &Value| shown(key, value, visit.is_operator());
     let differing = own.iter().filter(|(key, value)| defaults.get(*key) != Some(*value)).map(|(key, value)| {
         let default = defaults.get(key).map_or_else(|| "none".to_owned(), |value| shown(key, value));
         let meaning = meanings.get(key.as_str()).cloned().unwrap_or_default();
@@ -121,7 +129,11 @@ fn written(visit: &Visit, file: Option<&PathBuf>, text: &str, example: &str) -> 
 
 /// Values by their keys, such as `hearing.wake_phrases`.
 fn values(text: &str) -> Result<BTreeMap<String, Value>, String> {
-    let keys: Keys = toml::from_str(text).map_err(|error| error.to_string())?;
+    // Not the whole error, which quotes the line: it may have a secret in it.
+    let keys: Keys = toml::from_str(text).map_err(|error| {
+        let before = text.get(..error.span().map_or(0, |place| place.start)).unwrap_or_default();
+        format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+    })?;
     let mut found = BTreeMap::new();
     collect("", keys, &mut found);
     Ok(found)
@@ -173,8 +185,10 @@ fn is_key(word: &str) -> bool {
 }
 
 /// A value, unless it may be secret.
-fn shown(key: &str, value: &Value) -> String {
-    if may_be_secret(key) && matches!(value, Value::String(_) | Value::Array(_)) {
+fn shown(key: &str, value: &Value, is_operator: bool) -> String {
+    let is_named = may_be_secret(key) && matches!(value, Value::String(_) | Value::Array(_));
+    let is_closed = !is_operator && key.starts_with(OF_SERVERS);
+    if is_named || is_closed || credentials::may_be_in(&texts(value)) {
         return HIDDEN.to_owned();
     }
     match value {
@@ -189,55 +203,61 @@ fn may_be_secret(key: &str) -> bool {
     !is_harmless && SECRET.iter().any(|part| key.contains(part))
 }
 
-/// The file's lines, without the values of those that may have a secret: whole lines, since values may be tables.
+/// The texts in a value, in their order: those of a list are the arguments of a program, maybe.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// As [`texts`], of a value with its place in the file.
+fn texts_there(value: &Spanned<DeValue<'_>>) -> Vec<String> {
+    match value.get_ref() {
+        DeValue::String(text) => vec![text.to_string()],
+        DeValue::Array(items) => items.iter().flat_map(texts_there).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The file without the values that may be secret.
 fn redacted(text: &str) -> String {
-    let mut redaction = Redaction::default();
-    text.lines().map(|line| redaction.line(line)).collect::<Vec<_>>().join("\n")
+    // A file that cannot be read as one shows why, and nothing of itself.
+    let Ok(keys) = DeTable::parse(text) else { return HIDDEN.to_owned() };
+    let mut places = Vec::new();
+    hide_in("", keys.get_ref(), &mut places);
+    places.sort_by_key(|place| place.start);
+    let (mut shown, mut end) = (String::new(), 0);
+    for place in places {
+        shown.push_str(text.get(end..place.start).unwrap_or_default());
+        shown.push_str(HIDDEN);
+        // With the comment behind it, which may have another one.
+        let rest = text.get(place.end..).unwrap_or_default().lines().next().unwrap_or_default();
+        end = end.max(if rest.contains('#') { place.end + rest.len() } else { place.end });
+    }
+    shown.push_str(text.get(end..).unwrap_or_default());
+    shown
 }
 
-/// What the lines so far say about the next one.
-#[derive(Default)]
-struct Redaction {
-    /// All values of the section.
-    section: bool,
-    /// The value that began last.
-    value: bool,
-    /// A string of several lines is open.
-    in_text: bool,
-    /// Brackets of that value that are open.
-    open: usize,
+/// Collects the places of the values that may be secret.
+fn hide_in(before: &str, keys: &DeTable<'_>, places: &mut Vec<Range<usize>>) {
+    for (key, value) in keys {
+        let key = key.get_ref();
+        let path = if before.is_empty() { key.to_string() } else { format!("{before}.{key}") };
+        hide(&path, value, places);
+    }
 }
 
-impl Redaction {
-    fn line(&mut self, line: &str) -> String {
-        let continues = self.in_text;
-        self.in_text ^= (line.matches("\"\"\"").count() + line.matches("'''").count()) % 2 == 1;
-        let trimmed = line.trim();
-        if !continues && (trimmed.is_empty() || trimmed.starts_with('#')) {
-            return line.to_owned();
+fn hide(key: &str, value: &Spanned<DeValue<'_>>, places: &mut Vec<Range<usize>>) {
+    match value.get_ref() {
+        DeValue::Table(keys) => hide_in(key, keys, places),
+        // Of tables that are entries, the values are hidden, not the whole list.
+        DeValue::Array(items) if items.iter().any(|item| item.get_ref().is_table()) => {
+            items.iter().for_each(|item| hide(key, item, places));
         }
-        let is_name = |word: &str| is_key(&word.replace(['"', '\'', ' '], ""));
-        let assigned = line.split_once('=').filter(|(key, _)| !continues && is_name(key));
-        let brackets = |line: &str| (line.matches('[').count(), line.matches(']').count());
-        if let Some((key, value)) = assigned {
-            let (opened, closed) = brackets(value);
-            self.open = opened.saturating_sub(closed);
-            // In a table that is written in one line, any key may be the one.
-            self.value = self.section || may_be_secret(key.trim()) || (line.contains('{') && may_be_secret(line));
-            return if self.value { format!("{key}= {HIDDEN}") } else { line.to_owned() };
-        }
-        let name = trimmed.trim_matches(['[', ']']);
-        // A list of one text within an open list looks like a name in quotes.
-        let is_item = self.open > 0 && name.contains(['"', '\'']);
-        if !continues && trimmed.starts_with('[') && is_name(name) && !is_item {
-            (self.section, self.value, self.open) = (may_be_secret(name), false, 0);
-            return line.to_owned();
-        }
-        let (opened, closed) = brackets(trimmed);
-        self.open = (self.open + opened).saturating_sub(closed);
-        // It belongs to the value that began before.
-        self.value |= may_be_secret(line);
-        if self.value { HIDDEN.to_owned() } else { line.to_owned() }
+        _ if may_be_secret(key) || credentials::may_be_in(&texts_there(value)) => places.push(value.span()),
+        _ => {}
     }
 }
 
@@ -280,10 +300,13 @@ mod tests {
 
     #[test]
     fn what_may_be_secret_is_not_shown() {
-        let text = "# a comment\nname = \"x\"\n[model]\nkey_env = \"VARIABLE\"\nmax_tokens = 5\napi_key = \"hush\"\n\
+        let text = "# a comment\nname = \"x\"\n[model]\nkey_env = \"VARIABLE\"\nmax_tokens = 5\napi_key = \"hush\" # hush\n\
                     headers = { x-team = \"hush\" }\nextra = { token = \"hush\" }\n[mcp.servers.a]\nurl = \"u\"\n\
                     env = { A = \"hush\" }\n[mcp.servers.b.env]\nANY = \"hush\"\nlist = [\n  \"hush\",\n]\nlists = [\n  [\"x\"],\n  \
-                    [\"y\"]\n]\nmore = \"hush\"\n[\"s t\"]\nwords = \"\"\"\nno = such\n\"\"\"\nkeys = \"\"\"\na = hush\n# hush\n\"\"\"\n[store]\n\
+                    [\"y\"]\n]\nmore = \"hush\"\n[mcp.servers.c]\nargs = [\"-y\", \"--token\", \"hush\"]\n\
+                    more = [ # a pair\n  \"--pwd\",\n  \"hush\"\n]\n\
+                    url = \"https://h/mcp?pass=hush\"\nbroken = \"http://u:hush@h:${PORT}\"\ncwd = \"here\"\n\
+                    [\"s t\"]\nwords = \"\"\"\nno = such\n\"\"\"\nkeys = \"\"\"\na = hush\n# hush\n\"\"\"\n[store]\n\
                     size = 1\n";
         let told = redacted(text);
         assert!(!told.contains("hush"), "{told}");
@@ -295,11 +318,26 @@ mod tests {
             "url = \"u\"",
             "size = 1",
             "no = such",
+            "cwd = \"here\"",
         ] {
             assert!(told.lines().any(|line| line == kept), "{kept} in {told}");
         }
         for (key, value) in values(text).unwrap() {
-            assert!(!shown(&key, &value).contains("hush"), "{key}");
+            assert!(!shown(&key, &value, true).contains("hush"), "{key}");
         }
+    }
+
+    #[test]
+    fn viewers_see_no_value_of_an_mcp_server() {
+        let value = Value::String("plain".to_owned());
+        let of_server = |is_operator| shown("mcp.servers.a.url", &value, is_operator);
+        assert_eq!((of_server(false), of_server(true)), (HIDDEN.to_owned(), "\"plain\"".to_owned()));
+        assert_eq!(shown("name", &value, false), "\"plain\"");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_not_quoted() {
+        let why = values("name = \"x\"\napi_key = \"hush\n").unwrap_err();
+        assert!(why.starts_with("line ") && !why.contains("hush"), "{why}");
     }
 }
