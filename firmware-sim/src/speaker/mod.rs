@@ -32,6 +32,9 @@ const SLACK_US: u64 = 125;
 /// Most stretches of played sound kept for a reader: half a minute of packets of 20 ms.
 const OUTPUTS_MAX: usize = 1_500;
 
+/// Longest end of a speech that is filled in for packets that did not come: what the gateway sends ahead.
+const TAIL_US_MAX: u64 = 1_000_000;
+
 /// Longest silence of a starved speech in the recording.
 const STARVED_US_MAX: u64 = 10_000_000;
 
@@ -150,7 +153,8 @@ struct Speech {
     decoder: Option<Decoder>,
     chunks: BTreeMap<u64, Chunk>,
     highest_sequence: u32,
-    end: Option<(u64, u32)>,
+    /// When its end was told, and that.
+    end: Option<(u64, SpeechEnd)>,
     began_us: Option<u64>,
     /// Position in the speech of the next packet, and the time at which it is played.
     head_us: u64,
@@ -323,7 +327,7 @@ impl Speaker {
     /// No further chunks except those still in transit.
     pub fn handle_end(&mut self, now_us: u64, end: &SpeechEnd) {
         if let Some(speech) = self.speeches.iter_mut().find(|speech| speech.id == end.speech) {
-            speech.end = Some((now_us, end.last_audio_sequence));
+            speech.end = Some((now_us, *end));
         }
         self.poll(now_us);
     }

@@ -13,8 +13,9 @@ impl Speech {
 
     /// True if no more chunks can come.
     pub(super) fn is_whole(&self, now_us: u64) -> bool {
-        self.end.is_some_and(|(at, last)| {
-            self.highest_sequence >= last || now_us >= at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000
+        self.end.is_some_and(|(at, end)| {
+            self.highest_sequence >= end.last_audio_sequence
+                || now_us >= at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000
         })
     }
 
@@ -78,10 +79,7 @@ impl Speech {
         let Some((&position, _)) = self.chunks.first_key_value() else {
             return self.run_dry(now_us, reports);
         };
-        if let Some(since) = self.starved_since.take() {
-            self.next_us = now_us;
-            self.silence(since, now_us);
-        }
+        self.go_on(now_us);
         if self.began_us.is_none() {
             self.next_us = self.next_us.max(now_us);
         }
@@ -117,10 +115,24 @@ impl Speech {
         Fetched::Packet
     }
 
-    /// Nothing is buffered: the speech is over, or starves.
+    /// What comes next is played now, where there was nothing to play.
+    fn go_on(&mut self, now_us: u64) {
+        if let Some(since) = self.starved_since.take() {
+            self.next_us = now_us;
+            self.silence(since, now_us);
+        }
+    }
+
+    /// Nothing is buffered: the speech is over, but for packets at its end that did not come, or starves.
     pub(super) fn run_dry(&mut self, now_us: u64, reports: &mut VecDeque<Report>) -> Fetched {
         if self.is_whole(now_us) {
-            return Fetched::Over;
+            let left_us = self.end.map_or(0, |(_, end)| end.duration_us.saturating_sub(self.head_us));
+            if self.fade.is_some() || self.began_us.is_none() || !(SLACK_US + 1..=TAIL_US_MAX).contains(&left_us) {
+                return Fetched::Over;
+            }
+            self.go_on(now_us);
+            self.conceal(left_us);
+            return Fetched::Packet;
         }
         if self.fade.is_some() {
             return Fetched::NotYet;

@@ -210,7 +210,7 @@ impl Session {
         let received = self.incoming.take_resumed_at();
         let packets = received.map_or(0, |received| stamp.sequence.saturating_sub(received).saturating_sub(1));
         if packets > 0 {
-            self.input(Input::SoundMissed { packets });
+            self.input(Input::SoundMissed { packets, until_us: stamp.time_us });
         }
         if let Some(ear) = &mut self.ear
             && let Err(error) = ear.push(stamp.sequence, stamp.time_us, packet.payload, now_us)

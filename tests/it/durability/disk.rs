@@ -272,9 +272,11 @@ async fn an_erasure_that_has_no_room_does_not_begin() {
     let mut glasses = world::connect(&data, gateway.options()).await;
     told(&mut glasses, "take a note buy oat milk", "milk").await;
     let filler = fill(&data);
-    // Room for its record.
-    let file = File::options().write(true).open(&filler).unwrap();
-    file.set_len(file.metadata().unwrap().len() - 16 * 1024).unwrap();
+    // Room for its record. (An open file would keep its room below.)
+    {
+        let file = File::options().write(true).open(&filler).unwrap();
+        file.set_len(file.metadata().unwrap().len() - 16 * 1024).unwrap();
+    }
     let config = data.with_extension("toml").display().to_string();
     let refused = fails(&["users", "erase", USER, "--yes", "--config", &config]).await;
     assert!(refused.contains("nothing was erased: the copy"), "{refused}");

@@ -177,7 +177,7 @@ impl Machine for Conversation {
             Input::LinkLost => self.link_lost(),
             Input::Restarted(remains) => self.restarted(remains),
             Input::NotResumed => self.resume_expired(),
-            Input::SoundMissed { packets } => self.sound_missed(packets),
+            Input::SoundMissed { packets, until_us } => self.sound_missed(packets, until_us),
             Input::SentenceLost => self.heard(Some(Event::Lost { addressed: true })),
             Input::Alive { at_us } => self.link.handle_alive(&mut self.cx, at_us),
             Input::Sound(report) => self.sound_reported(report),

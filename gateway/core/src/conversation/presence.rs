@@ -88,8 +88,8 @@ impl Conversation {
     }
 
     /// What was being said when the link broke is not whole: it is not acted upon.
-    pub(super) fn sound_missed(&mut self, packets: u32) {
-        let event = self.floor.handle_missed(&mut self.cx, packets);
+    pub(super) fn sound_missed(&mut self, packets: u32, until_us: u64) {
+        let event = self.floor.handle_missed(&mut self.cx, packets, until_us);
         self.heard(event);
     }
 

@@ -169,7 +169,7 @@ impl Floor {
             cx.config.follow_up && !cx.translating && (origin.over_speech || (origin.during_turn && busy_or_just_done));
         match origin.grounds {
             Grounds::None if follows => Grounds::FollowUp,
-            Grounds::None if cx.config.always_listening => Grounds::Always,
+            Grounds::None if cx.config.always_listening && !origin.rest => Grounds::Always,
             grounds => grounds,
         }
     }

@@ -80,20 +80,24 @@ impl Floor {
         let event = self.close(cx, activity);
         // The previous utterance is over; a new voice must not wait for a better text of it.
         let event = event.or_else(|| self.accept_first(cx, activity));
-        let origin = Origin {
+        let mut origin = Origin {
             grounds: self.grounds_now(cx.now_us()),
             during_turn: activity.busy || !self.closed.is_empty(),
             over_speech: activity.speaking,
             background: false,
             echo: activity.speaking && !cx.echo_cancelled,
+            rest: false,
         };
+        let event = event.or(self.take_rest(&mut origin, at_us));
         self.open = Some(Open::new(utterance, cx.now_us(), at_us, origin));
         if origin.grounds != Grounds::None && !addressing::is_doubtful(cx, origin.grounds, None) {
             cx.push(Output::ExpectRequest { rank: RANK_FIRST });
         }
         self.watch_words(cx, activity);
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
-        watch_voice(cx, activity);
+        if !origin.background {
+            watch_voice(cx, activity);
+        }
         event
     }
 

@@ -3,6 +3,7 @@
 use super::{
     Activity, Event, Floor,
     lifecycle::{OPEN_TIMERS, UTTERANCE_STALLED_MS, caption, lost, watch_voice},
+    utterance::Origin,
 };
 use crate::{
     context::{Context, Timer},
@@ -12,6 +13,25 @@ use crate::{
 /// Packets that may be missing where a replay begins. At 20 ms each this is less than a word, which recognition conceals
 /// or not, as it does any loss on the way.
 const MISSED_PACKETS_MAX: u32 = 16;
+
+/// A voice that begins this soon behind missing sound was there before: the detector notices a voice within this time.
+const REST_US: u64 = 400_000;
+
+/// Sound that was not received.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Missed {
+    /// Capture time of the first sound behind it.
+    until_us: u64,
+    /// Whether the wearer was told, if there was anything to tell.
+    told: bool,
+}
+
+impl Missed {
+    /// Whether a voice that begins then goes on from what is missing.
+    fn goes_on(self, at_us: u64) -> bool {
+        at_us <= self.until_us.saturating_add(REST_US)
+    }
+}
 
 impl Floor {
     /// The link is lost: the open utterance waits for the sound that the device has kept meanwhile.
@@ -40,8 +60,12 @@ impl Floor {
 
     /// Sound of the open utterance is missing: half a sentence could mean something else. A few packets may as well be
     /// late: the first ones of a replay overtake one another.
-    pub(crate) fn handle_missed(&mut self, cx: &mut Context, packets: u32) -> Option<Event> {
-        let open = self.open.take_if(|_| packets > MISSED_PACKETS_MAX)?;
+    pub(crate) fn handle_missed(&mut self, cx: &mut Context, packets: u32, until_us: u64) -> Option<Event> {
+        if packets <= MISSED_PACKETS_MAX {
+            return None;
+        }
+        self.missed = Some(Missed { until_us, told: self.open.is_some() });
+        let open = self.open.take()?;
         self.last_closed = Some(open.id);
         for timer in OPEN_TIMERS {
             cx.disarm(timer);
@@ -50,5 +74,14 @@ impl Floor {
         cx.push(Output::CloseUtterance { utterance: open.id });
         caption(cx, (open.id, open.captions), false, "");
         Some(lost(open.origin, open.is_interrupting() || open.named.in_text))
+    }
+
+    /// A voice begins. Behind missing sound it is the rest of a sentence, in which only a wake or cancel word counts; what would
+    /// have counted without one is reported as lost, unless that was done.
+    pub(super) fn take_rest(&mut self, origin: &mut Origin, at_us: u64) -> Option<Event> {
+        let missed = self.missed.take().filter(|missed| missed.goes_on(at_us))?;
+        let whole = *origin;
+        *origin = Origin { rest: true, background: true, echo: whole.echo, ..Origin::default() };
+        (!missed.told).then(|| lost(whole, false))
     }
 }

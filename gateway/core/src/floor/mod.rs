@@ -23,6 +23,7 @@ use alloc::{collections::VecDeque, string::String};
 pub(crate) use self::addressing::AskedAgain;
 use self::{
     addressing::{Grounds, Piece, Question},
+    link_loss::Missed,
     pace::Pace,
     talk::Talk,
     utterance::{Closed, InSound, Interruption, Named, Open},
@@ -138,6 +139,8 @@ pub(crate) struct Floor {
     wordless: Option<u32>,
     /// Whether the link is lost, so that no sound arrives.
     deaf: bool,
+    /// Sound that is missing in front of what came last, until a voice begins.
+    missed: Option<Missed>,
 }
 
 impl Floor {
@@ -161,6 +164,7 @@ impl Floor {
             pace: Pace::default(),
             wordless: None,
             deaf: false,
+            missed: None,
         }
     }
 

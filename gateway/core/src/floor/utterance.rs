@@ -118,6 +118,8 @@ pub(super) struct Origin {
     pub(super) background: bool,
     /// The assistant spoke during it, on a device whose microphone picks up its own speaker.
     pub(super) echo: bool,
+    /// Its beginning was not received: it is no request without a wake word, also where everything is listened to.
+    pub(super) rest: bool,
 }
 
 /// A speculative decode, begun in case the pause is the end.

@@ -128,7 +128,8 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             }
             if let Some(packets) = words.after("misses") {
                 let packets = packets.parse().map_err(|_| "how many packets?")?;
-                return input(world, device, Input::SoundMissed { packets });
+                let until_us = world.now_ms * 1_000;
+                return input(world, device, Input::SoundMissed { packets, until_us });
             }
             world.devices[device].records = words.has("works");
             Ok(())

@@ -121,7 +121,7 @@ impl World {
         let missed_ms = kept.first().map_or(0, |(at_ms, _)| oldest_ms.saturating_sub(*at_ms));
         if missed_ms > 0 {
             let packets = u32::try_from(missed_ms.div_ceil(PACKET_MS)).unwrap();
-            self.input(device, Input::SoundMissed { packets });
+            self.input(device, Input::SoundMissed { packets, until_us: oldest_ms * 1_000 });
         }
         let start_ms = kept.first().map_or(0, |(at_ms, _)| delay(*at_ms));
         for (at_ms, fact) in kept.into_iter().filter(|(at_ms, _)| *at_ms >= oldest_ms) {
