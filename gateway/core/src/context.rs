@@ -168,7 +168,7 @@ impl Context {
     /// Asks for a short sound, where the operator wants it and there is a speaker.
     pub(crate) fn chime(&mut self, chime: Chime) {
         let wanted = match chime {
-            Chime::Notice => true,
+            Chime::Notice | Chime::Attention => true,
             Chime::Attentive | Chime::Trouble => self.config.earcons != Earcons::None,
             Chime::Understood | Chime::Working => self.speaker && self.config.earcons == Earcons::All,
         };

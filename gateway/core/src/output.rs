@@ -151,6 +151,8 @@ pub enum Chime {
     Working,
     /// A timer or reminder is due.
     Notice,
+    /// The wearer is asked something that no request of theirs has led to.
+    Attention,
     /// Something went wrong.
     Trouble,
 }
@@ -164,6 +166,8 @@ pub enum ToolActivityState {
     Finished,
     /// It ended with an error.
     Failed,
+    /// It was stopped before its end.
+    Cancelled,
 }
 
 /// Stages of a turn that the core observes. The shell adds its own (network, decode, queue).

@@ -115,7 +115,7 @@ impl Active {
     }
 
     fn begin_anew(&mut self, cx: &mut Context) {
-        self.cancel(cx);
+        self.cancel(cx, ErrorCode::Cancelled);
         self.turn.revision = self.turn.revision.saturating_add(1);
         self.steps.clear();
         self.answer_chars = 0;

@@ -185,7 +185,7 @@ impl Active {
         let silent = self.steps.last().is_none_or(|step| step.text.trim().is_empty() && step.calls.is_empty());
         match self.tools_own_words().filter(|_| silent) {
             Some(say) => {
-                self.cancel(cx);
+                self.cancel(cx, code);
                 self.last_words(cx, &say)
             }
             None => self.fail(cx, sentence, code),
@@ -218,7 +218,7 @@ impl Active {
         let Some(pending) = step.waiting(call_id) else {
             return Vec::new();
         };
-        let state = if result.is_error() { ToolActivityState::Failed } else { ToolActivityState::Finished };
+        let state = calls::state_after(result.error.as_ref().map(|error| error.code));
         let show = result.show.clone();
         if result.has_not_run() {
             cx.done.retain(|call| call.id != call_id);
