@@ -7,9 +7,10 @@ use super::{
     Active, Agent, Event, Phase, calls::Step, history, history::Heard, phrases, pictures::ImagePolicy, turn_context,
 };
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     limits::RESTARTS_MAX,
     output::Output,
+    timers::Timer,
     vocab::{
         Candidate, ErrorCode, FailureKind, FallbackReason, Message, ModelEvent, ModelOutcome, Part, Role, ServiceLevel,
         Turn, Usage,

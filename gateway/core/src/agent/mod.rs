@@ -17,9 +17,10 @@ use alloc::{collections::VecDeque, string::String, vec, vec::Vec};
 
 use self::{calls::Step, history::Heard, pictures::ImagePolicy, progress::Progress};
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     limits::SETTLING_TURNS_MAX,
     output::{Output, Stage, TurnOutcome},
+    timers::Timer,
     vocab::{Content, ErrorCode, Message, ModelEvent, ModelOutcome, ModelRoute, Pending, ToolCall, ToolResult, Turn},
 };
 

@@ -9,9 +9,10 @@ use super::{
     phrases,
 };
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     limits::{ANSWER_CHARS_MAX, CALLS_PER_TURN_MAX, THINKING_PARTS_MAX},
     output::{Output, Stage, ToolActivityState},
+    timers::Timer,
     vocab::{ErrorCode, FailureKind, ModelEvent, ModelOutcome, Part, StopReason, ToolCall, ToolResult, Turn, Usage},
 };
 

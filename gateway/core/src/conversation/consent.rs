@@ -6,10 +6,10 @@ use super::Conversation;
 use crate::{
     agent::phrases,
     approval,
-    context::Timer,
     floor::{AskedAgain, commands},
     output::Chime,
     reply::Purpose,
+    timers::Timer,
     vocab::{AnsweredBy, Approval, ApprovalChoice, OpenQuestion, ToolCall},
 };
 

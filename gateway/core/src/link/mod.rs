@@ -3,8 +3,9 @@
 pub(crate) mod quality;
 
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     output::{CloseReason, Output},
+    timers::Timer,
 };
 
 /// Whether the glasses are connected, lost for a while, or gone.
