@@ -200,6 +200,13 @@ async fn a_call_of_an_operator_is_asked_on_the_glasses() {
             text(&mut glasses, answer).await;
             assert_eq!(settled(&mut glasses).await, answer);
         }
+        // Nobody waited for the questions: a sound of their own calls the wearer.
+        let events = glasses.log().since(0);
+        let chimes = events.iter().filter_map(|event| match &event.seen {
+            Seen::Chime { sound } if sound != "done" => Some(sound.as_str()),
+            _ => None,
+        });
+        assert_eq!(chimes.collect::<Vec<_>>(), ["attention", "attention"]);
     };
     let operator = async { (by_operator(&world).await, wiper.runs(), by_operator(&world).await) };
     let (outcomes, ()) = tokio::time::timeout(WAIT, async { tokio::join!(operator, wearer) }).await.expect("in time");

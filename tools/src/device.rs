@@ -29,8 +29,8 @@ pub struct Offer {
     pub reply: String,
     /// Its declared effects.
     pub hints: Hints,
-    /// Maximum duration of a call; 0: the gateway's default.
-    pub timeout_ms: u32,
+    /// Maximum duration of a call; `None`: the gateway's default.
+    pub timeout_ms: Option<u32>,
 }
 
 /// A problem with an offered tool: it was rejected, or a part of it could not be used. The other tools are accepted.
@@ -101,7 +101,7 @@ pub fn spec(offer: Offer) -> Result<(ToolSpec, Report), String> {
         "inputSchema": parsed("schema", &schema_json)?,
         "sentenceTemplates": parsed("phrases", &phrases_json)?,
         "replyTemplate": crate::arguments::clean(&reply),
-        "timeoutMs": (timeout_ms > 0).then_some(timeout_ms.min(DEVICE_MS_MAX)),
+        "timeoutMs": timeout_ms.map(|ms| ms.min(DEVICE_MS_MAX)),
         // The glasses' own tools are always offered.
         "always": true,
     });

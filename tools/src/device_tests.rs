@@ -25,7 +25,7 @@ fn brightness() -> Offer {
         phrases_json: r#"{"en": ["set [the] brightness to {level} [percent]"]}"#.into(),
         reply: "Brightness is {level} percent.".into(),
         hints: Hints::default(),
-        timeout_ms: 2_000,
+        timeout_ms: Some(2_000),
     }
 }
 
@@ -192,7 +192,7 @@ fn a_device_offers_only_so_many_and_decides_only_about_itself() {
     let many = (0..100).map(|n| Offer {
         name: format!("tool{n}"),
         hints: Hints { read_only: true, ..Hints::default() },
-        timeout_ms: u32::MAX,
+        timeout_ms: Some(u32::MAX),
         ..photo()
     });
     let (_, remarks) = register(registry, "glasses", many.collect()).unwrap();
@@ -212,7 +212,7 @@ proptest! {
         schema_json in prop_oneof![any::<String>(), Just(r#"{"type":"object"}"#.to_owned())],
         phrases_json in prop_oneof![any::<String>(), "\\{\"en\": \\[\"[a-z{}()|\\[\\]:= ]{0,30}\"\\]\\}"],
         reply in any::<String>(),
-        timeout_ms in any::<u32>(),
+        timeout_ms in any::<Option<u32>>(),
     ) {
         let offer = Offer { name, description, schema_json, phrases_json, reply, timeout_ms, ..Offer::default() };
         if let Err(reason) = spec(offer) {

@@ -21,6 +21,7 @@ use crate::{
     driver::Machine,
     input::AppInput,
     output::AppOutput,
+    timers::AppTimer,
     vocab::{AppCard, AppConnection, AppEvent, AppKind, AppState, AppStopReason, Timestamp, WebhookCall},
 };
 use life::Life;
@@ -47,15 +48,6 @@ pub const RETRY_MS_MAX: u64 = 60_000;
 pub const ABSENT_MS_MAX: u64 = 60_000;
 /// Running apps of one user: each has a socket and a task.
 pub const RUNNING_MAX: usize = 32;
-
-/// The timers of a user's apps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timer {
-    /// An app has been in this state for as long as it may.
-    App(AppState),
-    /// No glasses have been connected for [`ABSENT_MS_MAX`].
-    Absent,
-}
 
 /// One user's apps, except stopped ones.
 #[derive(Default)]
@@ -396,7 +388,7 @@ impl AppLifecycles {
 impl Machine for AppLifecycles {
     type Input = AppInput;
     type Output = AppOutput;
-    type Timer = Timer;
+    type Timer = AppTimer;
 
     fn handle_input(&mut self, now: Timestamp, input: AppInput) {
         debug_assert!(self.out.is_empty(), "an input came before all outputs were taken");
@@ -434,9 +426,9 @@ impl Machine for AppLifecycles {
         self.out.pop_front()
     }
 
-    fn poll_timeout(&self) -> Option<(u64, Timer)> {
-        let lives = self.lives.values().filter_map(|life| Some((life.due_us?, Timer::App(life.state))));
-        lives.chain(self.absent_due_us.map(|at_us| (at_us, Timer::Absent))).min_by_key(|(at_us, _)| *at_us)
+    fn poll_timeout(&self) -> Option<(u64, AppTimer)> {
+        let lives = self.lives.values().filter_map(|life| Some((life.due_us?, AppTimer::App(life.state))));
+        lives.chain(self.absent_due_us.map(|at_us| (at_us, AppTimer::Absent))).min_by_key(|(at_us, _)| *at_us)
     }
 
     fn handle_timeout(&mut self, now: Timestamp) {

@@ -10,11 +10,12 @@
 use alloc::{collections::VecDeque, vec::Vec};
 
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     floor::commands,
     limits::{QUESTION_READ_MS_MIN, QUESTIONS_MAX},
     output::Output,
     reply,
+    timers::Timer,
     vocab::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Content, Priority},
 };
 

@@ -63,7 +63,7 @@ pub struct Config {
     pub settle_ms_max: u32,
     /// Model requests in one turn.
     pub model_requests_max: u8,
-    /// Tokens that one turn may use before it makes no further request; 0: unlimited.
+    /// Tokens that one turn may use before it makes no further request; `None`: unlimited.
     pub turn_tokens_max: Option<u32>,
     /// Time between two heartbeats.
     pub heartbeat_ms: u32,

@@ -7,100 +7,9 @@ use crate::{
     display::Display,
     limits::{BRIEFING_BLOCKS_MAX, BRIEFING_CHARS_MAX},
     output::{Chime, Output, Stage},
-    timers::Timers,
+    timers::{Timer, Timers},
     vocab::{AppEvent, Content, DeviceFacts, DisplayCommand, DisplaySize, Priority, Timestamp, ToolCall, Turn},
 };
-
-/// Wake-up reasons of a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timer {
-    /// A heartbeat is due.
-    Heartbeat,
-    /// Nothing was received from the device for too long.
-    DeviceSilent,
-    /// A lost device did not come back.
-    ResumeExpired,
-    /// Time for the next partial transcript.
-    PartialDue,
-    /// The pause is long enough, although no further fact about it arrived.
-    EndOfTurn,
-    /// An utterance is open, but no facts about it arrive.
-    UtteranceStalled,
-    /// A requested transcript did not arrive.
-    TranscriptMissing,
-    /// The voice over the answer has lasted long enough to count as an interruption.
-    VoiceConfirmed,
-    /// The ear, or the follow-up window, closes.
-    EarCloses,
-    /// The turn was not granted.
-    GrantMissing,
-    /// The model sent nothing.
-    ModelSilent,
-    /// The turn takes too long.
-    TurnBudget,
-    /// A tool did not answer.
-    ToolMissing,
-    /// A tool has taken long enough for a preamble.
-    PreambleDue,
-    /// A tool's next line about its progress may be shown.
-    ProgressDue,
-    /// Results of cancelled calls did not arrive.
-    SettleExpired,
-    /// The device does not play the speech that it was sent.
-    SpeechStalled,
-    /// More of the answer may be drawn.
-    DisplayDue,
-    /// The next page of an answer.
-    PageDue,
-    /// A question expired.
-    ApprovalExpired,
-    /// The next page of a question.
-    QuestionPageDue,
-    /// Something on the display ends, or the next item is due.
-    ScreenDue,
-    /// An announcement has waited long enough for silence.
-    NoticeDue,
-    /// After a restart the wearer may be asked again for consent.
-    AskAgain,
-    /// A turn has been silent long enough for a short sound.
-    WorkingDue,
-    /// The page of a translation was read, or has stood long enough.
-    TranslationPage,
-    /// Nothing was translated for long.
-    TranslationIdle,
-}
-
-impl Timer {
-    const ALL: [Self; 27] = [
-        Self::Heartbeat,
-        Self::DeviceSilent,
-        Self::ResumeExpired,
-        Self::PartialDue,
-        Self::EndOfTurn,
-        Self::UtteranceStalled,
-        Self::TranscriptMissing,
-        Self::VoiceConfirmed,
-        Self::EarCloses,
-        Self::GrantMissing,
-        Self::ModelSilent,
-        Self::TurnBudget,
-        Self::ToolMissing,
-        Self::PreambleDue,
-        Self::ProgressDue,
-        Self::SettleExpired,
-        Self::SpeechStalled,
-        Self::DisplayDue,
-        Self::PageDue,
-        Self::ApprovalExpired,
-        Self::QuestionPageDue,
-        Self::ScreenDue,
-        Self::NoticeDue,
-        Self::AskAgain,
-        Self::WorkingDue,
-        Self::TranslationPage,
-        Self::TranslationIdle,
-    ];
-}
 
 /// State shared by the machines of one conversation.
 #[derive(Debug)]
@@ -168,7 +77,7 @@ impl Context {
     /// Asks for a short sound, where the operator wants it and there is a speaker.
     pub(crate) fn chime(&mut self, chime: Chime) {
         let wanted = match chime {
-            Chime::Notice => true,
+            Chime::Notice | Chime::Attention => true,
             Chime::Attentive | Chime::Trouble => self.config.earcons != Earcons::None,
             Chime::Understood | Chime::Working => self.speaker && self.config.earcons == Earcons::All,
         };

@@ -9,10 +9,11 @@ use alloc::{collections::VecDeque, format, string::String};
 
 use crate::{
     agent::phrases,
-    context::{Context, Timer},
+    context::Context,
     floor::commands,
     output::Output,
     reply,
+    timers::Timer,
     vocab::{Content, Priority, Translation},
 };
 

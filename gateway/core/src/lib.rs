@@ -2,8 +2,8 @@
 //! [`User`](user) for their wearer, [`AppLifecycles`](app_life) for a wearer's mini-apps. `no_std`, so that the
 //! compiler rules out clocks, threads, sockets, files and randomly ordered maps.
 //!
-//! Read [`input`] and [`output`] first: closed enums, one pair per machine, define the complete behaviour. [`driver`]
-//! defines how a machine is driven.
+//! Read [`input`], [`output`] and [`timers`] first: closed enums, one of each per machine, define the complete behaviour.
+//! [`driver`] defines how a machine is driven.
 #![no_std]
 extern crate alloc;
 
@@ -27,7 +27,7 @@ pub mod recording;
 mod reply;
 mod speech_text;
 pub mod spoken_length;
-mod timers;
+pub mod timers;
 pub mod user;
 pub mod vocab;
 

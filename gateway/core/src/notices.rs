@@ -3,10 +3,11 @@
 use alloc::collections::VecDeque;
 
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     input::{Announcement, AnnouncementId},
     limits::NOTICES_QUEUED_MAX,
     output::Output,
+    timers::Timer,
 };
 
 /// How long an announcement waits for an utterance that is not meant for the assistant. Talk in the room must not hold

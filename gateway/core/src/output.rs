@@ -43,7 +43,8 @@ pub enum Output {
     UtterancesSettled { until: u32 },
     /// Stop or resume audio capture.
     SetMuted(bool),
-    /// The listening indicator of the glasses. `turn` is the one under way.
+    /// The listening indicator of the glasses. `turn` is the one under way. Unless it is idle or muted, the shell also
+    /// holds back new firmware for the device.
     Listening { turn: Option<Turn>, state: ListeningState },
     /// Transcript for the display's caption line and for mini-apps that listen. `turn`: the turn that it begins, if it
     /// does and if that is known. `revision` increases by one within the utterance, from 1; after the `last` one
@@ -51,7 +52,7 @@ pub enum Output {
     /// knows that apps follow the words, but not that they want them in English.
     Caption { turn: Option<Turn>, utterance: u32, revision: u16, last: bool, addressed: bool, text: String },
     /// The current utterance is meant for the assistant, so that a model will be asked soon: probably the one of this
-    /// rank.
+    /// rank. The shell also stores, for a restart, when somebody was speaking to the assistant last.
     ExpectRequest { rank: u8 },
     /// The time in which no wake phrase is needed has begun, was moved, or is over (`None`): store it for a restart.
     EarOpen(Option<OpenEar>),
@@ -151,6 +152,8 @@ pub enum Chime {
     Working,
     /// A timer or reminder is due.
     Notice,
+    /// The wearer is asked something that no request of theirs has led to.
+    Attention,
     /// Something went wrong.
     Trouble,
 }
@@ -164,6 +167,8 @@ pub enum ToolActivityState {
     Finished,
     /// It ended with an error.
     Failed,
+    /// It was stopped before its end.
+    Cancelled,
 }
 
 /// Stages of a turn that the core observes. The shell adds its own (network, decode, queue).

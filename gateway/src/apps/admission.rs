@@ -166,7 +166,7 @@ pub(super) async fn admit(
 async fn judge(host: &Arc<Host>, claim: &Claim, frame: &str) -> Result<(Arc<App>, String), Refusal> {
     let refusal = |code, message: String| Refusal { code, message, again: claim.again };
     let session = host.tasks.by_session(&claim.session);
-    let complain = |user: &str, package: &str, code, why: &str| {
+    let complain = |user: Option<&str>, package: &str, code, why: &str| {
         let message = format!("{code}: {why}");
         host.installed.complain(user, package, "socket", ErrorCode::PermissionDenied, message, refusals::shown(frame));
     };
@@ -186,11 +186,11 @@ async fn judge(host: &Arc<Host>, claim: &Claim, frame: &str) -> Result<(Arc<App>
         // A client that knows the session's name was called by the gateway: no other socket will come.
         match &session {
             Some((user, card)) => {
-                complain(user, &card.package, code, &why);
+                complain(Some(user), &card.package, code, &why);
                 let turned_away = AppInput::TurnedAway { package: card.package.clone(), why: why.clone() };
                 host.tasks.tell(user, AppsMessage::Input(turned_away)).await;
             }
-            None => complain("", &claim.package, code, &why),
+            None => complain(None, &claim.package, code, &why),
         }
         return Err(refusal(code, why));
     }
@@ -199,7 +199,7 @@ async fn judge(host: &Arc<Host>, claim: &Claim, frame: &str) -> Result<(Arc<App>
     };
     let Some((user, _)) = session else {
         let why = "this session was not started by the gateway, or is over";
-        complain("", &app.package, "SESSION_NOT_FOUND", why);
+        complain(None, &app.package, "SESSION_NOT_FOUND", why);
         return Err(refusal("SESSION_NOT_FOUND", why.to_owned()));
     };
     Ok((app, user))

@@ -94,8 +94,9 @@ impl Host {
         told: Option<mpsc::Sender<ToApp>>,
         frame: String,
     ) {
-        let complain =
-            |code, why: String| self.installed.complain(&user, &app.package, "photo_request", code, why, frame.clone());
+        let complain = |code, why: String| {
+            self.installed.complain(Some(&user), &app.package, "photo_request", code, why, frame.clone())
+        };
         let taken = self.take(&user, &asked).await;
         if let Err(error) = &taken {
             complain(ErrorCode::ExecutionError, error.to_string());

@@ -17,17 +17,17 @@ const HIDDEN: &str = "***";
 const DEPTH_MAX: usize = 8;
 
 impl Installed {
-    /// Logs a fault of an app. `request` is shown unchanged.
+    /// Logs a fault of an app; `user`: for whom it ran, if that is known. `request` is shown unchanged.
     pub(super) fn complain(
         &self,
-        user: &str,
+        user: Option<&str>,
         package: &str,
         what: &str,
         code: ErrorCode,
         message: String,
         request: String,
     ) {
-        let (wall_ms, user) = (clock::wall_ms(), user.to_owned());
+        let (wall_ms, user) = (clock::wall_ms(), user.map(str::to_owned));
         let what = what.chars().filter(|c| !c.is_control()).take(40).collect();
         let fault = Fault { wall_ms, user, what, code, message, request, answer: String::new(), times: 1 };
         self.client().log().fault(package, fault);

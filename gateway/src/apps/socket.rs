@@ -275,7 +275,7 @@ impl Session {
     /// Logs a refusal for the app's author, once per connection, since apps retry.
     fn log_once(&mut self, what: &str, code: ErrorCode, why: String, frame: String) {
         if self.told.len() < TOLD_MAX && self.told.insert(format!("{what} {why}")) {
-            self.host.installed.complain(&self.user, &self.app.package, what, code, why, frame);
+            self.host.installed.complain(Some(&self.user), &self.app.package, what, code, why, frame);
         }
     }
 

@@ -243,7 +243,7 @@ fn word(state: AppState) -> &'static str {
 fn show_entry(entry: &Entry) {
     match entry {
         Entry::Event(event) => {
-            println!("{:.3}  {}  {}  {}", when(event.wall_ms), whom(&event.user), event.what, plain(&event.message));
+            println!("{:.3}  {}  {}  {}", when(event.wall_ms), event.user, event.what, plain(&event.message));
         }
         Entry::Fault(fault) => {
             println!("{}", line(fault));
@@ -259,16 +259,12 @@ fn show_entry(entry: &Entry) {
 
 fn line(fault: &Fault) -> String {
     let times = if fault.times > 1 { format!(" ({} times)", fault.times) } else { String::new() };
-    let (when, whom, code) = (when(fault.wall_ms), whom(&fault.user), code(fault.code));
+    let (when, whom, code) = (when(fault.wall_ms), fault.user.as_deref().unwrap_or("-"), code(fault.code));
     format!("{when:.3}  {whom}  {}  {code}: {}{times}", plain(&fault.what), plain(&fault.message))
 }
 
 fn when(wall_ms: i64) -> jiff::Timestamp {
     jiff::Timestamp::from_millisecond(wall_ms).unwrap_or_default()
-}
-
-fn whom(user: &str) -> &str {
-    if user.is_empty() { "-" } else { user }
 }
 
 fn plain(text: &str) -> String {

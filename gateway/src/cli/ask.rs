@@ -211,9 +211,9 @@ impl Page {
             }
             // Other output goes on a line of its own.
             Event::Tool { label, state, .. } if state == "started" => eprintln!("[{label}]"),
-            Event::Tool { label, why: Some(why), .. } => eprintln!("[{label} failed: {why}]"),
-            Event::Tool { label, state, .. } if state == "failed" => eprintln!("[{label} failed]"),
-            Event::Tool { .. } => {}
+            Event::Tool { label, state, why: Some(why) } => eprintln!("[{label} {state}: {why}]"),
+            Event::Tool { state, .. } if state == "finished" => {}
+            Event::Tool { label, state, .. } => eprintln!("[{label} {state}]"),
             Event::Question { title, text, expires_ms, .. } => {
                 self.end_line();
                 println!("{title}");

@@ -54,9 +54,9 @@ pub enum Event {
     /// The state of a tool call.
     Tool {
         label: String,
-        /// `started`, `finished` or `failed`.
+        /// `started`, `finished`, `failed` or `cancelled`.
         state: String,
-        /// Why it failed, if known.
+        /// Why it failed or was cancelled, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
@@ -274,13 +274,15 @@ impl Glasses {
                 let state = match activity.state {
                     ToolState::Started => "started",
                     ToolState::Finished => "finished",
+                    ToolState::Cancelled => "cancelled",
                     _ => "failed",
                 };
                 while let Ok(failure) = self.ends.failures.try_recv() {
                     self.failures.insert(failure.call, failure.why);
                 }
                 // If a call fails at once, the reason is here before its start is read.
-                let why = (state == "failed").then(|| self.failures.remove(&activity.call)).flatten();
+                let is_without_result = matches!(state, "failed" | "cancelled");
+                let why = is_without_result.then(|| self.failures.remove(&activity.call)).flatten();
                 vec![Event::Tool { label: activity.label.to_owned(), state: state.to_owned(), why }]
             }
             Down::ApprovalRequest(request) => vec![Event::Question {

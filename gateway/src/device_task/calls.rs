@@ -32,6 +32,7 @@ impl Session {
             ToolActivityState::Started => ToolState::Started,
             ToolActivityState::Finished => ToolState::Finished,
             ToolActivityState::Failed => ToolState::Failed,
+            ToolActivityState::Cancelled => ToolState::Cancelled,
         };
         if state != ToolState::Started {
             self.numbers.remove(&call_id);

@@ -323,6 +323,7 @@ fn sound(chime: Chime) -> Sound {
         Chime::Understood => Sound::Done,
         Chime::Working => Sound::Working,
         Chime::Notice => Sound::Alarm,
+        Chime::Attention => Sound::Attention,
         Chime::Trouble => Sound::Error,
     }
 }

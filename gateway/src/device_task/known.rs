@@ -66,7 +66,7 @@ mod tests {
             phrases_json: String::new(),
             reply: String::new(),
             hints: Hints { destructive: true, ..Hints::default() },
-            timeout_ms: 0,
+            timeout_ms: None,
         };
         tools::device::register(registry, device, vec![offer]).unwrap();
     }

@@ -26,10 +26,15 @@ const PIECE_US_MAX: u64 = 30_000_000;
 /// A complete photo.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Photo {
-    /// The tool call that requested it; 0: the wearer pressed the button.
-    pub(super) call: u32,
+    /// The tool call that requested it; `None`: the wearer pressed the button.
+    pub(super) call: Option<u32>,
     pub(super) bytes: Vec<u8>,
     pub(super) mime: String,
+}
+
+/// The tool call that requested a photo, by one of its pieces; `None`: the wearer pressed the button.
+pub(super) fn requested_by(chunk: &PhotoChunk<'_>) -> Option<u32> {
+    Some(chunk.call).filter(|call| *call != 0)
 }
 
 /// Pictures of one call that go into its result: as many as a model is shown in one turn.
@@ -142,7 +147,7 @@ pub(super) struct Photos {
 /// A part of a photo.
 struct Half {
     /// As [`Photo::call`].
-    call: u32,
+    call: Option<u32>,
     next: u16,
     bytes: Vec<u8>,
     /// When its last piece came, in microseconds.
@@ -152,7 +157,7 @@ struct Half {
 impl Half {
     /// 1: the wearer pressed the button; 0: a call requested it.
     fn of_button(&self) -> usize {
-        usize::from(self.call == 0)
+        usize::from(self.call.is_none())
     }
 }
 
@@ -171,7 +176,7 @@ impl Photos {
             {
                 self.lost += half.of_button();
             }
-            let half = Half { call: chunk.call, next: 0, bytes: Vec::new(), at_us: now_us };
+            let half = Half { call: requested_by(chunk), next: 0, bytes: Vec::new(), at_us: now_us };
             self.halves.insert(chunk.photo, half);
         }
         let Some(half) = self.halves.get_mut(&chunk.photo) else {
@@ -188,7 +193,7 @@ impl Photos {
             return Ok(None);
         }
         let bytes = self.halves.remove(&chunk.photo).map(|half| half.bytes).unwrap_or_default();
-        Ok(Some(Photo { call: chunk.call, bytes, mime: chunk.mime.to_owned() }))
+        Ok(Some(Photo { call: requested_by(chunk), bytes, mime: chunk.mime.to_owned() }))
     }
 }
 
@@ -233,7 +238,7 @@ mod tests {
         let mut photos = Photos::default();
         assert_eq!(photos.push(&chunk(1, 0, false, b"ab"), 0), Ok(None));
         let photo = photos.push(&chunk(1, 1, true, b"c"), 0).unwrap().unwrap();
-        assert_eq!((photo.call, photo.bytes.as_slice()), (7, b"abc".as_slice()));
+        assert_eq!((photo.call, photo.bytes.as_slice()), (Some(7), b"abc".as_slice()));
         assert_eq!(photos.push(&chunk(2, 0, false, b"ab"), 0), Ok(None));
         assert!(photos.push(&chunk(2, 2, true, b"c"), 0).is_err());
         assert!(photos.push(&chunk(2, 1, true, b"c"), 0).is_err());
@@ -278,7 +283,8 @@ mod tests {
         assert_eq!(photos.push(&by_button(6), PIECE_US_MAX), Ok(None));
         assert_eq!((photos.halves.len(), photos.take_lost()), (OPEN_MAX, 1));
         // What is complete is not lost, and of a gap the error tells.
-        assert!(photos.push(&PhotoChunk { index: 1, last: true, ..by_button(6) }, PIECE_US_MAX).unwrap().is_some());
+        let whole = photos.push(&PhotoChunk { index: 1, last: true, ..by_button(6) }, PIECE_US_MAX).unwrap().unwrap();
+        assert_eq!(whole.call, None);
         assert_eq!(photos.push(&by_button(7), PIECE_US_MAX), Ok(None));
         assert!(photos.push(&PhotoChunk { index: 2, ..by_button(7) }, PIECE_US_MAX).is_err());
         photos.tick(3 * PIECE_US_MAX);
@@ -334,7 +340,7 @@ mod tests {
 
     #[test]
     fn photos_of_a_call_are_in_its_result() {
-        let photo = |bytes: &[u8]| Photo { call: 7, bytes: bytes.to_vec(), mime: "image/jpeg".into() };
+        let photo = |bytes: &[u8]| Photo { call: Some(7), bytes: bytes.to_vec(), mime: "image/jpeg".into() };
         let called = |arguments: Value| {
             let (reply, answer) = oneshot::channel();
             (Called::new(reply, CancellationToken::new(), None, &arguments), answer)

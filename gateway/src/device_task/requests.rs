@@ -329,15 +329,15 @@ impl Requests {
         };
         let before = self.asked_before.iter().position(|asked| asked.call == call);
         let definition = before.map(|at| self.asked_before.swap_remove(at).definition);
-        let (executor, mailbox) = (self.executor.clone(), self.mailbox.clone());
+        let (executor, mailbox, device) = (self.executor.clone(), self.mailbox.clone(), self.device.clone());
         let mut calling = Box::pin(async move {
             let call_id = call.id.clone();
             let began_us = clock::mono_us();
             let name = call.name.clone();
-            let (user, device) = (context.user.clone(), context.device.clone());
+            let user = context.user.clone();
             let mut result = match definition {
                 Some(definition) => {
-                    let of = (user.as_str(), device.as_deref().unwrap_or_default());
+                    let of = (user.as_str(), device.as_str());
                     if let Some(known) = known::declared_later(executor.registry(), of, turn, &call).await {
                         drop(mailbox.send(DeviceMessage::Input(known)).await);
                     }
@@ -347,7 +347,7 @@ impl Requests {
             };
             if definition.is_none() && result.error.as_ref().is_some_and(|error| error.code == ErrorCode::ToolNotFound)
             {
-                let (_, offered) = executor.offered(&user, device.as_deref(), ClientClass::Internal);
+                let (_, offered) = executor.offered(&user, Some(&device), ClientClass::Internal);
                 tools::alike::name_some(&mut result, &name, &offered);
             }
             tracing::info!(

@@ -22,7 +22,7 @@ use device_protocol::{down::Continued, limits, up::ResumeOwned};
 use gateway_core::vocab::{OpenEar, OpenQuestion};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use tools::intents::AskedCall;
+use tools::{absent, intents::AskedCall};
 
 use crate::{
     clock,
@@ -37,9 +37,9 @@ struct Row {
     /// SHA-256 of the token; only in rows of a version whose sessions had no number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     token: Option<[u8; 32]>,
-    /// Its number; 0: none.
-    #[serde(default)]
-    number: u64,
+    /// Its number; `None` in rows of that version.
+    #[serde(default, with = "absent")]
+    number: Option<u64>,
     /// It ended for good. The row stays, so that its token is not taken for that of a session without a row.
     #[serde(default)]
     over: bool,
@@ -67,6 +67,7 @@ pub(super) struct StoredSession {
     store: Store,
     user: String,
     device: String,
+    number: u64,
     row: Row,
     /// The row as it was last stored; `None`: nothing is to be stored, since the session cannot be resumed, or is over.
     stored: Option<Row>,
@@ -84,11 +85,12 @@ pub(super) struct StoredSession {
 impl StoredSession {
     /// `number`: the session's, above that of each session before it.
     pub(super) fn new(store: Store, user: &str, device: &str, number: u64, mailbox: Mailbox) -> Self {
-        let (user, device, row) = (user.to_owned(), device.to_owned(), Row { number, ..Row::default() });
+        let (user, device, row) = (user.to_owned(), device.to_owned(), Row { number: Some(number), ..Row::default() });
         Self {
             store,
             user,
             device,
+            number,
             row,
             stored: None,
             ended: VecDeque::new(),
@@ -102,7 +104,7 @@ impl StoredSession {
     /// The session may be resumed: from now on it is stored. Its number, for its token.
     pub(super) fn keep(&mut self) -> u64 {
         self.stored.get_or_insert_default();
-        self.row.number
+        self.number
     }
 
     /// Whether no row is on its way: the disk has it, or does not take it. Before that nothing is acknowledged: the device
@@ -238,7 +240,7 @@ impl Row {
         let same = match self.token {
             Some(digest) => number.is_none() && digest == <[u8; 32]>::from(Sha256::digest(token)),
             // Whichever of its tokens it is: the last one may have been lost on its way.
-            None => number == Some(self.number),
+            None => number.is_some() && number == self.number,
         };
         same && !self.over
     }
@@ -288,10 +290,10 @@ impl StoredSessions {
             let rows: BTreeMap<_, _> = rows.into_iter().collect();
             for key in store.disk().keys(Kind::DeviceSessions, &user, DEVICES_MAX)? {
                 let row = rows.get(&key).and_then(|value| serde_json::from_slice::<Row>(value).ok());
-                last = row.as_ref().map_or(last, |row| row.number.max(last));
+                last = row.as_ref().and_then(|row| row.number).map_or(last, |number| number.max(last));
                 let Some(device) = String::from_utf8(key).ok().filter(|_| !store.is_barred(&user)) else { continue };
                 // One that cannot be read: nobody knows what has been dealt with.
-                let row = row.unwrap_or(Row { number: u64::MAX, over: true, ..Row::default() });
+                let row = row.unwrap_or(Row { number: Some(u64::MAX), over: true, ..Row::default() });
                 sessions.insert(device, (user.clone(), row));
             }
         }
@@ -307,10 +309,8 @@ impl StoredSessions {
         let number = number_of(&resume.token);
         let row = match self.sessions.get(device) {
             Some((owner, _)) if owner != user => return None,
-            // What was said to sessions before it and not dealt with is still owed.
-            Some((_, row)) if number.is_some_and(|number| number > row.number) => {
-                Row { called_us: row.unsettled_call(), ..Row::default() }
-            }
+            // What was said to sessions before it and not dealt with is still owed. One with a number came after those without.
+            Some((_, row)) if number > row.number => Row { called_us: row.unsettled_call(), ..Row::default() },
             Some((_, row)) if row.is_of(number, &resume.token) => row.clone(),
             None if number.is_some() => Row::default(),
             _ => return None,
@@ -363,6 +363,7 @@ const DEVICES_MAX: usize = 1_024;
 #[cfg(test)]
 mod tests {
     use gateway_core::vocab::Pending;
+    use serde_json::{Value, json};
     use tokio::sync::mpsc;
     use tokio_util::sync::CancellationToken;
 
@@ -474,6 +475,19 @@ mod tests {
         );
         let since = sessions.take(&store, "glasses", USER, &of(1)).unwrap();
         assert_eq!(since.continued.control_received, 0, "a session that has begun since then");
+    }
+
+    #[test]
+    fn a_row_without_a_number_has_the_stored_form_that_it_always_had() {
+        let stored = |row: &Row| serde_json::to_value(row).unwrap();
+        let (old, new) = (Row::default(), Row { number: Some(7), ..Row::default() });
+        assert_eq!((stored(&old)["number"].clone(), stored(&new)["number"].clone()), (json!(0), json!(7)));
+        for row in [old, new] {
+            assert_eq!(serde_json::from_value::<Row>(stored(&row)).unwrap(), row);
+        }
+        let Value::Object(mut fields) = stored(&Row::default()) else { panic!("no object") };
+        fields.remove("number");
+        assert_eq!(serde_json::from_value::<Row>(fields.into()).unwrap(), Row::default());
     }
 
     #[tokio::test]

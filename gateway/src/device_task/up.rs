@@ -16,7 +16,7 @@ use tools::{definition::Hints, device::Offer};
 use super::{
     formats::misfit,
     incoming::Order,
-    photos::{Photo, tell_if_lost},
+    photos::{self, Photo, tell_if_lost},
     session::{End, Session},
 };
 use crate::{clock, mailbox::Farewell, text::crop};
@@ -276,7 +276,7 @@ impl Session {
                     idempotent: tool.flags.contains(ToolFlags::IDEMPOTENT),
                     slow: tool.flags.contains(ToolFlags::SLOW),
                 },
-                timeout_ms: 0,
+                timeout_ms: None,
             })
             .collect();
         self.register_tools(offers);
@@ -307,7 +307,7 @@ impl Session {
             Err(error) => {
                 tracing::warn!(device = self.id, error, "a photo was dropped");
                 // Of a call's photo the call's answer tells.
-                if chunk.call == 0 {
+                if photos::requested_by(chunk).is_none() {
                     self.input(Input::NotKept(Unkept::Photo));
                 }
             }
@@ -325,12 +325,13 @@ impl Session {
 
     fn photo(&mut self, photo: Photo) {
         tracing::info!(device = self.id, bytes = photo.bytes.len(), "photo received");
-        let wanted_by_call = self.calls.get_mut(&photo.call).is_none_or(|called| called.push(&photo));
+        let mut called = photo.call.and_then(|call| self.calls.get_mut(&call));
+        let wanted_by_call = called.as_mut().is_none_or(|called| called.push(&photo));
         // No data of a user who is being erased is written.
         let Some(lease) = self.lease.enter().filter(|_| wanted_by_call) else { return };
         let of_user = (lease, self.user_name.clone());
         let kept = self.services.gallery.keep(&self.id, of_user, (photo.mime, photo.bytes));
-        match self.calls.get_mut(&photo.call) {
+        match called {
             Some(called) => called.keeps(kept),
             None => tell_if_lost(kept, self.mailbox.clone()),
         }

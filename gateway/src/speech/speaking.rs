@@ -219,7 +219,7 @@ fn own_offers() -> [(&'static str, Offer); 2] {
         phrases_json: json!({ "en": phrases }).to_string(),
         reply: String::new(),
         hints: Hints::default(),
-        timeout_ms: 0,
+        timeout_ms: None,
     };
     let volume = "Sets the volume of the speech: a level in percent, or a change up or down. Without either, tells it.";
     let speed =

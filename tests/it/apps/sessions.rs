@@ -95,7 +95,7 @@ async fn a_wrong_key_and_a_wrong_package_are_told_by_the_command_that_started_th
         assert!(error.contains(&format!("{PACKAGE} did not start: {wanted}")), "{error}");
         let logs = stage.logs().await;
         assert_eq!((logs.len(), logs[number].what.as_str()), (number + 1, "socket"), "{logs:#?}");
-        assert!(logs[number].message.contains(wanted) && logs[number].user == USER, "{logs:#?}");
+        assert!(logs[number].message.contains(wanted) && logs[number].user.as_deref() == Some(USER), "{logs:#?}");
     }
     let shown = succeeds(&["apps", "logs", PACKAGE, "--config", &config]).await;
     assert!(shown.contains("PERMISSION_DENIED: INVALID_API_KEY: its API key is not"), "{shown}");

@@ -171,7 +171,7 @@ async fn what_an_interrupted_program_has_done_is_said_and_the_model_reads_it() {
     until(
         &mut glasses,
         "the end of the sign",
-        |event| matches!(&event.seen, Seen::ToolActivity { state, .. } if state == "failed"),
+        |event| matches!(&event.seen, Seen::ToolActivity { state, .. } if state == "cancelled"),
     )
     .await;
     told(&mut glasses, "Already done: Add item.").await;

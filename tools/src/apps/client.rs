@@ -131,7 +131,7 @@ impl Runner for AppRunner {
             self.post.secrets().redact(&mut answer);
             let fault = Fault {
                 wall_ms: now.wall_ms,
-                user: context.user,
+                user: Some(context.user),
                 what: context.local_name,
                 code: error.code,
                 message: error.message.clone(),

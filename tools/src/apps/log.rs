@@ -13,7 +13,7 @@ use gateway_core::vocab::ErrorCode;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
-use crate::reply::cut;
+use crate::{absent, reply::cut};
 
 /// Faults kept per app: for debugging, the last few suffice.
 pub const FAULTS_PER_APP_MAX: usize = 32;
@@ -35,8 +35,9 @@ const BEHIND_MAX: usize = 256;
 pub struct Fault {
     /// Time in milliseconds since the Unix epoch; of a repeated fault, the last time.
     pub wall_ms: i64,
-    /// The user; empty if unknown.
-    pub user: String,
+    /// The user; `None` if unknown.
+    #[serde(with = "absent")]
+    pub user: Option<String>,
     /// The activity: the tool's own name, or `start`, `socket`, the type of a frame.
     pub what: String,
     /// Kind of failure.
@@ -183,7 +184,7 @@ impl Log {
     /// Removes a user's entries.
     pub fn erase(&self, user: &str) {
         for log in self.logs().values_mut() {
-            log.faults.retain(|(_, fault)| fault.user != user);
+            log.faults.retain(|(_, fault)| fault.user.as_deref() != Some(user));
             log.events.retain(|(_, event)| event.user != user);
             log.drawing.take_if(|(_, event)| event.user == user);
             log.transcript.take_if(|(_, event)| event.user == user);
@@ -230,7 +231,7 @@ mod tests {
     fn fault(at: i64) -> Fault {
         Fault {
             wall_ms: at,
-            user: "ada".into(),
+            user: Some("ada".into()),
             what: "add".into(),
             code: ErrorCode::HttpError,
             message: format!("status {at}"),
@@ -290,6 +291,15 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_of_nobody_has_the_sent_form_that_it_always_had() {
+        let of_nobody = Fault { user: None, ..fault(1) };
+        let sent = serde_json::to_value(&of_nobody).unwrap();
+        assert_eq!(sent["user"], "");
+        assert_eq!(serde_json::from_value::<Fault>(sent).unwrap(), of_nobody);
+        assert_eq!(serde_json::to_value(fault(1)).unwrap()["user"], "ada");
+    }
+
+    #[test]
     fn a_user_who_is_erased_is_gone_from_it() {
         let log = Log::default();
         log.fault(PACKAGE, fault(1));
@@ -297,8 +307,11 @@ mod tests {
             log.event(PACKAGE, event(2, user));
         }
         log.latest(PACKAGE, Latest::Transcript, event(3, "ada"));
+        log.fault(PACKAGE, Fault { user: None, ..fault(4) });
         log.erase("ada");
-        assert!(matches!(log.of(PACKAGE).as_slice(), [Entry::Event(event)] if event.user == "bob"));
+        let kept = log.of(PACKAGE);
+        let [Entry::Event(event), Entry::Fault(fault)] = kept.as_slice() else { panic!("{kept:?}") };
+        assert_eq!((event.user.as_str(), fault.user.as_ref()), ("bob", None));
     }
 
     #[test]

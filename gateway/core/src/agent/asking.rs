@@ -7,9 +7,10 @@ use super::{
     Active, Agent, Event, Phase, calls::Step, history, history::Heard, phrases, pictures::ImagePolicy, turn_context,
 };
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     limits::RESTARTS_MAX,
     output::Output,
+    timers::Timer,
     vocab::{
         Candidate, ErrorCode, FailureKind, FallbackReason, Message, ModelEvent, ModelOutcome, Part, Role, ServiceLevel,
         Turn, Usage,
@@ -115,7 +116,7 @@ impl Active {
     }
 
     fn begin_anew(&mut self, cx: &mut Context) {
-        self.cancel(cx);
+        self.cancel(cx, ErrorCode::Cancelled);
         self.turn.revision = self.turn.revision.saturating_add(1);
         self.steps.clear();
         self.answer_chars = 0;

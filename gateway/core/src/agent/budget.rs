@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 
 use super::{Active, Agent, Event, Phase, calls::Pending, phrases};
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     limits::{TOOL_MARGIN_MS, TOOL_MS_MAX},
     output::Output,
+    timers::Timer,
     vocab::{ErrorCode, ModelOutcome, ToolFlags, Turn},
 };
 

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::pictures::{self, ImagePolicy};
 use crate::{
     limits::{TOOL_MARGIN_MS, TOOL_MS_DEFAULT, TOOL_MS_MAX},
+    output::ToolActivityState,
     vocab::{Attachment, ErrorCode, Message, Part, Role, ToolCall, ToolResult},
 };
 
@@ -198,6 +199,15 @@ fn kept(result: &ToolResult, call_id: &str, images: ImagePolicy) -> ToolResult {
     }
 }
 
+/// What the glasses are told of a call that has ended with this error, or without one.
+pub(super) fn state_after(error: Option<ErrorCode>) -> ToolActivityState {
+    match error {
+        None => ToolActivityState::Finished,
+        Some(ErrorCode::Cancelled) => ToolActivityState::Cancelled,
+        Some(_) => ToolActivityState::Failed,
+    }
+}
+
 /// The failure for a call that need not run, since an identical one has failed before.
 pub(super) fn repeated_failure(steps: &[Step], call: &ToolCall) -> Option<ToolResult> {
     let before = steps.iter().flat_map(|step| &step.calls);
@@ -214,6 +224,15 @@ pub(super) fn repeated_failure(steps: &[Step], call: &ToolCall) -> Option<ToolRe
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_that_was_stopped_has_not_failed() {
+        assert_eq!(state_after(None), ToolActivityState::Finished);
+        assert_eq!(state_after(Some(ErrorCode::Cancelled)), ToolActivityState::Cancelled);
+        for code in [ErrorCode::Timeout, ErrorCode::ExecutionError, ErrorCode::ApprovalDenied] {
+            assert_eq!(state_after(Some(code)), ToolActivityState::Failed, "{code:?}");
+        }
+    }
 
     #[test]
     fn of_many_thoughts_the_first_are_kept() {

@@ -17,9 +17,10 @@ use alloc::{collections::VecDeque, string::String, vec, vec::Vec};
 
 use self::{calls::Step, history::Heard, pictures::ImagePolicy, progress::Progress};
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     limits::SETTLING_TURNS_MAX,
-    output::{Output, Stage, ToolActivityState, TurnOutcome},
+    output::{Output, Stage, TurnOutcome},
+    timers::Timer,
     vocab::{Content, ErrorCode, Message, ModelEvent, ModelOutcome, ModelRoute, Pending, ToolCall, ToolResult, Turn},
 };
 
@@ -288,7 +289,7 @@ impl Agent {
             return;
         };
         disarm(cx);
-        active.cancel(cx);
+        active.cancel(cx, ErrorCode::Cancelled);
         let settling = Settling {
             turn: active.turn,
             request: active.request,
@@ -335,8 +336,8 @@ impl Agent {
 }
 
 impl Active {
-    /// Cancels the model's request and the running calls.
-    fn cancel(&mut self, cx: &mut Context) {
+    /// Cancels the model's request and the running calls; `code`: why.
+    fn cancel(&mut self, cx: &mut Context, code: ErrorCode) {
         if matches!(self.phase, Phase::Model { .. }) {
             self.model_dropped(cx, ModelOutcome::Cancelled);
         }
@@ -347,7 +348,7 @@ impl Active {
                     turn: self.turn,
                     call_id: pending.call.id.clone(),
                     tool: pending.call.name.clone(),
-                    state: ToolActivityState::Failed,
+                    state: calls::state_after(Some(code)),
                 });
             }
         }
@@ -355,7 +356,7 @@ impl Active {
 
     /// Ends the work with a fixed sentence.
     fn fail(&mut self, cx: &mut Context, sentence: &str, code: ErrorCode) -> Vec<Event> {
-        self.cancel(cx);
+        self.cancel(cx, code);
         for step in &mut self.steps {
             step.give_up(code, "no result in time; the outcome is unknown");
         }

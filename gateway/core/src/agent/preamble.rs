@@ -5,8 +5,9 @@ use alloc::{string::String, vec::Vec};
 
 use super::{Active, Agent, Event, calls::Step, phrases};
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     limits::{FOLLOW_UP_CHARS_MAX, FOLLOW_UPS_MAX},
+    timers::Timer,
     vocab::ToolResult,
 };
 

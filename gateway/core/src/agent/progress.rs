@@ -4,9 +4,10 @@ use alloc::string::String;
 
 use super::{Active, Agent, calls::Step};
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     limits::{PROGRESS_CHARS_MAX, PROGRESS_MS_MIN},
     output::Output,
+    timers::Timer,
     vocab::Turn,
 };
 

@@ -10,9 +10,10 @@ use alloc::{string::String, vec::Vec};
 
 use super::{Active, Agent, Event, Phase, Spoken};
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     limits::HELD_EVENTS_MAX,
     output::Output,
+    timers::Timer,
     vocab::{ModelEvent, ModelOutcome, Turn, Usage},
 };
 

@@ -9,9 +9,10 @@ use super::{
     phrases,
 };
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     limits::{ANSWER_CHARS_MAX, CALLS_PER_TURN_MAX, THINKING_PARTS_MAX},
     output::{Output, Stage, ToolActivityState},
+    timers::Timer,
     vocab::{ErrorCode, FailureKind, ModelEvent, ModelOutcome, Part, StopReason, ToolCall, ToolResult, Turn, Usage},
 };
 
@@ -185,7 +186,7 @@ impl Active {
         let silent = self.steps.last().is_none_or(|step| step.text.trim().is_empty() && step.calls.is_empty());
         match self.tools_own_words().filter(|_| silent) {
             Some(say) => {
-                self.cancel(cx);
+                self.cancel(cx, code);
                 self.last_words(cx, &say)
             }
             None => self.fail(cx, sentence, code),
@@ -218,7 +219,7 @@ impl Active {
         let Some(pending) = step.waiting(call_id) else {
             return Vec::new();
         };
-        let state = if result.is_error() { ToolActivityState::Failed } else { ToolActivityState::Finished };
+        let state = calls::state_after(result.error.as_ref().map(|error| error.code));
         let show = result.show.clone();
         if result.has_not_run() {
             cx.done.retain(|call| call.id != call_id);

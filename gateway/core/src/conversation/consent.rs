@@ -6,10 +6,10 @@ use super::Conversation;
 use crate::{
     agent::phrases,
     approval,
-    context::Timer,
     floor::{AskedAgain, commands},
     output::Chime,
     reply::Purpose,
+    timers::Timer,
     vocab::{AnsweredBy, Approval, ApprovalChoice, OpenQuestion, ToolCall},
 };
 
@@ -165,7 +165,7 @@ impl Conversation {
         }
         if let Some(asked) = self.approvals.put_outside(&mut self.cx) {
             let (id, question) = (asked.id, asked.question.said.clone());
-            self.cx.chime(Chime::Notice);
+            self.cx.chime(Chime::Attention);
             self.reply.begin(&mut self.cx, Purpose::Question, None);
             self.reply.push_question(&mut self.cx, id, &question);
         }

@@ -15,8 +15,8 @@ use alloc::{collections::VecDeque, string::String};
 
 pub use crate::{
     config::{BargeIn, Config, Earcons},
-    context::Timer,
     display::Config as DisplayConfig,
+    timers::Timer,
 };
 
 use self::{consent::Unanswered, talk::Held};

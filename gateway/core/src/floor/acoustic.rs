@@ -14,8 +14,9 @@ use super::{
     worth,
 };
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     output::{Output, WakeOutcome},
+    timers::Timer,
     vocab::{Meant, TranscriptKind},
 };
 

@@ -10,8 +10,9 @@ use alloc::string::String;
 use super::{Activity, Ear, Floor, commands, form, utterance::Origin};
 use crate::{
     config::Config,
-    context::{Context, Timer},
+    context::Context,
     output::Output,
+    timers::Timer,
     vocab::{CommandMatch, OpenEar, OpenQuestion, Pending},
 };
 

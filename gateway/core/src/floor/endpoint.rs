@@ -12,11 +12,7 @@ use super::{
     talk::Talk,
     unfinished::{is_beginning, is_dictating, is_left_open, trails_off},
 };
-use crate::{
-    config::Config,
-    context::{Context, Timer},
-    vocab::CommandMatch,
-};
+use crate::{config::Config, context::Context, timers::Timer, vocab::CommandMatch};
 
 /// How late facts about a pause may be before its end is decided without them.
 const FACTS_LATE_MS: u32 = 400;

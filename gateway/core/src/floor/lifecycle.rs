@@ -12,9 +12,10 @@ use super::{
     worth,
 };
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     limits::{UTTERANCE_CHARS_MAX, UTTERANCES_PENDING_MAX},
     output::Output,
+    timers::Timer,
     vocab::{Meant, RANK_FIRST, Transcript, TranscriptKind, VoiceFact},
 };
 

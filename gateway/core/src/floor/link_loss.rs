@@ -5,10 +5,7 @@ use super::{
     lifecycle::{OPEN_TIMERS, UTTERANCE_STALLED_MS, caption, lost, watch_voice},
     utterance::Origin,
 };
-use crate::{
-    context::{Context, Timer},
-    output::Output,
-};
+use crate::{context::Context, output::Output, timers::Timer};
 
 /// Packets that may be missing where a replay begins. At 20 ms each this is less than a word, which recognition conceals
 /// or not, as it does any loss on the way.

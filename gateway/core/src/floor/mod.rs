@@ -29,12 +29,7 @@ use self::{
     utterance::{Closed, InSound, Interruption, Named, Open},
     wake::Phrases,
 };
-use crate::{
-    config::Config,
-    context::{Context, Timer},
-    output::Output,
-    vocab::CommandMatch,
-};
+use crate::{config::Config, context::Context, output::Output, timers::Timer, vocab::CommandMatch};
 
 /// The state of the rest of the conversation, as far as it matters to an utterance.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 //! The talk button: while it is held, pauses do not end the utterance; its release does.
 
 use super::{Activity, Ear, Event, Floor};
-use crate::context::{Context, Timer};
+use crate::{context::Context, timers::Timer};
 
 /// Audio captured before the release may arrive this much later.
 const LATE_MS: u32 = 200;

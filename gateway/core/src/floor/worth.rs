@@ -11,7 +11,7 @@ use super::{
     addressing::Grounds,
     utterance::{InSound, Interruption, Open},
 };
-use crate::context::{Context, Timer};
+use crate::{context::Context, timers::Timer};
 
 /// Voice before the partial for a wake word: long enough for the phrase and a few words after it.
 const LOOK_MS: u32 = 2_000;

@@ -3,8 +3,9 @@
 pub(crate) mod quality;
 
 use crate::{
-    context::{Context, Timer},
+    context::Context,
     output::{CloseReason, Output},
+    timers::Timer,
 };
 
 /// How much later than due a heartbeat may come, in milliseconds.

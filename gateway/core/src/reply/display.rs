@@ -5,8 +5,9 @@ use core::num::NonZeroU16;
 
 use crate::{
     agent::phrases::YOU_CAN_SAY,
-    context::{Context, Timer},
+    context::Context,
     output::{Output, Stage},
+    timers::Timer,
     vocab::{Content, DisplaySize, Priority, Turn},
 };
 

@@ -14,13 +14,14 @@ pub(crate) use self::{
 };
 use crate::{
     agent::history::Heard,
-    context::{Context, Timer},
+    context::Context,
     input::Playback,
     output::Chime,
     speech_text::{
         self,
         markup::{Markup, Piece},
     },
+    timers::Timer,
     vocab::{Content, Priority, Turn},
 };
 

@@ -5,12 +5,13 @@ use alloc::{string::String, vec::Vec};
 use super::clause::{Clause, Kind, State};
 use crate::{
     agent::history::Heard,
-    context::{Context, Timer},
+    context::Context,
     input::AnnouncementId,
     limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX, SOUND_MS_MAX, SOUND_PIECE_MS},
     output::{Output, Stage},
     speech_text::sentences::Splitter,
     spoken_length,
+    timers::Timer,
     vocab::Turn,
 };
 

@@ -4,10 +4,7 @@ use super::{
     clause::{Kind, State},
     playout::Job,
 };
-use crate::{
-    context::{Context, Timer},
-    output::Output,
-};
+use crate::{context::Context, output::Output, timers::Timer};
 
 impl Job {
     pub(super) fn is_paused(&self) -> bool {

@@ -30,6 +30,7 @@ use crate::{
     input::{RunningTimer, Spending, UserInput},
     limits::DEVICES_MAX,
     output::{Record, UserOutput},
+    timers::UserTimer,
     vocab::{AnsweredBy, Approval, ApprovalOutcome, Message, OpenEntry, ScheduleChange, Timestamp, Turn},
 };
 
@@ -65,17 +66,6 @@ impl Default for Config {
             pause_ms: 1_800_000,
         }
     }
-}
-
-/// The timers of a user's machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timer {
-    /// The device that has the turn may be gone.
-    TurnHeld,
-    /// A timer or reminder is due, or is to be offered or removed again.
-    Schedule,
-    /// No operator answered a question in time.
-    ApprovalExpired,
 }
 
 /// What a user's machine waits for while no device is connected and nothing is in progress.
@@ -181,7 +171,7 @@ impl User {
 impl Machine for User {
     type Input = UserInput;
     type Output = UserOutput;
-    type Timer = Timer;
+    type Timer = UserTimer;
 
     fn handle_input(&mut self, now: Timestamp, input: UserInput) {
         debug_assert!(self.out.is_empty(), "an input came before all outputs were taken");
@@ -248,10 +238,10 @@ impl Machine for User {
         self.out.pop_front()
     }
 
-    fn poll_timeout(&self) -> Option<(u64, Timer)> {
-        let schedule = self.schedule.deadline(self.now).map(|at_us| (at_us, Timer::Schedule));
-        let turn = self.turns.deadline().map(|at_us| (at_us, Timer::TurnHeld));
-        let question = self.approvals.deadline().map(|at_us| (at_us, Timer::ApprovalExpired));
+    fn poll_timeout(&self) -> Option<(u64, UserTimer)> {
+        let schedule = self.schedule.deadline(self.now).map(|at_us| (at_us, UserTimer::Schedule));
+        let turn = self.turns.deadline().map(|at_us| (at_us, UserTimer::TurnHeld));
+        let question = self.approvals.deadline().map(|at_us| (at_us, UserTimer::ApprovalExpired));
         [schedule, turn, question].into_iter().flatten().min_by_key(|(at_us, _)| *at_us)
     }
 

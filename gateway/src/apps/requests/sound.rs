@@ -68,7 +68,7 @@ impl Session {
                 && why != speech::INTERRUPTED
             {
                 host.installed.complain(
-                    &user,
+                    Some(&user),
                     &app.package,
                     "audio_play_request",
                     ErrorCode::ExecutionError,

@@ -10,7 +10,7 @@ use gateway_core::{
 };
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
-use tools::apps::manifest::App;
+use tools::apps::{log::Fault, manifest::App};
 
 use super::{
     message::{AppsMessage, ToApp},
@@ -140,7 +140,7 @@ impl Task {
             done.cancel();
             if let Some((code, why)) = told.wrong {
                 let request = format!("POST {}/webhook {body}", app.public_url);
-                installed.complain(&user, &package, "stop", code, why, request);
+                installed.complain(Some(&user), &package, "stop", code, why, request);
             }
             let outcome = if told.heard { Ok(()) } else { Err("it was not told".to_owned()) };
             tasks.tell(&user, AppsMessage::Input(AppInput::Answered { package, call, outcome })).await;
@@ -168,16 +168,15 @@ impl Task {
     fn note_failed(&self, package: &str, why: &str) {
         let (installed, user) = (&self.common().installed, &self.user);
         let known = installed.client().log().faults(package);
-        if known
-            .last()
-            .is_some_and(|fault| fault.user == *user && fault.what == "socket" && fault.message.contains(why))
-        {
+        let is_known =
+            |fault: &Fault| fault.user.as_ref() == Some(user) && fault.what == "socket" && fault.message.contains(why);
+        if known.last().is_some_and(is_known) {
             return;
         }
         let request = installed.get(package).map_or_else(String::new, |app| {
             format!("POST {}/webhook session_request for {user}, whose server is to dial the gateway", app.public_url)
         });
-        installed.complain(user, package, "start", ErrorCode::AppNotAvailable, why.to_owned(), request);
+        installed.complain(Some(user), package, "start", ErrorCode::AppNotAvailable, why.to_owned(), request);
     }
 }
 

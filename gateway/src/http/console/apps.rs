@@ -147,7 +147,7 @@ async fn log(pages: &Pages, visit: &Visit, app: &Listed) -> Markup {
         Entry::Fault(fault) => vec![
             layout::moment(fault.wall_ms),
             badge("bad", "fault"),
-            html! { (line(&fault.user)) },
+            html! { (line(fault.user.as_deref().unwrap_or_default())) },
             html! { (line(&fault.what)) },
             html! {
                 (line(&fault.message)) @if fault.times > 1 { " (" (fault.times) " times)" }
