@@ -1,4 +1,5 @@
-//! Tasks and threads: the only module that spawns them.
+//! Tasks, and threads that compute: the gateway spawns tasks in this module only. A part that has a thread of its own
+//! (the store, the log, a recording) starts it by itself.
 
 pub(crate) mod compute;
 pub(crate) mod descriptors;
@@ -53,7 +54,7 @@ where
     });
 }
 
-/// Runs blocking work at start-up, on one of the runtime's blocking threads.
+/// Runs blocking work on one of the runtime's blocking threads.
 #[allow(clippy::disallowed_methods)] // the one place
 pub fn on_own_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
     tokio::task::spawn_blocking(work)
