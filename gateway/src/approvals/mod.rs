@@ -1,5 +1,5 @@
-//! Questions to wearers on their way from the executor to a device's conversation and back. Decided
-//! they are in the core; here is only who waits for what, and what admin clients are told of it.
+//! The approval broker: carries a tool call's request for consent from the executor to the device's conversation, and
+//! the settlement back. The core decides; the broker keeps the pending requests and notifies admin clients.
 
 mod event;
 
