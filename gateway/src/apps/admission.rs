@@ -209,7 +209,7 @@ impl Session {
     /// The answer to its first frame, and the state of the glasses.
     fn greeting(&self, again: bool) -> (Value, Value) {
         let settings = self.host.settings_of(&self.user, &self.app);
-        let system = app_settings::of_the_house(&zone(), &self.app.permissions);
+        let system = app_settings::system_settings(&zone(), &self.app.permissions);
         let apps = self.host.tasks.snapshot(&self.user);
         let glasses = apps.glasses.values().next();
         let capabilities = glasses.map_or_else(glasses::none, glasses::Glasses::capabilities);
