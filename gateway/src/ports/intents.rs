@@ -99,7 +99,7 @@ pub struct UnknownCall {
 pub struct LeftQuestion {
     /// Its record, which is to be removed.
     pub key: Vec<u8>,
-    /// The question.
+    /// The call, and the glasses that asked.
     pub asked: AskedCall,
 }
 

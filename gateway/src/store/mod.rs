@@ -141,7 +141,7 @@ pub enum Error {
     /// The folder cannot be used.
     #[error("cannot use the data folder {path}: {source}")]
     Folder {
-        /// The folder.
+        /// The data folder.
         path: String,
         /// What the system said.
         source: std::io::Error,

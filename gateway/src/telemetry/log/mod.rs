@@ -44,7 +44,7 @@ pub enum Error {
     /// The folder cannot be used.
     #[error("cannot use the folder of the log {path}: {source}")]
     Folder {
-        /// The folder.
+        /// The log's folder in the data folder.
         path: String,
         /// What the system said.
         source: std::io::Error,
