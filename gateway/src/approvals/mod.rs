@@ -98,7 +98,7 @@ impl ApprovalBroker {
     }
 
     /// Names the users' machines, which choose the glasses for calls from outside of any turn. Once, at the start.
-    pub fn set_users(&self, tell: Box<TellUser>) {
+    pub(crate) fn set_users(&self, tell: Box<TellUser>) {
         drop(self.users.set(tell));
     }
 

@@ -240,7 +240,7 @@ impl Host {
     }
 
     /// Whether a key is the one that an app was installed with.
-    pub fn is_key_of(&self, package: &str, key: &str) -> bool {
+    pub(crate) fn is_key_of(&self, package: &str, key: &str) -> bool {
         self.installed.get(package).is_some_and(|app| key_fits(&app, key))
     }
 }

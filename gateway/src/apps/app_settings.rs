@@ -86,12 +86,12 @@ pub(super) fn system_settings(zone: &str, permissions: &[String]) -> Value {
 
 impl Host {
     /// An app's settings with the user's values.
-    pub fn settings_of(&self, user: &str, app: &App) -> Vec<Value> {
+    pub(crate) fn settings_of(&self, user: &str, app: &App) -> Vec<Value> {
         filled(&app.settings, &self.set_by(user, &app.package))
     }
 
     /// The settings in the session of this name; `None`: there is no such session of this app.
-    pub fn settings_in(&self, session: &str, package: &str) -> Option<Vec<Value>> {
+    pub(crate) fn settings_in(&self, session: &str, package: &str) -> Option<Vec<Value>> {
         let (user, _) = self.tasks.by_session(session).filter(|(_, card)| card.package == package)?;
         Some(self.settings_of(&user, &*self.installed.get(package)?))
     }

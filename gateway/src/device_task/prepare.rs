@@ -105,7 +105,7 @@ impl Preparer {
 
     /// Prepares again for all devices, since any user's tools may have changed. With `tell`, all glasses are notified
     /// as soon as possible that the new tools apply at once.
-    pub fn prepare_all(&self, tell: bool) {
+    pub(crate) fn prepare_all(&self, tell: bool) {
         let present = self.roster.all().into_iter().map(|(device, present)| {
             let audience = Audience::Glasses { user: present.user, device };
             (audience, present.language)
@@ -117,7 +117,7 @@ impl Preparer {
 
     /// Prepares for the present tools, and again whenever they change or are switched. With `at_once`, all glasses are
     /// notified of a change.
-    pub async fn keep_up(self, registry: Arc<Registry>, at_once: bool, stop: CancellationToken) {
+    pub(crate) async fn keep_up(self, registry: Arc<Registry>, at_once: bool, stop: CancellationToken) {
         let mut changes = registry.changes();
         self.prepare_all(false);
         loop {
@@ -135,7 +135,7 @@ impl Preparer {
     }
 
     /// Whether its thread runs.
-    pub fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.compute.is_running()
     }
 

@@ -42,7 +42,7 @@ where
 }
 
 /// Starts a task with the caller's span. If it panics, `fell` is called in a task of its own.
-pub fn spawn_or<F>(name: &'static str, future: F, fell: impl FnOnce() + Send + 'static)
+pub(crate) fn spawn_or<F>(name: &'static str, future: F, fell: impl FnOnce() + Send + 'static)
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -56,7 +56,7 @@ where
 
 /// Runs blocking work on one of the runtime's blocking threads.
 #[allow(clippy::disallowed_methods)] // the one place
-pub fn on_own_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
+pub(crate) fn on_own_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
     tokio::task::spawn_blocking(work)
 }
 

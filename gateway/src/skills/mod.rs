@@ -22,9 +22,9 @@ use tools::{
 
 use crate::runtime::on_own_thread;
 
+pub use scan::Found;
 #[cfg(feature = "fuzzing")]
 pub(crate) use scan::body_of;
-pub use scan::{DEPTH_MAX, FILE_BYTES_MAX, Found, SKILLS_MAX};
 
 /// Interval between scans of the folders: a change is found before its writer has put on the glasses.
 const POLL_EVERY: Duration = Duration::from_secs(2);
@@ -129,7 +129,10 @@ impl Skills for SkillStore {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        scan::{FILE_BYTES_MAX, SKILLS_MAX},
+        *,
+    };
     use std::{fs, os::unix::fs::symlink, path::Path};
 
     fn write(path: &Path, text: &str) {

@@ -174,7 +174,7 @@ impl Logs {
     ///
     /// # Errors
     /// The log cannot be read.
-    pub async fn stats_of(&self, scope: LogScope) -> Result<LogStats, Error> {
+    pub(crate) async fn stats_of(&self, scope: LogScope) -> Result<LogStats, Error> {
         let stats = self.read(move |disk| disk.stats_of(&scope)).await?;
         Ok(LogStats { dropped: dropped::count(), ..stats })
     }
