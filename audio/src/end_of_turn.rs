@@ -44,7 +44,7 @@ pub enum Error {
     /// The file is missing, unreadable, or not this model.
     #[error("cannot load the end-of-turn model {path}: {reason}; `lorgnette models fetch` brings it")]
     Load {
-        /// The file.
+        /// File of the model.
         path: String,
         /// What was wrong.
         reason: String,

@@ -31,7 +31,7 @@ pub enum Error {
     /// The format is known, but the content is not valid sound.
     #[error("the {format} file is damaged: {why}")]
     Damaged {
-        /// Which format.
+        /// `MP3` or `WAV`.
         format: &'static str,
         /// What is wrong.
         why: String,
@@ -39,7 +39,7 @@ pub enum Error {
     /// Longer than the caller allows.
     #[error("the sound is longer than {seconds_max} s")]
     TooLong {
-        /// The limit.
+        /// The caller's limit, in seconds.
         seconds_max: u32,
     },
     /// A rate that cannot be converted.

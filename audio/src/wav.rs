@@ -10,19 +10,14 @@ const SAMPLES_MAX: u32 = 48_000 * 3_600;
 
 /// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum Error {
     /// The file is missing, damaged or no WAV file.
     #[error("{path}: cannot be read or written as a WAV file: {source}")]
-    File {
-        /// The file.
-        path: String,
-        /// The cause.
-        source: hound::Error,
-    },
+    File { path: String, source: hound::Error },
     /// An unsupported sample format.
     #[error("{path}: {bits}-bit {format} samples; save it as 16-bit PCM")]
     Format {
-        /// The file.
         path: String,
         /// Bits per sample.
         bits: u16,
@@ -31,18 +26,10 @@ pub enum Error {
     },
     /// The file is longer than an hour.
     #[error("{path}: longer than an hour; cut it")]
-    TooLong {
-        /// The file.
-        path: String,
-    },
+    TooLong { path: String },
     /// The rate cannot be converted.
     #[error("{path}: {source}")]
-    Rate {
-        /// The file.
-        path: String,
-        /// The cause.
-        source: resample::Error,
-    },
+    Rate { path: String, source: resample::Error },
 }
 
 /// Reads a file as mono at `rate_hz`. Channels are averaged.

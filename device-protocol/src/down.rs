@@ -252,7 +252,7 @@ message! {
         position_us: u64,
         /// Length in microseconds, at most 120,000.
         duration_us: u32,
-        /// The packet.
+        /// One packet of the speech's codec.
         payload: bytes[AUDIO_PACKET_BYTES_MAX],
     }
 }
@@ -379,7 +379,7 @@ message! {
         update: u32,
         /// Place of its first byte in the image.
         offset: u32,
-        /// The bytes.
+        /// Bytes of the image from there on.
         payload: bytes[FIRMWARE_CHUNK_BYTES_MAX],
     }
 }

@@ -23,7 +23,7 @@ pub enum Error {
     FrameTooLong {
         /// Announced or needed bytes of the body.
         length: usize,
-        /// The maximum.
+        /// Most bytes that a body may have.
         max: usize,
     },
     /// The bytes end before the envelope does.
@@ -63,7 +63,7 @@ pub enum Error {
         offset: usize,
         /// Bytes (or items of a list) found.
         length: usize,
-        /// The maximum.
+        /// Most bytes (or items) that the field may have.
         max: usize,
     },
     /// A text is not UTF-8.

@@ -89,7 +89,7 @@ message! {
         rate_hz: u32,
         /// Length in microseconds, at most 120,000.
         duration_us: u32,
-        /// The packet.
+        /// One packet of that codec.
         payload: bytes[AUDIO_PACKET_BYTES_MAX],
     }
 }
@@ -122,7 +122,7 @@ message! {
 message! {
     /// A button was used.
     pub struct Button {
-        /// Which one.
+        /// The button, by what it is for.
         button: ButtonId,
         /// What was done with it.
         action: ButtonAction,
@@ -132,7 +132,7 @@ message! {
 message! {
     /// A touch.
     pub struct Touch {
-        /// Which gesture.
+        /// What the finger did.
         gesture: Gesture,
     }
 }
@@ -182,7 +182,7 @@ message! {
     pub struct ApprovalAnswer {
         /// Number of the request.
         approval: u32,
-        /// The answer.
+        /// Yes or no.
         choice: Choice,
     }
 }
@@ -210,7 +210,7 @@ message! {
         phrases: text[PHRASES_BYTES_MAX],
         /// Sentence spoken after success, with `{field}` for fields of the result's data; empty: the content is spoken.
         reply_template: text[REPLY_TEMPLATE_BYTES_MAX],
-        /// Its effects.
+        /// What a call does to the world.
         flags: ToolFlags,
     }
 }
@@ -244,7 +244,7 @@ message! {
         last: bool,
         /// Media type, such as `image/jpeg`.
         mime: text[MIME_BYTES_MAX],
-        /// The bytes.
+        /// Bytes of the photo's file.
         payload: bytes[PHOTO_CHUNK_BYTES_MAX],
     }
 }

@@ -31,7 +31,7 @@ pub enum Error {
     /// A file does not contain 64 hexadecimal digits.
     #[error("{path} does not hold a key of 64 hexadecimal digits; remove it to make the glasses new")]
     NotAKey {
-        /// The file.
+        /// The file with the key.
         path: PathBuf,
     },
     /// The system provides no random bytes.

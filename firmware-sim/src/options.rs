@@ -22,7 +22,7 @@ const FIRST_AGAIN_AFTER: Duration = Duration::from_secs(30);
 /// The kind of glasses, and where they connect.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The gateway.
+    /// Where the gateway is reached.
     pub target: Target,
     /// Another way to it, which is tried while the first one is silent or gone, and left again when that is back.
     pub other: Option<Target>,

@@ -91,7 +91,7 @@ pub enum Seen {
         /// Turn of the frame.
         turn: u32,
         speech: u32,
-        /// Its caption.
+        /// The caption that is shown meanwhile.
         text: String,
     },
     /// The text of a clause.
@@ -218,7 +218,7 @@ pub enum Seen {
     },
     /// A piece of it came.
     FirmwareChunk {
-        /// Its place.
+        /// Place of its first byte in the image.
         offset: u32,
         bytes: usize,
     },
@@ -249,7 +249,7 @@ pub enum Seen {
 pub struct Event {
     /// Microseconds on the glasses' clock.
     pub at_us: u64,
-    /// The event.
+    /// What the glasses saw or did.
     #[serde(flatten)]
     pub seen: Seen,
 }

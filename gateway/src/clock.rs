@@ -39,6 +39,6 @@ pub fn now() -> Timestamp {
 
 /// The instant that a reading of [`mono_us`] stands for, to sleep until it.
 #[allow(clippy::disallowed_methods)] // the one place
-pub fn instant_at(mono_us: u64) -> tokio::time::Instant {
+pub(crate) fn instant_at(mono_us: u64) -> tokio::time::Instant {
     tokio::time::Instant::from_std(*START.get_or_init(Instant::now) + std::time::Duration::from_micros(mono_us))
 }

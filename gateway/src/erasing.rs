@@ -254,7 +254,7 @@ impl Eraser {
 
     /// Keeps out users whose erasure is still to be finished: none of them has a task or a session, or begins work, until
     /// [`carry_on`](Self::carry_on) has finished it.
-    pub async fn keep_out(&self, pending: &[String]) {
+    pub(crate) async fn keep_out(&self, pending: &[String]) {
         for user in pending {
             self.users.bar(user);
             self.store.bar(user, true);
@@ -264,7 +264,7 @@ impl Eraser {
     }
 
     /// Waits until no other erasure runs, and keeps others from running.
-    pub async fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
+    pub(crate) async fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
         self.running.lock().await
     }
 
@@ -290,7 +290,7 @@ impl Eraser {
     }
 
     /// Tries again what failed, until the gateway stops.
-    pub async fn keep_trying(self: Arc<Self>, stop: CancellationToken) {
+    pub(crate) async fn keep_trying(self: Arc<Self>, stop: CancellationToken) {
         while stop.run_until_cancelled(tokio::time::sleep(TRY_EVERY)).await.is_some() {
             self.carry_on().await;
         }

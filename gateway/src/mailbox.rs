@@ -49,7 +49,7 @@ pub enum DeviceMessage {
     Firmware {
         /// SHA-256 of the image.
         image: [u8; 32],
-        /// Its bytes.
+        /// The whole image, or why it cannot be read.
         read: Result<Arc<Vec<u8>>, String>,
     },
 }

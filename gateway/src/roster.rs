@@ -77,12 +77,12 @@ impl Roster {
     }
 
     /// When the last session of a device ended, where it had one since the gateway was started.
-    pub fn left_wall_ms(&self, id: &str) -> Option<i64> {
+    pub(crate) fn left_wall_ms(&self, id: &str) -> Option<i64> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
     }
 
     /// Tells a user's glasses, or everybody's, that changed tools are to count at once; how many were told.
-    pub fn apply_tools(&self, user: Option<&str>) -> usize {
+    pub(crate) fn apply_tools(&self, user: Option<&str>) -> usize {
         let told = |(_, present): &(String, Present)| {
             user.is_none_or(|user| present.user == user) && present.mailbox.try_send(DeviceMessage::ApplyTools).is_ok()
         };
@@ -168,7 +168,7 @@ impl Roster {
     }
 
     /// Asks a device's session to end; the session, if there is one. Its mailbox is closed once it has ended.
-    pub fn dismiss(&self, id: &str, reason: GoodbyeReason, message: &'static str) -> Option<Present> {
+    pub(crate) fn dismiss(&self, id: &str, reason: GoodbyeReason, message: &'static str) -> Option<Present> {
         let present = self.get(id)?;
         present.ending.ask(reason, message);
         Some(present)

@@ -9,6 +9,7 @@ mod layers;
 mod manifests;
 mod providers;
 mod rust_sources;
+mod seeds;
 mod stub_docs;
 mod text;
 mod tree;

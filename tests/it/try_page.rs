@@ -1,8 +1,9 @@
-//! The gateway's web page: used in a real browser, and its endpoints.
+//! The gateway's web page, used in a real browser.
 //!
 //! With `LORGNETTE_SHOTS=FOLDER` the test in the browser leaves pictures of the page there.
 
 pub mod browser;
+mod endpoints;
 mod evidence;
 mod relay;
 mod resume;
@@ -12,23 +13,14 @@ use std::path::Path;
 use audio::tts::Voice;
 use browser::Browser;
 use evidence::Folder;
-use firmware_sim::identity::Identity;
 use gateway::{
     config::Config,
     control::Request,
     serve::{self, Loaded, Running},
-    store::{DeviceRecord, Write},
 };
-use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-};
+use serde_json::Value;
 
-use crate::{
-    peer::{Peer, Said},
-    world::{ask, be_patient},
-};
+use crate::world::{ask, be_patient};
 
 /// Sample rate that Chromium's fake microphone plays without resampling.
 const MICROPHONE_HZ: u32 = 48_000;
@@ -36,9 +28,8 @@ const MICROPHONE_HZ: u32 = 48_000;
 const BEFORE_S: usize = 6;
 /// Seconds for the answer and its playback.
 const AFTER_S: usize = 20;
-const KEY_DIGITS: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
 
-struct House {
+struct Fixture {
     running: Running,
     port: u16,
     folder: Folder,
@@ -50,7 +41,7 @@ struct Next {
     loaded: Loaded,
 }
 
-impl House {
+impl Fixture {
     /// The link that the operator gets.
     fn page(&self) -> String {
         self.link("")
@@ -85,12 +76,12 @@ impl House {
     }
 }
 
-async fn house(more: &str) -> House {
+async fn fixture(more: &str) -> Fixture {
     tuned(more, |_| ()).await
 }
 
-/// As [`house`], with values that no settings file has.
-async fn tuned(more: &str, tune: impl FnOnce(&mut Config)) -> House {
+/// As [`fixture`], with values that no settings file has.
+async fn tuned(more: &str, tune: impl FnOnce(&mut Config)) -> Fixture {
     start(Folder::new(), more, tune).await
 }
 
@@ -104,37 +95,11 @@ fn config(data: &Path, more: &str) -> Config {
     config
 }
 
-async fn start(data: Folder, more: &str, tune: impl FnOnce(&mut Config)) -> House {
+async fn start(data: Folder, more: &str, tune: impl FnOnce(&mut Config)) -> Fixture {
     let mut config = config(data.path(), more);
     tune(&mut config);
     let running = serve::start(config).await.unwrap();
-    House { port: running.web.port(), running, folder: data }
-}
-
-/// Sends one raw request; returns status line, headers and body.
-async fn exchange(port: u16, request: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
-}
-
-fn status(answer: &str) -> u16 {
-    answer.split(' ').nth(1).unwrap().parse().unwrap()
-}
-
-async fn get(port: u16, path: &str, host: &str) -> String {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    exchange(port, &request).await
-}
-
-async fn pair(port: u16, host: &str, headers: &str, body: &str) -> String {
-    let request = format!(
-        "POST /try/pair HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n{body}",
-        body.len()
-    );
-    exchange(port, &request).await
+    Fixture { port: running.web.port(), running, folder: data }
 }
 
 /// `text` in the project's own voice, with silence around it, as a WAV for the fake microphone.
@@ -153,8 +118,8 @@ const LENS: &str = "[...document.querySelectorAll('#rows text')].map((row) => ro
 /// The last answer.
 const ANSWER: &str = "([...document.querySelectorAll('#transcript .assistant .bubble')].at(-1)?.textContent ?? '')";
 
-async fn open(browser: &mut Browser, house: &House) {
-    browser.open(&house.link("?auto=1")).await;
+async fn open(browser: &mut Browser, fixture: &Fixture) {
+    browser.open(&fixture.link("?auto=1")).await;
     browser.until("document.querySelector('#status')?.dataset.state === 'open'").await;
 }
 
@@ -163,12 +128,12 @@ async fn a_newcomer_talks_to_the_page() {
     let sound = tempfile::tempdir().unwrap();
     let wav = sound.path().join("timer.wav");
     record("Hey Mentra, set a timer for ten minutes.", &wav);
-    let house = house("").await;
+    let fixture = fixture("").await;
     let mut browser = Browser::start(Some(&wav)).await;
 
     // First view: what the page is, what to say, that audio stays on this machine; and only buttons that work.
     browser.look(1100, 860, "light").await;
-    browser.open(&house.page()).await;
+    browser.open(&fixture.page()).await;
     browser.until("document.querySelector('#wake').textContent === 'Hey Mentra, '").await;
     let first = browser.value("document.querySelector('#first').innerText").await;
     for words in ["smart glasses", "Hey Mentra, set a timer", "Sound stays on this machine"] {
@@ -234,12 +199,12 @@ async fn a_newcomer_talks_to_the_page() {
 
     // After a reload the conversation is there, and the browser is known: the key was kept, and no pairing is opened
     // again.
-    let devices = || house.running.services().store.disk().devices().unwrap().len();
+    let devices = || fixture.running.services().store.disk().devices().unwrap().len();
     assert_eq!(devices(), 1);
     let texts = "[...document.querySelectorAll('#transcript .bubble')].map((bubble) => bubble.textContent).join('|')";
     browser.until(&format!("/30 percent/.test({ANSWER})")).await;
     let said = browser.value(texts).await;
-    open(&mut browser, &house).await;
+    open(&mut browser, &fixture).await;
     assert_eq!((browser.value(texts).await, devices()), (said, 1));
     // Another tab does not have it.
     let kept = browser.value("Object.keys(localStorage).join()").await;
@@ -248,7 +213,7 @@ async fn a_newcomer_talks_to_the_page() {
     browser.until("document.querySelectorAll('#transcript li').length === 0").await;
     assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
     browser.close().await;
-    house.running.stop().await;
+    fixture.running.stop().await;
 }
 
 /// The delays of the first answer, in milliseconds, in their order.
@@ -275,10 +240,10 @@ async fn the_space_bar_talks_mute_mutes_and_escape_stops() {
     let sound = tempfile::tempdir().unwrap();
     let wav = sound.path().join("held.wav");
     record("What is seventeen times twenty three?", &wav);
-    let house = house("").await;
+    let fixture = fixture("").await;
     let mut browser = Browser::start(Some(&wav)).await;
     browser.look(1100, 860, "light").await;
-    open(&mut browser, &house).await;
+    open(&mut browser, &fixture).await;
     browser.value("document.querySelector('#words').focus()").await;
     browser.type_keys("a b").await;
     assert_eq!(browser.value("document.querySelector('#words').value").await, "a b");
@@ -310,16 +275,16 @@ async fn the_space_bar_talks_mute_mutes_and_escape_stops() {
     browser.until("glasses.dataset.playState === 'stopped'").await;
     assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
     browser.close().await;
-    house.running.stop().await;
+    fixture.running.stop().await;
 }
 
 /// A question must not be answered by a key or a click that was meant for something else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_takes_no_focus_and_nothing_of_its_first_half_second_answers_it() {
-    let house = house("").await;
+    let fixture = fixture("").await;
     let mut browser = Browser::start(None).await;
     browser.look(1100, 860, "light").await;
-    browser.open(&house.page()).await;
+    browser.open(&fixture.page()).await;
     browser.until("document.querySelector('#wake').textContent !== ''").await;
     type_in(&mut browser, "take a note buy milk").await;
     browser.until(&format!("/milk|note/i.test({ANSWER})")).await;
@@ -346,30 +311,30 @@ async fn a_question_takes_no_focus_and_nothing_of_its_first_half_second_answers_
     browser.shot("11-question").await;
     assert_eq!(browser.value("approval.hidden").await, false);
     assert_eq!(browser.value("getComputedStyle(activity).display").await, "none");
-    assert_eq!(notes(&house), 1);
+    assert_eq!(notes(&fixture), 1);
 
     browser.click("#yes").await;
     browser.until(&format!("/deleted/i.test({ANSWER})")).await;
-    assert_eq!(notes(&house), 0);
+    assert_eq!(notes(&fixture), 0);
     assert_eq!(browser.value("[approval.hidden, document.activeElement.id].join()").await, "true,words");
     assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
     browser.close().await;
-    house.running.stop().await;
+    fixture.running.stop().await;
 }
 
 /// The number of notes of the page's user.
-fn notes(house: &House) -> usize {
-    let disk = house.running.services().store.disk();
+fn notes(fixture: &Fixture) -> usize {
+    let disk = fixture.running.services().store.disk();
     let users = disk.devices().unwrap().into_iter().map(|(_, device)| device.user);
     users.map(|user| disk.notes(&user, 100, |_| true).unwrap().len()).sum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_microphone_it_is_for_typing_and_says_so() {
-    let house = house("").await;
+    let fixture = fixture("").await;
     let mut browser = Browser::start(None).await;
     browser.look(1100, 860, "light").await;
-    browser.open(&house.page()).await;
+    browser.open(&fixture.page()).await;
     browser.until("document.querySelector('#wake').textContent !== ''").await;
     // A user who types is not asked for a microphone, nor told that there is none.
     type_in(&mut browser, "what is two plus two").await;
@@ -388,7 +353,7 @@ async fn without_a_microphone_it_is_for_typing_and_says_so() {
     browser.shot("10-typing").await;
     assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
     browser.close().await;
-    house.running.stop().await;
+    fixture.running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -409,8 +374,8 @@ async fn the_page_says_the_words_that_wake_this_gateway() {
         ),
         ("always_listening = true", "set a timer", "just talk"),
     ] {
-        let house = house(&format!("[hearing]\n{settings}")).await;
-        open(&mut browser, &house).await;
+        let fixture = fixture(&format!("[hearing]\n{settings}")).await;
+        open(&mut browser, &fixture).await;
         let text = Value::from(caption);
         browser.until(&format!("document.querySelector('#first').innerText.includes({text})")).await;
         let text = Value::from(sign);
@@ -418,29 +383,9 @@ async fn the_page_says_the_words_that_wake_this_gateway() {
         browser
             .shot(&format!("6-{}", sign.chars().filter(|letter| letter.is_alphanumeric()).collect::<String>()))
             .await;
-        house.running.stop().await;
+        fixture.running.stop().await;
     }
     browser.close().await;
-}
-
-/// The page shows which model answers, and thus where the words are sent.
-#[tokio::test]
-async fn the_page_knows_which_model_answers() {
-    let model = |settings: &str| format!("[model]\nkind = \"chat_completions\"\nmodel = \"qwen3\"\n{settings}");
-    for (settings, expected) in [
-        (String::new(), Value::Null),
-        (model("base_url = \"http://127.0.0.1:9/v1\""), json!({"name": "qwen3", "host": "127.0.0.1", "here": true})),
-        (
-            model("base_url = \"https://models.example/v1\""),
-            json!({"name": "qwen3", "host": "models.example", "here": false}),
-        ),
-    ] {
-        let house = house(&settings).await;
-        let answer = get(house.port, "/try/about.json", &format!("127.0.0.1:{}", house.port)).await;
-        let about: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
-        assert_eq!((&about["model"], &about["console"]), (&expected, &Value::Bool(true)));
-        house.running.stop().await;
-    }
 }
 
 async fn opacity(browser: &mut Browser) -> f64 {
@@ -457,151 +402,31 @@ async fn type_in(browser: &mut Browser, text: &str) {
         .await;
 }
 
-#[tokio::test]
-async fn the_endpoints_of_the_page() {
-    let house = house("").await;
-    let port = house.port;
-    let host = format!("127.0.0.1:{port}");
-    let answer = get(port, "/try", &host).await;
-    assert_eq!(status(&answer), 200);
-    let head = answer.split("\r\n\r\n").next().unwrap().to_lowercase();
-    for header in [
-        "content-security-policy: default-src 'self'",
-        "frame-ancestors 'none'",
-        "x-content-type-options: nosniff",
-        "cache-control: no-store",
-        "content-type: text/html",
-    ] {
-        assert!(head.contains(header), "{header} is not in {head}");
-    }
-    for (path, host, expected) in [
-        ("/try", "localhost", 200),
-        ("/try/app.js", &host, 200),
-        ("/try/about.json", &host, 200),
-        ("/", &host, 303),
-        ("/try/nothing.js", &host, 404),
-        ("/try/../try/pair", &host, 404),
-        ("/try", "evil.example", 403),
-        ("/try/app.js", "127.0.0.1.evil.example", 403),
-        ("/try/about.json", "evil.example", 403),
-        ("/try/pair", &host, 405),
-    ] {
-        let answer = get(port, path, host).await;
-        assert_eq!(status(&answer), expected, "{path} of {host}");
-    }
-
-    let own = format!("Origin: http://{host}\r\n");
-    let script = &format!("X-Lorgnette-Try: {}\r\n", house.token());
-    let guessed = format!("{own}X-Lorgnette-Try: 1\r\n");
-    let elsewhere = format!("Origin: http://evil.example\r\n{script}");
-    let other_port = format!("Origin: http://127.0.0.1:1\r\n{script}");
-    let sealed = format!("Origin: null\r\n{script}");
-    let good = format!("{own}{script}");
-    let proxied = format!("{good}X-Forwarded-For: 203.0.113.9\r\n");
-    for (why, host, headers, body, expected) in [
-        ("foreign origin", host.as_str(), elsewhere.as_str(), KEY_DIGITS, 403),
-        ("another port", &host, &other_port, KEY_DIGITS, 403),
-        ("sealed frame", &host, &sealed, KEY_DIGITS, 403),
-        ("no origin", &host, script, KEY_DIGITS, 403),
-        ("no header of the script", &host, &own, KEY_DIGITS, 403),
-        ("another token", &host, &guessed, KEY_DIGITS, 403),
-        ("through a proxy", &host, &proxied, KEY_DIGITS, 403),
-        ("foreign host", "evil.example", &good, KEY_DIGITS, 403),
-        ("no key", &host, &good, "", 400),
-        ("no hexadecimal", &host, &good, &"zz".repeat(32), 400),
-        ("too long", &host, &good, &"00".repeat(4096), 400),
-        ("our page", &host, &good, KEY_DIGITS, 200),
-        ("our page once more", &host, &good, KEY_DIGITS, 403),
-    ] {
-        let answer = pair(port, host, headers, body).await;
-        assert_eq!(status(&answer), expected, "{why}: {answer}");
-    }
-    house.running.stop().await;
-}
-
-/// A program on this machine that has the operator's link, and keys of others.
-#[tokio::test]
-async fn the_link_pairs_no_key_that_is_revoked_or_waits() {
-    let house = house("").await;
-    let host = format!("127.0.0.1:{}", house.port);
-    let headers = format!("Origin: http://{host}\r\nX-Lorgnette-Try: {}\r\n", house.token());
-    let digits = |identity: &Identity| identity.public_key().map(|byte| format!("{byte:02x}")).concat();
-    let address = format!("ws://{host}/glasses");
-
-    // Somebody's glasses wait for the operator.
-    let mut waiting = Peer::connect_to(&address, &house.folder.path().join("waiting")).await;
-    let handshake = waiting.hello().await;
-    waiting.prove(&handshake).await;
-    assert_eq!(waiting.next().await, Said::Other("pairing_code"));
-    let answer = pair(house.port, &host, &headers, &digits(&waiting.identity)).await;
-    assert!(status(&answer) == 409 && answer.contains("waits for pairing"), "{answer}");
-
-    // A browser that was shut out.
-    let revoked = Identity::load_or_make(&house.folder.path().join("revoked")).unwrap();
-    let device = DeviceRecord {
-        key: revoked.public_key(),
-        name: "Browser".to_owned(),
-        user: "wearer".to_owned(),
-        model: "Lorgnette page".to_owned(),
-        paired_wall_ms: 0,
-        revoked: false,
-    };
-    for device in [device.clone(), DeviceRecord { revoked: true, ..device }] {
-        let write = Write::PutDevice { id: revoked.fingerprint(), device };
-        house.running.services().store.write(write).await.unwrap();
-    }
-    let answer = pair(house.port, &host, &headers, &digits(&revoked)).await;
-    assert!(status(&answer) == 409 && answer.contains("revoked"), "{answer}");
-    let mut peer = Peer::connect_to(&address, &house.folder.path().join("revoked")).await;
-    let handshake = peer.hello().await;
-    peer.prove(&handshake).await;
-    let said = peer.next().await;
-    assert!(matches!(&said, Said::Reject(code, _) if code == "revoked"), "{said:?}");
-
-    // Neither has used up the link.
-    let answer = pair(house.port, &host, &headers, KEY_DIGITS).await;
-    assert_eq!(status(&answer), 200, "{answer}");
-    house.running.stop().await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_link_the_page_shows_its_code() {
-    let house = house("").await;
+    let fixture = fixture("").await;
     let mut browser = Browser::start(None).await;
     browser.look(1100, 860, "light").await;
-    browser.open(&format!("http://127.0.0.1:{}/try?auto=1", house.port)).await;
+    browser.open(&format!("http://127.0.0.1:{}/try?auto=1", fixture.port)).await;
     let text = "document.querySelector('#problem-text').textContent";
     browser.until(&format!("/devices pair [0-9]{{6}}/.test({text})")).await;
     browser.shot("12-code").await;
-    assert_eq!(house.browsers(), Vec::<String>::new());
+    assert_eq!(fixture.browsers(), Vec::<String>::new());
     let told = browser.value(text).await;
     let code = told.as_str().unwrap().rsplit(' ').next().unwrap().to_owned();
     let request = Request::PairCode { code, user: "wearer".to_owned(), name: String::new() };
-    ask(&house.folder.path().join("gateway"), request).await.unwrap();
+    ask(&fixture.folder.path().join("gateway"), request).await.unwrap();
     browser.until("document.querySelector('#status').dataset.state === 'open'").await;
     assert_eq!(browser.value("document.querySelector('#problem').hidden").await, true);
-    assert_eq!(house.browsers(), ["Lorgnette page of wearer"]);
+    assert_eq!(fixture.browsers(), ["Lorgnette page of wearer"]);
     assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
 
     // With the link, another browser is paired by itself, and the address keeps nothing of it.
     let mut other = Browser::start(None).await;
-    open(&mut other, &house).await;
-    assert_eq!(house.browsers().len(), 2);
+    open(&mut other, &fixture).await;
+    assert_eq!(fixture.browsers().len(), 2);
     assert_eq!(other.value("location.hash").await, "");
     other.close().await;
     browser.close().await;
-    house.running.stop().await;
-}
-
-#[tokio::test]
-async fn switched_off_it_does_not_exist() {
-    let house = house("try_page = false").await;
-    let host = format!("127.0.0.1:{}", house.port);
-    for path in ["/", "/try", "/try/", "/try/app.js", "/try/about.json"] {
-        assert_eq!(status(&get(house.port, path, &host).await), 404, "{path}");
-    }
-    let headers = format!("Origin: http://{host}\r\nX-Lorgnette-Try: 1\r\n");
-    let answer = pair(house.port, &host, &headers, KEY_DIGITS).await;
-    assert_eq!(status(&answer), 404);
-    house.running.stop().await;
+    fixture.running.stop().await;
 }

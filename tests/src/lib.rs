@@ -1,1 +1,1 @@
-//! The whole house: simulated world, end-to-end, foreign clients, tidy.
+//! The whole system: simulated world, end-to-end, foreign clients, tidy.

@@ -15,7 +15,7 @@ use crate::{
 pub struct Said {
     /// `user` or `assistant`.
     pub role: &'static str,
-    /// The words.
+    /// What was said, cut to the limit.
     pub content: String,
 }
 

@@ -38,7 +38,7 @@ fn photo() -> Offer {
     }
 }
 
-fn house() -> (Arc<World>, Executor) {
+fn fixture() -> (Arc<World>, Executor) {
     let world = World::usual();
     let executor = world.executor();
     (world, executor)
@@ -46,7 +46,7 @@ fn house() -> (Arc<World>, Executor) {
 
 #[tokio::test(start_paused = true)]
 async fn device_tools_come_are_called_and_go() {
-    let (world, executor) = house();
+    let (world, executor) = fixture();
     let registry = executor.registry();
     let before = registry.snapshot("ada", Some("glasses")).specs.len();
     let (revision, remarks) = register(registry, "glasses", vec![brightness(), photo()]).unwrap();
@@ -92,7 +92,7 @@ async fn device_tools_come_are_called_and_go() {
 
 #[tokio::test]
 async fn a_device_that_is_gone_is_told() {
-    let (world, executor) = house();
+    let (world, executor) = fixture();
     register(executor.registry(), "glasses", vec![photo()]).unwrap();
     *world.status.lock().unwrap() = None;
     let result = executor.call(context(), call("camera.photo", json!({}))).await;
@@ -102,7 +102,7 @@ async fn a_device_that_is_gone_is_told() {
 
 #[test]
 fn two_devices_may_offer_the_same() {
-    let (_, executor) = house();
+    let (_, executor) = fixture();
     let registry = executor.registry();
     for device in ["d1", "d2"] {
         let (_, remarks) = register(registry, device, vec![photo()]).unwrap();
@@ -143,7 +143,7 @@ fn hostile_offers_are_left_out_and_the_others_stay() {
         (change(&|offer| offer.reply = "x".repeat(2_000)), "/replyTemplate"),
     ];
     for (offer, reason) in table {
-        let (_, executor) = house();
+        let (_, executor) = fixture();
         let registry = executor.registry();
         let before = registry.snapshot("ada", Some("glasses")).specs.len();
         let (_, remarks) = register(registry, "glasses", vec![photo(), offer]).unwrap();
@@ -179,7 +179,7 @@ fn every_hint_means_what_it_means_of_any_tool() {
 
 #[test]
 fn what_is_lost_of_a_tool_that_is_taken_is_told() {
-    let (_, executor) = house();
+    let (_, executor) = fixture();
     let offer = Offer { description: "x".repeat(5_000), ..photo() };
     let (_, remarks) = register(executor.registry(), "glasses", vec![offer]).unwrap();
     assert!(matches!(remarks.as_slice(), [one] if !one.left_out && one.reason.contains("was cut")), "{remarks:?}");
@@ -187,7 +187,7 @@ fn what_is_lost_of_a_tool_that_is_taken_is_told() {
 
 #[test]
 fn a_device_offers_only_so_many_and_decides_only_about_itself() {
-    let (_, executor) = house();
+    let (_, executor) = fixture();
     let registry = executor.registry();
     let many = (0..100).map(|n| Offer {
         name: format!("tool{n}"),

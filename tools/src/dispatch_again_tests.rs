@@ -7,71 +7,71 @@ use super::*;
 const ASKING: ToolFlags = ToolFlags { requires_approval: true, ..CHANGING };
 
 /// Questions that are recorded while a call waits for consent, and afterwards.
-fn interrupted(house: &House) -> (Vec<AskedCall>, usize) {
-    *house.world.consent_after.lock().unwrap() = Duration::from_secs(3_600);
-    let asked = || house.journal.asked.lock().unwrap().values().cloned().collect::<Vec<_>>();
-    let mut calling = Box::pin(house.executor.call(context(), good()));
+fn interrupted(fixture: &Fixture) -> (Vec<AskedCall>, usize) {
+    *fixture.world.consent_after.lock().unwrap() = Duration::from_secs(3_600);
+    let asked = || fixture.journal.asked.lock().unwrap().values().cloned().collect::<Vec<_>>();
+    let mut calling = Box::pin(fixture.executor.call(context(), good()));
     assert!((&mut calling).now_or_never().is_none(), "it waits");
     let during = asked();
     drop(calling);
-    *house.world.consent_after.lock().unwrap() = Duration::ZERO;
+    *fixture.world.consent_after.lock().unwrap() = Duration::ZERO;
     (during, asked().len())
 }
 
 #[tokio::test]
 async fn a_question_is_recorded_until_it_is_answered() {
     for (flags, begun) in [(ASKING, 1), (ToolFlags { read_only: true, ..ASKING }, 0)] {
-        let house = house(flags, done());
-        let (during, after) = interrupted(&house);
+        let fixture = fixture(flags, done());
+        let (during, after) = interrupted(&fixture);
         let [AskedCall { device, call, .. }] = during.as_slice() else { panic!("{during:?}") };
         assert_eq!((device.as_str(), call, after), ("glasses", &good(), 0));
-        assert_eq!(house.journal.begun.load(Ordering::SeqCst), 0);
+        assert_eq!(fixture.journal.begun.load(Ordering::SeqCst), 0);
         for (outcome, runs) in [(ApprovalOutcome::Denied, 0), (ApprovalOutcome::Approved, 1)] {
-            *house.world.consent.lock().unwrap() = outcome;
-            house.executor.call(context(), good()).await;
-            assert_eq!(house.started(), runs);
-            assert!(house.journal.asked.lock().unwrap().is_empty());
+            *fixture.world.consent.lock().unwrap() = outcome;
+            fixture.executor.call(context(), good()).await;
+            assert_eq!(fixture.started(), runs);
+            assert!(fixture.journal.asked.lock().unwrap().is_empty());
         }
-        assert_eq!(house.journal.begun.load(Ordering::SeqCst), begun);
+        assert_eq!(fixture.journal.begun.load(Ordering::SeqCst), begun);
     }
     // Nobody is there to be asked again: the caller of this one ended with the process.
-    let house = house(ASKING, done());
+    let fixture = fixture(ASKING, done());
     let outside = CallContext { session: None, turn: None, ..context() };
-    *house.world.consent_after.lock().unwrap() = Duration::from_secs(3_600);
-    let mut calling = Box::pin(house.executor.call(outside, good()));
-    assert!((&mut calling).now_or_never().is_none() && house.journal.asked.lock().unwrap().is_empty());
+    *fixture.world.consent_after.lock().unwrap() = Duration::from_secs(3_600);
+    let mut calling = Box::pin(fixture.executor.call(outside, good()));
+    assert!((&mut calling).now_or_never().is_none() && fixture.journal.asked.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn a_call_of_before_a_restart_is_asked_about_again_and_made_only_by_the_same_tool() {
-    let house = house(ASKING, done());
-    *house.world.consent.lock().unwrap() = ApprovalOutcome::Approved;
-    let AskedCall { call, definition, .. } = interrupted(&house).0.remove(0);
+    let fixture = fixture(ASKING, done());
+    *fixture.world.consent.lock().unwrap() = ApprovalOutcome::Approved;
+    let AskedCall { call, definition, .. } = interrupted(&fixture).0.remove(0);
     let source = || Source::App("com.test".into());
     let offer = |spec: ToolSpec| {
-        let runner = house.runner.clone();
-        house.registry.register_named(source(), Scope::Global, vec![(spec, "tool".into())], runner).unwrap();
+        let runner = fixture.runner.clone();
+        fixture.registry.register_named(source(), Scope::Global, vec![(spec, "tool".into())], runner).unwrap();
     };
     let again = |turn: u32| {
         let turn = Some(gateway_core::vocab::Turn { id: turn, revision: 0 });
-        house.executor.call_again(
+        fixture.executor.call_again(
             CallContext { turn, session: Some("next".into()), ..context() },
             call.clone(),
             definition,
         )
     };
-    let questions = || house.world.asked.lock().unwrap().len();
+    let questions = || fixture.world.asked.lock().unwrap().len();
     let before = questions();
     offer(ToolSpec { description: "Does something else.".into(), ..spec(ASKING) });
     assert_eq!(code(&again(1).await), Some(ErrorCode::ToolNotFound));
     // Not even one that asks nobody any more.
     offer(spec(CHANGING));
     assert_eq!(code(&again(2).await), Some(ErrorCode::ToolNotFound));
-    house.registry.unregister(&source(), &Scope::Global);
+    fixture.registry.unregister(&source(), &Scope::Global);
     assert_eq!(code(&again(3).await), Some(ErrorCode::ToolNotFound));
-    assert_eq!((house.started(), questions()), (0, before));
+    assert_eq!((fixture.started(), questions()), (0, before));
     offer(spec(ASKING));
     assert_eq!(code(&again(4).await), None);
-    assert_eq!((house.started(), questions()), (1, before + 1));
-    assert_eq!(house.world.asked.lock().unwrap().last().unwrap().arguments, good().arguments);
+    assert_eq!((fixture.started(), questions()), (1, before + 1));
+    assert_eq!(fixture.world.asked.lock().unwrap().last().unwrap().arguments, good().arguments);
 }

@@ -29,13 +29,13 @@ async fn the_app_runs_before_its_tool_does() {
     ] {
         let with_app = ToolSpec { app: Some("com.test".into()), ..spec(CHANGING) };
         let apps = Arc::new(Host(host));
-        let house = house_of(with_app, done(), Limits::default(), |ports| Ports { apps, ..ports });
-        let result = house.executor.call(context(), good()).await;
+        let fixture = fixture_of(with_app, done(), Limits::default(), |ports| Ports { apps, ..ports });
+        let result = fixture.executor.call(context(), good()).await;
         assert_eq!(code(&result), wanted);
-        let runs = house.runner.seen.lock().unwrap().clone();
+        let runs = fixture.runner.seen.lock().unwrap().clone();
         assert_eq!(runs.first().cloned(), seen.map(|activated| ("tool".to_owned(), activated)));
         // A call that never began leaves no intent: it may be made again.
-        assert_eq!(house.journal.begun.load(Ordering::SeqCst), u32::from(seen.is_some()));
+        assert_eq!(fixture.journal.begun.load(Ordering::SeqCst), u32::from(seen.is_some()));
     }
 }
 
@@ -94,11 +94,11 @@ async fn secrets_are_in_no_result_and_print_as_nothing() {
     };
     // The result violates its schema, so that an error is reported about it.
     let picky = ToolSpec { output_schema: Some(json!({"maxProperties": 0})), ..spec(CHANGING) };
-    let house = house_of(picky, Act::Answer(leak), Limits::default(), |ports| ports);
-    house.executor.secrets().keep(&secret);
-    let result = house.executor.call(context(), good()).await;
-    let journal = house.journal.rows.lock().unwrap().values().cloned().collect::<Vec<_>>();
-    let records = house.pages.0.lock().unwrap().clone();
+    let fixture = fixture_of(picky, Act::Answer(leak), Limits::default(), |ports| ports);
+    fixture.executor.secrets().keep(&secret);
+    let result = fixture.executor.call(context(), good()).await;
+    let journal = fixture.journal.rows.lock().unwrap().values().cloned().collect::<Vec<_>>();
+    let records = fixture.pages.0.lock().unwrap().clone();
     for text in [
         serde_json::to_string(&result).unwrap(),
         format!("{result:?}"),
@@ -112,9 +112,9 @@ async fn secrets_are_in_no_result_and_print_as_nothing() {
     assert!(logged.contains("a planted one") && logged.contains("output schema"), "{logged}");
     assert_eq!(result.content, "401: bad key [secret][secret]");
     // Ordinary words are not redacted, even if one was chosen as a password.
-    house.executor.secrets().keep(&Secret::new("key"));
+    fixture.executor.secrets().keep(&Secret::new("key"));
     assert!(
-        house
+        fixture
             .executor
             .call(CallContext { session: Some("t".into()), ..context() }, good())
             .await
@@ -132,8 +132,8 @@ async fn what_is_not_text_stays_out_of_the_content() {
         attachments: vec![image(1_000), image(ATTACHMENTS_BYTES_MAX), image(1_000)],
         ..ToolResult::default()
     };
-    let house = house(READING, Act::Answer(answer));
-    let result = house.executor.call(context(), good()).await;
+    let fixture = fixture(READING, Act::Answer(answer));
+    let result = fixture.executor.call(context(), good()).await;
     assert_eq!(result.attachments.len(), 2);
     let wanted = format!("Look: data:image/png;base64,[binary data left out] and {} stays.", "-".repeat(300));
     assert_eq!(result.content, wanted);
@@ -311,10 +311,10 @@ proptest! {
         let flags = ToolFlags { read_only, idempotent, requires_approval, persistent, ..ToolFlags::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let house = house(flags, act);
-            *house.world.consent.lock().unwrap() = outcome;
+            let fixture = fixture(flags, act);
+            *fixture.world.consent.lock().unwrap() = outcome;
             if store_full {
-                *house.journal.failure.lock().unwrap() = Some(PortError::Full("no room".into()));
+                *fixture.journal.failure.lock().unwrap() = Some(PortError::Full("no room".into()));
             }
             let context = context();
             let cancel = context.cancel.clone();
@@ -326,7 +326,7 @@ proptest! {
                 std::future::pending::<()>().await
             });
             let result = tokio::select! {
-                result = tokio::time::timeout(Duration::from_secs(10), house.executor.call(context, good())) => {
+                result = tokio::time::timeout(Duration::from_secs(10), fixture.executor.call(context, good())) => {
                     result.expect("a call ends")
                 }
                 () = &mut interrupt => unreachable!(),
@@ -336,18 +336,18 @@ proptest! {
             assert!(result.data.as_ref().is_none_or(|data| data.to_string().len() <= DATA_BYTES_MAX));
             assert!(result.attachments.len() <= ATTACHMENTS_MAX);
             code(&result);
-            let pages = house.pages.0.lock().unwrap().len();
+            let pages = fixture.pages.0.lock().unwrap().len();
             assert!(if persistent { pages == 1 } else { pages <= usize::from(requires_approval) }, "{pages}");
             let asked = requires_approval && outcome != ApprovalOutcome::Approved;
             if asked || (store_full && !read_only) {
-                assert_eq!(house.started(), 0);
+                assert_eq!(fixture.started(), 0);
             }
             // A call that may have taken effect is not repeated.
-            let before = house.started();
-            if !read_only && house.journal.begun.load(Ordering::SeqCst) > 0 {
-                *house.journal.failure.lock().unwrap() = None;
-                house.restarted().call(crate::test_support::context(), good()).await;
-                assert_eq!(house.started(), before);
+            let before = fixture.started();
+            if !read_only && fixture.journal.begun.load(Ordering::SeqCst) > 0 {
+                *fixture.journal.failure.lock().unwrap() = None;
+                fixture.restarted().call(crate::test_support::context(), good()).await;
+                assert_eq!(fixture.started(), before);
             }
         });
     }

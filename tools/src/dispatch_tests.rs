@@ -174,7 +174,7 @@ impl Runner for Scripted {
     }
 }
 
-struct House {
+struct Fixture {
     world: Arc<World>,
     runner: Arc<Scripted>,
     registry: Arc<Registry>,
@@ -207,7 +207,7 @@ fn spec(flags: ToolFlags) -> ToolSpec {
     }
 }
 
-fn house_of(spec: ToolSpec, act: Act, limits: Limits, ports: impl FnOnce(Ports) -> Ports) -> House {
+fn fixture_of(spec: ToolSpec, act: Act, limits: Limits, ports: impl FnOnce(Ports) -> Ports) -> Fixture {
     let world = World::usual();
     let runner = Arc::new(Scripted {
         act: Mutex::new(act),
@@ -227,11 +227,11 @@ fn house_of(spec: ToolSpec, act: Act, limits: Limits, ports: impl FnOnce(Ports) 
         ..CallRecords::default()
     };
     let executor = Executor::with_records(registry.clone(), ports(world.ports()), records);
-    House { world, runner, registry, journal, pages, panel, executor }
+    Fixture { world, runner, registry, journal, pages, panel, executor }
 }
 
-fn house(flags: ToolFlags, act: Act) -> House {
-    house_of(spec(flags), act, Limits::default(), |ports| ports)
+fn fixture(flags: ToolFlags, act: Act) -> Fixture {
+    fixture_of(spec(flags), act, Limits::default(), |ports| ports)
 }
 
 fn good() -> ToolCall {
@@ -249,7 +249,7 @@ fn done() -> Act {
     Act::Answer(ToolResult::said("done"))
 }
 
-impl House {
+impl Fixture {
     fn started(&self) -> u32 {
         self.runner.started.load(Ordering::SeqCst)
     }
@@ -264,13 +264,13 @@ impl House {
 #[tokio::test]
 async fn a_client_of_another_class_is_refused_and_does_not_see_it() {
     let only = ToolSpec { clients: Some(vec![ClientClass::Internal]), ..spec(READING) };
-    let house = house_of(only, done(), Limits::default(), |ports| ports);
+    let fixture = fixture_of(only, done(), Limits::default(), |ports| ports);
     for (client, seen) in [(ClientClass::Internal, 1), (ClientClass::Copilot, 0), (ClientClass::External, 0)] {
-        assert_eq!(house.executor.offered("ada", Some("d"), client).1.len(), seen);
-        let result = house.executor.call(CallContext { client, ..context() }, good()).await;
+        assert_eq!(fixture.executor.offered("ada", Some("d"), client).1.len(), seen);
+        let result = fixture.executor.call(CallContext { client, ..context() }, good()).await;
         assert_eq!(code(&result), (seen == 0).then_some(ErrorCode::PermissionDenied));
     }
-    assert_eq!(house.started(), 1);
+    assert_eq!(fixture.started(), 1);
 }
 
 #[tokio::test]
@@ -281,34 +281,34 @@ async fn the_operator_has_the_last_word_on_who_may_call_a_tool() {
         (vec![], vec![]),
         (vec![ClientClass::Copilot, ClientClass::External], vec![ClientClass::Copilot, ClientClass::External]),
     ] {
-        let house = house_of(definition.clone(), done(), Limits::default(), |ports| ports);
+        let fixture = fixture_of(definition.clone(), done(), Limits::default(), |ports| ports);
         let registry = Arc::new(Registry::with_clients([("com.test.tool".to_owned(), configured)].into()));
         let named = vec![(definition.clone(), "tool".to_owned())];
-        registry.register_named(Source::App("com.test".into()), Scope::Global, named, house.runner.clone()).unwrap();
-        let executor = Executor::new(registry, house.world.ports());
+        registry.register_named(Source::App("com.test".into()), Scope::Global, named, fixture.runner.clone()).unwrap();
+        let executor = Executor::new(registry, fixture.world.ports());
         for client in [ClientClass::Internal, ClientClass::Copilot, ClientClass::External] {
             let may = permitted.contains(&client);
             assert_eq!(executor.offered("ada", Some("d"), client).1.len(), usize::from(may));
             let result = executor.call(CallContext { client, ..context() }, good()).await;
             assert_eq!(code(&result), (!may).then_some(ErrorCode::PermissionDenied));
         }
-        assert_eq!(house.started(), u32::try_from(permitted.len()).unwrap());
+        assert_eq!(fixture.started(), u32::try_from(permitted.len()).unwrap());
     }
 }
 
 #[tokio::test]
 async fn what_a_user_switched_off_is_off_for_that_user() {
-    let house = house(READING, done());
+    let fixture = fixture(READING, done());
     for (switch, off) in
         [("com.test.tool", true), ("com.test.*", true), ("*", true), ("com.test", false), ("com.test.tools*", false)]
     {
-        *house.panel.0.lock().unwrap() = vec![switch.to_owned()];
-        assert_eq!(house.executor.offered("ada", Some("d"), ClientClass::Internal).1.is_empty(), off, "{switch}");
-        let result = house.executor.call(context(), good()).await;
+        *fixture.panel.0.lock().unwrap() = vec![switch.to_owned()];
+        assert_eq!(fixture.executor.offered("ada", Some("d"), ClientClass::Internal).1.is_empty(), off, "{switch}");
+        let result = fixture.executor.call(context(), good()).await;
         assert_eq!(code(&result), off.then_some(ErrorCode::PermissionDenied), "{switch}");
         let bob = CallContext { user: "bob".into(), ..context() };
-        assert_eq!(code(&house.executor.call(bob, good()).await), None);
-        assert_eq!(house.executor.offered("bob", Some("d"), ClientClass::Internal).1.len(), 1);
+        assert_eq!(code(&fixture.executor.call(bob, good()).await), None);
+        assert_eq!(fixture.executor.offered("bob", Some("d"), ClientClass::Internal).1.len(), 1);
     }
 }
 
@@ -334,33 +334,33 @@ async fn limits_hold_per_user_per_source_and_per_tool() {
         (None, Limits { per_user: two, ..Limits::default() }),
         (None, Limits { per_source: two, ..Limits::default() }),
     ] {
-        let house = house_of(ToolSpec { rate_limit: tool, ..spec(READING) }, done(), limits, |ports| ports);
+        let fixture = fixture_of(ToolSpec { rate_limit: tool, ..spec(READING) }, done(), limits, |ports| ports);
         let bob = || CallContext { user: "bob".into(), ..context() };
         for (context, wanted) in
             [(context(), None), (context(), None), (context(), Some(ErrorCode::RateLimited)), (bob(), None)]
         {
-            let result = house.executor.call(context, good()).await;
+            let result = fixture.executor.call(context, good()).await;
             assert_eq!(code(&result), wanted);
             if let Some(error) = result.error {
                 assert!(error.retryable && error.message.contains("30 s"), "{error:?}");
             }
         }
-        house.world.pass(30);
-        assert_eq!(code(&house.executor.call(context(), good()).await), None);
-        assert_eq!(code(&house.executor.call(context(), good()).await), Some(ErrorCode::RateLimited));
+        fixture.world.pass(30);
+        assert_eq!(code(&fixture.executor.call(context(), good()).await), None);
+        assert_eq!(code(&fixture.executor.call(context(), good()).await), Some(ErrorCode::RateLimited));
         // A source that registers again does not get a new count.
-        assert_eq!(house.started(), 4);
+        assert_eq!(fixture.started(), 4);
     }
 }
 
 #[tokio::test]
 async fn the_same_call_is_run_once_and_answered_twice() {
-    let house = house(CHANGING, done());
-    let first = house.executor.call(context(), good()).await;
-    for executor in [house.executor.clone(), house.restarted()] {
+    let fixture = fixture(CHANGING, done());
+    let first = fixture.executor.call(context(), good()).await;
+    for executor in [fixture.executor.clone(), fixture.restarted()] {
         assert_eq!(executor.call(context(), good()).await, first);
     }
-    assert_eq!(house.started(), 1);
+    assert_eq!(fixture.started(), 1);
     // Each of these is a different call.
     for (context, call) in [
         (CallContext { session: Some("t".into()), ..context() }, good()),
@@ -369,60 +369,60 @@ async fn the_same_call_is_run_once_and_answered_twice() {
         (context(), ToolCall { id: "call-2".into(), ..good() }),
         (context(), call("com.test.tool", json!({"n": 4}))),
     ] {
-        let before = house.started();
-        assert_eq!(code(&house.executor.call(context, call).await), None);
-        assert_eq!(house.started(), before + 1);
+        let before = fixture.started();
+        assert_eq!(code(&fixture.executor.call(context, call).await), None);
+        assert_eq!(fixture.started(), before + 1);
     }
     // Without a session nothing identifies a repeated call.
     for _ in 0..3 {
-        let before = house.started();
-        house.executor.call(CallContext { session: None, ..context() }, good()).await;
-        assert_eq!(house.started(), before + 1);
+        let before = fixture.started();
+        fixture.executor.call(CallContext { session: None, ..context() }, good()).await;
+        assert_eq!(fixture.started(), before + 1);
     }
 }
 
 /// A box whose clock has no battery begins at the same time again, and so do the numbers of calls.
 #[tokio::test]
 async fn a_call_without_a_session_is_not_taken_for_one_of_another_run() {
-    let house = house(CHANGING, done());
+    let fixture = fixture(CHANGING, done());
     let outside = || CallContext { session: None, ..context() };
-    house.executor.call(outside(), good()).await;
-    house.restarted().call(outside(), good()).await;
-    assert_eq!(house.started(), 2);
+    fixture.executor.call(outside(), good()).await;
+    fixture.restarted().call(outside(), good()).await;
+    assert_eq!(fixture.started(), 2);
 }
 
 #[tokio::test]
 async fn the_same_call_at_the_same_time_is_run_once() {
-    let house = house(CHANGING, Act::Slow(50, ToolResult::said("once")));
-    let calls = (0..20).map(|_| house.executor.call(context(), good()));
+    let fixture = fixture(CHANGING, Act::Slow(50, ToolResult::said("once")));
+    let calls = (0..20).map(|_| fixture.executor.call(context(), good()));
     for result in futures_util::future::join_all(calls).await {
         assert_eq!(result.content, "once");
     }
-    assert_eq!(house.started(), 1);
+    assert_eq!(fixture.started(), 1);
 }
 
 #[tokio::test]
 async fn an_intent_without_outcome_is_unknown_and_never_repeated() {
-    let house = house(CHANGING, done());
-    house.journal.forgetful.store(true, Ordering::SeqCst);
-    house.executor.call(context(), good()).await;
-    let again = house.restarted();
+    let fixture = fixture(CHANGING, done());
+    fixture.journal.forgetful.store(true, Ordering::SeqCst);
+    fixture.executor.call(context(), good()).await;
+    let again = fixture.restarted();
     for _ in 0..3 {
         let result = again.call(context(), good()).await;
         assert_eq!(code(&result), Some(ErrorCode::ExecutionError));
         assert!(!result.error.unwrap().retryable);
         assert!(result.say.unwrap().contains("don't know"));
     }
-    assert_eq!(house.started(), 1);
+    assert_eq!(fixture.started(), 1);
 }
 
 #[tokio::test]
 async fn what_only_reads_is_not_written_down() {
-    let house = house(READING, done());
+    let fixture = fixture(READING, done());
     for _ in 0..2 {
-        house.executor.call(context(), good()).await;
+        fixture.executor.call(context(), good()).await;
     }
-    assert_eq!((house.started(), house.journal.begun.load(Ordering::SeqCst)), (2, 0));
+    assert_eq!((fixture.started(), fixture.journal.begun.load(Ordering::SeqCst)), (2, 0));
 }
 
 #[tokio::test]
@@ -432,12 +432,12 @@ async fn nothing_is_done_that_cannot_be_written_down() {
         (PortError::Unavailable("busy".into()), ErrorCode::AppNotAvailable, "right now"),
         (PortError::Failed("damaged".into()), ErrorCode::ExecutionError, "right now"),
     ] {
-        let house = house(CHANGING, done());
-        *house.journal.failure.lock().unwrap() = Some(failure);
-        let result = house.executor.call(context(), good()).await;
+        let fixture = fixture(CHANGING, done());
+        *fixture.journal.failure.lock().unwrap() = Some(failure);
+        let result = fixture.executor.call(context(), good()).await;
         assert_eq!(code(&result), Some(wanted));
         assert!(result.say.unwrap().contains(words));
-        assert_eq!(house.started(), 0);
+        assert_eq!(fixture.started(), 0);
     }
 }
 
@@ -453,9 +453,9 @@ async fn only_what_did_nothing_is_tried_again() {
         (READING, Act::Answer(failed(ErrorCode::HttpError, true)), 3, Some(ErrorCode::HttpError)),
         (READING, Act::Answer(failed(ErrorCode::Timeout, true)), 1, Some(ErrorCode::Timeout)),
     ] {
-        let house = house(flags, act.clone());
-        let result = house.executor.call(context(), good()).await;
-        assert_eq!((code(&result), house.started()), (wanted, started), "{act:?}");
+        let fixture = fixture(flags, act.clone());
+        let result = fixture.executor.call(context(), good()).await;
+        assert_eq!((code(&result), fixture.started()), (wanted, started), "{act:?}");
         if flags == CHANGING && wanted == Some(ErrorCode::HttpError) {
             assert!(!result.error.unwrap().retryable, "a 500 leaves open what was done");
         }
@@ -465,38 +465,38 @@ async fn only_what_did_nothing_is_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn an_interruption_reaches_the_runner_and_the_result_is_truthful() {
     for (flags, words) in [(READING, "nothing was done"), (CHANGING, "unknown")] {
-        let house = house(flags, Act::Stops);
+        let fixture = fixture(flags, Act::Stops);
         let context = context();
         let cancel = context.cancel.clone();
         let interrupt = async {
             tokio::time::sleep(Duration::from_millis(100)).await;
             cancel.cancel();
         };
-        let (result, ()) = tokio::join!(house.executor.call(context, good()), interrupt);
+        let (result, ()) = tokio::join!(fixture.executor.call(context, good()), interrupt);
         assert_eq!(code(&result), Some(ErrorCode::Cancelled));
         let error = result.error.unwrap();
         assert!(error.message.contains(words) || flags.read_only, "{error:?}");
-        assert!(house.runner.cancelled.load(Ordering::SeqCst));
+        assert!(fixture.runner.cancelled.load(Ordering::SeqCst));
         if !flags.read_only {
             assert!(!error.retryable && result.say.unwrap().contains("don't know"));
         }
     }
     // A deadline cancels the runner, too.
-    let house = house(CHANGING, Act::Stops);
-    let result = house.executor.call(context(), good()).await;
+    let fixture = fixture(CHANGING, Act::Stops);
+    let result = fixture.executor.call(context(), good()).await;
     assert_eq!(code(&result), Some(ErrorCode::Timeout));
-    assert!(house.runner.cancelled.load(Ordering::SeqCst));
+    assert!(fixture.runner.cancelled.load(Ordering::SeqCst));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_reads_runs_together_and_changes_of_one_turn_one_after_another() {
     for (flags, same_turn, elapsed_ms) in [(READING, true, 300), (CHANGING, false, 300), (CHANGING, true, 3_000)] {
-        let house = house(flags, Act::Slow(300, ToolResult::said("x")));
+        let fixture = fixture(flags, Act::Slow(300, ToolResult::said("x")));
         let before = tokio::time::Instant::now();
         let calls = (1..=10).map(|number| {
             let id = if same_turn { 7 } else { number };
             let context = CallContext { turn: Some(gateway_core::vocab::Turn { id, revision: 0 }), ..context() };
-            house.executor.call(context, ToolCall { id: number.to_string(), ..good() })
+            fixture.executor.call(context, ToolCall { id: number.to_string(), ..good() })
         });
         for result in futures_util::future::join_all(calls).await {
             assert_eq!(code(&result), None, "waiting for others is not the tool's own time");
@@ -508,9 +508,9 @@ async fn what_reads_runs_together_and_changes_of_one_turn_one_after_another() {
 #[tokio::test(start_paused = true)]
 async fn every_persistent_call_is_recorded_and_no_other() {
     let cut = |flags, act: Act| async move {
-        let house = house(flags, act);
-        house.executor.call(context(), good()).await;
-        house.pages.0.lock().unwrap().clone()
+        let fixture = fixture(flags, act);
+        fixture.executor.call(context(), good()).await;
+        fixture.pages.0.lock().unwrap().clone()
     };
     assert_eq!(cut(ToolFlags { persistent: false, ..READING }, done()).await, []);
     let records = cut(CHANGING, done()).await;
@@ -539,7 +539,7 @@ async fn the_question_is_the_definitions_own_with_the_values_in_quotes() {
         approval: Some("Delete {path}, {count} times? All: {all}.".into()),
         ..spec(ToolFlags { requires_approval: true, ..CHANGING })
     };
-    let house = house_of(asking, done(), Limits::default(), |ports| ports);
+    let fixture = fixture_of(asking, done(), Limits::default(), |ports| ports);
     let long = "x".repeat(500);
     for (arguments, question) in [
         (json!({"path": "a.txt", "count": 2, "all": true}), "Delete \"a.txt\", 2 times? All: yes.".to_owned()),
@@ -552,7 +552,7 @@ async fn the_question_is_the_definitions_own_with_the_values_in_quotes() {
             format!("Delete \"{}… (380 more characters)\", nothing times? All: nothing.", "x".repeat(120)),
         ),
     ] {
-        house.executor.call(context(), call("com.test.tool", arguments)).await;
-        assert_eq!(house.world.asked.lock().unwrap().last().unwrap().question.said, question);
+        fixture.executor.call(context(), call("com.test.tool", arguments)).await;
+        assert_eq!(fixture.world.asked.lock().unwrap().last().unwrap().question.said, question);
     }
 }

@@ -69,7 +69,7 @@ pub struct FoundMessage {
     pub title: String,
     /// Whether the wearer said it, else the assistant.
     pub by_wearer: bool,
-    /// The words.
+    /// What was said.
     pub text: String,
     /// When it was stored, in milliseconds since the Unix epoch.
     pub wall_ms: i64,

@@ -48,11 +48,11 @@ mod tests {
 
     #[test]
     fn the_most_particular_personality_counts() {
-        let house = Personalities::default();
-        assert!(house.text(None, None).starts_with("Tone: calm"));
-        let besides = house.text(Some("acme-2"), Some(PromptHint::Besides("No lists.")));
+        let personalities = Personalities::default();
+        assert!(personalities.text(None, None).starts_with("Tone: calm"));
+        let besides = personalities.text(Some("acme-2"), Some(PromptHint::Besides("No lists.")));
         assert!(besides.starts_with("Tone: calm") && besides.ends_with(" No lists."));
-        assert_eq!(house.text(Some("tiny-1"), Some(PromptHint::Only("Be short."))), "Be short.");
+        assert_eq!(personalities.text(Some("tiny-1"), Some(PromptHint::Only("Be short."))), "Be short.");
         let written = [("acme", "A"), ("ACME-5", "B"), ("default", "C")];
         let written = written.map(|(family, text)| (family.to_owned(), text.to_owned()));
         let own = Personalities::new(&BTreeMap::from(written));

@@ -20,7 +20,7 @@ pub struct Ports {
     pub schedule: Arc<dyn Schedule>,
     /// What wearers have noted.
     pub notes: Arc<dyn Notes>,
-    /// The glasses.
+    /// Calls to the wearer's glasses.
     pub device: Arc<dyn DeviceCall>,
     /// Questions to the wearer.
     pub consent: Arc<dyn Consent>,

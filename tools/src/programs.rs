@@ -47,7 +47,7 @@ pub struct Run {
     /// Number of the turn, if it belongs to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
-    /// The program.
+    /// TypeScript or JavaScript, as it was written.
     pub source: String,
     /// Its calls, in the order in which they were made.
     #[serde(default)]
@@ -209,7 +209,7 @@ impl Run {
 /// A run is to be kept as a routine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// Which.
+    /// The run, by its number or as the last one.
     pub run: WhichRun,
     /// The routine's name.
     pub name: String,

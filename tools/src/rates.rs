@@ -32,9 +32,9 @@ pub struct Limits {
 
 /// Adapts the gateway's clock to the limiter, in nanoseconds.
 #[derive(Clone)]
-struct HouseClock(Arc<dyn Clock>);
+struct LimiterClock(Arc<dyn Clock>);
 
-impl governor::clock::Clock for HouseClock {
+impl governor::clock::Clock for LimiterClock {
     type Instant = Nanos;
 
     fn now(&self) -> Nanos {
@@ -42,11 +42,11 @@ impl governor::clock::Clock for HouseClock {
     }
 }
 
-type Limiter = RateLimiter<String, DashMapStateStore<String>, HouseClock, NoOpMiddleware<Nanos>>;
+type Limiter = RateLimiter<String, DashMapStateStore<String>, LimiterClock, NoOpMiddleware<Nanos>>;
 
 /// The limiters. The algorithm is GCRA: a limit of 60 a minute admits 60 calls at once and then one a second.
 pub(crate) struct Rates {
-    clock: HouseClock,
+    clock: LimiterClock,
     per_user: Option<Limiter>,
     per_source: Option<Limiter>,
     /// By what is limited, and its limit.
@@ -56,7 +56,7 @@ pub(crate) struct Rates {
 
 impl Rates {
     pub(crate) fn new(limits: Limits, clock: Arc<dyn Clock>) -> Self {
-        let clock = HouseClock(clock);
+        let clock = LimiterClock(clock);
         let limiter = |limit: Option<RateLimit>| limit.and_then(|limit| limiter(limit, &clock));
         Self {
             per_user: limiter(limits.per_user),
@@ -114,7 +114,7 @@ impl Rates {
 }
 
 /// `None` for an invalid limit, which registration rejects.
-fn limiter(limit: RateLimit, clock: &HouseClock) -> Option<Limiter> {
+fn limiter(limit: RateLimit, clock: &LimiterClock) -> Option<Limiter> {
     let calls = NonZeroU32::new(limit.calls)?;
     let one_per = Duration::from_millis(u64::from(limit.per_ms)).checked_div(limit.calls)?;
     let quota = Quota::with_period(one_per)?.allow_burst(calls);

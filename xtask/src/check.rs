@@ -41,7 +41,7 @@ pub(crate) fn run(places: &Places, tidy: Tidy) -> Result<(), Failure> {
         )
     })?;
     if tidy == Tidy::Run {
-        step("house rules", || {
+        step("project rules", || {
             // Not captured: they print the number of import cycles, and the size of the shell.
             let rules = ["test", "--workspace", "--locked", "--test", "it", "--", "tidy::", "--nocapture"];
             process::run(&mut cargo(places, &rules))

@@ -66,21 +66,21 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
     let kept = places.target.join("demo");
     fs::create_dir_all(&kept).map_err(Failure::at(&kept))?;
     let data = DataFolder::create()?;
-    let house = House { places, config: data.0.join("lorgnette.toml"), glasses: data.0.join("glasses") };
-    fs::write(&house.config, configuration(places, &data.0, model)).map_err(Failure::at(&house.config))?;
+    let programs = Programs { places, config: data.0.join("lorgnette.toml"), glasses: data.0.join("glasses") };
+    fs::write(&programs.config, configuration(places, &data.0, model)).map_err(Failure::at(&programs.config))?;
     let log = kept.join("gateway.log");
-    let (gateway, ready) = step("start the gateway", || Gateway::start(house.gateway().arg("serve"), READY, &log))?;
+    let (gateway, ready) = step("start the gateway", || Gateway::start(programs.gateway().arg("serve"), READY, &log))?;
     let (web, quic) = (word_after(&ready, "web")?, word_after(&ready, "quic")?);
     let mut program = Command::new(places.example(APP));
     program.arg("127.0.0.1:0").env("API_KEY", APP_KEY);
-    let app = step("start a mini-app and install it", || house.install(&mut program, &kept));
+    let app = step("start a mini-app and install it", || programs.install(&mut program, &kept));
     let app = match app {
         Ok(app) => app,
         Err(failure) => return gateway.stop().and(Err(failure)),
     };
-    let kept_program = step("run a program and keep it as a routine", || house.keep());
-    let outcome = kept_program.and_then(|()| step("pair the glasses", || house.pair(&web))).and_then(|()| {
-        let mut demo = house.simulator();
+    let kept_program = step("run a program and keep it as a routine", || programs.keep());
+    let outcome = kept_program.and_then(|()| step("pair the glasses", || programs.pair(&web))).and_then(|()| {
+        let mut demo = programs.simulator();
         demo.arg("demo");
         demo.args(["--gateway-ws", &format!("ws://{web}/glasses")]);
         demo.args(["--gateway-quic", &format!("quic://{quic}")]);
@@ -91,7 +91,7 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
         }
         gateway::run_interruptible(&mut demo)?;
         eprintln!();
-        gateway::run_interruptible(house.gateway().arg("turns"))
+        gateway::run_interruptible(programs.gateway().arg("turns"))
     });
     // The app stores nothing and needs no clean stop; the gateway ends its session.
     let stopped = gateway.stop();
@@ -120,13 +120,13 @@ fn word_after(line: &str, key: &str) -> Result<String, Failure> {
 }
 
 /// The two programs and their common paths.
-struct House<'a> {
+struct Programs<'a> {
     places: &'a Places,
     config: PathBuf,
     glasses: PathBuf,
 }
 
-impl House<'_> {
+impl Programs<'_> {
     fn gateway(&self) -> Command {
         let mut command = Command::new(self.places.built(GATEWAY));
         command.arg("--config").arg(&self.config);

@@ -33,7 +33,7 @@ usage: cargo xtask COMMAND
   demo [--llm]      fetch, build, and run the main job on simulated glasses with real speech
                     (--llm: a real local language model answers instead of the intent engine)
   test [FILTER...]  fetch, check, and run every test (with FILTER: only fetch and those tests)
-  check             formatting, clippy, rustdoc, house rules, no_std probe, licences
+  check             formatting, clippy, rustdoc, project rules, no_std probe, licences
   fetch             models and test speech only
   wake-speech       embeddings of real speech, for training wake words (some 50 MB of packages)
   bench [NAME]      list the measurement programs, or run one (further arguments are passed on)

@@ -8,7 +8,7 @@ use crate::process::Failure;
 
 /// Folders used by more than one command. Absolute.
 pub(crate) struct Places {
-    /// The checkout.
+    /// Root of the checkout.
     pub(crate) root: PathBuf,
     /// Cargo's target folder for everything but `xtask` itself.
     pub(crate) target: PathBuf,

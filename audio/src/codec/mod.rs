@@ -84,7 +84,7 @@ pub enum Error {
     /// An empty packet, or one longer than [`PACKET_BYTES_MAX`].
     #[error("audio packet has {bytes} bytes; allowed are 1 to {PACKET_BYTES_MAX}")]
     PacketLength {
-        /// Its length.
+        /// Bytes of the packet.
         bytes: usize,
     },
     /// The number of samples is not one of [`FRAME_DURATIONS_US`] at the rate.
@@ -98,7 +98,7 @@ pub enum Error {
     /// A PCM16 packet that ends within a sample.
     #[error("PCM16 packet of {bytes} bytes ends within a sample")]
     HalfSample {
-        /// Its length.
+        /// Bytes of the packet.
         bytes: usize,
     },
     /// Frames of LC3 that are not accepted.
@@ -126,7 +126,7 @@ pub enum Error {
     /// An LC3 packet that does not consist of whole frames, or has too many.
     #[error("LC3 packet of {bytes} bytes is not whole frames of {frame_bytes} bytes, 60 ms at most")]
     Lc3Packet {
-        /// Its length.
+        /// Bytes of the packet.
         bytes: usize,
         /// Bytes of an agreed frame.
         frame_bytes: u16,
@@ -145,7 +145,7 @@ pub enum Error {
     /// The codec library refused the packet or the setting.
     #[error("Opus {what} failed: {reason}")]
     Opus {
-        /// The operation.
+        /// `decoding`, `bit rate` and the like.
         what: &'static str,
         /// The library's error message.
         reason: &'static str,

@@ -102,7 +102,7 @@ pub enum Error {
     Setting {
         /// Name of the setting.
         what: &'static str,
-        /// Its range.
+        /// The range that it must be in, as a sentence.
         why: &'static str,
     },
     /// An error of the codec.

@@ -59,7 +59,7 @@ pub enum Error {
     /// The downloaded archive is not the expected one.
     #[error("{}: {problem}", path.display())]
     Package {
-        /// The archive.
+        /// Where the archive is on this machine.
         path: PathBuf,
         /// What is wrong with it.
         problem: String,
@@ -82,7 +82,7 @@ pub enum Error {
     Unrecognised {
         /// The file given.
         path: PathBuf,
-        /// Its checksum.
+        /// Its SHA-256, in hexadecimal digits.
         sha256: String,
         /// The packages that would be recognised.
         wanted: String,

@@ -51,7 +51,7 @@ pub enum Stage {
 /// A step of fetching, importing or exporting.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// The model.
+    /// The model, as the catalogue lists it.
     pub entry: &'static Entry,
     /// How far its package, or its installation, has got.
     pub stage: Stage,

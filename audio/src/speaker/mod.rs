@@ -82,7 +82,7 @@ pub enum Error {
     /// The clause does not fit; see [`Speaker::room_us`].
     #[error("clause of {clause_us} us does not fit into the {room_us} us left; wait until some was sent")]
     Full {
-        /// Its length.
+        /// Length of the clause, in microseconds.
         clause_us: u64,
         /// The room left.
         room_us: u64,

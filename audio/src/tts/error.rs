@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 /// Errors of [`Voice`](super::Voice).
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum Error {
     /// A file of the voice cannot be read.
     #[error("voice file {path} cannot be read: {source}; `lorgnette models fetch` gets the voice's files")]
     Read {
-        /// The file.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
@@ -16,7 +16,6 @@ pub enum Error {
     /// A file of the voice is too large.
     #[error("voice file {path} holds more than {bytes_max} bytes; it is not the file of this voice, fetch it again")]
     TooLarge {
-        /// The file.
         path: PathBuf,
         /// The most that is accepted, in bytes.
         bytes_max: u64,
@@ -24,7 +23,6 @@ pub enum Error {
     /// A file of the voice has invalid content.
     #[error("voice file {path} is damaged: {reason}; fetch it again")]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// What was wrong.
         reason: String,
@@ -38,7 +36,7 @@ pub enum Error {
     /// A network failed or returned unusable values.
     #[error("the {model} network of the voice failed: {reason}")]
     Model {
-        /// Which network.
+        /// `acoustic`, `text` or `unknown-word`.
         model: &'static str,
         /// What was wrong.
         reason: String,

@@ -35,7 +35,7 @@ pub enum Error {
     /// The file is missing, unreadable or not a model.
     #[error("cannot load the voice detector {path}: {reason}; `lorgnette models fetch` brings it")]
     Load {
-        /// The file.
+        /// File of the model.
         path: String,
         /// The loader's error message.
         reason: String,
@@ -43,7 +43,7 @@ pub enum Error {
     /// The file is a model of another shape.
     #[error("{what} is not the Silero v6 voice detector for 16 kHz; `lorgnette models fetch` brings it")]
     Shape {
-        /// What differs.
+        /// The file, and what it lacks.
         what: String,
     },
     /// The model failed on a window.

@@ -2,11 +2,11 @@
 
 /// Why wake words cannot be recognised.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum Error {
     /// A shared model is missing, unreadable or another one.
     #[error("cannot load the wake-word model {path}: {reason}; `lorgnette models fetch wake-embedding` brings it")]
     Model {
-        /// The file.
         path: String,
         /// What is wrong.
         reason: String,
@@ -14,7 +14,6 @@ pub enum Error {
     /// The head of a phrase is missing, unreadable or no head.
     #[error("{path} is no usable head of a wake phrase: {reason}")]
     Head {
-        /// The file.
         path: String,
         /// What is wrong.
         reason: String,

@@ -14,7 +14,7 @@ pub enum Taken<'a> {
     Write {
         /// Place of the first byte in the image.
         offset: u32,
-        /// The bytes.
+        /// Bytes of the image from there on.
         payload: &'a [u8],
     },
     /// Nothing: it was taken before, or is of an offer that was withdrawn.

@@ -60,7 +60,7 @@ pub enum ManifestError {
 /// A manifest that was parsed and makes sense. Its signature is not checked by that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release<'a> {
-    /// The fields.
+    /// The manifest, as the wire has it.
     pub manifest: Manifest<'a>,
     /// Version of the image.
     pub version: Version,

@@ -23,7 +23,7 @@ pub enum JsonError {
     MessageTooLong {
         /// Bytes found.
         length: usize,
-        /// The maximum.
+        /// Most bytes that a message may have.
         max: usize,
     },
     /// A field is missing.
@@ -47,7 +47,7 @@ pub enum JsonError {
         field: &'static str,
         /// Bytes (or items of a list) found.
         length: usize,
-        /// The maximum.
+        /// Most bytes (or items) that the field may have.
         max: usize,
     },
     /// An error of the binary form.

@@ -30,7 +30,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(20);
 /// Run many glasses at once. Each is paired the first time, one after the other: type the codes that are shown.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// How many.
+    /// Number of glasses.
     count: u32,
     /// What each of them says, over and over.
     #[arg(long)]

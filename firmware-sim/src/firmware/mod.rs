@@ -16,7 +16,7 @@ pub enum Error {
     /// A file cannot be read or written.
     #[error("{path}: {error}")]
     File {
-        /// The file.
+        /// The file that was opened.
         path: String,
         /// Why.
         error: std::io::Error,
@@ -24,7 +24,7 @@ pub enum Error {
     /// The flash holds something else.
     #[error("{path} is no flash of simulated glasses: {error}")]
     Content {
-        /// The file.
+        /// The flash file.
         path: String,
         /// Why.
         error: serde_json::Error,

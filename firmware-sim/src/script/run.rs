@@ -28,7 +28,7 @@ pub trait Voice {
 pub struct Failure {
     /// Number of the line, from 1.
     pub line: usize,
-    /// The problem.
+    /// What went wrong, as a sentence.
     pub what: String,
 }
 

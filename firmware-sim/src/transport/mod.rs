@@ -41,7 +41,7 @@ pub enum Error {
     Unreachable {
         /// The address, as a URL.
         target: String,
-        /// The cause.
+        /// Why no connection came about.
         reason: String,
     },
 }
@@ -69,7 +69,7 @@ impl Scheme {
 /// The address of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The transport.
+    /// How the gateway is reached there.
     pub scheme: Scheme,
     /// Name or address, without brackets.
     pub host: String,

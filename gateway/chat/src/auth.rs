@@ -33,9 +33,9 @@ pub enum KeyError {
          new key"
     )]
     Mode {
-        /// The file.
+        /// The key file.
         path: String,
-        /// Its permissions.
+        /// Its permission bits.
         mode: u32,
     },
     /// The content is not a usable key.

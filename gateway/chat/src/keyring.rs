@@ -31,15 +31,15 @@ pub enum KeyringError {
         "{path} has mode {mode:04o}: others may read the secret in it; run `chmod 600 {path}`, and think of a new key"
     )]
     Mode {
-        /// The file.
+        /// The file of the login.
         path: String,
-        /// Its permissions.
+        /// Its permission bits.
         mode: u32,
     },
     /// A file system operation failed.
     #[error("{path} cannot be {verb}: {error}")]
     File {
-        /// The file.
+        /// The file or the folder of the keyring.
         path: String,
         /// `read`, `written` or `removed`.
         verb: &'static str,

@@ -35,7 +35,7 @@ pub struct Rules {
 pub enum Turn<'a> {
     /// A system message within the conversation.
     System(String),
-    /// The wearer.
+    /// The wearer's texts and pictures.
     User(Vec<UserPart<'a>>),
     /// The model; calls come last.
     Assistant(Vec<AssistantPart<'a>>),

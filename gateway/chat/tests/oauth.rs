@@ -177,22 +177,22 @@ async fn tokens_travel_only_where_nobody_listens() {
     assert!(matches!(Loopback::bind(&flow).await.err(), Some(OAuthError::Missing("authorize_url"))));
 }
 
-struct House {
+struct Fixture {
     folder: tempfile::TempDir,
     keyring: Keyring,
 }
 
 /// A keyring with token number 0, which expires at this time.
-fn house(expires_at_ms: Option<i64>) -> House {
+fn fixture(expires_at_ms: Option<i64>) -> Fixture {
     let folder = tempfile::tempdir().expect("a folder");
     let keyring = Keyring::new(folder.path().join("credentials"));
     let key = |text: &str| Key::new(text).expect("a key");
     let token = Token { access: key("planted-access-0"), refresh: Some(key("planted-refresh-0")), expires_at_ms };
     keyring.put("p", &Entry::Token(token)).expect("written");
-    House { folder, keyring }
+    Fixture { folder, keyring }
 }
 
-impl House {
+impl Fixture {
     fn login(&self, server: &Server) -> Login {
         Login::new("p", self.keyring.clone(), Some(flow(server)), HeaderStyle::Bearer)
     }
@@ -206,8 +206,8 @@ async fn bearer(login: &Login) -> String {
 #[tokio::test]
 async fn many_requests_renew_an_expired_token_once() {
     let server = serve(vec![token(1), error("invalid_grant")]).await;
-    let house = house(Some(1));
-    let login = house.login(&server);
+    let fixture = fixture(Some(1));
+    let login = fixture.login(&server);
     let all = tokio::join!(bearer(&login), bearer(&login), bearer(&login), bearer(&login));
     assert_eq!([all.0, all.1, all.2, all.3], ["Bearer planted-access-1"; 4]);
     let asked = sent(&server);
@@ -215,10 +215,10 @@ async fn many_requests_renew_an_expired_token_once() {
     assert_eq!(field(&asked[0], "grant_type").as_deref(), Some("refresh_token"));
     assert_eq!(field(&asked[0], "refresh_token").as_deref(), Some("planted-refresh-0"));
     // Stored for the next start, readable by the owner only.
-    let path = house.folder.path().join("credentials/p.json");
+    let path = fixture.folder.path().join("credentials/p.json");
     assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
     assert!(std::fs::read_to_string(path).expect("read").contains("planted-refresh-1"));
-    let again = house.login(&server);
+    let again = fixture.login(&server);
     assert_eq!(bearer(&again).await, "Bearer planted-access-1");
     assert_eq!(sent(&server).len(), 1);
 }
@@ -237,9 +237,9 @@ async fn a_token_that_is_refused_is_renewed_once() {
     ])
     .await;
     let server = serve(vec![token(1), token(2), error("invalid_grant")]).await;
-    let house = house(None);
+    let fixture = fixture(None);
     let mut endpoint = Endpoint::new(&provider.url);
-    endpoint.credentials = Some(Arc::new(house.login(&server)));
+    endpoint.credentials = Some(Arc::new(fixture.login(&server)));
     let model = Http::new(endpoint, Arc::new(ChatCompletions::new(Options::new("m")))).expect("a model");
     let events = ask(&model).await;
     assert!(matches!(&events[0], ModelEvent::Text(text) if text == "Hi"), "{events:?}");
@@ -273,8 +273,8 @@ async fn who_cannot_renew_is_told_what_to_do_and_no_secret() {
         .finish();
     let _guard = tracing::subscriber::set_default(logs);
     let server = serve(vec![error("invalid_grant"), status("503 Service Unavailable", "", ""), token(1)]).await;
-    let house = house(Some(1));
-    let login = house.login(&server);
+    let fixture = fixture(Some(1));
+    let login = fixture.login(&server);
     let error = login.headers().await.expect_err("refused");
     assert_eq!(error.kind, FailureKind::Auth);
     assert!(

@@ -41,7 +41,7 @@ struct Question {
 struct Standing {
     since_us: u64,
     until_us: u64,
-    /// Its pages.
+    /// The question in pages that fit the display.
     cards: Vec<Content>,
     /// Index of the page that is shown.
     card: usize,

@@ -19,7 +19,7 @@ pub struct Event {
     pub source: EventSource,
     /// Number of the question: what `approve` and `deny` take.
     pub id: u64,
-    /// Whose consent.
+    /// Name of the user who is to consent.
     pub user: String,
     /// The glasses that are asked; `None`: none are there, and only an operator can answer.
     #[serde(with = "absent")]

@@ -1,5 +1,5 @@
-//! Questions to wearers on their way from the executor to a device's conversation and back. Decided
-//! they are in the core; here is only who waits for what, and what admin clients are told of it.
+//! The approval broker: carries a tool call's request for consent from the executor to the device's conversation, and
+//! the settlement back. The core decides; the broker keeps the pending requests and notifies admin clients.
 
 mod event;
 
@@ -98,7 +98,7 @@ impl ApprovalBroker {
     }
 
     /// Names the users' machines, which choose the glasses for calls from outside of any turn. Once, at the start.
-    pub fn set_users(&self, tell: Box<TellUser>) {
+    pub(crate) fn set_users(&self, tell: Box<TellUser>) {
         drop(self.users.set(tell));
     }
 

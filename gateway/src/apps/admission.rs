@@ -209,7 +209,7 @@ impl Session {
     /// The answer to its first frame, and the state of the glasses.
     fn greeting(&self, again: bool) -> (Value, Value) {
         let settings = self.host.settings_of(&self.user, &self.app);
-        let system = app_settings::of_the_house(&zone(), &self.app.permissions);
+        let system = app_settings::system_settings(&zone(), &self.app.permissions);
         let apps = self.host.tasks.snapshot(&self.user);
         let glasses = apps.glasses.values().next();
         let capabilities = glasses.map_or_else(glasses::none, glasses::Glasses::capabilities);
@@ -240,7 +240,7 @@ impl Host {
     }
 
     /// Whether a key is the one that an app was installed with.
-    pub fn is_key_of(&self, package: &str, key: &str) -> bool {
+    pub(crate) fn is_key_of(&self, package: &str, key: &str) -> bool {
         self.installed.get(package).is_some_and(|app| key_fits(&app, key))
     }
 }

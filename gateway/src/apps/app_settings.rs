@@ -61,7 +61,7 @@ pub(super) fn set(declared: &[Value], set: &mut Map<String, Value>, key: &str, v
 }
 
 /// The gateway's settings in the apps' format. 3.x reads the time zone under another name, and the app's permissions.
-pub(super) fn of_the_house(zone: &str, permissions: &[String]) -> Value {
+pub(super) fn system_settings(zone: &str, permissions: &[String]) -> Value {
     let may = |permission: &str| permissions.iter().any(|has| has == permission || has == "ALL");
     json!({
         "permissions": {
@@ -86,12 +86,12 @@ pub(super) fn of_the_house(zone: &str, permissions: &[String]) -> Value {
 
 impl Host {
     /// An app's settings with the user's values.
-    pub fn settings_of(&self, user: &str, app: &App) -> Vec<Value> {
+    pub(crate) fn settings_of(&self, user: &str, app: &App) -> Vec<Value> {
         filled(&app.settings, &self.set_by(user, &app.package))
     }
 
     /// The settings in the session of this name; `None`: there is no such session of this app.
-    pub fn settings_in(&self, session: &str, package: &str) -> Option<Vec<Value>> {
+    pub(crate) fn settings_in(&self, session: &str, package: &str) -> Option<Vec<Value>> {
         let (user, _) = self.tasks.by_session(session).filter(|(_, card)| card.package == package)?;
         Some(self.settings_of(&user, &*self.installed.get(package)?))
     }
@@ -125,7 +125,7 @@ impl Host {
             value: Value::Object(own.clone()).to_string().into_bytes(),
         };
         self.store.write(row).await.map_err(|error| error.to_string())?;
-        let (settings, system) = (filled(&app.settings, &own), of_the_house(&zone(), &app.permissions));
+        let (settings, system) = (filled(&app.settings, &own), system_settings(&zone(), &app.permissions));
         self.tasks.tell(user, AppsMessage::SettingsSet { package: package.to_owned(), settings, system }).await;
         Ok(())
     }
@@ -179,14 +179,17 @@ mod tests {
     }
 
     #[test]
-    fn what_an_app_may_do_stands_in_the_houses_settings() {
-        let house = of_the_house("Europe/Paris", &["MICROPHONE".to_owned()]);
+    fn what_an_app_may_do_stands_in_the_system_settings() {
+        let settings = system_settings("Europe/Paris", &["MICROPHONE".to_owned()]);
         assert_eq!(
-            (&house["permissions"]["microphone"], &house["permissions"]["camera"]),
+            (&settings["permissions"]["microphone"], &settings["permissions"]["camera"]),
             (&json!(true), &json!(false))
         );
-        assert_eq!((&house["userTimezone"], &house["timezone"]), (&json!("Europe/Paris"), &json!("Europe/Paris")));
-        assert_eq!(of_the_house("UTC", &["ALL".to_owned()])["permissions"]["location"], true);
+        assert_eq!(
+            (&settings["userTimezone"], &settings["timezone"]),
+            (&json!("Europe/Paris"), &json!("Europe/Paris"))
+        );
+        assert_eq!(system_settings("UTC", &["ALL".to_owned()])["permissions"]["location"], true);
     }
 
     #[test]

@@ -84,17 +84,17 @@ impl Feed {
     }
 
     /// Whether any listener wants sound.
-    pub fn wants_audio(&self) -> bool {
+    pub(crate) fn wants_audio(&self) -> bool {
         self.audio_wanted.load(Ordering::Relaxed) > 0
     }
 
     /// Whether any listener wants transcripts.
-    pub fn wants_words(&self) -> bool {
+    pub(crate) fn wants_words(&self) -> bool {
         self.words_wanted.load(Ordering::Relaxed) > 0
     }
 
     /// Whether any listener wants translations.
-    pub fn wants_translations(&self) -> bool {
+    pub(crate) fn wants_translations(&self) -> bool {
         self.translations_wanted.load(Ordering::Relaxed) > 0
     }
 

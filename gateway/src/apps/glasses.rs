@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// A pair of glasses, with the properties that apps ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Glasses {
+pub(crate) struct Glasses {
     /// Maker and model.
     pub model: String,
     /// Columns and rows of text, if they can draw; 0: unknown.
@@ -27,7 +27,7 @@ pub struct Glasses {
 
 impl Glasses {
     /// Whether they have the hardware that a manifest calls by this name. Unknown hardware is never present.
-    pub fn has(&self, hardware: &str) -> bool {
+    pub(crate) fn has(&self, hardware: &str) -> bool {
         match hardware.to_ascii_uppercase().as_str() {
             "DISPLAY" => self.display.is_some(),
             "MICROPHONE" => self.microphone,
@@ -40,7 +40,7 @@ impl Glasses {
     }
 
     /// In MentraOS' terms.
-    pub fn capabilities(&self) -> Value {
+    pub(crate) fn capabilities(&self) -> Value {
         let display = self.display.map(|(columns, rows)| {
             let (width, height) = self.pixels.unwrap_or((columns.saturating_mul(8), rows.saturating_mul(16)));
             let mut display = json!({

@@ -99,7 +99,7 @@ impl Host {
     }
 
     /// Sets where apps connect; known once the port is bound.
-    pub fn set_url(&self, url: String) {
+    pub(crate) fn set_url(&self, url: String) {
         self.tasks.set_url(url);
     }
 
@@ -147,7 +147,7 @@ impl Host {
     }
 
     /// Whether an app runs for this user, or has run: then it has a session name.
-    pub fn has_run_for(&self, package: &str, user: &str) -> bool {
+    pub(crate) fn has_run_for(&self, package: &str, user: &str) -> bool {
         let named = || self.store.disk().row(Kind::AppSessionNames, user, package.as_bytes());
         self.tasks.snapshot(user).state(package).is_some() || named().is_ok_and(|name| name.is_some())
     }
@@ -164,14 +164,14 @@ impl Host {
     }
 
     /// Glasses of this user have connected. Returns once they know the apps, and the apps know them.
-    pub async fn glasses_came(&self, user: &str, device: &str, glasses: Glasses) {
+    pub(crate) async fn glasses_came(&self, user: &str, device: &str, glasses: Glasses) {
         let (reply, known) = oneshot::channel();
         self.tasks.send(user, AppsMessage::GlassesCame { device: device.to_owned(), glasses, reply }).await;
         drop(known.await);
     }
 
     /// The glasses have disconnected.
-    pub async fn glasses_went(&self, user: &str, device: &str) {
+    pub(crate) async fn glasses_went(&self, user: &str, device: &str) {
         let (reply, known) = oneshot::channel();
         self.tasks.tell(user, AppsMessage::GlassesWent { device: device.to_owned(), reply }).await;
         drop(known.await);

@@ -104,17 +104,17 @@ impl Installed {
     }
 
     /// An installed app that is for this user.
-    pub fn get_for(&self, user: &str, package: &str) -> Option<Arc<App>> {
+    pub(crate) fn get_for(&self, user: &str, package: &str) -> Option<Arc<App>> {
         self.get(package).filter(|app| self.is_for(app, user))
     }
 
     /// Those that are for this user, by package.
-    pub fn list_for(&self, user: &str) -> Vec<Arc<App>> {
+    pub(crate) fn list_for(&self, user: &str) -> Vec<Arc<App>> {
         self.list().into_iter().filter(|app| self.is_for(app, user)).collect()
     }
 
     /// The users that an app is for; empty: all.
-    pub fn users_of(&self, app: &App) -> Vec<String> {
+    pub(crate) fn users_of(&self, app: &App) -> Vec<String> {
         let configured = self.users.get(&app.package).into_iter().flatten();
         let all: BTreeSet<&String> = app.users.iter().chain(configured).collect();
         all.into_iter().cloned().collect()

@@ -34,6 +34,6 @@ mod webhook;
 pub(crate) mod wire;
 
 /// Path of the apps' socket. 2.x and 3.x of the SDK derive the REST paths by removing it.
-pub const APP_SOCKET_PATH: &str = "/app-ws";
+pub(crate) const APP_SOCKET_PATH: &str = "/app-ws";
 /// Path for version 1 of the SDK.
-pub const PATH_OLD: &str = "/tpa-ws";
+pub(crate) const PATH_OLD: &str = "/tpa-ws";

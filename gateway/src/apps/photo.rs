@@ -32,7 +32,7 @@ const ADDRESS_BYTES_MAX: usize = 1_500_000;
 pub(super) struct Photo {
     /// Media type.
     pub mime: String,
-    /// The file.
+    /// The file as the glasses have encoded it.
     pub bytes: Bytes,
 }
 

@@ -105,7 +105,7 @@ impl Host {
     ///
     /// # Errors
     /// The store fails.
-    pub async fn drop_stored(&self, user: &str, package: &str, key: Option<&str>) -> Result<(), Refusal> {
+    pub(crate) async fn drop_stored(&self, user: &str, package: &str, key: Option<&str>) -> Result<(), Refusal> {
         let (kind, owner) = (Kind::AppStorage, user.to_owned());
         let write = match key {
             Some(key) if key.len() > KEY_BYTES_MAX => return Ok(()),

@@ -47,7 +47,7 @@ pub(crate) struct Manifest {
 pub(crate) struct Entry {
     /// Its path within the data folder.
     pub(crate) path: String,
-    /// Its size.
+    /// Its size in bytes.
     pub(crate) bytes: u64,
     /// SHA-256 of its content, in hexadecimal digits.
     pub(crate) sha256: String,

@@ -109,7 +109,7 @@ enum Command {
     Set {
         /// Its package, as `apps list` shows it.
         package: String,
-        /// The setting.
+        /// Key of the setting, as the app declares it.
         key: String,
         /// The value: JSON, or else a text.
         value: String,

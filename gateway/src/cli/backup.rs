@@ -36,7 +36,7 @@ pub(super) struct Backup {
 /// Restore a backup into an empty data folder, while no gateway runs on it.
 #[derive(clap::Args)]
 pub(super) struct Restore {
-    /// The backup.
+    /// File with the backup.
     file: PathBuf,
     /// Take the passphrase from the first line of this file (mode 600) instead of asking for it.
     #[arg(long, value_name = "FILE")]

@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// The example that documents every key; its values are the defaults.
-pub const EXAMPLE: &str = include_str!("example.toml");
+pub(crate) const EXAMPLE: &str = include_str!("example.toml");
 
 /// The whole file. Unknown keys are errors.
 #[derive(Debug, Deserialize)]

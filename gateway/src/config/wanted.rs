@@ -10,7 +10,7 @@ use crate::{
 
 impl Config {
     /// The models that this configuration needs, except those that the operator provides.
-    pub fn models_wanted(&self) -> Vec<&'static Entry> {
+    pub(crate) fn models_wanted(&self) -> Vec<&'static Entry> {
         let by_sentences = matches!(self.models.tools.by, RouterBy::Sentences { .. });
         let is_wanted = |entry: &Entry| match entry.id {
             catalogue::MINILM => by_sentences,
@@ -25,7 +25,7 @@ impl Config {
     }
 
     /// Whether the gateway starts without a model that it [wants](Self::models_wanted): a recogniser at a server is asked then.
-    pub fn can_do_without(&self, entry: &Entry) -> bool {
+    pub(crate) fn can_do_without(&self, entry: &Entry) -> bool {
         entry.id == catalogue::WHISPER_TINY_EN && self.hearing.remote.is_some()
     }
 }

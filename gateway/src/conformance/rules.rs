@@ -16,7 +16,7 @@ pub enum Verdict {
 /// A rule and its verdict.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// Which one.
+    /// One rule of PROTOCOL.md.
     pub rule: Rule,
     /// How it came out.
     pub verdict: Verdict,

@@ -98,7 +98,7 @@ pub struct Started {
     pub(crate) announced: Option<State>,
     /// The models that answer, best first.
     pub models: Vec<Model>,
-    /// The recogniser.
+    /// How speech is recognised, as configured.
     pub hearing: Hearing,
     /// A service manager watches it.
     pub watchdog: bool,

@@ -91,7 +91,7 @@ pub enum Event {
 pub struct Reply {
     /// By the number that it was sent with.
     pub question: u32,
-    /// The answer.
+    /// Whether the call may be made.
     pub yes: bool,
 }
 

@@ -45,7 +45,7 @@ pub fn ask(data_dir: &Path, request: &Request) -> Result<Answer> {
 ///
 /// # Errors
 /// None runs, it refuses, or it does not answer in time.
-pub fn ask_within(data_dir: &Path, request: &Request, wait: Duration) -> Result<Answer> {
+pub(crate) fn ask_within(data_dir: &Path, request: &Request, wait: Duration) -> Result<Answer> {
     converse(data_dir, request, wait).map(|(answer, _)| answer)
 }
 

@@ -203,7 +203,7 @@ pub enum Answer {
 /// A tool that a user is offered, or has switched off.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Offered {
-    /// Its provider.
+    /// Who provides it, as text.
     pub source: String,
     /// Whether the user has switched it off.
     pub off: bool,
@@ -217,7 +217,7 @@ pub struct Offered {
 /// A tool that may be called.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Callable {
-    /// Its provider.
+    /// Who provides it, and so carries it out.
     pub source: Source,
     /// Its provider's own name for it.
     pub local_name: String,

@@ -11,7 +11,7 @@ pub(super) const STALLED_US_MAX: u64 = 120_000_000;
 pub(super) struct Sending {
     /// Number of the offer.
     pub(super) number: u32,
-    /// The image.
+    /// The whole image.
     pub(super) bytes: Arc<Vec<u8>>,
     /// Bytes up to which it was sent.
     pub(super) sent: u32,

@@ -105,7 +105,7 @@ impl Preparer {
 
     /// Prepares again for all devices, since any user's tools may have changed. With `tell`, all glasses are notified
     /// as soon as possible that the new tools apply at once.
-    pub fn prepare_all(&self, tell: bool) {
+    pub(crate) fn prepare_all(&self, tell: bool) {
         let present = self.roster.all().into_iter().map(|(device, present)| {
             let audience = Audience::Glasses { user: present.user, device };
             (audience, present.language)
@@ -117,7 +117,7 @@ impl Preparer {
 
     /// Prepares for the present tools, and again whenever they change or are switched. With `at_once`, all glasses are
     /// notified of a change.
-    pub async fn keep_up(self, registry: Arc<Registry>, at_once: bool, stop: CancellationToken) {
+    pub(crate) async fn keep_up(self, registry: Arc<Registry>, at_once: bool, stop: CancellationToken) {
         let mut changes = registry.changes();
         self.prepare_all(false);
         loop {
@@ -135,7 +135,7 @@ impl Preparer {
     }
 
     /// Whether its thread runs.
-    pub fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.compute.is_running()
     }
 
@@ -296,7 +296,7 @@ mod tests {
         async fn stream(&self, _: Request, _: mpsc::Sender<ModelEvent>, _: CancellationToken) {}
     }
 
-    struct House {
+    struct Fixture {
         preparer: Preparer,
         begun: sync::Receiver<usize>,
         go_on: sync::SyncSender<()>,
@@ -308,7 +308,7 @@ mod tests {
     }
 
     /// Three pairs of glasses. All have the same list except that of the user with one tool more.
-    fn house() -> House {
+    fn fixture() -> Fixture {
         let (roster, mut messages) = (Arc::new(Roster::default()), Vec::new());
         for (device, user) in [("d1", "ann"), ("d2", "bob"), ("d3", "more")] {
             let (mailbox, received) = mpsc::channel(4);
@@ -336,39 +336,39 @@ mod tests {
         });
         let models: ModelChain = [Arc::new(slow) as Arc<dyn ChatModel>].into();
         let preparer = Preparer::with(offered, models, roster, "en".into()).unwrap();
-        House { preparer, begun, go_on, messages }
+        Fixture { preparer, begun, go_on, messages }
     }
 
     #[test]
     fn equal_glasses_are_prepared_for_once_and_told_when_all_are() {
-        let mut house = house();
-        house.preparer.prepare_all(true);
-        assert_eq!(house.begun.recv(), Ok(2));
+        let mut fixture = fixture();
+        fixture.preparer.prepare_all(true);
+        assert_eq!(fixture.begun.recv(), Ok(2));
         // More calls while one job is running change nothing.
-        house.preparer.prepare_all(false);
-        house.go_on.send(()).unwrap();
-        assert_eq!(house.begun.recv(), Ok(3));
-        assert!(house.messages.iter_mut().all(|messages| messages.try_recv().is_err()), "not all are prepared yet");
-        house.go_on.send(()).unwrap();
-        for messages in &mut house.messages {
+        fixture.preparer.prepare_all(false);
+        fixture.go_on.send(()).unwrap();
+        assert_eq!(fixture.begun.recv(), Ok(3));
+        assert!(fixture.messages.iter_mut().all(|messages| messages.try_recv().is_err()), "not all are prepared yet");
+        fixture.go_on.send(()).unwrap();
+        for messages in &mut fixture.messages {
             assert!(matches!(messages.blocking_recv(), Some(DeviceMessage::ApplyTools)));
         }
-        assert!(house.begun.try_recv().is_err(), "each list once");
+        assert!(fixture.begun.try_recv().is_err(), "each list once");
     }
 
     #[tokio::test]
     async fn a_turn_waits_for_its_tools_and_not_for_ever() {
-        let house = house();
+        let fixture = fixture();
         let ready = |tools: Tools, wait: Duration| {
-            let (models, language) = (house.preparer.models.clone(), "en".to_owned());
+            let (models, language) = (fixture.preparer.models.clone(), "en".to_owned());
             assert!(!are_ready(models.iter(), &tools, &language));
-            house.preparer.ready_within(wait, models, tools, language)
+            fixture.preparer.ready_within(wait, models, tools, language)
         };
         // Nothing lets it continue.
         assert!(!ready(tools(7), Duration::ZERO).await);
-        house.go_on.send(()).unwrap();
-        house.go_on.send(()).unwrap();
+        fixture.go_on.send(()).unwrap();
+        fixture.go_on.send(()).unwrap();
         assert!(ready(tools(8), Duration::from_secs(60)).await);
-        assert_eq!(house.begun.iter().take(2).collect::<Vec<_>>(), [7, 8]);
+        assert_eq!(fixture.begun.iter().take(2).collect::<Vec<_>>(), [7, 8]);
     }
 }

@@ -145,7 +145,7 @@ impl Admission {
     }
 
     /// The number of a new session, unique in the process.
-    pub fn next_session(&self) -> u32 {
+    pub(crate) fn next_session(&self) -> u32 {
         self.sessions.fetch_add(1, Ordering::Relaxed)
     }
 }

@@ -61,7 +61,7 @@ pub struct RolloutFacts {
 /// A device.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeviceFacts {
-    /// Its fingerprint.
+    /// Fingerprint of its key.
     pub device: String,
     /// Its name; empty where nobody has filled it in.
     #[serde(default)]

@@ -36,7 +36,7 @@ pub type ImageId = [u8; 32];
 /// The signed manifest of a stored image.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// The image.
+    /// SHA-256 of the image.
     pub id: ImageId,
     /// The manifest, as it is signed.
     pub manifest: Vec<u8>,

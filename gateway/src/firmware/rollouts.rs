@@ -120,7 +120,7 @@ pub struct Report {
 /// A device that can be updated, as it describes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// Its fingerprint.
+    /// Fingerprint of its key.
     pub device: String,
     /// Maker and model.
     pub model: String,

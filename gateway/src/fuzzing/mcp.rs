@@ -37,13 +37,13 @@ const ENDED_MAX: Duration = Duration::from_secs(10);
 /// Host header of the fuzzer's requests.
 const HOST: &str = "localhost";
 
-struct House {
+struct Fixture {
     mcp: Arc<Mcp>,
     executor: Executor,
 }
 
 /// No glasses, no apps, no user's machine: tools of these are not available, all others run.
-static HOUSE: LazyLock<House> = LazyLock::new(|| {
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let (store, _) = store("mcp");
     let registry = Arc::new(Registry::with_built_ins().expect("the built-in tools can be registered"));
     let roster = Arc::new(Roster::default());
@@ -60,7 +60,7 @@ static HOUSE: LazyLock<House> = LazyLock::new(|| {
     let executor = Executor::new(registry, ports);
     let settings = McpSettings { without_key: true, ..McpSettings::default() };
     let prepared = Prepared::load(&settings, None).expect("no servers, no keys");
-    House { mcp: Arc::new(run(async { Mcp::start(prepared, &executor, roster, 80) })), executor }
+    Fixture { mcp: Arc::new(run(async { Mcp::start(prepared, &executor, roster, 80) })), executor }
 });
 
 /// Lines of a client of the control socket, behind the answer to its request; the first byte: its class.
@@ -68,7 +68,7 @@ pub fn line(bytes: &[u8]) {
     let Some((class, bytes)) = bytes.split_first() else { return };
     let class = [ClientClass::Internal, ClientClass::Copilot, ClientClass::External][usize::from(*class) % 3];
     let bytes = &bytes[..bytes.len().min(SENT_BYTES_MAX)];
-    let house = &*HOUSE;
+    let fixture = &*FIXTURE;
     let told = run(async {
         let (client, server) = duplex(SENT_BYTES_MAX);
         let (mut read, mut write) = tokio::io::split(client);
@@ -79,7 +79,7 @@ pub fn line(bytes: &[u8]) {
             drop(write.shutdown().await);
         };
         let (served, (), all) =
-            tokio::join!(timeout(ENDED_MAX, house.mcp.serve_stream(who, server)), talk, read.read_to_end(&mut told));
+            tokio::join!(timeout(ENDED_MAX, fixture.mcp.serve_stream(who, server)), talk, read.read_to_end(&mut told));
         drop(served.expect("a client that has hung up is served no more"));
         all.expect("a pipe can be read");
         told
@@ -102,17 +102,17 @@ pub fn http(bytes: &[u8]) {
     let body = &body[..body.len().min(SENT_BYTES_MAX / 2)];
     let bit = |number: u32| kind >> number & 1 == 1;
     let (is_here, path) = (!bit(0), if bit(1) { "/mcp/external" } else { "/mcp" });
-    let house = &*HOUSE;
+    let fixture = &*FIXTURE;
     let mut headers = format!("mcp-protocol-version: {}\r\n", if bit(3) { "2026-07-28" } else { "2025-11-25" });
     if bit(3) {
         headers += &named_in(body);
     }
-    let session = bit(2).then(|| run(session(&house.mcp)));
+    let session = bit(2).then(|| run(session(&fixture.mcp)));
     if let Some(session) = &session {
         headers += &format!("mcp-session-id: {session}\r\n");
     }
     let method = if bit(4) { "DELETE" } else { "POST" };
-    let (status, told) = run(send(&house.mcp, is_here, method, path, &headers, body));
+    let (status, told) = run(send(&fixture.mcp, is_here, method, path, &headers, body));
     if !is_here || bit(1) {
         assert_eq!(status, 401, "a stranger without a key");
         assert!(!told.contains('{'), "{told}");
@@ -131,7 +131,7 @@ pub fn http(bytes: &[u8]) {
     if let Some(session) = session {
         // It is gone, or can be ended.
         let headers = format!("mcp-session-id: {session}\r\n");
-        let (status, told) = run(send(&house.mcp, true, "DELETE", "/mcp", &headers, b""));
+        let (status, told) = run(send(&fixture.mcp, true, "DELETE", "/mcp", &headers, b""));
         assert!(matches!(status, 204 | 404), "{status} {told}");
     }
 }
@@ -208,7 +208,7 @@ fn answered(message: &Value, asked: &BTreeMap<String, usize>, class: ClientClass
         let id = message.get("id").expect("a result has the number of its request");
         assert!(asked.contains_key(&id.to_string()), "nobody has asked {id}");
         if let Some(tools) = result.get("tools").and_then(Value::as_array) {
-            let (_, offered) = HOUSE.executor.offered("ann", None, class);
+            let (_, offered) = FIXTURE.executor.offered("ann", None, class);
             let offered: BTreeSet<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
             for name in tools.iter().filter_map(|tool| tool.get("name").and_then(Value::as_str)) {
                 assert!(offered.contains(name), "{name} is not for {class:?}");

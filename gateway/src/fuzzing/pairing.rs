@@ -34,10 +34,10 @@ const STEPS_MAX: usize = 256;
 /// second, `*` a minute.
 pub fn steps(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let mut house = House::default();
+    let mut fixture = Fixture::default();
     for line in text.lines().take(STEPS_MAX) {
-        house.step(line);
-        house.judge();
+        fixture.step(line);
+        fixture.judge();
     }
 }
 
@@ -50,7 +50,7 @@ fn device(number: char) -> String {
 type Waiting = (Option<String>, oneshot::Receiver<Result<Granted, PairError>>);
 
 #[derive(Default)]
-struct House {
+struct Fixture {
     pairings: Pairings,
     now_us: u64,
     user: String,
@@ -65,7 +65,7 @@ struct House {
     locked_until_us: u64,
 }
 
-impl House {
+impl Fixture {
     fn step(&mut self, line: &str) {
         let mut letters = line.chars();
         let kind = letters.next();

@@ -49,7 +49,7 @@ pub struct Admitted {
 /// Why a device was rejected.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// For the device.
     pub code: RejectCode,
     /// For people.
@@ -61,7 +61,7 @@ pub struct Refusal {
 }
 
 /// When to retry, by the reason of the rejection.
-pub fn retry_ms(code: RejectCode) -> u32 {
+pub(crate) fn retry_ms(code: RejectCode) -> u32 {
     match code {
         RejectCode::Busy => 10_000,
         RejectCode::RateLimited => 30_000,
@@ -94,7 +94,7 @@ pub(crate) async fn admit(link: &mut Link, door: &Door<'_>, store: &Store) -> Re
 }
 
 /// Rejects a device for a reason outside its handshake.
-pub fn turn_away(link: &mut Link, code: RejectCode, message: &str) -> Refusal {
+pub(crate) fn turn_away(link: &mut Link, code: RejectCode, message: &str) -> Refusal {
     let refusal = refuse(code, message);
     tell(link, &refusal);
     refusal

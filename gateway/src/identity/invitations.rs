@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::pairing::{Grant, Granted, Outcome};
 
 /// How long an invitation is good for, in microseconds: time to find the glasses, and to scan its picture.
-pub const INVITED_US: u64 = 600_000_000;
+pub(crate) const INVITED_US: u64 = 600_000_000;
 /// Invitations that may be open at once: a household pairs one device at a time.
 const OPEN_MAX: usize = 16;
 

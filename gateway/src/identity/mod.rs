@@ -9,8 +9,8 @@ pub mod pairing;
 pub(crate) mod typed;
 
 pub(crate) use door::Door;
-pub(crate) use handshake::admit;
-pub use handshake::{Admitted, retry_ms, turn_away};
+pub use handshake::Admitted;
+pub(crate) use handshake::{admit, retry_ms, turn_away};
 pub(crate) use keys::random;
 pub use keys::{GatewayKey, fingerprint};
 pub use pairing::Pairings;

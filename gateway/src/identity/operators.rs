@@ -14,13 +14,13 @@ use sha2::{Digest as _, Sha256};
 use super::random;
 
 /// How long a link is good for, in microseconds: it is opened at once.
-pub const LINK_US: u64 = 300_000_000;
+pub(crate) const LINK_US: u64 = 300_000_000;
 /// Links that may be open at once; a further one voids the oldest.
 const LINKS_MAX: usize = 8;
 /// A session ends after so long without a request, in microseconds. Live updates do not count.
-pub const IDLE_US: u64 = 1_800_000_000;
+const IDLE_US: u64 = 1_800_000_000;
 /// A session ends after so long, whatever is done in it, in microseconds.
-pub const SESSION_US: u64 = 43_200_000_000;
+const SESSION_US: u64 = 43_200_000_000;
 /// Sessions at once: a household and its helpers. A further one ends the one that was idle longest.
 const SESSIONS_MAX: usize = 16;
 /// Wrong links from one address within [`WRONG_US`]; further attempts from there are refused unread.
@@ -156,7 +156,7 @@ impl Operators {
     ///
     /// # Errors
     /// There is no such link, or too many wrong ones came from this address.
-    pub fn redeem(&self, now_us: u64, from: IpAddr, link: &str) -> Result<(String, u32, Role), Refusal> {
+    pub(crate) fn redeem(&self, now_us: u64, from: IpAddr, link: &str) -> Result<(String, u32, Role), Refusal> {
         let mut state = self.state();
         state.wrong.retain(|(_, since_us, _)| since_us.saturating_add(WRONG_US) > now_us);
         if state.wrong.iter().any(|(source, _, count)| *source == from && *count >= WRONG_MAX) {
@@ -240,7 +240,7 @@ impl Operators {
     }
 
     /// Takes that notice.
-    pub fn take_notice(&self, visitor: &Visitor) -> Option<Notice> {
+    pub(crate) fn take_notice(&self, visitor: &Visitor) -> Option<Notice> {
         self.state().sessions.get_mut(&visitor.key)?.notice.take()
     }
 

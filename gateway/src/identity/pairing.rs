@@ -13,9 +13,9 @@ use super::invitations::Invitations;
 use crate::transport::places::source;
 
 /// How long a pairing stays open, in microseconds.
-pub const OPEN_US: u64 = 120_000_000;
+pub(crate) const OPEN_US: u64 = 120_000_000;
 /// Wrong codes until all waiting devices are rejected: a chance of one in 200,000 to guess a code.
-pub const TRIES_MAX: u8 = 5;
+pub(crate) const TRIES_MAX: u8 = 5;
 /// Devices that may wait at once: a household pairs one at a time.
 const WAITING_MAX: usize = 16;
 /// Windows that may be open at once, for the same reason.
@@ -238,7 +238,7 @@ impl Pairings {
     /// # Errors
     /// No device shows it, several do (they have to connect again, which gives each another code), or there were too many
     /// tries.
-    pub fn by_code(
+    pub(crate) fn by_code(
         &self,
         now_us: u64,
         code: &str,
@@ -312,7 +312,7 @@ impl Pairings {
     }
 
     /// Whether the operator has opened a window for this key.
-    pub fn is_open_for(&self, now_us: u64, fingerprint: &str) -> bool {
+    pub(crate) fn is_open_for(&self, now_us: u64, fingerprint: &str) -> bool {
         self.with(now_us, |state| state.windows.contains_key(fingerprint))
     }
 

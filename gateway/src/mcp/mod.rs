@@ -92,7 +92,7 @@ impl Prepared {
     }
 
     /// Whether the configuration names this server.
-    pub fn has_server(&self, name: &str) -> bool {
+    pub(crate) fn has_server(&self, name: &str) -> bool {
         self.server(name).is_some()
     }
 
@@ -101,22 +101,22 @@ impl Prepared {
     }
 
     /// Whether tools of this server belong into this scope.
-    pub fn is_in_scope(&self, name: &str, scope: &Scope) -> bool {
+    pub(crate) fn is_in_scope(&self, name: &str, scope: &Scope) -> bool {
         self.server(name).is_some_and(|server| server.scopes().contains(scope))
     }
 
     /// The users that a server is for; empty: all.
-    pub fn users_of(&self, name: &str) -> &[String] {
+    pub(crate) fn users_of(&self, name: &str) -> &[String] {
         self.server(name).map_or(&[], |server| &server.users)
     }
 
     /// The classes of clients that a server is for; `None`: all.
-    pub fn clients_of(&self, name: &str) -> Option<Vec<ClientClass>> {
+    pub(crate) fn clients_of(&self, name: &str) -> Option<Vec<ClientClass>> {
         self.server(name)?.clients.clone()
     }
 
     /// Leaves a server to these users, and those that it is left to already.
-    pub fn leave_to(&mut self, name: &str, users: &[String]) {
+    pub(crate) fn leave_to(&mut self, name: &str, users: &[String]) {
         if let Some(server) = self.servers.iter_mut().find(|server| server.name == name) {
             server.users.extend(users.iter().cloned());
         }
@@ -237,7 +237,7 @@ impl Mcp {
     ///
     /// # Errors
     /// It does not speak MCP.
-    pub async fn serve_stream<S>(&self, who: Who, stream: S) -> Result<()>
+    pub(crate) async fn serve_stream<S>(&self, who: Who, stream: S) -> Result<()>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {

@@ -37,7 +37,7 @@ pub fn days(store: &Store, user: &str, count: usize) -> Result<Vec<Spending>, st
 }
 
 /// Longest period of [`of`]: ten years.
-pub const DAYS_MAX: usize = 3_660;
+const DAYS_MAX: usize = 3_660;
 
 /// Usage on the last `count` days up to `today`, by one user or by all: users by name, days of each from newest to
 /// oldest. Days without usage are left out. A user whose clock is ahead may have a day after today, which is included.

@@ -93,10 +93,10 @@ mod tests {
 
     #[test]
     fn a_model_of_a_family_is_told_of_its_hint() {
-        let house = Personalities::new(&BTreeMap::new());
-        assert!(house.of(None).starts_with("Tone: calm"));
-        assert!(house.of(Some("claude-sonnet-4")).ends_with("think aloud."));
-        assert_eq!(house.of(Some("SmolLM2-135M-Instruct")), "Answer in one short sentence.");
+        let personalities = Personalities::new(&BTreeMap::new());
+        assert!(personalities.of(None).starts_with("Tone: calm"));
+        assert!(personalities.of(Some("claude-sonnet-4")).ends_with("think aloud."));
+        assert_eq!(personalities.of(Some("SmolLM2-135M-Instruct")), "Answer in one short sentence.");
     }
 
     #[tokio::test]

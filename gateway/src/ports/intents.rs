@@ -99,7 +99,7 @@ pub struct UnknownCall {
 pub struct LeftQuestion {
     /// Its record, which is to be removed.
     pub key: Vec<u8>,
-    /// The question.
+    /// The call, and the glasses that asked.
     pub asked: AskedCall,
 }
 
@@ -128,7 +128,7 @@ impl StoredIntents {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn tell_of_open(&self, ledger: &dyn Ledger, runs: &StoredRuns) -> Result<Left, store::Error> {
+    pub(crate) fn tell_of_open(&self, ledger: &dyn Ledger, runs: &StoredRuns) -> Result<Left, store::Error> {
         let mut left = Left::default();
         let users = self.store.disk().owners(Kind::Intents)?;
         for user in users.into_iter().filter(|user| !self.store.is_barred(user)) {

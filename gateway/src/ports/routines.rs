@@ -45,7 +45,7 @@ pub struct Version {
     pub number: u32,
     /// When it was kept, in milliseconds since the Unix epoch.
     pub kept_wall_ms: i64,
-    /// The program.
+    /// TypeScript or JavaScript, as it was written.
     pub source: String,
     /// What the wearer says to run it.
     pub phrases: Vec<String>,

@@ -17,7 +17,7 @@ use crate::store::{self, Kind, Store, Write};
 /// How long a run is kept, in milliseconds: a week.
 const KEEP_MS: i64 = 7 * 24 * 3_600 * 1_000;
 /// Runs of one user that are kept: a busy week.
-pub const RUNS_MAX: usize = 200;
+const RUNS_MAX: usize = 200;
 /// Bytes of one user's runs.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How often runs that are too old are looked for.
@@ -177,7 +177,7 @@ impl StoredRuns {
     }
 
     /// Does so until the gateway stops.
-    pub async fn keep_sweeping(self: Arc<Self>, stop: CancellationToken) {
+    pub(crate) async fn keep_sweeping(self: Arc<Self>, stop: CancellationToken) {
         while stop.run_until_cancelled(tokio::time::sleep(SWEEP_EVERY)).await.is_some() {
             self.sweep();
         }

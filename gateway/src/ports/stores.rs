@@ -219,7 +219,7 @@ mod tests {
         transport::Transport,
     };
 
-    fn house() -> (ConnectedDevices, mpsc::Receiver<DeviceMessage>) {
+    fn fixture() -> (ConnectedDevices, mpsc::Receiver<DeviceMessage>) {
         let (mailbox, messages) = mpsc::channel(8);
         let roster = Arc::new(Roster::default());
         let via = Via::now(Transport::WSS, ([127, 0, 0, 1], 1).into());
@@ -263,7 +263,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_stops_waiting_tells_the_device() {
-        let (devices, mut messages) = house();
+        let (devices, mut messages) = fixture();
         let limit = Duration::from_secs(30);
         let run = |cancel: &CancellationToken| devices.call("glasses", None, call(), limit, cancel.clone());
         // No answer.

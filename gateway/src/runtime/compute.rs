@@ -71,7 +71,7 @@ impl Compute {
     ///
     /// # Errors
     /// The system cannot start a thread.
-    pub fn start_in_background(name: &str, threads: usize, waiting_max: usize) -> std::io::Result<Self> {
+    pub(crate) fn start_in_background(name: &str, threads: usize, waiting_max: usize) -> std::io::Result<Self> {
         Self::start_as(Some(Scheduling::Background), name, threads, waiting_max)
     }
 
@@ -109,7 +109,12 @@ impl Compute {
     ///
     /// # Errors
     /// The queue is full, or its part for jobs that are not pressing, or the owner's share of it; the job was dropped.
-    pub fn submit_for(&self, owner: Owner, urgency: Urgency, job: impl FnOnce() + Send + 'static) -> Result<(), Full> {
+    pub(crate) fn submit_for(
+        &self,
+        owner: Owner,
+        urgency: Urgency,
+        job: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Full> {
         let shared = &self.handle.shared;
         let mut state = shared.lock();
         let soon_max = shared.waiting_max - shared.waiting_max / RESERVED_PART;
@@ -136,7 +141,7 @@ impl Compute {
     }
 
     /// Whether all threads run.
-    pub fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         !self.handle.threads.iter().any(JoinHandle::is_finished)
     }
 }

@@ -1,4 +1,5 @@
-//! Tasks and threads: the only module that spawns them.
+//! Tasks, and threads that compute: the gateway spawns tasks in this module only. A part that has a thread of its own
+//! (the store, the log, a recording) starts it by itself.
 
 pub(crate) mod compute;
 pub(crate) mod descriptors;
@@ -41,7 +42,7 @@ where
 }
 
 /// Starts a task with the caller's span. If it panics, `fell` is called in a task of its own.
-pub fn spawn_or<F>(name: &'static str, future: F, fell: impl FnOnce() + Send + 'static)
+pub(crate) fn spawn_or<F>(name: &'static str, future: F, fell: impl FnOnce() + Send + 'static)
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -53,9 +54,9 @@ where
     });
 }
 
-/// Runs blocking work at start-up, on one of the runtime's blocking threads.
+/// Runs blocking work on one of the runtime's blocking threads.
 #[allow(clippy::disallowed_methods)] // the one place
-pub fn on_own_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
+pub(crate) fn on_own_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
     tokio::task::spawn_blocking(work)
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Data {
     pub(super) control_socket: UnixListener,
     /// The gateway's identity.
     pub(super) key: GatewayKey,
-    /// Its certificate.
+    /// For the listeners, with the gateway's certificate.
     pub(super) tls: Tls,
     /// Persistent data.
     pub(super) store: Store,

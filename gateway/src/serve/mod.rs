@@ -106,7 +106,7 @@ pub async fn start(config: Config) -> Result<Running> {
 ///
 /// # Errors
 /// As there; or the gateway that was to be replaced goes on.
-pub async fn start_from(config: Config, origin: Origin) -> Result<Running> {
+pub(crate) async fn start_from(config: Config, origin: Origin) -> Result<Running> {
     // One TLS provider for the process; only the first call counts.
     drop(rustls::crypto::ring::default_provider().install_default());
     let Origin { sockets, take_over, arguments, had_folder } = origin;

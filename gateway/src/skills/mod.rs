@@ -22,9 +22,9 @@ use tools::{
 
 use crate::runtime::on_own_thread;
 
+pub use scan::Found;
 #[cfg(feature = "fuzzing")]
 pub(crate) use scan::body_of;
-pub use scan::{DEPTH_MAX, FILE_BYTES_MAX, Found, SKILLS_MAX};
 
 /// Interval between scans of the folders: a change is found before its writer has put on the glasses.
 const POLL_EVERY: Duration = Duration::from_secs(2);
@@ -45,9 +45,9 @@ struct Index {
 impl SkillStore {
     /// Scans these folders; of two skills with the same name, the one in the earlier folder counts.
     pub fn new(folders: Vec<PathBuf>) -> Self {
-        let folders = Self { folders, index: RwLock::default() };
-        folders.refresh();
-        folders
+        let store = Self { folders, index: RwLock::default() };
+        store.refresh();
+        store
     }
 
     /// Reads everything again if something has changed; returns whether it had.
@@ -106,8 +106,8 @@ impl SkillStore {
                 () = stop.cancelled() => return,
                 _ = ticks.tick() => {}
             }
-            let folders = Arc::clone(&self);
-            drop(on_own_thread(move || folders.refresh()).await);
+            let store = Arc::clone(&self);
+            drop(on_own_thread(move || store.refresh()).await);
         }
     }
 
@@ -129,7 +129,10 @@ impl Skills for SkillStore {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        scan::{FILE_BYTES_MAX, SKILLS_MAX},
+        *,
+    };
     use std::{fs, os::unix::fs::symlink, path::Path};
 
     fn write(path: &Path, text: &str) {
@@ -159,22 +162,22 @@ mod tests {
         skill(&two, "plain", "");
         write(&two.join("plain/SKILL.md"), "---\nname: plain\ndescription: Another.\n---\n");
         write(&two.join("broken/SKILL.md"), "---\nname: broken\nwhat\n---\n");
-        let folders = SkillStore::new(vec![one.clone(), two.clone(), root.path().join("absent")]);
-        assert_eq!(names(&folders, &[]), ["deep", "needs-shell", "plain"]);
-        assert_eq!(names(&folders, &["note.add"]), ["deep", "needs-shell", "needs-tool", "plain"]);
-        assert_eq!(folders.text("plain", None).as_deref(), Some("Do plain.\n"));
-        let problems = folders.problems();
+        let store = SkillStore::new(vec![one.clone(), two.clone(), root.path().join("absent")]);
+        assert_eq!(names(&store, &[]), ["deep", "needs-shell", "plain"]);
+        assert_eq!(names(&store, &["note.add"]), ["deep", "needs-shell", "needs-tool", "plain"]);
+        assert_eq!(store.text("plain", None).as_deref(), Some("Do plain.\n"));
+        let problems = store.problems();
         assert!(problems.iter().any(|problem| problem.contains("broken/SKILL.md:3: ")), "{problems:?}");
         assert!(problems.iter().any(|problem| problem.contains("two/plain/SKILL.md:1: ")), "{problems:?}");
         assert_eq!(problems.len(), 2, "{problems:?}");
 
         // Changed, added and removed while it runs.
-        assert!(!folders.refresh(), "nothing has changed");
+        assert!(!store.refresh(), "nothing has changed");
         skill(&one, "new", "");
         fs::remove_dir_all(one.join("plain")).unwrap();
-        assert!(folders.refresh());
-        assert_eq!(names(&folders, &[]), ["deep", "needs-shell", "new", "plain"]);
-        assert_eq!(folders.text("plain", None).as_deref(), Some(""), "the one of the second folder");
+        assert!(store.refresh());
+        assert_eq!(names(&store, &[]), ["deep", "needs-shell", "new", "plain"]);
+        assert_eq!(store.text("plain", None).as_deref(), Some(""), "the one of the second folder");
     }
 
     #[test]
@@ -192,9 +195,9 @@ mod tests {
         write(&root.path().join("elsewhere.md"), "---\nname: sneaked\ndescription: x\n---\n");
         fs::create_dir_all(folder.join("sneaky")).unwrap();
         symlink(root.path().join("elsewhere.md"), folder.join("sneaky/SKILL.md")).unwrap();
-        let folders = SkillStore::new(vec![folder]);
-        assert_eq!(names(&folders, &[]), ["good"]);
-        assert_eq!(folders.text("good", Some("parts/list.md")).as_deref(), Some("wheels"));
+        let store = SkillStore::new(vec![folder]);
+        assert_eq!(names(&store, &[]), ["good"]);
+        assert_eq!(store.text("good", Some("parts/list.md")).as_deref(), Some("wheels"));
         for wrong in [
             "../../secret",
             "/etc/hostname",
@@ -210,9 +213,9 @@ mod tests {
             "parts//../../../secret",
             "\0",
         ] {
-            assert_eq!(folders.text("good", Some(wrong)), None, "{wrong:?}");
+            assert_eq!(store.text("good", Some(wrong)), None, "{wrong:?}");
         }
-        assert!(folders.problems().iter().any(|problem| problem.contains("symbolic link")), "{:?}", folders.problems());
+        assert!(store.problems().iter().any(|problem| problem.contains("symbolic link")), "{:?}", store.problems());
     }
 
     #[test]
@@ -221,8 +224,8 @@ mod tests {
         for number in 0..SKILLS_MAX + 3 {
             skill(root.path(), &format!("s{number}"), "");
         }
-        let folders = SkillStore::new(vec![root.path().to_path_buf()]);
-        assert_eq!(names(&folders, &[]).len(), SKILLS_MAX);
-        assert!(folders.problems().iter().any(|problem| problem.contains("more than")), "{:?}", folders.problems());
+        let store = SkillStore::new(vec![root.path().to_path_buf()]);
+        assert_eq!(names(&store, &[]).len(), SKILLS_MAX);
+        assert!(store.problems().iter().any(|problem| problem.contains("more than")), "{:?}", store.problems());
     }
 }

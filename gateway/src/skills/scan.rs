@@ -13,11 +13,11 @@ use std::{
 use super::front_matter::{self, Head};
 
 /// Maximum depth of folders below a configured one: by author, by subject, the skill itself.
-pub const DEPTH_MAX: usize = 4;
+const DEPTH_MAX: usize = 4;
 /// Maximum number of skills: a longer index is not read.
-pub const SKILLS_MAX: usize = 200;
+pub(super) const SKILLS_MAX: usize = 200;
 /// Maximum bytes of a `SKILL.md` or another file: the limit of a tool's answer.
-pub const FILE_BYTES_MAX: usize = tools::limits::CONTENT_BYTES_MAX;
+pub(super) const FILE_BYTES_MAX: usize = tools::limits::CONTENT_BYTES_MAX;
 /// Maximum entries of all folders that are scanned: the limit is reported to an operator who names a whole disk.
 const ENTRIES_MAX: usize = 10_000;
 

@@ -118,17 +118,17 @@ impl Mouth {
         mailbox: &Mailbox,
     ) -> bool {
         let new = self.begin(speech, turn);
-        let begin = self.speech.as_mut().and_then(|under| under.queue.push((clause, text, last)));
+        let begin = self.speech.as_mut().and_then(|current| current.queue.push((clause, text, last)));
         self.make(begin, mailbox);
         new
     }
 
     /// Ends a speech after the clauses that it has; the end has a clause number as well.
     pub(crate) fn end(&mut self, speech: u32, clause: u16, mailbox: &Mailbox) {
-        let Some(under) = self.speech.as_mut().filter(|under| under.id == speech) else {
+        let Some(current) = self.speech.as_mut().filter(|current| current.id == speech) else {
             return;
         };
-        let begin = under.queue.push((clause, String::new(), true));
+        let begin = current.queue.push((clause, String::new(), true));
         self.make(begin, mailbox);
     }
 
@@ -152,8 +152,8 @@ impl Mouth {
             tracing::warn!(%error, "the sound of a clause could not be queued");
             return Some(self.fail(speech, clause, last));
         }
-        if let Some(under) = &mut self.speech {
-            under.clauses.push(Clause { number: clause, duration_us: samples_to_us(pcm.len() as u64, rate_hz) });
+        if let Some(current) = &mut self.speech {
+            current.clauses.push(Clause { number: clause, duration_us: samples_to_us(pcm.len() as u64, rate_hz) });
         }
         None
     }
@@ -167,7 +167,7 @@ impl Mouth {
     }
 
     fn begin(&mut self, speech: u32, turn: u32) -> bool {
-        let new = self.speech.as_ref().is_none_or(|under| under.id != speech);
+        let new = self.speech.as_ref().is_none_or(|current| current.id != speech);
         if new {
             self.speaker.start(speech, turn);
             self.speech = Some(Speech {
@@ -183,11 +183,11 @@ impl Mouth {
 
     /// Submits a clause to the synthesis threads.
     fn make(&self, clause: Option<(u16, String, bool)>, mailbox: &Mailbox) {
-        let (Some((clause, text, last)), Some(under)) = (clause, &self.speech) else {
+        let (Some((clause, text, last)), Some(current)) = (clause, &self.speech) else {
             return;
         };
-        let (speech, reply) = (under.id, mailbox.clone());
-        let (language, hushed) = (self.language.clone(), under.hushed.clone());
+        let (speech, reply) = (current.id, mailbox.clone());
+        let (language, hushed) = (self.language.clone(), current.hushed.clone());
         let wanted = Wanted { text, language, speed: self.speed, hushed };
         let asked_us = clock::mono_us();
         let said = move |Said { pcm, began_us }| {
@@ -208,8 +208,8 @@ impl Mouth {
 
     /// Takes a synthesised clause and starts the next one. A failed one is reported, a stale one is dropped.
     pub(crate) fn take(&mut self, clause: Synthesised, mailbox: &Mailbox) -> Option<Input> {
-        let under = self.speech.as_mut().filter(|under| under.id == clause.speech)?;
-        let next = under.queue.next();
+        let current = self.speech.as_mut().filter(|current| current.id == clause.speech)?;
+        let next = current.queue.next();
         self.make(next, mailbox);
         let Synthesised { speech, clause, last, pcm, .. } = clause;
         match pcm {
@@ -233,12 +233,12 @@ impl Mouth {
 
     /// Whether this packet is the first of its clause; then returns the input for the core.
     pub(crate) fn first_of_clause(&mut self, packet: &Packet) -> Option<Input> {
-        let under = self.speech.as_mut().filter(|under| under.id == packet.speech)?;
-        if under.announced.is_some_and(|number| number >= packet.clause) {
+        let current = self.speech.as_mut().filter(|current| current.id == packet.speech)?;
+        if current.announced.is_some_and(|number| number >= packet.clause) {
             return None;
         }
-        under.announced = Some(packet.clause);
-        let clause = under.clauses.iter().find(|clause| clause.number == packet.clause)?;
+        current.announced = Some(packet.clause);
+        let clause = current.clauses.iter().find(|clause| clause.number == packet.clause)?;
         Some(Input::Spoken { speech: packet.speech, clause: packet.clause, duration_us: clause.duration_us })
     }
 
@@ -249,9 +249,9 @@ impl Mouth {
 
     /// Stops at once. The device fades out what it still plays, so that nothing more is sent.
     pub(crate) fn hush(&mut self, speech: u32, now_us: u64) {
-        if let Some(under) = self.speech.as_mut().filter(|under| under.id == speech) {
-            under.hushed.store(true, Ordering::Relaxed);
-            under.queue.waiting.clear();
+        if let Some(current) = self.speech.as_mut().filter(|current| current.id == speech) {
+            current.hushed.store(true, Ordering::Relaxed);
+            current.queue.waiting.clear();
             self.speaker.hush(now_us);
             while self.speaker.poll_packet(now_us).is_some() {}
         }
@@ -261,7 +261,7 @@ impl Mouth {
     /// the core, unless the report says nothing new.
     pub(crate) fn played(&mut self, speech: u32, report: Report, stopped: bool) -> Option<Input> {
         let played = self.speaker.played(speech, report, clock::mono_us());
-        let under = self.speech.as_ref().filter(|under| under.id == speech)?;
+        let current = self.speech.as_ref().filter(|current| current.id == speech)?;
         let playback = match &played {
             Some(played) if played.finished => Playback::Finished,
             _ if stopped => Playback::Stopped,
@@ -269,8 +269,8 @@ impl Mouth {
             None => return None,
         };
         let at = self.speaker.position(speech)?;
-        let current = under.clauses.iter().find(|clause| at.clause == Some(clause.number));
-        let clause_part = current.map_or(0.0, |clause| {
+        let playing = current.clauses.iter().find(|clause| at.clause == Some(clause.number));
+        let clause_part = playing.map_or(0.0, |clause| {
             // What is sent is a little longer than the clause: it ends with whole frames. Microseconds of one clause
             // are exact enough in f32.
             at.clause_played_us as f32 / clause.duration_us.max(at.clause_sent_us).max(1) as f32
@@ -398,8 +398,9 @@ mod tests {
     #[test]
     fn a_speech_that_gives_way_is_not_made_any_more() {
         let hushed = Arc::new(AtomicBool::new(false));
-        let under = Speech { id: 1, clauses: Vec::new(), announced: None, queue: Queue::new(), hushed: hushed.clone() };
-        drop(under);
+        let current =
+            Speech { id: 1, clauses: Vec::new(), announced: None, queue: Queue::new(), hushed: hushed.clone() };
+        drop(current);
         assert!(hushed.load(Ordering::Relaxed));
     }
 }

@@ -129,7 +129,7 @@ impl Hearing {
     ///
     /// # Errors
     /// [`asr::Error::Language`]; or [`asr::Error::Model`], if a model cannot be read.
-    pub fn check_language(&self) -> Result<(), asr::Error> {
+    pub(crate) fn check_language(&self) -> Result<(), asr::Error> {
         let mut configured = self.language.iter().chain(self.languages.values());
         let Some(language) = configured.find(|spoken| self.remote.is_none() && !spoken.is_english()) else {
             return Ok(());

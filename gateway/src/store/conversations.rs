@@ -18,9 +18,9 @@ use super::{
 };
 
 /// Stored conversations per user: three a day for a year. Beyond it, the oldest is removed.
-pub const CONVERSATIONS_MAX: usize = 1_000;
+const CONVERSATIONS_MAX: usize = 1_000;
 /// Messages per conversation: a day of uninterrupted talking. The next message begins another conversation.
-pub const MESSAGES_MAX: u64 = 2_000;
+const MESSAGES_MAX: u64 = 2_000;
 
 /// A conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,7 +166,7 @@ impl Disk {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn latest_conversation(&self, user: &str) -> Result<Option<Conversation>, Error> {
+    pub(crate) fn latest_conversation(&self, user: &str) -> Result<Option<Conversation>, Error> {
         // The counter comes first.
         let rows = self.rows_backwards(Kind::Conversations, user, b"", 4)?;
         let mut numbered = rows.into_iter().filter(|(key, _)| key.len() == size_of::<u64>());
@@ -177,7 +177,7 @@ impl Disk {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn messages_of(&self, user: &str, conversation: &Conversation) -> Result<Vec<MessageRecord>, Error> {
+    pub(crate) fn messages_of(&self, user: &str, conversation: &Conversation) -> Result<Vec<MessageRecord>, Error> {
         self.messages_between(user, conversation.ids())
     }
 
@@ -185,7 +185,12 @@ impl Disk {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn newest_of(&self, user: &str, conversation: &Conversation, count: u64) -> Result<Vec<MessageRecord>, Error> {
+    pub(crate) fn newest_of(
+        &self,
+        user: &str,
+        conversation: &Conversation,
+        count: u64,
+    ) -> Result<Vec<MessageRecord>, Error> {
         let ids = conversation.ids();
         let covers = conversation.summary.as_ref().map_or(0, |summary| summary.covers);
         let first = ids.start.saturating_add(covers).max(ids.end.saturating_sub(count));

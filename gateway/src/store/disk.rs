@@ -164,7 +164,12 @@ impl Disk {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn messages_from(&self, user: &str, first: u64, limit: usize) -> Result<Vec<(u64, MessageRecord)>, Error> {
+    pub(crate) fn messages_from(
+        &self,
+        user: &str,
+        first: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, MessageRecord)>, Error> {
         self.with(|opened| {
             let txn = opened.env.read_txn()?;
             let (from, last) = (user_key(user, first)?, user_key(user, u64::MAX)?);

@@ -27,7 +27,7 @@ use std::{io::ErrorKind, path::Path};
 use tokio::sync::oneshot;
 
 pub use check::{DamagedRow, check};
-pub use conversations::{CONVERSATIONS_MAX, Conversation, MESSAGES_MAX as CONVERSATION_MESSAGES_MAX};
+pub use conversations::Conversation;
 pub use copy::Scope;
 pub use disk::Disk;
 pub use records::{DeviceRecord, MessageRecord, NoteRecord};
@@ -141,7 +141,7 @@ pub enum Error {
     /// The folder cannot be used.
     #[error("cannot use the data folder {path}: {source}")]
     Folder {
-        /// The folder.
+        /// The data folder.
         path: String,
         /// What the system said.
         source: std::io::Error,
@@ -224,7 +224,7 @@ impl Store {
     ///
     /// # Errors
     /// It does not fit, or the store is closed.
-    pub async fn try_room(&self, bytes: usize) -> Result<(), Error> {
+    pub(crate) async fn try_room(&self, bytes: usize) -> Result<(), Error> {
         let (reply, answer) = oneshot::channel();
         self.writer.try_room(bytes, Box::new(move |result| drop(reply.send(result))))?;
         answer.await.map_err(|_| Error::Closed)?.map(drop)
@@ -234,7 +234,7 @@ impl Store {
     ///
     /// # Errors
     /// It does not.
-    pub async fn try_write(&self) -> Result<(), Error> {
+    pub(crate) async fn try_write(&self) -> Result<(), Error> {
         let (reply, answer) = oneshot::channel();
         self.writer.try_write(Box::new(move |result| drop(reply.send(result))))?;
         answer.await.map_err(|_| Error::Closed)?.map(drop)
@@ -289,7 +289,7 @@ impl Store {
     }
 
     /// Whether the writer runs.
-    pub fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.writer.is_running()
     }
 

@@ -305,7 +305,13 @@ impl Disk {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn rows_backwards(&self, kind: Kind, owner: &str, prefix: &[u8], limit: usize) -> Result<Vec<Row>, Error> {
+    pub(crate) fn rows_backwards(
+        &self,
+        kind: Kind,
+        owner: &str,
+        prefix: &[u8],
+        limit: usize,
+    ) -> Result<Vec<Row>, Error> {
         self.with(|opened| {
             let table = opened.rows.of(kind);
             let txn = opened.env.read_txn()?;

@@ -125,7 +125,7 @@ impl TurnRecord {
     }
 
     /// From the accepted words to the first request on its way, in microseconds.
-    pub fn request_us(&self) -> Option<u64> {
+    pub(crate) fn request_us(&self) -> Option<u64> {
         Some(self.request_sent_us?.saturating_sub(self.final_us?))
     }
 

@@ -15,9 +15,9 @@ pub struct Transport {
 
 impl Transport {
     /// WebSocket without TLS.
-    pub const WS: Self = Self { label: "ws", name: "WebSocket", ordered: true, is_glasses: true };
+    pub(crate) const WS: Self = Self { label: "ws", name: "WebSocket", ordered: true, is_glasses: true };
     /// WebSocket over TLS.
-    pub const WSS: Self = Self { label: "wss", ..Self::WS };
+    pub(crate) const WSS: Self = Self { label: "wss", ..Self::WS };
     /// QUIC.
     pub const QUIC: Self = Self { label: "quic", name: "QUIC", ordered: false, is_glasses: true };
     /// In-process: `lorgnette ask`.
@@ -29,7 +29,7 @@ impl Transport {
     }
 
     /// Whether people know both by the same name: with and without TLS.
-    pub fn is_as(self, other: Self) -> bool {
+    pub(crate) fn is_as(self, other: Self) -> bool {
         self.name == other.name
     }
 }

@@ -23,14 +23,14 @@ use crate::{clock, limits::Traffic};
 
 /// Frames queued for a slow link. With 600 ms of speech ahead (30 packets) this leaves room for every control frame of
 /// a busy turn, also behind a whole replay; a peer that lets it fill up is too slow.
-pub const DOWN_QUEUE_FRAMES: usize = limits::REPLAY_CONTROL_FRAMES_MAX + 128;
+pub(crate) const DOWN_QUEUE_FRAMES: usize = limits::REPLAY_CONTROL_FRAMES_MAX + 128;
 /// Packets of sound queued for a link: the next one is given when this one is on its way, so that on a slow link speech
 /// waits where it can be hushed.
 const SOUND_QUEUE_FRAMES: usize = 1;
 /// Places of that queue reserved for a Goodbye or Reject.
 const LAST_PLACES: usize = 1;
 /// How long sending one frame may take before the peer counts as stalled, in milliseconds.
-pub const WRITE_MS_MAX: u64 = limits::STALL_MS_MAX as u64;
+pub(crate) const WRITE_MS_MAX: u64 = limits::STALL_MS_MAX as u64;
 
 /// How long a peer may take to close after its last frame, in milliseconds: a goodbye needs a round trip, and over a
 /// poor link a retransmission.
@@ -117,7 +117,7 @@ impl Link {
 }
 
 /// Converts IPv4-mapped IPv6 addresses, as reported by a dual-stack listener, to IPv4. Applied to every peer address.
-pub fn canonical(peer: SocketAddr) -> SocketAddr {
+pub(crate) fn canonical(peer: SocketAddr) -> SocketAddr {
     SocketAddr::new(peer.ip().to_canonical(), peer.port())
 }
 
@@ -189,7 +189,7 @@ impl Sender {
     ///
     /// # Errors
     /// The link is gone, or a field is beyond its maximum.
-    pub fn send_last<'a, M: Message<'a>>(&self, at_us: u64, message: M) -> Result<(), LinkError> {
+    pub(crate) fn send_last<'a, M: Message<'a>>(&self, at_us: u64, message: M) -> Result<(), LinkError> {
         self.put_last(self.link_frame(at_us, message)?)
     }
 
@@ -214,22 +214,22 @@ impl Sender {
     ///
     /// # Errors
     /// The link does not take sound now, or it is gone.
-    pub fn put_sound(&self, envelope: Bytes) -> Result<(), LinkError> {
+    pub(crate) fn put_sound(&self, envelope: Bytes) -> Result<(), LinkError> {
         self.sound.try_send(envelope).map_err(refused)
     }
 
     /// Whether the link has sent the sound that it had.
-    pub fn takes_sound(&self) -> bool {
+    pub(crate) fn takes_sound(&self) -> bool {
         self.sound.capacity() > 0 || self.sound.is_closed()
     }
 
     /// Whether nothing at all waits for the link.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.queue.capacity() == self.queue.max_capacity() && self.sound.capacity() == self.sound.max_capacity()
     }
 
     /// Waits until it has, or is gone.
-    pub async fn room_for_sound(&self) {
+    pub(crate) async fn room_for_sound(&self) {
         drop(self.sound.reserve().await);
     }
 

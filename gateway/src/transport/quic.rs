@@ -39,7 +39,7 @@ pub struct Receiver {
 }
 
 /// Limits of every connection.
-pub fn transport_config() -> Arc<quinn::TransportConfig> {
+pub(crate) fn transport_config() -> Arc<quinn::TransportConfig> {
     let mut config = quinn::TransportConfig::default();
     config
         .max_concurrent_bidi_streams(VarInt::from_u32(1))
@@ -56,7 +56,7 @@ pub fn transport_config() -> Arc<quinn::TransportConfig> {
 /// Settings of the endpoint. A packet of a connection that a process before this one had is answered with a stateless reset
 /// (RFC 9000, section 10.3), so that its device comes back at once; otherwise it would take the silence for a bad network.
 /// That needs the same `secret` in each process.
-pub fn endpoint_config(secret: &[u8; 32]) -> quinn::EndpointConfig {
+pub(crate) fn endpoint_config(secret: &[u8; 32]) -> quinn::EndpointConfig {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
     let mut ids = [0; 8];
     ids.copy_from_slice(&hmac::sign(&key, b"connection ids").as_ref()[..8]);

@@ -106,7 +106,7 @@ impl Sockets {
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn try_clone(&self) -> io::Result<Self> {
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
         let quic = self.quic.as_ref().map(UdpSocket::try_clone).transpose()?;
         Ok(Self { web: self.web.try_clone()?, quic, given: self.given })
     }

@@ -18,7 +18,7 @@ impl TakeOver {
     ///
     /// # Errors
     /// Nobody hands over there.
-    pub fn from_stdin() -> Result<(Self, Sockets)> {
+    pub(crate) fn from_stdin() -> Result<(Self, Sockets)> {
         let by_hand = "`lorgnette upgrade` starts a gateway that takes over from another; by hand it cannot be done";
         let pair = Pair::from(io::stdin().as_fd().try_clone_to_owned()?);
         let sockets = receive_sockets(&pair).context(by_hand)?;

@@ -23,7 +23,7 @@ impl Version {
     }
 
     /// What keeps `next` from replacing this program, in words.
-    pub fn cannot_be_replaced_by(&self, next: &Self) -> Option<String> {
+    pub(crate) fn cannot_be_replaced_by(&self, next: &Self) -> Option<String> {
         let Self { version, wire, store } = next;
         if *store < self.store {
             return Some(format!(
@@ -42,7 +42,7 @@ impl Version {
     }
 
     /// What will change for good, in words.
-    pub fn changes_for_good(&self, next: &Self) -> Option<String> {
+    pub(crate) fn changes_for_good(&self, next: &Self) -> Option<String> {
         (next.store > self.store).then(|| {
             format!(
                 "the store is brought from version {} to {}, which older programs do not read",

@@ -132,7 +132,7 @@ impl Users {
     }
 
     /// Daily limit of a user's model costs, in billionths; `None`: no limit.
-    pub fn nano_per_day(&self) -> Option<u64> {
+    pub(crate) fn nano_per_day(&self) -> Option<u64> {
         self.config.nano_per_day
     }
 
@@ -166,7 +166,7 @@ impl Users {
 
     /// Starts the tasks of all users that have a timer or reminder and a device to announce it on. Failures are logged,
     /// one line per reason, and do not affect other users.
-    pub fn wake_all(&self) {
+    pub(crate) fn wake_all(&self) {
         match self.with_schedule() {
             Ok(users) => {
                 let mut left_out = BTreeMap::<String, Vec<String>>::new();
@@ -203,7 +203,7 @@ impl Users {
     ///
     /// # Errors
     /// As many other users have devices as may, this one is being erased, or the store cannot be read.
-    pub fn check_room(&self, user: &str) -> Result<(), store::Error> {
+    pub(crate) fn check_room(&self, user: &str) -> Result<(), store::Error> {
         if self.tasks().barred.contains(user) {
             return Err(store::Error::Erasing);
         }

@@ -7,13 +7,13 @@ use tools::workspace::{FILES_MAX, FileEntry, FilePath, WORKSPACE_BYTES_MAX};
 
 use super::*;
 
-struct House {
+struct Fixture {
     data: tempfile::TempDir,
     in_flight: InFlight,
     workspaces: Workspaces,
 }
 
-impl House {
+impl Fixture {
     fn new() -> Self {
         let data = tempfile::tempdir().unwrap();
         let in_flight = InFlight::default();
@@ -56,110 +56,112 @@ fn at(path: &str) -> FilePath {
 
 #[tokio::test]
 async fn files_are_written_read_listed_and_removed() {
-    let house = House::new();
-    assert_eq!(house.names("").await, [""; 0]);
-    assert_eq!(house.read("notes/a.txt").await, Err(FileError::NotFound("notes/a.txt".into())));
-    house.write("notes/a.txt", b"one").await.unwrap();
-    house.write("notes/a.txt", b"two").await.unwrap();
-    house.run(FileRequest::Append(at("notes/a.txt"), b" three".to_vec())).await.unwrap();
-    house.run(FileRequest::Append(at("b.csv"), b"x".to_vec())).await.unwrap();
-    house.run(FileRequest::MakeFolder(at("empty/inner/"))).await.unwrap();
-    house.run(FileRequest::MakeFolder(at("empty"))).await.unwrap();
-    assert_eq!(house.read("notes/a.txt").await.unwrap(), b"two three");
-    assert_eq!(house.names("").await, ["b.csv", "empty/", "notes/"]);
+    let fixture = Fixture::new();
+    assert_eq!(fixture.names("").await, [""; 0]);
+    assert_eq!(fixture.read("notes/a.txt").await, Err(FileError::NotFound("notes/a.txt".into())));
+    fixture.write("notes/a.txt", b"one").await.unwrap();
+    fixture.write("notes/a.txt", b"two").await.unwrap();
+    fixture.run(FileRequest::Append(at("notes/a.txt"), b" three".to_vec())).await.unwrap();
+    fixture.run(FileRequest::Append(at("b.csv"), b"x".to_vec())).await.unwrap();
+    fixture.run(FileRequest::MakeFolder(at("empty/inner/"))).await.unwrap();
+    fixture.run(FileRequest::MakeFolder(at("empty"))).await.unwrap();
+    assert_eq!(fixture.read("notes/a.txt").await.unwrap(), b"two three");
+    assert_eq!(fixture.names("").await, ["b.csv", "empty/", "notes/"]);
     let FileAnswer::Entry(FileEntry { name, is_folder, bytes, modified_wall_ms }) =
-        house.run(FileRequest::Stat(at("notes/a.txt"))).await.unwrap()
+        fixture.run(FileRequest::Stat(at("notes/a.txt"))).await.unwrap()
     else {
         panic!("no entry")
     };
     assert_eq!((name.as_str(), is_folder, bytes), ("a.txt", false, 9));
     assert!(modified_wall_ms > 1_700_000_000_000);
     // Of another user nothing is seen.
-    let other = house.workspaces.run("bob", FileRequest::Read(at("notes/a.txt"))).await;
+    let other = fixture.workspaces.run("bob", FileRequest::Read(at("notes/a.txt"))).await;
     assert!(matches!(other, Err(FileError::NotFound(_))));
     for (path, kind) in [("notes", "not empty"), ("", "stays")] {
-        let refused = house.run(FileRequest::Remove(at(path))).await.unwrap_err();
+        let refused = fixture.run(FileRequest::Remove(at(path))).await.unwrap_err();
         assert!(matches!(&refused, FileError::Kind(why) if why.contains(kind)), "{refused:?}");
     }
     for path in ["notes/a.txt", "notes", "empty/inner"] {
-        house.run(FileRequest::Remove(at(path))).await.unwrap();
+        fixture.run(FileRequest::Remove(at(path))).await.unwrap();
     }
-    assert_eq!(house.names("").await, ["b.csv", "empty/"]);
-    for refused in [house.write("empty", b"").await, house.write("b.csv/c", b"").await, house.write("", b"").await] {
+    assert_eq!(fixture.names("").await, ["b.csv", "empty/"]);
+    for refused in
+        [fixture.write("empty", b"").await, fixture.write("b.csv/c", b"").await, fixture.write("", b"").await]
+    {
         assert!(matches!(refused, Err(FileError::Kind(_))), "{refused:?}");
     }
-    assert!(matches!(house.read("empty").await, Err(FileError::Kind(_))));
+    assert!(matches!(fixture.read("empty").await, Err(FileError::Kind(_))));
 }
 
 #[tokio::test]
 async fn no_link_is_followed_and_nothing_blocks() {
-    let house = House::new();
-    house.write("inside", b"mine").await.unwrap();
-    let secret = house.data.path().join("secret");
+    let fixture = Fixture::new();
+    fixture.write("inside", b"mine").await.unwrap();
+    let secret = fixture.data.path().join("secret");
     fs::write(&secret, "private").unwrap();
-    symlink(&secret, house.folder().join("file")).unwrap();
-    symlink(house.data.path(), house.folder().join("folder")).unwrap();
-    symlink("inside", house.folder().join("near")).unwrap();
-    rustix::fs::mkfifoat(rustix::fs::CWD, house.folder().join("pipe"), rustix::fs::Mode::RWXU).unwrap();
+    symlink(&secret, fixture.folder().join("file")).unwrap();
+    symlink(fixture.data.path(), fixture.folder().join("folder")).unwrap();
+    symlink("inside", fixture.folder().join("near")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, fixture.folder().join("pipe"), rustix::fs::Mode::RWXU).unwrap();
     for path in ["file", "folder/secret", "near", "pipe"] {
-        assert!(matches!(house.read(path).await, Err(FileError::Kind(_))), "{path}");
-        assert!(matches!(house.run(FileRequest::Stat(at(path))).await, Err(FileError::Kind(_))), "{path}");
-        assert!(matches!(house.write(path, b"x").await, Err(FileError::Kind(_))), "{path}");
+        assert!(matches!(fixture.read(path).await, Err(FileError::Kind(_))), "{path}");
+        assert!(matches!(fixture.run(FileRequest::Stat(at(path))).await, Err(FileError::Kind(_))), "{path}");
+        assert!(matches!(fixture.write(path, b"x").await, Err(FileError::Kind(_))), "{path}");
     }
-    assert!(matches!(house.run(FileRequest::List(at("folder"))).await, Err(FileError::Kind(_))));
-    assert!(matches!(house.run(FileRequest::MakeFolder(at("folder/new"))).await, Err(FileError::Kind(_))));
-    assert_eq!(house.names("").await, ["inside"]);
+    assert!(matches!(fixture.run(FileRequest::List(at("folder"))).await, Err(FileError::Kind(_))));
+    assert!(matches!(fixture.run(FileRequest::MakeFolder(at("folder/new"))).await, Err(FileError::Kind(_))));
+    assert_eq!(fixture.names("").await, ["inside"]);
     assert_eq!(fs::read_to_string(secret).unwrap(), "private");
-    assert!(!house.data.path().join("new").exists());
+    assert!(!fixture.data.path().join("new").exists());
 }
 
 #[tokio::test]
 async fn a_workspace_has_an_end() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let most = usize::try_from(WORKSPACE_BYTES_MAX).unwrap();
     let full = |result| assert!(matches!(result, Err(FileError::Full(_))), "{result:?}");
-    house.write("big", &vec![1; most - 1]).await.unwrap();
-    house.run(FileRequest::Append(at("big"), vec![2])).await.unwrap();
-    full(house.run(FileRequest::Append(at("big"), vec![3])).await);
-    full(house.write("small", b"x").await);
-    house.write("big", b"less").await.unwrap();
+    fixture.write("big", &vec![1; most - 1]).await.unwrap();
+    fixture.run(FileRequest::Append(at("big"), vec![2])).await.unwrap();
+    full(fixture.run(FileRequest::Append(at("big"), vec![3])).await);
+    full(fixture.write("small", b"x").await);
+    fixture.write("big", b"less").await.unwrap();
     for number in 0..FILES_MAX - 3 {
-        house.write(&format!("many/{number}"), b"").await.unwrap();
+        fixture.write(&format!("many/{number}"), b"").await.unwrap();
     }
-    house.write("many/last", b"").await.unwrap();
-    full(house.write("another", b"").await);
-    full(house.run(FileRequest::MakeFolder(at("folder"))).await);
-    full(house.write("new/file", b"").await);
-    house.write("many/last", b"replaced").await.unwrap();
-    assert_eq!(house.names("").await, ["big", "many/"], "and nothing half made");
+    fixture.write("many/last", b"").await.unwrap();
+    full(fixture.write("another", b"").await);
+    full(fixture.run(FileRequest::MakeFolder(at("folder"))).await);
+    full(fixture.write("new/file", b"").await);
+    fixture.write("many/last", b"replaced").await.unwrap();
+    assert_eq!(fixture.names("").await, ["big", "many/"], "and nothing half made");
 }
 
 #[tokio::test]
 async fn what_a_power_cut_left_is_removed_and_counts_for_nothing() {
-    let house = House::new();
-    house.write("a/b", b"whole").await.unwrap();
-    let half = house.folder().join("a/\u{1}new");
+    let fixture = Fixture::new();
+    fixture.write("a/b", b"whole").await.unwrap();
+    let half = fixture.folder().join("a/\u{1}new");
     fs::write(&half, "ha").unwrap();
-    assert_eq!(house.names("a").await, ["b"]);
-    house.write("c", b"").await.unwrap();
+    assert_eq!(fixture.names("a").await, ["b"]);
+    fixture.write("c", b"").await.unwrap();
     assert!(!half.exists());
 }
 
 #[tokio::test]
 async fn an_erasure_waits_for_what_is_written_and_lets_nothing_begin() {
-    let house = House::new();
-    house.write("a", b"1").await.unwrap();
-    let lease = house.in_flight.enter("ann").unwrap();
-    let mut ending = pin!(house.in_flight.end("ann"));
+    let fixture = Fixture::new();
+    fixture.write("a", b"1").await.unwrap();
+    let lease = fixture.in_flight.enter("ann").unwrap();
+    let mut ending = pin!(fixture.in_flight.end("ann"));
     assert!(poll!(&mut ending).is_pending());
-    assert!(matches!(house.write("b", b"2").await, Err(FileError::Unavailable(_))));
+    assert!(matches!(fixture.write("b", b"2").await, Err(FileError::Unavailable(_))));
     drop(lease);
     ending.await;
-    erase(house.data.path(), "ann").unwrap();
-    assert!(!house.folder().exists());
-    assert!(file(house.data.path(), "ann", 0).unwrap().is_none());
-    house.in_flight.admit("ann");
-    house.write("c/d", b"3").await.unwrap();
-    assert_eq!(file(house.data.path(), "ann", 0).unwrap(), Some(("c/d".to_owned(), b"3".to_vec())));
-    assert_eq!(file(house.data.path(), "ann", 1).unwrap(), None);
+    erase(fixture.data.path(), "ann").unwrap();
+    assert!(!fixture.folder().exists());
+    assert!(file(fixture.data.path(), "ann", 0).unwrap().is_none());
+    fixture.in_flight.admit("ann");
+    fixture.write("c/d", b"3").await.unwrap();
+    assert_eq!(file(fixture.data.path(), "ann", 0).unwrap(), Some(("c/d".to_owned(), b"3".to_vec())));
+    assert_eq!(file(fixture.data.path(), "ann", 1).unwrap(), None);
 }

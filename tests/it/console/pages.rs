@@ -50,7 +50,7 @@ const SERIOUS: [&str; 2] = ["serious", "critical"];
 const HEIGHT_MAX: u64 = 4_000;
 
 /// A gateway with something on every page, and the glasses whose wearer is being asked something.
-async fn full_house() -> (World, firmware_sim::Glasses, TempDir) {
+async fn everything_there() -> (World, firmware_sim::Glasses, TempDir) {
     let settings = "name = \"Hearth\"\n[assistant]\nplace = \"Lisbon, Portugal\"\n[mcp.servers.broken]\ncommand = \"/bin/false\"\n";
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.toml");
@@ -128,7 +128,7 @@ async fn faults(browser: &mut Browser, judge: &str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_page_fits_a_phone_and_a_desk_and_the_judge_finds_no_serious_fault() {
     let judge = std::fs::read_to_string(Programs::console().script("axe-core/axe.min.js")).unwrap();
-    let (world, glasses, _folder) = full_house().await;
+    let (world, glasses, _folder) = everything_there().await;
     let mut browser = Browser::start(None).await;
     browser.look(1200, 860, "light").await;
     browser.open(&format!("http://{}/console", world.web())).await;
@@ -161,7 +161,7 @@ async fn every_page_fits_a_phone_and_a_desk_and_the_judge_finds_no_serious_fault
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_is_updated_and_used_by_keyboard() {
-    let (world, mut glasses, _folder) = full_house().await;
+    let (world, mut glasses, _folder) = everything_there().await;
     let mut browser = Browser::start(None).await;
     browser.look(1200, 860, "light").await;
     sign_in(&mut browser, &world, Role::Operator).await;

@@ -65,14 +65,14 @@ const FORMS: [(&str, &[(&str, &str)]); 15] = [
 const NAMED: [&str; 4] = ["/console/turns/one", "/console/apps/of", "/console/live/words/", "/console/devices/of/"];
 
 /// What there is to change, and whether it was.
-struct House {
+struct Fixture {
     world: World,
     device: String,
     question: String,
     wiper: std::sync::Arc<Wiper>,
 }
 
-impl House {
+impl Fixture {
     /// Glasses whose wearer is being asked something.
     async fn start() -> (Self, firmware_sim::Glasses) {
         let world = World::start().await;
@@ -109,25 +109,25 @@ async fn status(visitor: &Visitor, path: &str) -> u16 {
     visitor.get(path).await.status().as_u16()
 }
 
-async fn sent(visitor: &Visitor, house: &House, (path, fields): (&str, &[(&'static str, &'static str)])) -> u16 {
-    let fields = house.form(fields);
+async fn sent(visitor: &Visitor, fixture: &Fixture, (path, fields): (&str, &[(&'static str, &'static str)])) -> u16 {
+    let fields = fixture.form(fields);
     let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
     visitor.post(path, &fields).await.status().as_u16()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everybody_gets_only_what_is_for_them() {
-    let (house, glasses) = House::start().await;
-    let stranger = Visitor::stranger(&house.world);
-    let viewer = Visitor::signed_in(&house.world, Role::Viewer).await;
-    let operator = Visitor::signed_in(&house.world, Role::Operator).await;
-    let before = house.state();
+    let (fixture, glasses) = Fixture::start().await;
+    let stranger = Visitor::stranger(&fixture.world);
+    let viewer = Visitor::signed_in(&fixture.world, Role::Viewer).await;
+    let operator = Visitor::signed_in(&fixture.world, Role::Operator).await;
+    let before = fixture.state();
     for path in OPEN {
         assert_eq!(status(&stranger, path).await, 200, "{path}");
     }
     let live = LIVE.map(|part| format!("/console/live/{part}"));
-    let words = format!("/console/live/words/{}", house.device);
-    let for_all = FOR_ALL.iter().chain(&FOR_ALL_TOO[..1]).map(|path| house.named(path)).chain(live);
+    let words = format!("/console/live/words/{}", fixture.device);
+    let for_all = FOR_ALL.iter().chain(&FOR_ALL_TOO[..1]).map(|path| fixture.named(path)).chain(live);
     for path in for_all {
         let of = [status(&stranger, &path).await, status(&viewer, &path).await, status(&operator, &path).await];
         assert_eq!(of, [401, 200, 200], "{path}");
@@ -141,33 +141,37 @@ async fn everybody_gets_only_what_is_for_them() {
 
     // A viewer tries everything that an operator may; of the question there is nothing to read.
     for form in &FORMS[..FORMS.len() - 1] {
-        assert_eq!([sent(&stranger, &house, *form).await, sent(&viewer, &house, *form).await], [401, 403], "{form:?}");
+        assert_eq!(
+            [sent(&stranger, &fixture, *form).await, sent(&viewer, &fixture, *form).await],
+            [401, 403],
+            "{form:?}"
+        );
     }
     let page = viewer.text("/console/approvals").await;
     assert!(!page.contains("Wipe the list") && page.contains("Only operators"), "{page}");
     assert!(operator.text("/console/approvals").await.contains("Wipe the list"));
     let page = viewer.text("/console/configuration").await;
     assert!(!page.contains("action=\"/console/configuration"), "no forms");
-    assert_eq!(house.state(), before, "nothing has changed");
+    assert_eq!(fixture.state(), before, "nothing has changed");
 
     // An operator does it all.
-    assert_eq!(sent(&operator, &house, ("/console/conversations/erase", &[("user", "wearer")])).await, 303);
+    assert_eq!(sent(&operator, &fixture, ("/console/conversations/erase", &[("user", "wearer")])).await, 303);
     assert!(operator.text("/console/conversations").await.contains("conversation(s) of wearer"));
     for form in FORMS {
-        assert!([200, 303].contains(&sent(&operator, &house, form).await), "{form:?}");
+        assert!([200, 303].contains(&sent(&operator, &fixture, form).await), "{form:?}");
     }
-    assert_eq!(house.state(), ("Renamed".to_owned(), true, before.2 + 1, false));
-    assert_eq!(house.wiper.runs(), 0, "it was denied");
+    assert_eq!(fixture.state(), ("Renamed".to_owned(), true, before.2 + 1, false));
+    assert_eq!(fixture.wiper.runs(), 0, "it was denied");
     assert_eq!(status(&operator, "/console").await, 401, "the last form signs out");
     drop(glasses);
-    house.world.stop().await;
+    fixture.world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_other_sites_change_and_read_nothing() {
-    let (house, glasses) = House::start().await;
-    let operator = Visitor::signed_in(&house.world, Role::Operator).await;
-    let before = house.state();
+    let (fixture, glasses) = Fixture::start().await;
+    let operator = Visitor::signed_in(&fixture.world, Role::Operator).await;
+    let before = fixture.state();
     for (why, visitor, expected) in [
         ("another site", operator.with("origin", "http://evil.example"), 403),
         ("another port of this machine", operator.with("origin", "http://127.0.0.1:1"), 403),
@@ -177,7 +181,7 @@ async fn pages_of_other_sites_change_and_read_nothing() {
         ("a name that resolves to this machine", operator.with("host", "evil.example"), 421),
     ] {
         for form in FORMS {
-            assert_eq!(sent(&visitor, &house, form).await, expected, "{why}: {form:?}");
+            assert_eq!(sent(&visitor, &fixture, form).await, expected, "{why}: {form:?}");
         }
     }
     for (path, _) in FORMS {
@@ -186,16 +190,16 @@ async fn pages_of_other_sites_change_and_read_nothing() {
         }
     }
     for path in FOR_ALL.iter().chain(&FOR_OPERATORS) {
-        let path = house.named(path);
+        let path = fixture.named(path);
         for site in ["cross-site", "same-site"] {
             assert_eq!(status(&operator.with("sec-fetch-site", site), &path).await, 403, "{path} from {site}");
         }
         assert_eq!(status(&operator.with("host", "evil.example"), &path).await, 421, "{path}");
         assert_eq!(status(&operator.with("host", "localhost"), &path).await, 200, "{path}");
     }
-    assert_eq!(house.state(), before, "nothing has changed");
+    assert_eq!(fixture.state(), before, "nothing has changed");
     drop(glasses);
-    house.world.stop().await;
+    fixture.world.stop().await;
 }
 
 /// A new route stands in the tables above.

@@ -55,7 +55,7 @@ const RUNTIME: [&str; 10] = [
 fn judge(manifest: &Table) -> Vec<String> {
     let name = manifest["package"]["name"].as_str().unwrap_or("?");
     let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
-        return vec![format!("{name}: a crate that the house does not know (see ARROWS)")];
+        return vec![format!("{name}: a crate that ARROWS does not list")];
     };
     let mut complaints = Vec::new();
     for dependency in dependencies(manifest) {

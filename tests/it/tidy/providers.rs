@@ -71,7 +71,7 @@ fn names_elsewhere(files: &[File]) -> Vec<String> {
 }
 
 #[test]
-fn provider_names_stay_in_their_room() {
+fn provider_names_stay_in_gateway_chat() {
     no_complaints(&names_elsewhere(&tree::files()));
 }
 

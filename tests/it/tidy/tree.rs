@@ -74,7 +74,7 @@ pub(super) fn files() -> Vec<File> {
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(&root)
         .output()
-        .expect("the house rules need `git` to know which files are the project's");
+        .expect("the project's rules need `git` to know which files are the project's");
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
     String::from_utf8_lossy(&listed.stdout)
         .split_terminator('\0')

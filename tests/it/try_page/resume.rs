@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ANSWER, House, browser::Browser, house, notes, record, relay::Relay, tuned, type_in};
+use super::{ANSWER, Fixture, browser::Browser, fixture, notes, record, relay::Relay, tuned, type_in};
 
 /// Words of the line that says how the connection is.
 const STATUS: &str = "document.querySelector('#status').textContent";
@@ -12,10 +12,10 @@ fn journal(kind: &str) -> String {
 }
 
 /// A page in a session over a relay.
-async fn page(house: &House, browser: &mut Browser) -> Relay {
-    let relay = Relay::start(house.port).await;
+async fn page(fixture: &Fixture, browser: &mut Browser) -> Relay {
+    let relay = Relay::start(fixture.port).await;
     browser.look(1100, 860, "light").await;
-    browser.open(&house.link("?auto=1").replace(&format!(":{}/", house.port), &format!(":{}/", relay.port))).await;
+    browser.open(&fixture.link("?auto=1").replace(&format!(":{}/", fixture.port), &format!(":{}/", relay.port))).await;
     browser.until("document.querySelector('#status')?.dataset.state === 'open'").await;
     relay
 }
@@ -39,7 +39,7 @@ async fn come_back(relay: &Relay, browser: &mut Browser) {
 }
 
 /// Ends both. The browser itself reports connections that fail; the page reports nothing.
-async fn finish(house: House, browser: Browser) {
+async fn finish(fixture: Fixture, browser: Browser) {
     let own: Vec<_> = browser
         .console
         .iter()
@@ -47,7 +47,7 @@ async fn finish(house: House, browser: Browser) {
         .collect();
     assert_eq!(own, Vec::<&String>::new(), "the page is silent");
     browser.close().await;
-    house.running.stop().await;
+    fixture.running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,9 +55,9 @@ async fn a_sentence_over_a_cut_is_one_sentence() {
     let sound = tempfile::tempdir().unwrap();
     let wav = sound.path().join("timer.wav");
     record("Hey Mentra, set a timer for twenty five minutes.", &wav);
-    let house = house("").await;
+    let fixture = fixture("").await;
     let mut browser = Browser::start(Some(&wav)).await;
-    let relay = page(&house, &mut browser).await;
+    let relay = page(&fixture, &mut browser).await;
     browser.until("glasses.dataset.listening === 'listening'").await;
     lose(&relay, &mut browser, "What you say is kept for 10 s.").await;
     browser.shot("12-lost").await;
@@ -72,14 +72,14 @@ async fn a_sentence_over_a_cut_is_one_sentence() {
         matches!(sessions[..], [back, lost, _] if back.ends_with("goes on") && lost.starts_with("link lost")),
         "{sessions:?}"
     );
-    finish(house, browser).await;
+    finish(fixture, browser).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_plays_goes_on_over_a_cut() {
-    let house = house("").await;
+    let fixture = fixture("").await;
     let mut browser = Browser::start(None).await;
-    let relay = page(&house, &mut browser).await;
+    let relay = page(&fixture, &mut browser).await;
     type_in(&mut browser, "what can I say").await;
     browser.until("glasses.dataset.playState === 'playing' && +glasses.dataset.playedMs > 300").await;
     lose(&relay, &mut browser, "What you type is kept.").await;
@@ -93,7 +93,7 @@ async fn an_answer_that_plays_goes_on_over_a_cut() {
         .until(&format!("glasses.dataset.playState !== 'starved' && +glasses.dataset.playedMs > {starved_ms}"))
         .await;
     browser.until(&format!("/water the plants/i.test({ANSWER}) && glasses.dataset.playState === 'finished'")).await;
-    assert_eq!(notes(&house), 1);
+    assert_eq!(notes(&fixture), 1);
     // In the middle of an answer that nothing interrupts.
     type_in(&mut browser, "what can I say").await;
     browser.until("glasses.dataset.playState === 'playing' && +glasses.dataset.playedMs > 300").await;
@@ -108,7 +108,7 @@ async fn an_answer_that_plays_goes_on_over_a_cut() {
         browser.value("document.querySelectorAll('#transcript .assistant:last-child .unheard').length").await,
         0
     );
-    finish(house, browser).await;
+    finish(fixture, browser).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -116,11 +116,11 @@ async fn a_mute_survives_a_cut_and_may_be_changed_meanwhile() {
     let sound = tempfile::tempdir().unwrap();
     let wav = sound.path().join("timer.wav");
     record("Hey Mentra, set a timer for ten minutes.", &wav);
-    let house = house("").await;
+    let fixture = fixture("").await;
     let mut browser = Browser::start(Some(&wav)).await;
-    let relay = page(&house, &mut browser).await;
+    let relay = page(&fixture, &mut browser).await;
     let muted = || {
-        let all = house.running.services().roster.all();
+        let all = fixture.running.services().roster.all();
         all.iter().map(|(_, present)| present.status.lock().unwrap().muted).collect::<Vec<_>>()
     };
     browser.click("#mute").await;
@@ -136,18 +136,18 @@ async fn a_mute_survives_a_cut_and_may_be_changed_meanwhile() {
     come_back(&relay, &mut browser).await;
     browser.until("glasses.dataset.listening !== 'muted'").await;
     assert_eq!(muted(), [false]);
-    finish(house, browser).await;
+    finish(fixture, browser).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_too_long_another_session_begins_and_the_page_says_so() {
-    let house = tuned("", |config| config.conversation.resume_ms_max = 300).await;
+    let fixture = tuned("", |config| config.conversation.resume_ms_max = 300).await;
     let mut browser = Browser::start(None).await;
-    let relay = page(&house, &mut browser).await;
+    let relay = page(&fixture, &mut browser).await;
     type_in(&mut browser, "what can I say").await;
     browser.until("glasses.dataset.playState === 'playing'").await;
     lose(&relay, &mut browser, "What you type is kept.").await;
-    while !house.running.services().roster.all().is_empty() {
+    while !fixture.running.services().roster.all().is_empty() {
         tokio::task::yield_now().await;
     }
     relay.mend();
@@ -163,7 +163,7 @@ async fn after_too_long_another_session_begins_and_the_page_says_so() {
     type_in(&mut browser, "set a timer for ten minutes").await;
     browser.until(&format!("/timer set for ten minutes/i.test({ANSWER})")).await;
     browser.until("glasses.dataset.playState === 'finished'").await;
-    finish(house, browser).await;
+    finish(fixture, browser).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -171,77 +171,77 @@ async fn a_sentence_over_a_restart_is_one_sentence() {
     let sound = tempfile::tempdir().unwrap();
     let wav = sound.path().join("timer.wav");
     record("Hey Mentra, set a timer for twenty five minutes.", &wav);
-    let house = house("").await;
+    let fixture = fixture("").await;
     // The page keeps the last 10 s of sound: models may not be loaded meanwhile.
-    let next = house.next().await;
+    let next = fixture.next().await;
     let mut browser = Browser::start(Some(&wav)).await;
-    let relay = page(&house, &mut browser).await;
+    let relay = page(&fixture, &mut browser).await;
     browser.until("glasses.dataset.listening === 'listening'").await;
     relay.cut();
-    let house = house.again(next).await;
-    relay.lead_to(house.port);
+    let fixture = fixture.again(next).await;
+    relay.lead_to(fixture.port);
     relay.mend();
     browser.until(&format!("{}[0].endsWith('goes on after a restart')", journal("session"))).await;
     browser.until(&format!("/timer set for (25|twenty[- ]five) minutes/i.test({ANSWER})")).await;
     let heard = browser.value(&journal("heard")).await;
     assert_eq!(heard.as_array().unwrap().len(), 1, "one sentence, and not two halves: {heard}");
-    finish(house, browser).await;
+    finish(fixture, browser).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_typed_while_the_gateway_is_upgraded_is_done_once() {
-    let house = house("").await;
+    let fixture = fixture("").await;
     let mut browser = Browser::start(None).await;
-    let relay = page(&house, &mut browser).await;
+    let relay = page(&fixture, &mut browser).await;
     type_in(&mut browser, "take a note: feed the cat").await;
     browser.until(&format!("/feed the cat/i.test({ANSWER}) && glasses.dataset.playState === 'finished'")).await;
     // A goodbye, after which the session is kept.
-    let next = house.next().await;
-    let house = house.again(next).await;
+    let next = fixture.next().await;
+    let fixture = fixture.again(next).await;
     browser.until("document.querySelector('#status').dataset.state === 'lost'").await;
     type_in(&mut browser, "take a note: water the plants").await;
-    relay.lead_to(house.port);
+    relay.lead_to(fixture.port);
     browser.until("document.querySelector('#status').dataset.state === 'open'").await;
     assert_eq!(browser.value(STATUS).await, "Back.");
     browser.until(&format!("/water the plants/i.test({ANSWER}) && glasses.dataset.playState === 'finished'")).await;
-    assert_eq!(notes(&house), 2);
-    finish(house, browser).await;
+    assert_eq!(notes(&fixture), 2);
+    finish(fixture, browser).await;
 }
 
 /// Nothing says that the link is lost: the heartbeats that do not come do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_without_a_sign_of_life_is_lost() {
-    let house = house("").await;
+    let fixture = fixture("").await;
     let mut browser = Browser::start(None).await;
-    let relay = page(&house, &mut browser).await;
+    let relay = page(&fixture, &mut browser).await;
     relay.freeze();
     browser.until("document.querySelector('#status').dataset.state === 'lost'").await;
     let sessions = browser.value(&journal("session")).await;
     assert!(sessions[0].as_str().unwrap().contains("nothing was heard of the gateway"), "{sessions}");
     come_back(&relay, &mut browser).await;
-    finish(house, browser).await;
+    finish(fixture, browser).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_page_holds_no_session() {
     // Without a goodbye the session would be held for longer than any test may run.
-    let house = tuned("", |config| config.conversation.resume_ms_max = 3_600_000).await;
+    let fixture = tuned("", |config| config.conversation.resume_ms_max = 3_600_000).await;
     let mut browser = Browser::start(None).await;
-    let _relay = page(&house, &mut browser).await;
-    assert_eq!(house.running.services().roster.all().len(), 1);
+    let _relay = page(&fixture, &mut browser).await;
+    assert_eq!(fixture.running.services().roster.all().len(), 1);
     browser.open("about:blank").await;
-    while !house.running.services().roster.all().is_empty() {
+    while !fixture.running.services().roster.all().is_empty() {
         tokio::task::yield_now().await;
     }
-    finish(house, browser).await;
+    finish(fixture, browser).await;
 }
 
 /// What is kept and acknowledged, by the page's own modules.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_are_kept_until_they_are_acknowledged() {
-    let house = house("").await;
+    let fixture = fixture("").await;
     let mut browser = Browser::start(None).await;
-    browser.open(&house.page()).await;
+    browser.open(&fixture.page()).await;
     // Acknowledgements: after 16 control frames, 50 packets, or a second.
     let acks = "(async () => {
         const { Sequences } = await import('/try/sequences.js');
@@ -276,15 +276,15 @@ async fn frames_are_kept_until_they_are_acknowledged() {
         return [first, before, own.canResume, new Sequences(false).canResume];
     })()";
     assert_eq!(browser.value(kept).await, json!([100, true, false, false]));
-    finish(house, browser).await;
+    finish(fixture, browser).await;
 }
 
 /// A session over two links, and over a restart: what the second and the third one are sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kept_frames_are_sent_again_in_the_order_of_times_and_not_all_at_once() {
-    let house = house("").await;
+    let fixture = fixture("").await;
     let mut browser = Browser::start(None).await;
-    browser.open(&house.page()).await;
+    browser.open(&fixture.page()).await;
     let replay = "(async () => {
         const { Session } = await import('/try/resume.js');
         const own = new Session();
@@ -338,15 +338,15 @@ async fn kept_frames_are_sent_again_in_the_order_of_times_and_not_all_at_once() 
     // 54 packets of 20 ms take at least a fourth of their time, but for the first few.
     assert!(replay["atOnce"].as_u64().unwrap() <= 10, "{replay}");
     assert!(replay["tookMs"].as_f64().unwrap() > 200.0, "{replay}");
-    finish(house, browser).await;
+    finish(fixture, browser).await;
 }
 
 /// Over a resume the end of a speech comes before its last chunks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_speech_waits_for_chunks_that_come_after_its_end() {
-    let house = house("").await;
+    let fixture = fixture("").await;
     let mut browser = Browser::start(None).await;
-    browser.open(&house.page()).await;
+    browser.open(&fixture.page()).await;
     let reports = "(async () => {
         const port = { reports: [], postMessage({ state, playedUs }) { this.reports.push([state, playedUs]); } };
         globalThis.AudioWorkletProcessor = class { port = port };
@@ -381,5 +381,5 @@ async fn a_speech_waits_for_chunks_that_come_after_its_end() {
     let states: Vec<_> = reports.as_array().unwrap().iter().map(|report| report[0].as_str().unwrap()).collect();
     assert_eq!(states, ["playing", "finished", "playing", "finished"], "{reports}");
     assert_eq!((&reports[1][1], &reports[3][1]), (&json!(60_000), &json!(20_000)));
-    finish(house, browser).await;
+    finish(fixture, browser).await;
 }

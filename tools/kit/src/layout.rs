@@ -21,10 +21,7 @@ pub enum Layout {
     /// Two columns of one line, for the dashboard.
     DashboardCard { left_text: String, right_text: String },
     /// A picture: a 1-bit BMP in Base64.
-    BitmapView {
-        /// The picture.
-        data: String,
-    },
+    BitmapView { data: String },
     /// Nothing.
     ClearView,
 }

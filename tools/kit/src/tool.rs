@@ -26,7 +26,7 @@ pub struct Call {
 pub struct Said {
     /// `user` or `assistant`.
     pub role: String,
-    /// The words.
+    /// What was said, as text.
     pub content: String,
 }
 

@@ -173,7 +173,7 @@ async fn get(app: SocketAddr, path: &str) -> (u16, Value) {
 
 #[derive(Deserialize, JsonSchema)]
 struct Words {
-    /// What.
+    /// What the wearer hears.
     words: String,
 }
 

@@ -136,7 +136,7 @@ pub struct Failure {
     /// Column in the line, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// What happened.
+    /// Its own error, a limit, or a fault of the sandbox.
     pub kind: FailureKind,
 }
 
@@ -157,11 +157,11 @@ pub enum FailureKind {
 /// To the child.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToChild {
-    /// The program.
+    /// Run this program.
     Run(Run),
     /// What a call returned.
     Answer {
-        /// The call.
+        /// Number of the call, as the child has given it.
         id: u32,
         /// What it returned, or why it failed.
         result: Result<Value, CallError>,

@@ -23,7 +23,7 @@ pub enum Failure {
     },
     /// A redirect. The key and the wearer's words are only sent to the app's own origin.
     Redirected {
-        /// Its target.
+        /// Where it leads, as the app has written it.
         to: String,
     },
     /// An error status, with the message in the body if there was one.

@@ -59,9 +59,9 @@ impl AppHost for FakeApps {
     }
 }
 
-struct House(Executor);
+struct Fixture(Executor);
 
-impl House {
+impl Fixture {
     fn new(records: FakeApps) -> Self {
         let ports = Ports { apps: Arc::new(records), ..World::usual().ports() };
         Self(Executor::new(Arc::new(Registry::with_built_ins().unwrap()), ports))
@@ -79,50 +79,50 @@ impl House {
 
 #[tokio::test]
 async fn apps_are_started_and_stopped_by_what_they_are_called() {
-    let house = House::new(FakeApps::default());
-    assert_eq!(house.say("app.start", "the todo").await, "Todo started.");
-    assert_eq!(house.say("app.start", "com.example.todo").await, "Todo is running.");
-    assert_eq!(house.say("app.start", "shopping").await, "Shopping List started.");
+    let fixture = Fixture::new(FakeApps::default());
+    assert_eq!(fixture.say("app.start", "the todo").await, "Todo started.");
+    assert_eq!(fixture.say("app.start", "com.example.todo").await, "Todo is running.");
+    assert_eq!(fixture.say("app.start", "shopping").await, "Shopping List started.");
     assert_eq!(
-        house.say("app.list", "").await,
+        fixture.say("app.list", "").await,
         "You have 3 apps. Todo and Shopping List are running. Besides: Wish List."
     );
-    assert_eq!(house.say("app.stop", "Todo").await, "Todo stopped.");
-    assert_eq!(house.say("app.stop", "todo").await, "Todo is not running.");
+    assert_eq!(fixture.say("app.stop", "Todo").await, "Todo stopped.");
+    assert_eq!(fixture.say("app.stop", "todo").await, "Todo is not running.");
 }
 
 #[tokio::test]
 async fn a_name_is_known_by_its_sound() {
-    let house = House::new(FakeApps::default());
+    let fixture = Fixture::new(FakeApps::default());
     for (said, answer) in [
         ("to do", "Todo is not running."),
         ("shipping list", "Shopping List is not running."),
         ("today", "I have no app called today."),
     ] {
-        assert_eq!(house.say("app.stop", said).await, answer, "{said}");
+        assert_eq!(fixture.say("app.stop", said).await, answer, "{said}");
     }
 }
 
 #[tokio::test]
 async fn who_is_not_understood_is_asked() {
-    let house = House::new(FakeApps::default());
-    assert_eq!(house.say("app.start", "list").await, "Which one: Shopping List, Wish List?".replace(", ", " and "));
-    assert_eq!(house.say("app.start", "weather").await, "I have no app called weather.");
-    let result = house.run("app.start", json!({})).await;
+    let fixture = Fixture::new(FakeApps::default());
+    assert_eq!(fixture.say("app.start", "list").await, "Which one: Shopping List, Wish List?".replace(", ", " and "));
+    assert_eq!(fixture.say("app.start", "weather").await, "I have no app called weather.");
+    let result = fixture.run("app.start", json!({})).await;
     assert_eq!(result.error.unwrap().code, ErrorCode::InvalidArguments);
 }
 
 #[tokio::test]
 async fn a_start_that_fails_says_why() {
-    let house = House::new(FakeApps { broken: true, ..FakeApps::default() });
-    let result = house.run("app.start", json!({"app": "todo"})).await;
+    let fixture = Fixture::new(FakeApps { broken: true, ..FakeApps::default() });
+    let result = fixture.run("app.start", json!({"app": "todo"})).await;
     assert_eq!(result.say.as_deref(), Some("Todo did not start: its server does not answer."));
     let error = result.error.unwrap();
     assert_eq!((error.code, error.retryable), (ErrorCode::AppNotAvailable, true));
 }
 
 #[tokio::test]
-async fn a_house_without_apps_says_so() {
+async fn a_gateway_without_apps_says_so() {
     let executor = World::usual().executor();
     let result = executor.call(context(), call("app.list", json!({}))).await;
     assert_eq!(result.say.as_deref(), Some("No apps are installed."));

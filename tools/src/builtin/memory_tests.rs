@@ -117,13 +117,13 @@ impl Skills for Kept {
     }
 }
 
-struct House {
+struct Fixture {
     world: Arc<World>,
     kept: Arc<Kept>,
     executor: Executor,
 }
 
-impl House {
+impl Fixture {
     fn new() -> Self {
         let world = World::usual();
         let kept = Arc::new(Kept::default());
@@ -155,60 +155,60 @@ impl House {
 
 #[tokio::test]
 async fn facts_are_remembered_found_corrected_and_forgotten() {
-    let house = House::new();
-    assert_eq!(house.say("memory.list", json!({})).await, "I remember nothing about you yet.");
+    let fixture = Fixture::new();
+    assert_eq!(fixture.say("memory.list", json!({})).await, "I remember nothing about you yet.");
     let car = json!({"text": "my car is on level three"});
-    assert_eq!(house.say("memory.create", car.clone()).await, "I'll remember: my car is on level three.");
-    assert_eq!(house.say("memory.create", car).await, "I know already: my car is on level three.");
-    house.say("memory.create", json!({"text": "Lena is vegetarian"})).await;
-    let say = house.say("memory.list", json!({})).await;
+    assert_eq!(fixture.say("memory.create", car.clone()).await, "I'll remember: my car is on level three.");
+    assert_eq!(fixture.say("memory.create", car).await, "I know already: my car is on level three.");
+    fixture.say("memory.create", json!({"text": "Lena is vegetarian"})).await;
+    let say = fixture.say("memory.list", json!({})).await;
     assert_eq!(say, "I remember 2 things. Lena is vegetarian. My car is on level three.");
     let about = |query: &str| json!({"query": query});
-    assert_eq!(house.say("memory.search", about("car")).await, "My car is on level three.");
-    assert_eq!(house.say("memory.search", about("where the car is")).await, "My car is on level three.");
-    assert_eq!(house.say("memory.search", about("boat")).await, "I remember nothing about boat.");
-    assert_eq!(house.say("memory.get", json!({"id": 2})).await, "Lena is vegetarian.");
-    assert_eq!(house.say("memory.get", json!({"id": 9})).await, "There is no memory number 9.");
+    assert_eq!(fixture.say("memory.search", about("car")).await, "My car is on level three.");
+    assert_eq!(fixture.say("memory.search", about("where the car is")).await, "My car is on level three.");
+    assert_eq!(fixture.say("memory.search", about("boat")).await, "I remember nothing about boat.");
+    assert_eq!(fixture.say("memory.get", json!({"id": 2})).await, "Lena is vegetarian.");
+    assert_eq!(fixture.say("memory.get", json!({"id": 9})).await, "There is no memory number 9.");
 
     let new = json!({"query": "car", "text": "my car is on level two"});
-    assert_eq!(house.say("memory.update", new).await, "Changed: my car is on level two.");
-    assert_eq!(house.say("memory.delete", about("last")).await, "Forgotten: my car is on level two.");
-    assert_eq!(house.say("memory.search", about("car")).await, "I remember nothing about car.");
-    assert_eq!(house.say("memory.delete", about("last")).await, "What should I forget?");
-    assert_eq!(house.say("memory.restore", json!({})).await, "I remember again: my car is on level two.");
-    assert_eq!(house.say("memory.restore", json!({})).await, "There is nothing that I have just forgotten.");
-    let nothing = house.say("memory.update", json!({"id": 77, "text": "x"})).await;
+    assert_eq!(fixture.say("memory.update", new).await, "Changed: my car is on level two.");
+    assert_eq!(fixture.say("memory.delete", about("last")).await, "Forgotten: my car is on level two.");
+    assert_eq!(fixture.say("memory.search", about("car")).await, "I remember nothing about car.");
+    assert_eq!(fixture.say("memory.delete", about("last")).await, "What should I forget?");
+    assert_eq!(fixture.say("memory.restore", json!({})).await, "I remember again: my car is on level two.");
+    assert_eq!(fixture.say("memory.restore", json!({})).await, "There is nothing that I have just forgotten.");
+    let nothing = fixture.say("memory.update", json!({"id": 77, "text": "x"})).await;
     assert_eq!(nothing, "I don't know what to change. Tell me to remember it.");
 }
 
 #[tokio::test]
 async fn nothing_is_forgotten_that_was_not_meant() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for text in ["my car is red", "Paul's car is blue"] {
-        house.say("memory.create", json!({"text": text})).await;
+        fixture.say("memory.create", json!({"text": text})).await;
     }
-    let result = house.run("memory.delete", json!({"query": "car"})).await;
+    let result = fixture.run("memory.delete", json!({"query": "car"})).await;
     let say = result.say.as_deref();
     assert_eq!(say, Some("Which one should I forget: Paul's car is blue or my car is red?"));
     assert!(result.content.starts_with("Nothing was changed"), "{}", result.content);
     // "That" expires after a while.
-    house.world.pass(THAT_US_MAX / 1_000_000 + 1);
-    assert_eq!(house.say("memory.delete", json!({})).await, "What should I forget?");
-    house.say("memory.search", json!({"query": "Paul"})).await;
-    assert_eq!(house.say("memory.delete", json!({})).await, "Forgotten: Paul's car is blue.");
-    house.world.pass(THAT_US_MAX / 1_000_000 + 1);
-    assert_eq!(house.say("memory.restore", json!({})).await, "There is nothing that I have just forgotten.");
-    assert_eq!(house.kept.texts.lock().unwrap().len(), 1);
+    fixture.world.pass(THAT_US_MAX / 1_000_000 + 1);
+    assert_eq!(fixture.say("memory.delete", json!({})).await, "What should I forget?");
+    fixture.say("memory.search", json!({"query": "Paul"})).await;
+    assert_eq!(fixture.say("memory.delete", json!({})).await, "Forgotten: Paul's car is blue.");
+    fixture.world.pass(THAT_US_MAX / 1_000_000 + 1);
+    assert_eq!(fixture.say("memory.restore", json!({})).await, "There is nothing that I have just forgotten.");
+    assert_eq!(fixture.kept.texts.lock().unwrap().len(), 1);
     // Another user's facts are not touched.
     let mut other = context();
     other.user = "bob".into();
-    let result = house.executor.call(other, call("memory.delete", json!({"id": 1}))).await;
+    let result = fixture.executor.call(other, call("memory.delete", json!({"id": 1}))).await;
     assert_eq!(result.say.as_deref(), Some("There is no memory number 1."));
 }
 
 #[tokio::test]
 async fn instructions_and_conversations_are_the_wearers_alone() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for (client, name, allowed) in [
         (ClientClass::External, "memory.list", true),
         (ClientClass::Copilot, "memory.list", false),
@@ -218,11 +218,11 @@ async fn instructions_and_conversations_are_the_wearers_alone() {
         (ClientClass::Copilot, "personality.get", true),
         (ClientClass::External, "skill.read", false),
     ] {
-        let (_, offered) = house.executor.offered("ada", Some("glasses"), client);
+        let (_, offered) = fixture.executor.offered("ada", Some("glasses"), client);
         assert_eq!(offered.iter().any(|spec| spec.name == name), allowed, "{client:?} {name}");
         let mut from = context();
         from.client = client;
-        let result = house.executor.call(from, call(name, json!({"text": "x"}))).await;
+        let result = fixture.executor.call(from, call(name, json!({"text": "x"}))).await;
         let denied = result.error.is_some_and(|error| error.code == ErrorCode::PermissionDenied);
         assert_eq!(denied, !allowed, "{client:?} {name}");
     }
@@ -230,73 +230,76 @@ async fn instructions_and_conversations_are_the_wearers_alone() {
 
 #[tokio::test]
 async fn memory_has_an_end() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for number in 0..FACTS_MAX {
-        house.kept.add("ada", &format!("fact {number}")).await.unwrap();
+        fixture.kept.add("ada", &format!("fact {number}")).await.unwrap();
     }
-    let result = house.run("memory.create", json!({"text": "one more"})).await;
+    let result = fixture.run("memory.create", json!({"text": "one more"})).await;
     assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::ExecutionError));
-    assert_eq!(house.kept.texts.lock().unwrap().len(), FACTS_MAX);
-    let say = house.say("memory.list", json!({})).await;
+    assert_eq!(fixture.kept.texts.lock().unwrap().len(), FACTS_MAX);
+    let say = fixture.say("memory.list", json!({})).await;
     assert!(say.starts_with("I remember 1000 things. The latest five: Fact 999. "), "{say}");
-    let result = house.run("memory.create", json!({"text": "x".repeat(501)})).await;
+    let result = fixture.run("memory.create", json!({"text": "x".repeat(501)})).await;
     assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::InvalidArguments));
 }
 
 #[tokio::test]
 async fn instructions_are_kept_listed_and_dropped() {
-    let house = House::new();
-    assert_eq!(house.say("prompt.list", json!({})).await, "You have given me no standing instructions.");
+    let fixture = Fixture::new();
+    assert_eq!(fixture.say("prompt.list", json!({})).await, "You have given me no standing instructions.");
     let one = json!({"how": "Always answer", "text": "in one sentence"});
-    assert_eq!(house.say("prompt.add", one).await, "From now on: Always answer in one sentence.");
-    house.say("prompt.add", json!({"text": "use metric units"})).await;
-    let say = house.say("prompt.list", json!({})).await;
+    assert_eq!(fixture.say("prompt.add", one).await, "From now on: Always answer in one sentence.");
+    fixture.say("prompt.add", json!({"text": "use metric units"})).await;
+    let say = fixture.say("prompt.list", json!({})).await;
     assert_eq!(say, "You gave me 2 instructions. Use metric units. Always answer in one sentence.");
     assert_eq!(
-        house.say("prompt.delete", json!({"query": "sentence"})).await,
+        fixture.say("prompt.delete", json!({"query": "sentence"})).await,
         "No longer: Always answer in one sentence."
     );
-    assert_eq!(house.say("prompt.delete", json!({"query": "sentence"})).await, "I find no instruction about sentence.");
+    assert_eq!(
+        fixture.say("prompt.delete", json!({"query": "sentence"})).await,
+        "I find no instruction about sentence."
+    );
     for number in 1..INSTRUCTIONS_MAX {
-        house.say("prompt.add", json!({"text": format!("rule {number}")})).await;
+        fixture.say("prompt.add", json!({"text": format!("rule {number}")})).await;
     }
-    let result = house.run("prompt.add", json!({"text": "one more"})).await;
+    let result = fixture.run("prompt.add", json!({"text": "one more"})).await;
     assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::ExecutionError));
-    assert_eq!(house.say("prompt.delete", json!({"query": "all"})).await, "I dropped 32 instructions.");
-    assert_eq!(house.say("prompt.delete", json!({"query": "all"})).await, "I find no instruction about all.");
+    assert_eq!(fixture.say("prompt.delete", json!({"query": "all"})).await, "I dropped 32 instructions.");
+    assert_eq!(fixture.say("prompt.delete", json!({"query": "all"})).await, "I find no instruction about all.");
 }
 
 #[tokio::test]
 async fn the_last_photo_is_deleted_and_the_pictures_of_the_turn_are_withdrawn() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for say in ["I deleted the last photo.", "There is no photo of the last ten minutes."] {
-        let result = house.run("photo.delete", json!({})).await;
+        let result = fixture.run("photo.delete", json!({})).await;
         assert_eq!((result.say.as_deref(), result.withdraws_pictures()), (Some(say), true));
     }
-    let since_wall_ms = house.world.ports().clock.now().wall_ms - 600_000;
+    let since_wall_ms = fixture.world.ports().clock.now().wall_ms - 600_000;
     let asked = ("ada".to_owned(), since_wall_ms);
-    assert_eq!(*house.kept.photos_since.lock().unwrap(), [asked.clone(), asked]);
+    assert_eq!(*fixture.kept.photos_since.lock().unwrap(), [asked.clone(), asked]);
 }
 
 #[tokio::test]
 async fn conversations_and_skills_are_spoken_of() {
-    let house = House::new();
-    house.say("conversation.new", json!({})).await;
-    assert_eq!(house.kept.begun.load(Ordering::Relaxed), 1);
-    let say = house.say("conversation.search", json!({"query": "boat"})).await;
+    let fixture = Fixture::new();
+    fixture.say("conversation.new", json!({})).await;
+    assert_eq!(fixture.kept.begun.load(Ordering::Relaxed), 1);
+    let say = fixture.say("conversation.search", json!({"query": "boat"})).await;
     assert_eq!(say, "You said at noon: Should I sell the boat?");
-    let say = house.say("conversation.search", json!({"query": "plane"})).await;
+    let say = fixture.say("conversation.search", json!({"query": "plane"})).await;
     assert_eq!(say, "We have not talked about plane.");
 
-    assert_eq!(house.say("skill.list", json!({})).await, "I have 1 skill: bike-repair.");
-    let result = house.run("skill.read", json!({"name": "bike repair"})).await;
+    assert_eq!(fixture.say("skill.list", json!({})).await, "I have 1 skill: bike-repair.");
+    let result = fixture.run("skill.read", json!({"name": "bike repair"})).await;
     assert_eq!(result.content, "Take the wheel off. See parts.md.");
     assert_eq!(result.say.as_deref(), Some("Bike-repair: How to mend a bike."));
-    let result = house.run("skill.read", json!({"name": "bike-repair", "file": "parts.md"})).await;
+    let result = fixture.run("skill.read", json!({"name": "bike-repair", "file": "parts.md"})).await;
     assert_eq!(result.content, "A wheel.");
     for wrong in [json!({"name": "cooking"}), json!({"name": "bike-repair", "file": "../x"})] {
-        let result = house.run("skill.read", wrong).await;
+        let result = fixture.run("skill.read", wrong).await;
         assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::InvalidArguments));
     }
-    assert_eq!(house.say("personality.get", json!({})).await, "Be brief.");
+    assert_eq!(fixture.say("personality.get", json!({})).await, "Be brief.");
 }

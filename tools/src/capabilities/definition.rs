@@ -111,7 +111,7 @@ pub struct Capability {
 /// A single tool.
 #[derive(Clone, Debug)]
 pub struct Single {
-    /// Its definition.
+    /// The tool's own definition.
     pub tool: Tool,
     /// Who carries out calls; `None` if the definition does not say.
     pub execution: Option<Execution>,
@@ -135,7 +135,7 @@ pub struct Tool {
 pub enum Execution {
     /// An HTTP server: `{function, parameters, userId}` is posted to it.
     Endpoint {
-        /// Its address.
+        /// URL of the server.
         url: String,
         /// Headers of each request.
         headers: BTreeMap<String, Secret>,

@@ -30,7 +30,7 @@ const SHOWN_LINES_MAX: usize = 8;
 pub struct Routine {
     /// Its name and version.
     pub of: OfRoutine,
-    /// The program.
+    /// TypeScript or JavaScript, as it was kept.
     pub source: String,
     /// What the wearer says.
     pub phrases: Vec<String>,

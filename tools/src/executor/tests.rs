@@ -82,7 +82,7 @@ const CHANGING: ToolFlags = ToolFlags {
 const READING: ToolFlags = ToolFlags { read_only: true, ..CHANGING };
 const ASKING: ToolFlags = ToolFlags { requires_approval: true, ..CHANGING };
 
-fn house(flags: ToolFlags, act: Act) -> (Arc<World>, Arc<Scripted>, Executor) {
+fn fixture(flags: ToolFlags, act: Act) -> (Arc<World>, Arc<Scripted>, Executor) {
     let world = World::usual();
     let runner =
         Arc::new(Scripted { act, started: AtomicU32::new(0), ended: AtomicU32::new(0), deadlines: Mutex::default() });
@@ -107,7 +107,7 @@ fn good() -> ToolCall {
 
 #[tokio::test]
 async fn an_unknown_name_is_told() {
-    let (_, _, executor) = house(READING, Act::Answer(ToolResult::said("x")));
+    let (_, _, executor) = fixture(READING, Act::Answer(ToolResult::said("x")));
     for name in ["test.too", "", "test", &"x".repeat(100_000)] {
         let result = executor.call(context(), call(name, json!({}))).await;
         assert_eq!(code(&result), Some(ErrorCode::ToolNotFound));
@@ -117,7 +117,7 @@ async fn an_unknown_name_is_told() {
 
 #[tokio::test]
 async fn arguments_are_checked_before_the_tool_runs() {
-    let (_, runner, executor) = house(READING, Act::Answer(ToolResult::said("x")));
+    let (_, runner, executor) = fixture(READING, Act::Answer(ToolResult::said("x")));
     let mut deep = json!({});
     for _ in 0..100 {
         deep = json!({"n": deep});
@@ -153,7 +153,7 @@ async fn a_result_without_words_is_said_by_the_reply_template() {
         (Some(json!({})), Some("Done.")),
         (None, Some("Done.")),
     ] {
-        let (_, _, executor) = house(READING, Act::Answer(answer(data)));
+        let (_, _, executor) = fixture(READING, Act::Answer(answer(data)));
         let result = executor.call(context(), good()).await;
         assert_eq!(result.say.as_deref(), say);
         assert!(!result.content.is_empty());
@@ -171,7 +171,7 @@ async fn results_are_capped() {
         follow_ups: vec![long.clone(); 50],
         ..ToolResult::default()
     };
-    let (_, _, executor) = house(READING, Act::Answer(result));
+    let (_, _, executor) = fixture(READING, Act::Answer(result));
     let result = executor.call(context(), good()).await;
     assert!(result.content.len() <= CONTENT_BYTES_MAX && result.content.ends_with('…'));
     assert!(result.say.unwrap().len() <= SAY_BYTES_MAX);
@@ -186,7 +186,7 @@ async fn results_are_capped() {
 #[tokio::test(start_paused = true)]
 async fn the_deadline_ends_a_call() {
     for (flags, retryable) in [(READING, true), (CHANGING, false)] {
-        let (_, runner, executor) = house(flags, Act::Hang);
+        let (_, runner, executor) = fixture(flags, Act::Hang);
         let before = tokio::time::Instant::now();
         let result = executor.call(context(), good()).await;
         assert_eq!(code(&result), Some(ErrorCode::Timeout));
@@ -195,13 +195,13 @@ async fn the_deadline_ends_a_call() {
         assert_eq!(before.elapsed(), Duration::from_millis(1_000 + CANCEL_MS_MAX));
         assert_eq!(*runner.deadlines.lock().unwrap(), [Duration::from_millis(1_000)]);
     }
-    let (_, _, executor) = house(READING, Act::Sleep(Duration::from_millis(999)));
+    let (_, _, executor) = fixture(READING, Act::Sleep(Duration::from_millis(999)));
     assert_eq!(code(&executor.call(context(), good()).await), None);
 }
 
 #[tokio::test]
 async fn a_panic_is_a_result() {
-    let (_, _, executor) = house(READING, Act::Panic);
+    let (_, _, executor) = fixture(READING, Act::Panic);
     for _ in 0..3 {
         let result = executor.call(context(), good()).await;
         assert_eq!(code(&result), Some(ErrorCode::ExecutionError));
@@ -213,7 +213,7 @@ async fn an_interruption_stops_only_what_changes_nothing() {
     for (flags, wanted, ended, elapsed_ms) in
         [(READING, Some(ErrorCode::Cancelled), 0, 100 + CANCEL_MS_MAX), (CHANGING, None, 1, 800)]
     {
-        let (_, runner, executor) = house(flags, Act::Sleep(Duration::from_millis(800)));
+        let (_, runner, executor) = fixture(flags, Act::Sleep(Duration::from_millis(800)));
         let context = context();
         let cancel = context.cancel.clone();
         let before = tokio::time::Instant::now();
@@ -231,7 +231,7 @@ async fn an_interruption_stops_only_what_changes_nothing() {
 #[tokio::test]
 async fn nothing_starts_in_a_turn_that_is_over() {
     for flags in [READING, CHANGING, ASKING] {
-        let (_, runner, executor) = house(flags, Act::Answer(ToolResult::said("x")));
+        let (_, runner, executor) = fixture(flags, Act::Answer(ToolResult::said("x")));
         let context = context();
         context.cancel.cancel();
         let result = executor.call(context, good()).await;
@@ -248,7 +248,7 @@ async fn consent_comes_first_and_the_deadline_stands_still() {
         (ApprovalOutcome::Expired, Some(ErrorCode::ApprovalExpired), 0),
         (ApprovalOutcome::Cancelled, Some(ErrorCode::Cancelled), 0),
     ] {
-        let (world, runner, executor) = house(ASKING, Act::Sleep(Duration::from_millis(900)));
+        let (world, runner, executor) = fixture(ASKING, Act::Sleep(Duration::from_millis(900)));
         *world.consent.lock().unwrap() = outcome;
         // Twenty times the call's own deadline.
         *world.consent_after.lock().unwrap() = Duration::from_secs(20);
@@ -269,7 +269,7 @@ async fn consent_comes_first_and_the_deadline_stands_still() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_nobody_settles_expires() {
-    let (world, runner, executor) = house(ASKING, Act::Answer(ToolResult::said("x")));
+    let (world, runner, executor) = fixture(ASKING, Act::Answer(ToolResult::said("x")));
     *world.consent_after.lock().unwrap() = Duration::from_secs(1_000_000);
     let result = executor.call(context(), good()).await;
     assert_eq!(code(&result), Some(ErrorCode::ApprovalExpired));
@@ -278,7 +278,7 @@ async fn a_question_that_nobody_settles_expires() {
 
 #[tokio::test]
 async fn bad_arguments_are_not_asked_about() {
-    let (world, _, executor) = house(ASKING, Act::Answer(ToolResult::said("x")));
+    let (world, _, executor) = fixture(ASKING, Act::Answer(ToolResult::said("x")));
     let result = executor.call(context(), call("test.tool", json!({"n": 9}))).await;
     assert_eq!(code(&result), Some(ErrorCode::InvalidArguments));
     assert!(world.asked.lock().unwrap().is_empty());

@@ -84,7 +84,7 @@ impl FromStr for NodeType {
 /// The name of a node: its type and what the type calls it, `chat:12`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeId {
-    /// Its type.
+    /// What the node stands for.
     pub kind: NodeType,
     /// Its number or name.
     pub key: String,
@@ -124,7 +124,7 @@ impl FromStr for NodeId {
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// Unique in the graph.
     pub id: NodeId,
     /// A line about it.
     pub title: Option<String>,

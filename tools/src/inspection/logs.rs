@@ -115,13 +115,13 @@ impl LogScope {
 /// A page of lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
-    /// Which lines.
+    /// Only lines that match it.
     pub filter: LogFilter,
     /// How many at most.
     pub limit: usize,
     /// Only lines before this place: where the page before ended.
     pub cursor: Option<LogCursor>,
-    /// Whose lines.
+    /// Only lines that the reader may see.
     pub scope: LogScope,
 }
 
@@ -130,7 +130,7 @@ pub struct LogQuery {
 pub struct LogEntry {
     /// When it was written, in milliseconds since the Unix epoch.
     pub wall_ms: i64,
-    /// Its severity.
+    /// `error`, `warn` or `info`.
     pub level: LogLevel,
     /// The part of the program that wrote it.
     pub context: String,
@@ -143,7 +143,7 @@ pub struct LogEntry {
 /// Lines, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogPage {
-    /// The lines.
+    /// At most as many as were asked for.
     pub logs: Vec<LogEntry>,
     /// Where the next page begins, if there is one.
     pub cursor: Option<LogCursor>,

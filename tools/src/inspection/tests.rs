@@ -99,13 +99,13 @@ impl Models for Witness {
     }
 }
 
-struct House {
+struct Fixture {
     world: Arc<World>,
     logs: Arc<Witness>,
     executor: Executor,
 }
 
-impl House {
+impl Fixture {
     fn new() -> Self {
         let (world, logs) = (World::usual(), Arc::<Witness>::default());
         let given =
@@ -124,20 +124,20 @@ impl House {
 
 #[tokio::test]
 async fn lines_are_asked_for_and_told() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let arguments = json!({"level": "warn", "context": "gateway::", "source": "mcp:files", "since": "90m", "limit": 5.0,
         "text": "is down"});
-    let result = house.run("query_logs", arguments).await;
+    let result = fixture.run("query_logs", arguments).await;
     let row = json!({"timestamp": "2023-11-14T22:13:20.000Z", "level": "warn", "context": "gateway::mcp",
         "message": "an MCP server is down server=files", "source": "mcp:files"});
     let cursor = LogCursor(42).to_string();
     let data = json!({"count": 1, "logs": [row], "more": true, "cursor": cursor});
     assert_eq!(result.data.as_ref(), Some(&data), "{result:?}");
     assert_eq!(serde_json::from_str::<Value>(&result.content).unwrap(), data, "a client that reads text gets the same");
-    let last = house.run("query_logs", json!({"cursor": cursor})).await;
+    let last = fixture.run("query_logs", json!({"cursor": cursor})).await;
     assert_eq!(last.data.unwrap().get("more"), None);
-    let queries = house.logs.queries.lock().unwrap().clone();
-    let now = house.world.ports().clock.now().wall_ms;
+    let queries = fixture.logs.queries.lock().unwrap().clone();
+    let now = fixture.world.ports().clock.now().wall_ms;
     let filter = LogFilter {
         level: Some(LogLevel::Warn),
         context: Some("gateway::".into()),
@@ -152,7 +152,7 @@ async fn lines_are_asked_for_and_told() {
 
 #[tokio::test]
 async fn wrong_arguments_are_told_where_they_are_wrong() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for (arguments, told) in [
         (json!({"level": "debug"}), "level"),
         (json!({"since": "yesterday"}), "90m, 12h, 30d"),
@@ -161,17 +161,17 @@ async fn wrong_arguments_are_told_where_they_are_wrong() {
         (json!({"limit": 1_001}), "limit"),
         (json!({"text": "x".repeat(201)}), "'text' has 201 characters"),
     ] {
-        let result = house.run("query_logs", arguments.clone()).await;
+        let result = fixture.run("query_logs", arguments.clone()).await;
         let error = result.error.unwrap_or_else(|| panic!("{arguments} went well"));
         assert_eq!(error.code, ErrorCode::InvalidArguments);
         assert!(error.message.contains(told), "{arguments}: {}", error.message);
     }
-    assert!(house.logs.queries.lock().unwrap().is_empty());
+    assert!(fixture.logs.queries.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn the_log_is_told_in_numbers() {
-    let data = House::new().run("get_log_stats", json!({})).await.data.unwrap();
+    let data = Fixture::new().run("get_log_stats", json!({})).await.data.unwrap();
     assert_eq!(
         data,
         json!({"total_logs": 3, "by_level": {"warn": 3}, "by_source": {}, "by_context": {}, "dropped": 0,
@@ -181,23 +181,23 @@ async fn the_log_is_told_in_numbers() {
 
 #[tokio::test]
 async fn lines_are_deleted_after_a_yes_only() {
-    let house = House::new();
-    *house.world.consent.lock().unwrap() = ApprovalOutcome::Denied;
-    let denied = house.run("clear_logs", json!({})).await.error.unwrap();
-    assert_eq!((denied.code, house.logs.cleared.lock().unwrap().len()), (ErrorCode::ApprovalDenied, 0));
-    assert!(house.world.asked.lock().unwrap()[0].question.said.contains("the gateway's log for good?"));
-    *house.world.consent.lock().unwrap() = ApprovalOutcome::Approved;
-    let result = house.run("clear_logs", json!({"before": "1d", "level": "error"})).await;
+    let fixture = Fixture::new();
+    *fixture.world.consent.lock().unwrap() = ApprovalOutcome::Denied;
+    let denied = fixture.run("clear_logs", json!({})).await.error.unwrap();
+    assert_eq!((denied.code, fixture.logs.cleared.lock().unwrap().len()), (ErrorCode::ApprovalDenied, 0));
+    assert!(fixture.world.asked.lock().unwrap()[0].question.said.contains("the gateway's log for good?"));
+    *fixture.world.consent.lock().unwrap() = ApprovalOutcome::Approved;
+    let result = fixture.run("clear_logs", json!({"before": "1d", "level": "error"})).await;
     assert_eq!(result.data, Some(json!({"cleared": 7})));
-    let before = house.world.ports().clock.now().wall_ms - 86_400_000;
+    let before = fixture.world.ports().clock.now().wall_ms - 86_400_000;
     let filter = LogFilter { level: Some(LogLevel::Error), before_wall_ms: Some(before), ..LogFilter::default() };
-    assert_eq!(*house.logs.cleared.lock().unwrap(), [(filter, LogScope::Everybody)]);
+    assert_eq!(*fixture.logs.cleared.lock().unwrap(), [(filter, LogScope::Everybody)]);
 }
 
 #[tokio::test]
 async fn models_are_told_with_what_they_have_done() {
-    let house = House::new();
-    let data = async |name: &str, arguments| house.run(name, arguments).await.data.unwrap();
+    let fixture = Fixture::new();
+    let data = async |name: &str, arguments| fixture.run(name, arguments).await.data.unwrap();
     let all = data("list_models", json!({})).await;
     assert_eq!((&all["count"], &all["models"][0]["inference_count"]), (&json!(2), &json!(4)));
     assert_eq!(
@@ -212,7 +212,7 @@ async fn models_are_told_with_what_they_have_done() {
     let stats = data("get_inference_stats", json!({"model_id": "model"})).await;
     assert_eq!((&stats["models"][0]["count"], &stats["models"][0]["last_at"]), (&json!(0), &Value::Null));
     for name in ["get_model_info", "get_inference_stats"] {
-        let error = house.run(name, json!({"model_id": "gpt"})).await.error.unwrap();
+        let error = fixture.run(name, json!({"model_id": "gpt"})).await.error.unwrap();
         assert_eq!(error.code, ErrorCode::InvalidArguments);
         assert!(error.message.contains("there are whisper-tiny.en, model"), "{}", error.message);
     }
@@ -220,36 +220,36 @@ async fn models_are_told_with_what_they_have_done() {
 
 #[tokio::test]
 async fn what_is_stored_of_the_caller_is_told() {
-    let house = House::new();
-    let found = house.run("search_nodes", json!({"node_type": "chat", "query": "boat"})).await.data.unwrap();
+    let fixture = Fixture::new();
+    let found = fixture.run("search_nodes", json!({"node_type": "chat", "query": "boat"})).await.data.unwrap();
     assert_eq!(found["count"], 1);
     let node = &found["nodes"][0];
     assert_eq!((&node["id"], &node["type"], &node["title"]), (&json!("chat:12"), &json!("chat"), &json!("boat")));
     assert_eq!(node["text"], format!("{}...", "é".repeat(LISTED_CHARS_MAX)));
-    let whole = house.run("get_node_details", json!({"node_id": "chat:12"})).await.data.unwrap();
+    let whole = fixture.run("get_node_details", json!({"node_id": "chat:12"})).await.data.unwrap();
     assert_eq!(whole["text"], "é".repeat(LISTED_CHARS_MAX + 1));
     assert_eq!(whole["edges"], json!([{"kind": "has_message", "to": "message:7"}]));
     for (id, told) in [("chat:13", "no `chat:13`"), ("boat:1", "no type of nodes"), ("chat", "such as chat:12")] {
-        let error = house.run("get_node_details", json!({"node_id": id})).await.error.unwrap();
+        let error = fixture.run("get_node_details", json!({"node_id": id})).await.error.unwrap();
         assert_eq!(error.code, ErrorCode::InvalidArguments);
         assert!(error.message.contains(told), "{}", error.message);
     }
-    let stats = house.run("get_database_stats", json!({})).await.data.unwrap();
+    let stats = fixture.run("get_database_stats", json!({})).await.data.unwrap();
     assert_eq!((&stats["total_nodes"], &stats["by_type"]["message"]), (&json!(7), &json!(5)));
     assert_eq!((&stats["total_edges"], &stats["last_updated"]), (&json!(7), &Value::Null));
 }
 
 #[tokio::test]
 async fn the_state_is_told_in_parts() {
-    let house = House::new();
-    let sessions = house.run("system.sessions", json!({})).await.data.unwrap();
+    let fixture = Fixture::new();
+    let sessions = fixture.run("system.sessions", json!({})).await.data.unwrap();
     assert_eq!((&sessions["count"], sessions["sessions"].as_array().unwrap().len()), (&json!(150), 100));
-    let data = async |name: &str| house.run(name, json!({})).await.data.unwrap();
+    let data = async |name: &str| fixture.run(name, json!({})).await.data.unwrap();
     assert_eq!(data("system.transports").await, json!({"count": 0, "transports": []}));
     assert_eq!(data("system.servers").await, json!({"count": 0, "servers": []}));
     assert_eq!(data("system.limits").await["sessions"]["max"], 200);
     // The wearer asks within a turn.
-    let told = house.executor.call(context(), call("system.status", json!({}))).await;
+    let told = fixture.executor.call(context(), call("system.status", json!({}))).await;
     assert_eq!(told.say.as_deref(), Some("The gateway is all right. It has been running for one minute."));
     assert_eq!(told.data.unwrap()["version"], "1.2.3");
 }
@@ -263,27 +263,27 @@ fn of_operators() -> Vec<String> {
 
 #[tokio::test]
 async fn they_are_for_an_operators_programs_only() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let names = of_operators();
     assert_eq!(names.len() + 1, tools(&Inspection::default()).len(), "a wearer has one question");
     for client in [ClientClass::Copilot, ClientClass::External] {
-        let (_, offered) = house.executor.offered("ada", None, client);
+        let (_, offered) = fixture.executor.offered("ada", None, client);
         assert!(!offered.iter().any(|spec| names.contains(&spec.name)), "{client:?}");
         let asks = offered.iter().any(|spec| spec.name == "system.status");
         assert_eq!(asks, client == ClientClass::Copilot);
     }
     // A model of a wearer neither sees nor reaches them.
-    let (_, offered) = house.executor.offered("ada", Some("glasses"), ClientClass::Internal);
+    let (_, offered) = fixture.executor.offered("ada", Some("glasses"), ClientClass::Internal);
     let of_model = crate::code::tools::offered_to(crate::code::tools::Programs::None, &offered);
     assert_eq!(of_model.len() + names.len(), offered.len());
-    let snapshot = house.executor.registry().snapshot("ada", Some("glasses"));
+    let snapshot = fixture.executor.registry().snapshot("ada", Some("glasses"));
     let of_programs = crate::capabilities::offered(&snapshot, &offered);
     for name in names {
         let spec = offered.iter().find(|spec| spec.name == name).unwrap();
         assert!(spec.category.is_some() && !spec.flags.always && spec.phrases.is_empty(), "{name}");
         assert!(!of_model.iter().any(|spec| spec.name == name), "{name}");
         assert!(!of_programs.iter().any(|function| function.spec.name == name), "{name}");
-        let in_a_turn = house.executor.call(context(), call(&name, json!({}))).await;
+        let in_a_turn = fixture.executor.call(context(), call(&name, json!({}))).await;
         assert_eq!(in_a_turn.error.map(|error| error.code), Some(ErrorCode::PermissionDenied), "{name}");
     }
 }

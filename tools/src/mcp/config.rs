@@ -29,7 +29,7 @@ const TIMEOUT_MS_MAX: u32 = 120_000;
 pub struct RawServer {
     /// Program to start; it communicates over its standard input and output.
     pub command: Option<String>,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
     /// Its environment, in addition to a few variables such as PATH and HOME.
     pub env: BTreeMap<String, String>,
@@ -79,7 +79,7 @@ pub enum Approval {
 pub struct Server {
     /// Its name: letters, digits, `-` and `_`, starting with a letter.
     pub name: String,
-    /// Its transport.
+    /// A program to start, or a URL.
     pub reach: Reach,
     /// Only these tools; absent: all.
     pub allow: Option<Vec<String>>,

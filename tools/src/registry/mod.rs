@@ -61,7 +61,7 @@ pub enum RegisterError {
     TooMany {
         /// The resulting number.
         count: usize,
-        /// The limit.
+        /// The most that is accepted.
         max: usize,
     },
 }

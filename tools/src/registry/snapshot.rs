@@ -21,7 +21,7 @@ use crate::{
 
 /// A callable tool: its spec together with its runner.
 pub struct Registered {
-    /// Its definition.
+    /// Name, description, schema and phrases.
     pub spec: Arc<ToolSpec>,
     /// A copy of its full name, for fast sorting and lookup among thousands.
     pub(super) name: Arc<str>,

@@ -34,7 +34,7 @@ const TEXT_CHARS_MAX: usize = 1_000;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot load the sentence model {path}: {reason}")]
 pub struct LoadError {
-    /// The file.
+    /// File of the model or of its tokenizer.
     pub path: String,
     /// What was wrong.
     pub reason: String,

@@ -31,7 +31,7 @@ fn tool(name: &str, description: &str) -> Arc<ToolSpec> {
     Arc::new(ToolSpec { name: name.into(), description: description.into(), ..ToolSpec::default() })
 }
 
-fn house() -> Specs {
+fn fixture() -> Specs {
     let mut tools = vec![tool("oven.start", "Heats the oven."), tool("sky.now", "Rain and clouds.")];
     tools.extend((0..30).map(|number| tool(&format!("zoo.{number:02}"), &format!("Feeds animal x{number}."))));
     tools.into()
@@ -52,58 +52,58 @@ fn names(tools: &Specs) -> Vec<&str> {
 
 #[test]
 fn a_tool_is_learnt_once_and_forgotten_with_the_catalogue() {
-    let house = house();
-    let (fake, sentences) = learnt(&house);
-    assert_eq!(fake.asked.load(Ordering::Relaxed), house.len());
+    let fixture = fixture();
+    let (fake, sentences) = learnt(&fixture);
+    assert_eq!(fake.asked.load(Ordering::Relaxed), fixture.len());
     // The same tools as new objects, under another revision.
-    let again: Vec<_> = house.iter().map(|tool| Arc::new(ToolSpec::clone(tool))).collect();
+    let again: Vec<_> = fixture.iter().map(|tool| Arc::new(ToolSpec::clone(tool))).collect();
     assert!(sentences.settle(&again).is_empty());
     let mut changed = again.clone();
     changed[0] = tool("oven.start", "Cools the oven.");
     assert_eq!(sentences.settle(&changed), ["oven start: Cools the oven."]);
-    assert_eq!(sentences.points().len(), house.len() - 1);
+    assert_eq!(sentences.points().len(), fixture.len() - 1);
 }
 
 #[test]
 fn words_that_no_tool_has_find_it_by_meaning() {
-    let house = house();
-    let (_, sentences) = learnt(&house);
+    let fixture = fixture();
+    let (_, sentences) = learnt(&fixture);
     let said = Query { now: "Will I get wet?".into(), ..Query::default() };
-    let near = sentences.rank(&house, &said.now).unwrap().unwrap();
+    let near = sentences.rank(&fixture, &said.now).unwrap().unwrap();
     assert_eq!(near, [(1, 1.0)]);
-    let choice = Router::default().choose_with(&house, &said, &near, 128);
+    let choice = Router::default().choose_with(&fixture, &said, &near, 128);
     assert_eq!((names(&choice.tools), choice.reason), (vec!["sky.now"], Reason::Words));
-    assert_eq!(Router::default().choose(&house, &said, 128).reason, Reason::Doubt);
+    assert_eq!(Router::default().choose(&fixture, &said, 128).reason, Reason::Doubt);
 }
 
 #[test]
 fn a_weak_likeness_is_doubt_and_all_are_offered() {
     let said = Query { now: "Will I get wet?".into(), ..Query::default() };
-    let choice = Router::default().choose_with(&house(), &said, &[(1, 0.2)], 128);
+    let choice = Router::default().choose_with(&fixture(), &said, &[(1, 0.2)], 128);
     assert_eq!((choice.tools.len(), choice.reason), (32, Reason::Doubt));
     // The best match is still first if a provider takes few tools.
-    let choice = Router::default().choose_with(&house(), &said, &[(1, 0.2)], 3);
+    let choice = Router::default().choose_with(&fixture(), &said, &[(1, 0.2)], 3);
     assert_eq!(names(&choice.tools), ["sky.now", "oven.start", "zoo.00"]);
 }
 
 #[test]
 fn a_tool_that_is_not_learnt_yet_makes_the_ranking_wait() {
-    let house = house();
-    let (_, sentences) = learnt(&house[..31].into());
-    assert_eq!(sentences.rank(&house, "rain"), Ok(None));
+    let fixture = fixture();
+    let (_, sentences) = learnt(&fixture[..31].into());
+    assert_eq!(sentences.rank(&fixture, "rain"), Ok(None));
     let broken = Sentences::new(Arc::new(Fake { fails: true, ..Fake::default() }));
-    assert_eq!(broken.settle(&house).len(), house.len());
+    assert_eq!(broken.settle(&fixture).len(), fixture.len());
     assert!(broken.learn("rain").is_err() && broken.points().is_empty());
-    assert!(broken.rank(&house[..0].into(), "rain").is_err());
+    assert!(broken.rank(&fixture[..0].into(), "rain").is_err());
 }
 
 #[test]
 fn what_has_no_word_is_not_asked_about() {
-    let house = house();
-    let (fake, sentences) = learnt(&house);
+    let fixture = fixture();
+    let (fake, sentences) = learnt(&fixture);
     let before = fake.asked.load(Ordering::Relaxed);
     for words in ["", " \n", "🙂🙂", "?!"] {
-        assert_eq!(sentences.rank(&house, words), Ok(Some(Vec::new())), "{words:?}");
+        assert_eq!(sentences.rank(&fixture, words), Ok(Some(Vec::new())), "{words:?}");
     }
     assert_eq!(fake.asked.load(Ordering::Relaxed), before);
 }

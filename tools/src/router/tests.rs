@@ -17,7 +17,7 @@ fn tool(name: &str, description: &str, always: bool) -> Arc<ToolSpec> {
     })
 }
 
-fn house() -> Specs {
+fn fixture() -> Specs {
     let mut tools =
         vec![tool("clock.time", "Tells the time.", true), tool("weather.now", "Weather: rain and wind.", false)];
     tools.extend(
@@ -41,22 +41,22 @@ fn said(now: &str) -> Query {
 
 #[test]
 fn words_choose_and_what_is_always_on_stays() {
-    let choice = Router::default().choose(&house(), &said("Is there any rain?"), 128);
+    let choice = Router::default().choose(&fixture(), &said("Is there any rain?"), 128);
     assert_eq!((names(&choice), choice.reason), (vec!["clock.time", "weather.now"], Reason::Words));
 }
 
 #[test]
 fn in_doubt_all_are_offered_up_to_the_maximum_of_the_provider() {
-    let (router, house) = (Router::default(), house());
-    let choice = router.choose(&house, &said("Tell me a joke."), 128);
+    let (router, fixture) = (Router::default(), fixture());
+    let choice = router.choose(&fixture, &said("Tell me a joke."), 128);
     assert_eq!((choice.tools.len(), choice.reason), (32, Reason::Doubt));
-    let choice = router.choose(&house, &said("Tell me a joke."), 4);
+    let choice = router.choose(&fixture, &said("Tell me a joke."), 4);
     assert_eq!(names(&choice), ["clock.time", "weather.now", "zoo.00", "zoo.01"]);
 }
 
 #[test]
 fn few_tools_are_never_routed() {
-    let few: Specs = house()[..13].into();
+    let few: Specs = fixture()[..13].into();
     let choice = Router::default().choose(&few, &said("rain"), 128);
     assert!(Arc::ptr_eq(&choice.tools, &few) && choice.reason == Reason::Few);
 }
@@ -69,13 +69,13 @@ fn what_was_called_lately_stays_and_what_was_said_before_helps() {
     messages.push(Message::text(Role::User, "And tomorrow?"));
     let said = Query::of(&messages);
     assert_eq!((said.now.as_str(), said.before.as_str()), ("And tomorrow?", "How is the wind?"));
-    let choice = eager().choose(&house(), &said, 128);
+    let choice = eager().choose(&fixture(), &said, 128);
     assert_eq!(names(&choice), ["clock.time", "zoo.07", "weather.now"]);
 }
 
 #[test]
 fn a_phrase_counts_though_the_description_is_silent() {
-    let mut tools = house().to_vec();
+    let mut tools = fixture().to_vec();
     let mut spec = ToolSpec::clone(&tools[20]);
     let templates = vec!["release the {animal} [into the meadow]".into()];
     spec.phrases = vec![Phrases { language: "en".into(), templates }];
@@ -87,8 +87,8 @@ fn a_phrase_counts_though_the_description_is_silent() {
 proptest::proptest! {
     #[test]
     fn whatever_is_said_no_tool_is_offered_twice_and_none_beyond_the_maximum(now in ".{0,60}", max in 1_usize..40) {
-        let house = house();
-        let choice = Router::default().choose(&house, &said(&now), max);
+        let fixture = fixture();
+        let choice = Router::default().choose(&fixture, &said(&now), max);
         let mut seen = names(&choice);
         seen.sort_unstable();
         let count = seen.len();

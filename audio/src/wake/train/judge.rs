@@ -37,7 +37,7 @@ impl Recall {
 /// False accepts in speech without the phrase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FalseAccepts {
-    /// How many.
+    /// Detections, of which all are false.
     pub count: usize,
     /// Seconds of sound.
     pub seconds: f64,

@@ -64,7 +64,7 @@ pub enum Error {
     /// A file of embeddings cannot be used.
     #[error("{path}: {reason}")]
     Stored {
-        /// The file.
+        /// The file, as it was named.
         path: String,
         /// What is wrong.
         reason: String,
@@ -88,7 +88,7 @@ pub enum Error {
 /// What to train, and with how much.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The words.
+    /// In lower case, one to five words.
     pub phrase: String,
     /// Who says them.
     pub speakers: Vec<Speaker>,

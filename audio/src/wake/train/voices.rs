@@ -48,9 +48,9 @@ pub struct Speaker {
 /// How something is said: each number is a factor, 1 as the voice is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Manner {
-    /// How fast.
+    /// More than 1: faster.
     pub speed: f32,
-    /// How high.
+    /// More than 1: higher.
     pub pitch: f32,
     /// How small the speaker is.
     pub formants: f32,

@@ -46,7 +46,7 @@ pub struct Options {
     pub tools: bool,
     /// The model accepts pictures.
     pub images: bool,
-    /// The backend.
+    /// The public API, or a backend that wraps it.
     pub flavour: Flavour,
     /// Further fields of the body.
     pub extra: Map<String, Value>,

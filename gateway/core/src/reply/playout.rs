@@ -26,7 +26,7 @@ pub(crate) enum Purpose {
     Answer,
     /// To make an announcement.
     Notice {
-        /// Which one.
+        /// The announcement whose end is reported.
         id: AnnouncementId,
     },
     /// To ask for consent to a call from outside, and nothing else until it is settled.

@@ -51,7 +51,7 @@ pub enum AppEvent {
     /// It wants to draw.
     Draw {
         package: String,
-        /// Which view.
+        /// In front of the eyes, or the dashboard.
         view: View,
         /// What; `None` clears.
         content: Option<Content>,

@@ -70,7 +70,7 @@ pub enum Content {
     },
     /// A picture.
     Bitmap {
-        /// The pixels.
+        /// For glasses that draw pictures.
         bitmap: Bitmap,
         /// A description, for glasses that draw text only.
         text: String,
@@ -168,7 +168,7 @@ impl TryFrom<RawBitmap> for Bitmap {
 pub enum DisplayCommand {
     /// Draw; `revision` grows with every change of the view, so that late frames can be recognised.
     Show {
-        /// Which view.
+        /// The view that changes.
         view: View,
         /// A view shows the content of the highest one.
         priority: Priority,
@@ -181,7 +181,7 @@ pub enum DisplayCommand {
     },
     /// Draw nothing.
     Clear {
-        /// Which view.
+        /// The view that is emptied.
         view: View,
         /// Grows with every change of the view.
         revision: u32,

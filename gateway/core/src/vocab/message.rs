@@ -27,7 +27,7 @@ const IMAGE_TOKENS: u32 = 1_000;
 pub enum Role {
     /// Standing instructions.
     System,
-    /// The wearer.
+    /// The wearer, in speech or in text.
     User,
     /// The assistant, its tool calls included.
     Assistant,

@@ -18,7 +18,7 @@ pub struct OpenEar {
 /// A question of a command engine about a request that is not whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenQuestion {
-    /// Its words.
+    /// What the wearer was asked, word for word.
     pub text: String,
     /// The request that waits for the answer.
     pub pending: Pending,

@@ -27,7 +27,7 @@ pub enum ScheduleKind {
     },
     /// An answer that did not reach the wearer: the glasses were gone.
     Answer {
-        /// The answer.
+        /// What would have been said.
         text: String,
     },
 }

@@ -39,7 +39,7 @@ impl fmt::Display for Model {
 /// A model at a provider's HTTP API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProviderConfig {
-    /// Its protocol.
+    /// The protocol that it speaks.
     pub kind: Kind,
     /// The URL before the protocol's own path.
     pub base_url: String,

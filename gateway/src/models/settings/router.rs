@@ -53,9 +53,9 @@ pub enum RouterBy {
 /// Tool selection of a request.
 #[derive(Clone, Debug)]
 pub struct SelectionSettings {
-    /// Its limits.
+    /// How many tools are offered, and from which scores on.
     pub router: tools::router::Config,
-    /// Its method.
+    /// What ranks the tools.
     pub by: RouterBy,
 }
 

@@ -9,13 +9,13 @@ use crate::{
     telemetry::log,
 };
 
-struct House {
+struct Fixture {
     folder: tempfile::TempDir,
     store: Store,
     graph: StoredGraph,
 }
 
-impl House {
+impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("store"), 16).unwrap();
@@ -63,8 +63,8 @@ fn record(user: &str, wall_ms: i64) -> Record {
 }
 
 /// Things of two users: ann's are numbered as expected, bob's must never be found.
-async fn filled() -> House {
-    let house = House::new();
+async fn filled() -> Fixture {
+    let fixture = Fixture::new();
     for (user, device) in [("ann", "d1"), ("bob", "d2")] {
         let paired = DeviceRecord {
             key: [0; 32],
@@ -74,28 +74,28 @@ async fn filled() -> House {
             paired_wall_ms: 1,
             revoked: false,
         };
-        house.store.write(Write::PutDevice { id: device.to_owned(), device: paired }).await.unwrap();
-        house.say(user, 1_000, &Message::text(Role::User, "Sell the boat?")).await;
+        fixture.store.write(Write::PutDevice { id: device.to_owned(), device: paired }).await.unwrap();
+        fixture.say(user, 1_000, &Message::text(Role::User, "Sell the boat?")).await;
         let call = ToolCall { id: "c".into(), name: "files.read".into(), arguments: serde_json::json!({}) };
-        house.say(user, 2_000, &Message { role: Role::Assistant, parts: vec![Part::ToolCall { call }] }).await;
-        house.say(user, 3_000, &Message::text(Role::Assistant, "Boats are expensive.")).await;
+        fixture.say(user, 2_000, &Message { role: Role::Assistant, parts: vec![Part::ToolCall { call }] }).await;
+        fixture.say(user, 3_000, &Message::text(Role::Assistant, "Boats are expensive.")).await;
         let summary = Write::PutSummary { user: user.into(), text: "About a boat.".into(), behind: 1 };
-        house.store.write(summary).await.unwrap();
+        fixture.store.write(summary).await.unwrap();
         let note = NoteRecord { text: "Paint the boat\nblue".to_owned(), created_wall_ms: 4_000 };
-        house.store.write(Write::AddNote { user: user.into(), note }).await.unwrap();
+        fixture.store.write(Write::AddNote { user: user.into(), note }).await.unwrap();
         let put = |kind, key: &[u8], value| Write::PutRow { kind, owner: user.to_owned(), key: key.to_vec(), value };
-        house.store.write(put(Kind::AppSessions, b"com.example.sail", Vec::new())).await.unwrap();
+        fixture.store.write(put(Kind::AppSessions, b"com.example.sail", Vec::new())).await.unwrap();
         let value = serde_json::to_vec(&record(user, 2_500)).unwrap();
         let call = Write::AppendRowWithin { kind: Kind::Ledger, owner: user.to_owned(), value, rows_max: 10 };
-        house.store.write(call).await.unwrap();
+        fixture.store.write(call).await.unwrap();
     }
-    house
+    fixture
 }
 
 #[tokio::test]
 async fn nodes_are_found_by_type_and_words_and_are_the_users_own() {
-    let house = filled().await;
-    let all = house.ids(None, None, 100).await;
+    let fixture = filled().await;
+    let all = fixture.ids(None, None, 100).await;
     let expected = [
         "chat:1",
         "message:3",
@@ -110,67 +110,67 @@ async fn nodes_are_found_by_type_and_words_and_are_the_users_own() {
     ];
     assert_eq!(all, expected);
     let about_boats = ["chat:1", "message:3", "message:1", "summary:1", "document:1"];
-    assert_eq!(house.ids(None, Some("boat"), 100).await, about_boats);
-    assert_eq!(house.ids(Some(NodeType::Message), None, 2).await, ["message:3", "message:2"]);
-    assert_eq!(house.ids(None, None, 3).await, expected[..3]);
-    assert!(house.ids(Some(NodeType::Device), Some("bob"), 9).await.is_empty());
+    assert_eq!(fixture.ids(None, Some("boat"), 100).await, about_boats);
+    assert_eq!(fixture.ids(Some(NodeType::Message), None, 2).await, ["message:3", "message:2"]);
+    assert_eq!(fixture.ids(None, None, 3).await, expected[..3]);
+    assert!(fixture.ids(Some(NodeType::Device), Some("bob"), 9).await.is_empty());
 }
 
 #[tokio::test]
 async fn edges_lead_to_what_belongs_together() {
-    let house = filled().await;
+    let fixture = filled().await;
     let of_user = ["has_device device:d1", "has_app app:com.example.sail", "has_chat chat:1", "has_note document:1"];
-    assert_eq!(house.edges("user:ann").await, of_user);
+    assert_eq!(fixture.edges("user:ann").await, of_user);
     let of_chat = ["has_summary summary:1", "has_message message:3", "has_message message:2", "has_message message:1"];
-    assert_eq!(house.edges("chat:1").await, of_chat);
-    assert_eq!(house.edges("message:2").await, ["of_chat chat:1", "calls tool_call:1"]);
-    assert_eq!(house.edges("message:1").await, ["of_chat chat:1"]);
-    assert_eq!(house.edges("tool_call:1").await, ["of_user user:ann", "of_mcp mcp:files", "on_device device:d1"]);
-    assert_eq!(house.edges("summary:1").await, ["of_chat chat:1"]);
+    assert_eq!(fixture.edges("chat:1").await, of_chat);
+    assert_eq!(fixture.edges("message:2").await, ["of_chat chat:1", "calls tool_call:1"]);
+    assert_eq!(fixture.edges("message:1").await, ["of_chat chat:1"]);
+    assert_eq!(fixture.edges("tool_call:1").await, ["of_user user:ann", "of_mcp mcp:files", "on_device device:d1"]);
+    assert_eq!(fixture.edges("summary:1").await, ["of_chat chat:1"]);
     for id in ["document:1", "device:d1", "app:com.example.sail"] {
-        assert_eq!(house.edges(id).await, ["of_user user:ann"], "{id}");
+        assert_eq!(fixture.edges(id).await, ["of_user user:ann"], "{id}");
     }
     // Others' and absent ones.
     for id in
         ["user:bob", "device:d2", "chat:2", "message:9", "document:x", "app:none", "tool_call:2", "log:x", "log:5"]
     {
-        assert_eq!(house.graph.node("ann", id.parse().unwrap()).await.unwrap(), None, "{id}");
+        assert_eq!(fixture.graph.node("ann", id.parse().unwrap()).await.unwrap(), None, "{id}");
     }
 }
 
 #[tokio::test]
 async fn skills_are_documents_of_each_user() {
-    let house = filled().await;
-    let folder = house.folder.path().join("skills/sailing");
+    let fixture = filled().await;
+    let folder = fixture.folder.path().join("skills/sailing");
     std::fs::create_dir_all(&folder).unwrap();
     let text = "---\nname: sailing\ndescription: How to sail.\n---\nMind the boom.\n";
     std::fs::write(folder.join("SKILL.md"), text).unwrap();
-    assert!(house.graph.skills.refresh());
-    assert_eq!(house.ids(Some(NodeType::Document), None, 9).await, ["document:1", "document:skill:sailing"]);
-    assert_eq!(house.ids(None, Some("boom"), 9).await, ["document:skill:sailing"], "by what it says");
-    assert_eq!(house.ids(Some(NodeType::Document), None, 1).await, ["document:1"]);
-    let (node, edges) = house.graph.node("ann", "document:skill:sailing".parse().unwrap()).await.unwrap().unwrap();
+    assert!(fixture.graph.skills.refresh());
+    assert_eq!(fixture.ids(Some(NodeType::Document), None, 9).await, ["document:1", "document:skill:sailing"]);
+    assert_eq!(fixture.ids(None, Some("boom"), 9).await, ["document:skill:sailing"], "by what it says");
+    assert_eq!(fixture.ids(Some(NodeType::Document), None, 1).await, ["document:1"]);
+    let (node, edges) = fixture.graph.node("ann", "document:skill:sailing".parse().unwrap()).await.unwrap().unwrap();
     assert_eq!(node.title.as_deref(), Some("sailing"));
     assert_eq!(node.text.as_deref(), Some("How to sail.\n\nMind the boom.\n"));
     assert_eq!(edges, [Edge { kind: "of_user", to: "user:ann".to_owned() }]);
-    assert_eq!(house.edges("user:ann").await.last().unwrap(), "has_skill document:skill:sailing");
-    assert_eq!(house.graph.node("ann", "document:skill:none".parse().unwrap()).await.unwrap(), None);
-    let stats = house.graph.stats("ann").await.unwrap();
+    assert_eq!(fixture.edges("user:ann").await.last().unwrap(), "has_skill document:skill:sailing");
+    assert_eq!(fixture.graph.node("ann", "document:skill:none".parse().unwrap()).await.unwrap(), None);
+    let stats = fixture.graph.stats("ann").await.unwrap();
     assert_eq!((stats.by_type[&NodeType::Document], stats.edges), (2, 10));
 }
 
 #[tokio::test]
 async fn numbers_and_lists_have_their_limits() {
-    let house = filled().await;
-    let stats = house.graph.stats("ann").await.unwrap();
+    let fixture = filled().await;
+    let stats = fixture.graph.stats("ann").await.unwrap();
     assert_eq!(stats.by_type.values().sum::<u64>(), 10);
     // Of the user 4, of the chat 4, of the call 1.
     assert_eq!((stats.edges, stats.last_wall_ms), (9, Some(4_000)));
     assert!(stats.size_bytes > 0);
     for number in 0..EDGES_MAX + 50 {
-        house.say("ann", 5_000, &Message::text(Role::User, format!("word {number}"))).await;
+        fixture.say("ann", 5_000, &Message::text(Role::User, format!("word {number}"))).await;
     }
-    assert_eq!(house.edges("chat:1").await.len(), EDGES_MAX);
-    assert_eq!(house.ids(Some(NodeType::Message), Some("word 0"), 9).await, ["message:4"]);
-    assert_eq!(house.graph.stats("carol").await.unwrap().by_type.values().sum::<u64>(), 1, "the user alone");
+    assert_eq!(fixture.edges("chat:1").await.len(), EDGES_MAX);
+    assert_eq!(fixture.ids(Some(NodeType::Message), Some("word 0"), 9).await, ["message:4"]);
+    assert_eq!(fixture.graph.stats("carol").await.unwrap().by_type.values().sum::<u64>(), 1, "the user alone");
 }

@@ -190,7 +190,7 @@ pub enum Texts {
 /// `voice.other`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Other {
-    /// What speaks.
+    /// A server or a program.
     pub speaker: Speaker,
     /// What it speaks.
     pub texts: Texts,

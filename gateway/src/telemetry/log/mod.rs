@@ -46,7 +46,7 @@ pub enum Error {
     /// The folder cannot be used.
     #[error("cannot use the folder of the log {path}: {source}")]
     Folder {
-        /// The folder.
+        /// The log's folder in the data folder.
         path: String,
         /// What the system said.
         source: std::io::Error,
@@ -179,7 +179,7 @@ impl Logs {
     ///
     /// # Errors
     /// The log cannot be read.
-    pub async fn stats_of(&self, scope: LogScope) -> Result<LogStats, Error> {
+    pub(crate) async fn stats_of(&self, scope: LogScope) -> Result<LogStats, Error> {
         let stats = self.read(move |disk| disk.stats_of(&scope)).await?;
         Ok(LogStats { dropped: dropped::count(), ..stats })
     }

@@ -37,7 +37,7 @@ pub(super) struct Row {
 pub(super) struct Turn {
     /// Fingerprint of the device.
     pub(super) device: String,
-    /// The record.
+    /// The record of the turn, as `lorgnette turns` prints it.
     pub(super) json: String,
 }
 

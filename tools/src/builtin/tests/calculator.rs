@@ -3,11 +3,11 @@
 use gateway_core::vocab::ErrorCode;
 use serde_json::json;
 
-use super::{House, shown};
+use super::{Fixture, shown};
 
 #[tokio::test]
 async fn sums() {
-    let house = House::usual();
+    let fixture = Fixture::usual();
     for (expression, say) in [
         ("12 times 7", "That's 84."),
         ("2 times 3 times 4", "That's 24."),
@@ -32,17 +32,17 @@ async fn sums() {
         ("two hundred and fifty plus one", "That's 251."),
         ("0.1 + 0.2", "That's 0.3."),
     ] {
-        let said = house.say("calculator.evaluate", json!({"expression": expression})).await;
+        let said = fixture.say("calculator.evaluate", json!({"expression": expression})).await;
         assert_eq!(said, say, "{expression}");
     }
-    let result = house.run("calculator.evaluate", json!({"expression": "12 times 7"})).await;
+    let result = fixture.run("calculator.evaluate", json!({"expression": "12 times 7"})).await;
     assert_eq!(shown(&result), ("12 times 7", "= 84"));
     assert_eq!(result.content, "84");
 }
 
 #[tokio::test]
 async fn sums_that_cannot_be() {
-    let house = House::usual();
+    let fixture = Fixture::usual();
     let cannot = "I can't calculate that.";
     for (expression, say) in [
         ("1 / 0", "Nothing can be divided by zero."),
@@ -62,14 +62,14 @@ async fn sums_that_cannot_be() {
         ("  ", "What should I calculate?"),
         (&"1+".repeat(200), "That is too long for me."),
     ] {
-        let (code, said) = house.fail("calculator.evaluate", json!({"expression": expression})).await;
+        let (code, said) = fixture.fail("calculator.evaluate", json!({"expression": expression})).await;
         assert_eq!(said, say, "{expression}");
         assert!(matches!(code, ErrorCode::InvalidArguments | ErrorCode::ExecutionError));
     }
     // These are stopped by the budget or refused; the test is that they end at all.
     for expression in ["9^9^9^9", "99999999!", "2^99999999", "10^10^10", "(((9!)!)!)!", "1e999999999", "3^(10^7) mod 7"]
     {
-        let (code, said) = house.fail("calculator.evaluate", json!({"expression": expression})).await;
+        let (code, said) = fixture.fail("calculator.evaluate", json!({"expression": expression})).await;
         assert!(matches!(code, ErrorCode::InvalidArguments | ErrorCode::ExecutionError), "{expression}: {said}");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{House, shown};
+use super::{Fixture, shown};
 use crate::{
     executor::Executor,
     ports::Hours,
@@ -23,30 +23,30 @@ async fn the_time() {
         ("2026-11-01T03:00:00", "It's 3 AM.", "It's 3:00."),
         ("2026-03-08T03:30:00", "It's 3:30 AM.", "It's 3:30."),
     ] {
-        let house = House::new(World::at(local, "America/New_York"));
-        assert_eq!(house.say("clock.time", json!({})).await, twelve);
-        let mut ports = house.world.ports();
+        let fixture = Fixture::new(World::at(local, "America/New_York"));
+        assert_eq!(fixture.say("clock.time", json!({})).await, twelve);
+        let mut ports = fixture.world.ports();
         ports.style.hours = Hours::TwentyFour;
-        let executor = Executor::new(Arc::clone(house.executor.registry()), ports);
+        let executor = Executor::new(Arc::clone(fixture.executor.registry()), ports);
         let result = executor.call(context(), call("clock.time", json!({}))).await;
         assert_eq!(result.say.as_deref(), Some(twenty_four));
     }
-    let house = House::usual();
-    let result = house.run("clock.time", json!({})).await;
+    let fixture = Fixture::usual();
+    let result = fixture.run("clock.time", json!({})).await;
     assert_eq!(shown(&result), ("Time", "5:20 PM"));
     assert_eq!(result.data.unwrap(), json!({"time": "17:20", "utc_offset": "-05:00"}));
 }
 
 #[tokio::test]
 async fn the_date_is_the_wearers() {
-    let house = House::usual();
+    let fixture = Fixture::usual();
     let say = "Today is Saturday, November 21, 2026.";
-    assert_eq!(house.say("clock.date", json!({})).await, say);
+    assert_eq!(fixture.say("clock.date", json!({})).await, say);
     // 00:40 in Auckland is 11:40 of the previous day in UTC.
-    let house = House::new(World::at("2027-01-01T00:40:00", "Pacific/Auckland"));
+    let fixture = Fixture::new(World::at("2027-01-01T00:40:00", "Pacific/Auckland"));
     let say = "Today is Friday, January 1, 2027.";
-    assert_eq!(house.say("clock.date", json!({})).await, say);
-    house.world.pass(24 * 3600);
+    assert_eq!(fixture.say("clock.date", json!({})).await, say);
+    fixture.world.pass(24 * 3600);
     let say = "Today is Saturday, January 2, 2027.";
-    assert_eq!(house.say("clock.date", json!({})).await, say);
+    assert_eq!(fixture.say("clock.date", json!({})).await, say);
 }

@@ -3,12 +3,12 @@
 use gateway_core::vocab::ErrorCode;
 use serde_json::json;
 
-use super::{House, shown};
+use super::{Fixture, shown};
 
 #[tokio::test]
 async fn the_glasses_status() {
-    let house = House::usual();
-    let result = house.run("device.status", json!({})).await;
+    let fixture = Fixture::usual();
+    let result = fixture.run("device.status", json!({})).await;
     let say = "The battery is at 80 percent. Connected over Wi-Fi. Firmware 1.2.3.";
     assert_eq!(result.say.as_deref(), Some(say));
     assert_eq!(shown(&result), ("Glasses", "Battery 80%\nWi-Fi\nFirmware 1.2.3"));
@@ -18,14 +18,14 @@ async fn the_glasses_status() {
         (None, Some(true), "The battery is charging."),
         (None, None, "The glasses don't tell their battery."),
     ] {
-        if let Some(status) = house.world.status.lock().unwrap().as_mut() {
+        if let Some(status) = fixture.world.status.lock().unwrap().as_mut() {
             status.battery_percent = battery;
             status.charging = charging;
         }
-        let say = house.say("device.status", json!({})).await;
+        let say = fixture.say("device.status", json!({})).await;
         assert!(say.starts_with(begin), "{say}");
     }
-    *house.world.status.lock().unwrap() = None;
-    let failed = house.fail("device.status", json!({})).await;
+    *fixture.world.status.lock().unwrap() = None;
+    let failed = fixture.fail("device.status", json!({})).await;
     assert_eq!(failed, (ErrorCode::AppNotAvailable, "The glasses are not connected.".into()));
 }

@@ -4,7 +4,7 @@ use gateway_core::vocab::ErrorCode;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::House;
+use super::Fixture;
 use crate::{
     phrases,
     ports::PortError,
@@ -24,24 +24,24 @@ fn each_has_an_example() {
 
 #[tokio::test]
 async fn another_users_things_are_not_there() {
-    let house = House::usual();
-    house.say("timer.set", json!({"seconds": 60})).await;
-    house.say("note.add", json!({"text": "secret"})).await;
+    let fixture = Fixture::usual();
+    fixture.say("timer.set", json!({"seconds": 60})).await;
+    fixture.say("note.add", json!({"text": "secret"})).await;
     let mut bob = context();
     bob.user = "bob".into();
     for (name, say) in [("timer.list", "No timers are running."), ("note.list", "You have no notes.")] {
-        let result = house.executor.call(bob.clone(), call(name, json!({}))).await;
+        let result = fixture.executor.call(bob.clone(), call(name, json!({}))).await;
         assert_eq!(result.say.as_deref(), Some(say));
     }
     let all = call("timer.cancel", json!({"all": true}));
-    house.executor.call(bob, all).await;
-    assert_eq!(house.timers(), 1);
+    fixture.executor.call(bob, all).await;
+    assert_eq!(fixture.timers(), 1);
 }
 
 #[tokio::test]
 async fn a_store_that_fails_is_told_and_changes_nothing() {
-    let house = House::usual();
-    house.say("timer.set", json!({"seconds": 600})).await;
+    let fixture = Fixture::usual();
+    fixture.say("timer.set", json!({"seconds": 600})).await;
     for (error, code, say) in [
         (PortError::Full("disk".into()), ErrorCode::ExecutionError, "I couldn't save that: the storage is full."),
         (
@@ -56,7 +56,7 @@ async fn a_store_that_fails_is_told_and_changes_nothing() {
             "Sorry, that didn't work. Nothing was changed.",
         ),
     ] {
-        *house.world.failure.lock().unwrap() = Some(error);
+        *fixture.world.failure.lock().unwrap() = Some(error);
         for (name, arguments) in [
             ("note.add", json!({"text": "a"})),
             ("note.list", json!({})),
@@ -69,16 +69,16 @@ async fn a_store_that_fails_is_told_and_changes_nothing() {
             ("reminder.list", json!({})),
             ("reminder.cancel", json!({})),
         ] {
-            assert_eq!(house.fail(name, arguments).await, (code, say.into()), "{name}");
+            assert_eq!(fixture.fail(name, arguments).await, (code, say.into()), "{name}");
         }
     }
-    assert_eq!(house.timers(), 1);
+    assert_eq!(fixture.timers(), 1);
 }
 
 #[tokio::test]
 async fn help_is_made_of_what_is_offered() {
-    let house = House::usual();
-    let result = house.run("help.show", json!({})).await;
+    let fixture = Fixture::usual();
+    let result = fixture.run("help.show", json!({})).await;
     let say = "You can say, for example: set a timer for ten minutes, remind me in ten minutes to check the oven, take a note to buy milk or what time is it.";
     assert_eq!(result.say.as_deref(), Some(say));
     assert_eq!(result.follow_ups.len(), 5);
@@ -106,8 +106,8 @@ proptest! {
         values in prop::collection::vec(any_json(), 3),
         keep in prop::collection::vec(any::<bool>(), 3),
     ) {
-        let house = House::usual();
-        let snapshot = house.executor.registry().snapshot("ada", Some("glasses"));
+        let fixture = Fixture::usual();
+        let snapshot = fixture.executor.registry().snapshot("ada", Some("glasses"));
         let spec = at.get(&snapshot.specs);
         let properties = spec.input_schema["properties"].as_object().expect("properties");
         let arguments: serde_json::Map<_, _> = properties
@@ -117,7 +117,7 @@ proptest! {
             .map(|(property, (value, _))| (property.clone(), value))
             .collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("runtime");
-        let result = runtime.block_on(house.run(&spec.name, Value::Object(arguments)));
+        let result = runtime.block_on(fixture.run(&spec.name, Value::Object(arguments)));
         prop_assert!(!result.content.is_empty());
         prop_assert!(result.say.is_some());
         prop_assert!(!result.content.contains("crashed"), "{}", result.content);

@@ -18,12 +18,12 @@ use crate::{
     test_support::{World, call, context},
 };
 
-struct House {
+struct Fixture {
     world: Arc<World>,
     executor: Executor,
 }
 
-impl House {
+impl Fixture {
     fn new(world: Arc<World>) -> Self {
         let executor = world.executor();
         Self { world, executor }

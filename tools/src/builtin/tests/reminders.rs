@@ -3,7 +3,7 @@
 use gateway_core::vocab::ErrorCode;
 use serde_json::json;
 
-use super::House;
+use super::Fixture;
 use crate::test_support::World;
 
 #[tokio::test]
@@ -46,17 +46,17 @@ async fn reminders_by_length_and_by_clock() {
             "2026-11-22T17:20:00",
         ),
     ] {
-        let house = House::usual();
-        let result = house.run("reminder.set", arguments).await;
+        let fixture = Fixture::usual();
+        let result = fixture.run("reminder.set", arguments).await;
         assert_eq!(result.say.as_deref(), Some(say));
         assert_eq!(result.data.unwrap()["due"], due);
-        assert_eq!(house.reminders(), 1);
+        assert_eq!(fixture.reminders(), 1);
     }
 }
 
 #[tokio::test]
 async fn reminders_without_a_good_time_ask() {
-    let house = House::usual();
+    let fixture = Fixture::usual();
     let when = "When should I remind you?";
     for (arguments, say) in [
         (json!({"text": "x"}), when),
@@ -83,19 +83,19 @@ async fn reminders_without_a_good_time_ask() {
         (json!({"text": "x".repeat(501), "in_seconds": 5}), "That is too long for me."),
         (json!({"in_seconds": 5}), "I didn't get all I need for that."),
     ] {
-        let failed = house.fail("reminder.set", arguments.clone()).await;
+        let failed = fixture.fail("reminder.set", arguments.clone()).await;
         assert_eq!(failed, (ErrorCode::InvalidArguments, say.into()), "{arguments}");
     }
-    assert_eq!(house.reminders(), 0);
+    assert_eq!(fixture.reminders(), 0);
 }
 
 #[tokio::test]
 async fn reminders_across_clock_changes() {
     let set = async |now: &str, at: &str| {
-        let house = House::new(World::at(now, "America/New_York"));
-        let result = house.run("reminder.set", json!({"text": "x", "at": at})).await;
+        let fixture = Fixture::new(World::at(now, "America/New_York"));
+        let result = fixture.run("reminder.set", json!({"text": "x", "at": at})).await;
         assert!(!result.is_error(), "{result:?}");
-        let entries = house.world.entries.lock().unwrap();
+        let entries = fixture.world.entries.lock().unwrap();
         let utc = jiff::Timestamp::from_millisecond(entries[0].1.due_wall_ms).unwrap();
         (utc.to_string(), result.say.unwrap())
     };
@@ -121,29 +121,29 @@ async fn reminders_across_clock_changes() {
 
 #[tokio::test]
 async fn reminders_are_listed_and_cancelled() {
-    let house = House::usual();
-    assert_eq!(house.say("reminder.list", json!({})).await, "You have no reminders.");
-    assert_eq!(house.say("reminder.cancel", json!({"text": "x"})).await, "You have no reminders.");
-    house.say("reminder.set", json!({"text": "call mom", "at": "2026-11-22T09:00"})).await;
-    house.say("reminder.set", json!({"text": "check the oven", "in_seconds": 600})).await;
-    house.say("timer.set", json!({"seconds": 60, "name": "oven"})).await;
-    let say = house.say("reminder.list", json!({})).await;
+    let fixture = Fixture::usual();
+    assert_eq!(fixture.say("reminder.list", json!({})).await, "You have no reminders.");
+    assert_eq!(fixture.say("reminder.cancel", json!({"text": "x"})).await, "You have no reminders.");
+    fixture.say("reminder.set", json!({"text": "call mom", "at": "2026-11-22T09:00"})).await;
+    fixture.say("reminder.set", json!({"text": "check the oven", "in_seconds": 600})).await;
+    fixture.say("timer.set", json!({"seconds": 60, "name": "oven"})).await;
+    let say = fixture.say("reminder.list", json!({})).await;
     assert_eq!(say, "You have 2 reminders. At 5:30 PM: check the oven. Tomorrow at 9 AM: call mom.");
-    let say = house.say("reminder.cancel", json!({})).await;
+    let say = fixture.say("reminder.cancel", json!({})).await;
     assert_eq!(say, "Which one: check the oven at 5:30 PM or call mom tomorrow at 9 AM?");
-    let say = house.say("reminder.cancel", json!({"text": "dentist"})).await;
+    let say = fixture.say("reminder.cancel", json!({"text": "dentist"})).await;
     assert_eq!(say, "I don't find a reminder about dentist.");
-    let say = house.say("reminder.cancel", json!({"text": "the oven"})).await;
+    let say = fixture.say("reminder.cancel", json!({"text": "the oven"})).await;
     assert_eq!(say, "Reminder cancelled: check the oven.");
-    assert_eq!(house.timers(), 1);
-    let say = house.say("reminder.cancel", json!({})).await;
+    assert_eq!(fixture.timers(), 1);
+    let say = fixture.say("reminder.cancel", json!({})).await;
     assert_eq!(say, "Reminder cancelled: call mom.");
     for n in 0..8 {
-        house.say("reminder.set", json!({"text": format!("thing {n}"), "in_seconds": 60 + n})).await;
+        fixture.say("reminder.set", json!({"text": format!("thing {n}"), "in_seconds": 60 + n})).await;
     }
-    let say = house.say("reminder.list", json!({})).await;
+    let say = fixture.say("reminder.list", json!({})).await;
     assert!(say.starts_with("You have 8 reminders.") && say.ends_with("thing 4. The others come later."), "{say}");
-    house.say("timer.set", json!({"seconds": 60})).await;
-    assert_eq!(house.say("reminder.cancel", json!({"all": true})).await, "8 reminders cancelled.");
-    assert_eq!((house.reminders(), house.timers()), (0, 2));
+    fixture.say("timer.set", json!({"seconds": 60})).await;
+    assert_eq!(fixture.say("reminder.cancel", json!({"all": true})).await, "8 reminders cancelled.");
+    assert_eq!((fixture.reminders(), fixture.timers()), (0, 2));
 }

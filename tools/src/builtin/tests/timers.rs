@@ -3,67 +3,67 @@
 use gateway_core::vocab::{Content, ErrorCode};
 use serde_json::json;
 
-use super::House;
+use super::Fixture;
 
 #[tokio::test]
 async fn timers_are_set_listed_and_cancelled() {
-    let house = House::usual();
-    assert_eq!(house.say("timer.list", json!({})).await, "No timers are running.");
-    assert_eq!(house.say("timer.cancel", json!({})).await, "No timers are running.");
-    let result = house.run("timer.set", json!({"seconds": 600})).await;
+    let fixture = Fixture::usual();
+    assert_eq!(fixture.say("timer.list", json!({})).await, "No timers are running.");
+    assert_eq!(fixture.say("timer.cancel", json!({})).await, "No timers are running.");
+    let result = fixture.run("timer.set", json!({"seconds": 600})).await;
     assert_eq!(result.say.as_deref(), Some("Timer set for ten minutes."));
     assert_eq!(result.show, Some(Content::Countdown { title: "Timer".into(), left_ms: 600_000 }));
-    assert_eq!(house.say("timer.list", json!({})).await, "Your timer has ten minutes left.");
-    let say = house.say("timer.set", json!({"seconds": 200.0, "name": "the Pasta timer"})).await;
+    assert_eq!(fixture.say("timer.list", json!({})).await, "Your timer has ten minutes left.");
+    let say = fixture.say("timer.set", json!({"seconds": 200.0, "name": "the Pasta timer"})).await;
     assert_eq!(say, "Pasta timer set for 3 minutes and 20 seconds.");
-    house.world.pass(10);
-    let say = house.say("timer.list", json!({})).await;
+    fixture.world.pass(10);
+    let say = fixture.say("timer.list", json!({})).await;
     let wanted = "You have 2 timers. The Pasta timer has 3 minutes and 10 seconds left and the ten minute timer has 9 minutes and 50 seconds left.";
     assert_eq!(say, wanted);
 
-    let result = house.run("timer.cancel", json!({})).await;
+    let result = fixture.run("timer.cancel", json!({})).await;
     let wanted = "Which one: the Pasta timer or the ten minute timer?";
     assert_eq!(result.say.as_deref(), Some(wanted));
     assert!(result.content.starts_with("Nothing was cancelled"));
-    assert_eq!(house.timers(), 2);
-    let say = house.say("timer.cancel", json!({"name": "egg"})).await;
+    assert_eq!(fixture.timers(), 2);
+    let say = fixture.say("timer.cancel", json!({"name": "egg"})).await;
     assert_eq!(say, "I don't find the egg timer. You have the Pasta timer and the ten minute timer.");
-    let say = house.say("timer.cancel", json!({"name": "pasta"})).await;
+    let say = fixture.say("timer.cancel", json!({"name": "pasta"})).await;
     assert_eq!(say, "Pasta timer cancelled.");
-    assert_eq!(house.say("timer.list", json!({})).await, "Your timer has 9 minutes and 50 seconds left.");
-    assert_eq!(house.say("timer.cancel", json!({})).await, "Timer cancelled.");
-    assert_eq!(house.timers(), 0);
+    assert_eq!(fixture.say("timer.list", json!({})).await, "Your timer has 9 minutes and 50 seconds left.");
+    assert_eq!(fixture.say("timer.cancel", json!({})).await, "Timer cancelled.");
+    assert_eq!(fixture.timers(), 0);
 }
 
 #[tokio::test]
 async fn timers_are_told_apart_by_length() {
     for name in ["10 minute", "ten minutes", "the ten minute timer", "10 minute timer"] {
-        let house = House::usual();
+        let fixture = Fixture::usual();
         for seconds in [600, 300, 5_400] {
-            house.say("timer.set", json!({"seconds": seconds})).await;
+            fixture.say("timer.set", json!({"seconds": seconds})).await;
         }
-        let say = house.say("timer.cancel", json!({"name": name})).await;
+        let say = fixture.say("timer.cancel", json!({"name": name})).await;
         assert_eq!(say, "Timer cancelled.", "{name}");
         let left: Vec<_> =
-            house.world.entries.lock().unwrap().iter().filter_map(|(_, entry)| entry.duration_ms).collect();
+            fixture.world.entries.lock().unwrap().iter().filter_map(|(_, entry)| entry.duration_ms).collect();
         assert_eq!(left, [300_000, 5_400_000], "{name}");
     }
-    let house = House::usual();
-    house.say("timer.set", json!({"seconds": 600})).await;
-    house.world.pass(60);
-    house.say("timer.set", json!({"seconds": 600})).await;
-    let say = house.say("timer.cancel", json!({})).await;
+    let fixture = Fixture::usual();
+    fixture.say("timer.set", json!({"seconds": 600})).await;
+    fixture.world.pass(60);
+    fixture.say("timer.set", json!({"seconds": 600})).await;
+    let say = fixture.say("timer.cancel", json!({})).await;
     assert_eq!(
         say,
         "Which one: the ten minute timer with nine minutes left or the ten minute timer with ten minutes left?"
     );
-    assert_eq!(house.say("timer.cancel", json!({"all": true})).await, "2 timers cancelled.");
-    assert_eq!(house.timers(), 0);
+    assert_eq!(fixture.say("timer.cancel", json!({"all": true})).await, "2 timers cancelled.");
+    assert_eq!(fixture.timers(), 0);
 }
 
 #[tokio::test]
 async fn timers_of_no_or_endless_length_are_refused() {
-    let house = House::usual();
+    let fixture = Fixture::usual();
     for (seconds, say) in [
         (json!(0), "For how long?"),
         (json!(-5), "For how long?"),
@@ -75,18 +75,18 @@ async fn timers_of_no_or_endless_length_are_refused() {
         (json!(null), "I didn't get all I need for that."),
         (json!(1.5), "I didn't get all I need for that."),
     ] {
-        let failed = house.fail("timer.set", json!({"seconds": seconds})).await;
+        let failed = fixture.fail("timer.set", json!({"seconds": seconds})).await;
         assert_eq!(failed, (ErrorCode::InvalidArguments, say.into()), "{seconds}");
     }
-    let (code, _) = house.fail("timer.set", json!({"seconds": 1, "name": "x".repeat(100)})).await;
+    let (code, _) = fixture.fail("timer.set", json!({"seconds": 1, "name": "x".repeat(100)})).await;
     assert_eq!(code, ErrorCode::InvalidArguments);
-    assert_eq!(house.timers(), 0);
+    assert_eq!(fixture.timers(), 0);
     for _ in 0..100 {
-        house.say("timer.set", json!({"seconds": 86_400})).await;
+        fixture.say("timer.set", json!({"seconds": 86_400})).await;
     }
-    let (code, say) = house.fail("timer.set", json!({"seconds": 1})).await;
+    let (code, say) = fixture.fail("timer.set", json!({"seconds": 1})).await;
     assert_eq!(code, ErrorCode::RateLimited);
     assert!(say.starts_with("You have too many"));
-    let (code, _) = house.fail("reminder.set", json!({"text": "x", "in_seconds": 5})).await;
+    let (code, _) = fixture.fail("reminder.set", json!({"text": "x", "in_seconds": 5})).await;
     assert_eq!(code, ErrorCode::RateLimited);
 }

@@ -72,13 +72,13 @@ impl Ledger for Kept {
     }
 }
 
-struct House {
+struct Fixture {
     host: StdHost,
     ledger: Arc<Kept>,
     secrets: Secrets,
 }
 
-impl House {
+impl Fixture {
     fn new() -> Self {
         let text = "secrets.SIGN = {value = 'key of ann', crypto = true}";
         let policy = StdPolicy::check(toml::from_str::<StdConfig>(text).unwrap(), |_| None).unwrap();
@@ -105,9 +105,9 @@ fn caller() -> StdCaller {
 
 #[tokio::test]
 async fn files_are_texts_or_bytes() {
-    let house = House::new();
-    house.call("fs.writeFile", json!({"path": "a/b.txt", "text": "größe"})).await.unwrap();
-    house.call("fs.appendFile", json!({"path": "a/b.txt", "bytes": to_base64(&[0xe2, 0x82, 0xac])})).await.unwrap();
+    let fixture = Fixture::new();
+    fixture.call("fs.writeFile", json!({"path": "a/b.txt", "text": "größe"})).await.unwrap();
+    fixture.call("fs.appendFile", json!({"path": "a/b.txt", "bytes": to_base64(&[0xe2, 0x82, 0xac])})).await.unwrap();
     let read = |part: Value| {
         let mut arguments = json!({"path": "a/b.txt"});
         arguments.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
@@ -121,25 +121,25 @@ async fn files_are_texts_or_bytes() {
         (json!({"offset": 99}), ""),
         (json!({"length": 0}), ""),
     ] {
-        assert_eq!(house.call("fs.readFile", read(part.clone())).await, Ok(text.into()), "{part}");
+        assert_eq!(fixture.call("fs.readFile", read(part.clone())).await, Ok(text.into()), "{part}");
     }
-    assert_eq!(house.code("fs.readFile", read(json!({"offset": 3}))).await, "not_text");
-    let bytes = house.call("fs.readBytes", read(json!({"offset": 3, "length": 2}))).await.unwrap();
+    assert_eq!(fixture.code("fs.readFile", read(json!({"offset": 3}))).await, "not_text");
+    let bytes = fixture.call("fs.readBytes", read(json!({"offset": 3, "length": 2}))).await.unwrap();
     assert_eq!(bytes, to_base64("größe".get(3..).map_or(&[0xb6, 0xc3][..], str::as_bytes)).as_str());
-    let stat = house.call("fs.stat", json!({"path": "a/b.txt"})).await.unwrap();
+    let stat = fixture.call("fs.stat", json!({"path": "a/b.txt"})).await.unwrap();
     assert_eq!(stat, json!({"name": "b.txt", "isFolder": false, "bytes": 10, "modified": 5}));
-    assert_eq!(house.call("fs.list", json!({"path": ""})).await.unwrap(), json!([stat]));
-    assert_eq!(house.call("fs.mkdir", json!({"path": "c"})).await, Ok(Value::Null));
+    assert_eq!(fixture.call("fs.list", json!({"path": ""})).await.unwrap(), json!([stat]));
+    assert_eq!(fixture.call("fs.mkdir", json!({"path": "c"})).await, Ok(Value::Null));
     // A file that is longer than a call returns is read in parts.
     let part = "x".repeat(READ_MAX / 16);
     for _ in 0..17 {
-        house.call("fs.appendFile", json!({"path": "long", "text": part})).await.unwrap();
+        fixture.call("fs.appendFile", json!({"path": "long", "text": part})).await.unwrap();
     }
-    let error = house.call("fs.readFile", json!({"path": "long"})).await.unwrap_err();
+    let error = fixture.call("fs.readFile", json!({"path": "long"})).await.unwrap_err();
     assert!(error.code == "too_large" && error.message.contains("with offset and length"), "{error:?}");
-    let rest = house.call("fs.readFile", json!({"path": "long", "offset": READ_MAX})).await.unwrap();
+    let rest = fixture.call("fs.readFile", json!({"path": "long", "offset": READ_MAX})).await.unwrap();
     assert_eq!(rest.as_str().unwrap(), part);
-    house.call("fs.remove", json!({"path": "long"})).await.unwrap();
+    fixture.call("fs.remove", json!({"path": "long"})).await.unwrap();
     for (function, arguments, code) in [
         ("fs.readFile", json!({"path": "long"}), "not_found"),
         ("fs.remove", json!({"path": "long"}), "not_found"),
@@ -156,7 +156,7 @@ async fn files_are_texts_or_bytes() {
         ("process.exit", json!({}), "unknown_function"),
         ("", json!({}), "unknown_function"),
     ] {
-        assert_eq!(house.code(function, arguments.clone()).await, code, "{function} {arguments}");
+        assert_eq!(fixture.code(function, arguments.clone()).await, code, "{function} {arguments}");
     }
 }
 
@@ -164,23 +164,23 @@ const READ_MAX: usize = 1024 * 1024;
 
 #[tokio::test]
 async fn digests_signatures_and_encryption() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let hex = |value: Value| {
         from_base64(value.as_str().unwrap()).unwrap().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
     };
     // FIPS 180-2.
-    let hash = house.call("crypto.hash", json!({"algorithm": "sha256", "text": "abc"})).await.unwrap();
+    let hash = fixture.call("crypto.hash", json!({"algorithm": "sha256", "text": "abc"})).await.unwrap();
     assert_eq!(hex(hash), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    let hash = house.call("crypto.hash", json!({"algorithm": "sha512", "bytes": "YWJj"})).await.unwrap();
+    let hash = fixture.call("crypto.hash", json!({"algorithm": "sha512", "bytes": "YWJj"})).await.unwrap();
     assert!(hex(hash).starts_with("ddaf35a193617abacc417349ae204131"));
-    let signed = house.call("crypto.hmac", json!({"secret": "SIGN", "text": "abc"})).await.unwrap();
+    let signed = fixture.call("crypto.hmac", json!({"secret": "SIGN", "text": "abc"})).await.unwrap();
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, b"key of ann");
     ring::hmac::verify(&key, b"abc", &from_base64(signed.as_str().unwrap()).unwrap()).unwrap();
 
-    let seal = || house.call("crypto.encrypt", json!({"secret": "SIGN", "text": "a secret"}));
+    let seal = || fixture.call("crypto.encrypt", json!({"secret": "SIGN", "text": "a secret"}));
     let (one, other) = (seal().await.unwrap(), seal().await.unwrap());
     assert_ne!(one, other, "each has a nonce of its own");
-    let opened = house.call("crypto.decrypt", json!({"secret": "SIGN", "sealed": one})).await.unwrap();
+    let opened = fixture.call("crypto.decrypt", json!({"secret": "SIGN", "sealed": one})).await.unwrap();
     assert_eq!(opened, to_base64(b"a secret"));
     let sealed = from_base64(one.as_str().unwrap()).unwrap();
     assert_eq!(sealed.len(), 12 + 8 + 16);
@@ -188,17 +188,17 @@ async fn digests_signatures_and_encryption() {
         let mut changed = sealed.clone();
         changed[at] ^= 1;
         assert_eq!(
-            house.code("crypto.decrypt", json!({"secret": "SIGN", "sealed": to_base64(&changed)})).await,
+            fixture.code("crypto.decrypt", json!({"secret": "SIGN", "sealed": to_base64(&changed)})).await,
             "not_authentic"
         );
         let cut = to_base64(&sealed[..at]);
-        assert_eq!(house.code("crypto.decrypt", json!({"secret": "SIGN", "sealed": cut})).await, "not_authentic");
+        assert_eq!(fixture.code("crypto.decrypt", json!({"secret": "SIGN", "sealed": cut})).await, "not_authentic");
     }
     for count in [0, 1, 1024] {
-        let random = house.call("crypto.randomBytes", json!({"count": count})).await.unwrap();
+        let random = fixture.call("crypto.randomBytes", json!({"count": count})).await.unwrap();
         assert_eq!(from_base64(random.as_str().unwrap()).unwrap().len(), count);
     }
-    let random = || house.call("crypto.randomBytes", json!({"count": 16}));
+    let random = || fixture.call("crypto.randomBytes", json!({"count": 16}));
     assert_ne!(random().await.unwrap(), random().await.unwrap());
     for (function, arguments, code) in [
         ("crypto.randomBytes", json!({"count": 1025}), "invalid_arguments"),
@@ -207,15 +207,15 @@ async fn digests_signatures_and_encryption() {
         ("crypto.hmac", json!({"key": "mine", "text": ""}), "invalid_arguments"),
         ("crypto.keys", json!({}), "unknown_function"),
     ] {
-        assert_eq!(house.code(function, arguments).await, code, "{function}");
+        assert_eq!(fixture.code(function, arguments).await, code, "{function}");
     }
 }
 
 #[tokio::test]
 async fn the_time_and_its_zones() {
-    let house = House::new();
-    assert_eq!(house.call("time.now", json!({})).await, Ok(1_795_299_600_000_i64.into()));
-    let zone = house.call("time.zone", json!({})).await.unwrap();
+    let fixture = Fixture::new();
+    assert_eq!(fixture.call("time.now", json!({})).await, Ok(1_795_299_600_000_i64.into()));
+    let zone = fixture.call("time.zone", json!({})).await.unwrap();
     assert_eq!(zone["name"], "America/New_York");
     let offsets: Vec<(i64, i32)> = serde_json::from_value(zone["offsets"].clone()).unwrap();
     assert_eq!(offsets.first(), Some(&(0, -18_000)));
@@ -224,18 +224,18 @@ async fn the_time_and_its_zones() {
     }
     assert!(offsets.iter().is_sorted() && offsets.last().unwrap().0 > 4_090_000_000);
     assert!(zone.to_string().len() < 8 * 1024);
-    let utc = house.call("time.zone", json!({"name": "UTC"})).await.unwrap();
+    let utc = fixture.call("time.zone", json!({"name": "UTC"})).await.unwrap();
     assert_eq!(utc, json!({"name": "UTC", "offsets": [[0, 0]]}));
     for name in ["Nowhere/City", "../../etc/passwd", "/etc/localtime", ""] {
-        assert_eq!(house.code("time.zone", json!({"name": name})).await, "invalid_arguments", "{name}");
+        assert_eq!(fixture.code("time.zone", json!({"name": name})).await, "invalid_arguments", "{name}");
     }
-    assert_eq!(house.code("time.now", json!({"zone": 1})).await, "invalid_arguments");
-    assert_eq!(house.code("time.sleep", json!({})).await, "unknown_function");
+    assert_eq!(fixture.code("time.now", json!({"zone": 1})).await, "invalid_arguments");
+    assert_eq!(fixture.code("time.sleep", json!({})).await, "unknown_function");
 }
 
 #[tokio::test]
 async fn effects_are_in_the_ledger_and_nothing_else_is() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for (function, arguments) in [
         ("fs.readFile", json!({"path": "a"})),
         ("fs.list", json!({"path": ""})),
@@ -243,18 +243,18 @@ async fn effects_are_in_the_ledger_and_nothing_else_is() {
         ("time.now", json!({})),
         ("http.get", json!({})),
     ] {
-        drop(house.call(function, arguments).await);
+        drop(fixture.call(function, arguments).await);
     }
-    assert!(house.ledger.0.lock().unwrap().is_empty());
-    drop(house.call("fs.writeFile", json!({"path": "a", "text": "x"})).await);
-    drop(house.call("fs.remove", json!({"path": "b"})).await);
-    drop(house.call("http.request", json!({"url": "https://a.example/"})).await);
+    assert!(fixture.ledger.0.lock().unwrap().is_empty());
+    drop(fixture.call("fs.writeFile", json!({"path": "a", "text": "x"})).await);
+    drop(fixture.call("fs.remove", json!({"path": "b"})).await);
+    drop(fixture.call("http.request", json!({"url": "https://a.example/"})).await);
     {
         // Nobody waits for this one any more.
-        let mut slow = std::pin::pin!(house.call("fs.writeFile", json!({"path": "slow", "text": ""})));
+        let mut slow = std::pin::pin!(fixture.call("fs.writeFile", json!({"path": "slow", "text": ""})));
         assert!(futures_util::poll!(&mut slow).is_pending());
     }
-    let kept = house.ledger.0.lock().unwrap();
+    let kept = fixture.ledger.0.lock().unwrap();
     let told: Vec<_> = kept.iter().map(|record| (record.tool.as_str(), record.error)).collect();
     assert_eq!(
         told,
@@ -274,8 +274,8 @@ async fn effects_are_in_the_ledger_and_nothing_else_is() {
 
 #[test]
 fn the_secrets_of_a_policy_are_redacted_everywhere() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let mut text = "it is key of ann.".to_owned();
-    house.secrets.redact(&mut text);
+    fixture.secrets.redact(&mut text);
     assert_eq!(text, "it is [secret].");
 }

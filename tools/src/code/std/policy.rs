@@ -134,7 +134,7 @@ pub struct SecretConfig {
 pub struct PolicyError {
     /// The key in the configuration.
     pub at: String,
-    /// The reason.
+    /// What is wrong there, and what to write instead.
     pub what: String,
 }
 
