@@ -155,7 +155,7 @@ fn sync(folder: &Path) -> Result<()> {
 }
 
 /// Carries on what the last run did not finish; before anything else uses the store. Returns the users of whom it cannot be
-/// finished now either: nothing is written of them, and [`Eraser::keep_out`] must be told before anything is served.
+/// finished now either: nothing is written of them, and `Eraser::keep_out` must be told before anything is served.
 /// Nobody else waits for that.
 pub async fn resume(data_dir: &Path, store: &Store, logs: &Logs) -> Vec<String> {
     let erasures = recorded(data_dir).unwrap_or_else(|error| {

@@ -49,7 +49,7 @@ pub(crate) fn ask_within(data_dir: &Path, request: &Request, wait: Duration) -> 
     converse(data_dir, request, wait).map(|(answer, _)| answer)
 }
 
-/// As [`ask_within`], and keeps the connection for further data after the answer.
+/// As `ask_within`, and keeps the connection for further data after the answer.
 ///
 /// # Errors
 /// As of `ask_within`.
