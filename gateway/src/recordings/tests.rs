@@ -103,7 +103,7 @@ fn what_is_damaged_is_refused_with_its_line_and_a_cut_end_is_none() {
     for (text, why) in [
         (String::new(), "empty"),
         ("{}\n".to_owned(), "is no recording"),
-        (lines[0].replace("\"format\":2", "\"format\":9"), "is no recording"),
+        (lines[0].replace(&format!("\"format\":{FORMAT}"), "\"format\":99"), "is no recording"),
         (format!("{}\n{}\n", lines[0], lines[2]), "no settings"),
         (format!("{}\n{}\nnone\n{}\n", lines[0], lines[1], lines[2]), "line 3"),
         (format!("{}\n{}", lines[0], "x".repeat(3 << 20)), "longer than"),
