@@ -255,7 +255,7 @@ impl Floor {
             let mut closed = self.closed.remove(index)?;
             if closed.final_asked {
                 self.watch_transcripts(cx);
-                return Some(lost(closed.origin, closed.is_interrupting() || closed.named.in_text));
+                return Some(closed.origin.lost(closed.is_interrupting() || closed.named.in_text));
             }
             // The speculative decode failed; the utterance is complete now, so that a final one is due.
             closed.awaited = closed.awaited.saturating_add(1);
@@ -284,7 +284,7 @@ impl Floor {
             let text = core::mem::take(&mut closed.text);
             return Some(self.said(cx, activity, closed, text));
         }
-        Some(lost(closed.origin, closed.is_interrupting() || closed.named.in_text))
+        Some(closed.origin.lost(closed.is_interrupting() || closed.named.in_text))
     }
 
     /// Ends the open utterance. Its text is taken from the speculative decode if that covers all of it; otherwise a
@@ -490,11 +490,6 @@ pub(super) fn watch_voice(cx: &mut Context, activity: &Activity) {
     if activity.speaking && barge_in::by_voice(cx) {
         cx.arm(Timer::VoiceConfirmed, cx.config.barge_in_ms);
     }
-}
-
-/// An utterance that was certainly addressed is reported as lost. Any other one may be talk among people.
-pub(super) fn lost(origin: Origin, named: bool) -> Event {
-    Event::Lost { addressed: named || matches!(origin.grounds, Grounds::Called | Grounds::Asked) }
 }
 
 /// The text without noises, cut to the length that a model may be given.

@@ -2,7 +2,7 @@
 
 use super::{
     Activity, Event, Floor,
-    lifecycle::{OPEN_TIMERS, UTTERANCE_STALLED_MS, caption, lost, watch_voice},
+    lifecycle::{OPEN_TIMERS, UTTERANCE_STALLED_MS, caption, watch_voice},
     utterance::Origin,
 };
 use crate::{context::Context, output::Output, timers::Timer};
@@ -70,7 +70,7 @@ impl Floor {
         super::cancel_all(cx, open.id);
         cx.push(Output::CloseUtterance { utterance: open.id });
         caption(cx, (open.id, open.captions), false, "");
-        Some(lost(open.origin, open.is_interrupting() || open.named.in_text))
+        Some(open.origin.lost(open.is_interrupting() || open.named.in_text))
     }
 
     /// A voice begins. Behind missing sound it is the rest of a sentence, in which only a wake or cancel word counts; what would
@@ -79,6 +79,6 @@ impl Floor {
         let missed = self.missed.take().filter(|missed| missed.goes_on(at_us))?;
         let whole = *origin;
         *origin = Origin { rest: true, background: true, echo: whole.echo, ..Origin::default() };
-        (!missed.told).then(|| lost(whole, false))
+        (!missed.told).then(|| whole.lost(false))
     }
 }

@@ -3,6 +3,7 @@
 use alloc::string::String;
 
 use super::{
+    Event,
     addressing::{self, Grounds},
     caption::Caption,
     second_pass::SecondPass,
@@ -172,6 +173,11 @@ impl Origin {
     pub(super) fn meant(&self, cx: &Context, named: bool) -> Meant {
         let certain = self.grounds != Grounds::None && !addressing::is_doubtful(cx, self.grounds, None);
         if named || certain { Meant::Addressed } else { Meant::Unsure }
+    }
+
+    /// Reports the utterance as lost: whether it was certainly addressed. Any other one may be talk among people.
+    pub(super) fn lost(&self, named: bool) -> Event {
+        Event::Lost { addressed: named || matches!(self.grounds, Grounds::Called | Grounds::Asked) }
     }
 }
 
