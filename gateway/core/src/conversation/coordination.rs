@@ -397,9 +397,11 @@ impl Conversation {
 
     /// The device plays nothing of what it was given: the answer is over as it is.
     pub(super) fn speech_stalled(&mut self) {
-        // Where nothing comes of it at all, the link has stalled: the answer goes on when that is back, or is told.
-        if self.link.is_silent(&self.cx) {
-            return self.reply.watch(&mut self.cx, true);
+        // Where nothing comes of it at all, the link has stalled, or was lost before there was sound of the answer: it goes
+        // on when that is back, or is told.
+        let is_up = self.link.is_up();
+        if !is_up || self.link.is_silent(&self.cx) {
+            return self.reply.watch(&mut self.cx, is_up);
         }
         let Some(ended) = self.reply.stop(&mut self.cx) else {
             return;
