@@ -2,7 +2,8 @@
 //! assistant is decided in `gateway-core`; policy that has no part in that is here: `firmware::rollouts` decides which
 //! device is offered which image.
 //!
-//! `pub` is what the tests and the binary use; everything else is `pub(crate)` or less.
+//! `pub` is what the tests and the binary use, and the types in its signatures and fields; everything else is
+//! `pub(crate)` or less.
 #![warn(unreachable_pub)]
 
 mod approvals;

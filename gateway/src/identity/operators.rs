@@ -54,7 +54,7 @@ impl Role {
 
 /// The result of what was asked for, shown on the next page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub(crate) struct Notice {
     /// Whether it was done.
     pub is_done: bool,
     /// What was done, or why not.
@@ -90,7 +90,7 @@ pub struct Listed {
 
 /// Why a link was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// It never was one, is used up, or too old.
     #[error("this link was used already, or is too old; `lorgnette console` prints a new one")]
     Unknown,

@@ -157,7 +157,7 @@ impl Texts for StoredTexts {
 }
 
 /// Conversations in the store; the current one is known to the user's machine.
-pub struct StoredConversations {
+pub(crate) struct StoredConversations {
     /// Where their messages are.
     pub store: Store,
     /// The users' machines.

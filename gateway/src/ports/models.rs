@@ -9,7 +9,7 @@ use crate::clock;
 
 /// The models that were loaded and set up when the gateway started.
 #[derive(Default)]
-pub struct OwnModels(Vec<(ModelInfo, Arc<Meter>)>);
+pub(crate) struct OwnModels(Vec<(ModelInfo, Arc<Meter>)>);
 
 impl OwnModels {
     /// These, with their meters, which have the times and the counts.

@@ -8,7 +8,7 @@ use tools::{memory::Photos, ports::PortError};
 use crate::photos::Gallery;
 
 /// The photos of all users.
-pub struct StoredPhotos(pub Arc<Gallery>);
+pub(crate) struct StoredPhotos(pub Arc<Gallery>);
 
 #[async_trait]
 impl Photos for StoredPhotos {

@@ -121,7 +121,7 @@ impl Switches for StoredSwitches {
 }
 
 /// The last known tools of apps and servers, and the revision.
-pub struct StoredCatalogue(pub Store);
+pub(crate) struct StoredCatalogue(pub Store);
 
 /// The owner of all sets: a source's name may be longer than an owner's.
 const OWNER: &str = "sources";

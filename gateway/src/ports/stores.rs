@@ -50,7 +50,7 @@ impl Clock for SystemClock {
 }
 
 /// Timers and reminders, through the user's machine.
-pub struct UserSchedule(pub Arc<Users>);
+pub(crate) struct UserSchedule(pub Arc<Users>);
 
 impl UserSchedule {
     /// Asks the user's machine for a change; returns the changed entry, if any.
@@ -81,7 +81,7 @@ impl Schedule for UserSchedule {
 }
 
 /// Notes in the store.
-pub struct StoredNotes(pub Store);
+pub(crate) struct StoredNotes(pub Store);
 
 impl StoredNotes {
     async fn read(
@@ -131,7 +131,7 @@ impl Notes for StoredNotes {
 }
 
 /// The glasses' own tools, called through their device tasks.
-pub struct ConnectedDevices(pub Arc<Roster>);
+pub(crate) struct ConnectedDevices(pub Arc<Roster>);
 
 /// A call whose result is awaited. Dropping it notifies the device's task.
 struct Awaited {

@@ -10,11 +10,11 @@ use tools::{
 
 /// The state of a gateway that is being started; it is known once [`set`](Self::set) was called.
 #[derive(Default)]
-pub struct LateSystem(OnceLock<Box<dyn System>>);
+pub(crate) struct LateSystem(OnceLock<Box<dyn System>>);
 
 impl LateSystem {
     /// From now on it is known. Only the first call counts.
-    pub fn set(&self, system: impl System + 'static) {
+    pub(crate) fn set(&self, system: impl System + 'static) {
         let _known = self.0.set(Box::new(system));
     }
 }

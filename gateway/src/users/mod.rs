@@ -62,7 +62,7 @@ pub enum UserMessage {
 }
 
 /// The entry that a change created or removed, if any. An error: why nothing was changed, as text.
-pub type ScheduleReply = Result<Option<ScheduleEntry>, String>;
+pub(crate) type ScheduleReply = Result<Option<ScheduleEntry>, String>;
 
 /// All users' tasks, started on first use. One that has nothing to do ends, and is started again on the next use.
 pub struct Users {

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The store, the log and the skills.
-pub struct StoredGraph {
+pub(crate) struct StoredGraph {
     /// The log, with the store.
     pub logs: StoredLogs,
     /// Skills, which are files.
