@@ -72,8 +72,11 @@ async fn who_does_not_say_who_he_is_takes_no_place_of_those_that_are_known() {
     }
     // Known glasses get in at once, and are answered while more come.
     let more = async {
-        while let Ok(link) = open("ws").await {
-            drop(link);
+        loop {
+            match open("ws").await {
+                Ok(link) => drop(link),
+                Err(error) => return error,
+            }
         }
     };
     let mut again = Glasses::start(world.options("wss", "glasses")).expect("an identity");
@@ -82,7 +85,7 @@ async fn who_does_not_say_who_he_is_takes_no_place_of_those_that_are_known() {
     text(&mut again, "what is two plus two").await;
     tokio::select! {
         _ = answered(&mut again) => {}
-        () = more => panic!("a connection was refused"),
+        error = more => panic!("a connection was refused: {error}"),
     }
     world.stop().await;
 }
