@@ -149,7 +149,11 @@ impl Mouth {
     /// Queues the sound of a clause for sending. Returns, on failure, the input for the core.
     fn queue(&mut self, speech: u32, (clause, last): (u16, bool), pcm: &[i16], rate_hz: u32) -> Option<Input> {
         if let Err(error) = self.speaker.push_clause(clause, pcm, rate_hz, last) {
-            tracing::warn!(%error, "the sound of a clause could not be queued");
+            match error {
+                // It was stopped while the clause was made.
+                speaker::Error::NoSpeech { .. } => tracing::debug!(%error, "the sound of a clause came too late"),
+                _ => tracing::warn!(%error, "the sound of a clause could not be queued"),
+            }
             return Some(self.fail(speech, clause, last));
         }
         if let Some(current) = &mut self.speech {

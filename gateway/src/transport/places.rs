@@ -96,8 +96,9 @@ impl Place {
 
     /// The connection is gone, whatever goes on without it.
     pub(crate) fn give_back(&self) {
-        self.admit();
+        // The permit first: it must be free before there is room for another newcomer.
         drop(self.seat.take_permit());
+        self.admit();
     }
 
     /// Counts a request of this connection.
@@ -108,6 +109,12 @@ impl Place {
     /// Whether the connection has had all requests that a newcomer may send over one.
     pub(crate) fn is_used_up(&self) -> bool {
         !self.is_admitted.load(Ordering::Relaxed) && self.requests.load(Ordering::Relaxed) >= REQUESTS_MAX
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.give_back();
     }
 }
 
@@ -147,15 +154,18 @@ impl Places {
             })
         };
         let address = peer.ip();
-        let free = || self.newcomers.enter(address, &self.open);
         let reserved = || {
             let permit = self.local.clone().try_acquire_owned().ok().filter(|_| address.is_loopback())?;
             Some((Seat::new(permit), None))
         };
-        if let Some(taken) = free().or_else(reserved) {
+        // Under one lock: a newcomer that leaves in between would be neither free room nor one that can give way.
+        let mut here = self.newcomers.here();
+        let free = self.newcomers.enter(&mut here, address, &self.open);
+        if let Some(taken) = free.or_else(reserved) {
             return Some(place(taken));
         }
-        let taken = self.newcomers.replace(address);
+        let taken = self.newcomers.replace(&mut here, address, &self.open);
+        drop(here);
         if let Some(left_out) = self.crowded.line() {
             let crowded = "as many connections are open as `limits.connections` allows, or as many of them have not said \
                            yet who they are";
@@ -208,25 +218,24 @@ impl Newcomers {
     }
 
     /// Takes a free place.
-    fn enter(self: &Arc<Self>, address: IpAddr, open: &Arc<Semaphore>) -> Option<Entered> {
-        let mut here = self.here();
-        if here.len() >= self.max || count_of(&here, source(address)) >= self.share {
+    fn enter(self: &Arc<Self>, here: &mut Vec<Held>, address: IpAddr, open: &Arc<Semaphore>) -> Option<Entered> {
+        if here.len() >= self.max || count_of(here, source(address)) >= self.share {
             return None;
         }
         let permit = open.clone().try_acquire_owned().ok()?;
-        Some(self.seat(&mut here, address, permit))
+        Some(self.seat(here, address, permit))
     }
 
     /// Takes the place of another newcomer: of the same source, where that has its share already.
-    fn replace(self: &Arc<Self>, address: IpAddr) -> Option<Entered> {
-        let mut here = self.here();
+    fn replace(self: &Arc<Self>, here: &mut Vec<Held>, address: IpAddr, open: &Arc<Semaphore>) -> Option<Entered> {
         let own = source(address);
-        let is_full = count_of(&here, own) >= self.share;
-        let at = gives_way(&here, address, |held| !is_full || source(held.address) == own)?;
+        let is_full = count_of(here, own) >= self.share;
+        let at = gives_way(here, address, |held| !is_full || source(held.address) == own)?;
         let gone = here.remove(at).seat;
         gone.pushed_out.cancel();
-        let permit = gone.take_permit()?;
-        Some(self.seat(&mut here, address, permit))
+        // One that is just leaving has given its permit back already.
+        let permit = gone.take_permit().or_else(|| open.clone().try_acquire_owned().ok())?;
+        Some(self.seat(here, address, permit))
     }
 
     fn seat(self: &Arc<Self>, here: &mut Vec<Held>, address: IpAddr, permit: OwnedSemaphorePermit) -> Entered {
@@ -473,6 +482,20 @@ mod tests {
             "its end"
         });
         assert_eq!(glasses.keep(session).await, Some("its end"));
+    }
+
+    #[test]
+    fn nobody_is_refused_in_the_moment_in_which_another_newcomer_leaves() {
+        // No place is free but those of one newcomer, and two come and go at once.
+        let places = Places::new(8);
+        let local: Vec<_> = (0..LOCAL + 1).map(|_| places.take(&peer("127.0.0.1")).unwrap()).collect();
+        let come_and_go = || (0..100_000).filter(|_| places.take(&peer("127.0.0.1")).is_none()).count();
+        let refused = std::thread::scope(|scope| {
+            let others = [scope.spawn(come_and_go), scope.spawn(come_and_go)];
+            others.map(|other| other.join().unwrap())
+        });
+        assert_eq!(refused, [0, 0]);
+        drop(local);
     }
 
     #[test]
