@@ -12,11 +12,12 @@ use serde_json::json;
 
 use super::{
     Error, Store, conversations,
+    keys::id_in_words,
     opened::Opened,
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
     rows::Kind,
     schema,
-    table::{Damage, Table, decode, id_in_words, unseal},
+    table::{Damage, Table, decode, unseal},
 };
 
 /// A row that cannot be read.

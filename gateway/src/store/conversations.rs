@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Disk, Error,
-    disk::{id_of, user_key},
+    keys::{id_of, owner_of, user_key},
     opened::Opened,
     records::MessageRecord,
-    rows::{COUNTER, Kind, owner_of},
+    rows::{COUNTER, Kind},
 };
 
 /// Stored conversations per user: three a day for a year. Beyond it, the oldest is removed.

@@ -11,10 +11,10 @@ use tools::{catalogue::StoredSet, source};
 
 use super::{
     Disk, Error,
-    disk::{id_of, user_prefix},
+    keys::{id_of, owner_of, user_prefix},
     opened::Opened,
     records::DeviceRecord,
-    rows::{KINDS, Kind, owner_of},
+    rows::{KINDS, Kind},
     schema,
     table::{self, Damage, Table as Rows},
 };

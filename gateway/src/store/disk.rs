@@ -1,4 +1,4 @@
-//! The store's place on the disk, its keys, and every read.
+//! The store's place on the disk, and every read.
 
 use std::{
     ops::Range,
@@ -13,15 +13,13 @@ use gateway_core::vocab::ScheduleEntry;
 
 use super::{
     Error, copy,
+    keys::{id_of, user_key, user_prefix},
     opened::{Opened, RESERVE_MIB},
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
     schema,
     table::Damage,
     whole,
 };
-
-/// Longest user or device name, in bytes: it is part of every key.
-const NAME_BYTES_MAX: usize = 64;
 
 /// Read access.
 #[derive(Clone)]
@@ -259,28 +257,4 @@ impl Disk {
             opened.notes.get_record(&txn, &user_key(user, id)?)
         })
     }
-}
-
-/// `[length][user]`: no user's keys are a prefix of another's.
-pub(super) fn user_prefix(user: &str) -> Result<Vec<u8>, Error> {
-    match u8::try_from(user.len()) {
-        Ok(length) if user.len() <= NAME_BYTES_MAX => {
-            let mut key = Vec::with_capacity(user.len() + 9);
-            key.push(length);
-            key.extend_from_slice(user.as_bytes());
-            Ok(key)
-        }
-        _ => Err(Error::NameTooLong(user.to_owned())),
-    }
-}
-
-/// `[length][user][id big endian]`: a user's records in the order of their ids.
-pub(super) fn user_key(user: &str, id: u64) -> Result<Vec<u8>, Error> {
-    let mut key = user_prefix(user)?;
-    key.extend_from_slice(&id.to_be_bytes());
-    Ok(key)
-}
-
-pub(super) fn id_of(key: &[u8]) -> u64 {
-    key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }

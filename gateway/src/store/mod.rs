@@ -8,6 +8,7 @@ mod disk;
 #[cfg(feature = "fuzzing")]
 mod fuzzing;
 mod guard;
+mod keys;
 pub(crate) mod names;
 mod opened;
 mod queue;

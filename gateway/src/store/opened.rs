@@ -12,7 +12,7 @@ use rkyv::{
 
 use super::{
     Error,
-    disk::{id_of, user_prefix},
+    keys::{id_of, user_prefix},
     records::DeviceRecord,
     rows::{self, KINDS, Tables},
     table::{Damage, Table},

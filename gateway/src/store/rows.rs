@@ -6,7 +6,7 @@ use heed::RwTxn;
 
 use super::{
     Disk, Error,
-    disk::{id_of, user_prefix},
+    keys::{id_of, user_prefix},
     table::Table,
 };
 
@@ -360,12 +360,6 @@ impl Disk {
         let numbered = rows.into_iter().filter(|(key, _)| key.len() == size_of::<u64>());
         Ok(numbered.map(|(key, value)| (id_of(&key), value)).take(limit).collect())
     }
-}
-
-/// The owner in a key.
-pub(super) fn owner_of(key: &[u8]) -> Option<&str> {
-    let (length, rest) = key.split_first()?;
-    std::str::from_utf8(rest.get(..usize::from(*length))?).ok()
 }
 
 fn full_key(database: &'static str, owner: &str, key: &[u8]) -> Result<Vec<u8>, Error> {

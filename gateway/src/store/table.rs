@@ -17,7 +17,10 @@ use rkyv::{
     util::AlignedVec,
 };
 
-use super::{Error, rows::owner_of};
+use super::{
+    Error,
+    keys::{id_in_words, owner_of},
+};
 
 /// Bytes of the checksum behind a value.
 const CHECKSUM_BYTES: usize = 4;
@@ -53,18 +56,6 @@ impl Damage {
                 "a record of the store is damaged and left out; `lorgnette check --store` lists all"
             );
         }
-    }
-}
-
-/// A key for people: the owner and a number or a text, or a text alone.
-pub(super) fn id_in_words(key: &[u8]) -> String {
-    let owned = owner_of(key).map(|owner| (owner, key.get(1 + owner.len()..).unwrap_or_default()));
-    match owned {
-        Some((owner, rest)) => match <[u8; 8]>::try_from(rest) {
-            Ok(number) => format!("{} {}", owner.escape_debug(), u64::from_be_bytes(number)),
-            Err(_) => format!("{} {}", owner.escape_debug(), rest.escape_ascii()),
-        },
-        None => key.escape_ascii().to_string(),
     }
 }
 
@@ -268,18 +259,5 @@ mod tests {
         assert_eq!(unseal(b"kez", &stored), None);
         assert_eq!(unseal(b"key", b"abc"), None);
         assert_eq!(unseal(b"key", &seal(b"key", b"")), Some(&b""[..]));
-    }
-
-    #[test]
-    fn a_row_is_named_without_what_is_in_it() {
-        let words = [
-            (&b"\x03ann\0\0\0\0\0\0\0\x07"[..], "ann 7"),
-            (b"\x03annapp\0key", r"ann app\x00key"),
-            (b"aabb", "aabb"),
-            (b"\x04\x1bnn!x", r"\u{1b}nn! x"),
-        ];
-        for (key, wanted) in words {
-            assert_eq!(id_in_words(key), wanted);
-        }
     }
 }

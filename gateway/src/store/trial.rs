@@ -1,6 +1,6 @@
 //! Tests whether the store has room, and whether it can commit.
 
-use super::{Disk, Error, disk::user_key};
+use super::{Disk, Error, keys::user_key};
 
 /// Puts a record and leaves it uncommitted, so that nothing reaches the disk.
 pub(super) fn room(disk: &Disk, bytes: usize) -> Result<u64, Error> {

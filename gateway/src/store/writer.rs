@@ -12,8 +12,8 @@ use heed::RwTxn;
 use super::{
     Disk, Error, conversations,
     copy::{self, Scope},
-    disk::{id_of, user_key, user_prefix},
     guard::{Reply, answer, caught},
+    keys::{id_of, user_key, user_prefix},
     names,
     opened::Opened,
     queue::{self, Jobs, Queue},
