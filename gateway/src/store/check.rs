@@ -13,10 +13,10 @@ use serde_json::json;
 use super::{
     Error, Store, conversations,
     keys::id_in_words,
+    migrations,
     opened::Opened,
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
     rows::Kind,
-    schema,
     table::{Damage, Table, decode, unseal},
 };
 
@@ -42,7 +42,7 @@ pub fn check(folder: &Path, size_max_mib: usize, aside: Option<&Path>) -> Result
     if Store::is_empty(folder) {
         return Ok(Vec::new());
     }
-    let opened = schema::open(folder, size_max_mib, &Damage::default())?;
+    let opened = migrations::open(folder, size_max_mib, &Damage::default())?;
     let found = opened.damaged_rows();
     let result = match (found, aside) {
         (Ok(found), Some(aside)) if !found.is_empty() => opened.set_aside(&found, aside).map(|()| found),

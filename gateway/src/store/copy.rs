@@ -10,7 +10,7 @@ use heed::{RoTxn, RwTxn, WithoutTls};
 use tools::{catalogue::StoredSet, source};
 
 use super::{
-    Disk, Error,
+    Error,
     keys::{id_of, owner_of, user_prefix},
     opened::Opened,
     records::DeviceRecord,
@@ -89,16 +89,6 @@ impl Scope {
             Self::Pairings => Ok(matches!(table, Table::Devices | Table::Rows(Kind::DeviceSessions))),
         }
     }
-}
-
-/// Copies all but `scope` and exchanges the files. Returns the number of erased rows.
-pub(super) fn without(disk: &Disk, scope: &Scope) -> Result<u64, Error> {
-    let folder = disk.folder();
-    let erased = disk
-        .with(|old| beside(folder, disk.size_max_mib(), |new| copy(old, new, Some(scope), || disk.count_copied())))?;
-    disk.exchange(|| exchange(folder))?;
-    clean(folder)?;
-    Ok(erased)
 }
 
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> Error + use<> {

@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 use gateway_core::vocab::{ScheduleEntry, ScheduleKind};
 
 use super::{
+    migrations,
     opened::Opened,
     schema,
     table::{Damage, decode, unseal},
@@ -170,7 +171,7 @@ fn records_are_laid_out_as_version_1_has_written_them() {
 #[test]
 fn a_store_of_a_newer_version_is_refused_and_a_damaged_version_is_not() {
     let folder = old_store();
-    schema::open(folder.path(), SIZE_MIB, &Damage::default()).unwrap().close();
+    migrations::open(folder.path(), SIZE_MIB, &Damage::default()).unwrap().close();
     let set = |first: &[u8], again: &[u8]| {
         raw(folder.path(), |opened| {
             let mut txn = opened.env.write_txn().unwrap();
@@ -178,7 +179,7 @@ fn a_store_of_a_newer_version_is_refused_and_a_damaged_version_is_not() {
             opened.meta.put(&mut txn, "schema-again", again).unwrap();
             txn.commit().unwrap();
         });
-        schema::open(folder.path(), SIZE_MIB, &Damage::default()).map(Opened::close)
+        migrations::open(folder.path(), SIZE_MIB, &Damage::default()).map(Opened::close)
     };
     let two = 2_u32.to_le_bytes();
     for damaged in [[0, 0, 0, 0], [1, 0, 0, 0], [3, 0, 0, 0], [2, 0, 0, 1], [0xff; 4]] {

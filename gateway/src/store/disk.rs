@@ -12,11 +12,13 @@ use std::{
 use gateway_core::vocab::ScheduleEntry;
 
 use super::{
-    Error, copy,
+    Error,
+    copy::{self, Scope},
     keys::{id_of, user_key, user_prefix},
+    migrations,
     opened::{Opened, RESERVE_MIB},
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
-    schema,
+    rows::{Kind, Row, full_key},
     table::Damage,
     whole,
 };
@@ -40,7 +42,7 @@ impl Disk {
     pub(super) fn open(folder: &Path, size_max_mib: usize) -> Result<Self, Error> {
         copy::clean(folder)?;
         let damage = Damage::default();
-        let opened = RwLock::new(Some(schema::open(folder, size_max_mib, &damage)?));
+        let opened = RwLock::new(Some(migrations::open(folder, size_max_mib, &damage)?));
         let copied = AtomicU64::new(0);
         Ok(Self(Arc::new(Place { folder: folder.to_path_buf(), size_max_mib, opened, damage, copied })))
     }
@@ -54,14 +56,6 @@ impl Disk {
     /// answers nothing, this grows.
     pub fn copied(&self) -> u64 {
         self.0.copied.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn count_copied(&self) {
-        self.0.copied.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn folder(&self) -> &Path {
-        &self.0.folder
     }
 
     pub(super) fn size_max_mib(&self) -> usize {
@@ -100,10 +94,17 @@ impl Disk {
         changed
     }
 
-    /// Closes the environment, has `exchange` put another file in its place, and opens that. No read is under way
-    /// meanwhile.
-    pub(super) fn exchange(&self, exchange: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-        self.open_again(self.0.size_max_mib, exchange)
+    /// Copies all but `scope` and exchanges the files. Returns the number of erased rows.
+    pub(super) fn erase(&self, scope: &Scope) -> Result<u64, Error> {
+        let Place { folder, size_max_mib, copied, .. } = &*self.0;
+        let count = || {
+            copied.fetch_add(1, Ordering::Relaxed);
+        };
+        let erased =
+            self.with(|old| copy::beside(folder, *size_max_mib, |new| copy::copy(old, new, Some(scope), count)))?;
+        self.open_again(*size_max_mib, || copy::exchange(folder))?;
+        copy::clean(folder)?;
+        Ok(erased)
     }
 
     /// Runs `work` while the store may exceed its size by the reserve.
@@ -114,7 +115,8 @@ impl Disk {
         result
     }
 
-    /// Closes the environment, runs `meanwhile`, and opens it with this size, also if that failed. Pages in use stay in use.
+    /// Closes the environment, runs `meanwhile`, during which no read is under way, and opens it with this size, also if
+    /// that failed. Pages in use stay in use.
     fn open_again(&self, size_max_mib: usize, meanwhile: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         let mut opened = self.0.opened.write().unwrap_or_else(PoisonError::into_inner);
         opened.take().ok_or(Error::Closed)?.close();
@@ -256,5 +258,96 @@ impl Disk {
             let txn = opened.env.read_txn()?;
             opened.notes.get_record(&txn, &user_key(user, id)?)
         })
+    }
+
+    /// One row's value.
+    ///
+    /// # Errors
+    /// The row is damaged, or the store cannot be read.
+    pub fn row(&self, kind: Kind, owner: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.with(|opened| {
+            let table = opened.rows.of(kind);
+            let txn = opened.env.read_txn()?;
+            Ok(table.get(&txn, &full_key(table.name, owner, key)?)?.map(<[u8]>::to_vec))
+        })
+    }
+
+    /// An owner's rows whose key begins with `prefix`, in the order of their keys, at most `limit`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn rows(&self, kind: Kind, owner: &str, prefix: &[u8], limit: usize) -> Result<Vec<Row>, Error> {
+        self.with(|opened| {
+            let table = opened.rows.of(kind);
+            let txn = opened.env.read_txn()?;
+            let skip = owner.len() + 1;
+            let prefix = full_key(table.name, owner, prefix)?;
+            let mut out = Vec::new();
+            for row in table.prefix(&txn, &prefix)?.take(limit) {
+                let (key, value) = row?;
+                out.push((key.get(skip..).unwrap_or_default().to_vec(), value.to_vec()));
+            }
+            Ok(out)
+        })
+    }
+
+    /// As [`rows`](Self::rows), from the last key backwards.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) fn rows_backwards(
+        &self,
+        kind: Kind,
+        owner: &str,
+        prefix: &[u8],
+        limit: usize,
+    ) -> Result<Vec<Row>, Error> {
+        self.with(|opened| {
+            let table = opened.rows.of(kind);
+            let txn = opened.env.read_txn()?;
+            let skip = owner.len() + 1;
+            let prefix = full_key(table.name, owner, prefix)?;
+            let mut out = Vec::new();
+            for row in table.prefix_backwards(&txn, &prefix)?.take(limit) {
+                let (key, value) = row?;
+                out.push((key.get(skip..).unwrap_or_default().to_vec(), value.to_vec()));
+            }
+            Ok(out)
+        })
+    }
+
+    /// Keys of an owner's rows, at most `limit`, also of damaged ones: where a row says something by being there.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn keys(&self, kind: Kind, owner: &str, limit: usize) -> Result<Vec<Vec<u8>>, Error> {
+        self.with(|opened| {
+            let txn = opened.env.read_txn()?;
+            let prefix = user_prefix(owner)?;
+            let keys = opened.rows.of(kind).keys(&txn, &prefix)?;
+            Ok(keys.into_iter().take(limit).map(|key| key.get(prefix.len()..).unwrap_or_default().to_vec()).collect())
+        })
+    }
+
+    /// Everybody who owns rows of a kind, damaged ones included.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn owners(&self, kind: Kind) -> Result<Vec<String>, Error> {
+        self.with(|opened| {
+            let txn = opened.env.read_txn()?;
+            opened.rows.of(kind).owners(&txn)
+        })
+    }
+
+    /// An owner's rows that were added under numbers, in their order, at most `limit`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn numbered(&self, kind: Kind, owner: &str, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        // One more for the counter.
+        let rows = self.rows(kind, owner, b"", limit.saturating_add(1))?;
+        let numbered = rows.into_iter().filter(|(key, _)| key.len() == size_of::<u64>());
+        Ok(numbered.map(|(key, value)| (id_of(&key), value)).take(limit).collect())
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn user_key(user: &str, id: u64) -> Result<Vec<u8>, Error> {
     Ok(key)
 }
 
-/// The id in the key of a record, or of a numbered row.
+/// The number at the end of a key, or in a counter.
 pub(super) fn id_of(key: &[u8]) -> u64 {
     key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }

@@ -9,6 +9,7 @@ mod disk;
 mod fuzzing;
 mod guard;
 mod keys;
+mod migrations;
 pub(crate) mod names;
 mod opened;
 mod queue;

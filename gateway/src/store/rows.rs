@@ -5,15 +5,15 @@
 use heed::RwTxn;
 
 use super::{
-    Disk, Error,
+    Error,
     keys::{id_of, user_prefix},
     table::Table,
 };
 
 /// Longest key of a row: LMDB's keys have at most 511 bytes, and the owner's name comes first.
-pub(super) const KEY_BYTES_MAX: usize = 440;
+const KEY_BYTES_MAX: usize = 440;
 /// Longest value of a row: a page of a result or a setting, not a file.
-pub(super) const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
+const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Key of the last assigned number; it sorts after all numbers of the owner.
 pub(super) const COUNTER: &[u8] = b"\xff";
@@ -269,100 +269,8 @@ fn value_or_none(value: Result<Option<&[u8]>, Error>) -> Result<Option<Vec<u8>>,
     }
 }
 
-impl Disk {
-    /// One row's value.
-    ///
-    /// # Errors
-    /// The row is damaged, or the store cannot be read.
-    pub fn row(&self, kind: Kind, owner: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.with(|opened| {
-            let table = opened.rows.of(kind);
-            let txn = opened.env.read_txn()?;
-            Ok(table.get(&txn, &full_key(table.name, owner, key)?)?.map(<[u8]>::to_vec))
-        })
-    }
-
-    /// An owner's rows whose key begins with `prefix`, in the order of their keys, at most `limit`.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn rows(&self, kind: Kind, owner: &str, prefix: &[u8], limit: usize) -> Result<Vec<Row>, Error> {
-        self.with(|opened| {
-            let table = opened.rows.of(kind);
-            let txn = opened.env.read_txn()?;
-            let skip = owner.len() + 1;
-            let prefix = full_key(table.name, owner, prefix)?;
-            let mut out = Vec::new();
-            for row in table.prefix(&txn, &prefix)?.take(limit) {
-                let (key, value) = row?;
-                out.push((key.get(skip..).unwrap_or_default().to_vec(), value.to_vec()));
-            }
-            Ok(out)
-        })
-    }
-
-    /// As [`rows`](Self::rows), from the last key backwards.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub(crate) fn rows_backwards(
-        &self,
-        kind: Kind,
-        owner: &str,
-        prefix: &[u8],
-        limit: usize,
-    ) -> Result<Vec<Row>, Error> {
-        self.with(|opened| {
-            let table = opened.rows.of(kind);
-            let txn = opened.env.read_txn()?;
-            let skip = owner.len() + 1;
-            let prefix = full_key(table.name, owner, prefix)?;
-            let mut out = Vec::new();
-            for row in table.prefix_backwards(&txn, &prefix)?.take(limit) {
-                let (key, value) = row?;
-                out.push((key.get(skip..).unwrap_or_default().to_vec(), value.to_vec()));
-            }
-            Ok(out)
-        })
-    }
-
-    /// Keys of an owner's rows, at most `limit`, also of damaged ones: where a row says something by being there.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn keys(&self, kind: Kind, owner: &str, limit: usize) -> Result<Vec<Vec<u8>>, Error> {
-        self.with(|opened| {
-            let txn = opened.env.read_txn()?;
-            let prefix = user_prefix(owner)?;
-            let keys = opened.rows.of(kind).keys(&txn, &prefix)?;
-            Ok(keys.into_iter().take(limit).map(|key| key.get(prefix.len()..).unwrap_or_default().to_vec()).collect())
-        })
-    }
-
-    /// Everybody who owns rows of a kind, damaged ones included.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn owners(&self, kind: Kind) -> Result<Vec<String>, Error> {
-        self.with(|opened| {
-            let txn = opened.env.read_txn()?;
-            opened.rows.of(kind).owners(&txn)
-        })
-    }
-
-    /// An owner's rows that were added under numbers, in their order, at most `limit`.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn numbered(&self, kind: Kind, owner: &str, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, Error> {
-        // One more for the counter.
-        let rows = self.rows(kind, owner, b"", limit.saturating_add(1))?;
-        let numbered = rows.into_iter().filter(|(key, _)| key.len() == size_of::<u64>());
-        Ok(numbered.map(|(key, value)| (id_of(&key), value)).take(limit).collect())
-    }
-}
-
-fn full_key(database: &'static str, owner: &str, key: &[u8]) -> Result<Vec<u8>, Error> {
+/// A row's key behind its owner's name.
+pub(super) fn full_key(database: &'static str, owner: &str, key: &[u8]) -> Result<Vec<u8>, Error> {
     if key.len() > KEY_BYTES_MAX {
         return Err(Error::TooLarge { database, bytes: key.len(), max: KEY_BYTES_MAX });
     }

@@ -1,40 +1,16 @@
-//! The version of the stored forms, and migrations of older ones.
+//! The version of the stored forms.
 //!
 //! | version | form |
 //! |---|---|
 //! | 1 | values without a checksum |
 //! | 2 | a checksum behind each value |
 
-use std::path::Path;
-
-use super::{
-    Error, copy,
-    opened::Opened,
-    table::{self, Damage},
-};
+use super::{Error, opened::Opened};
 
 /// The version that this program writes.
 pub(crate) const SCHEMA: u32 = 2;
 /// Its keys: stored twice, since nothing else can be read without it.
 const KEYS: [&str; 2] = ["schema", "schema-again"];
-
-/// Opens the store in a folder, and migrates it to the present version.
-///
-/// # Errors
-/// The folder cannot be used, or a newer version wrote it.
-pub(super) fn open(folder: &Path, size_max_mib: usize, damage: &Damage) -> Result<Opened, Error> {
-    let opened = Opened::open(folder, size_max_mib, damage)?;
-    match version(&opened)? {
-        None => mark(&opened)?,
-        Some(SCHEMA) => {}
-        Some(1) => {
-            migrate_1(folder, size_max_mib, opened)?;
-            return Opened::open(folder, size_max_mib, damage);
-        }
-        Some(found) => return Err(Error::Schema { found, expected: SCHEMA }),
-    }
-    Ok(opened)
-}
 
 /// The version of an open store; `None`: nothing was ever stored in it.
 pub(super) fn version(opened: &Opened) -> Result<Option<u32>, Error> {
@@ -55,20 +31,4 @@ pub(super) fn mark(opened: &Opened) -> Result<(), Error> {
         opened.meta.put(&mut txn, key, &SCHEMA.to_le_bytes())?;
     }
     Ok(txn.commit()?)
-}
-
-/// From version 1 to 2. A copy replaces the old file in one step: a migration that is killed starts again, and none
-/// needs free space within the store's size.
-fn migrate_1(folder: &Path, size_max_mib: usize, old: Opened) -> Result<(), Error> {
-    tracing::info!(store = %folder.display(), "bringing the store to version 2");
-    let copied = copy::beside(folder, size_max_mib, |new| {
-        let reading = old.env.read_txn()?;
-        old.tables().zip(new.tables()).try_for_each(|(from, to)| {
-            copy::copy_table((&reading, from), (new, to), |key, value| Ok(Some(table::seal(key, value))))
-        })
-    });
-    old.close();
-    copied?;
-    copy::exchange(folder)?;
-    copy::clean(folder)
 }

@@ -79,7 +79,7 @@ pub(crate) fn contents(folder: &Path, size_max_mib: usize) -> Result<Contents, E
 /// It cannot be copied.
 pub(crate) fn without_pairings(folder: &Path, size_max_mib: usize) -> Result<(), Error> {
     let disk = Disk::open(folder, size_max_mib)?;
-    let removed = copy::without(&disk, &Scope::Pairings);
+    let removed = disk.erase(&Scope::Pairings);
     disk.close();
     removed.map(drop)
 }

@@ -11,7 +11,7 @@ use heed::RwTxn;
 
 use super::{
     Disk, Error, conversations,
-    copy::{self, Scope},
+    copy::Scope,
     guard::{Reply, answer, caught},
     keys::{id_of, user_key, user_prefix},
     names,
@@ -201,7 +201,7 @@ fn run(disk: &Disk, jobs: &Jobs<Job>) {
         match first {
             Job::TryRoom(bytes, reply) => answer(reply, caught(|| trial::room(disk, bytes))),
             Job::TryWrite(reply) => answer(reply, caught(|| trial::write(disk))),
-            Job::Erase(scope, reply) => answer(reply, caught(|| copy::without(disk, &scope))),
+            Job::Erase(scope, reply) => answer(reply, caught(|| disk.erase(&scope))),
             Job::Close(reply) => {
                 disk.close();
                 // Later submissions are not written.
