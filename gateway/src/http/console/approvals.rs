@@ -12,9 +12,9 @@ use maud::{Markup, html};
 
 use super::{
     Pages,
-    guard::Visit,
     layout::{self, badge, line, short},
     table::Table,
+    visit::Visit,
 };
 use crate::{
     approvals::Event,

@@ -13,9 +13,9 @@ use maud::{Markup, html};
 use super::{
     Pages,
     devices::USER,
-    guard::Visit,
     layout::{self, badge, facts, field, line, query},
     table::Table,
+    visit::Visit,
 };
 use crate::control::{
     Answer, Request,

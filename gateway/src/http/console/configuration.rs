@@ -22,9 +22,9 @@ use tools::credentials;
 
 use super::{
     Pages,
-    guard::Visit,
     layout::{self, badge},
     table::Table,
+    visit::Visit,
 };
 use crate::{
     control::{Request, admin::Reloaded},

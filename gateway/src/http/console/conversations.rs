@@ -17,11 +17,11 @@ use serde_json::Value;
 
 use super::{
     Pages,
-    guard::Visit,
     layout::{self, field, line, query},
     operators_only,
     table::Table,
     users,
+    visit::Visit,
 };
 use crate::control::{Answer, Request, memory::MemoryRequest};
 

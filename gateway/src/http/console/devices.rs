@@ -10,13 +10,12 @@ use axum::{
 use maud::{Markup, html};
 
 use super::{
-    Pages,
-    guard::Visit,
-    invitation,
+    Pages, invitation,
     layout::{self, badge, facts, field, moment, seconds, short},
     sessions::{battery, state},
     table::Table,
     turns,
+    visit::Visit,
 };
 use crate::control::{Answer, Paired, Request, Waits};
 

@@ -15,19 +15,20 @@ use axum::{
 };
 use tokio::time::timeout;
 
-use super::{Pages, files, layout, session};
+use super::{
+    Pages, files, layout, session,
+    visit::{Fields, TOKEN, Visit},
+};
 use crate::{
     clock,
     http::{origin::host, peer::Peer, reply::Text},
-    identity::operators::{Role, Visitor, is_same},
+    identity::operators::{Role, is_same},
 };
 
 /// Longest body of a form: a rename, a code, a search.
 const FORM_BYTES_MAX: usize = 16 * 1024;
 /// How long it may take, in milliseconds.
 const FORM_MS_MAX: u64 = 5_000;
-/// The field with the token of a form.
-pub(super) const TOKEN: &str = "token";
 
 /// On every answer. Nothing is loaded from elsewhere, nothing inline is run or styled, no other page may embed this one or
 /// get hold of its window, and nothing is kept in a cache.
@@ -47,40 +48,6 @@ static HEADERS: [(HeaderName, &str); 9] = [
     (HeaderName::from_static("permissions-policy"), "microphone=(), camera=(), geolocation=()"),
     (HeaderName::from_static("x-robots-tag"), "noindex"),
 ];
-
-/// The fields of a form or of a query, in their order.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Fields(Vec<(String, String)>);
-
-impl Fields {
-    pub(super) fn parse(bytes: &[u8]) -> Self {
-        Self(form_urlencoded::parse(bytes).into_owned().collect())
-    }
-
-    /// A field without spaces around it; empty if it is absent.
-    pub(super) fn get(&self, name: &str) -> &str {
-        self.0.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value.trim())
-    }
-
-    /// A field that is there and not empty.
-    pub(super) fn some(&self, name: &str) -> Option<String> {
-        Some(self.get(name)).filter(|value| !value.is_empty()).map(str::to_owned)
-    }
-}
-
-/// A request that was let in.
-#[derive(Clone)]
-pub(super) struct Visit {
-    pub(super) visitor: Visitor,
-    pub(super) query: Fields,
-    pub(super) form: Fields,
-}
-
-impl Visit {
-    pub(super) fn is_operator(&self) -> bool {
-        self.visitor.role == Role::Operator
-    }
-}
 
 /// Before all routes of the console.
 pub(super) async fn guard(State(pages): State<Pages>, request: Request, next: Next) -> Response {
@@ -188,17 +155,6 @@ fn is_sent_by_another_page(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fields_are_read_in_any_order_and_number() {
-        let fields = Fields::parse(b"user=ann+lee&name=%20Brille%20&user=other&empty=&x");
-        assert_eq!((fields.get("user"), fields.get("name"), fields.get("none")), ("ann lee", "Brille", ""));
-        assert_eq!(
-            (fields.some("empty"), fields.some("x"), fields.some("name")),
-            (None, None, Some("Brille".to_owned()))
-        );
-        assert_eq!(Fields::parse(b"%ff=%zz&&=&a").get("a"), "");
-    }
 
     #[test]
     fn other_pages_are_recognised() {

@@ -19,9 +19,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     Pages, devices,
-    guard::Visit,
     layout::{self, field},
     session::see_other,
+    visit::Visit,
 };
 use crate::{clock, control::Open, identity::invitations::INVITED_US, runtime::spawn};
 

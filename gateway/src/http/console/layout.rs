@@ -11,8 +11,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::{
     Pages,
     files::{ICON, LOOK, SCRIPT, STYLE},
-    guard::{TOKEN, Visit},
     problems, session,
+    visit::{TOKEN, Visit},
 };
 use crate::{clock, control::Answer, units};
 

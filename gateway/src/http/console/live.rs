@@ -27,7 +27,7 @@ use tokio::{
     time::{Interval, MissedTickBehavior, interval},
 };
 
-use super::{Pages, approvals, devices, guard::Visit, invitation, logs, mcp, overview, sessions, turns};
+use super::{Pages, approvals, devices, invitation, logs, mcp, overview, sessions, turns, visit::Visit};
 use crate::{
     apps::feed::{Event, Listener, Wants},
     clock,

@@ -9,9 +9,9 @@ use tools::inspection::{
 
 use super::{
     Pages,
-    guard::{Fields, Visit},
     layout::{self, badge, field, line, query},
     table::Table,
+    visit::{Fields, Visit},
 };
 use crate::{
     clock,

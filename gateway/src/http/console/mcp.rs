@@ -10,9 +10,9 @@ use maud::{Markup, html};
 
 use super::{
     Pages,
-    guard::Visit,
     layout::{self, badge, line, query, seconds},
     table::Table,
+    visit::Visit,
 };
 use crate::control::{Answer, McpServer, Request};
 

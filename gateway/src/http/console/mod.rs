@@ -1,8 +1,9 @@
 //! `/console`: pages for the operators of a gateway, rendered here, with live updates where a script runs.
 //!
 //! Each page is a file with its route, its template and its forms. It asks and changes nothing by itself: it sends the
-//! requests of the control socket ([`crate::control::Request`]). `guard` lets requests in, `session` signs people in and
-//! out, `layout`, `table` and `plot` are the common parts of the pages, `live` sends changed parts of them.
+//! requests of the control socket ([`crate::control::Request`]). `guard` lets requests in, each as a `visit`, `session`
+//! signs people in and out, `layout`, `table` and `plot` are the common parts of the pages, `live` sends changed parts of
+//! them.
 
 mod approvals;
 mod apps;
@@ -26,12 +27,13 @@ mod table;
 mod tools;
 mod turns;
 mod users;
+mod visit;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::{Router, http::StatusCode, middleware::from_fn_with_state, response::Response};
 
-use self::{guard::Visit, invitation::Invitations};
+use self::{invitation::Invitations, visit::Visit};
 use super::access::Names;
 use crate::{
     clock,

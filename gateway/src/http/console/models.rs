@@ -7,11 +7,10 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{
-    Pages,
-    guard::Visit,
-    layout,
+    Pages, layout,
     plot::{self, Series},
     table::Table,
+    visit::Visit,
 };
 use crate::control::{Answer, Request, memory::MemoryRequest, status};
 

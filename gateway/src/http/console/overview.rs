@@ -5,9 +5,9 @@ use maud::{Markup, html};
 
 use super::{
     HOME, Pages,
-    guard::Visit,
     layout::{self, badge, facts, seconds},
     table::Table,
+    visit::Visit,
 };
 use crate::{
     control::status::{self, Queue, Status},

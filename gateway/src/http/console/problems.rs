@@ -12,10 +12,10 @@ use maud::{Markup, html};
 
 use super::{
     Examined, Pages,
-    guard::Visit,
     layout::{self, NOTHING, badge, line, seconds},
     session,
     table::Table,
+    visit::Visit,
 };
 use crate::{
     clock,

@@ -17,9 +17,9 @@ use maud::html;
 
 use super::{
     Pages,
-    guard::{Fields, Visit},
     layout::{self, seconds},
     table::Table,
+    visit::{Fields, Visit},
 };
 use crate::{
     clock,

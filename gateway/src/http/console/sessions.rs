@@ -5,9 +5,9 @@ use maud::{Markup, html};
 
 use super::{
     Pages,
-    guard::Visit,
     layout::{self, badge, seconds, short},
     table::Table,
+    visit::Visit,
 };
 use crate::control::{Answer, Paired, Request, SessionOf};
 

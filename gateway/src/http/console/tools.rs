@@ -13,10 +13,10 @@ use maud::{Markup, html};
 
 use super::{
     Pages,
-    guard::Visit,
     layout::{self, badge, line, query},
     table::Table,
     users,
+    visit::Visit,
 };
 use crate::{
     clock,

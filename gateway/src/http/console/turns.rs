@@ -7,10 +7,10 @@ use tools::inspection::moment;
 
 use super::{
     Pages, devices,
-    guard::Visit,
     layout::{self, badge, facts, query, short},
     plot::{self, Bar, Series},
     table::Table,
+    visit::Visit,
 };
 use crate::{
     clock,

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{Pages, devices::USER, guard::Visit, layout};
+use super::{Pages, devices::USER, layout, visit::Visit};
 use crate::control::{Answer, Request, memory::MemoryRequest};
 
 /// The user that a page is about, and a form that chooses another one: all with stored data.
