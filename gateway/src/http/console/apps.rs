@@ -12,9 +12,9 @@ use maud::{Markup, html};
 
 use super::{
     Pages,
-    devices::USER,
     layout::{self, badge, facts, field, line, query},
     table::Table,
+    users::USER,
     visit::Visit,
 };
 use crate::control::{

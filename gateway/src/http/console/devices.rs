@@ -12,20 +12,19 @@ use maud::{Markup, html};
 use super::{
     Pages, invitation,
     layout::{self, badge, facts, field, moment, seconds, short},
+    paths::{self, DEVICES},
     sessions::{battery, state},
     table::Table,
     turns,
+    users::USER,
     visit::Visit,
 };
 use crate::control::{Answer, Paired, Request, Waits};
 
-pub(super) const PATH: &str = "/console/devices";
 const PAIR: &str = "/console/devices/pair";
 const WINDOW: &str = "/console/devices/window";
 const RENAME: &str = "/console/devices/rename";
 const REVOKE: &str = "/console/devices/revoke";
-/// The usual user, as on the command line.
-pub(super) const USER: &str = "wearer";
 /// Turns on a device's page.
 const TURNS_MAX: usize = 10;
 /// Turns among which these are looked for: all of this run.
@@ -33,17 +32,12 @@ const TURNS_KEPT: usize = 256;
 
 pub(super) fn routes() -> Router<Pages> {
     Router::new()
-        .route(PATH, get(list))
+        .route(DEVICES, get(list))
         .route(PAIR, post(pair))
         .route(WINDOW, post(window))
         .route(RENAME, post(rename))
         .route(REVOKE, post(revoke))
         .route("/console/devices/of/{device}", get(one))
-}
-
-/// The page of a device.
-pub(super) fn path(device: &str) -> String {
-    format!("/console/devices/of/{device}")
 }
 
 async fn list(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {
@@ -52,7 +46,7 @@ async fn list(State(pages): State<Pages>, Extension(visit): Extension<Visit>) ->
         &pages,
         &visit,
         "Devices",
-        PATH,
+        DEVICES,
         &html! {
             @if visit.is_operator() { (pairing(&visit)) }
             (layout::live("devices", "", &part))
@@ -116,7 +110,7 @@ fn waits_row(visit: &Visit, waits: &Waits) -> Vec<Markup> {
 fn paired_row(device: &Paired) -> Vec<Markup> {
     let session = device.session.as_ref();
     vec![
-        html! { a href=(path(&device.device)) { (device.name) } " " code { (short(&device.device)) } },
+        html! { a href=(paths::device(&device.device)) { (device.name) } " " code { (short(&device.device)) } },
         html! { (device.user) },
         html! { (device.model) },
         match session {
@@ -140,21 +134,21 @@ fn seen(device: &Paired) -> Markup {
 async fn one(State(pages): State<Pages>, Extension(visit): Extension<Visit>, Path(id): Path<String>) -> Response {
     let paired = match pages.ask(Request::Devices).await {
         Ok(Answer::Devices { paired, .. }) => paired,
-        other => return layout::page(&pages, &visit, "Device", PATH, &layout::unavailable(other)),
+        other => return layout::page(&pages, &visit, "Device", DEVICES, &layout::unavailable(other)),
     };
     let Some(device) = paired.into_iter().find(|device| device.device == id) else {
         return layout::refusal(StatusCode::NOT_FOUND, "No such device is paired.");
     };
     let turns = match pages.ask(Request::Turns { count: TURNS_KEPT }).await {
         Ok(Answer::Turns { turns }) => turns,
-        other => return layout::page(&pages, &visit, "Device", PATH, &layout::unavailable(other)),
+        other => return layout::page(&pages, &visit, "Device", DEVICES, &layout::unavailable(other)),
     };
     let own = turns.iter().rev().filter(|turn| turn["device"] == id.as_str()).take(TURNS_MAX);
     layout::page(
         &pages,
         &visit,
         &device.name,
-        PATH,
+        DEVICES,
         &html! {
             (known(&device))
             @if device.session.is_some() { (words(&visit, &device)) }
@@ -193,7 +187,7 @@ fn words(visit: &Visit, device: &Paired) -> Markup {
         section.card aria-labelledby="words-title" {
             h2 #words-title { "What is being said" }
             @if visit.is_operator() {
-                div #words data-words=(format!("{}words/{}", super::live::FOLDER, device.device)) {
+                div #words data-words=(format!("{}words/{}", paths::LIVE, device.device)) {
                     p.soft { "Off. The wearer of these glasses does not see that you read along. It is written into the \
                              log that you did." }
                     button type="button" #words-button disabled { "Show words" }
@@ -232,13 +226,13 @@ fn changes(visit: &Visit, device: &Paired) -> Markup {
 
 async fn pair(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {
     let of = |name: &str| visit.form.get(name).to_owned();
-    pages.act(&visit, Request::PairCode { code: of("code"), user: of("user"), name: of("name") }, PATH).await
+    pages.act(&visit, Request::PairCode { code: of("code"), user: of("user"), name: of("name") }, DEVICES).await
 }
 
 async fn window(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {
     let of = |name: &str| visit.form.get(name).to_owned();
     let request = Request::PairFingerprint { fingerprint: of("fingerprint"), user: of("user"), name: of("name") };
-    pages.act(&visit, request, PATH).await
+    pages.act(&visit, request, DEVICES).await
 }
 
 async fn rename(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {
@@ -256,8 +250,8 @@ async fn revoke(State(pages): State<Pages>, Extension(visit): Extension<Visit>) 
 /// The device's page, if this is a fingerprint.
 fn back(device: &str) -> String {
     if device.bytes().all(|byte| byte.is_ascii_hexdigit()) && !device.is_empty() {
-        path(device)
+        paths::device(device)
     } else {
-        PATH.to_owned()
+        DEVICES.to_owned()
     }
 }

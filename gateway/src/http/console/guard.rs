@@ -16,7 +16,7 @@ use axum::{
 use tokio::time::timeout;
 
 use super::{
-    Pages, files, layout, session,
+    Pages, files, layout, paths, session,
     visit::{Fields, TOKEN, Visit},
 };
 use crate::{
@@ -95,7 +95,7 @@ async fn let_in(pages: &Pages, mut request: Request) -> Result<Request, Response
     if is_sent_by_another_page(request.headers()) {
         return Err(FOREIGN.into_response());
     }
-    let is_live = path.starts_with(super::live::FOLDER);
+    let is_live = path.starts_with(paths::LIVE);
     let secret = session::secret(request.headers());
     let visitor = secret.and_then(|secret| pages.operators().visit(clock::mono_us(), &secret, !is_live));
     let visitor = visitor.ok_or_else(|| session::stranger(&method))?;
@@ -111,7 +111,7 @@ async fn let_in(pages: &Pages, mut request: Request) -> Result<Request, Response
                 "This form is from another session. Load its page again.",
             ));
         }
-        if visitor.role != Role::Operator && path != session::LEAVE {
+        if visitor.role != Role::Operator && path != paths::LEAVE {
             return Err(layout::refusal(
                 StatusCode::FORBIDDEN,
                 "You may look at the console, and change nothing in it.",

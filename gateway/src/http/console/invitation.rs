@@ -18,15 +18,17 @@ use tokio::{pin, time::interval};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    Pages, devices,
+    Pages,
     layout::{self, field},
+    paths::DEVICES,
     session::see_other,
+    users::USER,
     visit::Visit,
 };
 use crate::{clock, control::Open, identity::invitations::INVITED_US, runtime::spawn};
 
 const PATH: &str = "/console/devices/invitation";
-pub(super) const INVITE: &str = "/console/devices/invite";
+const INVITE: &str = "/console/devices/invite";
 const WITHDRAW: &str = "/console/devices/withdraw";
 /// White modules around the code, which scanners need (ISO/IEC 18004).
 const QUIET: usize = 4;
@@ -86,7 +88,7 @@ pub(super) fn form(visit: &Visit) -> Markup {
             p.soft { "Glasses with a camera scan it. They find this gateway by it, know its key, and need no code." }
             form.fields method="post" action=(INVITE) {
                 (layout::hidden(visit, &[]))
-                (field("invited-user", "User", devices::USER))
+                (field("invited-user", "User", USER))
                 (field("invited-name", "Name (default: the model)", ""))
                 (field("invited-address", "Address (default: those of this machine)", ""))
                 button { "Show the picture" }
@@ -105,7 +107,7 @@ async fn invite(State(pages): State<Pages>, Extension(visit): Extension<Visit>) 
         Ok(open) => open,
         Err(why) => {
             pages.operators().tell(&visit.visitor, false, &why);
-            return see_other(devices::PATH);
+            return see_other(DEVICES);
         }
     };
     pages.invitations.put(visit.visitor.number, open.text.clone(), withdrawn.clone(), clock::mono_us());
@@ -136,7 +138,7 @@ async fn withdraw(State(pages): State<Pages>, Extension(visit): Extension<Visit>
     pages.note(&visit, "withdraw an invitation", None);
     pages.invitations.withdraw(visit.visitor.number);
     pages.operators().tell(&visit.visitor, true, "the invitation is withdrawn");
-    see_other(devices::PATH)
+    see_other(DEVICES)
 }
 
 async fn show(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {
@@ -144,24 +146,24 @@ async fn show(State(pages): State<Pages>, Extension(visit): Extension<Visit>) ->
         return super::operators_only();
     }
     let part = part(&pages, &visit);
-    layout::page(&pages, &visit, "Invitation", devices::PATH, &layout::live("invitation", "", &part))
+    layout::page(&pages, &visit, "Invitation", DEVICES, &layout::live("invitation", "", &part))
 }
 
 pub(super) fn part(pages: &Pages, visit: &Visit) -> Markup {
     let all = pages.invitations.all();
     let now_us = clock::mono_us();
     let Some(one) = all.get(&visit.visitor.number).filter(|one| one.until_us > now_us) else {
-        return html! { p.soft { "No invitation is open. " a href=(devices::PATH) { "Devices" } " has the form for one." } };
+        return html! { p.soft { "No invitation is open. " a href=(DEVICES) { "Devices" } " has the form for one." } };
     };
     match &one.settled {
         None => opened(visit, &one.text, one.until_us.saturating_sub(now_us).div_ceil(MINUTE_US)),
         Some(Ok(done)) => html! {
             div.notice role="status" { p.lines { (done) } }
-            p { a href=(devices::PATH) { "To the devices" } }
+            p { a href=(DEVICES) { "To the devices" } }
         },
         Some(Err(why)) => html! {
             div.notice.bad role="alert" { p.lines { (why) } }
-            p { a href=(devices::PATH) { "To the devices" } }
+            p { a href=(DEVICES) { "To the devices" } }
         },
     }
 }

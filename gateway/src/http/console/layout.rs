@@ -11,17 +11,17 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::{
     Pages,
     files::{ICON, LOOK, SCRIPT, STYLE},
-    problems, session,
+    paths::{DEVICES, HOME, LEAVE, LIVE, PROBLEMS},
     visit::{TOKEN, Visit},
 };
-use crate::{clock, control::Answer, units};
+use crate::{clock, control::Answer, findings::Level, units};
 
 /// The pages: path, name.
 const NAVIGATION: [(&str, &str); 15] = [
-    (super::HOME, "Overview"),
-    ("/console/problems", "Problems"),
+    (HOME, "Overview"),
+    (PROBLEMS, "Problems"),
     ("/console/sessions", "Sessions"),
-    ("/console/devices", "Devices"),
+    (DEVICES, "Devices"),
     ("/console/approvals", "Approvals"),
     ("/console/turns", "Turns"),
     ("/console/logs", "Logs"),
@@ -41,12 +41,12 @@ pub(super) fn page(pages: &Pages, visit: &Visit, title: &str, path: &str, conten
     let body = html! {
         a.skip href="#content" { "Skip to the content" }
         header.top {
-            p.brand { a href=(super::HOME) { "Lorgnette" } }
+            p.brand { a href=(HOME) { "Lorgnette" } }
             p.who {
                 span { (visit.visitor.role.name()) }
                 button type="button" id="pause" hidden aria-pressed="false" title="Updates of this page" { "Pause" }
             }
-            (button(visit, session::LEAVE, "Sign out", &[]))
+            (button(visit, LEAVE, "Sign out", &[]))
         }
         div.frame {
             nav aria-label="Pages" {
@@ -58,7 +58,7 @@ pub(super) fn page(pages: &Pages, visit: &Visit, title: &str, path: &str, conten
             }
             main id="content" tabindex="-1" {
                 h1 { (title) }
-                (problems::banner(pages))
+                (banner(pages))
                 @if let Some(notice) = notice {
                     div.notice .bad[!notice.is_done] role=(if notice.is_done { "status" } else { "alert" }) {
                         p.lines { (notice.text) }
@@ -69,6 +69,31 @@ pub(super) fn page(pages: &Pages, visit: &Visit, title: &str, path: &str, conten
         }
     };
     document(StatusCode::OK, title, &body)
+}
+
+/// Names what is wrong, on every page.
+fn banner(pages: &Pages) -> Markup {
+    let Some(examined) = pages.examined() else { return NOTHING };
+    let count = |level| examined.findings.count(level);
+    let (faults, warnings) = (count(Level::Fault), count(Level::Warning));
+    // They are sorted: the worst is the first.
+    let Some(worst) = examined.findings.0.first().filter(|_| faults + warnings > 0) else { return NOTHING };
+    html! {
+        aside.notice .bad[faults > 0] .warn[faults == 0] aria-label="What is wrong" {
+            p { b { (counted(faults, warnings)) ": " } (line(&worst.what)) }
+            p { a href=(PROBLEMS) { "What is wrong, and what to do" } }
+        }
+    }
+}
+
+/// In words, without what there is none of.
+fn counted(faults: usize, warnings: usize) -> String {
+    let of = |count: usize, what: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        count => Some(format!("{count} {what}s")),
+    };
+    [of(faults, "fault"), of(warnings, "warning")].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// A page for somebody who is not signed in, or not let in.
@@ -93,7 +118,7 @@ pub(super) fn refusal(status: StatusCode, why: &str) -> Response {
         "Not done",
         &html! {
             p.lines { (why) }
-            p { a href=(super::HOME) { "To the console" } }
+            p { a href=(HOME) { "To the console" } }
         },
     )
 }
@@ -207,7 +232,7 @@ pub(super) fn unavailable(answer: Result<Answer, String>) -> Markup {
 
 /// A part of a page that is replaced while the page is looked at.
 pub(super) fn live(name: &str, query: &str, content: &Markup) -> Markup {
-    html! { div data-live=(format!("{}{name}?{query}", super::live::FOLDER)) { (content) } }
+    html! { div data-live=(format!("{LIVE}{name}?{query}")) { (content) } }
 }
 
 /// A span of time for people.

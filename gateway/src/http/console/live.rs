@@ -35,8 +35,6 @@ use crate::{
     runtime::spawn,
 };
 
-/// Folder of the streams.
-pub(super) const FOLDER: &str = "/console/live/";
 /// Streams of live updates at once; further pages are without.
 const STREAMS_MAX: usize = 32;
 /// Those of one session: a browser has six connections to a host, and that one was closed is not known at once.

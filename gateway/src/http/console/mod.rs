@@ -19,6 +19,7 @@ mod logs;
 mod mcp;
 mod models;
 mod overview;
+mod paths;
 mod plot;
 mod problems;
 mod session;
@@ -48,8 +49,6 @@ use crate::{
     telemetry::Sparse,
 };
 
-/// The first page.
-const HOME: &str = "/console";
 /// How long an examination of the box counts, in microseconds: it reads some files, and looks names up.
 const EXAMINED_US: u64 = 60_000_000;
 

@@ -4,8 +4,9 @@ use axum::{Extension, Router, extract::State, response::Response, routing::get};
 use maud::{Markup, html};
 
 use super::{
-    HOME, Pages,
+    Pages,
     layout::{self, badge, facts, seconds},
+    paths::{DEVICES, HOME},
     table::Table,
     visit::Visit,
 };
@@ -69,7 +70,7 @@ fn people(status: &Status) -> Markup {
             (share("Users", status.users as u64, status.users_max as u64, "users"))
             (facts(&[
                 ("Without a link now", html! { (lost) }),
-                ("Wait for pairing", html! { a href="/console/devices" { (status.waiting) } }),
+                ("Wait for pairing", html! { a href=(DEVICES) { (status.waiting) } }),
                 ("Open questions", html! { a href="/console/approvals" { (status.questions) } }),
                 ("Tools", html! { a href="/console/tools" { (status.tools) } }),
                 ("Apps", html! { a href="/console/apps" { (status.apps) " installed, " (status.apps_running) " running" } }),

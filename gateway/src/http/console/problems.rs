@@ -1,4 +1,4 @@
-//! What is wrong: the findings of `lorgnette doctor`, and the banner of all pages.
+//! What is wrong: the findings of `lorgnette doctor`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use maud::{Markup, html};
 
 use super::{
     Examined, Pages,
-    layout::{self, NOTHING, badge, line, seconds},
+    layout::{self, badge, line, seconds},
+    paths::PROBLEMS,
     session,
     table::Table,
     visit::Visit,
@@ -22,36 +23,10 @@ use crate::{
     findings::{Finding, Level},
 };
 
-const PATH: &str = "/console/problems";
 const AGAIN: &str = "/console/problems/again";
 
 pub(super) fn routes() -> Router<Pages> {
-    Router::new().route(PATH, get(show)).route(AGAIN, post(again))
-}
-
-/// Names what is wrong, on every page.
-pub(super) fn banner(pages: &Pages) -> Markup {
-    let Some(examined) = pages.examined() else { return NOTHING };
-    let count = |level| examined.findings.count(level);
-    let (faults, warnings) = (count(Level::Fault), count(Level::Warning));
-    // They are sorted: the worst is the first.
-    let Some(worst) = examined.findings.0.first().filter(|_| faults + warnings > 0) else { return NOTHING };
-    html! {
-        aside.notice .bad[faults > 0] .warn[faults == 0] aria-label="What is wrong" {
-            p { b { (counted(faults, warnings)) ": " } (line(&worst.what)) }
-            p { a href=(PATH) { "What is wrong, and what to do" } }
-        }
-    }
-}
-
-/// In words, without what there is none of.
-fn counted(faults: usize, warnings: usize) -> String {
-    let of = |count: usize, what: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {what}")),
-        count => Some(format!("{count} {what}s")),
-    };
-    [of(faults, "fault"), of(warnings, "warning")].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    Router::new().route(PROBLEMS, get(show)).route(AGAIN, post(again))
 }
 
 async fn show(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {
@@ -60,7 +35,7 @@ async fn show(State(pages): State<Pages>, Extension(visit): Extension<Visit>) ->
         &pages,
         &visit,
         "Problems",
-        PATH,
+        PROBLEMS,
         &html! {
             p.soft { "What " code { "lorgnette doctor" } " finds on this box, the worst first. It is looked at again after a \
                      minute. How many devices the box carries is measured by the command only." }
@@ -99,5 +74,5 @@ async fn again(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -
     let done = pages.examine(true).await.is_some();
     let told = if done { "the box was looked at again" } else { "the box could not be examined" };
     pages.operators().tell(&visit.visitor, done, told);
-    session::see_other(PATH)
+    session::see_other(PROBLEMS)
 }

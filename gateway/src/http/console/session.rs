@@ -18,6 +18,7 @@ use maud::html;
 use super::{
     Pages,
     layout::{self, seconds},
+    paths::{HOME, LEAVE},
     table::Table,
     visit::{Fields, Visit},
 };
@@ -32,8 +33,6 @@ use crate::{
 
 /// Where a link leads.
 pub(super) const ENTER: &str = "/console/enter";
-/// Where a session ends itself.
-pub(super) const LEAVE: &str = "/console/leave";
 const PATH: &str = "/console/access";
 const END: &str = "/console/access/end";
 const COOKIE: &str = "lorgnette_console";
@@ -99,7 +98,7 @@ async fn enter(State(pages): State<Pages>, peer: Peer, Extension(form): Extensio
     match redeemed {
         Ok((secret, number, role)) => {
             tracing::info!(session = number, role = role.name(), peer = %peer.address.ip(), "signed in at the console");
-            let mut response = see_other(super::HOME);
+            let mut response = see_other(HOME);
             set_cookie(&mut response, &secret, &peer);
             response
         }
@@ -142,7 +141,7 @@ fn set_cookie(response: &mut Response, secret: &str, peer: &Peer) {
 }
 
 pub(super) fn see_other(path: &str) -> Response {
-    let path = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static(super::HOME));
+    let path = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static(HOME));
     (StatusCode::SEE_OTHER, [(header::LOCATION, path)]).into_response()
 }
 

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use super::{
     Pages,
     layout::{self, badge, seconds, short},
+    paths,
     table::Table,
     visit::Visit,
 };
@@ -43,7 +44,7 @@ pub(super) async fn part(pages: &Pages) -> Markup {
 
 fn row(device: &Paired, session: &SessionOf) -> Vec<Markup> {
     vec![
-        html! { a href=(super::devices::path(&device.device)) { (device.name) } " " code { (short(&device.device)) } },
+        html! { a href=(paths::device(&device.device)) { (device.name) } " " code { (short(&device.device)) } },
         html! { (device.user) },
         state(session),
         html! { (session.transport) },

@@ -6,8 +6,9 @@ use serde_json::Value;
 use tools::inspection::moment;
 
 use super::{
-    Pages, devices,
+    Pages,
     layout::{self, badge, facts, query, short},
+    paths,
     plot::{self, Bar, Series},
     table::Table,
     visit::Visit,
@@ -232,7 +233,7 @@ fn known(turn: &Value, device: &str) -> Markup {
     html! {
         section.card aria-label="What is known" {
             (facts(&[
-                ("Device", html! { a href=(devices::path(device)) { (short(device)) } }),
+                ("Device", html! { a href=(paths::device(device)) { (short(device)) } }),
                 ("Ended", layout::moment(turn["ended_wall_ms"].as_i64().unwrap_or_default())),
                 ("Outcome", outcome(turn)),
                 ("Via", text("transport")),

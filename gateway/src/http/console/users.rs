@@ -1,9 +1,12 @@
-//! The choice of a user, for pages that are about one.
+//! The users that pages are about: the usual one, and the choice of one.
 
 use maud::{Markup, html};
 
-use super::{Pages, devices::USER, layout, visit::Visit};
+use super::{Pages, layout, visit::Visit};
 use crate::control::{Answer, Request, memory::MemoryRequest};
+
+/// The usual user, as on the command line.
+pub(super) const USER: &str = "wearer";
 
 /// The user that a page is about, and a form that chooses another one: all with stored data.
 pub(super) async fn chosen(pages: &Pages, visit: &Visit, path: &str) -> (String, Markup) {
