@@ -15,8 +15,9 @@ use crate::{
     control::admin::Admin,
     device_task::services::Services,
     identity::{
+        grant::{Grant, Outcome},
         operators::{LINK_US, Role},
-        pairing::{Grant, Outcome, REVOKED},
+        pairing::REVOKED,
         typed,
     },
     roster::Present,

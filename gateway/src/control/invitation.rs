@@ -23,8 +23,8 @@ use crate::{
     discovery::reach::Reach,
     identity::{
         fingerprint,
+        grant::Outcome,
         invitations::{Code, INVITED_US},
-        pairing::Outcome,
         random,
     },
 };

@@ -325,6 +325,6 @@ pub(crate) fn told(request: &Request) -> (&'static str, Option<&str>) {
 
 /// What a pairing is granted for, if these are names, for `tests/fuzz` only.
 #[cfg(feature = "fuzzing")]
-pub(crate) fn granted(user: &str, name: &str) -> Option<crate::identity::pairing::Grant> {
+pub(crate) fn granted(user: &str, name: &str) -> Option<crate::identity::grant::Grant> {
     commands::grant(user.to_owned(), name.to_owned()).ok()
 }
