@@ -5,7 +5,7 @@ pub(crate) mod admin;
 mod app_log;
 pub mod apps;
 pub mod ask;
-mod attempt;
+pub mod attempt;
 mod backup;
 pub mod client;
 mod commands;
@@ -151,7 +151,7 @@ pub enum Answer {
     /// Recent events of an app, oldest first.
     AppLog { entries: Vec<::tools::apps::log::Entry> },
     /// What a sentence leads to.
-    Tried { tried: apps::Tried },
+    Tried { tried: attempt::Tried },
     /// Tools, by name.
     Tools { tools: Vec<Offered> },
     /// Tools that may be called, by name.
