@@ -13,7 +13,7 @@ use tools::{
     permissions::{Switches as _, is_denied},
 };
 
-use super::{Answer, admin::Admin, commands::check_name, tools::device_of};
+use super::{Answer, admin::Admin, devices::device_of, names::check_name};
 use crate::{clock, device_task::services::Services};
 
 /// Bytes of a sentence: a minute of fast speech.

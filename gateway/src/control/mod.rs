@@ -9,12 +9,15 @@ pub mod attempt;
 mod backup;
 pub mod client;
 mod commands;
+mod devices;
 pub mod firmware;
 mod invitation;
 mod logs;
 mod mcp;
 pub mod memory;
+mod names;
 pub mod programs;
+mod reply;
 pub(crate) mod server;
 mod sides;
 pub(crate) mod status;
@@ -35,8 +38,9 @@ use gateway_core::vocab::{ClientClass, ErrorCode, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::{
-    commands::{about, check_name, name, run},
+    commands::{about, name, run},
     invitation::{Invited, Open},
+    names::check_name,
 };
 use crate::{approvals::Event, identity::operators::Role, telemetry::TurnRecord, upgrade::Version};
 
@@ -326,5 +330,5 @@ pub(crate) fn told(request: &Request) -> (&'static str, Option<&str>) {
 /// What a pairing is granted for, if these are names, for `tests/fuzz` only.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn granted(user: &str, name: &str) -> Option<crate::identity::grant::Grant> {
-    commands::grant(user.to_owned(), name.to_owned()).ok()
+    devices::grant(user.to_owned(), name.to_owned()).ok()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use tools::inspection::system::MemoryUse;
 
-use super::{Answer, McpServer, SessionOf, commands::session, mcp};
+use super::{Answer, McpServer, SessionOf, devices::session, mcp};
 use crate::{
     clock,
     control::admin::Admin,
