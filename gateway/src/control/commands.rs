@@ -5,8 +5,8 @@ use std::path::Path;
 use gateway_core::vocab::ApprovalChoice;
 
 use super::{
-    Answer, Request, admin::Admin, apps, attempt, devices, firmware, logs, mcp, memory, names::check_name,
-    programs, reply::done, status, tools, turns_as_json,
+    Answer, Request, admin::Admin, apps, attempt, devices, firmware, gather, logs, mcp, memory, names::check_name,
+    programs, reply::done, tools, turns_as_json,
 };
 use crate::{
     clock,
@@ -133,7 +133,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::McpServers => Ok(mcp::list(&admin.mcp)),
         Request::RestartMcpServer { name } => mcp::restart(&admin.mcp, &name).await,
         Request::McpServerLogs { name } => mcp::logs(&admin.mcp, &name),
-        Request::Status => status::of(admin).await,
+        Request::Status => gather::answer(admin).await,
         Request::Logs { filter, limit, cursor } => logs::page(admin, filter, limit, cursor.as_deref()).await,
         Request::StoredTurns { count, since_wall_ms, until_wall_ms } => {
             logs::turns(admin, since_wall_ms..=until_wall_ms.unwrap_or(i64::MAX), count).await

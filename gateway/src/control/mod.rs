@@ -11,6 +11,7 @@ pub mod client;
 mod commands;
 mod devices;
 pub mod firmware;
+pub(crate) mod gather;
 mod invitation;
 mod logs;
 mod mcp;

@@ -10,7 +10,10 @@ use super::{
     table::Table,
 };
 use crate::{
-    control::status::{self, Queue, Status},
+    control::{
+        gather,
+        status::{Queue, Status},
+    },
     units::bytes,
 };
 
@@ -24,7 +27,7 @@ async fn show(State(pages): State<Pages>, Extension(visit): Extension<Visit>) ->
 }
 
 pub(super) async fn part(pages: &Pages) -> Markup {
-    let status = status::gather(&pages.admin).await;
+    let status = gather::status(&pages.admin).await;
     html! {
         @for problem in &status.problems {
             div.notice.bad { p { b { (problem.part) } ": " (problem.why) } }
