@@ -9,10 +9,7 @@ use std::sync::{
 use async_trait::async_trait;
 use device_protocol::Choice;
 use firmware_sim::{Glasses, Seen};
-use gateway::control::{
-    Answer, Request,
-    apps::{AppsRequest, Tried},
-};
+use gateway::control::{Answer, Request, apps::AppsRequest, attempt::Tried};
 use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, ErrorCode, Phrases, ToolCall, ToolFlags, ToolResult, ToolSpec};
 use serde_json::json;
 use tools::{

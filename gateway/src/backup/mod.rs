@@ -8,6 +8,7 @@
 mod container;
 mod manifest;
 mod restore;
+mod settle;
 mod snapshot;
 
 use std::{
@@ -22,8 +23,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::private::{self, sync_folder_of};
 pub(crate) use container::{PASSPHRASE_BYTES_MAX, Passphrase};
 pub(crate) use manifest::Manifest;
-pub(crate) use restore::{Restored, restore, settle, unsettled};
-pub(crate) use snapshot::{Backups, Closed, discard};
+pub(crate) use restore::{Restored, restore};
+pub(crate) use settle::{discard, settle, unsettled};
+pub(crate) use snapshot::{Backups, Closed};
 
 /// Files of a snapshot: the photos of 64 users are 32,000, and their programs' files half as many.
 const FILES_MAX: usize = 200_000;
@@ -63,7 +65,7 @@ fn check_room(folder: &Path, bytes: u64) -> Result<()> {
 /// # Errors
 /// The snapshot cannot be read, the file cannot be written, or it does not read as it was written. Then there is no file.
 pub(crate) fn write(data_dir: &Path, file: &Path, passphrase: &Passphrase, device_keys: bool) -> Result<Manifest> {
-    let stage = snapshot::folder(data_dir);
+    let stage = settle::folder(data_dir);
     let manifest = Manifest::of(&stage, device_keys)?;
     if let Some(folder) = file.parent() {
         check_room(folder, manifest.bytes()).context("there is no room for the backup")?;

@@ -12,17 +12,13 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::{
     DEVICE_KEYS, Manifest, Passphrase, check_room, container,
     manifest::Entry,
-    snapshot::{self, discard},
+    settle::{FINISHED, UNFINISHED, finish},
+    snapshot,
 };
 use crate::{
     private::{FILE_MODE, FolderLock, give_to_owner, make_folder, remove_folder, sync_folder_of},
     store,
 };
-
-/// The folder into which a backup is unpacked. It is nothing as long as it has this name.
-pub(super) const UNFINISHED: &str = "restoring";
-/// Its name when everything in it is checked: from then on it is finished, now or by the next start.
-pub(super) const FINISHED: &str = "restored";
 
 /// What was restored.
 pub(crate) struct Restored {
@@ -67,50 +63,6 @@ pub(crate) fn restore(
     sync_folder_of(&unfinished)?;
     finish(data_dir)?;
     unpacked
-}
-
-/// Before anything else uses a data folder: removes the snapshot of an interrupted backup, and completes an interrupted
-/// restore. A snapshot that cannot be removed keeps no gateway from its start; backups and erasures say that it is in their way.
-///
-/// # Errors
-/// A restore was interrupted before everything was there, or something cannot be moved.
-pub(crate) fn settle(data_dir: &Path) -> Result<()> {
-    if let Err(error) = discard(data_dir) {
-        tracing::error!(error = format!("{error:#}"), "an interrupted backup is left; remove it");
-    }
-    unsettled(data_dir)?;
-    finish(data_dir)
-}
-
-/// Whether a restore was interrupted before everything was there.
-///
-/// # Errors
-/// It was.
-pub(crate) fn unsettled(data_dir: &Path) -> Result<()> {
-    let unfinished = data_dir.join(UNFINISHED);
-    ensure!(
-        !unfinished.exists(),
-        "a backup was being restored into {}, which was interrupted: run `lorgnette restore` once more, or remove {} to \
-         begin with nothing",
-        data_dir.display(),
-        unfinished.display()
-    );
-    Ok(())
-}
-
-/// Moves what is restored and checked to its place.
-fn finish(data_dir: &Path) -> Result<()> {
-    let finished = data_dir.join(FINISHED);
-    if !finished.exists() {
-        return Ok(());
-    }
-    for entry in fs::read_dir(&finished)? {
-        let entry = entry?;
-        let to = data_dir.join(entry.file_name());
-        fs::rename(entry.path(), &to).with_context(|| format!("moving what was restored to {}", to.display()))?;
-    }
-    fs::remove_dir(&finished).with_context(|| format!("removing {}", finished.display()))?;
-    sync_folder_of(&finished)
 }
 
 fn check_empty(data_dir: &Path, models_dir: &Path) -> Result<()> {

@@ -10,15 +10,16 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::{DEPTH_MAX, DEVICE_KEYS, FILES_MAX, PATH_BYTES_MAX, STORE_FILE, check_room, restore};
+use super::{
+    DEPTH_MAX, DEVICE_KEYS, FILES_MAX, PATH_BYTES_MAX, STORE_FILE, check_room,
+    settle::{FINISHED, STAGE, UNFINISHED, discard, folder, settle},
+};
 use crate::{
-    private::{FolderLock, give_to_owner, make_folder, remove_folder},
+    private::{FolderLock, give_to_owner, make_folder},
     runtime::on_own_thread,
     store::{self, Store},
 };
 
-/// The folder of a snapshot within the data folder.
-const STAGE: &str = "backing-up";
 /// What stands in a data folder and is no state: what is made anew by each start, what is copied in another way, the stored
 /// log and recordings, which are about this box and change all the time, and the models and test speech, which come from packages.
 const NO_STATE: [&str; 13] = [
@@ -33,26 +34,13 @@ const NO_STATE: [&str; 13] = [
     "models",
     "speech",
     STAGE,
-    restore::UNFINISHED,
-    restore::FINISHED,
+    UNFINISHED,
+    FINISHED,
 ];
-
-/// The folder of the snapshot.
-pub(super) fn folder(data_dir: &Path) -> PathBuf {
-    data_dir.join(STAGE)
-}
 
 /// Whether a name in the data folder is none of the files that a backup has.
 pub(super) fn is_no_state(name: &str) -> bool {
     NO_STATE.contains(&name)
-}
-
-/// Removes what there is of a snapshot: a backup was interrupted, or what is in it has to be erased.
-///
-/// # Errors
-/// It cannot be removed.
-pub(crate) fn discard(data_dir: &Path) -> Result<()> {
-    remove_folder(&folder(data_dir))
 }
 
 /// Makes snapshots of a running gateway, one at a time.
@@ -129,7 +117,7 @@ impl Closed {
         let store = data_dir.join("store");
         ensure!(!Store::is_empty(&store), "there is nothing to back up in {}", data_dir.display());
         let Some(lock) = FolderLock::try_take(data_dir)? else { return Ok(None) };
-        restore::settle(data_dir)?;
+        settle(data_dir)?;
         let stage = begun(data_dir)?;
         let closed = Self { data_dir: data_dir.to_path_buf(), _lock: lock };
         make_stage(data_dir, &stage.join("store"))?;

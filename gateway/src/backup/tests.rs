@@ -329,16 +329,15 @@ async fn a_snapshot_that_changes_is_no_backup() {
     let place = Place::new().await;
     let data = place.at("data");
     let closed = Closed::snapshot(&data, &data.join("models"), 16, true).unwrap().unwrap();
-    let manifest = Manifest::of(&snapshot::folder(&data), true).unwrap();
+    let manifest = Manifest::of(&settle::folder(&data), true).unwrap();
     fs::write(data.join("backing-up/gateway.key"), "another").unwrap();
     let part = place.at("part");
-    let out =
-        container::write(&snapshot::folder(&data), &manifest, File::create(&part).unwrap(), &passphrase()).unwrap();
+    let out = container::write(&settle::folder(&data), &manifest, File::create(&part).unwrap(), &passphrase()).unwrap();
     drop(out);
     let error = format!("{:#}", verify(&part, &passphrase()).unwrap_err());
     assert!(error.contains("gateway.key has another checksum"), "{error}");
     fs::remove_file(data.join("backing-up/photos/ann/1.jpg")).unwrap();
-    let error = container::write(&snapshot::folder(&data), &manifest, File::create(&part).unwrap(), &passphrase());
+    let error = container::write(&settle::folder(&data), &manifest, File::create(&part).unwrap(), &passphrase());
     let error = format!("{:#}", error.unwrap_err());
     assert!(error.contains("make the backup once more"), "{error}");
     drop(closed);

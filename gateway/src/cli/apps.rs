@@ -14,7 +14,8 @@ use crate::{
     config::Config,
     control::{
         Answer, Request,
-        apps::{AppsRequest, Given, Listed, Tried},
+        apps::{AppsRequest, Given, Listed},
+        attempt::Tried,
         client::ask_within,
     },
 };

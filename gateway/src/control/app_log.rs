@@ -8,7 +8,7 @@ use tokio::{
 };
 use tools::apps::log::{Entry, FOLLOWERS_MAX, Log};
 
-use super::{Answer, admin::Admin, apps::not_installed, server::say};
+use super::{Answer, admin::Admin, apps::not_installed, reply::say};
 
 /// Interval of updates on what an app drew and received last, in milliseconds.
 const LATEST_MS: u64 = 1_000;

@@ -12,8 +12,7 @@ use tools::{
     source::check_users,
 };
 
-use super::{Answer, attempt::attempt, sides};
-use crate::control::admin::Admin;
+use super::{Answer, admin::Admin, attempt::attempt, sides};
 
 /// Bytes of a key: those of 96 random bits in Base64, which nobody guesses.
 const KEY_BYTES_MIN: usize = 16;
@@ -93,34 +92,6 @@ pub struct Listed {
     pub faults: u32,
     /// The latest of them, if there is one.
     pub last_fault: Option<Fault>,
-}
-
-/// The result for a sentence.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Tried {
-    /// No tool.
-    Said {
-        /// This would be spoken.
-        said: String,
-        /// Phrases that would have led to a tool of an app: its full name and a template; best match first.
-        phrases: Vec<(String, String)>,
-        /// Tools that it would have led to if the user had not switched them off.
-        off: Vec<String>,
-    },
-    /// What is called.
-    Calls(Vec<TriedCall>),
-}
-
-/// A call that a sentence leads to.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct TriedCall {
-    /// Full name of the tool.
-    pub tool: String,
-    /// As they were read from the sentence.
-    pub arguments: Value,
-    /// The result, if it was run.
-    pub result: Option<gateway_core::vocab::ToolResult>,
 }
 
 /// The request's name for the log.

@@ -17,7 +17,7 @@ use tokio::{
     time::MissedTickBehavior,
 };
 
-use super::{Answer, commands::check_name, server::say};
+use super::{Answer, names::check_name, reply::say};
 use crate::{
     clock,
     device_task::{self, services::Services},

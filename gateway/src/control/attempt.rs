@@ -4,6 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use chat_models::intents::{Decision, Engine};
 use gateway_core::vocab::{ClientClass, Message, Phrases, Role, ToolCall, ToolResult};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tools::{
     alike::likeness,
@@ -11,12 +13,7 @@ use tools::{
     permissions::{Switches as _, is_denied},
 };
 
-use super::{
-    Answer,
-    admin::Admin,
-    apps::{Tried, TriedCall},
-    commands::check_name,
-};
+use super::{Answer, admin::Admin, devices::device_of, names::check_name};
 use crate::{clock, device_task::services::Services};
 
 /// Bytes of a sentence: a minute of fast speech.
@@ -25,6 +22,34 @@ const SENTENCE_BYTES_MAX: usize = 2_000;
 const TRY_MS: u64 = 30_000;
 /// Templates shown for a sentence that fits none: the most similar ones.
 const PHRASES_MAX: usize = 8;
+
+/// The result for a sentence.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tried {
+    /// No tool.
+    Said {
+        /// This would be spoken.
+        said: String,
+        /// Phrases that would have led to a tool of an app: its full name and a template; best match first.
+        phrases: Vec<(String, String)>,
+        /// Tools that it would have led to if the user had not switched them off.
+        off: Vec<String>,
+    },
+    /// What is called.
+    Calls(Vec<TriedCall>),
+}
+
+/// A call that a sentence leads to.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TriedCall {
+    /// Full name of the tool.
+    pub tool: String,
+    /// As they were read from the sentence.
+    pub arguments: Value,
+    /// The result, if it was run.
+    pub result: Option<ToolResult>,
+}
 
 /// Runs the offline engine on a sentence.
 pub(super) async fn attempt(
@@ -39,7 +64,7 @@ pub(super) async fn attempt(
     }
     // If the user's glasses are connected, tools may use their display and ask questions there.
     let services = &admin.services;
-    let device = device.map(str::to_owned).or_else(|| super::tools::device_of(services, user));
+    let device = device.map(str::to_owned).or_else(|| device_of(services, user));
     let request = request(services, text, user, device.as_deref());
     let calls = match Engine::new().decide(&request) {
         Decision::Say(said) | Decision::Ask(said, _) => {
@@ -79,7 +104,7 @@ pub(super) fn explain(services: &Services, text: &str, user: &str) -> Result<Ans
     if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
         return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
     }
-    let device = super::tools::device_of(services, user);
+    let device = device_of(services, user);
     let all = services.registry.snapshot(user, device.as_deref()).for_client(ClientClass::Internal);
     let explanation = Engine::new().explain(&request(services, text, user, device.as_deref()), &all);
     Ok(Answer::Explained { explanation: Box::new(explanation) })

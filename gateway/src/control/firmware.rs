@@ -4,12 +4,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Answer,
-    commands::{done, find},
-};
+use super::{Answer, admin::Admin, devices::find, reply::done};
 use crate::{
-    control::admin::Admin,
     device_task::services::Services,
     firmware::{NAMED_MAX, Scope, facts::Facts},
 };

@@ -16,15 +16,20 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, admin::Admin, commands, server::say};
+use super::{
+    Answer,
+    admin::Admin,
+    devices::{can_be_paired, find, grant},
+    reply::{done, say},
+};
 use crate::{
     clock,
     device_task::services::Services,
     discovery::reach::Reach,
     identity::{
         fingerprint,
+        grant::Outcome,
         invitations::{Code, INVITED_US},
-        pairing::Outcome,
         random,
     },
 };
@@ -54,8 +59,8 @@ impl Open {
         withdrawn: CancellationToken,
     ) -> Result<Self, String> {
         let (services, started) = (&admin.services, &admin.started);
-        let grant = commands::grant(user, name)?;
-        commands::can_be_paired(services, None, &grant)?;
+        let grant = grant(user, name)?;
+        can_be_paired(services, None, &grant)?;
         let (web, quic) = (started.websocket.then_some(started.web), started.quic);
         let code = Code(random().map_err(|error| error.to_string())?);
         let settings = services.settings.current.get();
@@ -69,7 +74,7 @@ impl Open {
     pub(crate) async fn settled(self, services: &Services) -> Result<String, String> {
         match timeout(Duration::from_micros(INVITED_US), self.outcome).await {
             Ok(Ok(Ok(name))) => {
-                let (device, record) = commands::find(services, &name)?;
+                let (device, record) = find(services, &name)?;
                 Ok(format!("paired {device}, called {name} ({})", record.model))
             }
             Ok(Ok(Err(why))) => Err(format!("the glasses are not paired: {why}")),
@@ -98,7 +103,7 @@ pub(super) async fn serve(
         _ = read.read_u8() => return Ok(()),
         () = admin.services.admission.stop.cancelled() => return Ok(()),
     };
-    let answer = settled.map_or_else(|message| Answer::Error { message }, commands::done);
+    let answer = settled.map_or_else(|message| Answer::Error { message }, done);
     say(&mut write, &answer).await
 }
 

@@ -8,7 +8,7 @@ use tokio::{
 };
 use tools::inspection::logs::{LogCursor, LogFilter, LogPage, LogQuery};
 
-use super::{Answer, admin::Admin, server::say};
+use super::{Answer, admin::Admin, reply::say};
 
 /// Lines in one answer to a follower: it reads them as they come.
 const FOLLOWED_MAX: usize = 64;

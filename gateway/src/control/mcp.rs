@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tools::mcp::client::{FailedCall, State, Status};
 
-use super::{Answer, McpServer, commands::done};
+use super::{Answer, McpServer, reply::done};
 use crate::mcp::Mcp;
 
 /// Last output lines of a failed server: the end of a traceback.

@@ -10,13 +10,9 @@ use gateway_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{
-    Answer,
-    commands::{check_name, done},
-};
+use super::{Answer, admin::Admin, names::check_name, reply::done};
 use crate::{
     clock,
-    control::admin::Admin,
     device_task::services::Services,
     erasing::Erasure,
     models::spending,

@@ -5,16 +5,20 @@ pub(crate) mod admin;
 mod app_log;
 pub mod apps;
 pub mod ask;
-mod attempt;
+pub mod attempt;
 mod backup;
 pub mod client;
 mod commands;
+mod devices;
 pub mod firmware;
+pub(crate) mod gather;
 mod invitation;
 mod logs;
 mod mcp;
 pub mod memory;
+mod names;
 pub mod programs;
+mod reply;
 pub(crate) mod server;
 mod sides;
 pub(crate) mod status;
@@ -35,8 +39,9 @@ use gateway_core::vocab::{ClientClass, ErrorCode, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::{
-    commands::{about, check_name, name, run},
+    commands::{about, name, run},
     invitation::{Invited, Open},
+    names::check_name,
 };
 use crate::{approvals::Event, identity::operators::Role, telemetry::TurnRecord, upgrade::Version};
 
@@ -151,7 +156,7 @@ pub enum Answer {
     /// Recent events of an app, oldest first.
     AppLog { entries: Vec<::tools::apps::log::Entry> },
     /// What a sentence leads to.
-    Tried { tried: apps::Tried },
+    Tried { tried: attempt::Tried },
     /// Tools, by name.
     Tools { tools: Vec<Offered> },
     /// Tools that may be called, by name.
@@ -325,6 +330,6 @@ pub(crate) fn told(request: &Request) -> (&'static str, Option<&str>) {
 
 /// What a pairing is granted for, if these are names, for `tests/fuzz` only.
 #[cfg(feature = "fuzzing")]
-pub(crate) fn granted(user: &str, name: &str) -> Option<crate::identity::pairing::Grant> {
-    commands::grant(user.to_owned(), name.to_owned()).ok()
+pub(crate) fn granted(user: &str, name: &str) -> Option<crate::identity::grant::Grant> {
+    devices::grant(user.to_owned(), name.to_owned()).ok()
 }

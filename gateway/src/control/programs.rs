@@ -12,14 +12,9 @@ use tools::{
     programs::{Keep, Kept, NotKept, ProgramStore as _, Run, WhichRun},
 };
 
-use super::{
-    Answer,
-    commands::{check_name, done},
-    tools::device_of,
-};
+use super::{Answer, admin::Admin, devices::device_of, names::check_name, reply::done};
 use crate::{
     clock,
-    control::admin::Admin,
     ports::routines::{Stored, StoredRoutines},
 };
 

@@ -4,7 +4,7 @@ use std::{fs, io::ErrorKind, os::unix::fs::PermissionsExt as _, path::Path, sync
 
 use anyhow::{Context as _, Result};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader},
     net::{UnixListener, UnixStream, unix::OwnedWriteHalf},
     sync::{OwnedSemaphorePermit, Semaphore, broadcast::error::RecvError},
     time::timeout,
@@ -13,7 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use tools::mcp::server::{Approver, Who};
 
-use super::{Answer, LINE_BYTES_MAX, Request, app_log, ask, backup, commands, invitation, logs, memory, socket_path};
+use super::{
+    Answer, LINE_BYTES_MAX, Request, app_log, ask, backup, commands, invitation, logs, memory,
+    reply::{done, say},
+    socket_path,
+};
 use crate::{
     approvals::WATCHERS_MAX,
     control::admin::Admin,
@@ -208,7 +212,7 @@ async fn write_export(mut write: OwnedWriteHalf, services: Arc<Services>, user: 
                 }
                 Answer::Records { records }
             }
-            Ok(None) => return say(&mut write, &commands::done("everything was exported".to_owned())).await,
+            Ok(None) => return say(&mut write, &done("everything was exported".to_owned())).await,
             Err(message) => return say(&mut write, &Answer::Error { message }).await,
         };
         say(&mut write, &answer).await?;
@@ -242,11 +246,4 @@ async fn watch_approvals(
             Err(RecvError::Closed) => return Ok(()),
         }
     }
-}
-
-pub(super) async fn say(write: &mut OwnedWriteHalf, answer: &Answer) -> Result<()> {
-    let mut reply = serde_json::to_vec(answer)?;
-    reply.push(b'\n');
-    timeout(Duration::from_millis(REQUEST_MS_MAX), write.write_all(&reply)).await??;
-    Ok(())
 }

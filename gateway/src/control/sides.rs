@@ -4,11 +4,8 @@ use chat_models::intents;
 use gateway_core::vocab::{Preference, Side};
 use tools::{apps::manifest::App, sides::groups};
 
-use super::{
-    Answer,
-    commands::{check_name, done},
-};
-use crate::{apps::installed::Installed, control::admin::Admin};
+use super::{Answer, admin::Admin, names::check_name, reply::done};
+use crate::apps::installed::Installed;
 
 /// Colliding sentences that are named when an app is installed, as examples for the operator.
 const COLLISIONS_MAX: usize = 8;

@@ -14,11 +14,7 @@ use tools::{
     ports::PortError,
 };
 
-use super::{
-    SessionOf,
-    admin::Admin,
-    status::{self, Status},
-};
+use super::{SessionOf, admin::Admin, gather, status::Status};
 use crate::transport::Transport;
 
 /// The status of a gateway. It does not keep the gateway alive, which holds the tools that hold this.
@@ -38,7 +34,7 @@ impl System for OwnSystem {
         let (connections, dropped) = (admin.services.admission.open.len(), admin.logs.stats());
         let traces = admin.services.telemetry.turns.traces();
         let connections = (connections, admin.services.settings.limits.connections_max);
-        let status = status::gather(&admin).await;
+        let status = gather::status(&admin).await;
         Ok(SystemState {
             sessions: status
                 .sessions

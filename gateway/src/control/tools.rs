@@ -12,11 +12,8 @@ use tools::{
     permissions::{Switches as _, is_denied},
 };
 
-use super::{
-    Answer, Callable, Offered,
-    commands::{check_name, done},
-};
-use crate::{clock, control::admin::Admin, device_task::services::Services, ports::records::StoredLedger, store::Kind};
+use super::{Answer, Callable, Offered, admin::Admin, devices::device_of, names::check_name, reply::done};
+use crate::{clock, device_task::services::Services, ports::records::StoredLedger, store::Kind};
 
 /// Timeout of tools that set none.
 const CALL_TIME: Duration = Duration::from_secs(30);
@@ -26,12 +23,6 @@ const CONFIGURATION: &str = "configuration";
 
 /// Decisions in one answer, which must stay readable and bounded.
 const DECISIONS_MAX: usize = 500;
-
-/// The user's glasses, if any are connected: their tools, and their display for questions.
-pub(super) fn device_of(services: &Services, user: &str) -> Option<String> {
-    let mut present = services.roster.all().into_iter().filter(|(_, present)| present.user == user);
-    present.next().map(|(id, _)| id)
-}
 
 pub(super) fn list(admin: &Admin, user: &str) -> Result<Answer, String> {
     check_name(user)?;

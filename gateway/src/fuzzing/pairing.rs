@@ -16,7 +16,8 @@ use crate::{
     control, http,
     identity::{
         Pairings, fingerprint,
-        pairing::{Grant, Granted, OPEN_US, PairError, TRIES_MAX, Wait},
+        grant::{Grant, Granted},
+        pairing::{OPEN_US, PairError, TRIES_MAX, Wait},
         typed,
     },
     text,

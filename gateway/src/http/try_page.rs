@@ -30,7 +30,7 @@ use super::{
 use crate::{
     clock,
     device_task::settings::Current,
-    identity::{Pairings, fingerprint, pairing::Grant},
+    identity::{Pairings, fingerprint, grant::Grant},
     models::settings::Model,
     store::Store,
 };

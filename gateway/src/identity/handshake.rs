@@ -18,9 +18,10 @@ use super::{
     GatewayKey, Pairings,
     door::Door,
     fingerprint,
+    grant::{Grant, Granted},
     invitations::{self, Shown},
     keys::random,
-    pairing::{self, Grant, Granted, PairError, Wait},
+    pairing::{self, PairError, Wait},
 };
 use crate::{
     clock,

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::pairing::{Grant, Granted, Outcome};
+use super::grant::{Grant, Granted, Outcome};
 
 /// How long an invitation is good for, in microseconds: time to find the glasses, and to scan its picture.
 pub(crate) const INVITED_US: u64 = 600_000_000;

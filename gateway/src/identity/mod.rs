@@ -1,6 +1,7 @@
 //! Identity of devices: keys, the handshake, pairing; and of people at the console.
 
 mod door;
+pub mod grant;
 pub(crate) mod handshake;
 pub mod invitations;
 pub(crate) mod keys;

@@ -9,7 +9,10 @@ use std::{
 
 use tokio::sync::{oneshot, watch};
 
-use super::invitations::Invitations;
+use super::{
+    grant::{Grant, Granted, Outcome},
+    invitations::Invitations,
+};
 use crate::transport::places::source;
 
 /// How long a pairing stays open, in microseconds.
@@ -24,15 +27,6 @@ const WINDOWS_MAX: usize = 16;
 /// What a revoked device is told.
 pub(crate) const REVOKED: &str = "this device was revoked by the operator";
 
-/// What the operator decided for a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// The device's user.
-    pub user: String,
-    /// Its name; empty: its model.
-    pub name: String,
-}
-
 /// A device that waits, as the operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
@@ -44,39 +38,6 @@ pub struct Waiting {
     pub expires_s: u64,
     /// Whether it shows a code.
     pub has_code: bool,
-}
-
-/// A grant for the device's handshake, with a channel for the result.
-#[derive(Debug)]
-pub struct Granted {
-    grant: Grant,
-    outcome: oneshot::Sender<Outcome>,
-}
-
-/// The device's name once it is stored, or why it is not.
-pub type Outcome = Result<String, String>;
-
-impl Granted {
-    fn new(grant: Grant) -> (Self, oneshot::Receiver<Outcome>) {
-        let (outcome, told) = oneshot::channel();
-        (Self { grant, outcome }, told)
-    }
-
-    /// By an invitation, with the channel of its operator.
-    pub(super) fn by_invitation(grant: Grant, outcome: oneshot::Sender<Outcome>) -> Self {
-        Self { grant, outcome }
-    }
-
-    /// What was decided.
-    pub fn grant(&self) -> &Grant {
-        &self.grant
-    }
-
-    /// Reports the result to the operator's request.
-    pub fn settle(self, outcome: Outcome) {
-        // A window was opened long before: no request waits.
-        drop(self.outcome.send(outcome));
-    }
 }
 
 struct Candidate {

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use gateway_core::recording::Entry;
 
-use super::{About, ENDING, FOLDER, FORMAT, tape::LINE_BYTES_MAX};
+use super::{About, ENDING, FOLDER, FORMAT, LINE_BYTES_MAX};
 
 /// Entries of a recording that is read.
 const ENTRIES_MAX: usize = 2_000_000;

@@ -28,6 +28,8 @@ const FORMAT: u32 = 3;
 pub(crate) const FOLDER: &str = "recordings";
 /// End of the names of files.
 const ENDING: &str = "jsonl";
+/// Longest line of a file: a request with a photo.
+const LINE_BYTES_MAX: usize = 2 << 20;
 
 /// The first line of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,13 +17,11 @@ use gateway_core::{
 };
 use serde::Serialize;
 
-use super::{About, file};
+use super::{About, LINE_BYTES_MAX, file};
 use crate::private::{FILE_MODE, make_folder};
 
 /// Lines that may wait to be written.
 const WAITING_MAX: usize = 512;
-/// Longest line: a request with a photo.
-pub(super) const LINE_BYTES_MAX: usize = 2 << 20;
 /// A single recording has at most this share of all: there is room for more than one.
 const SHARE: u64 = 4;
 

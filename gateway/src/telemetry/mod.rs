@@ -4,6 +4,7 @@ pub(crate) mod board;
 pub(crate) mod histogram;
 pub mod log;
 pub(crate) mod otlp;
+mod record;
 pub(crate) mod settings;
 pub(crate) mod spans;
 mod turns;
@@ -19,7 +20,8 @@ use std::{
 use tokio::sync::watch;
 use tracing_subscriber::{EnvFilter, Layer as _, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
-pub use turns::{TurnRecord, Turns};
+pub use record::TurnRecord;
+pub use turns::Turns;
 
 use crate::clock;
 

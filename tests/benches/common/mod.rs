@@ -27,7 +27,7 @@ use bytes::Bytes;
 use firmware_sim::microphone::{CLIP_HZ, Clip, Sound, encode_all, voiced_end_us};
 use firmware_sim::transport::{Scheme, Target};
 use firmware_sim::{Glasses, Options, Seen};
-use gateway::identity::pairing::Grant;
+use gateway::identity::grant::Grant;
 use gateway::serve::Running;
 use gateway::telemetry::TurnRecord;
 use gateway::{clock, config, serve};

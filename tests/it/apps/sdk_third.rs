@@ -5,10 +5,7 @@
 use std::path::PathBuf;
 
 use firmware_sim::Seen;
-use gateway::control::{
-    Answer, Request,
-    apps::{AppsRequest, Tried},
-};
+use gateway::control::{Answer, Request, apps::AppsRequest, attempt::Tried};
 use serde_json::json;
 
 use super::sdk::{NodeApp, node, pressed, shown};

@@ -8,7 +8,8 @@ use std::{
 use bytes::Bytes;
 use gateway::control::{
     Answer, Request,
-    apps::{AppsRequest, Given, Listed, Tried},
+    apps::{AppsRequest, Given, Listed},
+    attempt::Tried,
 };
 use gateway_core::vocab::{ApprovalOutcome, ErrorCode, ToolResult};
 use http_body_util::{BodyExt as _, Full};

@@ -41,7 +41,7 @@ use crate::{
     control::{
         self, Answer, Request,
         admin::{Admin, Console},
-        status,
+        gather,
     },
     findings::Findings,
     identity::operators::Operators,
@@ -162,7 +162,7 @@ impl Pages {
             return latest;
         }
         let examine = self.console.examine.clone();
-        let status = status::gather(&self.admin).await;
+        let status = gather::status(&self.admin).await;
         let findings = on_own_thread(move || examine(status)).await.ok()?;
         let examined = Arc::new(Examined { at_us: clock::mono_us(), findings });
         *self.examined.lock().unwrap_or_else(PoisonError::into_inner) = Some(examined.clone());

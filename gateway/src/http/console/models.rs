@@ -12,7 +12,7 @@ use super::{
     table::Table,
     visit::Visit,
 };
-use crate::control::{Answer, Request, memory::MemoryRequest, status};
+use crate::control::{Answer, Request, gather, memory::MemoryRequest};
 
 const PATH: &str = "/console/models";
 /// Days that are shown.
@@ -23,7 +23,7 @@ pub(super) fn routes() -> Router<Pages> {
 }
 
 async fn show(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {
-    let status = status::gather(&pages.admin).await;
+    let status = gather::status(&pages.admin).await;
     let request = Request::Memory { request: MemoryRequest::Spending { user: None, days: DAYS } };
     let spent = match pages.ask(request).await {
         Ok(Answer::Records { records }) => spent(&records),

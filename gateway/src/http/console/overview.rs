@@ -11,7 +11,10 @@ use super::{
     visit::Visit,
 };
 use crate::{
-    control::status::{self, Queue, Status},
+    control::{
+        gather,
+        status::{Queue, Status},
+    },
     units::bytes,
 };
 
@@ -25,7 +28,7 @@ async fn show(State(pages): State<Pages>, Extension(visit): Extension<Visit>) ->
 }
 
 pub(super) async fn part(pages: &Pages) -> Markup {
-    let status = status::gather(&pages.admin).await;
+    let status = gather::status(&pages.admin).await;
     html! {
         @for problem in &status.problems {
             div.notice.bad { p { b { (problem.part) } ": " (problem.why) } }

@@ -3,9 +3,12 @@
 use gateway_core::vocab::{Message, Part};
 use tools::inspection::graph::{EDGES_MAX, Edge, Node, NodeId, NodeType};
 
-use super::nodes::{
-    Call, SKILL, Stored, app_node, call_node, chat_node, device_node, message_node, note_node, skill_node,
-    summary_node, user_node,
+use super::{
+    nodes::{
+        Call, SKILL, Stored, app_node, call_node, chat_node, device_node, message_node, note_node, skill_node,
+        summary_node, user_node,
+    },
+    to_source,
 };
 use crate::store::{Conversation, Error};
 
@@ -14,17 +17,6 @@ const CALL_MS_MAX: i64 = 60_000;
 
 fn edge(kind: &'static str, to: NodeId) -> Edge {
     Edge { kind, to: to.to_string() }
-}
-
-/// To what a call or a line is of: `app:PACKAGE`, `device:ID`, or `mcp:SERVER`, which is no node.
-pub(super) fn to_source(source: &str) -> Option<Edge> {
-    let kind = match source.split_once(':')?.0 {
-        "app" => "of_app",
-        "device" => "of_device",
-        "mcp" => "of_mcp",
-        _ => return None,
-    };
-    Some(Edge { kind, to: source.to_owned() })
 }
 
 /// The node with its edges.

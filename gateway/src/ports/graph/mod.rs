@@ -88,7 +88,7 @@ impl Graph for StoredGraph {
         let filter = LogFilter { since_wall_ms: Some(wall_ms), before_wall_ms, ..LogFilter::default() };
         let lines = self.lines(user, filter, 1).await?;
         Ok(lines.first().map(|line| {
-            let edge = edges::to_source(&line.source);
+            let edge = to_source(&line.source);
             (node_of(line), edge.into_iter().collect())
         }))
     }
@@ -103,6 +103,17 @@ impl Graph for StoredGraph {
         stats.edges += own;
         Ok(stats)
     }
+}
+
+/// To what a call or a line is of: `app:PACKAGE`, `device:ID`, or `mcp:SERVER`, which is no node.
+fn to_source(source: &str) -> Option<Edge> {
+    let kind = match source.split_once(':')?.0 {
+        "app" => "of_app",
+        "device" => "of_device",
+        "mcp" => "of_mcp",
+        _ => return None,
+    };
+    Some(Edge { kind, to: source.to_owned() })
 }
 
 /// Whether a node has all words.

@@ -6,7 +6,7 @@ use tools::{
     ledger::Record,
 };
 
-use super::{has, line};
+use super::{has, line, to_source};
 use crate::{
     skills::{Found, SkillStore},
     store::{Conversation, DeviceRecord, Error, Kind, MessageRecord, NoteRecord, Store},
@@ -205,7 +205,7 @@ impl Stored<'_> {
         let newest = newest.chain(calls.iter().map(|(_, call)| call.wall_ms));
         let (chats, documents) = (count(chats.len()), count(notes.len() + self.skills.all().len()));
         let (devices, apps, own_calls) = (count(devices.len()), count(apps.len()), count(calls.len()));
-        let of_sources = calls.iter().filter(|(_, call)| super::edges::to_source(&call.source).is_some()).count();
+        let of_sources = calls.iter().filter(|(_, call)| to_source(&call.source).is_some()).count();
         let (size_bytes, _) = self.store.used()?;
         let last_wall_ms = newest.max();
         Ok(GraphStats {

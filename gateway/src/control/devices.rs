@@ -1,0 +1,204 @@
+//! Requests about devices: pairing, names, revocation; and devices as other requests find them.
+
+use std::{sync::PoisonError, time::Duration};
+
+use device_protocol::GoodbyeReason;
+use tokio::{sync::oneshot, time::timeout};
+
+use super::{Answer, Paired, SessionOf, Waits, names::check_name, reply::done};
+use crate::{
+    clock,
+    device_task::services::Services,
+    identity::{
+        grant::{Grant, Outcome},
+        pairing::REVOKED,
+        typed,
+    },
+    roster::Present,
+    store::{DeviceRecord, Error, Write, names},
+};
+
+/// How long storing a device after a granted pairing may take, in milliseconds.
+const PAIRED_MS_MAX: u64 = 8_000;
+/// How long a session may take to end: one round of its loop.
+const ENDED_MAX: Duration = Duration::from_secs(2);
+
+/// Paired and waiting devices.
+pub(super) fn list(services: &Services) -> Result<Answer, String> {
+    let paired = services
+        .store
+        .disk()
+        .devices()
+        .map_err(|error| error.to_string())?
+        .into_iter()
+        .map(|(device, record)| Paired {
+            session: services.roster.get(&device).map(|present| session(&present)),
+            left_wall_ms: services.roster.left_wall_ms(&device),
+            device,
+            name: record.name,
+            user: record.user,
+            model: record.model,
+            revoked: record.revoked,
+        })
+        .collect();
+    let waiting = services
+        .admission
+        .pairings
+        .waiting(clock::mono_us())
+        .into_iter()
+        .map(|waiting| Waits {
+            fingerprint: waiting.fingerprint,
+            model: waiting.model,
+            shows_code: waiting.has_code,
+            expires_s: waiting.expires_s,
+        })
+        .collect();
+    Ok(Answer::Devices { paired, waiting })
+}
+
+/// A device's session, for people.
+pub(super) fn session(present: &Present) -> SessionOf {
+    let status = present.status.lock().unwrap_or_else(PoisonError::into_inner);
+    SessionOf {
+        transport: present.via.transport.label.to_owned(),
+        peer: present.via.peer.to_string(),
+        for_s: seconds_since(present.via.since_us),
+        lost_s: present.via.lost_us.map(seconds_since),
+        firmware: status.firmware.clone(),
+        battery_percent: status.battery_percent,
+        microphone: status.microphone_faults.iter().map(|fault| fault.name().to_owned()).collect(),
+        turn: present.via.turn,
+    }
+}
+
+fn seconds_since(at_us: u64) -> u64 {
+    clock::mono_us().saturating_sub(at_us) / 1_000_000
+}
+
+/// The user's glasses, if any are connected: their tools, and their display for questions.
+pub(super) fn device_of(services: &Services, user: &str) -> Option<String> {
+    let mut present = services.roster.all().into_iter().filter(|(_, present)| present.user == user);
+    present.next().map(|(id, _)| id)
+}
+
+/// Pairs the device that shows this code.
+pub(super) async fn pair_code(services: &Services, code: &str, user: String, name: String) -> Result<Answer, String> {
+    let grant = grant(user, name)?;
+    let code = typed::code(code)?;
+    can_be_paired(services, None, &grant)?;
+    let granted = services.admission.pairings.by_code(clock::mono_us(), &code, grant);
+    let (device, outcome) = granted.map_err(|error| error.to_string())?;
+    paired(&device, outcome).await
+}
+
+/// Pairs the device with this fingerprint, if it waits, or opens a window for it.
+pub(super) async fn pair_fingerprint(
+    services: &Services,
+    fingerprint: &str,
+    user: String,
+    name: String,
+) -> Result<Answer, String> {
+    let grant = grant(user, name)?;
+    let fingerprint = typed::fingerprint(fingerprint)?;
+    can_be_paired(services, Some(&fingerprint), &grant)?;
+    let opened = services.admission.pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
+    match opened.map_err(|error| error.to_string())? {
+        Some(outcome) => paired(&fingerprint, outcome).await,
+        None => Ok(done(format!("for two minutes {fingerprint} will be admitted: switch the glasses on now"))),
+    }
+}
+
+/// The grant of a pairing.
+///
+/// # Errors
+/// The user or the name is none.
+pub(super) fn grant(user: String, name: String) -> Result<Grant, String> {
+    check_name(&user)?;
+    // Without a name, the glasses are called by their model.
+    if !name.is_empty() {
+        check_name(&name)?;
+    }
+    Ok(Grant { user, name })
+}
+
+/// Checks whether this device, if it is known yet, can be paired for the user and name, before its code is used up.
+pub(super) fn can_be_paired(services: &Services, device: Option<&str>, grant: &Grant) -> Result<(), String> {
+    let devices = services.store.disk().devices().map_err(|error| error.to_string())?;
+    if names::is_taken(&devices, device, &grant.name) {
+        return Err(Error::NameTaken(grant.name.clone()).to_string());
+    }
+    services.users.check_room(&grant.user).map_err(|error| error.to_string())
+}
+
+/// The result of a granted pairing: success is reported only once the device is stored.
+async fn paired(device: &str, outcome: oneshot::Receiver<Outcome>) -> Result<Answer, String> {
+    match timeout(Duration::from_millis(PAIRED_MS_MAX), outcome).await {
+        Ok(Ok(Ok(name))) => Ok(done(format!("paired {device}, called {name}"))),
+        Ok(Ok(Err(why))) => Err(format!("{device} is not paired: {why}")),
+        Ok(Err(_gone)) => Err(format!("{device} went away before it was paired: connect it again")),
+        Err(_elapsed) => Err(format!("{device} is granted, but not stored yet: see `lorgnette devices list`")),
+    }
+}
+
+/// A device by its fingerprint, a prefix of it, or its name; exactly one must match. A name matches revoked devices
+/// only if no other device has it.
+pub(super) fn find(services: &Services, wanted: &str) -> Result<(String, DeviceRecord), String> {
+    let mut fitting: Vec<_> = services
+        .store
+        .disk()
+        .devices()
+        .map_err(|error: Error| error.to_string())?
+        .into_iter()
+        .filter(|(id, record)| (!wanted.is_empty() && id.starts_with(wanted)) || record.name == wanted)
+        .collect();
+    if fitting.iter().any(|(_, record)| !record.revoked && record.name == wanted) {
+        fitting.retain(|(id, record)| !record.revoked || id.starts_with(wanted));
+    }
+    match fitting.len() {
+        1 => Ok(fitting.remove(0)),
+        0 => Err(format!("no device is called `{wanted}`; `lorgnette devices list` shows them")),
+        count => Err(format!("{count} devices fit `{wanted}`; give more of the fingerprint")),
+    }
+}
+
+/// Renames a device.
+pub(super) async fn rename(services: &Services, device: &str, name: String) -> Result<Answer, String> {
+    check_name(&name)?;
+    let (id, record) = find(services, device)?;
+    put(services, &id, DeviceRecord { name: name.clone(), ..record }).await?;
+    Ok(done(format!("{id} is now called {name}")))
+}
+
+/// Keeps a device out: first in memory, which always works, then in the store. Where that cannot be read, the device has to be
+/// named by its whole fingerprint.
+pub(super) async fn revoke(services: &Services, wanted: &str) -> Result<Answer, String> {
+    let found = find(services, wanted);
+    let id = match &found {
+        Ok((id, _)) => id.clone(),
+        Err(_) if services.roster.get(wanted).is_some() => wanted.to_owned(),
+        Err(error) => return Err(error.clone()),
+    };
+    services.admission.pairings.revoke(clock::mono_us(), &id);
+    let cut = match services.roster.dismiss(&id, GoodbyeReason::Revoked, REVOKED) {
+        None => "",
+        Some(session) if timeout(ENDED_MAX, session.mailbox.closed()).await.is_ok() => "; its session was ended",
+        Some(_) => "; its session was told to end and has not ended yet, see `lorgnette devices list`",
+    };
+    let stored = match found {
+        Ok((_, record)) => put(services, &id, DeviceRecord { revoked: true, ..record }).await,
+        Err(error) => Err(error),
+    };
+    tracing::info!(device = id, cut, stored = stored.is_ok(), "revoked");
+    match stored {
+        Ok(()) => Ok(done(format!("revoked {id}{cut}"))),
+        Err(error) => Err(format!(
+            "{id} is kept out until the next start{cut}; but that it is revoked could not be stored: {error}. Revoke it again \
+             when that is solved"
+        )),
+    }
+}
+
+async fn put(services: &Services, id: &str, device: DeviceRecord) -> Result<(), String> {
+    let write = Write::PutDevice { id: id.to_owned(), device };
+    services.store.write(write).await.map(drop).map_err(|error| error.to_string())
+}
