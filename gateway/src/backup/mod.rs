@@ -6,6 +6,7 @@
 //! for the encryption.
 
 mod container;
+mod left_out;
 mod manifest;
 mod restore;
 mod snapshot;
@@ -21,6 +22,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::private::{self, sync_folder_of};
 pub(crate) use container::{PASSPHRASE_BYTES_MAX, Passphrase};
+pub(crate) use left_out::LeftOut;
 pub(crate) use manifest::Manifest;
 pub(crate) use restore::{Restored, restore, settle, unsettled};
 pub(crate) use snapshot::{Backups, Closed, discard};
@@ -58,13 +60,18 @@ fn check_room(folder: &Path, bytes: u64) -> Result<()> {
 }
 
 /// Writes a backup of the snapshot in a data folder, and reads it back: decrypts it, and compares each file's checksum.
-/// A file that is there is not written over.
+/// A file that is there is not written over. `left_out`: what the snapshot has not.
 ///
 /// # Errors
 /// The snapshot cannot be read, the file cannot be written, or it does not read as it was written. Then there is no file.
-pub(crate) fn write(data_dir: &Path, file: &Path, passphrase: &Passphrase, device_keys: bool) -> Result<Manifest> {
+pub(crate) fn write(
+    data_dir: &Path,
+    file: &Path,
+    passphrase: &Passphrase,
+    (device_keys, left_out): (bool, LeftOut),
+) -> Result<Manifest> {
     let stage = snapshot::folder(data_dir);
-    let manifest = Manifest::of(&stage, device_keys)?;
+    let manifest = Manifest::of(&stage, device_keys, left_out)?;
     if let Some(folder) = file.parent() {
         check_room(folder, manifest.bytes()).context("there is no room for the backup")?;
     }

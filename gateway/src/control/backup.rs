@@ -8,7 +8,7 @@ use tokio::{
     net::unix::OwnedWriteHalf,
 };
 
-use super::{Answer, commands::done, server::say};
+use super::{Answer, server::say};
 use crate::control::admin::Admin;
 
 /// How long a client may use a snapshot: 6 GiB of photos, written to a slow stick and read back.
@@ -29,7 +29,7 @@ pub(super) async fn serve(
         Ok(snapshot) => snapshot,
         Err(error) => return say(&mut write, &Answer::Error { message: format!("{error:#}") }).await,
     };
-    let told = say(&mut write, &done("the snapshot is made".to_owned())).await;
+    let told = say(&mut write, &Answer::Snapshot { left_out: snapshot.left_out.clone() }).await;
     if told.is_ok() {
         tokio::select! {
             // The client sends nothing more: any read is its end.
