@@ -10,7 +10,7 @@ use axum::{
 use maud::{Markup, html};
 
 use super::{
-    Pages,
+    Pages, firmware,
     guard::Visit,
     invitation,
     layout::{self, badge, facts, field, moment, seconds, short},
@@ -150,6 +150,7 @@ async fn one(State(pages): State<Pages>, Extension(visit): Extension<Visit>, Pat
         Ok(Answer::Turns { turns }) => turns,
         other => return layout::page(&pages, &visit, "Device", PATH, &layout::unavailable(other)),
     };
+    let firmware = firmware::of(&pages, &visit, &id).await;
     let own = turns.iter().rev().filter(|turn| turn["device"] == id.as_str()).take(TURNS_MAX);
     layout::page(
         &pages,
@@ -158,6 +159,7 @@ async fn one(State(pages): State<Pages>, Extension(visit): Extension<Visit>, Pat
         PATH,
         &html! {
             (known(&device))
+            (firmware)
             @if device.session.is_some() { (words(&visit, &device)) }
             h2 { "Latest turns of this run" }
             (turns::table(own))

@@ -17,11 +17,12 @@ use super::{
 use crate::{clock, control::Answer, units};
 
 /// The pages: path, name.
-const NAVIGATION: [(&str, &str); 15] = [
+const NAVIGATION: [(&str, &str); 16] = [
     (super::HOME, "Overview"),
     ("/console/problems", "Problems"),
     ("/console/sessions", "Sessions"),
     ("/console/devices", "Devices"),
+    ("/console/firmware", "Firmware"),
     ("/console/approvals", "Approvals"),
     ("/console/turns", "Turns"),
     ("/console/logs", "Logs"),

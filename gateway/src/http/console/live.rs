@@ -27,7 +27,7 @@ use tokio::{
     time::{Interval, MissedTickBehavior, interval},
 };
 
-use super::{Pages, approvals, devices, guard::Visit, invitation, logs, mcp, overview, sessions, turns};
+use super::{Pages, approvals, devices, firmware, guard::Visit, invitation, logs, mcp, overview, sessions, turns};
 use crate::{
     apps::feed::{Event, Listener, Wants},
     clock,
@@ -56,6 +56,7 @@ enum Part {
     Overview,
     Sessions,
     Devices,
+    Firmware,
     Invitation,
     Approvals,
     Turns,
@@ -69,6 +70,7 @@ impl Part {
             "overview" => Self::Overview,
             "sessions" => Self::Sessions,
             "devices" => Self::Devices,
+            "firmware" => Self::Firmware,
             "invitation" => Self::Invitation,
             "approvals" => Self::Approvals,
             "turns" => Self::Turns,
@@ -83,6 +85,7 @@ impl Part {
             Self::Overview => overview::part(pages).await,
             Self::Sessions => sessions::part(pages).await,
             Self::Devices => devices::part(pages, visit).await,
+            Self::Firmware => firmware::part(pages, visit).await,
             Self::Invitation => invitation::part(pages, visit),
             Self::Approvals => approvals::part(pages, visit).await,
             Self::Turns => turns::part(pages).await,
