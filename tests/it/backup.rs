@@ -41,6 +41,7 @@ async fn what_was_confirmed_before_a_backup_is_there_on_another_box() {
     succeeds(&[&app[..], &["--config", old.as_str()][..]].concat()).await;
     fs::create_dir_all(data.join("photos").join(USER)).unwrap();
     fs::write(data.join("photos").join(USER).join("000000000000001.jpg"), "a photo").unwrap();
+    std::os::unix::fs::symlink(folder.path(), data.join("elsewhere")).unwrap();
 
     // Glasses write one note after the other, before, while and after the backup is made.
     let (confirmed, mut seen) = watch::channel(0);
@@ -58,6 +59,7 @@ async fn what_was_confirmed_before_a_backup_is_there_on_another_box() {
     let before = *seen.borrow_and_update();
     let written = succeeds(&["backup", &file, "--passphrase-file", &secret, "--config", &old]).await;
     has(&written, &["of the running gateway, was written, read back and checked", "1 devices", "1 apps", "1 entries"]);
+    has(&written, &["never in a backup: the configuration file", "left out, although", "elsewhere: a link"]);
     let during = *seen.borrow_and_update();
     seen.wait_for(|count| *count > during).await.unwrap();
     stop.send_replace(true);
@@ -75,10 +77,10 @@ async fn what_was_confirmed_before_a_backup_is_there_on_another_box() {
     assert!(notes.len() >= after, "{after} {notes:?}");
 
     let checked = succeeds(&["restore", &file, "--check", "--passphrase-file", &secret, "--config", &new]).await;
-    has(&checked, &["is whole", "with the keys and pairings"]);
+    has(&checked, &["is whole", "with the keys and pairings", "elsewhere: a link"]);
     assert!(!other.exists(), "a check keeps nothing");
     let restored = succeeds(&["restore", &file, "--passphrase-file", &secret, "--config", &new]).await;
-    has(&restored, &["is restored into", "connect as before"]);
+    has(&restored, &["is restored into", "connect as before", "elsewhere: a link"]);
     has(&fails(&["restore", &file, "--passphrase-file", &secret, "--config", &new]).await, &["is not empty"]);
     let (notes, reminders) = kept(&other);
     for number in 1..=before {

@@ -13,9 +13,11 @@ use firmware_sim::{
 use gateway::{
     control::{Answer, Request, firmware::FirmwareRequest},
     firmware::{Scope, Stage, facts::Facts},
+    identity::operators::Role,
 };
 
 use crate::{
+    console::Visitor,
     peer::{Peer, capabilities},
     process::{Process, configure, fails, succeeds},
     world::{self, World, answered, ask, floor, text, until},
@@ -181,6 +183,42 @@ async fn a_bad_image_stops_its_roll_out_and_old_glasses_are_offered_nothing() {
     let world = world.again_with(&settings()).await;
     let facts = state(&world.data()).await;
     assert!(matches!(facts.rollouts[0].stage, Stage::Stopped(_)) && facts.images.len() == 1, "{facts:?}");
+    world.stop().await;
+}
+
+/// What the command tells, for people with a browser; why an image failed is the device's own text, which viewers do not get.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_console_shows_what_is_offered_and_how_updates_stand() {
+    const PAGE: &str = "/console/firmware";
+    let world = World::with(&settings()).await;
+    let old = world.glasses("ws", "old").await;
+    let viewer = Visitor::signed_in(&world, Role::Viewer).await;
+    let operator = Visitor::signed_in(&world, Role::Operator).await;
+    let has = |page: &str, words: &[&str]| words.iter().for_each(|word| assert!(page.contains(word), "{word}: {page}"));
+    has(&viewer.text(PAGE).await, &["Nothing is offered", "None is kept", "takes none"]);
+    let mut bad = image(20_000);
+    bad[..13].copy_from_slice(b"does not boot");
+    roll_out(&world.data(), world.folder(), &bad, "1.1.0").await;
+    // Paused before anybody takes it.
+    has(&viewer.text(PAGE).await, &[MODEL, "1.1.0", "running", "20 KiB", "signed"]);
+    assert!(!viewer.text(PAGE).await.contains("action=\"/console/firmware"), "a viewer has no form");
+    assert_eq!(operator.post("/console/firmware/pause", &[("model", MODEL)]).await.status(), 303);
+    has(&operator.text(PAGE).await, &["nothing is offered to Example One any more", "paused"]);
+    let (model, version) = (MODEL.to_owned(), "1.1.0".to_owned());
+    request(&world.data(), FirmwareRequest::RollOut { model, version, scope: Scope::All, again: false }).await;
+    let mut glasses = world.connect(updated(world.options("wss", "glasses"), |_| ())).await;
+    reported(&mut glasses, "rolled_back").await;
+    state_until(&world.data(), |facts| facts.rollouts[0].stage != Stage::Running).await;
+    let of = format!("/console/devices/of/{}", glasses.fingerprint());
+    for page in [PAGE, &of] {
+        let (seen, all) = (viewer.text(page).await, operator.text(page).await);
+        has(&seen, &["1.0.0", "1.1.0: rolled back"]);
+        assert!(!seen.contains("the image does not start"), "{seen}");
+        has(&all, &["boot: the image does not start"]);
+    }
+    has(&viewer.text(PAGE).await, &["stopped", "1 of 1 devices report failure"]);
+    glasses.goodbye().await;
+    old.goodbye().await;
     world.stop().await;
 }
 

@@ -11,11 +11,13 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{DEPTH_MAX, FILES_MAX, PATH_BYTES_MAX, STORE_FILE, snapshot};
+use super::{DEPTH_MAX, FILES_MAX, LeftOut, PATH_BYTES_MAX, STORE_FILE, is_path_text, snapshot};
 use crate::{clock, store};
 
 /// The version of the format that this program writes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// The first one that says what was left out.
+const LEFT_OUT_SINCE: u32 = 2;
 /// Bytes that are read at once.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
 
@@ -39,6 +41,9 @@ pub(crate) struct Manifest {
     pub(crate) damaged: usize,
     /// The files, by path.
     pub(crate) files: Vec<Entry>,
+    /// What of the data folder is not in it; `None`: it was made by a version that did not say so.
+    #[serde(default)]
+    pub(crate) left_out: Option<LeftOut>,
 }
 
 /// A file of a backup.
@@ -62,7 +67,7 @@ struct Head {
 
 impl Manifest {
     /// Of a snapshot.
-    pub(super) fn of(stage: &Path, device_keys: bool) -> Result<Self> {
+    pub(super) fn of(stage: &Path, device_keys: bool, left_out: LeftOut) -> Result<Self> {
         // The store's size limits what is written, and nothing is.
         let store = store::contents(&stage.join("store"), 1).context("reading the copy of the store")?;
         snapshot::without_store_lock(stage)?;
@@ -74,7 +79,17 @@ impl Manifest {
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let (schema, rows, damaged) = (store.schema, store.rows, store.damaged);
-        Ok(Self { format: FORMAT, version, schema, made_wall_ms: clock::wall_ms(), device_keys, rows, damaged, files })
+        Ok(Self {
+            format: FORMAT,
+            version,
+            schema,
+            made_wall_ms: clock::wall_ms(),
+            device_keys,
+            rows,
+            damaged,
+            files,
+            left_out: Some(left_out),
+        })
     }
 
     /// Reads and checks a manifest.
@@ -105,6 +120,10 @@ impl Manifest {
             ensure!(seen.insert(path.as_str()), "its manifest has the path {path:?} twice");
         }
         ensure!(seen.contains(STORE_FILE), "it has no store");
+        match &manifest.left_out {
+            Some(left_out) => left_out.check().context("its manifest has not the right form")?,
+            None => ensure!(format < LEFT_OUT_SINCE, "its manifest does not say what was left out"),
+        }
         Ok(manifest)
     }
 
@@ -127,7 +146,7 @@ fn check_path(path: &str) -> Result<()> {
     let parts: Vec<Component<'_>> = Path::new(path).components().collect();
     let is_plain = parts.iter().all(|part| matches!(part, Component::Normal(_)));
     // `a//b` and `a/./b` have other texts than their parts.
-    let is_same = path.split('/').count() == parts.len() && !path.contains(char::is_control);
+    let is_same = path.split('/').count() == parts.len() && is_path_text(path);
     ensure!(is_plain && is_same && parts.len() <= DEPTH_MAX, "which is no path of a data folder");
     let first = path.split('/').next().unwrap_or_default();
     if path != STORE_FILE && snapshot::is_no_state(first) {
@@ -165,7 +184,7 @@ mod tests {
         let file = json!({"path": STORE_FILE, "bytes": 1, "sha256": "00"});
         let mut value = json!({
             "format": FORMAT, "version": "0.0.1", "schema": store::SCHEMA, "made_wall_ms": 0, "device_keys": true,
-            "rows": {}, "damaged": 0, "files": [file],
+            "rows": {}, "damaged": 0, "files": [file], "left_out": {"first": [], "more": 0},
         });
         change(&mut value);
         Manifest::parse(value.to_string().as_bytes())
@@ -227,6 +246,16 @@ mod tests {
             let told = newer(key);
             assert!(told.contains("version 7.1.0 of the gateway") && told.contains("a newer one"), "{told}");
         }
+        // One that an older version has made is read, and one of this version says more than that.
+        let silent = |format: u32| {
+            manifest(|value| {
+                value["format"] = format.into();
+                value.as_object_mut().unwrap().remove("left_out");
+            })
+        };
+        assert_eq!(silent(1).unwrap().left_out, None);
+        assert!(silent(FORMAT).unwrap_err().to_string().contains("what was left out"));
+        assert!(manifest(|value| value["left_out"]["first"] = json!([{"path": "a", "why": "whim"}])).is_err());
         let store_less = manifest(|value| value["files"] = json!([])).unwrap_err();
         assert!(store_less.to_string().contains("no store"));
         assert!(manifest(|value| value["surprise"] = 1.into()).is_err());

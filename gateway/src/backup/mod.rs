@@ -6,6 +6,7 @@
 //! for the encryption.
 
 mod container;
+mod left_out;
 mod manifest;
 mod restore;
 mod settle;
@@ -22,6 +23,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::private::{self, sync_folder_of};
 pub(crate) use container::{PASSPHRASE_BYTES_MAX, Passphrase};
+pub(crate) use left_out::LeftOut;
 pub(crate) use manifest::Manifest;
 pub(crate) use restore::{Restored, restore};
 pub(crate) use settle::{discard, settle, unsettled};
@@ -40,6 +42,11 @@ const DEVICE_KEYS: [&str; 3] = ["gateway.key", "tls-cert.pem", "tls-key.pem"];
 const STORE_FILE: &str = "store/data.mdb";
 /// Bytes of a disk that stay free, for the gateway that writes to it.
 const FREE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Whether a path may stand in a manifest, as far as its text goes.
+fn is_path_text(path: &str) -> bool {
+    path.len() <= PATH_BYTES_MAX && !path.contains(char::is_control)
+}
 
 /// Whether the disk of a folder has room for so many bytes, and for those that stay free. One that does not say is tried.
 ///
@@ -60,13 +67,18 @@ fn check_room(folder: &Path, bytes: u64) -> Result<()> {
 }
 
 /// Writes a backup of the snapshot in a data folder, and reads it back: decrypts it, and compares each file's checksum.
-/// A file that is there is not written over.
+/// A file that is there is not written over. `left_out`: what the snapshot has not.
 ///
 /// # Errors
 /// The snapshot cannot be read, the file cannot be written, or it does not read as it was written. Then there is no file.
-pub(crate) fn write(data_dir: &Path, file: &Path, passphrase: &Passphrase, device_keys: bool) -> Result<Manifest> {
+pub(crate) fn write(
+    data_dir: &Path,
+    file: &Path,
+    passphrase: &Passphrase,
+    (device_keys, left_out): (bool, LeftOut),
+) -> Result<Manifest> {
     let stage = settle::folder(data_dir);
-    let manifest = Manifest::of(&stage, device_keys)?;
+    let manifest = Manifest::of(&stage, device_keys, left_out)?;
     if let Some(folder) = file.parent() {
         check_room(folder, manifest.bytes()).context("there is no room for the backup")?;
     }

@@ -11,7 +11,8 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{
-    DEPTH_MAX, DEVICE_KEYS, FILES_MAX, PATH_BYTES_MAX, STORE_FILE, check_room,
+    DEPTH_MAX, DEVICE_KEYS, FILES_MAX, STORE_FILE, check_room, is_path_text,
+    left_out::{LeftOut, Omission, Why},
     settle::{FINISHED, STAGE, UNFINISHED, discard, folder, settle},
 };
 use crate::{
@@ -53,6 +54,8 @@ pub struct Backups {
 
 /// A snapshot, and the place of the one who makes a backup of it.
 pub(crate) struct Snapshot {
+    /// What it has not.
+    pub(crate) left_out: LeftOut,
     data_dir: PathBuf,
     _one_at_a_time: OwnedMutexGuard<()>,
 }
@@ -75,10 +78,11 @@ impl Backups {
         if made.is_err() {
             discard(&self.data_dir)?;
         }
-        made.map(|()| Snapshot { data_dir: self.data_dir.clone(), _one_at_a_time: one_at_a_time })
+        let data_dir = self.data_dir.clone();
+        made.map(|left_out| Snapshot { left_out, data_dir, _one_at_a_time: one_at_a_time })
     }
 
-    async fn make(&self, device_keys: bool) -> Result<()> {
+    async fn make(&self, device_keys: bool) -> Result<LeftOut> {
         let stage = begun(&self.data_dir)?;
         self.store.snapshot(&stage.join("store"), device_keys).await.context("copying the store")?;
         let (data_dir, models_dir) = (self.data_dir.clone(), self.models_dir.clone());
@@ -99,6 +103,8 @@ impl Snapshot {
 
 /// A snapshot of a data folder on which no gateway runs. It is removed, and the folder given back, when this is dropped.
 pub(crate) struct Closed {
+    /// What it has not.
+    pub(crate) left_out: LeftOut,
     data_dir: PathBuf,
     _lock: FolderLock,
 }
@@ -119,13 +125,13 @@ impl Closed {
         let Some(lock) = FolderLock::try_take(data_dir)? else { return Ok(None) };
         settle(data_dir)?;
         let stage = begun(data_dir)?;
-        let closed = Self { data_dir: data_dir.to_path_buf(), _lock: lock };
+        let mut closed = Self { left_out: LeftOut::default(), data_dir: data_dir.to_path_buf(), _lock: lock };
         make_stage(data_dir, &stage.join("store"))?;
         let copied = store::copy_closed(&store, &stage.join("store"), size_max_mib, device_keys);
         // Reading it has made LMDB's lock file.
         give_to_owner(data_dir, &store)?;
         copied.context("copying the store")?;
-        copy_files(data_dir, models_dir, &stage, device_keys)?;
+        closed.left_out = copy_files(data_dir, models_dir, &stage, device_keys)?;
         Ok(Some(closed))
     }
 }
@@ -168,16 +174,13 @@ pub(super) fn without_store_lock(stage: &Path) -> Result<()> {
     }
 }
 
-fn copy_files(data_dir: &Path, models_dir: &Path, stage: &Path, device_keys: bool) -> Result<()> {
+fn copy_files(data_dir: &Path, models_dir: &Path, stage: &Path, device_keys: bool) -> Result<LeftOut> {
     let is_state = |path: &Path| {
         let name = path.strip_prefix(data_dir).ok().and_then(Path::to_str);
         let is_left_out = |name: &str| is_no_state(name) || !device_keys && DEVICE_KEYS.contains(&name);
         path != models_dir && !name.is_some_and(is_left_out)
     };
     let found = files_below(data_dir, is_state)?;
-    for path in &found.left_out {
-        tracing::warn!(path, "the backup leaves this out: it is no file, or has a name that is no text");
-    }
     // Photos are many and large, and never change: one more name is enough.
     let is_photo = |path: &str| path.starts_with("photos/");
     let size = |path: &String| fs::metadata(data_dir.join(path)).map_or(0, |file| file.len());
@@ -198,7 +201,7 @@ fn copy_files(data_dir: &Path, models_dir: &Path, stage: &Path, device_keys: boo
             copied => copied.with_context(|| format!("copying {}", from.display()))?,
         }
     }
-    Ok(())
+    Ok(LeftOut::of(found.left_out))
 }
 
 /// Photos, too, on a disk that gives no file a second name.
@@ -213,12 +216,12 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
 pub(super) struct Found {
     /// Their paths within it.
     pub(super) paths: Vec<String>,
-    /// Paths of what is neither file nor folder, or has a name that is no text.
-    pub(super) left_out: Vec<String>,
+    /// What cannot be kept.
+    pub(super) left_out: Vec<Omission>,
 }
 
 /// Lists the files below a folder that `takes` accepts, and those of the folders that it accepts. Symbolic links are not
-/// followed; files that are just being written are left out.
+/// followed.
 pub(super) fn files_below(root: &Path, takes: impl Fn(&Path) -> bool) -> Result<Found> {
     let mut found = Found::default();
     let mut folders = vec![(root.to_path_buf(), 0)];
@@ -234,14 +237,22 @@ pub(super) fn files_below(root: &Path, takes: impl Fn(&Path) -> bool) -> Result<
                 continue;
             }
             let within = path.strip_prefix(root).unwrap_or(&path);
-            match (kind(&entry, within), within.to_str().filter(|name| name.len() <= PATH_BYTES_MAX)) {
-                (Kind::Folder, Some(_)) if depth + 2 < DEPTH_MAX => folders.push((path, depth + 1)),
-                (Kind::Folder, _) => bail!("{} has too many folders below each other", root.display()),
-                (Kind::File, Some(name)) => found.paths.push(name.to_owned()),
-                (Kind::Unfinished, _) => {}
-                (Kind::File | Kind::Other, _) => found.left_out.push(within.display().to_string()),
-            }
-            if found.paths.len() > FILES_MAX {
+            let why = match (kind(&entry, within), within.to_str().filter(|name| is_path_text(name))) {
+                (Kind::Folder, Some(_)) if depth + 2 < DEPTH_MAX => {
+                    folders.push((path, depth + 1));
+                    continue;
+                }
+                (Kind::Folder, Some(_)) => bail!("{} has too many folders below each other", root.display()),
+                (Kind::File, Some(name)) => {
+                    found.paths.push(name.to_owned());
+                    None
+                }
+                (Kind::File | Kind::Folder, None) => Some(Why::Name),
+                (Kind::Unfinished, _) => Some(Why::Unfinished),
+                (Kind::Other, _) => Some(Why::Kind),
+            };
+            found.left_out.extend(why.map(|why| Omission::new(&within.to_string_lossy(), why)));
+            if found.paths.len() + found.left_out.len() > FILES_MAX {
                 bail!("{} has more than {FILES_MAX} files; is it the data folder of a gateway?", root.display());
             }
         }

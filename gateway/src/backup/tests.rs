@@ -1,10 +1,14 @@
 //! Tests of backups as a whole: of folders on which no gateway runs. `tests/it/backup.rs` has those of a running one.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
     io::Write as _,
     iter::once,
-    os::unix::fs::{PermissionsExt as _, symlink},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{PermissionsExt as _, symlink},
+    },
     path::{Path, PathBuf},
 };
 
@@ -62,7 +66,7 @@ impl Place {
     fn back_up(&self, file: &str, device_keys: bool) -> Result<Manifest> {
         let data = self.at("data");
         let closed = Closed::snapshot(&data, &data.join("models"), 16, device_keys)?.expect("no gateway runs");
-        let manifest = write(&data, &self.at(file), &passphrase(), device_keys);
+        let manifest = write(&data, &self.at(file), &passphrase(), (device_keys, closed.left_out.clone()));
         drop(closed);
         manifest
     }
@@ -124,6 +128,39 @@ async fn everything_is_there_again_after_a_restore() {
     fs::rename(place.at("data"), place.at("old")).unwrap();
     fs::rename(place.at("new"), place.at("data")).unwrap();
     assert_eq!(paths(&place.back_up("two.backup", true).unwrap()), all);
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_told_when_it_is_made_when_it_is_checked_and_when_it_is_restored() {
+    let place = Place::new().await;
+    let data = place.at("data");
+    // The photos of another user lie on another disk.
+    symlink(place.0.path(), data.join("photos/ben")).unwrap();
+    fs::write(data.join("two\nlines"), "x").unwrap();
+    let no_text = data.join(OsStr::from_bytes(b"skills-\xff"));
+    fs::create_dir(&no_text).unwrap();
+    fs::write(no_text.join("SKILL.md"), "x").unwrap();
+    let left_out = place.back_up("one", true).unwrap().left_out.unwrap();
+    let link = "a link, or something else that is neither a file nor a folder";
+    let name = "its path has control characters, is no text, or is too long";
+    let unfinished = "not written to its end";
+    let expected = [
+        ("link", link),
+        ("photos/ann/2.jpg.new", unfinished),
+        ("photos/ben", link),
+        ("skills-\u{fffd}", name),
+        ("two\\u000alines", name),
+        ("workspace/ann/\\u0001new", unfinished),
+    ];
+    let expected = expected.map(|(path, why)| format!("  {path}: {why}"));
+    assert_eq!(left_out.lines().get(1..), Some(&expected[..]));
+    let checked = verify(&place.at("one"), &passphrase()).unwrap();
+    let restored = place.restore("one", "new", true).unwrap();
+    assert_eq!([checked.left_out, restored.manifest.left_out], [Some(left_out.clone()), Some(left_out)]);
+    // Of a folder that has nothing else, nothing is told.
+    fs::rename(&data, place.at("old")).unwrap();
+    fs::rename(place.at("new"), &data).unwrap();
+    assert_eq!(place.back_up("two", true).unwrap().left_out, Some(LeftOut::default()));
 }
 
 #[tokio::test]
@@ -266,7 +303,7 @@ async fn an_archive_that_somebody_else_made_is_refused_where_it_is_wrong() {
     let costly = [&costly[..at], b" 20\n", &costly[at + 3..]].concat();
     told(place.refusal(&costly), "takes 2^20 rounds");
     let mut newer = manifest(&[store]);
-    newer["format"] = 2.into();
+    newer["format"] = 3.into();
     told(of(newer, &[]), "made by version 9.9.9 of the gateway");
     for path in ["../evil", "/etc/evil", "lock", "restored/evil"] {
         told(of(manifest(&[store, (path, b"x")]), &[]), path);
@@ -329,7 +366,7 @@ async fn a_snapshot_that_changes_is_no_backup() {
     let place = Place::new().await;
     let data = place.at("data");
     let closed = Closed::snapshot(&data, &data.join("models"), 16, true).unwrap().unwrap();
-    let manifest = Manifest::of(&settle::folder(&data), true).unwrap();
+    let manifest = Manifest::of(&settle::folder(&data), true, closed.left_out.clone()).unwrap();
     fs::write(data.join("backing-up/gateway.key"), "another").unwrap();
     let part = place.at("part");
     let out = container::write(&settle::folder(&data), &manifest, File::create(&part).unwrap(), &passphrase()).unwrap();

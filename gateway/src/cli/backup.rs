@@ -10,9 +10,9 @@ use anyhow::{Context as _, Result, bail};
 
 use super::passphrase;
 use crate::{
-    backup::{self, Closed, Manifest, Restored},
+    backup::{self, Closed, LeftOut, Manifest, Restored},
     config::Config,
-    control::{Request, client},
+    control::{Answer, Request, client},
     units::bytes,
 };
 
@@ -71,8 +71,8 @@ pub(super) fn run(config: &Config, arguments: &Backup) -> Result<()> {
     }
     let passphrase = passphrase::new(arguments.passphrase_file.as_deref())?;
     let device_keys = !arguments.without_device_keys;
-    let held = snapshot(config, device_keys)?;
-    let manifest = backup::write(&config.data_dir, &file, &passphrase, device_keys)?;
+    let (held, left_out) = snapshot(config, device_keys)?;
+    let manifest = backup::write(&config.data_dir, &file, &passphrase, (device_keys, left_out))?;
     let how = match held {
         Held::Running(_) => "of the running gateway",
         Held::Closed(_) => "of a gateway that does not run",
@@ -81,18 +81,18 @@ pub(super) fn run(config: &Config, arguments: &Backup) -> Result<()> {
     let size = std::fs::metadata(&file).map_or(0, |file| file.len());
     println!("{} ({}), {how}, was written, read back and checked", file.display(), bytes(size));
     show(&manifest);
-    println!("  the configuration file and the models are not in it");
     Ok(())
 }
 
-fn snapshot(config: &Config, device_keys: bool) -> Result<Held> {
+fn snapshot(config: &Config, device_keys: bool) -> Result<(Held, LeftOut)> {
     let (data_dir, models_dir) = (&config.data_dir, &config.models_dir);
-    match Closed::snapshot(data_dir, models_dir, config.store.size_max_mib, device_keys)? {
-        Some(closed) => Ok(Held::Closed(closed)),
-        None => {
-            let (_, connection) = client::converse(data_dir, &Request::Backup { device_keys }, SNAPSHOT_WAIT)?;
-            Ok(Held::Running(connection))
-        }
+    if let Some(closed) = Closed::snapshot(data_dir, models_dir, config.store.size_max_mib, device_keys)? {
+        let left_out = closed.left_out.clone();
+        return Ok((Held::Closed(closed), left_out));
+    }
+    match client::converse(data_dir, &Request::Backup { device_keys }, SNAPSHOT_WAIT)? {
+        (Answer::Snapshot { left_out }, connection) => Ok((Held::Running(connection), left_out)),
+        _ => bail!("the gateway does not say what the backup leaves out: it is another version; use its own program"),
     }
 }
 
@@ -137,5 +137,13 @@ fn show(manifest: &Manifest) {
     println!("  records: {}", if rows.is_empty() { "none".to_owned() } else { rows.join(", ") });
     if manifest.damaged > 0 {
         println!("  {} records of the store are damaged; `lorgnette check --store` lists them", manifest.damaged);
+    }
+    println!(
+        "  never in a backup: the configuration file and what it names in other places, models, the stored log, \
+         recordings"
+    );
+    match &manifest.left_out {
+        Some(left_out) => left_out.lines().iter().for_each(|line| println!("  {line}")),
+        None => println!("  it was made by a version that did not say what it left out"),
     }
 }

@@ -183,8 +183,7 @@ fn device(device: &DeviceFacts) {
         let at = jiff::Timestamp::from_millisecond(report.wall_ms).unwrap_or_default();
         let why =
             if report.failure.is_empty() { String::new() } else { format!(" ({})", in_one_line(&report.failure)) };
-        let outcome = format!("{:?}", report.outcome).to_lowercase().replace("rolledback", "rolled back");
-        println!("    {version}: {outcome}{why}, {at:.0}");
+        println!("    {version}: {}{why}, {at:.0}", report.outcome.name());
     }
 }
 

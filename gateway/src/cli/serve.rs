@@ -5,7 +5,7 @@ use std::{
     env,
     ffi::OsString,
     future::{Future, pending},
-    io::Write as _,
+    io::{IsTerminal as _, Write as _},
     net::{Ipv4Addr, SocketAddr, UdpSocket},
     pin::pin,
     time::Duration,
@@ -24,7 +24,7 @@ use crate::{
     config::Config,
     health::Problem,
     http::settings::Listen,
-    identity::fingerprint,
+    identity::{fingerprint, invitations::INVITED_US},
     mcp::settings::McpSettings,
     runtime,
     serve::{self, HANDOVER_MAX, Origin},
@@ -90,7 +90,7 @@ fn places(running: &serve::Running, listen: &Listen, mcp: &McpSettings) -> Vec<(
     let local = local(web);
     let mut places = Vec::new();
     if let (Some(local), Some(token)) = (local, &running.try_token) {
-        places.push(("talk", format!("http://{local}/try#{token} (pairs one browser)")));
+        places.push(("talk", talk(local, token, std::io::stdout().is_terminal())));
     }
     let socket = listen.websocket.then(|| format!("wss://{}/glasses", from_outside(web)));
     let glasses: Vec<String> =
@@ -112,6 +112,15 @@ fn places(running: &serve::Running, listen: &Listen, mcp: &McpSettings) -> Vec<(
     }
     places.push(("health", format!("{plain}/healthz  {plain}/metrics")));
     places
+}
+
+/// The address of the page to talk from a browser. Only a terminal gets the token: everything else that takes the output, such as
+/// the journal, keeps it for readers who may not pair anything.
+fn talk(local: SocketAddr, token: &str, is_terminal: bool) -> String {
+    match is_terminal {
+        true => format!("http://{local}/try#{token} (pairs one browser, within {} minutes)", INVITED_US / 60_000_000),
+        false => format!("http://{local}/try (shows a code for `lorgnette devices pair`)"),
+    }
 }
 
 /// The addresses under which the pages are opened: from this machine, and from others.
@@ -300,4 +309,17 @@ async fn stop(running: serve::Running, manager: &ServiceManager) -> Result<()> {
     manager.stopping();
     running.stop().await;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_terminal_gets_what_pairs_a_browser() {
+        let local = "127.0.0.1:8460".parse().unwrap();
+        assert!(talk(local, "0a1b", true).starts_with("http://127.0.0.1:8460/try#0a1b (pairs one browser, within 10 "));
+        let kept = talk(local, "0a1b", false);
+        assert!(kept.starts_with("http://127.0.0.1:8460/try (shows a code") && !kept.contains("0a1b"), "{kept}");
+    }
 }

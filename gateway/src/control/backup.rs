@@ -32,7 +32,7 @@ pub(super) async fn serve(
         Ok(snapshot) => snapshot,
         Err(error) => return say(&mut write, &Answer::Error { message: format!("{error:#}") }).await,
     };
-    let told = say(&mut write, &done("the snapshot is made".to_owned())).await;
+    let told = say(&mut write, &Answer::Snapshot { left_out: snapshot.left_out.clone() }).await;
     if told.is_ok() {
         tokio::select! {
             // The client sends nothing more: any read is its end.

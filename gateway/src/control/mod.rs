@@ -43,7 +43,7 @@ pub(crate) use self::{
     invitation::{Invited, Open},
     names::check_name,
 };
-use crate::{approvals::Event, identity::operators::Role, telemetry::TurnRecord, upgrade::Version};
+use crate::{approvals::Event, backup::LeftOut, identity::operators::Role, telemetry::TurnRecord, upgrade::Version};
 
 /// Longest line: the manifest of an app, in which JSON doubles what it escapes.
 const LINE_BYTES_MAX: usize = 2 * ::tools::apps::import::MANIFEST_BYTES_MAX + 64 * 1024;
@@ -201,6 +201,8 @@ pub enum Answer {
         #[serde(default)]
         certificate: Option<String>,
     },
+    /// A snapshot for a backup is made, without these.
+    Snapshot { left_out: LeftOut },
     /// Not done; why, and what to do.
     Error { message: String },
 }

@@ -97,6 +97,16 @@ impl Outcome {
         }
     }
 
+    /// For people.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Applied => "applied",
+            Self::Failed => "failed",
+            Self::RolledBack => "rolled back",
+        }
+    }
+
     fn is_bad(self) -> bool {
         matches!(self, Self::Failed | Self::RolledBack)
     }

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     apps::socket::Headers,
+    clock,
     device_task::settings::{Changeable, Current},
     identity::Pairings,
     mcp::Mcp,
@@ -39,7 +40,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// Serves a connection on which these bytes come and then nothing more; the first one: from where.
 pub(crate) async fn request(bytes: &[u8], store: &Store) {
     let Some((from, bytes)) = bytes.split_first() else { return };
-    let (link, _) = TryLink::new().expect("the system has random numbers");
+    let (link, _) = TryLink::new(clock::mono_us()).expect("the system has random numbers");
     let (gateway_name, voice) = (String::new(), Voice { speed: 1.0, volume_percent: 100 });
     let current = Current::new(Changeable { gateway_name, voice, conversation: Default::default() });
     let page = TryPage { about: About::new(current, &[], true), link: Arc::new(link) };

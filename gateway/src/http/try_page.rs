@@ -236,7 +236,8 @@ fn only(method: &'static str) -> Response {
 
 /// Opens the pairing window for exactly the key that the page sends, as the operator would with `lorgnette devices`.
 ///
-/// The operator agrees by opening the link that `lorgnette serve` printed: its token, which the page sends, works once.
+/// The operator agrees by opening the link that `lorgnette serve` printed: its token, which the page sends, works once and
+/// expires.
 /// An address of this machine proves nothing, since every program of every user here has it. A page of another site
 /// fails by its Origin, by the header that it may not set, and by the Host if its own name resolves to 127.0.0.1;
 /// another machine fails by its address, a proxy by the headers it adds. A key that is paired, revoked or waiting
@@ -252,14 +253,15 @@ async fn pair(State(page): State<Page>, request: Request) -> Response {
         Err(refusal) => return refusal.into_response(),
     };
     let fingerprint = fingerprint(&key);
-    match link.redeem(&token, || page.open_window(&fingerprint)) {
+    match link.redeem(clock::mono_us(), &token, || page.open_window(&fingerprint)) {
         Some(Ok(())) => {
             tracing::info!(device = fingerprint, "the page on this machine is paired by the operator's link");
             (StatusCode::OK, "the window is open\n").into_response()
         }
         Some(Err(refusal)) => refusal.into_response(),
         None => {
-            let told = "this is not, or no longer, the link that the gateway printed: pair by the code\n";
+            let told =
+                "this is not the link that the gateway printed, or it was used or has expired: pair by the code\n";
             to_wrong_key((StatusCode::FORBIDDEN, told)).await
         }
     }

@@ -7,6 +7,7 @@ use axum::http::Uri;
 
 use super::data;
 use crate::{
+    clock,
     config::{self, Config},
     control::admin::{Admin, Console, Started},
     device_task::services::Services,
@@ -22,7 +23,7 @@ pub(super) fn try_page(config: &Config, services: &Services) -> Result<Option<(T
     if !config.listen.try_page {
         return Ok(None);
     }
-    let (link, token) = TryLink::new()?;
+    let (link, token) = TryLink::new(clock::mono_us())?;
     let about = About::new(services.settings.current.clone(), &config.models.chain, config.listen.console);
     Ok(Some((TryPage { about, link: Arc::new(link) }, token)))
 }

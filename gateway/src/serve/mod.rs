@@ -73,7 +73,7 @@ pub struct Running {
     pub quic: Option<std::net::SocketAddr>,
     /// The gateway's public key, which devices pin.
     pub public_key: [u8; 32],
-    /// What pairs one browser with the try page: its address is `/try#` and this; `None`: no such page.
+    /// What pairs one browser with the try page, once and not for long: its address is `/try#` and this; `None`: no such page.
     pub try_token: Option<String>,
     /// The name under which it is announced on the network; `None`: it is not.
     pub announced: Option<String>,

@@ -20,13 +20,14 @@ use crate::{
 };
 
 /// Pages: name of the picture, path.
-const PAGES: [(&str, &str); 22] = [
+const PAGES: [(&str, &str); 23] = [
     ("overview", "/console"),
     ("problems", "/console/problems"),
     ("sessions", "/console/sessions"),
     ("devices", "/console/devices"),
     ("device", "/console/devices/of/DEVICE"),
     ("invitation", "/console/devices/invitation"),
+    ("firmware", "/console/firmware"),
     ("approvals", "/console/approvals"),
     ("turns", "/console/turns?since=1h"),
     ("turn", "/console/turns/one?TURN"),

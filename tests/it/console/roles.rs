@@ -11,13 +11,14 @@ use crate::{
 };
 
 /// Pages that everybody who is signed in may see.
-const FOR_ALL: [&str; 14] = [
+const FOR_ALL: [&str; 15] = [
     "/console",
     "/console/",
     "/console/problems",
     "/console/sessions",
     "/console/devices",
     "/console/devices/of/DEVICE",
+    "/console/firmware",
     "/console/approvals",
     "/console/turns",
     "/console/logs",
@@ -39,18 +40,20 @@ const FOR_OPERATORS: [&str; 6] = [
     "/console/mcp/log?name=none",
 ];
 /// Parts that are sent while they are looked at.
-const LIVE: [&str; 8] = ["overview", "sessions", "devices", "invitation", "approvals", "turns", "logs", "mcp"];
+const LIVE: [&str; 9] =
+    ["overview", "sessions", "devices", "firmware", "invitation", "approvals", "turns", "logs", "mcp"];
 /// Files for everybody, and the page of a link.
 const OPEN: [&str; 5] =
     ["/console/look.css", "/console/console.css", "/console/console.js", "/console/icon.svg", "/console/enter?link=x"];
 /// Forms: path, fields.
-const FORMS: [(&str, &[(&str, &str)]); 15] = [
+const FORMS: [(&str, &[(&str, &str)]); 16] = [
     ("/console/problems/again", &[]),
     ("/console/devices/rename", &[("device", "DEVICE"), ("name", "Renamed")]),
     ("/console/devices/pair", &[("code", "000000"), ("user", "wearer"), ("name", "")]),
     ("/console/devices/window", &[("fingerprint", "00112233445566778899aabbccddeeff"), ("user", "wearer")]),
     ("/console/devices/invite", &[("invited-user", "wearer"), ("invited-name", ""), ("invited-address", "")]),
     ("/console/devices/withdraw", &[]),
+    ("/console/firmware/pause", &[("model", "none")]),
     ("/console/tools/switch", &[("user", "wearer"), ("name", "timer.set"), ("on", "false")]),
     ("/console/approvals/answer", &[("id", "QUESTION"), ("answer", "no")]),
     ("/console/apps/act", &[("package", "none"), ("user", "wearer"), ("act", "restart")]),

@@ -10,7 +10,7 @@ use axum::{
 use maud::{Markup, html};
 
 use super::{
-    Pages, invitation,
+    Pages, firmware, invitation,
     layout::{self, badge, facts, field, moment, seconds, short},
     paths::{self, DEVICES},
     sessions::{battery, state},
@@ -143,6 +143,7 @@ async fn one(State(pages): State<Pages>, Extension(visit): Extension<Visit>, Pat
         Ok(Answer::Turns { turns }) => turns,
         other => return layout::page(&pages, &visit, "Device", DEVICES, &layout::unavailable(other)),
     };
+    let firmware = firmware::of(&pages, &visit, &id).await;
     let own = turns.iter().rev().filter(|turn| turn["device"] == id.as_str()).take(TURNS_MAX);
     layout::page(
         &pages,
@@ -151,6 +152,7 @@ async fn one(State(pages): State<Pages>, Extension(visit): Extension<Visit>, Pat
         DEVICES,
         &html! {
             (known(&device))
+            (firmware)
             @if device.session.is_some() { (words(&visit, &device)) }
             h2 { "Latest turns of this run" }
             (turns::table(own))

@@ -17,11 +17,12 @@ use super::{
 use crate::{clock, control::Answer, findings::Level, units};
 
 /// The pages: path, name.
-const NAVIGATION: [(&str, &str); 15] = [
+const NAVIGATION: [(&str, &str); 16] = [
     (HOME, "Overview"),
     (PROBLEMS, "Problems"),
     ("/console/sessions", "Sessions"),
     (DEVICES, "Devices"),
+    ("/console/firmware", "Firmware"),
     ("/console/approvals", "Approvals"),
     ("/console/turns", "Turns"),
     ("/console/logs", "Logs"),

@@ -27,7 +27,7 @@ use tokio::{
     time::{Interval, MissedTickBehavior, interval},
 };
 
-use super::{Pages, approvals, devices, invitation, logs, mcp, overview, sessions, turns, visit::Visit};
+use super::{Pages, approvals, devices, firmware, invitation, logs, mcp, overview, sessions, turns, visit::Visit};
 use crate::{
     apps::feed::{Event, Listener, Wants},
     clock,
@@ -54,6 +54,7 @@ enum Part {
     Overview,
     Sessions,
     Devices,
+    Firmware,
     Invitation,
     Approvals,
     Turns,
@@ -67,6 +68,7 @@ impl Part {
             "overview" => Self::Overview,
             "sessions" => Self::Sessions,
             "devices" => Self::Devices,
+            "firmware" => Self::Firmware,
             "invitation" => Self::Invitation,
             "approvals" => Self::Approvals,
             "turns" => Self::Turns,
@@ -81,6 +83,7 @@ impl Part {
             Self::Overview => overview::part(pages).await,
             Self::Sessions => sessions::part(pages).await,
             Self::Devices => devices::part(pages, visit).await,
+            Self::Firmware => firmware::part(pages, visit).await,
             Self::Invitation => invitation::part(pages, visit),
             Self::Approvals => approvals::part(pages, visit).await,
             Self::Turns => turns::part(pages).await,

@@ -11,6 +11,7 @@ mod configuration;
 mod conversations;
 mod devices;
 mod files;
+mod firmware;
 mod guard;
 mod invitation;
 mod layout;
@@ -97,6 +98,7 @@ pub(super) fn routes(admin: Arc<Admin>, names: Names) -> Router {
         .merge(sessions::routes())
         .merge(devices::routes())
         .merge(invitation::routes())
+        .merge(firmware::routes())
         .merge(turns::routes())
         .merge(logs::routes())
         .merge(tools::routes())
