@@ -16,7 +16,6 @@ use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
-    firmware::Update,
     formats,
     incoming::Incoming,
     outgoing::Outgoing,
@@ -30,6 +29,7 @@ use super::{
     services::Services,
     tap::Tap,
     translations::Translations,
+    update::Update,
 };
 use crate::{
     clock,
