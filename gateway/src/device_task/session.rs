@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
-    formats,
+    Claim, Claims, formats,
     incoming::Incoming,
     outgoing::Outgoing,
     photos::{Called, Photos},
@@ -24,7 +24,6 @@ use super::{
     quality::Quality,
     requests::Requests,
     restart::StoredSession,
-    resume::{Claim, Claims},
     room::Room,
     services::Services,
     tap::Tap,
