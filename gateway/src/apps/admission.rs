@@ -17,11 +17,11 @@ use tools::apps::manifest::App;
 use super::{
     PATH_OLD, app_settings, glasses,
     host::Host,
+    message::{AppsMessage, ToApp},
     refusals,
     relay::Relay,
     socket::{SdkVersion, Session, Ws, send, zone},
     streams::Subscriptions,
-    tasks::message::{AppsMessage, ToApp},
     wire::{self, FromApp},
 };
 use crate::clock;

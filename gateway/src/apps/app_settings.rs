@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OwnedMutexGuard;
 use tools::apps::manifest::App;
 
-use super::{host::Host, socket::zone, tasks::message::AppsMessage};
+use super::{host::Host, message::AppsMessage, socket::zone};
 use crate::store::{self, Kind, Write};
 
 /// Bytes of one value: a choice or a line of text.

@@ -2,7 +2,7 @@
 //!
 //! The core decides about their life cycle (`gateway_core::app_life`); the formats are in `streams`, `drawing` and
 //! `app_settings` (plain functions). `tasks` has one task per user, which drives the life cycles and carries out their
-//! outputs. `host` is the interface for the rest of the gateway, `admission` admits sockets, `socket` is one app's
+//! outputs; `message` is what it and the sockets are sent. `host` is the interface for the rest of the gateway, `admission` admits sockets, `socket` is one app's
 //! task, `storage` is what apps store. `settings` is the section of the configuration.
 
 mod admission;
@@ -15,6 +15,7 @@ pub(crate) mod fuzzing;
 pub(crate) mod glasses;
 pub mod host;
 pub(crate) mod installed;
+mod message;
 mod photo;
 mod port;
 mod refusals;

@@ -24,10 +24,10 @@ use super::{
     feed::{Event, Listener},
     glasses,
     host::Host,
+    message::{AppsMessage, Heard, ToApp, WAITING_MAX},
     refusals,
     relay::Relay,
     streams::{self, Offer, Subscriptions},
-    tasks::message::{AppsMessage, Heard, ToApp, WAITING_MAX},
     wire::{self, FromApp},
 };
 use crate::{
