@@ -25,7 +25,7 @@ use super::{
     message::AppsMessage,
     settings::Location,
     sound::Sounds,
-    speech::Speeches,
+    speeches::Speeches,
     tasks::{Common, Tasks},
     unheard::Unheard,
 };

@@ -25,7 +25,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::task::Task;
 pub(super) use self::{snapshot::Snapshot, task::name_of};
-use super::{installed::Installed, message::AppsMessage, speech::Speeches};
+use super::{installed::Installed, message::AppsMessage, speeches::Speeches};
 use crate::{
     roster::Roster,
     runtime::{drive::drive, restarts::Restarts, spawn, spawn_or},
