@@ -1,37 +1,44 @@
-//! Admission of sockets: an installed app, with its key, for a session that the gateway has started.
+//! Admission of sockets: an installed app, with its key, for a session that the gateway has started. Serves them to their end.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
 use gateway_core::{input::AppInput, vocab::ErrorCode};
-use hyper::HeaderMap;
+use hyper::{HeaderMap, upgrade::Upgraded};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::{
     sync::{Semaphore, mpsc},
     time::timeout,
 };
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::{Message, protocol::frame::coding::CloseCode};
 use tools::apps::manifest::App;
 
 use super::{
     PATH_OLD, app_settings, glasses,
     host::Host,
+    message::{AppsMessage, ToApp, WAITING_MAX},
     refusals,
     relay::Relay,
-    socket::{SdkVersion, Session, Ws, send, zone},
+    socket::{SdkVersion, Session, TRAFFIC, Ws, close, send},
     streams::Subscriptions,
-    tasks::message::{AppsMessage, ToApp},
     wire::{self, FromApp},
 };
-use crate::clock;
+use crate::{
+    clock,
+    transport::{
+        meter::Meter,
+        places::{Place, WRONG_KEY_WAIT},
+        websocket,
+    },
+};
 
 /// How long the first frame may take.
 const INIT_MS_MAX: u64 = 5_000;
 /// Longest reason in bytes: it contains the name that an unknown client sent.
 const WHY_BYTES_MAX: usize = 300;
 /// The code of a refusal for its key.
-pub(super) const WRONG_KEY: &str = "INVALID_API_KEY";
+const WRONG_KEY: &str = "INVALID_API_KEY";
 /// Concurrent requests of one app.
 const REQUESTS_MAX: usize = 8;
 
@@ -59,11 +66,11 @@ impl Headers {
 }
 
 /// Why a socket is refused.
-pub(super) struct Refusal {
-    pub(super) code: &'static str,
-    pub(super) message: String,
+struct Refusal {
+    code: &'static str,
+    message: String,
     /// It was not a first connection of 3.x.
-    pub(super) again: bool,
+    again: bool,
 }
 
 /// The content of a first frame, for all SDKs.
@@ -105,13 +112,33 @@ impl Claim {
     }
 }
 
+/// Serves an upgraded connection to its end.
+pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers, place: &Place) {
+    let meter = Meter::newcomer();
+    let mut ws = websocket::server_socket(upgraded, wire::FRAME_BYTES_MAX, meter.clone()).await;
+    let (out, messages) = mpsc::channel(WAITING_MAX);
+    match admit(&host, &mut ws, out, headers).await {
+        Ok(session) => {
+            place.admit();
+            meter.allow(TRAFFIC);
+            session.run(ws, messages).await;
+        }
+        Err(Refusal { code, message, again }) => {
+            tracing::info!(code, message, "an app's socket was refused");
+            if code == WRONG_KEY {
+                tokio::time::sleep(WRONG_KEY_WAIT).await;
+            }
+            // Answered before closing: an SDK without an answer would wait indefinitely.
+            let now = clock::wall_ms();
+            let told = if again { wire::reconnect_rejected(&message, now) } else { wire::error(code, &message, now) };
+            drop(send(&mut ws, &told).await);
+            close(&mut ws, CloseCode::Normal, "refused").await;
+        }
+    }
+}
+
 /// Reads, checks and acknowledges the first frame.
-pub(super) async fn admit(
-    host: &Arc<Host>,
-    ws: &mut Ws,
-    out: mpsc::Sender<ToApp>,
-    headers: Headers,
-) -> Result<Session, Refusal> {
+async fn admit(host: &Arc<Host>, ws: &mut Ws, out: mpsc::Sender<ToApp>, headers: Headers) -> Result<Session, Refusal> {
     let refusal = |code, message: &str| Refusal { code, message: message.to_owned(), again: false };
     let first = async {
         loop {
@@ -209,7 +236,7 @@ impl Session {
     /// The answer to its first frame, and the state of the glasses.
     fn greeting(&self, again: bool) -> (Value, Value) {
         let settings = self.host.settings_of(&self.user, &self.app);
-        let system = app_settings::system_settings(&zone(), &self.app.permissions);
+        let system = app_settings::system_settings(&app_settings::zone(), &self.app.permissions);
         let apps = self.host.tasks.snapshot(&self.user);
         let glasses = apps.glasses.values().next();
         let capabilities = glasses.map_or_else(glasses::none, glasses::Glasses::capabilities);

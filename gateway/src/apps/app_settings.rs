@@ -1,4 +1,4 @@
-//! Settings of apps: their declarations, and the user's values.
+//! Settings of apps, in the apps' format: those that they declare with the user's values, and the gateway's.
 
 use std::{
     collections::BTreeMap,
@@ -7,10 +7,8 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedMutexGuard;
-use tools::apps::manifest::App;
 
-use super::{host::Host, socket::zone, tasks::message::AppsMessage};
-use crate::store::{self, Kind, Write};
+use crate::clock;
 
 /// Bytes of one value: a choice or a line of text.
 pub(super) const VALUE_BYTES_MAX: usize = 8 * 1024;
@@ -84,51 +82,9 @@ pub(super) fn system_settings(zone: &str, permissions: &[String]) -> Value {
     })
 }
 
-impl Host {
-    /// An app's settings with the user's values.
-    pub(crate) fn settings_of(&self, user: &str, app: &App) -> Vec<Value> {
-        filled(&app.settings, &self.set_by(user, &app.package))
-    }
-
-    /// The settings in the session of this name; `None`: there is no such session of this app.
-    pub(crate) fn settings_in(&self, session: &str, package: &str) -> Option<Vec<Value>> {
-        let (user, _) = self.tasks.by_session(session).filter(|(_, card)| card.package == package)?;
-        Some(self.settings_of(&user, &*self.installed.get(package)?))
-    }
-
-    /// The user's values.
-    fn set_by(&self, user: &str, package: &str) -> Map<String, Value> {
-        let row = self.store.disk().row(Kind::AppSettings, user, package.as_bytes()).ok().flatten();
-        row.and_then(|row| serde_json::from_slice(&row).ok()).unwrap_or_default()
-    }
-
-    /// Sets a value of an app's setting, durably, and notifies the app if it runs.
-    ///
-    /// # Errors
-    /// The app or the setting does not exist, the value does not fit, or it cannot be stored.
-    pub async fn set(&self, user: &str, package: &str, key: &str, value: Value) -> Result<(), String> {
-        // All values are in one row: values from before an erasure must not be written back with it.
-        let erasing = || store::Error::Erasing.to_string();
-        let lease = self.in_flight.enter(user).ok_or_else(erasing)?;
-        lease.within(self.set_and_tell(user, package, key, value)).await.unwrap_or_else(|| Err(erasing()))
-    }
-
-    async fn set_and_tell(&self, user: &str, package: &str, key: &str, value: Value) -> Result<(), String> {
-        let app = self.installed.get(package).ok_or_else(|| format!("no mini-app {package} is installed"))?;
-        let _alone = self.settings_locks.lock(user, package).await;
-        let mut own = self.set_by(user, package);
-        set(&app.settings, &mut own, key, value)?;
-        let row = Write::PutRow {
-            kind: Kind::AppSettings,
-            owner: user.to_owned(),
-            key: package.as_bytes().to_vec(),
-            value: Value::Object(own.clone()).to_string().into_bytes(),
-        };
-        self.store.write(row).await.map_err(|error| error.to_string())?;
-        let (settings, system) = (filled(&app.settings, &own), system_settings(&zone(), &app.permissions));
-        self.tasks.tell(user, AppsMessage::SettingsSet { package: package.to_owned(), settings, system }).await;
-        Ok(())
-    }
+/// The name of the time zone, in the apps' format.
+pub(super) fn zone() -> String {
+    clock::zone().iana_name().unwrap_or("UTC").to_owned()
 }
 
 /// Locks of settings by user and package, as long as somebody holds one or waits for it.
@@ -138,7 +94,8 @@ pub(super) struct SettingsLocks(Mutex<BTreeMap<(String, String), Weak<Lock>>>);
 type Lock = tokio::sync::Mutex<()>;
 
 impl SettingsLocks {
-    async fn lock(&self, user: &str, package: &str) -> OwnedMutexGuard<()> {
+    /// Waits until nobody else has the settings of this user and package.
+    pub(super) async fn lock(&self, user: &str, package: &str) -> OwnedMutexGuard<()> {
         let own = {
             let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             locks.retain(|_, lock| lock.strong_count() > 0);

@@ -22,10 +22,11 @@ use super::{
     feed::Feeds,
     glasses::Glasses,
     installed::Installed,
+    message::AppsMessage,
     settings::Location,
     sound::Sounds,
-    speech::Speeches,
-    tasks::{Common, Tasks, message::AppsMessage},
+    speeches::Speeches,
+    tasks::{Common, Tasks},
     unheard::Unheard,
 };
 use crate::{

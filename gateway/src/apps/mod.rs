@@ -2,10 +2,11 @@
 //!
 //! The core decides about their life cycle (`gateway_core::app_life`); the formats are in `streams`, `drawing` and
 //! `app_settings` (plain functions). `tasks` has one task per user, which drives the life cycles and carries out their
-//! outputs. `host` is the interface for the rest of the gateway, `admission` admits sockets, `socket` is one app's
-//! task, `storage` is what apps store. `settings` is the section of the configuration.
+//! outputs; `message` is what it and the sockets are sent. `host` is the interface for the rest of the gateway,
+//! `admission` admits sockets, `socket` is one app's task, `storage` is what apps store, `user_settings` the values of
+//! their settings. `settings` is the section of the configuration.
 
-mod admission;
+pub(crate) mod admission;
 mod app_settings;
 pub(crate) mod bitmap;
 pub(crate) mod drawing;
@@ -15,6 +16,7 @@ pub(crate) mod fuzzing;
 pub(crate) mod glasses;
 pub mod host;
 pub(crate) mod installed;
+mod message;
 mod photo;
 mod port;
 mod refusals;
@@ -23,13 +25,15 @@ mod requests;
 pub(crate) mod scene;
 mod sessions;
 pub(crate) mod settings;
-pub(crate) mod socket;
+mod socket;
 pub(crate) mod sound;
 mod speech;
+mod speeches;
 pub(crate) mod storage;
 pub(crate) mod streams;
 mod tasks;
 mod unheard;
+mod user_settings;
 mod webhook;
 pub(crate) mod wire;
 

@@ -14,7 +14,7 @@ use tools::{
     ports::{DeviceCall as _, PortError},
 };
 
-use super::{host::Host, tasks::message::ToApp, wire};
+use super::{host::Host, message::ToApp, wire};
 use crate::{clock, ports::stores::ConnectedDevices};
 
 /// The tool of glasses with a camera.

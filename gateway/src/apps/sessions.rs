@@ -3,7 +3,7 @@
 use gateway_core::vocab::AppStopReason;
 use tokio::sync::oneshot;
 
-use super::{host::Host, installed, tasks::message::AppsMessage};
+use super::{host::Host, installed, message::AppsMessage};
 use crate::store::{Kind, Write};
 
 impl Host {

@@ -1,11 +1,10 @@
-//! One app's socket: from its first frame to its end.
+//! One app's socket: from its acknowledgement to its end.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use gateway_core::vocab::{AppConnection, AppState, ErrorCode};
-use hyper::upgrade::Upgraded;
 use serde_json::{Value, json};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
@@ -18,28 +17,17 @@ use tokio_tungstenite::tungstenite::{
 use tokio_util::sync::CancellationToken;
 use tools::apps::{log::Latest, manifest::App};
 
-pub(crate) use super::admission::Headers;
 use super::{
-    admission::{self, Refusal},
     feed::{Event, Listener},
     glasses,
     host::Host,
+    message::{AppsMessage, Heard, ToApp},
     refusals,
     relay::Relay,
     streams::{self, Offer, Subscriptions},
-    tasks::message::{AppsMessage, Heard, ToApp, WAITING_MAX},
     wire::{self, FromApp},
 };
-use crate::{
-    clock,
-    limits::Traffic,
-    runtime::sleep_until,
-    transport::{
-        meter::Meter,
-        places::{Place, WRONG_KEY_WAIT},
-        websocket,
-    },
-};
+use crate::{clock, limits::Traffic, runtime::sleep_until, transport::websocket};
 
 /// The close code for an app that has already run its stop handler, from the private range.
 const STOP_WAS_HEARD: u16 = 4001;
@@ -57,7 +45,7 @@ const EMPTY_IGNORED_MS: u64 = 8_000;
 /// Text frames handled per second: several times an animation of 30 drawings a second.
 const FRAMES_PER_S_MAX: u32 = 200;
 /// Bytes per second, of text and binary frames alike: the largest frame, and several times 30 bitmaps a second.
-const TRAFFIC: Traffic = Traffic { frames_per_s_max: u32::MAX, bytes_per_s_max: 2 * 1024 * 1024 };
+pub(super) const TRAFFIC: Traffic = Traffic { frames_per_s_max: u32::MAX, bytes_per_s_max: 2 * 1024 * 1024 };
 /// Refusals remembered per connection: more than there are kinds of requests.
 const TOLD_MAX: usize = 128;
 
@@ -121,33 +109,9 @@ enum End {
     Restarting,
 }
 
-/// Serves an upgraded connection to its end.
-pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers, place: &Place) {
-    let meter = Meter::newcomer();
-    let mut ws = websocket::server_socket(upgraded, wire::FRAME_BYTES_MAX, meter.clone()).await;
-    let (out, messages) = mpsc::channel(WAITING_MAX);
-    match admission::admit(&host, &mut ws, out, headers).await {
-        Ok(session) => {
-            place.admit();
-            meter.allow(TRAFFIC);
-            session.run(ws, messages).await;
-        }
-        Err(Refusal { code, message, again }) => {
-            tracing::info!(code, message, "an app's socket was refused");
-            if code == admission::WRONG_KEY {
-                tokio::time::sleep(WRONG_KEY_WAIT).await;
-            }
-            // Answered before closing: an SDK without an answer would wait indefinitely.
-            let now = clock::wall_ms();
-            let told = if again { wire::reconnect_rejected(&message, now) } else { wire::error(code, &message, now) };
-            drop(send(&mut ws, &told).await);
-            close(&mut ws, CloseCode::Normal, "refused").await;
-        }
-    }
-}
-
 impl Session {
-    async fn run(mut self, mut ws: Ws, mut messages: mpsc::Receiver<ToApp>) {
+    /// Serves the socket to its end.
+    pub(super) async fn run(mut self, mut ws: Ws, mut messages: mpsc::Receiver<ToApp>) {
         tracing::info!(user = self.user, package = self.app.package, "an app's socket is open");
         let package = self.app.package.clone();
         let (connection, resumed, out) = (self.connection, self.resumed, self.out.clone());
@@ -350,11 +314,6 @@ impl Session {
     }
 }
 
-/// The name of the time zone, in the apps' format.
-pub(super) fn zone() -> String {
-    clock::zone().iana_name().unwrap_or("UTC").to_owned()
-}
-
 async fn next(listener: &mut Option<Listener>) -> Event {
     match listener {
         Some(listener) => listener.next().await,
@@ -376,7 +335,7 @@ async fn put(ws: &mut Ws, message: Message) -> Result<(), Gone> {
     }
 }
 
-async fn close(ws: &mut Ws, code: CloseCode, reason: &'static str) {
+pub(super) async fn close(ws: &mut Ws, code: CloseCode, reason: &'static str) {
     let frame = CloseFrame { code, reason: reason.into() };
     if put(ws, Message::Close(Some(frame))).await.is_ok() {
         websocket::drain(ws.get_mut().unmetered()).await;

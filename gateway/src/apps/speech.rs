@@ -1,13 +1,6 @@
 //! Speech and sound of apps: `session.audio.speak()` with the glasses' voice, sound files unchanged.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use gateway_core::input::{Announcement, AnnouncementId, AnnouncementVoice, Input};
 use reqwest::Url;
@@ -15,11 +8,9 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tools::apps::manifest::App;
 
-use super::{host::Host, sound::Sound};
-use crate::{mailbox::DeviceMessage, roster::Roster};
+use super::{host::Host, sound::Sound, speeches::Speech};
+use crate::mailbox::DeviceMessage;
 
-/// Queued speeches of one app: each may wait for a minute.
-const WAITING_PER_APP_MAX: usize = 4;
 /// Characters of one speech: two minutes of speech.
 const TEXT_CHARS_MAX: usize = 2_000;
 /// How long a speech may take, in milliseconds: the SDK gives up after 60 s. A sound may also take its own length.
@@ -49,14 +40,6 @@ enum Voice {
     Sound(Sound),
 }
 
-struct Speech {
-    user: String,
-    package: String,
-    device: String,
-    sound: Option<Sound>,
-    done: oneshot::Sender<bool>,
-}
-
 /// A speech that was sent to the glasses and is to be played.
 pub(super) struct Begun {
     id: u64,
@@ -65,58 +48,6 @@ pub(super) struct Begun {
     sound_ms: Option<u32>,
     seconds: Option<f64>,
     outcome: oneshot::Receiver<bool>,
-}
-
-/// Current speeches of apps.
-#[derive(Default)]
-pub(super) struct Speeches {
-    next: AtomicU64,
-    open: Mutex<BTreeMap<u64, Speech>>,
-}
-
-impl Speeches {
-    fn open(&self) -> MutexGuard<'_, BTreeMap<u64, Speech>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn begin(&self, speech: Speech) -> Option<u64> {
-        let mut open = self.open();
-        let same = |other: &&Speech| other.user == speech.user && other.package == speech.package;
-        if open.values().filter(same).count() >= WAITING_PER_APP_MAX {
-            return None;
-        }
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        open.insert(id, speech);
-        Some(id)
-    }
-
-    /// Withdraws all speeches of an app, playing or queued.
-    pub(super) fn withdraw(&self, roster: &Roster, user: &str, package: &str) {
-        self.withdraw_where(roster, |speech| speech.user == user && speech.package == package);
-    }
-
-    /// Withdraws the matching ones; their waiters are informed that they were interrupted.
-    fn withdraw_where(&self, roster: &Roster, theirs: impl Fn(&Speech) -> bool) {
-        let mut withdrawn = Vec::new();
-        self.open().retain(|id, speech| {
-            let kept = !theirs(speech);
-            if !kept {
-                withdrawn.push((*id, speech.device.clone()));
-            }
-            kept
-        });
-        for (id, device) in withdrawn {
-            tell_withdrawn(roster, &device, id);
-        }
-    }
-}
-
-/// Notifies the glasses that an app's speech or sound is withdrawn.
-fn tell_withdrawn(roster: &Roster, device: &str, id: u64) {
-    if let Some(present) = roster.get(device) {
-        let withdrawn = Input::Withdraw { id: AnnouncementId::App(id) };
-        drop(present.mailbox.try_send(DeviceMessage::Input(withdrawn)));
-    }
 }
 
 /// The words in an audio URL; `None`: it is a sound file. 3.x of the SDK sends the path alone.
@@ -189,7 +120,7 @@ impl Host {
     fn begin(&self, user: &str, package: &str, device: String, voice: Voice, wanted: &Wanted) -> Result<Begun, String> {
         if wanted.alone {
             // Of all apps, since simultaneous speech cannot be understood. The assistant's own speech is not affected.
-            self.speeches.withdraw_where(&self.roster, |speech| speech.user == user);
+            self.speeches.withdraw_all(&self.roster, user);
         }
         let (words, sound) = match voice {
             Voice::Words(words) => (words, None),
@@ -226,22 +157,18 @@ impl Host {
             else => Err(INTERRUPTED),
         };
         // Nothing waits any more for what is still queued or playing.
-        if self.speeches.open().remove(&id).is_some() {
-            tell_withdrawn(&self.roster, &device, id);
-        }
+        self.speeches.give_up(&self.roster, &device, id);
         heard.map_err(str::to_owned)
     }
 
     /// The sound with this id.
     pub fn sound(&self, id: u64) -> Option<Sound> {
-        self.speeches.open().get(&id).and_then(|speech| speech.sound.clone())
+        self.speeches.sound(id)
     }
 
     /// An app's speech or sound with this id has ended.
     pub fn spoken(&self, id: u64, heard: bool) {
-        if let Some(speech) = self.speeches.open().remove(&id) {
-            let _ = speech.done.send(heard);
-        }
+        self.speeches.ended(id, heard);
     }
 }
 

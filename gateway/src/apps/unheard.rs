@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
-    tasks::message::{Heard, ToApp},
+    message::{Heard, ToApp},
     wire,
 };
 use crate::{

@@ -3,18 +3,12 @@
 
 use device_protocol::{Down, ToolState, down as message, limits};
 use gateway_core::{
-    input::Input,
     output::ToolActivityState,
     vocab::{ErrorCode, ToolCall, ToolResult, Turn},
 };
-use tools::caller::Watcher;
 
 use super::{photos::Called, session::Session};
-use crate::{
-    mailbox::{CallDevice, DeviceMessage, Mailbox},
-    text::crop,
-    transport::LinkError,
-};
+use crate::{mailbox::CallDevice, text::crop, transport::LinkError};
 
 /// Calls whose numbers are kept at once: those of the current turn and of a few that were interrupted.
 const NUMBERS_MAX: usize = 128;
@@ -96,27 +90,5 @@ impl Session {
             self.send(turn, Down::ToolCancel(message::ToolCancel { call }))?;
         }
         Ok(())
-    }
-}
-
-/// Shows on the glasses what the calls of a turn do.
-#[derive(Debug)]
-pub(super) struct OnDisplay {
-    turn: Turn,
-    mailbox: Mailbox,
-}
-
-impl OnDisplay {
-    /// On the glasses of this task.
-    pub(super) fn new(turn: Turn, mailbox: Mailbox) -> Self {
-        Self { turn, mailbox }
-    }
-}
-
-impl Watcher for OnDisplay {
-    fn doing(&self, call: &str, line: String) {
-        let progress = Input::ToolProgress { turn: self.turn, call_id: call.to_owned(), line };
-        // With a full mailbox the display misses a line.
-        drop(self.mailbox.try_send(DeviceMessage::Input(progress)));
     }
 }

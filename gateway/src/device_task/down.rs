@@ -9,7 +9,10 @@ use gateway_core::{
     vocab::{Approval, ApprovalOutcome, ListeningState, Meant, Pending, Settlement, TranscriptKind, Turn},
 };
 
-use super::session::{Asked, End, Session, Speech, turn_on_wire};
+use super::{
+    formats::wire,
+    session::{Asked, End, Session, Speech, turn_on_wire},
+};
 use crate::{
     clock,
     speech::ear::Ear,
@@ -27,7 +30,10 @@ impl Session {
             Output::Transcribe { utterance, revision, kind, meant, from_us } => {
                 self.transcribe((utterance, revision), (kind, meant), from_us);
             }
-            Output::Translate { utterance } => self.translate_for_wearer(utterance),
+            Output::Translate { utterance } => {
+                let failed = self.translations.for_wearer(utterance, self.ear.as_mut());
+                failed.into_iter().for_each(|input| self.input(input));
+            }
             Output::Wake(outcome) => self.services.engines.wake_counts.settled(outcome),
             Output::UtteranceLost { addressed } => self.services.telemetry.losses.count(addressed),
             Output::MatchCommand { utterance, revision, text, pending } => {
@@ -173,7 +179,7 @@ impl Session {
     ) -> Result<(), LinkError> {
         self.tap.words(utterance, text, last);
         if last && self.tap.wants_translations() {
-            self.translate_for_apps(utterance);
+            self.translations.for_apps(utterance, self.ear.as_mut());
         }
         let transcript = message::Transcript {
             utterance,
@@ -211,7 +217,7 @@ impl Session {
     fn start_speech(&mut self, speech: u32, turn: Option<Turn>, caption: &str) -> Result<(), LinkError> {
         self.speech = Some(Speech { number: speech, turn });
         let (codec, rate_hz) = self.formats.down.unwrap_or((audio::codec::Codec::Pcm16, 0));
-        let start = message::SpeechStart { speech, codec: super::formats::wire(codec), rate_hz, text: caption };
+        let start = message::SpeechStart { speech, codec: wire(codec), rate_hz, text: caption };
         self.send(turn, Down::SpeechStart(start)).map(drop)
     }
 

@@ -5,149 +5,24 @@ use std::sync::Arc;
 use device_protocol::{
     Down, Up, UpdateAnswer,
     down::{FirmwareCancel, FirmwareChunk, FirmwareOffer},
-    firmware::Version,
     limits::FIRMWARE_CHUNK_BYTES_MAX,
-    up::{self, HelloOwned},
+    up,
 };
-use gateway_core::vocab::ListeningState;
-use tokio::sync::watch;
 
-use super::{
-    chunks::{STALLED_US_MAX, Sending},
-    session::Session,
-};
+use super::{chunks::Sending, session::Session, update::Stage};
 use crate::{
     clock,
-    firmware::{Candidate, Firmware, ImageId, Outcome, Place, Report, Stored, facts::Transfer},
+    firmware::{ImageId, Outcome, Report, facts::Transfer},
     mailbox::DeviceMessage,
     runtime::compute::Full,
     text::in_one_line,
     transport::LinkError,
 };
 
-/// How long after a session's begin the first offer comes: the device's report about its last update is there by then.
-const SETTLE_US: u64 = 2_000_000;
-/// How long a device may take to answer an offer: it verifies a signature, and may ask its wearer nothing.
-const ANSWER_US_MAX: u64 = 60_000_000;
 /// After which a device that was busy, or had no battery left, is asked again, or an image is read for which the disk had no time.
 const LATER_US: u64 = 600_000_000;
 /// After which it is looked again whether the link has sent what it had.
 const LINK_BUSY_US: u64 = 20_000;
-/// Reports that are taken in one session: each may be written to the disk.
-const REPORTS_MAX: u8 = 8;
-
-/// The update of one device, in one session.
-pub(super) struct Update {
-    /// `None`: the device is not updated by the gateway.
-    candidate: Option<Candidate>,
-    changes: watch::Receiver<u64>,
-    /// Whether it has to be looked at again what is to be offered.
-    check: bool,
-    not_before_us: u64,
-    /// The image that the device does not take in this session.
-    given_up: Option<ImageId>,
-    numbered: u32,
-    reports: u8,
-    /// The conversation leaves the link alone.
-    is_idle: bool,
-    stage: Stage,
-}
-
-/// Where an update stands.
-enum Stage {
-    /// Nothing is offered.
-    None,
-    /// The image is being read.
-    Loading { image: Stored, place: Place },
-    /// The device has not answered yet.
-    Offered { image: Stored, sending: Sending, since_us: u64, place: Place },
-    /// The device is sent the image.
-    Sending { image: Stored, sending: Sending, _place: Place },
-    /// It has all of it.
-    Stored { image: ImageId },
-}
-
-impl Update {
-    /// For a device that says this of itself.
-    pub(super) fn new(device: &str, hello: &HelloOwned, firmware: &Firmware) -> Self {
-        let version = Version::parse(&hello.firmware).filter(|_| hello.capabilities.image_bytes_max > 0);
-        let candidate = version.map(|version| Candidate {
-            device: device.to_owned(),
-            model: hello.model.clone(),
-            hardware: hello.capabilities.hardware,
-            version,
-            image_bytes_max: hello.capabilities.image_bytes_max,
-        });
-        if let Some(candidate) = &candidate {
-            firmware.came(candidate);
-        }
-        Self {
-            check: candidate.is_some(),
-            candidate,
-            changes: firmware.changes(),
-            not_before_us: clock::mono_us() + SETTLE_US,
-            given_up: None,
-            numbered: 0,
-            reports: 0,
-            is_idle: true,
-            stage: Stage::None,
-        }
-    }
-
-    /// Waits until something else may be offered. Cancel safe.
-    pub(super) async fn changed(&mut self) {
-        if self.candidate.is_none() || self.changes.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        self.check = true;
-    }
-
-    /// The state of the conversation has changed.
-    pub(super) fn conversation(&mut self, state: ListeningState) {
-        self.is_idle = matches!(state, ListeningState::Idle | ListeningState::Muted);
-    }
-
-    /// When [`Session::update_firmware`] is due, unless the conversation goes on.
-    fn next_wake_us(&self) -> Option<u64> {
-        match &self.stage {
-            Stage::None => (self.check && self.candidate.is_some()).then_some(self.not_before_us),
-            Stage::Offered { since_us, .. } => Some(since_us + ANSWER_US_MAX),
-            Stage::Sending { sending, .. } if sending.may_send() => Some(sending.next_us),
-            Stage::Sending { sending, .. } if sending.sent > sending.stored => {
-                Some(sending.progress_us + STALLED_US_MAX)
-            }
-            Stage::Loading { .. } | Stage::Sending { .. } | Stage::Stored { .. } => None,
-        }
-    }
-
-    /// The image that is under way.
-    fn image(&self) -> Option<&ImageId> {
-        match &self.stage {
-            Stage::None => None,
-            Stage::Loading { image, .. } | Stage::Offered { image, .. } | Stage::Sending { image, .. } => {
-                Some(&image.id)
-            }
-            Stage::Stored { image } => Some(image),
-        }
-    }
-
-    /// Number of the offer that the device knows of.
-    fn open_offer(&self) -> Option<u32> {
-        match &self.stage {
-            Stage::Offered { sending, .. } | Stage::Sending { sending, .. } => Some(sending.number),
-            Stage::None | Stage::Loading { .. } | Stage::Stored { .. } => None,
-        }
-    }
-
-    /// Ends what is under way; the image is not offered again in this session, or later.
-    fn end(&mut self, later_us: Option<u64>) {
-        match later_us {
-            Some(at_us) => (self.check, self.not_before_us) = (true, at_us),
-            None => self.given_up = self.image().copied(),
-        }
-        self.stage = Stage::None;
-    }
-}
 
 impl Session {
     /// When the update of the firmware is to be looked at.
@@ -177,7 +52,7 @@ impl Session {
             Stage::None if self.update.check && now_us >= self.update.not_before_us && self.is_conversation_idle() => {
                 self.choose_firmware();
             }
-            Stage::Offered { since_us, .. } if now_us >= since_us + ANSWER_US_MAX => self.cancel_firmware(None)?,
+            Stage::Offered { .. } if self.update.is_unanswered(now_us) => self.cancel_firmware(None)?,
             Stage::Sending { sending, .. } if sending.is_stalled(now_us) => {
                 tracing::info!(device = self.id, "a device stores nothing of the firmware that it is sent");
                 self.cancel_firmware(Some(now_us + LATER_US))?;
@@ -239,13 +114,7 @@ impl Session {
     /// # Errors
     /// The link is gone, or too slow.
     pub(super) fn firmware_read(&mut self, id: ImageId, read: Result<Arc<Vec<u8>>, String>) -> Result<(), LinkError> {
-        let (image, place) = match std::mem::replace(&mut self.update.stage, Stage::None) {
-            Stage::Loading { image, place } if image.id == id => (image, place),
-            other => {
-                self.update.stage = other;
-                return Ok(());
-            }
-        };
+        let Some((image, place)) = self.update.take_loading(id) else { return Ok(()) };
         let bytes = match read {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -254,8 +123,7 @@ impl Session {
                 return Ok(());
             }
         };
-        self.update.numbered += 1;
-        let number = self.update.numbered;
+        let number = self.update.next_number();
         let offer = FirmwareOffer {
             update: number,
             manifest: &image.manifest,
@@ -324,7 +192,7 @@ impl Session {
             (UpdateAnswer::Accepted, stage) => self.update.stage = stage,
             (refusal, stage) => {
                 let is_for_later = matches!(refusal, UpdateAnswer::Busy | UpdateAnswer::Battery);
-                let transfer = refused(&stage, refusal);
+                let transfer = stage.refused(refusal);
                 tracing::info!(device = self.id, answer = ?refusal, "firmware refused");
                 self.update.stage = stage;
                 self.update.end(is_for_later.then_some(now_us + LATER_US));
@@ -363,11 +231,11 @@ impl Session {
 
     /// The device reports how its last update ended.
     fn firmware_reported(&mut self, report: &up::FirmwareReport<'_>) {
-        let (Some(candidate), Some(outcome)) = (&self.update.candidate, Outcome::of(report.outcome)) else { return };
-        if self.update.reports >= REPORTS_MAX {
+        let Some(outcome) = Outcome::of(report.outcome) else { return };
+        if !self.update.takes_report() {
             return;
         }
-        self.update.reports += 1;
+        let Some(candidate) = &self.update.candidate else { return };
         let failure = match (report.failure.name(), report.message) {
             (Some("none"), "") => String::new(),
             (name, message) => in_one_line(&format!("{}: {message}", name.unwrap_or("unknown"))).into_owned(),
@@ -380,11 +248,4 @@ impl Session {
             self.update.end(None);
         }
     }
-}
-
-fn refused(stage: &Stage, answer: UpdateAnswer) -> Option<Transfer> {
-    let (Stage::Offered { image, sending, .. } | Stage::Sending { image, sending, .. }) = stage else { return None };
-    let name = answer.name().map_or_else(|| answer.number().to_string(), str::to_owned);
-    let (version, bytes) = (image.version.to_string(), sending.size());
-    Some(Transfer { version, stored: sending.stored, bytes, refused: Some(name) })
 }

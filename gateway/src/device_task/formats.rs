@@ -1,14 +1,11 @@
-//! Negotiates codecs and sample rates of a session, and builds its welcome.
+//! Negotiates codecs and sample rates of a session.
 
 use audio::codec::{self, Codec, RATES_HZ, lc3};
 use device_protocol::{
-    Codecs, DisplayKind, Down, down as message, limits,
+    Codecs, DisplayKind, down as message, limits,
     up::{self, Capabilities},
 };
 use gateway_core::vocab::{DeviceInfo, DisplaySize};
-
-use super::{down::listening, session::Session};
-use crate::{clock, transport::LinkError};
 
 /// Length of one packet, in milliseconds.
 pub(super) const FRAME_MS: u16 = 20;
@@ -113,39 +110,4 @@ pub(super) fn info(id: &str, user: &str, capabilities: &Capabilities, formats: &
 pub(super) fn display(capabilities: &Capabilities) -> Option<DisplaySize> {
     let screen = &capabilities.display;
     (screen.kind != DisplayKind::None).then_some(DisplaySize::new(screen.columns, screen.rows))
-}
-
-impl Session {
-    /// Sends the message that opens the session on the device, or that goes on with it: with a session that outlived its
-    /// link (`resumed`), or with what is left of one after a restart.
-    ///
-    /// # Errors
-    /// The link is gone.
-    pub(super) fn welcome(&mut self, resumed: bool, continued: Option<message::Continued>) -> Result<(), LinkError> {
-        let now = clock::now();
-        let is_resumable = self.outgoing.is_resumable();
-        let token = if is_resumable { Some(self.claims.tokens.renew(self.stored.keep())?) } else { None };
-        let settings = self.services.settings.now();
-        let resume_ms = settings.conversation.resume_ms_max;
-        let resumed = resumed.then(|| message::Resumed {
-            control_received: self.incoming.control_received(),
-            audio_received: self.audio_received(),
-        });
-        let welcome = message::Welcome {
-            session: self.number,
-            resume_token: token.as_ref().map_or(&[], |token| token.as_slice()),
-            resume_ms: if is_resumable { resume_ms } else { 0 },
-            resumed,
-            gateway_name: &settings.gateway_name,
-            user_name: &self.user_name,
-            heartbeat_ms: self.heartbeat_ms,
-            audio_up: format(self.formats.up),
-            audio_down: format(self.formats.down),
-            wall_ms: u64::try_from(now.wall_ms).unwrap_or(0),
-            zone_offset_s: now.offset_s,
-            listening: listening(self.driver.machine().listening()),
-            continued,
-        };
-        self.outgoing.send(0, now.mono_us, Down::Welcome(welcome)).map(drop)
-    }
 }

@@ -26,7 +26,10 @@ impl Session {
                 }
             }
             DeviceMessage::Transcribed(transcribed) => self.transcribed(transcribed),
-            DeviceMessage::Translated(translated) => self.translated(translated),
+            DeviceMessage::Translated(translated) => {
+                let told = self.translations.ended(translated, self.ear.as_mut(), &mut self.tap);
+                told.into_iter().for_each(|input| self.input(input));
+            }
             DeviceMessage::Synthesised(clause) => self.synthesised(clause),
             DeviceMessage::Scored(scored) => {
                 if let Some(ear) = &mut self.ear {

@@ -1,4 +1,7 @@
 //! One task per device: passes frames to the core as facts, and carries out its outputs.
+//!
+//! `session` holds the parts of a session, each of which has its types in a file that does not know the session; the other files
+//! are what a session does with them. Here a connection gets its session: a new one, or the one that its device takes up again.
 
 mod calls;
 mod chunks;
@@ -15,25 +18,39 @@ mod own_tools;
 mod photos;
 pub(crate) mod prepare;
 mod presence;
+mod progress;
 mod quality;
 pub(crate) mod quiet;
 pub(crate) mod requests;
 pub(crate) mod restart;
-pub(crate) mod resume;
+mod resume;
 mod room;
 mod running;
 pub(crate) mod services;
 mod session;
 pub(crate) mod settings;
+mod sound;
 mod tap;
+mod tokens;
 mod translations;
 mod turns;
 mod up;
+mod update;
+mod welcome;
 mod window;
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use device_protocol::{Down, GoodbyeReason, RejectCode, down as message, limits};
+use device_protocol::{Down, GoodbyeReason, RejectCode, down as message, limits, up::ResumeOwned};
+use gateway_core::vocab::DeviceInfo;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
 
 use crate::{
     clock,
@@ -44,6 +61,7 @@ use crate::{
 
 use services::{Admission, Services};
 use session::Session;
+use tokens::Tokens;
 
 /// Admits a connection and runs its session to the end.
 pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Place) {
@@ -103,6 +121,90 @@ pub(crate) async fn run(services: Arc<Services>, mut link: Link, place: Option<&
             drop(link.down.send_last(clock::mono_us(), Down::Reject(reject)));
             tracing::info!(device, %peer, ?code, text, "turned away");
             link.close().await;
+        }
+    }
+}
+
+/// How long a session may take to answer a claim: one round of its loop.
+const CLAIM_MAX: Duration = Duration::from_secs(2);
+
+/// Claims that may wait for one session: each is answered in one round of its loop.
+const CLAIMS_WAITING_MAX: usize = 1;
+
+/// A device's claim on its session. The session moves, whole, from the task of the old connection to that of the new one:
+/// never do two tasks decide for one device.
+struct Claim {
+    resume: ResumeOwned,
+    user: String,
+    formats: formats::Agreed,
+    info: DeviceInfo,
+    /// Gets the session; dropped if the claim is refused.
+    reply: oneshot::Sender<Box<Session>>,
+}
+
+/// Claims on one session, and the secrets by which its device is known.
+struct Claims {
+    waiting: mpsc::Receiver<Claim>,
+    tokens: Tokens,
+}
+
+impl Claims {
+    /// The next claim. Pending for ever if none can come.
+    async fn next(&mut self) -> Claim {
+        match self.waiting.recv().await {
+            Some(claim) => claim,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// The sessions that their devices may take up again, by device.
+#[derive(Default)]
+pub(crate) struct Resumable(Mutex<BTreeMap<String, (u32, mpsc::Sender<Claim>)>>);
+
+impl Resumable {
+    fn with<R>(&self, act: impl FnOnce(&mut BTreeMap<String, (u32, mpsc::Sender<Claim>)>) -> R) -> R {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Enters a device's session in place of its older one.
+    fn enter(&self, device: &str, session: u32) -> Claims {
+        let (sender, waiting) = mpsc::channel(CLAIMS_WAITING_MAX);
+        self.with(|sessions| sessions.insert(device.to_owned(), (session, sender)));
+        Claims { waiting, tokens: Tokens::default() }
+    }
+
+    /// Whether no session may be taken up again.
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.with(|sessions| sessions.is_empty())
+    }
+
+    /// Takes a session out.
+    fn leave(&self, device: &str, session: u32) {
+        self.with(|sessions| {
+            if sessions.get(device).is_some_and(|(number, _)| *number == session) {
+                sessions.remove(device);
+            }
+        });
+    }
+
+    /// The session that this device asks for; `None`: it asks for none, or for one that cannot go on.
+    async fn claim(&self, admitted: &Admitted) -> Option<Box<Session>> {
+        let Admitted { id, record, hello } = admitted;
+        let resume = hello.resume.clone()?;
+        let formats = formats::agree(&hello.capabilities).ok()?;
+        let info = formats::info(id, &record.user, &hello.capabilities, &formats);
+        let (_, session) = self.with(|sessions| sessions.get(id).cloned())?;
+        let (reply, mut given) = oneshot::channel();
+        session.try_send(Claim { resume, user: record.user.clone(), formats, info, reply }).ok()?;
+        match timeout(CLAIM_MAX, &mut given).await {
+            Ok(session) => session.ok(),
+            Err(_) => {
+                // It may have been handed over at this very moment.
+                given.close();
+                given.try_recv().ok()
+            }
         }
     }
 }

@@ -17,7 +17,6 @@ use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
-    firmware::Update,
     formats::{self, Agreed},
     incoming::Incoming,
     outgoing::Outgoing,
@@ -32,6 +31,7 @@ use super::{
     settings::Changeable,
     tap::{self, Tap},
     translations::Translations,
+    update::Update,
 };
 use crate::{
     apps::{feed::Feed, glasses::Glasses},

@@ -7,7 +7,7 @@ use gateway_core::input::UserInput;
 use tokio::{runtime::Handle, sync::mpsc, time::timeout};
 use tools::registry::Registry;
 
-use super::resume::Resumable;
+use super::Resumable;
 use crate::{
     apps::{
         feed::{Event, Feed},

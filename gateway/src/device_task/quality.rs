@@ -1,16 +1,8 @@
-//! What the link and the microphone do to sound, for the core, which decides how sound is coded and what the wearer is told.
-
-use std::sync::PoisonError;
+//! Counts and delays of a session's sound on the link, of which reports for the core are made.
 
 use audio::listener;
 use device_protocol::{down, up};
-use gateway_core::{
-    input::Input,
-    vocab::{MicrophoneFault, SoundCoding, SoundReport},
-};
-
-use super::session::Session;
-use crate::{clock, speech::ear::Ear};
+use gateway_core::vocab::{SoundCoding, SoundReport};
 
 /// Time without a packet after which one that is as late comes from an outage, like those behind it.
 const OUTAGE_US: u64 = 500_000;
@@ -25,7 +17,7 @@ pub(super) struct Quality {
     up: Up,
     down: Down,
     /// What the core wants; `None`: what is begun with.
-    coding: Option<SoundCoding>,
+    pub(super) coding: Option<SoundCoding>,
 }
 
 #[derive(Default)]
@@ -56,7 +48,7 @@ struct Down {
 
 impl Quality {
     /// A packet was under way for so much longer than the fastest one; `captured_us`: on the gateway's clock.
-    fn heard(&mut self, waited_us: u64, captured_us: u64, now_us: u64) {
+    pub(super) fn heard(&mut self, waited_us: u64, captured_us: u64, now_us: u64) {
         let silent_us = now_us.saturating_sub(self.up.heard_us);
         if silent_us > OUTAGE_US && waited_us > OUTAGE_US && self.up.is_live {
             // What it has kept back comes faster than it was spoken.
@@ -78,7 +70,7 @@ impl Quality {
     }
 
     /// The sound that has come since the last report; `None`: none, or a replay.
-    fn take_up(&mut self, counts: listener::Stats) -> Option<SoundReport> {
+    pub(super) fn take_up(&mut self, counts: listener::Stats) -> Option<SoundReport> {
         let (packets, lost) = (counts.packets, counts.lost);
         let report = SoundReport {
             up: true,
@@ -91,7 +83,7 @@ impl Quality {
     }
 
     /// The device has received sound; `sent_us`: when the newest of it was sent.
-    fn acknowledged(&mut self, ack: &up::Ack, sent_us: Option<u64>, now_us: u64) -> Option<SoundReport> {
+    pub(super) fn acknowledged(&mut self, ack: &up::Ack, sent_us: Option<u64>, now_us: u64) -> Option<SoundReport> {
         let down = &mut self.down;
         down.is_measured |= ack.audio_held_us > 0;
         let sent_us = sent_us.filter(|_| ack.audio_held_us > 0)?;
@@ -102,6 +94,11 @@ impl Quality {
         let received = ack.audio.saturating_sub(down.audio).saturating_sub(lost);
         (down.audio, down.lost) = (ack.audio, ack.audio_lost);
         Some(SoundReport { up: false, received, lost, waited_us: short(took_us.saturating_sub(least_us)) })
+    }
+
+    /// Whether the device measures.
+    pub(super) fn is_measured(&self) -> bool {
+        self.down.is_measured
     }
 
     /// Another connection: times are measured anew, and what was captured before `now_us` is replayed.
@@ -133,67 +130,6 @@ impl Quality {
 
 fn short(long: u64) -> u32 {
     u32::try_from(long).unwrap_or(u32::MAX)
-}
-
-impl Session {
-    /// A packet with sound has come.
-    pub(super) fn sound_heard(&mut self, capture_us: u64) {
-        if let Some(ear) = &self.ear {
-            self.quality.heard(ear.transit_us(), ear.to_gateway_us(capture_us), clock::mono_us());
-        }
-    }
-
-    /// Reports to the core how sound has come since the last report.
-    pub(super) fn report_sound(&mut self) {
-        let counts = self.ear.as_ref().map(Ear::stats);
-        if let Some(report) = counts.and_then(|counts| self.quality.take_up(counts)) {
-            self.input(Input::Sound(report));
-        }
-    }
-
-    /// A fault of the microphone was found, or is gone.
-    pub(super) fn microphone_fault(&mut self, fault: MicrophoneFault, present: bool) {
-        let device = &self.id;
-        match present {
-            true => tracing::warn!(device, fault = fault.name(), "the microphone has a fault"),
-            false => tracing::info!(device, fault = fault.name(), "the microphone has this fault no longer"),
-        }
-        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        if present {
-            status.microphone_faults.insert(fault);
-        } else {
-            status.microphone_faults.remove(&fault);
-        }
-        drop(status);
-        self.input(Input::Microphone { fault, present });
-    }
-
-    pub(super) fn acknowledged(&mut self, ack: &up::Ack) {
-        let sent_us = self.outgoing.acknowledged(ack.control, ack.audio);
-        let was_measured = self.quality.down.is_measured;
-        if let Some(report) = self.quality.acknowledged(ack, sent_us, clock::mono_us()) {
-            self.input(Input::Sound(report));
-        }
-        if self.quality.down.is_measured && !was_measured {
-            self.code_speech();
-        }
-    }
-
-    /// From now on sound is coded like this.
-    pub(super) fn code_sound(&mut self, coding: SoundCoding) {
-        let SoundCoding { bitrate, packet_ms, loss_percent } = coding;
-        tracing::debug!(device = self.id, bitrate, packet_ms, loss_percent, "the coding of sound changes");
-        self.quality.coding = Some(coding);
-        if self.quality.down.is_measured {
-            self.code_speech();
-        }
-    }
-
-    fn code_speech(&mut self) {
-        if let (Some(mouth), Some(coding)) = (&mut self.mouth, self.quality.coding) {
-            mouth.set_coding(coding);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -250,7 +186,7 @@ mod tests {
         let mut quality = Quality::default();
         let ack = |audio, audio_lost, audio_held_us| up::Ack { control: 0, audio, audio_lost, audio_held_us };
         assert_eq!(quality.acknowledged(&ack(5, 0, 0), Some(0), 80_000), None, "a device that does not measure");
-        assert!(!quality.down.is_measured);
+        assert!(!quality.is_measured());
         let report = quality.acknowledged(&ack(20, 2, 30_000), Some(1_000_000), 1_090_000).unwrap();
         assert_eq!(report, SoundReport { up: false, received: 18, lost: 2, waited_us: 0 });
         let report = quality.acknowledged(&ack(40, 3, 1), Some(2_000_000), 2_500_001).unwrap();

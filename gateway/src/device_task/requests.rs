@@ -23,9 +23,9 @@ use tools::{
 };
 
 use super::{
-    calls::OnDisplay,
     known,
     prepare::{Preparer, answered_late, are_ready},
+    progress::OnDisplay,
     services::Assistant,
 };
 use crate::{

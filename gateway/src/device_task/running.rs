@@ -12,8 +12,7 @@ use gateway_core::{
 };
 
 use super::{
-    resume::Claim,
-    say_goodbye,
+    Claim, say_goodbye,
     session::{End, Session},
 };
 use crate::{

@@ -9,7 +9,7 @@ use audio::{asr::Scheduler, tts::Voice, vad::silero};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{code::modules::Modules, executor::Executor, registry::Registry};
 
-use super::{prepare::Preparer, restart::StoredSessions, resume::Resumable, settings::SessionSettings};
+use super::{Resumable, prepare::Preparer, restart::StoredSessions, settings::SessionSettings};
 use crate::{
     approvals::ApprovalBroker,
     apps::{host::Host, scene::Scenes},

@@ -16,8 +16,7 @@ use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
-    firmware::Update,
-    formats,
+    Claim, Claims, formats,
     incoming::Incoming,
     outgoing::Outgoing,
     photos::{Called, Photos},
@@ -25,11 +24,11 @@ use super::{
     quality::Quality,
     requests::Requests,
     restart::StoredSession,
-    resume::{Claim, Claims},
     room::Room,
     services::Services,
     tap::Tap,
     translations::Translations,
+    update::Update,
 };
 use crate::{
     clock,

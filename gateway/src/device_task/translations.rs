@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use audio::asr::{Error, Language};
 use gateway_core::{input::Input, vocab::Translation};
 
-use super::session::Session;
-use crate::mailbox::Translated;
+use super::tap::Tap;
+use crate::{mailbox::Translated, speech::ear::Ear};
 
 /// Utterances that are being translated. Each is translated once, for the wearer and for all apps.
 #[derive(Default)]
@@ -17,56 +17,55 @@ pub(super) struct Translations {
     for_wearer: BTreeSet<u32>,
 }
 
-impl Session {
-    /// Has an utterance that ended translated for the wearer.
-    pub(super) fn translate_for_wearer(&mut self, utterance: u32) {
-        self.translations.for_wearer.insert(utterance);
-        if !self.translate(utterance) {
-            self.translations.for_wearer.remove(&utterance);
-            self.input(Input::Translated { utterance, translation: None });
+impl Translations {
+    /// Has an utterance that ended translated for the wearer. Returns what the core is told if that cannot be done.
+    pub(super) fn for_wearer(&mut self, utterance: u32, ear: Option<&mut Ear>) -> Option<Input> {
+        if self.begin(utterance, ear) {
+            self.for_wearer.insert(utterance);
+            return None;
         }
+        self.for_wearer.remove(&utterance);
+        Some(Input::Translated { utterance, translation: None })
     }
 
     /// The words of an utterance are told: apps want its translation as well.
-    pub(super) fn translate_for_apps(&mut self, utterance: u32) {
-        if !self.translations.under_way.contains(&utterance) {
-            self.translate(utterance);
+    pub(super) fn for_apps(&mut self, utterance: u32, ear: Option<&mut Ear>) {
+        if !self.under_way.contains(&utterance) {
+            self.begin(utterance, ear);
         }
     }
 
     /// Has an utterance that ended translated into English; `false`: its sound is not kept, or recognition has no time.
-    fn translate(&mut self, utterance: u32) -> bool {
-        let taken = self.ear.as_mut().is_some_and(|ear| ear.translate(utterance));
+    fn begin(&mut self, utterance: u32, ear: Option<&mut Ear>) -> bool {
+        let taken = ear.is_some_and(|ear| ear.translate(utterance));
         if taken {
-            self.translations.under_way.insert(utterance);
+            self.under_way.insert(utterance);
         }
         taken
     }
 
-    /// A translation has ended.
-    pub(super) fn translated(&mut self, translated: Translated) {
+    /// A translation has ended. Returns what the core is told of it, if the wearer waits for it.
+    pub(super) fn ended(&mut self, translated: Translated, ear: Option<&mut Ear>, tap: &mut Tap) -> Option<Input> {
         let Translated { utterance, report } = translated;
-        self.translations.under_way.remove(&utterance);
-        self.ear.iter_mut().for_each(|ear| ear.translation_ended(utterance));
+        self.under_way.remove(&utterance);
+        let wearer_waits = self.for_wearer.remove(&utterance);
+        if let Some(ear) = ear {
+            ear.translation_ended(utterance);
+        }
         let translation = match report.result {
             Ok(result) => {
                 let language = result.language.unwrap_or(Language::ENGLISH);
-                self.tap.translated(utterance, &result.text, language.code());
+                tap.translated(utterance, &result.text, language.code());
                 let from = (language != Language::ENGLISH).then(|| language.name());
                 Some(Translation { text: result.text, from })
             }
             // The microphone was switched off: it is not missed.
-            Err(Error::Cancelled) => {
-                self.translations.for_wearer.remove(&utterance);
-                return;
-            }
+            Err(Error::Cancelled) => return None,
             Err(error) => {
                 tracing::debug!(utterance, %error, "an utterance is not translated");
                 None
             }
         };
-        if self.translations.for_wearer.remove(&utterance) {
-            self.input(Input::Translated { utterance, translation });
-        }
+        wearer_waits.then_some(Input::Translated { utterance, translation })
     }
 }

@@ -11,7 +11,7 @@ use axum::{
 use tokio_util::task::TaskTracker;
 
 use super::{peer::Peer, reply::Text, upgrade::Upgrade};
-use crate::apps::{self, APP_SOCKET_PATH, host::Host, socket::Headers};
+use crate::apps::{self, APP_SOCKET_PATH, admission::Headers, host::Host};
 
 #[derive(Clone)]
 struct Sockets {
@@ -34,6 +34,6 @@ async fn answer(State(sockets): State<Sockets>, peer: Peer, request: Request) ->
     Ok(upgrade.accept("app", request, peer, None, async move |upgraded, peer| {
         // Apps are told to reconnect when the gateway stops.
         let _open = sockets.open.token();
-        apps::socket::serve(sockets.apps, upgraded, headers, &peer.place).await;
+        apps::admission::serve(sockets.apps, upgraded, headers, &peer.place).await;
     }))
 }

@@ -21,7 +21,7 @@ use super::{
     upgrade::Upgrade,
 };
 use crate::{
-    apps::socket::Headers,
+    apps::admission::Headers,
     clock,
     device_task::settings::{Changeable, Current},
     identity::Pairings,

@@ -10,8 +10,8 @@ use tools::apps::log::Latest;
 use crate::{
     apps::{
         drawing::{self, Drawn},
+        message::AppsMessage,
         socket::Session,
-        tasks::message::AppsMessage,
         wire,
     },
     clock,

@@ -10,10 +10,10 @@ use gateway_core::input::AppInput;
 use serde_json::{Value, json};
 
 use super::{
+    message::AppsMessage,
     photo::PhotoRequest,
     socket::Session,
     speech::Wanted,
-    tasks::message::AppsMessage,
     wire::{self, FromApp, Subscription},
 };
 use crate::clock;

@@ -8,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 use super::{BUSY, REQUEST_BYTES_MAX};
 use crate::{
     apps::{
+        message::{Heard, ToApp},
         refusals,
         relay::{Relay, Whole},
         socket::{Gone, Session, Ws, send},
         speech::{self, Wanted},
-        tasks::message::{Heard, ToApp},
         wire,
     },
     clock,

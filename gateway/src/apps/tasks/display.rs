@@ -2,42 +2,20 @@
 
 use gateway_core::{
     input::{AppInput, Input},
-    vocab::{AppCard, AppConnection, AppEvent, AppState, View},
+    vocab::{AppCard, AppConnection, AppEvent, AppState},
 };
 use serde_json::{Value, json};
 
-use super::{message::ToApp, task::Task};
+use super::task::Task;
 use crate::{
     apps::{
         glasses::{Glasses, state_update},
+        message::ToApp,
         wire,
     },
     clock,
     mailbox::DeviceMessage,
 };
-
-/// An app's drawings that stay until it draws something else.
-#[derive(Default)]
-pub(super) struct Drawn {
-    /// Its line of the dashboard.
-    line: Option<AppEvent>,
-    /// The main view.
-    main: Option<AppEvent>,
-}
-
-impl Drawn {
-    /// Keeps a drawing that stays until the next one. One with a duration is not kept: it would be shown for too long.
-    fn keep(&mut self, event: &AppEvent) {
-        match event {
-            AppEvent::DashboardLine { .. } => self.line = Some(event.clone()),
-            AppEvent::Draw { view: View::Main, content, duration_ms, .. } => {
-                let stands = content.is_some() && duration_ms.is_none_or(|ms| ms == 0);
-                self.main = stands.then(|| event.clone());
-            }
-            _ => {}
-        }
-    }
-}
 
 impl Task {
     /// Sends an event to all of the user's glasses.
@@ -125,7 +103,7 @@ impl Task {
                 AppState::Stopping | AppState::Dormant | AppState::Away => continue,
             }
             if let Some(drawn) = self.drawn.get(&package) {
-                events.extend(drawn.line.iter().chain(&drawn.main).cloned());
+                events.extend(drawn.events().cloned());
             }
             if self.listening.contains(&package) {
                 events.push(AppEvent::Listens { package, listens: true });

@@ -4,7 +4,7 @@
 //! Others send it messages, and read the snapshot that it published last.
 
 mod display;
-pub(super) mod message;
+mod drawn;
 mod outputs;
 mod sessions;
 mod snapshot;
@@ -23,9 +23,9 @@ use tokio::sync::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{message::AppsMessage, task::Task};
+use self::task::Task;
 pub(super) use self::{snapshot::Snapshot, task::name_of};
-use super::{installed::Installed, speech::Speeches};
+use super::{installed::Installed, message::AppsMessage, speeches::Speeches};
 use crate::{
     roster::Roster,
     runtime::{drive::drive, restarts::Restarts, spawn, spawn_or},

@@ -12,12 +12,12 @@ use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tools::apps::{log::Fault, manifest::App};
 
-use super::{
-    message::{AppsMessage, ToApp},
-    task::Task,
-};
+use super::task::Task;
 use crate::{
-    apps::{webhook, wire},
+    apps::{
+        message::{AppsMessage, ToApp},
+        webhook, wire,
+    },
     clock,
     runtime::spawn,
 };

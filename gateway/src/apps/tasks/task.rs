@@ -17,14 +17,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tools::apps::manifest::App;
 
-use super::{
-    Common, Snapshot, Tasks,
-    display::Drawn,
-    message::{AppsMessage, ToApp},
-};
+use super::{Common, Snapshot, Tasks, drawn::Drawn};
 use crate::{
     apps::{
         glasses::{self, Glasses},
+        message::{AppsMessage, ToApp},
         wire,
     },
     clock,

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tools::apps::manifest::App;
 
-use crate::apps::glasses::Glasses;
+use super::glasses::Glasses;
 
 /// Messages queued for one app's socket, in addition to its streams.
 pub(crate) const WAITING_MAX: usize = 64;
