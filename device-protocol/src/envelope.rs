@@ -1,10 +1,7 @@
 //! The eight-byte header before every body: version, flags, kind, length.
 
-use crate::Error;
 use crate::limits::{BODY_BYTES_MAX, HEADER_BYTES};
-
-/// The version of the envelope and of every body in it.
-pub const VERSION: u8 = 1;
+use crate::{Error, VERSION};
 
 /// Bit of a kind that is set in messages from the gateway to the device.
 pub const DOWN_BIT: u16 = 0x8000;

@@ -37,12 +37,15 @@ pub mod up;
 pub mod values;
 
 pub use down::Down;
-pub use envelope::{Class, DOWN_BIT, Header, VERSION, first_frame, peek};
+pub use envelope::{Class, DOWN_BIT, Header, first_frame, peek};
 pub use error::Error;
 pub use frame::{Decoded, Frame, Message, Stamp, decode_down, decode_up, encode};
 pub use list::{Iter, List};
 pub use up::Up;
 pub use values::*;
+
+/// The version of the envelope and of every body in it.
+pub const VERSION: u8 = 1;
 
 /// WebSocket sub-protocol of the binary form: one binary message is one envelope.
 pub const SUBPROTOCOL: &str = "lorgnette.v1";

@@ -5,7 +5,7 @@ use std::sync::{Arc, Once};
 
 use whisper_rs::{WhisperContext, WhisperContextParameters};
 
-use super::{Decoder, Error, Options, Spoken};
+use super::{Error, Options, Spoken};
 use crate::meter::Meter;
 use crate::models::ggml;
 
@@ -68,11 +68,6 @@ impl Engine {
     pub(super) fn can(&self, options: &Options) -> bool {
         let spoken = options.spoken.unwrap_or(self.shared.spoken);
         self.is_multilingual() || (spoken.is_english() && !options.translate)
-    }
-
-    /// A new state: 21 MB, growing to 44 MB with a small context and 125 MB after a full one.
-    pub fn decoder(&self) -> Result<Decoder, Error> {
-        Decoder::new(self.clone())
     }
 }
 

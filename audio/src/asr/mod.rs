@@ -16,16 +16,18 @@ pub mod normalise;
 mod pair;
 mod prompt;
 mod scheduler;
+mod transcription;
 pub mod wer;
 
 pub use context::{Context, SAMPLES_MAX};
 pub use cpu::missing_instructions;
-pub use decoder::{Decoder, Heard, Options, Pcm, Transcription};
+pub use decoder::Decoder;
 pub use engine::{Config, Engine, check, is_multilingual};
 pub use language::{Language, Spoken};
 pub use pair::Pair;
 pub use prompt::prompt_for;
 pub use scheduler::{Busy, Job, Priority, Report, Scheduler, SchedulerConfig, Shed, Ticket, Transcribe};
+pub use transcription::{Heard, Options, Pcm, Transcription};
 
 /// Whisper's sample rate.
 pub const SAMPLE_RATE_HZ: u32 = 16_000;

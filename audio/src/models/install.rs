@@ -9,16 +9,13 @@ use std::time::UNIX_EPOCH;
 
 use super::catalogue::{self, CATALOGUE, Entry, Recipe};
 use super::checksum::{Hashing, sha256_file};
-use super::fetch::{Progress, Stage};
+use super::folder::{Temporary, make_open};
 use super::package::Archive;
-use super::temporary::Folder;
-use super::{Error, Result, convert};
+use super::{Error, Progress, Result, Stage, convert};
 
-/// Modes of files and folders, whatever the umask of the one who installs: a gateway may run as another user.
+/// Mode of files, whatever the umask of the one who installs: a gateway may run as another user.
 const FILE_MODE: u32 = 0o644;
-/// As [`FILE_MODE`].
-const FOLDER_MODE: u32 = 0o755;
-/// Folder for the stamps of verified files, one per model, so that a start need not hash 100 MB.
+/// Temporary for the stamps of verified files, one per model, so that a start need not hash 100 MB.
 const STAMPS: &str = ".verified";
 
 /// Status of an installed model.
@@ -116,7 +113,7 @@ pub(super) fn from_archives(
     entry: &'static Entry,
     archives: &mut [Archive],
     dir: &Path,
-    incoming: &Folder,
+    incoming: &Temporary,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<()> {
     progress(Progress { entry, stage: Stage::Unpacking });
@@ -174,17 +171,6 @@ fn joined(parts: &[PathBuf]) -> Result<Vec<u8>> {
     Ok(whole)
 }
 
-/// Makes a folder, and those above it, that all may enter. One that is there stays as it is.
-pub(super) fn make_open(folder: &Path) -> Result<()> {
-    let new: Vec<&Path> =
-        folder.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).collect();
-    fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-    for folder in new {
-        fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE)).map_err(Error::io("open to all", folder))?;
-    }
-    Ok(())
-}
-
 /// Moves a finished file into place: synced, then renamed, so that a power failure leaves the old file, the new one or
 /// none, never a partial one.
 fn place(from: &Path, target: &Path) -> Result<()> {
@@ -206,7 +192,7 @@ pub(super) fn from_file(
     file: &catalogue::File,
     path: &Path,
     dir: &Path,
-    incoming: &Folder,
+    incoming: &Temporary,
 ) -> Result<()> {
     let copy = incoming.path().join("copy");
     fs::copy(path, &copy).map_err(Error::io("copy", path))?;

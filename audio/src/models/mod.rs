@@ -13,12 +13,13 @@ mod convert;
 mod ctranslate2;
 mod error;
 mod fetch;
+mod folder;
 pub mod ggml;
 mod import;
 mod install;
 mod mel;
 mod package;
-mod temporary;
+mod progress;
 
 use std::path::PathBuf;
 
@@ -26,9 +27,10 @@ pub use catalogue::{CATALOGUE, Entry};
 pub use checksum::sha256_file;
 pub use convert::ggml_from_ctranslate2;
 pub use error::{Error, Result};
-pub use fetch::{Progress, Stage, fetch, fetch_defaults};
+pub use fetch::{fetch, fetch_defaults};
 pub use import::import;
 pub use install::{Status, judged, list, path_of, status, verify};
+pub use progress::{Progress, Stage};
 
 /// The environment variable that names the models folder.
 pub const DIR_VARIABLE: &str = "LORGNETTE_MODELS";

@@ -1,4 +1,4 @@
-//! The owned form of single messages, and JSON serialisation of borrowed ones.
+//! The owned form of single messages, read from JSON, and JSON serialisation of borrowed ones.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
-use super::{Fields, JsonError};
+use super::{Fields, JsonError, Place};
 use crate::codec::{Wire, Writer};
 use crate::{Error, List};
 
@@ -68,6 +68,22 @@ impl<O> Deref for ListOwned<O> {
 
     fn deref(&self) -> &[O] {
         &self.items
+    }
+}
+
+impl Place<'_> {
+    pub(crate) fn record<O: Owned>(self) -> Result<O, JsonError> {
+        O::from_json(self.fields()?)
+    }
+
+    /// A missing field and `null` are both `None`.
+    pub(crate) fn option<O: Owned>(self) -> Result<Option<O>, JsonError> {
+        if self.is_absent() { Ok(None) } else { self.record().map(Some) }
+    }
+
+    pub(crate) fn list<O: Owned>(self, max: usize) -> Result<ListOwned<O>, JsonError> {
+        let items = self.items(max)?.map(Place::record);
+        Ok(ListOwned::new(items.collect::<Result<_, _>>()?)?)
     }
 }
 

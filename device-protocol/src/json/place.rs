@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::{JsonError, ListOwned, Owned};
+use super::JsonError;
 
 /// The fields of one JSON object.
 #[derive(Clone, Copy)]
@@ -82,28 +82,21 @@ impl<'j> Place<'j> {
         self.bytes(N)?.try_into().map_err(|_| self.wrong(expected))
     }
 
-    fn fields(self) -> Result<Fields<'j>, JsonError> {
+    pub(super) fn fields(self) -> Result<Fields<'j>, JsonError> {
         let field = self.field;
         self.value()?.as_object().map(Fields).ok_or(JsonError::NotAnObject { field })
     }
 
-    pub(crate) fn record<O: Owned>(self) -> Result<O, JsonError> {
-        O::from_json(self.fields()?)
+    /// Whether it is missing or `null`.
+    pub(super) fn is_absent(self) -> bool {
+        matches!(self.value, None | Some(Value::Null))
     }
 
-    /// A missing field and `null` are both `None`.
-    pub(crate) fn option<O: Owned>(self) -> Result<Option<O>, JsonError> {
-        match self.value {
-            None | Some(Value::Null) => Ok(None),
-            Some(_) => self.record().map(Some),
-        }
-    }
-
-    pub(crate) fn list<O: Owned>(self, max: usize) -> Result<ListOwned<O>, JsonError> {
+    /// The items of a list, at most `max`.
+    pub(super) fn items(self, max: usize) -> Result<impl Iterator<Item = Place<'j>>, JsonError> {
         let values = self.value()?.as_array().ok_or_else(|| self.wrong("a list"))?;
         self.check(values.len(), max)?;
-        let items = values.iter().map(|value| Place { field: self.field, value: Some(value) }.record());
-        Ok(ListOwned::new(items.collect::<Result<_, _>>()?)?)
+        Ok(values.iter().map(move |value| Place { field: self.field, value: Some(value) }))
     }
 
     pub(crate) fn integer<T: TryFrom<i128>>(self, expected: &'static str) -> Result<T, JsonError> {

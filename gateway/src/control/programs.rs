@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tools::{
     call::CallContext,
-    code::tools::RUN,
+    code::names::RUN,
     programs::{Keep, Kept, NotKept, ProgramStore as _, Run, WhichRun},
 };
 

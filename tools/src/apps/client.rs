@@ -98,7 +98,7 @@ impl AppRunner {
         let secrets = Secrets::default();
         secrets.keep(&Secret::new(app.api_key_sha256.as_str()));
         let url = format!("{}/tool", app.public_url.trim_end_matches('/'));
-        Self { post: Post::new(&url, headers, secrets, client.clone()), app, client }
+        Self { post: Post::new(&url, headers, secrets, client.http().clone()), app, client }
     }
 }
 

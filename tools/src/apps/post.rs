@@ -4,10 +4,7 @@
 //! is received.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
@@ -18,7 +15,7 @@ use reqwest::{
 };
 use tokio::{sync::Semaphore, time::timeout};
 
-use super::{answer, client::Client, failure::Failure, log::EXCERPT_BYTES_MAX};
+use super::{answer, failure::Failure, log::EXCERPT_BYTES_MAX};
 use crate::{registry::RunContext, secret::Secrets};
 
 /// Maximum bytes of an answer: up to 64 KiB of data, and a small picture.
@@ -38,14 +35,14 @@ pub(crate) struct Post {
     pub(super) turns: Semaphore,
     /// What must not come back in a result: the server may echo what it was sent.
     secrets: Secrets,
-    client: Arc<Client>,
+    http: reqwest::Client,
 }
 
 impl Post {
-    /// A server at this address, which is sent these headers and JSON.
-    pub(crate) fn new(url: &str, mut headers: HeaderMap, secrets: Secrets, client: Arc<Client>) -> Self {
+    /// A server at this address, which is sent these headers and JSON. `http` must follow no redirects.
+    pub(crate) fn new(url: &str, mut headers: HeaderMap, secrets: Secrets, http: reqwest::Client) -> Self {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Self { url: Url::parse(url).ok(), headers, turns: Semaphore::new(CALLS_MAX), secrets, client }
+        Self { url: Url::parse(url).ok(), headers, turns: Semaphore::new(CALLS_MAX), secrets, http }
     }
 
     /// The secrets that it is sent.
@@ -94,7 +91,7 @@ impl Post {
             return Err(Failure::NotReached("it is being removed".to_owned()));
         };
         let url = self.url.as_ref().ok_or_else(|| Failure::NotReached("its address is no URL".to_owned()))?;
-        let request = self.client.http().post(url.clone()).headers(self.headers.clone()).body(body);
+        let request = self.http.post(url.clone()).headers(self.headers.clone()).body(body);
         sent.store(true, Ordering::Relaxed);
         let response = request.send().await.map_err(failure)?;
         read(response, excerpt).await

@@ -9,12 +9,11 @@ use serde_json::{Map, Value, json};
 use super::{
     declarations,
     input::{Function, Origin, SourceKind},
+    layout::Layout,
     names, stub, text,
 };
 use crate::{limits::VERSION_BYTES_MAX, reply::cut, source::About};
 
-/// Where a module is imported from: this, and its name.
-const FOLDER: &str = "@capabilities/";
 /// The version of modules whose source has none, followed by the beginning of the schemas' hash.
 const NO_VERSION: &str = "0.0.0-h";
 
@@ -105,16 +104,6 @@ impl Bundle {
     }
 }
 
-/// A module whose names are settled.
-pub(super) struct Layout<'a> {
-    pub(super) specifier: String,
-    name: String,
-    /// The exported object with the functions; without one each is exported by itself.
-    pub(super) object: Option<String>,
-    /// By name.
-    pub(super) functions: BTreeMap<String, &'a Function>,
-}
-
 /// Compiles functions. Of several with the same full name one is taken.
 pub fn compile(functions: &[Function]) -> Bundle {
     let mut groups: BTreeMap<(SourceOrder, String), BTreeMap<&str, &Function>> = BTreeMap::new();
@@ -132,7 +121,7 @@ pub fn compile(functions: &[Function]) -> Bundle {
         groups.iter().filter_map(|((_, full), tools)| Some((slug(tools.values().next()?), full.clone()))).collect();
     let slugs = names::tell_apart(&wanted, '-');
     let mut modules: Vec<Module> =
-        groups.values().zip(slugs).map(|(tools, slug)| module(&layout(slug, tools))).collect();
+        groups.values().zip(slugs).map(|(tools, slug)| module(&Layout::of(slug, tools))).collect();
     modules.sort_by(|a, b| a.specifier.cmp(&b.specifier));
     let places = modules.iter().enumerate().flat_map(|(at, module)| {
         module.meta.functions.iter().map(move |(name, function)| (function.tool.clone(), (at, name.clone())))
@@ -175,35 +164,6 @@ fn slug(function: &Function) -> String {
         Origin::App(package) => names::slug(&format!("app {package}")),
         Origin::Device(_) => "device".to_owned(),
     }
-}
-
-/// The object that a module exports.
-fn object(origin: &Origin) -> Option<String> {
-    match origin {
-        Origin::Tool => None,
-        Origin::Capability(about) => Some(names::identifier(&about.name)),
-        Origin::Mcp(name) => Some(names::identifier(name)),
-        // The last part of a package is what people call the app.
-        Origin::App(package) => Some(names::identifier(package.rsplit('.').next().unwrap_or(package))),
-        Origin::Device(_) => Some("device".to_owned()),
-    }
-}
-
-fn layout<'a>(slug: String, tools: &BTreeMap<&str, &'a Function>) -> Layout<'a> {
-    let wanted: Vec<(String, String)> = tools
-        .values()
-        .map(|function| {
-            let name = match &function.origin {
-                Origin::Tool => names::identifier(&function.spec.name),
-                Origin::Mcp(server) => names::without_prefix(&function.local_name, server),
-                _ => names::identifier(&function.local_name),
-            };
-            (name, function.spec.name.clone())
-        })
-        .collect();
-    let functions = names::tell_apart(&wanted, '_').into_iter().zip(tools.values().copied()).collect();
-    let object = tools.values().next().and_then(|function| object(&function.origin));
-    Layout { specifier: format!("{FOLDER}{slug}"), name: slug, object, functions }
 }
 
 fn module(layout: &Layout<'_>) -> Module {

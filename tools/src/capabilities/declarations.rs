@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    compile::Layout,
     input::{Function, Origin},
+    layout::Layout,
     text::{doc, quoted},
     types::{Parameters, Types},
 };

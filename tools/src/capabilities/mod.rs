@@ -13,6 +13,7 @@ mod declarations;
 pub mod definition;
 mod index;
 mod input;
+mod layout;
 mod lift;
 mod names;
 pub mod offer;

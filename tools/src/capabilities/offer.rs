@@ -141,7 +141,7 @@ impl Offer {
     }
 
     /// What carries out its calls; `None`: handlers.
-    pub fn runner(&self, client: &Arc<Client>) -> Option<Arc<dyn Runner>> {
+    pub fn runner(&self, client: &Client) -> Option<Arc<dyn Runner>> {
         let about = self.about.clone();
         Some(match &self.reach {
             Reach::Handlers => return None,
@@ -149,7 +149,7 @@ impl Offer {
             Reach::Endpoint { url, headers } => {
                 let secrets = Secrets::default();
                 self.secrets.iter().for_each(|secret| secrets.keep(secret));
-                let post = Post::new(url, headers.clone(), secrets, client.clone());
+                let post = Post::new(url, headers.clone(), secrets, client.http().clone());
                 Arc::new(EndpointRunner { name: spoken::capitalised(&words(&self.name)), post, about })
             }
         })

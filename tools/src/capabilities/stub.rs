@@ -11,7 +11,7 @@
 //! result and rejects it where the call fails. The gateway knows the tool by module and function
 //! ([`Bundle::tool`](super::Bundle::tool)): a program cannot name any other one.
 
-use super::{compile::Layout, text::quoted};
+use super::{layout::Layout, text::quoted};
 
 /// The module that a sandbox provides.
 pub const BRIDGE: &str = "@lorgnette/bridge";

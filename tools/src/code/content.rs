@@ -1,12 +1,18 @@
 //! What a model reads of a program's outcome, and what a program that called the tool does.
 
 use code_sandbox::protocol::beginning;
+use gateway_core::vocab::{ErrorCode, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::{Outcome, PROGRAM_CONTENT_BYTES_MAX, ProgramError};
+use super::{Ended, Outcome, PROGRAM_CONTENT_BYTES_MAX, ProgramError};
+use crate::{limits::DATA_BYTES_MAX, nested::NestedCalls};
 
 /// Bytes that are left for a note where something is cut.
 const NOTE_BYTES: usize = 160;
+/// Bytes of the data of a result that are left for the program's own: the rest is for the list of its calls.
+const OUTCOME_BYTES_MAX: usize = DATA_BYTES_MAX - 16 * 1024;
+
+const ANSWER_SAID: &str = "The program has ended.";
 
 impl ProgramError {
     /// The message with its place.
@@ -90,10 +96,42 @@ impl Outcome {
     }
 }
 
+/// The kind of failure; `None`: it ran to its end.
+pub(super) fn failure(ended: Ended) -> Option<ErrorCode> {
+    match ended {
+        Ended::Finished => None,
+        Ended::Failed | Ended::OutOfMemory | Ended::Crashed => Some(ErrorCode::ExecutionError),
+        Ended::TimedOut => Some(ErrorCode::Timeout),
+        Ended::Cancelled => Some(ErrorCode::Cancelled),
+        Ended::Unavailable => Some(ErrorCode::AppNotAvailable),
+    }
+}
+
+/// The result of a program for a model.
+pub(super) fn result(outcome: &Outcome, calls: &NestedCalls) -> ToolResult {
+    let content = outcome.content();
+    let mut data = outcome.data(OUTCOME_BYTES_MAX);
+    let done = calls.done();
+    if let Some(data) = data.as_object_mut() {
+        let calls = done.iter().map(|call| json!({"tool": call.tool, "ok": call.ok, "ms": call.ms}));
+        data.insert("calls".to_owned(), calls.collect());
+    }
+    let mut result = match failure(outcome.ended) {
+        None => ToolResult { content, say: Some(ANSWER_SAID.to_owned()), ..ToolResult::default() },
+        Some(code) => {
+            let message =
+                outcome.error.as_ref().map_or_else(|| "the program failed".to_owned(), |it| it.message.clone());
+            // To repeat it would repeat all of its calls.
+            ToolResult { content, ..ToolResult::failed(code, message, false) }
+        }
+    };
+    result.data = Some(data);
+    result
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::Ended;
 
     #[test]
     fn printed_lines_come_first_and_the_error_last() {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Ended, Host, HostError, Limits, Outcome, Program, Sandbox, WALL_MAX,
+    content::failure,
     modules::Modules,
     std::{self, StdCaller, StdHost},
 };
@@ -23,6 +24,10 @@ use crate::{
     secret::Secrets,
 };
 
+/// Time of a program without the wearer's time to answer questions, if its call names none, in milliseconds.
+pub(super) const RUN_MS: u64 = 30_000;
+/// The same, at most: the assistant waits no longer for any tool.
+pub(super) const RUN_MS_MAX: u32 = 110_000;
 /// From the end of a program's time to its stop from outside: the engine stops it by itself, and knows the line.
 const GRACE: Duration = Duration::from_millis(500);
 /// Bytes of JavaScript up to which a program gets all modules. Of more it gets those whose names it contains.
@@ -93,17 +98,6 @@ impl Engine {
         };
         recording.end(&outcome);
         outcome
-    }
-}
-
-/// The kind of failure; `None`: it ran to its end.
-pub(super) fn failure(ended: Ended) -> Option<ErrorCode> {
-    match ended {
-        Ended::Finished => None,
-        Ended::Failed | Ended::OutOfMemory | Ended::Crashed => Some(ErrorCode::ExecutionError),
-        Ended::TimedOut => Some(ErrorCode::Timeout),
-        Ended::Cancelled => Some(ErrorCode::Cancelled),
-        Ended::Unavailable => Some(ErrorCode::AppNotAvailable),
     }
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use gateway_core::vocab::{ClientClass, ErrorCode, ToolFlags, ToolResult};
 use serde_json::{Value, json};
 
-use super::tools::KEEP;
+use super::names::KEEP;
 use crate::{
     arguments::{Arguments, Refusal},
     builtin::{Definition, Tool},

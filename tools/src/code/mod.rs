@@ -10,6 +10,7 @@ mod engine;
 pub mod handlers;
 mod keep;
 pub mod modules;
+pub mod names;
 mod process;
 pub mod routine;
 mod run;

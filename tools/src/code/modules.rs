@@ -9,8 +9,8 @@ use ::std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 use gateway_core::vocab::{ClientClass, Message, Part, Role};
 
 use super::{
+    names::{API, RUN, is_code},
     std::STD_LINE,
-    tools::{API, RUN, is_code},
 };
 use crate::{
     capabilities::{Bundle, Cache, Module, SourceKind},

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::{
     Engine, Outcome,
-    tools::{RUN_MS, RUN_MS_MAX, result},
+    content::result,
+    engine::{RUN_MS, RUN_MS_MAX},
 };
 use crate::{
     limits::{SAID_CHARS_MAX, SHOW_BYTES_MAX},

@@ -8,9 +8,10 @@ use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 
 use super::{
-    Outcome,
-    engine::{Engine, failure},
+    content::result,
+    engine::{Engine, RUN_MS, RUN_MS_MAX},
     keep::CodeKeep,
+    names::{API, KEEP, RUN, is_code},
     routine,
     std::{self, STD_LINE},
 };
@@ -18,28 +19,10 @@ use crate::{
     arguments::{Arguments, Refusal},
     builtin::{Definition, Tool},
     capabilities::index,
-    limits::DATA_BYTES_MAX,
-    nested::NestedCalls,
     registry::{RunContext, Specs},
     reply::cut,
     sides::is_for_operators,
 };
-
-/// Name of the tool that lists modules.
-pub const API: &str = "code.api";
-/// Name of the tool that runs programs.
-pub const RUN: &str = "code.run";
-/// Name of the tool that keeps programs.
-pub const KEEP: &str = "code.keep";
-
-/// Time of a program without the wearer's time to answer questions, if its call names none, in milliseconds.
-pub(super) const RUN_MS: u64 = 30_000;
-/// The same, at most: the assistant waits no longer for any tool.
-pub(super) const RUN_MS_MAX: u32 = 110_000;
-/// Bytes of the data of a result that are left for the program's own: the rest is for the list of its calls.
-const OUTCOME_BYTES_MAX: usize = DATA_BYTES_MAX - 16 * 1024;
-
-const ANSWER_SAID: &str = "The program has ended.";
 
 const GUIDANCE: &str = "To combine tools, filter results or loop, write a program for code.run. First read with code.api how \
     its imports are declared. Await calls, print little, export the result:\n\
@@ -55,11 +38,6 @@ const GUIDANCE: &str = "To combine tools, filter results or loop, write a progra
 /// The tools. Their programs run in this engine.
 pub fn tools(engine: &Arc<Engine>) -> [Arc<dyn Tool>; 3] {
     [Arc::new(CodeApi(Arc::clone(engine))), Arc::new(CodeRun(Arc::clone(engine))), Arc::new(CodeKeep)]
-}
-
-/// Whether a tool of this name is one of those that write programs.
-pub fn is_code(tool: &str) -> bool {
-    matches!(tool, API | RUN)
 }
 
 struct CodeApi(Arc<Engine>);
@@ -147,28 +125,6 @@ impl Tool for CodeRun {
         let outcome = self.0.run(context, &calls, &source, timeout_ms.min(RUN_MS_MAX.into()), None).await;
         Ok(result(&outcome, &calls))
     }
-}
-
-/// The result of a program for a model.
-pub(super) fn result(outcome: &Outcome, calls: &NestedCalls) -> ToolResult {
-    let content = outcome.content();
-    let mut data = outcome.data(OUTCOME_BYTES_MAX);
-    let done = calls.done();
-    if let Some(data) = data.as_object_mut() {
-        let calls = done.iter().map(|call| json!({"tool": call.tool, "ok": call.ok, "ms": call.ms}));
-        data.insert("calls".to_owned(), calls.collect());
-    }
-    let mut result = match failure(outcome.ended) {
-        None => ToolResult { content, say: Some(ANSWER_SAID.to_owned()), ..ToolResult::default() },
-        Some(code) => {
-            let message =
-                outcome.error.as_ref().map_or_else(|| "the program failed".to_owned(), |it| it.message.clone());
-            // To repeat it would repeat all of its calls.
-            ToolResult { content, ..ToolResult::failed(code, message, false) }
-        }
-    };
-    result.data = Some(data);
-    result
 }
 
 /// Those of these tools that a model is offered which must not, or must only, write programs.

@@ -1,9 +1,8 @@
 //! The catalogue of available tools: built-in, and of devices, apps, MCP servers and capabilities.
 
-mod runner;
 mod shared;
-mod snapshot;
 mod store;
+mod tool;
 
 use std::{
     collections::BTreeMap,
@@ -16,10 +15,9 @@ use tokio::sync::watch;
 
 use self::shared::Shared;
 pub use self::{
-    runner::{Asking, RunContext, Runner, Words},
     shared::Specs,
-    snapshot::{Registered, Snapshot},
     store::{CatalogueStore, StoredSet},
+    tool::{Asking, Registered, RunContext, Runner, Snapshot, Words},
 };
 use crate::{
     limits::{

@@ -1,8 +1,8 @@
 //! Abbreviations with a full stop: their reading, and whether a sentence ends after them.
 
 use super::extra;
-use super::normalize::{Match, Words};
 use super::readings;
+use super::rule::{Match, Words};
 
 /// Expanded in front of a figure or a Roman numeral.
 const BEFORE_FIGURES: &[(&str, &str)] = &[

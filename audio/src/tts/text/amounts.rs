@@ -1,6 +1,6 @@
 //! Versions, dimensions, ratios, and amounts in front of a noun ("a 50 lb bag").
 
-use super::normalize::{Match, Words};
+use super::rule::{Match, Words};
 use super::{numbers, readings};
 
 /// Words after which an amount belongs to the noun that follows.

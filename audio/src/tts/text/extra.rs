@@ -1,7 +1,7 @@
 //! Units, abbreviations and notations that the voice's own lists lack.
 
-use super::normalize::{Match, Words};
 use super::numbers;
+use super::rule::{Match, Words};
 
 /// Singular and plural of units.
 const UNITS: &[(&str, [&str; 2])] = &[

@@ -12,6 +12,7 @@ mod numbers;
 mod oov;
 mod phonemize;
 mod readings;
+mod rule;
 mod sentences;
 mod stress;
 mod tagger;

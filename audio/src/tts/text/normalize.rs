@@ -3,45 +3,15 @@
 //!
 //! The rules run in order, each over the whole text; word lists come from the voice's own file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 
-use fancy_regex::{Captures, Regex};
-use serde::Deserialize;
+use fancy_regex::Regex;
 
 use super::super::Error;
-use super::super::assets::{self, Pairs};
+use super::super::assets;
+use super::rule::{Say, Words, replace};
 use super::{abbreviations, amounts, extra, readings};
-
-/// The word lists in the file's format.
-#[derive(Deserialize)]
-pub(super) struct Words {
-    pub(super) months: Pairs<String>,
-    pub(super) titles: HashMap<String, String>,
-    pub(super) abbreviations: HashMap<String, String>,
-    /// Singular and plural of units.
-    pub(super) units: HashMap<String, [String; 2]>,
-    symbols: Pairs<String>,
-    pub(super) currency: HashMap<String, [String; 2]>,
-    roman_cardinal: Vec<String>,
-    roman_ordinal: Vec<String>,
-}
-
-/// One match: its groups, and the text right after it.
-pub(super) struct Match<'a> {
-    captures: &'a Captures<'a, str>,
-    pub(super) rest: &'a str,
-}
-
-impl<'a> Match<'a> {
-    /// Group `n`, empty if it did not take part in the match.
-    pub(super) fn group(&self, n: usize) -> &'a str {
-        self.captures.get(n).map_or("", |group| group.as_str())
-    }
-}
-
-/// The reading of a match; `None` leaves it as written.
-type Say = fn(&Words, &Match<'_>) -> Option<String>;
 
 struct Rule {
     pattern: Regex,
@@ -206,28 +176,6 @@ fn alternatives(words: impl Iterator<Item = String>) -> String {
     let mut words: Vec<String> = words.collect();
     words.sort_by(|a, b| b.chars().count().cmp(&a.chars().count()).then_with(|| a.cmp(b)));
     words.iter().map(|word| fancy_regex::escape(word)).collect::<Vec<_>>().join("|")
-}
-
-/// Replaces each match by the result of `say`. If the pattern's bounded search gives up, the rest of the text is left
-/// unchanged.
-fn replace(pattern: &Regex, text: String, say: impl Fn(&Match<'_>) -> Option<String>) -> String {
-    let mut out = String::new();
-    let mut done = 0;
-    for captures in pattern.captures_iter(text.as_str()) {
-        let Ok(captures) = captures else { break };
-        let Some(whole) = captures.get(0) else { break };
-        let found = Match { captures: &captures, rest: &text[whole.end()..] };
-        if let Some(words) = say(&found) {
-            out.push_str(&text[done..whole.start()]);
-            out.push_str(&words);
-            done = whole.end();
-        }
-    }
-    if done == 0 && out.is_empty() {
-        return text;
-    }
-    out.push_str(&text[done..]);
-    out
 }
 
 #[cfg(test)]

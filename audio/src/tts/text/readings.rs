@@ -1,7 +1,7 @@
 //! Readings of each kind of figure and abbreviation; the patterns that find them are in `normalize`.
 
-use super::normalize::{Match, Words};
 use super::numbers;
+use super::rule::{Match, Words};
 
 /// Names of fractions from the half to the tenth.
 const PARTS: [&str; 9] = ["half", "third", "quarter", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];

@@ -12,9 +12,10 @@ use serde_json::{Map, Value};
 
 use super::{
     courtesy::openings,
-    grammar::{Grammar, Intent},
+    found::{Found, Intent},
+    grammar::Grammar,
     matcher, question,
-    sides::{Found, Settled, Sides},
+    sides::{Settled, Sides},
     template::{Op, Slot},
     utterance::Utterance,
     words,

@@ -9,9 +9,10 @@ use serde_json::Value;
 use super::{
     Decision, Engine, UTTERANCE_BYTES_MAX,
     asking::{Read, Reader, Reading},
+    found::Found,
     grammar::Grammar,
     reader,
-    sides::{Found, Settled, Sides, Why},
+    sides::{Settled, Sides, Why},
     template::Op,
     utterance::Utterance,
     wearers_words, words,

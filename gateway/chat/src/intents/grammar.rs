@@ -9,15 +9,16 @@ mod partial;
 
 use std::{collections::HashMap, sync::Arc};
 
-use gateway_core::vocab::{CommandMatch, Phrases, Side, ToolCall, ToolSpec};
+use gateway_core::vocab::{CommandMatch, Phrases, Side, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::{
     courtesy::{Ending, endings, openings},
+    found::{Found, Intent},
     language::Language,
     matcher::{self, Match},
     phonetic,
-    sides::{Found, Settled, Sides},
+    sides::{Settled, Sides},
     template::{self, Op, TemplateError},
     utterance::{Utterance, View},
     words,
@@ -65,15 +66,6 @@ pub(super) struct Understood {
     pub matched: CommandMatch,
 }
 
-/// A tool and its arguments.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Intent {
-    pub name: String,
-    pub arguments: Value,
-    /// Whether an argument is free text.
-    pub free_text: bool,
-}
-
 impl Tool {
     /// A reading with one of its templates.
     fn found(&self, template: usize, read: Match) -> Found {
@@ -91,12 +83,6 @@ impl Tool {
         let name = self.name.clone();
         let intent = Intent { name, arguments: Value::Object(arguments), free_text: text_words > 0 };
         Found { intent, side: self.side.clone(), score, evidence, text_words, missing, template }
-    }
-}
-
-impl Intent {
-    pub fn into_call(self, id: String) -> ToolCall {
-        ToolCall { id, name: self.name, arguments: self.arguments }
     }
 }
 

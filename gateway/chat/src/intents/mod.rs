@@ -22,6 +22,7 @@ mod courtesy;
 mod duration;
 mod explain;
 mod expression;
+mod found;
 mod grammar;
 mod grammars;
 mod language;
@@ -48,7 +49,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{ChatModel, Matched, Request, Tools};
 use asking::{Read, Reader, Reading};
-use grammar::{Grammar, Intent};
+use found::Intent;
+use grammar::Grammar;
 use language::Language;
 
 pub use collisions::{Collision, collisions};

@@ -11,29 +11,12 @@ use gateway_core::vocab::{AppLife, Preference, Scene, Side, sound::Name};
 
 use super::{
     courtesy::{endings, openings},
-    grammar::Intent,
+    found::Found,
     utterance::Utterance,
 };
 
 /// Most words of a side's name, as recognised.
 const NAME_WORDS_MAX: usize = 8;
-
-/// A reading of an utterance as a sentence of one tool.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
-    pub intent: Intent,
-    pub side: Side,
-    /// Greater is better; comparable only among readings of one utterance.
-    pub score: f32,
-    /// Evidence of its fixed words.
-    pub evidence: f32,
-    /// Words read as free text.
-    pub text_words: usize,
-    /// Missing parts: one property of each entry.
-    pub missing: Vec<Vec<String>>,
-    /// Index of the template in the grammar.
-    pub template: usize,
-}
 
 /// Why a side takes a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -102,6 +102,11 @@ impl Step {
         }
     }
 
+    /// The results so far.
+    pub(super) fn results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.calls.iter().filter_map(|pending| pending.result.as_ref())
+    }
+
     /// Whether a call waits for its result.
     pub(super) fn is_waiting(&self) -> bool {
         self.calls.iter().any(|pending| pending.result.is_none())

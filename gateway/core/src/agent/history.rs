@@ -32,7 +32,7 @@ pub(super) fn messages(request: &str, steps: &[Step], heard: &Heard, images: Ima
             Heard::Part(texts) => texts.get(index).map_or("", |text| text.trim()),
         };
         messages.extend(step.messages(text, images));
-        messages.extend(pictures::message(step, &mut pictures_left));
+        messages.extend(pictures::message(step.results(), &mut pictures_left));
     }
     if matches!(heard, Heard::Part(_)) {
         mark_as_cut(&mut messages);

@@ -3,7 +3,6 @@
 
 use alloc::{string::String, vec, vec::Vec};
 
-use super::calls::Step;
 use crate::{
     limits::IMAGE_BYTES_MAX,
     vocab::{Attachment, Message, Part, Role, ToolResult},
@@ -38,9 +37,8 @@ fn is_shown(attachment: &Attachment) -> bool {
     picture(attachment).is_some_and(|(_, data)| data.len() <= IMAGE_BYTES_MAX)
 }
 
-/// The images from the tools of a step, at most `left`.
-pub(super) fn message(step: &Step, left: &mut usize) -> Option<Message> {
-    let results = step.calls.iter().filter_map(|pending| pending.result.as_ref());
+/// The images of a step's results, at most `left`.
+pub(super) fn message<'a>(results: impl Iterator<Item = &'a ToolResult>, left: &mut usize) -> Option<Message> {
     let shown = results.flat_map(|result| &result.attachments).filter(|attachment| is_shown(attachment));
     let images: Vec<Part> = shown
         .filter_map(picture)

@@ -10,7 +10,8 @@
 use super::{
     Activity, Floor,
     lifecycle::{UTTERANCE_STALLED_MS, ask},
-    utterance::{Closed, InSound, Open},
+    named::InSound,
+    utterance::{Closed, Open},
     worth,
 };
 use crate::{

@@ -7,7 +7,10 @@
 
 use alloc::string::String;
 
-use super::{Activity, Ear, Floor, commands, form, utterance::Origin};
+use super::{
+    Activity, Ear, Floor, commands, form,
+    origin::{Grounds, Origin},
+};
 use crate::{
     config::Config,
     context::Context,
@@ -21,22 +24,6 @@ use crate::{
 const ANSWER_MS: u32 = 15_000;
 /// Speech that begins this soon after the end of the previous utterance may continue it.
 const GOES_ON_US: u64 = 2_000_000;
-
-/// Why an utterance without a wake phrase may be meant for the assistant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Grounds {
-    /// It is not.
-    #[default]
-    None,
-    /// Everything is listened to.
-    Always,
-    /// An answer is being given or was just heard.
-    FollowUp,
-    /// The assistant has asked a question.
-    Asked,
-    /// The wearer called or pressed, and has not made a request yet.
-    Called,
-}
 
 /// A question of the assistant.
 #[derive(Clone, Debug)]
@@ -254,19 +241,6 @@ impl Floor {
             self.ear = if ear.called { Ear::Open { until_us } } else { Ear::FollowUp { until_us } };
         }
         self.watch_ear(cx);
-    }
-}
-
-/// Whether these grounds are insufficient by themselves.
-pub(super) fn is_doubtful(cx: &Context, grounds: Grounds, pending: Option<&Pending>) -> bool {
-    if !cx.config.always_listening && !cx.app_listens() {
-        return false;
-    }
-    match grounds {
-        Grounds::Always | Grounds::FollowUp => true,
-        // Anything may answer a model's question.
-        Grounds::Asked => pending.is_some_and(|pending| !pending.calls.is_empty()),
-        Grounds::None | Grounds::Called => false,
     }
 }
 

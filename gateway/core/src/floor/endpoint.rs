@@ -5,9 +5,8 @@
 //! and words that look like a beginning ("tomorrow at eight") the longest. An end that was too early is put right: see `agent::reopening`.
 
 use super::{
-    Activity, Event, Floor,
-    addressing::Grounds,
-    commands,
+    Activity, Event, Floor, commands,
+    origin::Grounds,
     pace::Pace,
     talk::Talk,
     unfinished::{is_beginning, is_dictating, is_left_open, trails_off},

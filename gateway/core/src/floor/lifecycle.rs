@@ -3,12 +3,12 @@
 use alloc::string::String;
 
 use super::{
-    Activity, Event, Floor, Said,
-    addressing::{self, Grounds},
-    barge_in, cancel_all, commands,
+    Activity, Event, Floor, Said, addressing, barge_in, cancel_all, commands,
+    named::Named,
+    origin::{Grounds, Origin},
     second_pass::FirstText,
     talk::Talk,
-    utterance::{Closed, Interruption, Named, Open, Origin, Silence, Speculative},
+    utterance::{Closed, Interruption, Open, Silence, Speculative},
     worth,
 };
 use crate::{
@@ -91,7 +91,7 @@ impl Floor {
         };
         let event = event.or(self.take_rest(&mut origin, at_us));
         self.open = Some(Open::new(utterance, cx.now_us(), at_us, origin));
-        if origin.grounds != Grounds::None && !addressing::is_doubtful(cx, origin.grounds, None) {
+        if origin.grounds != Grounds::None && !origin.grounds.is_doubtful(cx, None) {
             cx.push(Output::ExpectRequest { rank: RANK_FIRST });
         }
         self.watch_words(cx, activity);
@@ -209,8 +209,8 @@ impl Floor {
     fn words_over_speech(&mut self, cx: &mut Context, activity: &Activity, text: &str) -> Option<Event> {
         self.note_words(cx, text);
         let open = self.open.as_mut()?;
-        let addressed = open.named.in_text
-            || (open.origin.grounds != Grounds::None && !addressing::is_doubtful(cx, open.origin.grounds, None));
+        let addressed =
+            open.named.in_text || (open.origin.grounds != Grounds::None && !open.origin.grounds.is_doubtful(cx, None));
         if addressed {
             cx.push(Output::ExpectRequest { rank: RANK_FIRST });
         }
@@ -388,7 +388,7 @@ impl Floor {
         named.verify(cx, woken.is_some());
         let grounds = self.grounds(cx, activity, origin);
         let pending = self.pending(cx, closed.started_us);
-        let doubtful = addressing::is_doubtful(cx, grounds, pending.as_ref());
+        let doubtful = grounds.is_doubtful(cx, pending.as_ref());
         let request = match woken {
             Some(rest) => Some(String::from(rest)),
             // Possible echo of the assistant never counts as a request.

@@ -3,7 +3,7 @@
 use super::{
     Activity, Event, Floor,
     lifecycle::{OPEN_TIMERS, UTTERANCE_STALLED_MS, caption, watch_voice},
-    utterance::Origin,
+    origin::Origin,
 };
 use crate::{context::Context, output::Output, timers::Timer};
 

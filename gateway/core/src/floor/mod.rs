@@ -10,6 +10,8 @@ mod endpoint;
 pub(crate) mod form;
 mod lifecycle;
 mod link_loss;
+mod named;
+mod origin;
 mod pace;
 mod second_pass;
 mod talk;
@@ -22,11 +24,13 @@ use alloc::{collections::VecDeque, string::String};
 
 pub(crate) use self::addressing::AskedAgain;
 use self::{
-    addressing::{Grounds, Piece, Question},
+    addressing::{Piece, Question},
     link_loss::Missed,
+    named::{InSound, Named},
+    origin::Grounds,
     pace::Pace,
     talk::Talk,
-    utterance::{Closed, InSound, Interruption, Named, Open},
+    utterance::{Closed, Interruption, Open},
     wake::Phrases,
 };
 use crate::{config::Config, context::Context, output::Output, timers::Timer, vocab::CommandMatch};

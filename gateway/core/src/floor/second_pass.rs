@@ -18,10 +18,9 @@
 use alloc::string::String;
 
 use super::{
-    Activity, Event, Floor,
-    addressing::{self, Grounds},
-    cancel_all, commands,
-    utterance::{Named, Origin},
+    Activity, Event, Floor, cancel_all, commands,
+    named::Named,
+    origin::{Grounds, Origin},
 };
 use crate::{
     config::Config,
@@ -133,7 +132,7 @@ impl Floor {
         let request = self.request_in(grounds, named, first.text)?;
         let pending = self.pending(cx, started_us);
         let is_named = self.after_wake(named, first.text).is_some();
-        let doubtful = !is_named && addressing::is_doubtful(cx, grounds, pending.as_ref());
+        let doubtful = !is_named && grounds.is_doubtful(cx, pending.as_ref());
         let short = cx.now_us().saturating_sub(started_us) <= LENGTH_US_MAX
             && request.split_whitespace().count() <= WORDS_MAX
             && commands::yes_or_no(request).is_none();

@@ -3,14 +3,13 @@
 use alloc::string::String;
 
 use super::{
-    Event,
-    addressing::{self, Grounds},
     caption::Caption,
+    named::Named,
+    origin::{Grounds, Origin},
     second_pass::SecondPass,
 };
 use crate::{
     context::Context,
-    output::{Output, WakeOutcome},
     vocab::{CommandMatch, Meant},
 };
 
@@ -64,65 +63,6 @@ pub(super) struct Open {
     pub(super) unaddressed: bool,
 }
 
-/// Whether an utterance has a wake phrase, as far as is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Named {
-    /// Whether a text of it had one.
-    pub(super) in_text: bool,
-    pub(super) in_sound: InSound,
-}
-
-/// Whether a wake phrase was heard in the sound of an utterance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum InSound {
-    /// None was.
-    #[default]
-    No,
-    /// One was, in an utterance whose words are needed for another reason.
-    AsWell,
-    /// Its words are needed because one was, from this capture time on.
-    From(u64),
-}
-
-impl Named {
-    /// Whether one was heard, or read.
-    pub(super) fn is_likely(&self) -> bool {
-        self.in_text || self.in_sound != InSound::No
-    }
-
-    /// Capture time from which on it is decoded.
-    pub(super) fn decoded_from_us(&self) -> Option<u64> {
-        match self.in_sound {
-            InSound::From(us) => Some(us),
-            InSound::No | InSound::AsWell => None,
-        }
-    }
-
-    /// Tells whether the text has the phrase that was heard.
-    pub(super) fn verify(&self, cx: &mut Context, is_there: bool) {
-        if self.in_sound != InSound::No {
-            cx.push(Output::Wake(if is_there { WakeOutcome::Verified } else { WakeOutcome::Vetoed }));
-        }
-    }
-}
-
-/// The state when an utterance began.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Origin {
-    /// Why it may be meant for the assistant, as far as was known then.
-    pub(super) grounds: Grounds,
-    /// The assistant was at work, or an earlier utterance had no transcript yet.
-    pub(super) during_turn: bool,
-    /// The assistant was speaking when it began.
-    pub(super) over_speech: bool,
-    /// It began before the assistant was at work: only a wake or cancel word in it counts.
-    pub(super) background: bool,
-    /// The assistant spoke during it, on a device whose microphone picks up its own speaker.
-    pub(super) echo: bool,
-    /// Its beginning was not received: it is no request without a wake word, also where everything is listened to.
-    pub(super) rest: bool,
-}
-
 /// A speculative decode, begun in case the pause is the end.
 #[derive(Clone, Debug)]
 pub(super) struct Speculative {
@@ -165,20 +105,6 @@ pub(super) struct Closed {
     pub(super) second_pass: Option<SecondPass>,
     /// Whether a final decode was requested already.
     pub(super) final_asked: bool,
-}
-
-impl Origin {
-    /// Whether the utterance is meant for the assistant; `named`: it contained a wake phrase or interrupted the
-    /// assistant.
-    pub(super) fn meant(&self, cx: &Context, named: bool) -> Meant {
-        let certain = self.grounds != Grounds::None && !addressing::is_doubtful(cx, self.grounds, None);
-        if named || certain { Meant::Addressed } else { Meant::Unsure }
-    }
-
-    /// Reports the utterance as lost: whether it was certainly addressed. Any other one may be talk among people.
-    pub(super) fn lost(&self, named: bool) -> Event {
-        Event::Lost { addressed: named || matches!(self.grounds, Grounds::Called | Grounds::Asked) }
-    }
 }
 
 impl Open {

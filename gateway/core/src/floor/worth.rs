@@ -8,8 +8,9 @@
 
 use super::{
     Activity, Floor,
-    addressing::Grounds,
-    utterance::{InSound, Interruption, Open},
+    named::InSound,
+    origin::Grounds,
+    utterance::{Interruption, Open},
 };
 use crate::{context::Context, timers::Timer};
 

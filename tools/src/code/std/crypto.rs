@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    host::{content, error, from_base64, read, to_base64, unknown},
     policy::StdPolicy,
+    values::{content, error, from_base64, read, to_base64, unknown},
 };
 use crate::{code::HostError, secret::Secret};
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::host::{content, error, read, to_base64, unknown};
+use super::values::{content, error, read, to_base64, unknown};
 use crate::{
     code::HostError,
     workspace::{FileAnswer, FileEntry, FileError, FilePath, FileRequest, Workspace},

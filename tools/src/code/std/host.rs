@@ -2,40 +2,18 @@
 
 use std::sync::Arc;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use gateway_core::vocab::{ClientClass, ErrorCode, ToolError};
-use serde::de::DeserializeOwned;
+use gateway_core::vocab::{ErrorCode, ToolError};
 use serde_json::Value;
 
 use super::{
     crypto, files,
     http::{Http, HttpClientError},
     policy::StdPolicy,
-    record::Recording,
+    record::{Recording, StdCaller},
     time,
+    values::{read, unknown},
 };
-use crate::{
-    code::HostError,
-    ledger::{Ledger, OfProgram},
-    ports::Clock,
-    secret::Secrets,
-    workspace::Workspace,
-};
-
-/// Who calls: the user of a program, and what the ledger says of the call.
-#[derive(Clone, Debug, Default)]
-pub struct StdCaller {
-    /// For whom the program runs.
-    pub user: String,
-    /// The device on which the program was requested, if any.
-    pub device: Option<String>,
-    /// Class of the client that has called the program.
-    pub client: ClientClass,
-    /// Number of the turn, if it belongs to one.
-    pub turn: Option<u32>,
-    /// The program, if one calls.
-    pub program: Option<OfProgram>,
-}
+use crate::{code::HostError, ledger::Ledger, ports::Clock, secret::Secrets, workspace::Workspace};
 
 /// The functions of `@lorgnette/std`.
 pub struct StdHost {
@@ -139,37 +117,6 @@ fn kind(error: &HostError) -> ErrorCode {
         "timeout" => ErrorCode::Timeout,
         _ => ErrorCode::ExecutionError,
     }
-}
-
-pub(super) fn error(code: &str, message: impl Into<String>) -> HostError {
-    HostError { code: code.to_owned(), message: message.into(), retryable: false }
-}
-
-pub(super) fn unknown(function: &str) -> HostError {
-    let name: String = function.chars().take(64).collect();
-    error("unknown_function", format!("@lorgnette/std has no function '{name}'"))
-}
-
-/// The arguments of a function.
-pub(super) fn read<T: DeserializeOwned>(function: &str, arguments: Value) -> Result<T, HostError> {
-    serde_json::from_value(arguments).map_err(|misfit| error("invalid_arguments", format!("{function}: {misfit}")))
-}
-
-/// Content that is a text or, in base64, bytes: exactly one of them.
-pub(super) fn content(text: Option<String>, bytes: Option<String>) -> Result<Vec<u8>, HostError> {
-    match (text, bytes) {
-        (Some(text), None) => Ok(text.into_bytes()),
-        (None, Some(bytes)) => from_base64(&bytes),
-        _ => Err(error("invalid_arguments", "give either a text or bytes")),
-    }
-}
-
-pub(super) fn from_base64(text: &str) -> Result<Vec<u8>, HostError> {
-    STANDARD.decode(text).map_err(|why| error("invalid_arguments", format!("no valid base64: {why}")))
-}
-
-pub(super) fn to_base64(bytes: &[u8]) -> String {
-    STANDARD.encode(bytes)
 }
 
 #[cfg(test)]

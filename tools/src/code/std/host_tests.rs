@@ -10,8 +10,11 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    code::std::policy::StdConfig,
-    ledger::Record,
+    code::std::{
+        policy::StdConfig,
+        values::{from_base64, to_base64},
+    },
+    ledger::{OfProgram, Record},
     test_support::World,
     workspace::{FileAnswer, FileEntry, FileError, FileRequest},
 };

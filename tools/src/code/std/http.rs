@@ -16,8 +16,8 @@ use tokio::time::timeout;
 
 use super::{
     address::{Judged, Lookup, Reach, RefusedAddress, System},
-    host::{content, error, to_base64},
     policy::{HostRule, StdPolicy, address_of},
+    values::{content, error, to_base64},
 };
 use crate::{
     code::HostError,

@@ -12,11 +12,13 @@ mod http;
 pub mod policy;
 mod record;
 mod time;
+mod values;
 
-pub use host::{StdCaller, StdHost};
+pub use host::StdHost;
 pub(super) use host::{as_tool_error, changes, has_effect};
 pub use http::HttpClientError;
 pub use policy::{StdConfig, StdPolicy};
+pub use record::StdCaller;
 
 /// The module's specifier.
 pub const MODULE: &str = "@lorgnette/std";

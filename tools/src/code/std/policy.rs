@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use super::{
     address::{Class, Reach, class},
-    host::error,
+    values::error,
 };
 use crate::{code::HostError, limits::SECRET_BYTES_MIN, secret::Secret};
 

@@ -2,14 +2,28 @@
 
 use std::sync::Arc;
 
-use gateway_core::vocab::ErrorCode;
+use gateway_core::vocab::{ClientClass, ErrorCode};
 
-use super::host::StdCaller;
 use crate::{
-    ledger::{Ledger, Record},
+    ledger::{Ledger, OfProgram, Record},
     ports::Clock,
     source::Source,
 };
+
+/// Who calls: the user of a program, and what the ledger says of the call.
+#[derive(Clone, Debug, Default)]
+pub struct StdCaller {
+    /// For whom the program runs.
+    pub user: String,
+    /// The device on which the program was requested, if any.
+    pub device: Option<String>,
+    /// Class of the client that has called the program.
+    pub client: ClientClass,
+    /// Number of the turn, if it belongs to one.
+    pub turn: Option<u32>,
+    /// The program, if one calls.
+    pub program: Option<OfProgram>,
+}
 
 /// A call that runs. It is recorded when it ends; one that is given up, as cancelled.
 pub(super) struct Recording {

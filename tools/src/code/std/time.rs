@@ -4,7 +4,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::host::{error, read, unknown};
+use super::values::{error, read, unknown};
 use crate::{code::HostError, ports::Clock};
 
 /// 1 January 1970, before which a zone has the offset of that day.

@@ -3,8 +3,9 @@
 use super::Grammar;
 use crate::intents::{
     courtesy::{Ending, endings, openings},
+    found::Found,
     matcher,
-    sides::{Found, Sides},
+    sides::Sides,
     template::{Op, Slot},
     utterance::Utterance,
 };

@@ -1,0 +1,69 @@
+//! How an utterance began: the state at that moment, and why it may be meant for the assistant.
+
+use super::Event;
+use crate::{
+    context::Context,
+    vocab::{Meant, Pending},
+};
+
+/// Why an utterance without a wake phrase may be meant for the assistant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Grounds {
+    /// It is not.
+    #[default]
+    None,
+    /// Everything is listened to.
+    Always,
+    /// An answer is being given or was just heard.
+    FollowUp,
+    /// The assistant has asked a question.
+    Asked,
+    /// The wearer called or pressed, and has not made a request yet.
+    Called,
+}
+
+impl Grounds {
+    /// Whether they are insufficient by themselves.
+    pub(super) fn is_doubtful(self, cx: &Context, pending: Option<&Pending>) -> bool {
+        if !cx.config.always_listening && !cx.app_listens() {
+            return false;
+        }
+        match self {
+            Self::Always | Self::FollowUp => true,
+            // Anything may answer a model's question.
+            Self::Asked => pending.is_some_and(|pending| !pending.calls.is_empty()),
+            Self::None | Self::Called => false,
+        }
+    }
+}
+
+/// The state when an utterance began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Origin {
+    /// Why it may be meant for the assistant, as far as was known then.
+    pub(super) grounds: Grounds,
+    /// The assistant was at work, or an earlier utterance had no transcript yet.
+    pub(super) during_turn: bool,
+    /// The assistant was speaking when it began.
+    pub(super) over_speech: bool,
+    /// It began before the assistant was at work: only a wake or cancel word in it counts.
+    pub(super) background: bool,
+    /// The assistant spoke during it, on a device whose microphone picks up its own speaker.
+    pub(super) echo: bool,
+    /// Its beginning was not received: it is no request without a wake word, also where everything is listened to.
+    pub(super) rest: bool,
+}
+
+impl Origin {
+    /// Whether the utterance is meant for the assistant; `named`: it contained a wake phrase or interrupted the
+    /// assistant.
+    pub(super) fn meant(&self, cx: &Context, named: bool) -> Meant {
+        let certain = self.grounds != Grounds::None && !self.grounds.is_doubtful(cx, None);
+        if named || certain { Meant::Addressed } else { Meant::Unsure }
+    }
+
+    /// Reports the utterance as lost: whether it was certainly addressed. Any other one may be talk among people.
+    pub(super) fn lost(&self, named: bool) -> Event {
+        Event::Lost { addressed: named || matches!(self.grounds, Grounds::Called | Grounds::Asked) }
+    }
+}
