@@ -13,6 +13,7 @@ mod seeds;
 mod stub_docs;
 mod text;
 mod tree;
+mod use_trees;
 
 use tree::File;
 

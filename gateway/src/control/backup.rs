@@ -8,11 +8,7 @@ use tokio::{
     net::unix::OwnedWriteHalf,
 };
 
-use super::{
-    Answer,
-    admin::Admin,
-    reply::{done, say},
-};
+use super::{Answer, admin::Admin, reply::say};
 
 /// How long a client may use a snapshot: 6 GiB of photos, written to a slow stick and read back.
 const USED_MAX: Duration = Duration::from_secs(2 * 60 * 60);

@@ -1,7 +1,10 @@
 //! Rules for Rust files: length, module line, imports, clocks and audio in the core, spawned tasks, panics, and
 //! unfinished code.
 
+use std::collections::BTreeSet;
+
 use super::tree::File;
+use super::use_trees::paths;
 use super::{every_rust_file, no_complaints, tree};
 
 /// A longer file should be split.
@@ -50,7 +53,8 @@ fn forbidden_imports(file: &File) -> Vec<String> {
     let code = code.join("\n");
     let mut complaints = Vec::new();
     let mut forbid = |name: &str, is_forbidden: &dyn Fn(&str) -> bool| {
-        for part in parts_used(&code, name).iter().filter(|part| is_forbidden(part)) {
+        let parts = paths(&code, name).into_iter().filter_map(|path| path.segments.get(1).copied());
+        for part in parts.filter(|part| is_forbidden(part)).collect::<BTreeSet<_>>() {
             complaints.push(format!("{}: must not use {name}::{part}", file.path));
         }
     };
@@ -67,46 +71,6 @@ fn forbidden_imports(file: &File) -> Vec<String> {
         forbid("rmcp", &|_| true);
     }
     complaints
-}
-
-/// The first path segments after `name::`, also inside braces: `name::{a, b::c}` gives `a`, `b`.
-pub(super) fn parts_used(code: &str, name: &str) -> Vec<String> {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let segment = |text: &str| -> String {
-        let text = text.trim_start();
-        if text.starts_with('*') { "*".into() } else { text.chars().take_while(|c| is_word(*c)).collect() }
-    };
-    let path = format!("{name}::");
-    let mut parts = Vec::new();
-    for (at, _) in code.match_indices(&path) {
-        // `other::name::` and `my_name::` are other names.
-        if code[..at].ends_with(|c: char| is_word(c) || c == ':') {
-            continue;
-        }
-        let rest = &code[at + path.len()..];
-        let Some(group) = rest.strip_prefix('{') else {
-            parts.push(segment(rest));
-            continue;
-        };
-        let mut depth = 0;
-        let mut start = 0;
-        for (index, c) in group.char_indices() {
-            match c {
-                '{' => depth += 1,
-                '}' if depth > 0 => depth -= 1,
-                ',' | '}' if depth == 0 => {
-                    parts.push(segment(&group[start..index]));
-                    start = index + 1;
-                    if c == '}' {
-                        break;
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    parts.retain(|part| !part.is_empty());
-    parts
 }
 
 /// Forbidden words in code, by place.
