@@ -153,8 +153,10 @@ pub struct Synthesised {
     pub clause: u16,
     /// Whether it ends the speech.
     pub last: bool,
-    /// The sound at the voice's rate; absent when it failed.
+    /// The sound at the voice's rate, behind what was skipped; absent when it failed.
     pub pcm: Option<Vec<i16>>,
+    /// Samples of the clause's beginning that are not played, because they were heard before.
+    pub skipped: usize,
     /// Its wait for a synthesis thread.
     pub queue_us: u64,
     /// How long the synthesis took.

@@ -9,6 +9,7 @@ mod clause;
 mod gain;
 mod ledger;
 mod pace;
+mod resume;
 
 use clause::Queue;
 use gain::Gain;
@@ -16,6 +17,7 @@ use ledger::Ledger;
 pub use ledger::{Played, Position};
 use pace::Pace;
 pub use pace::Report;
+pub use resume::resume_at;
 
 use crate::codec::{self, Codec, Encoder};
 use crate::frame::{FRAME_US, samples_to_us, us_to_samples};

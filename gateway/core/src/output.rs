@@ -86,8 +86,9 @@ pub enum Output {
     /// Show on the glasses what a running call is doing now, in place of its title and of earlier lines.
     ToolProgress { turn: Turn, call_id: String, line: String },
     /// Say a clause. Clauses of one speech are numbered from 0 on; `last` ends the speech. Announcements, questions and
-    /// repetitions belong to no turn.
-    Speak { turn: Option<Turn>, speech: u32, clause: u16, text: String, last: bool },
+    /// repetitions belong to no turn. `from`: the part of the clause, 0 to 1, that was heard in an earlier speech; its
+    /// sound goes on there, and `Input::Played` counts that part as played.
+    Speak { turn: Option<Turn>, speech: u32, clause: u16, text: String, from: f32, last: bool },
     /// A speech has no more clauses than those before this number: it is `finished` once they were played.
     EndSpeech { speech: u32, clause: u16 },
     /// Play a piece of a recorded sound as a clause of a speech. `sound`: the shell's number of it; `piece`: index of

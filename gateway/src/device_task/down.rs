@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     clock,
-    speech::ear::Ear,
+    speech::{ear::Ear, mouth::Due},
     text::crop,
     transport::{self, LinkError},
 };
@@ -104,7 +104,9 @@ impl Session {
             Output::ToolProgress { turn, call_id, line } => {
                 self.activity(turn, call_id, &line, ToolActivityState::Started)?;
             }
-            Output::Speak { turn, speech, clause, text, last } => self.speak(turn, speech, clause, text, last)?,
+            Output::Speak { turn, speech, clause, text, from, last } => {
+                self.speak(turn, speech, Due { clause, text, from, last })?;
+            }
             Output::EndSpeech { speech, clause } => {
                 if let Some(mouth) = &mut self.mouth {
                     mouth.end(speech, clause, &self.mailbox);
@@ -191,20 +193,14 @@ impl Session {
         self.send(turn, Down::Transcript(transcript)).map(drop)
     }
 
-    fn speak(
-        &mut self,
-        turn: Option<Turn>,
-        speech: u32,
-        clause: u16,
-        text: String,
-        last: bool,
-    ) -> Result<(), LinkError> {
+    fn speak(&mut self, turn: Option<Turn>, speech: u32, due: Due) -> Result<(), LinkError> {
+        let clause = due.clause;
         let Some(mouth) = &mut self.mouth else {
             self.input(Input::SpeechFailed { speech, clause });
             return Ok(());
         };
-        let caption = self.room.crop(&text, limits::TEXT_BYTES_MAX, 0).to_owned();
-        let new = mouth.speak(speech, turn_on_wire(turn), clause, text, last, &self.mailbox);
+        let caption = self.room.crop(&due.text, limits::TEXT_BYTES_MAX, 0).to_owned();
+        let new = mouth.speak(speech, turn_on_wire(turn), due, &self.mailbox);
         if new {
             self.start_speech(speech, turn, &caption)?;
         }

@@ -43,9 +43,20 @@ struct Speech {
     id: u32,
     clauses: Vec<Clause>,
     announced: Option<u16>,
-    queue: Queue<(u16, String, bool)>,
+    queue: Queue<Due>,
     /// Set when it is cancelled: clauses that still wait for a thread are not synthesised.
     hushed: Arc<AtomicBool>,
+}
+
+/// A clause to be said.
+pub(crate) struct Due {
+    /// From 0, within its speech.
+    pub(crate) clause: u16,
+    pub(crate) text: String,
+    /// The part of it, 0 to 1, that was heard before: its sound goes on there.
+    pub(crate) from: f32,
+    /// Whether it ends the speech.
+    pub(crate) last: bool,
 }
 
 /// The clauses of one speech, synthesised one at a time: they stay in order whatever the number of threads, and one
@@ -83,6 +94,9 @@ impl Drop for Speech {
 
 struct Clause {
     number: u16,
+    /// Length of its beginning, which is not played.
+    skipped_us: u64,
+    /// Length of what is.
     duration_us: u64,
 }
 
@@ -108,17 +122,9 @@ impl Mouth {
     }
 
     /// Begins to synthesise a clause; `true`: it is the first of a new speech.
-    pub(crate) fn speak(
-        &mut self,
-        speech: u32,
-        turn: u32,
-        clause: u16,
-        text: String,
-        last: bool,
-        mailbox: &Mailbox,
-    ) -> bool {
+    pub(crate) fn speak(&mut self, speech: u32, turn: u32, due: Due, mailbox: &Mailbox) -> bool {
         let new = self.begin(speech, turn);
-        let begin = self.speech.as_mut().and_then(|current| current.queue.push((clause, text, last)));
+        let begin = self.speech.as_mut().and_then(|current| current.queue.push(due));
         self.make(begin, mailbox);
         new
     }
@@ -128,7 +134,7 @@ impl Mouth {
         let Some(current) = self.speech.as_mut().filter(|current| current.id == speech) else {
             return;
         };
-        let begin = current.queue.push((clause, String::new(), true));
+        let begin = current.queue.push(Due { clause, text: String::new(), from: 0.0, last: true });
         self.make(begin, mailbox);
     }
 
@@ -143,11 +149,18 @@ impl Mouth {
         last: bool,
     ) -> (bool, Option<Input>) {
         let new = self.begin(speech, 0);
-        (new, self.queue(speech, (clause, last), pcm, rate_hz))
+        (new, self.queue(speech, (clause, last), (pcm, 0), rate_hz))
     }
 
-    /// Queues the sound of a clause for sending. Returns, on failure, the input for the core.
-    fn queue(&mut self, speech: u32, (clause, last): (u16, bool), pcm: &[i16], rate_hz: u32) -> Option<Input> {
+    /// Queues the sound of a clause for sending, of which `skipped` samples are left out. Returns, on failure, the input for
+    /// the core.
+    fn queue(
+        &mut self,
+        speech: u32,
+        (clause, last): (u16, bool),
+        (pcm, skipped): (&[i16], usize),
+        rate_hz: u32,
+    ) -> Option<Input> {
         if let Err(error) = self.speaker.push_clause(clause, pcm, rate_hz, last) {
             match error {
                 // It was stopped while the clause was made.
@@ -157,7 +170,8 @@ impl Mouth {
             return Some(self.fail(speech, clause, last));
         }
         if let Some(current) = &mut self.speech {
-            current.clauses.push(Clause { number: clause, duration_us: samples_to_us(pcm.len() as u64, rate_hz) });
+            let us = |samples: usize| samples_to_us(samples as u64, rate_hz);
+            current.clauses.push(Clause { number: clause, skipped_us: us(skipped), duration_us: us(pcm.len()) });
         }
         None
     }
@@ -186,26 +200,30 @@ impl Mouth {
     }
 
     /// Submits a clause to the synthesis threads.
-    fn make(&self, clause: Option<(u16, String, bool)>, mailbox: &Mailbox) {
-        let (Some((clause, text, last)), Some(current)) = (clause, &self.speech) else {
+    fn make(&self, due: Option<Due>, mailbox: &Mailbox) {
+        let (Some(Due { clause, text, from, last }), Some(current)) = (due, &self.speech) else {
             return;
         };
         let (speech, reply) = (current.id, mailbox.clone());
         let (language, hushed) = (self.language.clone(), current.hushed.clone());
         let wanted = Wanted { text, language, speed: self.speed, hushed };
         let asked_us = clock::mono_us();
-        let said = move |Said { pcm, began_us }| {
+        let said = move |Said { mut pcm, began_us }| {
+            let skipped = pcm.as_ref().map_or(0, |pcm| speaker::resume_at(pcm, Voice::RATE_HZ, from));
+            if let Some(pcm) = &mut pcm {
+                pcm.drain(..skipped);
+            }
             let queue_us = began_us.saturating_sub(asked_us);
             let compute_us = clock::mono_us().saturating_sub(began_us);
-            let message = DeviceMessage::Synthesised(Synthesised { speech, clause, last, pcm, queue_us, compute_us });
-            if reply.try_send(message).is_err() {
+            let synthesised = Synthesised { speech, clause, last, pcm, skipped, queue_us, compute_us };
+            if reply.try_send(DeviceMessage::Synthesised(synthesised)).is_err() {
                 tracing::debug!(speech, clause, "nobody waits for this clause any more");
             }
         };
         // While an earlier clause plays there is time; before the first one the wearer hears silence.
         let urgency = if clause == 0 { Urgency::Now } else { Urgency::Soon };
         if self.voices.say((self.owner, urgency), wanted, said).is_err() {
-            let failed = Synthesised { speech, clause, last, pcm: None, queue_us: 0, compute_us: 0 };
+            let failed = Synthesised { speech, clause, last, pcm: None, skipped: 0, queue_us: 0, compute_us: 0 };
             drop(mailbox.try_send(DeviceMessage::Synthesised(failed)));
         }
     }
@@ -215,9 +233,9 @@ impl Mouth {
         let current = self.speech.as_mut().filter(|current| current.id == clause.speech)?;
         let next = current.queue.next();
         self.make(next, mailbox);
-        let Synthesised { speech, clause, last, pcm, .. } = clause;
+        let Synthesised { speech, clause, last, pcm, skipped, .. } = clause;
         match pcm {
-            Some(pcm) => self.queue(speech, (clause, last), &pcm, Voice::RATE_HZ),
+            Some(pcm) => self.queue(speech, (clause, last), (&pcm, skipped), Voice::RATE_HZ),
             None => Some(self.fail(speech, clause, last)),
         }
     }
@@ -277,7 +295,8 @@ impl Mouth {
         let clause_part = playing.map_or(0.0, |clause| {
             // What is sent is a little longer than the clause: it ends with whole frames. Microseconds of one clause
             // are exact enough in f32.
-            at.clause_played_us as f32 / clause.duration_us.max(at.clause_sent_us).max(1) as f32
+            let length_us = clause.skipped_us + clause.duration_us.max(at.clause_sent_us).max(1);
+            (clause.skipped_us + at.clause_played_us) as f32 / length_us as f32
         });
         Some(Input::Played { speech, clauses_done: at.clauses_done, clause_part, playback })
     }
@@ -307,13 +326,18 @@ mod tests {
 
     /// A mouth to which these clauses were given, the last of them as the end of speech 1, and what it told the core.
     fn mouth(texts: &[&str]) -> (Mouth, Vec<Input>) {
+        mouth_from(texts, 0.0)
+    }
+
+    /// The same, where each clause goes on after this part of it.
+    fn mouth_from(texts: &[&str], from: f32) -> (Mouth, Vec<Input>) {
         let voices = Voices { own: Arc::new(Tone), compute: Compute::start("test", 1, 8).unwrap(), other: None };
         let mut mouth = Mouth::new(Codec::Pcm16, 16_000, (voices, String::from("en")), 1.0).unwrap();
         let (mailbox, mut messages) = mpsc::channel(8);
         let mut inputs = Vec::new();
         for (text, clause) in texts.iter().zip(0..) {
             let last = usize::from(clause) + 1 == texts.len();
-            mouth.speak(1, 7, clause, (*text).to_owned(), last, &mailbox);
+            mouth.speak(1, 7, Due { clause, text: (*text).to_owned(), from, last }, &mailbox);
             let Some(DeviceMessage::Synthesised(said)) = messages.blocking_recv() else { panic!("not synthesised") };
             inputs.extend(mouth.take(said, &mailbox));
         }
@@ -367,6 +391,28 @@ mod tests {
                 "at {played_us} us: {clause_part}, {part}"
             );
         }
+    }
+
+    #[test]
+    fn a_clause_of_which_a_part_was_heard_goes_on_there() {
+        let (mut mouth, inputs) = mouth_from(&["Oh well."], 0.75);
+        assert_eq!(inputs, []);
+        let (packets, told) = play(&mut mouth, 2_000_000);
+        // A quarter of 802 ms, and at most the half second in which a quiet place is looked for.
+        let sent_us: u64 = packets.iter().map(|packet| packet.duration_us).sum();
+        assert!((200_000..720_000).contains(&sent_us), "{sent_us}");
+        let part = |input: &Input| match input {
+            Input::Played { clause_part, playback: Playback::Playing, .. } => Some(*clause_part),
+            _ => None,
+        };
+        let parts: Vec<f32> = told.iter().filter_map(|(_, input)| part(input)).collect();
+        let expected = 1.0 - sent_us as f32 / 802_333.0;
+        assert!((parts[0] - expected).abs() < 0.06, "{parts:?}, {expected}");
+        assert!(parts.is_sorted() && parts.len() > 5, "{parts:?}");
+        assert!(matches!(told.last(), Some((_, Input::Played { playback: Playback::Finished, .. }))), "{told:?}");
+        let first = mouth.first_of_clause(&packets[0]);
+        let rest = matches!(first, Some(Input::Spoken { duration_us, .. }) if duration_us.abs_diff(sent_us) <= 20_000);
+        assert!(rest, "{first:?}, {sent_us}");
     }
 
     #[test]

@@ -13,6 +13,16 @@ pub(super) struct Clause {
     pub(super) state: State,
 }
 
+impl Clause {
+    /// The part of it, 0 to 1, that was played, of one that may still be played.
+    pub(super) fn played_part(&self) -> f32 {
+        match self.state {
+            State::Partly(part) => part,
+            State::Waiting | State::Played | State::Cut(_) | State::Failed => 0.0,
+        }
+    }
+}
+
 /// What a clause is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -27,7 +37,7 @@ pub(super) enum Kind {
 pub(super) enum State {
     /// Not handed out, or not acknowledged.
     Waiting,
-    /// This part of it was played, 0 to 1; playback may continue.
+    /// This part of it was played, 0 to 1; playback continues, or goes on there once it is handed out again.
     Partly(f32),
     Played,
     /// Cut off for good after this part of it, 0 to 1.

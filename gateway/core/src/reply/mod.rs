@@ -278,7 +278,7 @@ impl Reply {
         self.job.as_ref().is_some_and(Job::is_paused)
     }
 
-    /// Goes on with the clause in which it was set aside.
+    /// Goes on where it was set aside.
     pub(crate) fn resume(&mut self, cx: &mut Context) -> Option<Ended> {
         self.job.as_mut()?.resume();
         self.go_on(cx)

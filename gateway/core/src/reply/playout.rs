@@ -203,9 +203,8 @@ impl Job {
         let was_silent = !self.is_speaking();
         while self.released < self.clauses.len() && self.released - self.settled() < CLAUSES_AHEAD_MAX {
             let last = self.complete && self.released + 1 == self.clauses.len();
-            let next = self.clauses.get(self.released).map(|clause| (clause.text.clone(), clause.sound));
-            let (text, sound) = next.unwrap_or_default();
-            self.hand_out(cx, next_speech, text, sound, last);
+            let Some(clause) = self.clauses.get(self.released).cloned() else { break };
+            self.hand_out(cx, next_speech, clause, last);
             self.released += 1;
         }
         if self.complete
@@ -219,14 +218,7 @@ impl Job {
         was_silent && self.is_speaking()
     }
 
-    fn hand_out(
-        &mut self,
-        cx: &mut Context,
-        next_speech: &mut u32,
-        text: String,
-        sound: Option<(u64, u16)>,
-        last: bool,
-    ) {
+    fn hand_out(&mut self, cx: &mut Context, next_speech: &mut u32, next: Clause, last: bool) {
         let speech = *self.speech.get_or_insert_with(|| {
             *next_speech = next_speech.saturating_add(1);
             *next_speech
@@ -237,9 +229,9 @@ impl Job {
         self.begun = true;
         self.last_told |= last;
         let clause = self.next_clause();
-        cx.push(match sound {
+        cx.push(match next.sound {
             Some((sound, piece)) => Output::Play { speech, clause, sound, piece, last },
-            None => Output::Speak { turn: self.turn, speech, clause, text, last },
+            None => Output::Speak { turn: self.turn, speech, clause, from: next.played_part(), text: next.text, last },
         });
     }
 
@@ -297,7 +289,8 @@ impl Job {
             && let Some(clause) = self.clauses.get_mut(done)
             && matches!(clause.state, State::Waiting | State::Partly(_))
         {
-            clause.state = State::Partly(part);
+            // One that goes on after a pause begins a little before the place up to which it was heard.
+            clause.state = State::Partly(part.max(clause.played_part()));
         }
         if let Some(turn) = self.turn.filter(|_| heard_any && !self.heard_marked) {
             self.heard_marked = true;
@@ -439,7 +432,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_paused_answer_goes_on_with_the_clause_in_which_it_was_paused() {
+    fn a_paused_answer_goes_on_where_it_was_paused() {
         let mut cx = Context::new(crate::config::Config::default());
         let mut job = job(&mut cx, &["One is here.", "Two is here.", "Three is here."]);
         job.handle_played(&mut cx, 1, 1, 0.4, false);
@@ -450,14 +443,32 @@ mod tests {
         job.resume();
         while cx.pop().is_some() {}
         assert!(job.release(&mut cx, &mut 1));
-        let spoken = core::iter::from_fn(|| cx.pop()).filter_map(|output| match output {
-            Output::Speak { speech, clause, text, .. } => Some((speech, clause, text)),
+        assert_eq!(spoken(&mut cx), [(2, 0, "Two is here.".into(), 0.4), (2, 1, "Three is here.".into(), 0.0)]);
+        assert_eq!(heard(&job), "One is here. Two", "as before");
+        // It begins a little earlier, and is paused again, for which the device reports nothing.
+        job.handle_played(&mut cx, 2, 0, 0.35, false);
+        assert_eq!(heard(&job), "One is here. Two", "what was heard was heard");
+        job.handle_played(&mut cx, 2, 0, 0.8, false);
+        job.pause(&mut cx);
+        job.resume();
+        job.release(&mut cx, &mut 2);
+        job.pause(&mut cx);
+        job.resume();
+        spoken(&mut cx);
+        job.release(&mut cx, &mut 3);
+        assert_eq!(spoken(&mut cx), [(4, 0, "Two is here.".into(), 0.8), (4, 1, "Three is here.".into(), 0.0)]);
+        job.handle_played(&mut cx, 4, 2, 0.0, true);
+        assert_eq!((heard(&job).as_str(), job.is_over()), ("(all)", true));
+    }
+
+    /// The clauses that are to be said, each with the part from which on.
+    fn spoken(cx: &mut Context) -> Vec<(u32, u16, String, f32)> {
+        let outputs = core::iter::from_fn(|| cx.pop());
+        let spoken = outputs.filter_map(|output| match output {
+            Output::Speak { speech, clause, text, from, .. } => Some((speech, clause, text, from)),
             _ => None,
         });
-        let spoken: Vec<_> = spoken.collect();
-        assert_eq!(spoken, [(2, 0, String::from("Two is here.")), (2, 1, String::from("Three is here."))]);
-        job.handle_played(&mut cx, 2, 2, 0.0, true);
-        assert_eq!((heard(&job).as_str(), job.is_over()), ("(all)", true));
+        spoken.collect()
     }
 
     /// A complete answer of these sentences, handed out as far as allowed.

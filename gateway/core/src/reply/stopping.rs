@@ -19,14 +19,14 @@ impl Job {
         }
     }
 
-    /// The playback goes on with the clause in which it was paused.
+    /// The playback goes on where it was paused.
     pub(super) fn resume(&mut self) {
         let Some(from) = self.paused_at.take() else {
             return;
         };
         for clause in self.clauses.iter_mut().take(self.released).skip(from) {
-            if matches!(clause.state, State::Cut(_)) {
-                clause.state = State::Waiting;
+            if let State::Cut(part) = clause.state {
+                clause.state = if part > 0.0 { State::Partly(part) } else { State::Waiting };
             }
         }
         self.base = from.min(self.released);

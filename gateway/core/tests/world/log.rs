@@ -55,6 +55,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
             format!("activity {call_id} {}", lower(state))
         }
         Output::ToolProgress { call_id, line, .. } => format!("doing {call_id} \"{line}\""),
+        Output::Speak { text, from, .. } if *from > 0.0 => format!("speak \"{text}\" from {:.0} %", from * 100.0),
         Output::Speak { text, .. } => format!("speak \"{text}\""),
         Output::EndSpeech { clause, .. } => format!("speak-end {clause}"),
         Output::Play { sound, piece, .. } => format!("play {sound} piece {piece}"),

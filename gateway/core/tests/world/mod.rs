@@ -187,7 +187,8 @@ pub struct Utterance {
 #[derive(Clone, Debug)]
 pub struct Speech {
     pub id: u32,
-    pub clauses: Vec<(u16, Ms)>,
+    /// Of each clause the length that is not played, at its beginning, and the length that is.
+    pub clauses: Vec<(Ms, Ms)>,
     pub done: usize,
     pub since: Option<Ms>,
     pub last: bool,

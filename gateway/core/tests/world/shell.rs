@@ -221,15 +221,17 @@ impl World {
             Output::CancelModel { .. } => self.model_generation += 1,
             Output::RunTool { turn, call } => self.run_tool(device, turn, call),
             Output::CancelTool { turn, call_id } => self.cancel_tool(device, turn, call_id),
-            Output::Speak { speech, clause, text, last, .. } => {
-                self.say(device, speech, clause, text.chars().count() as u64 * MS_PER_CHAR, last);
+            Output::Speak { speech, clause, text, from, last, .. } => {
+                let whole = text.chars().count() as Ms * MS_PER_CHAR;
+                let skipped = (whole as f32 * from) as Ms;
+                self.say(device, (speech, clause), (skipped, whole - skipped), last);
             }
-            Output::EndSpeech { speech, clause } => self.say(device, speech, clause, 0, true),
+            Output::EndSpeech { speech, clause } => self.say(device, (speech, clause), (0, 0), true),
             Output::Play { speech, clause, sound, piece, last } => {
                 let piece_ms = u64::from(gateway_core::limits::SOUND_PIECE_MS);
                 let left = self.sounds[&sound] - u64::from(piece) * piece_ms;
                 assert_eq!(last, left <= piece_ms, "the last piece is known");
-                self.say(device, speech, clause, left.min(piece_ms), last);
+                self.say(device, (speech, clause), (0, left.min(piece_ms)), last);
             }
             Output::Hush { speech } => {
                 if let Some(playing) = self.devices[device].speech.take_if(|playing| playing.id == speech)
@@ -482,7 +484,8 @@ impl World {
         }
     }
 
-    fn say(&mut self, device: usize, speech: u32, clause: u16, length: Ms, last: bool) {
+    /// Plays a clause behind the others. `skipped` is the length of its beginning that is not played.
+    fn say(&mut self, device: usize, (speech, clause): (u32, u16), (skipped, length): (Ms, Ms), last: bool) {
         let fails = self.devices[device].tts_fails.contains(&clause);
         // A failing clause keeps its place until its failure is reported.
         let (end_only, length) = (length == 0, if fails { 40 } else { length });
@@ -498,7 +501,7 @@ impl World {
         assert_eq!(playing.id, speech, "two speeches at once");
         assert_eq!(usize::from(clause), playing.clauses.len(), "clauses in order");
         playing.last |= last;
-        playing.clauses.push((clause, length));
+        playing.clauses.push((skipped, length));
         let ahead =
             playing.clauses.iter().filter(|(_, length)| *length > 0).count() - playing.done.min(playing.clauses.len());
         assert!(ahead <= 3, "more than two clauses ahead");
@@ -556,7 +559,8 @@ impl World {
         let part = playing
             .clauses
             .get(playing.done)
-            .map_or(0.0, |(_, length)| if *length == 0 { 0.0 } else { (self.now_ms - since) as f32 / *length as f32 });
+            .filter(|(_, length)| *length > 0)
+            .map_or(0.0, |(skipped, length)| (skipped + self.now_ms - since) as f32 / (skipped + length) as f32);
         let speech = playing.id;
         let clauses_done = u16::try_from(playing.done).unwrap();
         self.after(0, Event::To(device, Input::Played { speech, clauses_done, clause_part: part, playback }));
