@@ -27,7 +27,7 @@ const USER: &str = "wearer";
 
 #[derive(Deserialize, JsonSchema)]
 struct Words {
-    /// What.
+    /// What is said again.
     words: String,
 }
 
