@@ -80,7 +80,7 @@ fn banner(pages: &Pages) -> Markup {
     // They are sorted: the worst is the first.
     let Some(worst) = examined.findings.0.first().filter(|_| faults + warnings > 0) else { return NOTHING };
     html! {
-        aside.notice .bad[faults > 0] .warn[faults == 0] aria-label="What is wrong" {
+        section.notice .bad[faults > 0] .warn[faults == 0] aria-label="What is wrong" {
             p { b { (counted(faults, warnings)) ": " } (line(&worst.what)) }
             p { a href=(PROBLEMS) { "What is wrong, and what to do" } }
         }
@@ -122,6 +122,11 @@ pub(super) fn refusal(status: StatusCode, why: &str) -> Response {
             p { a href=(HOME) { "To the console" } }
         },
     )
+}
+
+/// A page for somebody whom no other page of the console can reach this way.
+pub(super) fn unreachable(status: StatusCode, why: &str) -> Response {
+    outside(status, "Not reachable", &html! { p.lines { (prose(why)) } })
 }
 
 /// The answer to an unknown path of the console.
