@@ -73,7 +73,14 @@ async fn look(
         if number % OF_SESSION == 0 {
             cookie = sign_in(&client, address, &data_dir).await?;
         }
-        client.get(format!("{address}{PAGE}")).header(COOKIE, &cookie).send().await?.error_for_status()?.bytes().await?;
+        client
+            .get(format!("{address}{PAGE}"))
+            .header(COOKIE, &cookie)
+            .send()
+            .await?
+            .error_for_status()?
+            .bytes()
+            .await?;
         let updates = client.get(format!("{address}{LIVE}")).header(COOKIE, &cookie).send().await?;
         let mut updates = updates.error_for_status()?;
         let closing = closing.clone();
@@ -93,7 +100,8 @@ async fn look(
 /// Signs in with a link of the control socket; the cookie.
 async fn sign_in(client: &Client, address: &str, data_dir: &Path) -> Result<String> {
     // The gateway runs on other threads.
-    let Answer::ConsoleLink { path, .. } = client::ask(data_dir, &Request::ConsoleLink { role: Role::Operator })? else {
+    let Answer::ConsoleLink { path, .. } = client::ask(data_dir, &Request::ConsoleLink { role: Role::Operator })?
+    else {
         bail!("the gateway gave no link to its console")
     };
     let link = path.strip_prefix("/console/enter?link=").context("a link of another form")?;

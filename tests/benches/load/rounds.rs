@@ -58,9 +58,9 @@ impl Rounds {
         }
         let is_first = self.runtime_us.is_empty();
         if !is_first {
-            let runtime_us = runtime_us().into_iter().map(|(thread, us)| {
-                us.saturating_sub(self.runtime_us.get(&thread).copied().unwrap_or(0))
-            });
+            let runtime_us = runtime_us()
+                .into_iter()
+                .map(|(thread, us)| us.saturating_sub(self.runtime_us.get(&thread).copied().unwrap_or(0)));
             let (has_pages, from_us) = (self.pages.is_some(), self.from_us);
             self.done.push(Round { has_pages, from_us, until_us: now_us, runtime_us: runtime_us.sum() });
         }

@@ -86,7 +86,9 @@ impl Part {
         let session = match self {
             Self::Overview | Self::Sessions | Self::Turns | Self::Logs => None,
             // Their forms have the session's token.
-            Self::Devices | Self::Firmware | Self::Invitation | Self::Approvals | Self::Mcp => Some(visit.visitor.number),
+            Self::Devices | Self::Firmware | Self::Invitation | Self::Approvals | Self::Mcp => {
+                Some(visit.visitor.number)
+            }
         };
         let query = if self == Self::Logs { visit.query.clone() } else { Fields::default() };
         Key { part: self, session, query }
