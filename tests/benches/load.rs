@@ -40,7 +40,7 @@ use audio::wake::Head;
 use common::aims::Aims;
 use common::second::Second;
 use common::voices::Speaker;
-use common::{ANY_SILENCE, House, argument, clip, clips, resident, row};
+use common::{ANY_SILENCE, TestGateway, argument, clip, clips, resident, row};
 use firmware_sim::delays::Delays;
 use firmware_sim::microphone::Clip;
 use firmware_sim::random::Random;
@@ -91,14 +91,14 @@ fn settings(glasses: usize, users: usize, head: Option<&str>) -> Result<String> 
     Ok(format!("{limits}wake = \"acoustic\"\nwake_phrases = [{phrase:?}]\nwake_heads = [{file:?}]"))
 }
 
-/// The second process, on this house.
-fn generator(house: &House, glasses: usize, duty: usize, head: Option<&str>) -> Result<Second> {
+/// The second process, on this gateway.
+fn generator(gateway: &TestGateway, glasses: usize, duty: usize, head: Option<&str>) -> Result<Second> {
     let mut options = vec![
-        ("--generator", house.target(Scheme::Ws)?.to_string()),
-        ("--quic", house.target(Scheme::Quic)?.to_string()),
+        ("--generator", gateway.target(Scheme::Ws)?.to_string()),
+        ("--quic", gateway.target(Scheme::Quic)?.to_string()),
         ("--glasses", glasses.to_string()),
         ("--duty", duty.to_string()),
-        ("--folder", house.folder.path().display().to_string()),
+        ("--folder", gateway.folder.path().display().to_string()),
     ];
     if let Some(head) = head {
         options.extend([("--wake-head", head.to_owned()), ("--clips", number("--clips", CLIPS)?.to_string())]);
@@ -118,8 +118,8 @@ struct Counts {
 }
 
 impl Counts {
-    fn now(house: &House) -> Self {
-        let services = house.running.services();
+    fn now(gateway: &TestGateway) -> Self {
+        let services = gateway.running.services();
         let engines = &services.engines;
         let wake = engines.wake_counts.get();
         Self {
@@ -131,8 +131,8 @@ impl Counts {
     }
 
     /// Prints what was counted in the seconds since then.
-    fn report(&self, house: &House, turns: usize, seconds: f64) {
-        let (before, now) = (self, Self::now(house));
+    fn report(&self, gateway: &TestGateway, turns: usize, seconds: f64) {
+        let (before, now) = (self, Self::now(gateway));
         println!(
             "{turns} turns; decodes left out: {} partial, {} second passes, {} overheard, {} unsure, {} addressed",
             now.shed.partial - before.shed.partial,
@@ -145,7 +145,7 @@ impl Counts {
         println!("utterances lost: {addressed} addressed and told, {others} others");
         let decodes = now.decodes - before.decodes;
         println!("{decodes} decodes by the first weights, {:.2} a second", decodes as f64 / seconds);
-        if house.running.services().engines.wake.is_some() {
+        if gateway.running.services().engines.wake.is_some() {
             let [heard, verified, vetoed, unheard, skipped]: [u64; 5] =
                 std::array::from_fn(|index| now.wake[index] - before.wake[index]);
             println!(
@@ -157,10 +157,10 @@ impl Counts {
 }
 
 /// Lets its glasses in one by one.
-async fn connect(generator: &mut Second, house: &House, glasses: usize, users: usize) -> Result<()> {
+async fn connect(generator: &mut Second, gateway: &TestGateway, glasses: usize, users: usize) -> Result<()> {
     for number in 0..glasses {
         let fingerprint = generator.line().await?;
-        house.pair(&fingerprint, &format!("user-{}", number % users));
+        gateway.pair(&fingerprint, &format!("user-{}", number % users));
         ensure!(generator.line().await? == "welcomed", "glasses {number} were not welcomed");
     }
     Ok(())
@@ -195,22 +195,22 @@ async fn run() -> Result<Aims> {
     let typed = number("--typed", 0)?;
     let users = number("--users", glasses)?.max(1);
     let head = argument("--wake-head");
-    let house = House::start(&settings(glasses, users, head.as_deref())?).await?;
-    let is_acoustic = house.running.services().engines.wake.is_some();
+    let gateway = TestGateway::start(&settings(glasses, users, head.as_deref())?).await?;
+    let is_acoustic = gateway.running.services().engines.wake.is_some();
     ensure!(is_acoustic == head.is_some(), "wake phrases are known by their text: the log says why");
     if typed == 0 && head.is_none() {
-        warm_up(&house).await?;
+        warm_up(&gateway).await?;
     }
-    let mut generator = generator(&house, glasses, duty, head.as_deref())?;
+    let mut generator = generator(&gateway, glasses, duty, head.as_deref())?;
     let process = generator.id()?;
 
     let alone = resident();
-    connect(&mut generator, &house, glasses, users).await?;
+    connect(&mut generator, &gateway, glasses, users).await?;
     if typed == 0 {
         report_memory(&mut generator, alone, glasses).await?;
     }
-    let known = keys(&house.running.services().telemetry.turns.last(usize::MAX));
-    let counts = Counts::now(&house);
+    let known = keys(&gateway.running.services().telemetry.turns.last(usize::MAX));
+    let counts = Counts::now(&gateway);
     let mut records = BTreeMap::new();
     let (busy, own, theirs) = (common::busy(), common::cpu_us("self"), common::cpu_us(&process));
     let threads = common::cpu_by_thread("self");
@@ -222,11 +222,11 @@ async fn run() -> Result<Aims> {
     let summary = loop {
         // The gateway keeps the latest records only.
         match timeout(LOOKED, generator.line()).await {
-            Err(_) => collect(&house, &mut records),
+            Err(_) => collect(&gateway, &mut records),
             Ok(line) => break line?,
         }
         if let Some(rounds) = rounds.as_mut().filter(|_| typed > 0 || began.elapsed() < full) {
-            rounds.go_on(&house).await?;
+            rounds.go_on(&gateway).await?;
         }
         if began.elapsed() < full {
             if began.elapsed() >= half && from.is_none() {
@@ -235,7 +235,7 @@ async fn run() -> Result<Aims> {
             between = from.map(common::busy_percent);
         }
     };
-    collect(&house, &mut records);
+    collect(&gateway, &mut records);
     let frames = if typed > 0 { None } else { Some(Frames::read(&generator.line().await?)?) };
     let elapsed = began.elapsed().as_secs_f64();
     println!("{glasses} glasses, {duty} % speech, {elapsed:.0} s: {summary}");
@@ -254,7 +254,7 @@ async fn run() -> Result<Aims> {
         }
     }
     records.retain(|key, _| !known.contains(key));
-    counts.report(&house, records.len(), elapsed);
+    counts.report(&gateway, records.len(), elapsed);
     let (turns, mut aims) = (records.into_values().collect::<Vec<_>>(), Aims::default());
     report(&turns);
     if let Some(frames) = frames {
@@ -265,7 +265,7 @@ async fn run() -> Result<Aims> {
     }
     generator.tell("quit").await?;
     generator.ended().await?;
-    house.running.stop().await;
+    gateway.running.stop().await;
     Ok(aims)
 }
 
@@ -307,8 +307,8 @@ fn keys(records: &[TurnRecord]) -> Vec<Key> {
     records.iter().map(|record| (record.device.clone(), record.turn)).collect()
 }
 
-fn collect(house: &House, records: &mut BTreeMap<Key, TurnRecord>) {
-    for record in house.running.services().telemetry.turns.last(usize::MAX) {
+fn collect(gateway: &TestGateway, records: &mut BTreeMap<Key, TurnRecord>) {
+    for record in gateway.running.services().telemetry.turns.last(usize::MAX) {
         records.insert((record.device.clone(), record.turn), record);
     }
 }
@@ -336,13 +336,13 @@ fn report(records: &[TurnRecord]) {
 }
 
 /// One turn, so that what is made once is not counted to the first session.
-async fn warm_up(house: &House) -> Result<()> {
-    let glasses = house.glasses(house.options(Scheme::Ws, "warm-up")?, "warm-up").await?;
-    let pcm = Speaker::FLITE.say(SENTENCE, house.folder.path())?;
+async fn warm_up(gateway: &TestGateway) -> Result<()> {
+    let glasses = gateway.glasses(gateway.options(Scheme::Ws, "warm-up")?, "warm-up").await?;
+    let pcm = Speaker::FLITE.say(SENTENCE, gateway.folder.path())?;
     for _ in 0..2 {
-        let known = house.turns(&glasses).len();
+        let known = gateway.turns(&glasses).len();
         glasses.say_pcm(SENTENCE, &pcm, None).await?;
-        common::until(ANSWER_MAX, || house.turns(&glasses).len() > known).await;
+        common::until(ANSWER_MAX, || gateway.turns(&glasses).len() > known).await;
     }
     glasses.goodbye().await;
     Ok(())
@@ -462,7 +462,7 @@ async fn live(glasses: Arc<Glasses>, speech: Arc<Speech>, seed: u64, ends: Optio
     let mut random = Random::new(seed + 1);
     let mut next = Instant::now();
     if ends.is_some() {
-        // Glasses that all spoke at once would measure a queue that no house has.
+        // Glasses that all spoke at once would measure a queue that no household has.
         let (_, period) = speech.draw(&mut random);
         next += period.mul_f64(random.unit());
     }

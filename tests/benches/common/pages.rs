@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::House;
+use super::TestGateway;
 
 /// What is looked at, and its live updates.
 const PAGE: &str = "/console/sessions";
@@ -32,9 +32,9 @@ pub struct Pages {
 
 impl Pages {
     /// Opens so many.
-    pub async fn open(house: &House, count: usize) -> Result<Self> {
-        let address = format!("http://{}", house.running.web);
-        let data_dir = house.folder.path().join("gateway");
+    pub async fn open(gateway: &TestGateway, count: usize) -> Result<Self> {
+        let address = format!("http://{}", gateway.running.web);
+        let data_dir = gateway.folder.path().join("gateway");
         let (opened, are_open) = oneshot::channel();
         let closing = CancellationToken::new();
         let told = closing.clone();

@@ -9,7 +9,7 @@ use gateway::telemetry::TurnRecord;
 
 use crate::common::aims::Aims;
 use crate::common::pages::Pages;
-use crate::common::{House, quantile};
+use crate::common::{TestGateway, quantile};
 
 /// With open pages, at most so many times as much as without.
 const TIMES_MAX: f64 = 1.10;
@@ -51,7 +51,7 @@ impl Rounds {
     }
 
     /// Ends the present round, and begins the next one, if it is time.
-    pub async fn go_on(&mut self, house: &House) -> Result<()> {
+    pub async fn go_on(&mut self, gateway: &TestGateway) -> Result<()> {
         let now_us = clock::mono_us();
         if now_us.saturating_sub(self.from_us) < u64::try_from(self.length.as_micros())? {
             return Ok(());
@@ -67,7 +67,7 @@ impl Rounds {
         let wants_pages = matches!(self.done.len() % 4, 1 | 2);
         if wants_pages != self.pages.is_some() {
             self.close().await?;
-            self.pages = if wants_pages { Some(Pages::open(house, self.count).await?) } else { None };
+            self.pages = if wants_pages { Some(Pages::open(gateway, self.count).await?) } else { None };
         }
         (self.from_us, self.runtime_us) = (clock::mono_us(), runtime_us());
         Ok(())
