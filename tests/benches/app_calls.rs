@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::{Result, anyhow, ensure};
-use common::{House, argument};
+use common::{TestGateway, argument};
 use gateway_core::vocab::{ClientClass, ToolCall, Turn};
 use mini_app_kit::{App, Call, Tool, ToolError};
 use schemars::JsonSchema;
@@ -27,7 +27,7 @@ const USER: &str = "wearer";
 
 #[derive(Deserialize, JsonSchema)]
 struct Words {
-    /// What.
+    /// What is said again.
     words: String,
 }
 
@@ -52,7 +52,7 @@ fn main() -> Result<()> {
 async fn run() -> Result<()> {
     let calls: usize = argument("--calls").map_or(Ok(2_000), |calls| calls.parse())?;
     // As many as come: what is measured is not the limit.
-    let house = House::start("[limits]\ntool_calls_per_min = 0\ntool_calls_per_min_per_source = 0").await?;
+    let gateway = TestGateway::start("[limits]\ntool_calls_per_min = 0\ntool_calls_per_min_per_source = 0").await?;
     let app = app();
     let manifest = app.manifest("http://127.0.0.1:1").to_string();
     let bound = app.bind("127.0.0.1:0").await?;
@@ -60,7 +60,7 @@ async fn run() -> Result<()> {
     tokio::spawn(bound.serve());
     let given = import::Given { public_url: Some(url.clone()), api_key_sha256: "0".repeat(64), ..Default::default() };
     let (app, _) = import::read(&manifest, &given).map_err(|problems| anyhow!("{problems:?}"))?;
-    house.running.admin().installed.add(app).await?;
+    gateway.running.admin().installed.add(app).await?;
 
     let client = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;
     let body = json!({"toolId": "look", "toolParameters": {"words": "hello"}, "userId": USER,
@@ -75,8 +75,8 @@ async fn run() -> Result<()> {
             let began = Instant::now();
             match at {
                 0 => direct(&client, &url, &body).await?,
-                1 => through(&house, "com.example.echo.look", round).await?,
-                _ => through(&house, "com.example.echo.change", round).await?,
+                1 => through(&gateway, "com.example.echo.look", round).await?,
+                _ => through(&gateway, "com.example.echo.change", round).await?,
             }
             // The first rounds open connections and warm caches.
             if round >= 50 {
@@ -98,7 +98,7 @@ async fn run() -> Result<()> {
         medians[1] - medians[0],
         medians[2] - medians[1]
     );
-    house.running.stop().await;
+    gateway.running.stop().await;
     Ok(())
 }
 
@@ -109,7 +109,7 @@ async fn direct(client: &reqwest::Client, url: &str, body: &str) -> Result<()> {
     Ok(())
 }
 
-async fn through(house: &House, tool: &str, round: usize) -> Result<()> {
+async fn through(gateway: &TestGateway, tool: &str, round: usize) -> Result<()> {
     let context = CallContext {
         user: USER.to_owned(),
         device: Some("bench".to_owned()),
@@ -124,7 +124,7 @@ async fn through(house: &House, tool: &str, round: usize) -> Result<()> {
         watcher: None,
     };
     let call = ToolCall { id: format!("{tool}-{round}"), name: tool.to_owned(), arguments: json!({"words": "hello"}) };
-    let result = house.running.services().executor.call(context, call).await;
+    let result = gateway.running.services().executor.call(context, call).await;
     ensure!(result.say.as_deref() == Some("hello"), "{result:?}");
     Ok(())
 }

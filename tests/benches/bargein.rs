@@ -24,7 +24,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use common::aims::Aims;
 use common::planted::{self, RECITE};
 use common::voices::Speaker;
-use common::{House, argument, number, rest, row, until};
+use common::{TestGateway, argument, number, rest, row, until};
 use firmware_sim::acoustics::Echo;
 use firmware_sim::random::Random;
 use firmware_sim::record::{self, Interruption};
@@ -103,15 +103,15 @@ async fn run() -> Result<()> {
     let worlds: Vec<World> =
         WORLDS.into_iter().filter(|world| only.as_ref().is_none_or(|only| only == world.name)).collect();
     ensure!(!worlds.is_empty(), "--only: {}", WORLDS.map(|world| world.name).join(", "));
-    let house = House::start(RECORDED).await?;
-    planted::plant(&house)?;
+    let gateway = TestGateway::start(RECORDED).await?;
+    planted::plant(&gateway)?;
     let mut aims = Aims::default();
     for world in &worlds {
         for scheme in common::schemes()? {
             let before = common::busy();
             let mut tally = Tally::default();
             for speaker in Speaker::asked_for()? {
-                let (trials, speeches) = session(&house, world, scheme, speaker, rounds).await?;
+                let (trials, speeches) = session(&gateway, world, scheme, speaker, rounds).await?;
                 trials.iter().for_each(|trial| tally.take(trial, &speeches));
             }
             let name = format!("{}, {}", world.name, scheme.name());
@@ -119,45 +119,45 @@ async fn run() -> Result<()> {
             tally.report(&name, &mut aims);
         }
     }
-    house.running.stop().await;
+    gateway.running.stop().await;
     aims.judge()
 }
 
 /// All that one voice says, over answers of one session.
 async fn session(
-    house: &House,
+    gateway: &TestGateway,
     world: &World,
     scheme: Scheme,
     speaker: Speaker,
     rounds: u64,
 ) -> Result<(Vec<Trial>, Speeches)> {
     let user = format!("{}-{}-{}", world.name, scheme.name(), speaker.name());
-    let mut options = house.options(scheme, &user)?;
+    let mut options = gateway.options(scheme, &user)?;
     options.profile.echo_cancelled = world.cancels;
     options.acoustics.echo = world.echo;
-    let glasses = house.glasses(options, &user).await?;
+    let glasses = gateway.glasses(options, &user).await?;
     let mut random = Random::new(SEED);
     let mut trials = Vec::new();
     for _ in 0..rounds {
         let interruptions = world.interruptions.iter().map(|words| (*words, false));
         for (words, is_backchannel) in interruptions.chain(BACKCHANNELS.iter().map(|words| (*words, true))) {
-            let pcm = house.spoken(speaker, words).await?;
+            let pcm = gateway.spoken(speaker, words).await?;
             let delay = Duration::from_millis(BEFORE_MS + random.below(LATER_MS));
-            trials.push(trial(house, &glasses, (words, pcm.as_slice()), is_backchannel, delay).await?);
+            trials.push(trial(gateway, &glasses, (words, pcm.as_slice()), is_backchannel, delay).await?);
         }
     }
     let offset_us = clock::mono_us() as i64 - glasses.now_us() as i64;
     let heard = glasses.heard();
     let interruptions = record::interruptions(&glasses.log().since(0), &heard);
     glasses.goodbye().await;
-    let decided = decisions(house, &user)?.into_iter();
+    let decided = decisions(gateway, &user)?.into_iter();
     let decided_us = decided.map(|(speech, at_us)| (speech, at_us as i64 - offset_us)).collect();
     Ok((trials, Speeches { heard, interruptions, decided_us }))
 }
 
 /// Has the answer read out, and says these words over it.
 async fn trial(
-    house: &House,
+    gateway: &TestGateway,
     glasses: &Glasses,
     (words, pcm): (&str, &[i16]),
     is_backchannel: bool,
@@ -168,7 +168,7 @@ async fn trial(
     let Seen::FirstSound { turn, speech } = event.seen else { bail!("not looked for: {event:?}") };
     sleep(delay).await;
     let said = glasses.say_pcm(words, pcm, None).await?;
-    let record = || house.turns(glasses).into_iter().find(|record| record.turn == turn);
+    let record = || gateway.turns(glasses).into_iter().find(|record| record.turn == turn);
     until(TURN_MAX, || record().is_some()).await;
     let is_completed = record().is_some_and(|record| record.outcome == "completed");
     rest(glasses, mark, TURN_MAX).await;
@@ -181,8 +181,8 @@ async fn trial(
 
 /// When the core decided to stop each speech, in microseconds of the gateway's clock: in a recording each output stands behind
 /// the input, or the timer, from which it follows.
-fn decisions(house: &House, user: &str) -> Result<BTreeMap<u32, u64>> {
-    let folder = house.folder.path().join("gateway").join("recordings").join(user);
+fn decisions(gateway: &TestGateway, user: &str) -> Result<BTreeMap<u32, u64>> {
+    let folder = gateway.folder.path().join("gateway").join("recordings").join(user);
     let mut decisions = BTreeMap::new();
     for file in std::fs::read_dir(folder).context("the session is not recorded")? {
         let text = std::fs::read_to_string(file?.path())?;

@@ -26,7 +26,7 @@ use anyhow::{Context as _, Result, ensure};
 use common::aims::Aims;
 use common::clips::CLIP_HZ;
 use common::voices::Speaker;
-use common::{House, argument, clip, number, row};
+use common::{TestGateway, argument, clip, number, row};
 use firmware_sim::microphone::{Clip, Said, voiced_begin_us, voiced_end_us};
 use firmware_sim::random::Random;
 use firmware_sim::transport::Scheme;
@@ -128,8 +128,8 @@ async fn run() -> Result<()> {
     let counts = counts.split(',').map(str::parse::<u64>).collect::<Result<Vec<_>, _>>().context("--glasses")?;
     let (duty, count) = (number("--duty", 20)?.clamp(1, 100), usize::try_from(number("--passages", 8)?)?);
     let all = counts.iter().sum::<u64>() + 8;
-    let house = House::start(&format!("[limits]\nsessions = {all}\nusers = {all}\n")).await?;
-    let (speakers, folder) = (Speaker::asked_for()?, house.folder.path().to_owned());
+    let gateway = TestGateway::start(&format!("[limits]\nsessions = {all}\nusers = {all}\n")).await?;
+    let (speakers, folder) = (Speaker::asked_for()?, gateway.folder.path().to_owned());
     let passages = tokio::task::spawn_blocking(move || {
         let spoken = PASSAGES.iter().flat_map(|phrases| speakers.iter().map(move |speaker| (phrases, *speaker)));
         spoken.map(|(phrases, speaker)| Passage::new(phrases, speaker, &folder)).collect::<Result<Arc<[Passage]>>>()
@@ -139,27 +139,27 @@ async fn run() -> Result<()> {
     for glasses in counts {
         let duty = if glasses == 1 { 100 } else { duty };
         let before = common::busy();
-        let tally = speak(&house, glasses, &Plan { passages: passages.clone(), count, duty }).await?;
+        let tally = speak(&gateway, glasses, &Plan { passages: passages.clone(), count, duty }).await?;
         println!("{glasses} glasses: processor {:.0} % busy", common::busy_percent(before));
         tally.report(glasses, &mut aims);
     }
-    house.running.stop().await;
+    gateway.running.stop().await;
     aims.judge()
 }
 
 /// So many glasses say their passages.
-async fn speak(house: &House, count: u64, plan: &Plan) -> Result<Tally> {
+async fn speak(gateway: &TestGateway, count: u64, plan: &Plan) -> Result<Tally> {
     let silence = common::silence()?;
     let mut tasks = JoinSet::new();
     for one in 0..count {
         let user = format!("captions-{count}-{one}");
         let scheme = if one.is_multiple_of(2) { Scheme::Ws } else { Scheme::Quic };
-        let mut options = house.options(scheme, &user)?;
+        let mut options = gateway.options(scheme, &user)?;
         options.profile.captions = true;
         options.decode = false;
         options.silence = Some(silence.clone());
         options.seed = one;
-        let glasses = house.glasses(options, &user).await?;
+        let glasses = gateway.glasses(options, &user).await?;
         tasks.spawn(live(glasses, one, plan.clone()));
     }
     let mut tally = Tally::default();
@@ -179,7 +179,7 @@ async fn live(glasses: Glasses, one: u64, plan: Plan) -> Result<Tally> {
         let voice = Duration::from_micros(passage.clip.voiced_us);
         let period = voice.mul_f64(100.0 / plan.duty as f64).max(voice + AFTER);
         if at == 0 && plan.duty < 100 {
-            // Glasses that all spoke at once would measure a queue that no house has.
+            // Glasses that all spoke at once would measure a queue that no household has.
             next += period.mul_f64(random.unit());
         }
         sleep_until(next).await;

@@ -7,8 +7,8 @@
 //! in the bodies of requests in the form of chat completions. The tools are the built-in ones and those of GitHub's MCP
 //! server (tests/data/mcp_tools.json), under as many names of servers as are needed.
 
-#[path = "code/house.rs"]
-mod house;
+#[path = "code/test_gateway.rs"]
+mod test_gateway;
 #[path = "code/tokens.rs"]
 mod tokens;
 
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tools::code::{Host, HostError, Limits, Program, Sandbox};
 
-use self::house::{House, REPORT_BYTES};
+use self::test_gateway::{REPORT_BYTES, TestGateway};
 
 /// Runs that are measured one after another.
 const RUNS: usize = 100;
@@ -63,13 +63,13 @@ async fn measure() -> Result<()> {
     let profile = if cfg!(debug_assertions) { "dev" } else { "optimised" };
     println!("load {}, {profile} profile", load.split_whitespace().take(3).collect::<Vec<_>>().join(" "));
     let mut broken = Vec::new();
-    let house = House::start().await?;
-    times(&house, &mut broken).await?;
+    let gateway = TestGateway::start().await?;
+    times(&gateway, &mut broken).await?;
     memory(&mut broken).await?;
-    at_once(&house).await?;
-    report(&house).await?;
-    tokens::print(&house)?;
-    house.stop().await;
+    at_once(&gateway).await?;
+    report(&gateway).await?;
+    tokens::print(&gateway)?;
+    gateway.stop().await;
     if !broken.is_empty() {
         bail!("limits are broken: {}", broken.join("; "));
     }
@@ -90,13 +90,13 @@ fn judge(what: &str, is: Duration, max: Duration, broken: &mut Vec<String>) {
     }
 }
 
-async fn times(house: &House, broken: &mut Vec<String>) -> Result<()> {
+async fn times(gateway: &TestGateway, broken: &mut Vec<String>) -> Result<()> {
     let runs = argument("--runs").map_or(Ok(RUNS), |runs| runs.parse())?;
     let mut spans = Vec::new();
     for _ in 0..runs {
         tokio::time::sleep(SETTLE).await;
         let began = Instant::now();
-        let result = house.run(PLAIN).await;
+        let result = gateway.run(PLAIN).await;
         spans.push(began.elapsed());
         ensure!(result.data.as_ref().is_some_and(|data| data["result"] == 328_350), "{result:?}");
     }
@@ -126,13 +126,13 @@ async fn times(house: &House, broken: &mut Vec<String>) -> Result<()> {
         for (calls, spans) in [(0, &mut none), (CALLS, &mut many)] {
             tokio::time::sleep(SETTLE).await;
             let began = Instant::now();
-            let result = house.run(&program(calls)).await;
+            let result = gateway.run(&program(calls)).await;
             spans.push(began.elapsed());
             ensure!(result.error.is_none(), "{result:?}");
         }
         for n in 0..CALLS {
             let began = Instant::now();
-            let result = house.call("bench.look", json!({ "n": n })).await;
+            let result = gateway.call("bench.look", json!({ "n": n })).await;
             alone.push(began.elapsed());
             ensure!(result.error.is_none(), "{result:?}");
         }
@@ -203,7 +203,7 @@ async fn memory(broken: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-async fn at_once(house: &House) -> Result<()> {
+async fn at_once(gateway: &TestGateway) -> Result<()> {
     let resident = || kib("self", "VmRSS:").unwrap_or_default();
     let before = resident();
     let done = CancellationToken::new();
@@ -227,8 +227,8 @@ async fn at_once(house: &House) -> Result<()> {
              const seen = await Promise.all([1, 2, 3].map((n) => bench.look({{ n: n * {number} }})));\n\
              export default seen.reduce((sum: number, one: any) => sum + one.n, 0);\n"
         );
-        let house = house.clone();
-        tokio::spawn(async move { (number, house.run(&program).await) })
+        let gateway = gateway.clone();
+        tokio::spawn(async move { (number, gateway.run(&program).await) })
     });
     for run in runs.collect::<Vec<_>>() {
         let (number, result) = run.await?;
@@ -246,13 +246,13 @@ async fn at_once(house: &House) -> Result<()> {
     Ok(())
 }
 
-async fn report(house: &House) -> Result<()> {
+async fn report(gateway: &TestGateway) -> Result<()> {
     let program = "import { bench } from '@capabilities/mcp-bench';\n\
         const report = (await bench.report()) as string;\n\
         export default report.split('\\n').find((line) => line.startsWith('TOTAL'));\n";
-    let result = house.run(program).await;
+    let result = gateway.run(program).await;
     ensure!(result.content == "\"TOTAL: 4711 CHF\"", "{result:?}");
-    let direct = house.call("bench.report", json!({})).await;
+    let direct = gateway.call("bench.report", json!({})).await;
     let (read, whole) = (result.for_model().len(), REPORT_BYTES.load(Ordering::Relaxed));
     println!(
         "{:<62} {read:>12} of {whole} bytes: {:.3} % (aim: 1 %); called directly {}, of which the line is {}",

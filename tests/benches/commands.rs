@@ -16,7 +16,7 @@ use audio::asr::normalise::for_commands;
 use audio::wav;
 use common::clips::{self, CLIP_HZ};
 use common::voices::Speaker;
-use common::{House, argument, until};
+use common::{TestGateway, argument, until};
 use firmware_sim::microphone::Background;
 use firmware_sim::transport::Scheme;
 use firmware_sim::{Glasses, Seen};
@@ -68,14 +68,14 @@ async fn run() -> Result<()> {
         Some("quic") => Scheme::Quic,
         _ => Scheme::Ws,
     };
-    let house = std::sync::Arc::new(House::start("").await?);
+    let gateway = std::sync::Arc::new(TestGateway::start("").await?);
     let before = common::busy();
     let (mut right, mut said) = (0, 0);
     // As many at a time as there are by default; more at once would be heard by a busier box.
     for speakers in Speaker::asked_for()?.chunks(Speaker::ALL.len()) {
         let mut tasks = JoinSet::new();
         for speaker in speakers {
-            tasks.spawn(say_all(house.clone(), scheme, *speaker));
+            tasks.spawn(say_all(gateway.clone(), scheme, *speaker));
         }
         while let Some(done) = tasks.join_next().await {
             let (speaker, lines, of_one, of) = done??;
@@ -91,28 +91,28 @@ async fn run() -> Result<()> {
         "commands: {right} of {said} led to the right tool with the right arguments; processor {:.0} % busy",
         common::busy_percent(before)
     );
-    nothing(&house, scheme).await
+    nothing(&gateway, scheme).await
 }
 
 type Score = (Speaker, Vec<String>, usize, usize);
 
-async fn say_all(house: std::sync::Arc<House>, scheme: Scheme, speaker: Speaker) -> Result<Score> {
+async fn say_all(gateway: std::sync::Arc<TestGateway>, scheme: Scheme, speaker: Speaker) -> Result<Score> {
     let user = speaker.name();
-    let glasses = house.glasses(house.options(scheme, user)?, user).await?;
-    let folder = house.folder.path().to_owned();
+    let glasses = gateway.glasses(gateway.options(scheme, user)?, user).await?;
+    let folder = gateway.folder.path().to_owned();
     let (mut lines, mut right) = (Vec::new(), 0);
     let commands = table()?;
     for command in &commands {
         let text = format!("Hey Mentra, {}", command.sentence);
         let folder = folder.clone();
         let pcm = tokio::task::spawn_blocking(move || speaker.say(&text, &folder)).await??;
-        let calls_before = house.calls(user)?.len();
-        let turns_before = house.turns(&glasses).len();
+        let calls_before = gateway.calls(user)?.len();
+        let turns_before = gateway.turns(&glasses).len();
         let mark = glasses.log().mark();
         glasses.say_pcm(&command.sentence, &pcm, None).await?;
-        let over = until(TURN_MAX, || house.turns(&glasses).len() > turns_before).await;
-        until(STORED_MAX, || house.calls(user).is_ok_and(|calls| calls.len() > calls_before)).await;
-        let calls = house.calls(user)?.split_off(calls_before);
+        let over = until(TURN_MAX, || gateway.turns(&glasses).len() > turns_before).await;
+        until(STORED_MAX, || gateway.calls(user).is_ok_and(|calls| calls.len() > calls_before)).await;
+        let calls = gateway.calls(user)?.split_off(calls_before);
         if over && is_right(command, &calls) {
             right += 1;
         } else {
@@ -160,7 +160,7 @@ fn same(expected: &Value, given: &Value) -> bool {
 }
 
 /// Noise, silence, and read speech that does not name the assistant.
-async fn nothing(house: &House, scheme: Scheme) -> Result<()> {
+async fn nothing(gateway: &TestGateway, scheme: Scheme) -> Result<()> {
     let length = NOTHING_S * CLIP_HZ as usize;
     let noise = clips::path("alsa-utils", "usr/share/sounds/alsa/Noise.wav")?;
     let noise = wav::read(&noise, CLIP_HZ)?;
@@ -180,9 +180,9 @@ async fn nothing(house: &House, scheme: Scheme) -> Result<()> {
     let mut tasks = JoinSet::new();
     for (name, pcm, background) in cases {
         let user = format!("nothing {name}");
-        let mut options = house.options(scheme, &user.replace([' ', '.'], "-"))?;
+        let mut options = gateway.options(scheme, &user.replace([' ', '.'], "-"))?;
         options.background = background;
-        let glasses = house.glasses(options, &user).await?;
+        let glasses = gateway.glasses(options, &user).await?;
         tasks.spawn(async move {
             let clip_length = Duration::from_secs_f64(pcm.len() as f64 / f64::from(CLIP_HZ));
             let begins = tokio::time::Instant::now();
@@ -195,8 +195,8 @@ async fn nothing(house: &House, scheme: Scheme) -> Result<()> {
     }
     while let Some(done) = tasks.join_next().await {
         let (name, user, glasses) = done??;
-        let calls = house.calls(&user)?;
-        let turns = house.turns(&glasses).len();
+        let calls = gateway.calls(&user)?;
+        let turns = gateway.turns(&glasses).len();
         let utterances = last_final(&glasses, 0).len();
         println!(
             "{name}: {} tool calls, {turns} turns, {utterances} final transcripts sent to the glasses",

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
-use common::{ANY_SILENCE, House, coded, number, quantile, until};
+use common::{ANY_SILENCE, TestGateway, coded, number, quantile, until};
 use firmware_sim::Glasses;
 use firmware_sim::microphone::Clip;
 use firmware_sim::random::Random;
@@ -120,7 +120,7 @@ struct Share {
 
 /// What all glasses share.
 struct Shared {
-    house: House,
+    gateway: TestGateway,
     done: Done,
     clips: Vec<Clip>,
     silence: Arc<[Bytes]>,
@@ -143,15 +143,15 @@ async fn run() -> Result<()> {
     ensure!(cuts > 0 && count > 0, "there must be a cut, and glasses");
     ensure!(3 * count <= USERS_MAX, "there may be {} pairs of glasses at most", USERS_MAX / 3);
     let (delay_ms, silent) = (number("--delay", 0)?, number("--silent", 0)?);
-    let house = House::start(&format!("[limits]\nresume_s = {RESUME_S}\n{ANY_SILENCE}")).await?;
-    let clips = SENTENCES.iter().map(|(text, _)| coded(text, house.folder.path())).collect::<Result<_>>()?;
-    let done = stage::set(&house).await?;
+    let gateway = TestGateway::start(&format!("[limits]\nresume_s = {RESUME_S}\n{ANY_SILENCE}")).await?;
+    let clips = SENTENCES.iter().map(|(text, _)| coded(text, gateway.folder.path())).collect::<Result<_>>()?;
+    let done = stage::set(&gateway).await?;
     let [kept, long, expired] =
         groups(delay_ms).map(|(group, share, gap_ms)| Share { group, gap_ms, cuts: (cuts * share).div_ceil(100) });
     let all = kept.cuts + long.cuts + expired.cuts;
     let progress = Progress { began: Instant::now(), done: AtomicU64::new(0), all };
     let silence = common::silence()?;
-    let shared = Arc::new(Shared { house, done, clips, silence, progress, count, seed, delay_ms, silent });
+    let shared = Arc::new(Shared { gateway, done, clips, silence, progress, count, seed, delay_ms, silent });
     println!("{all} cuts, {count} glasses, seed {seed}, one-way delay {delay_ms} ms, {silent} % silent");
     // Packets are counted of all glasses together, and those of the first group may lose none.
     let first = live_all(&shared, kept).await?;
@@ -163,7 +163,7 @@ async fn run() -> Result<()> {
         broken.extend(what.into_iter().map(|what| format!("{:?}: {what}", share.group)));
     }
     if let Some(shared) = Arc::into_inner(shared) {
-        shared.house.running.stop().await;
+        shared.gateway.running.stop().await;
     }
     for what in &broken {
         println!("BROKEN: {what}");
@@ -179,20 +179,20 @@ fn name_of(group: Group, one: &str) -> String {
 
 /// The cuts of one group, by glasses of its own.
 async fn live_all(shared: &Arc<Shared>, share: Share) -> Result<Tally> {
-    let (house, seed) = (&shared.house, shared.seed);
+    let (gateway, seed) = (&shared.gateway, shared.seed);
     let mut tasks = JoinSet::new();
-    let before = house.running.services().telemetry.sound.get();
+    let before = gateway.running.services().telemetry.sound.get();
     let count = shared.count.min(share.cuts);
     for one in 0..count {
         let quota = share.cuts / count + u64::from(one < share.cuts % count);
         let name = name_of(share.group, &one.to_string());
-        let mut options = house.options(scheme(&mut Random::new(seed + one)), &name)?;
+        let mut options = gateway.options(scheme(&mut Random::new(seed + one)), &name)?;
         options.decode = false;
         options.silence = Some(shared.silence.clone());
         let is_shaped = shared.delay_ms > 0 || shared.silent > 0;
         options.network = is_shaped.then(|| network(Duration::from_millis(shared.delay_ms), false));
         options.seed = seed ^ one;
-        let glasses = house.glasses(options, &name).await?;
+        let glasses = gateway.glasses(options, &name).await?;
         let random = Random::new(seed.wrapping_mul(1_000_003) ^ (one << 8) ^ share.gap_ms[1]);
         tasks.spawn(live(shared.clone(), glasses, name, (share, quota), random));
     }
@@ -205,12 +205,12 @@ async fn live_all(shared: &Arc<Shared>, share: Share) -> Result<Tally> {
     }
     let users = name_of(share.group, "");
     let present = || {
-        let all = house.running.services().roster.all();
+        let all = gateway.running.services().roster.all();
         all.iter().filter(|(_, present)| present.user.starts_with(&users)).count()
     };
     tally.left = if until(GONE_MAX, || present() == 0).await { 0 } else { present() };
     // Sound is counted when its session is over.
-    let after = house.running.services().telemetry.sound.get();
+    let after = gateway.running.services().telemetry.sound.get();
     tally.sound = (after.0 - before.0, after.1 - before.1);
     Ok(tally)
 }
@@ -223,15 +223,15 @@ async fn live(
     of: (Share, u64),
     mut random: Random,
 ) -> Result<Tally> {
-    let Shared { house, done, clips, .. } = &*shared;
+    let Shared { gateway, done, clips, .. } = &*shared;
     let mut tally = Tally::default();
     let delay = Duration::from_millis(shared.delay_ms);
-    let wearer = Wearer { house, done, user: &user, clips, glasses: &glasses, delay };
+    let wearer = Wearer { gateway, done, user: &user, clips, glasses: &glasses, delay };
     if let Err(error) = turns(&shared, &wearer, of, &mut random, &mut tally).await {
         tally.failures.push(format!("{user}: {error:#}"));
     }
     glasses.goodbye().await;
-    tally.notes.1 = house.running.services().store.disk().notes(&user, 100_000, |_| true)?.len() as u64;
+    tally.notes.1 = gateway.running.services().store.disk().notes(&user, 100_000, |_| true)?.len() as u64;
     Ok(tally)
 }
 

@@ -26,7 +26,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use common::second::Second;
 use common::watch::{Held, resident_mb, slope, tasks};
-use common::{ANY_SILENCE, House, argument, number};
+use common::{ANY_SILENCE, TestGateway, argument, number};
 use firmware_sim::transport::Scheme;
 use gateway_core::limits::HISTORY_MESSAGES_MAX;
 use tokio::time::{Instant, sleep, timeout};
@@ -56,12 +56,12 @@ fn main() -> Result<()> {
     let hours = argument("--soak").map(|hours| hours.parse::<f64>().context("--soak")).transpose()?;
     has_a_slope(hours)?;
     common::runtime()?.block_on(async {
-        let house = House::start(&format!("[limits]\nresume_s = {RESUME_S}\n{ANY_SILENCE}")).await?;
+        let gateway = TestGateway::start(&format!("[limits]\nresume_s = {RESUME_S}\n{ANY_SILENCE}")).await?;
         let glasses = number("--glasses", 20)?;
         let mut second = Second::start(&[
-            ("--devices", house.target(Scheme::Wss)?.to_string()),
-            ("--quic", house.target(Scheme::Quic)?.to_string()),
-            ("--folder", house.folder.path().display().to_string()),
+            ("--devices", gateway.target(Scheme::Wss)?.to_string()),
+            ("--quic", gateway.target(Scheme::Quic)?.to_string()),
+            ("--folder", gateway.folder.path().display().to_string()),
             ("--glasses", glasses.to_string()),
             ("--seed", number("--seed", 1)?.to_string()),
             ("--spoken", number("--spoken", 2)?.to_string()),
@@ -69,15 +69,15 @@ fn main() -> Result<()> {
         ])?;
         for number in 0..glasses {
             let fingerprint = second.line().await?;
-            house.pair(&fingerprint, &format!("user-{number}"));
+            gateway.pair(&fingerprint, &format!("user-{number}"));
             ensure!(second.line().await? == "welcomed", "glasses {number} were not welcomed");
         }
-        fill(&house, &mut second, glasses).await?;
+        fill(&gateway, &mut second, glasses).await?;
         let outcome = match hours {
-            Some(hours) => soak(&house, &mut second, hours).await,
-            None => cycles(&house, &mut second).await,
+            Some(hours) => soak(&gateway, &mut second, hours).await,
+            None => cycles(&gateway, &mut second).await,
         };
-        house.running.stop().await;
+        gateway.running.stop().await;
         outcome
     })
 }
@@ -96,32 +96,32 @@ fn has_a_slope(hours: Option<f64>) -> Result<()> {
 }
 
 /// Fills the messages that are kept of each user: while there are fewer, memory grows with each turn.
-async fn fill(house: &House, second: &mut Second, users: u64) -> Result<()> {
+async fn fill(gateway: &TestGateway, second: &mut Second, users: u64) -> Result<()> {
     let began = Instant::now();
     for _ in 0..FILLS_MAX {
         second.tell(&format!("fill {FILL}")).await?;
         ensure!(read_failures(second).await? == 0, "turns went wrong");
-        let disk = house.running.services().store.disk();
+        let disk = gateway.running.services().store.disk();
         let kept =
             |user: u64| -> Result<usize> { Ok(disk.messages(&format!("user-{user}"), HISTORY_MESSAGES_MAX)?.len()) };
         let least = (0..users).map(kept).collect::<Result<Vec<usize>>>()?.into_iter().min();
         if least.is_none_or(|least| least >= HISTORY_MESSAGES_MAX) {
             println!("{HISTORY_MESSAGES_MAX} messages of each user after {:.0} s", began.elapsed().as_secs_f64());
-            return at_rest(house).await.map(drop);
+            return at_rest(gateway).await.map(drop);
         }
     }
     bail!("fewer than {HISTORY_MESSAGES_MAX} messages are kept of a user")
 }
 
 /// What the gateway holds when nobody is there.
-async fn at_rest(house: &House) -> Result<Held> {
-    let gone = || house.running.services().roster.all().is_empty();
+async fn at_rest(gateway: &TestGateway) -> Result<Held> {
+    let gone = || gateway.running.services().roster.all().is_empty();
     ensure!(common::until(SETTLED_MAX, gone).await, "sessions do not end");
     // The last connections close behind their sessions.
-    let mut before = Held::now(house)?;
+    let mut before = Held::now(gateway)?;
     loop {
         sleep(Duration::from_millis(500)).await;
-        let now = Held::now(house)?;
+        let now = Held::now(gateway)?;
         if now == before {
             return Ok(now);
         }
@@ -129,7 +129,7 @@ async fn at_rest(house: &House) -> Result<Held> {
     }
 }
 
-async fn cycles(house: &House, second: &mut Second) -> Result<()> {
+async fn cycles(gateway: &TestGateway, second: &mut Second) -> Result<()> {
     let (cycles, batch) = (number("--cycles", 10_000)?, number("--batch", 250)?);
     println!("{cycles} cycles, {} glasses, seed {}", number("--glasses", 20)?, number("--seed", 1)?);
     let tasks_before = tasks();
@@ -144,12 +144,12 @@ async fn cycles(house: &House, second: &mut Second) -> Result<()> {
         }
         match &start {
             None => {
-                let rest = at_rest(house).await?;
+                let rest = at_rest(gateway).await?;
                 println!("at rest: {rest:?}");
                 start = Some(rest);
             }
             Some(start) => {
-                if let Some(left) = start.settled(house, SETTLED_MAX).await? {
+                if let Some(left) = start.settled(gateway, SETTLED_MAX).await? {
                     println!("not given back: {left:?}");
                     failures += 1;
                 }
@@ -185,10 +185,10 @@ async fn read_failures(second: &mut Second) -> Result<u64> {
     }
 }
 
-async fn soak(house: &House, second: &mut Second, hours: f64) -> Result<()> {
+async fn soak(gateway: &TestGateway, second: &mut Second, hours: f64) -> Result<()> {
     second.tell("batch 0 100").await?;
     ensure!(read_failures(second).await? == 0, "cycles went wrong");
-    let start = at_rest(house).await?;
+    let start = at_rest(gateway).await?;
     println!("{hours} hours, {} glasses, seed {}", number("--glasses", 20)?, number("--seed", 1)?);
     println!("  minutes   own MB  files MB");
     second.tell(&format!("soak {:.0}", hours * 3_600.0)).await?;
@@ -211,7 +211,7 @@ async fn soak(house: &House, second: &mut Second, hours: f64) -> Result<()> {
     }
     second.tell("tally").await?;
     println!("{}", second.line().await?);
-    let left = start.settled(house, SETTLED_MAX).await?;
+    let left = start.settled(gateway, SETTLED_MAX).await?;
     ensure!(left.is_none(), "not given back:\n  at first {start:?}\n  now      {:?}", left.as_ref());
     println!("given back: {start:?}");
     let grows = slope(&points[points.len() / 2..]);

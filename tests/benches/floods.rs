@@ -29,7 +29,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use attacks::CONNECTIONS;
 use audio::codec::Codec;
 use common::voices::Speaker;
-use common::{ANY_SILENCE, House, argument, number, quantile};
+use common::{ANY_SILENCE, TestGateway, argument, number, quantile};
 use firmware_sim::microphone::{CLIP_HZ, Clip, Sound, encode_all, voiced_end_us};
 use firmware_sim::random::Random;
 use firmware_sim::transport::{Scheme, Target};
@@ -155,12 +155,17 @@ struct Other {
 }
 
 impl Other {
-    fn start(house: &House, arguments: &[&str]) -> Result<Self> {
+    fn start(gateway: &TestGateway, arguments: &[&str]) -> Result<Self> {
         let mut process = Command::new(std::env::current_exe()?)
             .args(arguments)
-            .args(["--web", &house.target(Scheme::Ws)?.to_string(), "--quic", &house.target(Scheme::Quic)?.to_string()])
+            .args([
+                "--web",
+                &gateway.target(Scheme::Ws)?.to_string(),
+                "--quic",
+                &gateway.target(Scheme::Quic)?.to_string(),
+            ])
             .arg("--folder")
-            .arg(house.folder.path())
+            .arg(gateway.folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -186,11 +191,11 @@ async fn run() -> Result<()> {
     let only = argument("--attack");
     let known = |name: &str| ATTACKS.iter().any(|(other, _)| *other == name);
     ensure!(only.as_deref().is_none_or(known), "no such attack; there are: {:?}", ATTACKS.map(|(name, _)| name));
-    let house = House::start(ANY_SILENCE).await?;
-    let mut devices = Other::start(&house, &["--devices", &glasses.to_string()])?;
+    let gateway = TestGateway::start(ANY_SILENCE).await?;
+    let mut devices = Other::start(&gateway, &["--devices", &glasses.to_string()])?;
     for number in 0..glasses + RETURNING {
         let fingerprint = devices.line().await?;
-        house.pair(&fingerprint, &format!("user-{number}"));
+        gateway.pair(&fingerprint, &format!("user-{number}"));
         ensure!(devices.line().await? == "welcomed", "glasses {number} were not welcomed");
     }
     ensure!(seconds > RETURN_EVERY.as_secs(), "a run is shorter than the time until glasses lose their link");
@@ -207,7 +212,7 @@ async fn run() -> Result<()> {
         let (mut counts, mut opened) = (String::new(), u32::MAX);
         for _ in 0..rounds {
             before.add(devices.measure(seconds).await?);
-            let mut attacker = Other::start(&house, &["--flood", name, "--seconds", &(seconds + 2).to_string()])?;
+            let mut attacker = Other::start(&gateway, &["--flood", name, "--seconds", &(seconds + 2).to_string()])?;
             ensure!(attacker.line().await? == "begun", "the attack did not begin");
             let process = attacker.process.id().context("it runs")?.to_string();
             let own = (common::cpu_us("self"), common::cpu_us(&process));
@@ -249,7 +254,7 @@ async fn run() -> Result<()> {
         }
         broken.extend(what.into_iter().map(|what| format!("{name}: {what}")));
     }
-    house.running.stop().await;
+    gateway.running.stop().await;
     for what in &broken {
         println!("BROKEN: {what}");
     }
@@ -306,7 +311,7 @@ async fn devices() -> Result<()> {
 async fn live(glasses: Arc<Glasses>, clip: Clip, seed: u64, ends: Instant) -> Result<Delays> {
     let mut delays = Delays::default();
     let mut random = Random::new(seed + 1);
-    // Glasses that all spoke at once would measure a queue that no house has.
+    // Glasses that all spoke at once would measure a queue that no household has.
     sleep(Duration::from_millis(random.below(4_000))).await;
     while Instant::now() < ends {
         let mark = glasses.log().mark();

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use common::voices::Speaker;
-use common::{House, argument, row, until};
+use common::{TestGateway, argument, row, until};
 use firmware_sim::latency::{Latency, measure};
 use firmware_sim::transport::Scheme;
 use gateway::clock;
@@ -46,26 +46,26 @@ fn main() -> Result<()> {
 
 async fn run() -> Result<()> {
     let rounds: usize = argument("--rounds").map_or(Ok(1), |rounds| rounds.parse())?;
-    let house = House::start("").await?;
+    let gateway = TestGateway::start("").await?;
     let sentences: Vec<&str> =
         TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split('\t').next()).collect();
     for scheme in [Scheme::Ws, Scheme::Quic] {
         let before = common::busy();
         let user = scheme.name();
-        let glasses = house.glasses(house.options(scheme, user)?, user).await?;
+        let glasses = gateway.glasses(gateway.options(scheme, user)?, user).await?;
         let (mut turns, mut missed) = (Vec::new(), 0);
         for sentence in sentences.iter().cycle().take(rounds * sentences.len()) {
             let text = format!("Hey Mentra, {sentence}");
-            let folder = house.folder.path().to_owned();
+            let folder = gateway.folder.path().to_owned();
             let pcm = tokio::task::spawn_blocking(move || Speaker::FLITE.say(&text, &folder)).await??;
-            let known = house.turns(&glasses).len();
+            let known = gateway.turns(&glasses).len();
             let mark = glasses.log().mark();
             let said = glasses.say_pcm(sentence, &pcm, None).await?;
-            if !until(TURN_MAX, || house.turns(&glasses).len() > known).await {
+            if !until(TURN_MAX, || gateway.turns(&glasses).len() > known).await {
                 missed += 1;
                 continue;
             }
-            let Some(noted) = house.turns(&glasses).pop() else {
+            let Some(noted) = gateway.turns(&glasses).pop() else {
                 continue;
             };
             turns.push(Turn {
@@ -83,7 +83,7 @@ async fn run() -> Result<()> {
         );
         report(&turns);
     }
-    house.running.stop().await;
+    gateway.running.stop().await;
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use common::clips::{self, CLIP_HZ, Clip};
 use common::voices::Speaker;
-use common::{House, argument};
+use common::{TestGateway, argument};
 use firmware_sim::transport::Scheme;
 use firmware_sim::{Glasses, Seen};
 
@@ -90,10 +90,10 @@ fn cpu_us(threads: &str) -> u64 {
 }
 
 async fn listen(mode: &Mode, speech: &Speech) -> Result<()> {
-    let house = House::start(mode.settings).await?;
-    let mut options = house.options(Scheme::Ws, "listening")?;
+    let gateway = TestGateway::start(mode.settings).await?;
+    let mut options = gateway.options(Scheme::Ws, "listening")?;
     options.profile.speaker_hz = 0;
-    let glasses = house.glasses(options, "listening").await?;
+    let glasses = gateway.glasses(options, "listening").await?;
     let before = cpu_us("asr");
     let whole = common::cpu_us("self");
     let mark = glasses.log().mark();
@@ -117,7 +117,7 @@ async fn listen(mode: &Mode, speech: &Speech) -> Result<()> {
         speech.clips.len(),
     );
     glasses.goodbye().await;
-    house.running.stop().await;
+    gateway.running.stop().await;
     Ok(())
 }
 

@@ -24,7 +24,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 use cache::Cache;
-use common::{House, argument, row, until};
+use common::{TestGateway, argument, row, until};
 use firmware_sim::transport::Scheme;
 use gateway::clock;
 use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, ToolSpec};
@@ -174,22 +174,22 @@ async fn ours(url: &str, log: &Log, (tools, always): (usize, bool), rounds: usiz
     let model = format!(
         "[model]\nkind = \"chat_completions\"\nbase_url = {url:?}\nmodel = \"mock\"\ntools = true\ncommands_offline = false\n"
     );
-    let house = House::start(&model).await?;
+    let gateway = TestGateway::start(&model).await?;
     let specs = (0..tools).map(|number| spec(number, always)).collect();
-    house.running.services().registry.register(Source::App("bench".into()), Scope::Global, specs, Arc::new(Echo))?;
-    let mut glasses = house.glasses(house.options(Scheme::Ws, "models")?, "models").await?;
+    gateway.running.services().registry.register(Source::App("bench".into()), Scope::Global, specs, Arc::new(Echo))?;
+    let mut glasses = gateway.glasses(gateway.options(Scheme::Ws, "models")?, "models").await?;
     // A wearer takes at least that long to say something; the models are prepared meanwhile.
     tokio::time::sleep(SILENCE_AT_FIRST).await;
     let (mut accepted, mut sent, mut asked, mut shown, mut spoken, mut clause) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut last = None;
     for round in 0..rounds + WARM_UP {
-        let known = house.turns(&glasses).len();
+        let known = gateway.turns(&glasses).len();
         glasses.forget();
         let typed = clock::mono_us();
         glasses.text(&format!("Tell me something nice about the {}.", THINGS[round % THINGS.len()])).await?;
-        anyhow::ensure!(until(TURN_MAX, || house.turns(&glasses).len() > known).await, "no answer in time");
-        let turn = house.turns(&glasses).pop().context("a turn")?;
+        anyhow::ensure!(until(TURN_MAX, || gateway.turns(&glasses).len() > known).await, "no answer in time");
+        let turn = gateway.turns(&glasses).pop().context("a turn")?;
         let served =
             log.lock().map_err(|_| anyhow::anyhow!("the log is poisoned"))?.last().copied().context("a request")?;
         let since = |later: Option<u64>, earlier: Option<u64>| Some(later? as i64 - earlier? as i64);
@@ -221,7 +221,7 @@ async fn ours(url: &str, log: &Log, (tools, always): (usize, bool), rounds: usiz
     row("first token on the wire -> speech, less synthesis", spoken);
     row("first clause -> speech, less synthesis", clause);
     glasses.goodbye().await;
-    house.running.stop().await;
+    gateway.running.stop().await;
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use common::relay::Relay;
-use common::{ANY_SILENCE, House, coded, number, quantile};
+use common::{ANY_SILENCE, TestGateway, coded, number, quantile};
 use firmware_sim::microphone::Clip;
 use firmware_sim::random::Random;
 use firmware_sim::transport::{Scheme, Target};
@@ -73,8 +73,8 @@ async fn run() -> Result<()> {
     let (moves, holes) = (number("--moves", 50)?, number("--holes", 50)?);
     let (count, seed) = (number("--glasses", 4)?, number("--seed", 1)?);
     ensure!(count > 0, "there must be glasses");
-    let house = Arc::new(House::start(ANY_SILENCE).await?);
-    let clips: Arc<[Clip]> = SENTENCES.iter().map(|text| coded(text, house.folder.path())).collect::<Result<_>>()?;
+    let gateway = Arc::new(TestGateway::start(ANY_SILENCE).await?);
+    let clips: Arc<[Clip]> = SENTENCES.iter().map(|text| coded(text, gateway.folder.path())).collect::<Result<_>>()?;
     println!("{moves} moves, {holes} black holes, {count} glasses, seed {seed}");
     let mut understood = true;
     for (kind, wanted) in [(Disturbance::Move, moves), (Disturbance::Hole, holes)] {
@@ -83,7 +83,7 @@ async fn run() -> Result<()> {
             let quota = wanted / count.min(wanted) + u64::from(one < wanted % count.min(wanted));
             let random = Random::new(seed.wrapping_mul(1_000_003) ^ (one << 8) ^ wanted);
             let name = format!("{kind:?}-{one}").to_lowercase();
-            tasks.spawn(live(house.clone(), name, clips.clone(), (kind, quota), random));
+            tasks.spawn(live(gateway.clone(), name, clips.clone(), (kind, quota), random));
         }
         let mut outcomes = Vec::new();
         while let Some(done) = tasks.join_next().await {
@@ -94,8 +94,8 @@ async fn run() -> Result<()> {
         }
         understood &= report(kind, &outcomes) && outcomes.len() as u64 == wanted;
     }
-    if let Some(house) = Arc::into_inner(house) {
-        house.running.stop().await;
+    if let Some(gateway) = Arc::into_inner(gateway) {
+        gateway.running.stop().await;
     }
     ensure!(understood, "a requirement is broken");
     Ok(())
@@ -103,24 +103,24 @@ async fn run() -> Result<()> {
 
 /// The life of one pair of glasses: whether each sentence was answered as without a disturbance, and its outcome.
 async fn live(
-    house: Arc<House>,
+    gateway: Arc<TestGateway>,
     name: String,
     clips: Arc<[Clip]>,
     (kind, quota): (Disturbance, u64),
     mut random: Random,
 ) -> Result<Vec<(bool, Outcome)>> {
-    let relay = Relay::to(house.running.quic.context("QUIC is off")?).await?;
-    let mut options = house.options(Scheme::Quic, &name)?;
+    let relay = Relay::to(gateway.running.quic.context("QUIC is off")?).await?;
+    let mut options = gateway.options(Scheme::Quic, &name)?;
     let way: Target = match kind {
         Disturbance::Move => options.target.clone(),
         Disturbance::Hole => format!("quic://{}", relay.address).parse()?,
     };
     options.target = way;
-    options.other = (kind == Disturbance::Hole).then(|| house.target(Scheme::Wss)).transpose()?;
+    options.other = (kind == Disturbance::Hole).then(|| gateway.target(Scheme::Wss)).transpose()?;
     options.first_again_after = FIRST_AGAIN_AFTER;
     options.decode = false;
     options.silence = Some(common::silence()?);
-    let mut glasses = house.glasses(options, &name).await?;
+    let mut glasses = gateway.glasses(options, &name).await?;
     let mut undisturbed = BTreeMap::new();
     let mut outcomes = Vec::new();
     for _ in 0..quota {

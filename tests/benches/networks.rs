@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use audio::asr::wer::{Wer, wer};
 use common::voices::Speaker;
-use common::{House, argument, quantile};
+use common::{TestGateway, argument, quantile};
 use firmware_sim::latency::measure;
 use firmware_sim::network::Profile;
 use firmware_sim::transport::Scheme;
@@ -59,7 +59,7 @@ async fn run() -> Result<()> {
     let seed: u64 = argument("--seed").map_or(Ok(1), |seed| seed.parse())?;
     let most: usize = argument("--sentences").map_or(Ok(usize::MAX), |most| most.parse())?;
     let scheme = if argument("--transport").is_some_and(|name| name == "wss") { Scheme::Wss } else { Scheme::Quic };
-    let house = House::start("").await?;
+    let gateway = TestGateway::start("").await?;
     let sentences: Vec<&str> = TABLE
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -73,11 +73,11 @@ async fn run() -> Result<()> {
             NONE => None,
             name => Some(Profile::named(name).with_context(|| format!("{name} is no network"))?),
         };
-        let mut tally = through(&house, scheme, name, network, seed, &sentences).await?;
+        let mut tally = through(&gateway, scheme, name, network, seed, &sentences).await?;
         report(name, sentences.len(), &mut tally);
         figures.insert(name, (tally.wer.rate(), quantile(&mut tally.ends_us, 0.5)));
     }
-    house.running.stop().await;
+    gateway.running.stop().await;
     let missed = judge(&figures);
     ensure!(missed.is_empty(), "missed: {}", missed.join("; "));
     Ok(())
@@ -106,21 +106,21 @@ fn judge(figures: &BTreeMap<&str, (f64, Option<i64>)>) -> Vec<String> {
 }
 
 async fn through(
-    house: &House,
+    gateway: &TestGateway,
     scheme: Scheme,
     name: &str,
     network: Option<Profile>,
     seed: u64,
     sentences: &[&str],
 ) -> Result<Tally> {
-    let mut options = house.options(scheme, name)?;
+    let mut options = gateway.options(scheme, name)?;
     options.seed = seed;
     options.network = network;
-    let glasses = house.glasses(options, name).await?;
+    let glasses = gateway.glasses(options, name).await?;
     let mut tally = Tally::default();
     for sentence in sentences {
         let text = format!("Hey Mentra, {sentence}");
-        let folder = house.folder.path().to_owned();
+        let folder = gateway.folder.path().to_owned();
         let pcm = tokio::task::spawn_blocking(move || Speaker::FLITE.say(&text, &folder)).await??;
         let mark = glasses.log().mark();
         let said = glasses.say_pcm(sentence, &pcm, None).await?;
@@ -151,7 +151,7 @@ async fn through(
         sleep(REST).await;
         // The record is complete when its turn is. Both clocks are of this process.
         let offset_us = clock::mono_us() as i64 - glasses.now_us() as i64;
-        let ended = house.turns(&glasses).pop().and_then(|turn| turn.end_decided_us);
+        let ended = gateway.turns(&glasses).pop().and_then(|turn| turn.end_decided_us);
         tally.ends_us.extend(ended.map(|at_us| at_us as i64 - offset_us - said.t0_us as i64).filter(|us| *us > 0));
     }
     glasses.goodbye().await;

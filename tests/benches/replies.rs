@@ -20,7 +20,7 @@ use anyhow::{Context as _, Result, bail};
 use common::aims::Aims;
 use common::planted::{self, RECITE, WIPE};
 use common::voices::Speaker;
-use common::{House, number, rest, row};
+use common::{TestGateway, number, rest, row};
 use firmware_sim::microphone::Said;
 use firmware_sim::transport::Scheme;
 use firmware_sim::{Glasses, Seen};
@@ -82,18 +82,18 @@ fn main() -> Result<()> {
 
 async fn run() -> Result<()> {
     let rounds = number("--rounds", 1)?;
-    let house = House::start("").await?;
-    planted::plant(&house)?;
+    let gateway = TestGateway::start("").await?;
+    planted::plant(&gateway)?;
     let mut aims = Aims::default();
     for scheme in common::schemes()? {
         let before = common::busy();
         let mut samples = Vec::new();
         for speaker in Speaker::asked_for()? {
             let user = format!("{}-{}", scheme.name(), speaker.name());
-            let mut options = house.options(scheme, &user)?;
+            let mut options = gateway.options(scheme, &user)?;
             options.profile.echo_cancelled = true;
-            let glasses = house.glasses(options, &user).await?;
-            let wearer = Wearer { house: &house, glasses: &glasses, speaker };
+            let glasses = gateway.glasses(options, &user).await?;
+            let wearer = Wearer { gateway: &gateway, glasses: &glasses, speaker };
             for _ in 0..rounds {
                 samples.extend(wearer.round().await?);
             }
@@ -102,7 +102,7 @@ async fn run() -> Result<()> {
         println!("{}: processor {:.0} % busy", scheme.name(), common::busy_percent(before));
         report(scheme, &samples, &mut aims);
     }
-    house.running.stop().await;
+    gateway.running.stop().await;
     aims.judge()
 }
 
@@ -133,7 +133,7 @@ fn report(scheme: Scheme, samples: &[Sample], aims: &mut Aims) {
 
 /// Who speaks.
 struct Wearer<'a> {
-    house: &'a House,
+    gateway: &'a TestGateway,
     glasses: &'a Glasses,
     speaker: Speaker,
 }
@@ -157,7 +157,7 @@ impl Wearer<'_> {
 
     /// Says a request, until its answer sounds.
     async fn request(&self, sentence: &str) -> Result<Option<i64>> {
-        let pcm = self.house.spoken(self.speaker, &format!("Hey Mentra, {sentence}")).await?;
+        let pcm = self.gateway.spoken(self.speaker, &format!("Hey Mentra, {sentence}")).await?;
         let mark = self.glasses.log().mark();
         let said = self.glasses.say_pcm(sentence, &pcm, None).await?;
         let sound = self.until(mark, &said, |seen| matches!(seen, Seen::FirstSound { .. })).await;
@@ -167,7 +167,7 @@ impl Wearer<'_> {
 
     /// Answers a question that was said to its end, until it is settled so.
     async fn answer(&self, words: &str, choice: &str) -> Result<Option<i64>> {
-        let pcm = self.house.spoken(self.speaker, words).await?;
+        let pcm = self.gateway.spoken(self.speaker, words).await?;
         let (_, mark) = planted::sounds(self.glasses, WIPE).await?;
         let is_silent = |seen: &Seen| matches!(seen, Seen::Listening { state, .. } if state != "speaking");
         let silent = self.glasses.log().find(mark, |event| is_silent(&event.seen));
@@ -181,7 +181,7 @@ impl Wearer<'_> {
 
     /// Says "stop" over an answer: until the turn is over, and until the speaker is told to be silent.
     async fn stop(&self) -> Result<(Option<i64>, Option<i64>)> {
-        let pcm = self.house.spoken(self.speaker, "Stop.").await?;
+        let pcm = self.gateway.spoken(self.speaker, "Stop.").await?;
         let (_, mark) = planted::sounds(self.glasses, RECITE).await?;
         sleep(STOP_AFTER).await;
         let said = self.glasses.say_pcm("Stop.", &pcm, None).await?;

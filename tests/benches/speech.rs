@@ -20,7 +20,7 @@ use anyhow::{Context as _, Result};
 use audio::asr::wer::{Wer, wer};
 use audio::asr::{Context, Options};
 use common::clips::{self, Clip};
-use common::{House, argument};
+use common::{TestGateway, argument};
 use firmware_sim::network::Profile;
 use firmware_sim::random::Random;
 use firmware_sim::transport::Scheme;
@@ -113,7 +113,7 @@ fn whole_files(clips: &[Clip]) -> Result<BTreeMap<String, String>> {
 type Heard = (Clip, &'static str, Vec<String>);
 
 async fn stream(clips: Vec<Clip>, count: usize) -> Result<(Vec<Heard>, usize)> {
-    let house = House::start("[hearing]\nalways_listening = true").await?;
+    let gateway = TestGateway::start("[hearing]\nalways_listening = true").await?;
     let mut shares: Vec<Vec<Clip>> = (0..count).map(|_| Vec::new()).collect();
     // The longest first, each to those who have least to say: all end at about the same time.
     let mut clips = clips;
@@ -125,13 +125,13 @@ async fn stream(clips: Vec<Clip>, count: usize) -> Result<(Vec<Heard>, usize)> {
     let mut tasks = JoinSet::new();
     for (number, share) in shares.into_iter().enumerate() {
         let scheme = if number % 2 == 0 { Scheme::Ws } else { Scheme::Quic };
-        let mut options = house.options(scheme, &format!("glasses-{number}"))?;
+        let mut options = gateway.options(scheme, &format!("glasses-{number}"))?;
         options.profile.speaker_hz = 0;
         if let Some(name) = argument("--network") {
             options.network = Some(Profile::named(&name).with_context(|| format!("{name} is no network"))?);
         }
         options.seed = argument("--seed").map_or(Ok(1), |seed| seed.parse())? ^ (number as u64) << 8;
-        let glasses = house.glasses(options, &format!("user-{number}")).await?;
+        let glasses = gateway.glasses(options, &format!("user-{number}")).await?;
         tasks.spawn(speak(glasses, scheme.name(), share));
     }
     let (mut heard, mut refused) = (Vec::new(), 0);
@@ -140,7 +140,7 @@ async fn stream(clips: Vec<Clip>, count: usize) -> Result<(Vec<Heard>, usize)> {
         heard.extend(of_one);
         refused += without;
     }
-    house.running.stop().await;
+    gateway.running.stop().await;
     Ok((heard, refused))
 }
 

@@ -18,7 +18,7 @@ use audio::asr::normalise::for_commands;
 use audio::asr::{Decoder, Options};
 use common::clips::CLIP_HZ;
 use common::voices::{Speaker, coded, noisy};
-use common::{House, argument, row};
+use common::{TestGateway, argument, row};
 use firmware_sim::transport::Scheme;
 use firmware_sim::{Glasses, Seen};
 use gateway_core::conversation::{Config, Conversation};
@@ -260,13 +260,13 @@ async fn through_gateway(configurations: &[Vec<String>]) -> Result<()> {
     let mut opened = Vec::new();
     for phrases in configurations {
         let mut of_phrase = Vec::new();
-        let house = House::start(&format!("[hearing]\nwake_phrases = {phrases:?}")).await?;
+        let gateway = TestGateway::start(&format!("[hearing]\nwake_phrases = {phrases:?}")).await?;
         let phrase = phrases.first().context("a phrase")?;
         for speakers in Speaker::asked_for()?.chunks(2) {
             let mut tasks = JoinSet::new();
             for speaker in speakers.iter().copied() {
-                let glasses = house.glasses(house.options(Scheme::Ws, speaker.name())?, speaker.name()).await?;
-                let (folder, text) = (house.folder.path().to_owned(), format!("{phrase}."));
+                let glasses = gateway.glasses(gateway.options(Scheme::Ws, speaker.name())?, speaker.name()).await?;
+                let (folder, text) = (gateway.folder.path().to_owned(), format!("{phrase}."));
                 let pcm = tokio::task::spawn_blocking(move || speaker.say(&text, &folder)).await??;
                 tasks.spawn(open_ear(glasses, pcm));
             }
@@ -274,7 +274,7 @@ async fn through_gateway(configurations: &[Vec<String>]) -> Result<()> {
                 of_phrase.push(done??);
             }
         }
-        house.running.stop().await;
+        gateway.running.stop().await;
         show_opened(phrase, &of_phrase);
         opened.extend(of_phrase);
     }

@@ -1,11 +1,14 @@
 //! The console: who gets in, who may do what, and every page in a real browser.
 //!
-//! With `LORGNETTE_SHOTS=FOLDER` the test in the browser leaves pictures of all pages there.
+//! With `LORGNETTE_SHOTS=FOLDER` the tests in the browser leave pictures of all pages in all their states there.
 
+mod camera;
 mod doors;
+mod filled;
 mod invitation;
 mod pages;
 mod roles;
+mod states;
 
 use gateway::{control::Request, identity::operators::Role};
 use reqwest::{

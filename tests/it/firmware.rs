@@ -28,7 +28,7 @@ const MODEL: &str = "Example One";
 const MAKER: [u8; 32] = [7; 32];
 
 /// The settings of a gateway that knows the maker.
-fn settings() -> String {
+pub fn settings() -> String {
     let key: String = maker::public(MAKER).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("[firmware]\nrate_kib_s = 150\n[[firmware.makers]]\nmodel = \"{MODEL}\"\nkey = \"{key}\"\n")
 }
@@ -90,6 +90,17 @@ fn updated(mut options: Options, tune: impl FnOnce(&mut Updates)) -> Options {
 async fn reported(glasses: &mut Glasses, wanted: &str) {
     let is_wanted = |event: &Event| matches!(&event.seen, Seen::FirmwareReported { outcome, .. } if outcome == wanted);
     until(glasses, wanted, is_wanted).await;
+}
+
+/// Glasses whose image does not start, so that its roll-out stops.
+pub async fn glasses_that_roll_back(world: &World, name: &str) -> Glasses {
+    let mut bad = image(20_000);
+    bad[..13].copy_from_slice(b"does not boot");
+    roll_out(&world.data(), world.folder(), &bad, "1.1.0").await;
+    let mut glasses = world.connect(updated(world.options("wss", name), |_| ())).await;
+    reported(&mut glasses, "rolled_back").await;
+    state_until(&world.data(), |facts| facts.rollouts[0].stage != Stage::Running).await;
+    glasses
 }
 
 /// Places of the chunks that came.

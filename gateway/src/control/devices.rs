@@ -161,7 +161,10 @@ pub(super) fn find(services: &Services, wanted: &str) -> Result<(String, DeviceR
     }
 }
 
-/// Renames a device.
+/// Gives a device, connected or not, revoked or not, another name, by which commands find it from then on.
+///
+/// # Errors
+/// The name is none; another device that is not revoked has it; no device fits `device`, or several do; it cannot be stored.
 pub(super) async fn rename(services: &Services, device: &str, name: String) -> Result<Answer, String> {
     check_name(&name)?;
     let (id, record) = find(services, device)?;

@@ -20,7 +20,7 @@ use tools::{
     router::{Query, Router},
 };
 
-use super::house::{House, USER};
+use super::test_gateway::{TestGateway, USER};
 
 /// What the wearer says: the mean of these is told.
 const SAID: [&str; 6] = [
@@ -33,17 +33,17 @@ const SAID: [&str; 6] = [
 ];
 
 /// Prints a line for each number of tools and each way.
-pub fn print(house: &House) -> Result<()> {
+pub fn print(gateway: &TestGateway) -> Result<()> {
     let tokens = tiktoken_rs::o200k_base()?;
     println!("tokens of a request (mean of {} sentences; {:.0} without any tool)", SAID.len(), {
         let none = Specs::default();
         mean(&tokens, |said| request(&none, None, said))?
     });
     let (modules, router) = (Modules::default(), Router::default());
-    let built_in = house.offer(60)?;
+    let built_in = gateway.offer(60)?;
     for (count, aim) in [(60, 5.0), (built_in + 60, 5.0), (500, 1.0)] {
-        house.offer(count)?;
-        let (_, specs) = house.executor.offered(USER, Some("glasses"), ClientClass::Internal);
+        gateway.offer(count)?;
+        let (_, specs) = gateway.executor.offered(USER, Some("glasses"), ClientClass::Internal);
         let (tools, instead) = (offered_to(Programs::None, &specs), offered_to(Programs::Instead, &specs));
         let direct = mean(&tokens, |said| request(&tools, None, said))?;
         let routed = mean(&tokens, |said| {
@@ -52,7 +52,7 @@ pub fn print(house: &House) -> Result<()> {
         })?;
         let by_programs = mean(&tokens, |said| {
             let messages = [Message::text(Role::User, said)];
-            let told = modules.told(&house.executor, USER, "glasses", &messages);
+            let told = modules.told(&gateway.executor, USER, "glasses", &messages);
             request(&instead, told.map(|list| list.text), said)
         })?;
         let without = mean(&tokens, |said| request(&instead, None, said))?;

@@ -23,7 +23,14 @@ impl Aims {
         self.note(percent <= most, format!("{what}: {count} of {all}, {percent:.1} %, aim {most} %"));
     }
 
-    fn note(&mut self, is_met: bool, text: String) {
+    /// With something, a figure is to be at most so many times as much as without.
+    pub fn at_most_times(&mut self, what: &str, with: f64, without: f64, most: f64) {
+        let times = with / without;
+        self.note(times <= most, format!("{what}: {times:.3} times as much as without, aim {most:.2}"));
+    }
+
+    /// Prints an aim with what was found, and whether it is met.
+    pub fn note(&mut self, is_met: bool, text: String) {
         println!("  {} {text}", if is_met { "met   " } else { "MISSED" });
         if !is_met {
             self.0.push(text);

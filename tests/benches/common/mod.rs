@@ -44,12 +44,12 @@ const REST_US: u64 = 1_500_000;
 pub const ANY_SILENCE: &str = "[hearing]\ndead_microphone_s = 0\n";
 
 /// A gateway and its folder.
-pub struct House {
+pub struct TestGateway {
     pub running: Running,
     pub folder: tempfile::TempDir,
 }
 
-impl House {
+impl TestGateway {
     /// Starts one on free ports; `extra` is appended to its configuration (whole tables).
     pub async fn start(extra: &str) -> Result<Self> {
         gateway::telemetry::start(false);
@@ -320,6 +320,6 @@ pub fn argument(name: &str) -> Option<String> {
 }
 
 /// Folder for a program's scratch files.
-pub fn scratch(house: &House) -> &Path {
-    house.folder.path()
+pub fn scratch(gateway: &TestGateway) -> &Path {
+    gateway.folder.path()
 }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tools::registry::{RunContext, Runner};
 use tools::source::{Scope, Source};
 
-use super::House;
+use super::TestGateway;
 
 /// Typed, it has an answer of about a quarter of a minute.
 pub const RECITE: &str = "recite the lighthouse";
@@ -49,11 +49,11 @@ fn spec(name: &str, request: &str, flags: ToolFlags) -> ToolSpec {
 }
 
 /// Puts both tools into this gateway.
-pub fn plant(house: &House) -> Result<()> {
+pub fn plant(gateway: &TestGateway) -> Result<()> {
     let reads = ToolFlags { read_only: true, ..ToolFlags::default() };
     let asks = ToolFlags { persistent: true, requires_approval: true, ..ToolFlags::default() };
     let specs = vec![spec(RECITES, RECITE, reads), spec(WIPES, WIPE, asks)];
-    let registry = &house.running.services().registry;
+    let registry = &gateway.running.services().registry;
     registry.register(Source::Mcp("bench".to_owned()), Scope::Global, specs, Arc::new(Planted))?;
     Ok(())
 }

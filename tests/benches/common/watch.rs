@@ -6,7 +6,7 @@ use anyhow::Result;
 use gateway::clock;
 use gateway::store::Kind;
 
-use super::House;
+use super::TestGateway;
 
 /// Rows of one owner that are counted.
 const ROWS_MAX: usize = 1_024;
@@ -36,8 +36,8 @@ pub struct Held {
 
 impl Held {
     /// What it holds now.
-    pub fn now(house: &House) -> Result<Self> {
-        let services = house.running.services();
+    pub fn now(gateway: &TestGateway) -> Result<Self> {
+        let services = gateway.running.services();
         let disk = services.store.disk();
         let mut survivors = 0;
         for user in disk.owners(Kind::DeviceSessions)? {
@@ -57,10 +57,10 @@ impl Held {
     }
 
     /// Waits until it holds exactly this; otherwise what it holds after `within`.
-    pub async fn settled(&self, house: &House, within: Duration) -> Result<Option<Self>> {
+    pub async fn settled(&self, gateway: &TestGateway, within: Duration) -> Result<Option<Self>> {
         let mut last = None;
         let settled = super::until(within, || {
-            last = Self::now(house).ok();
+            last = Self::now(gateway).ok();
             last.as_ref() == Some(self)
         });
         Ok(if settled.await { None } else { last })

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use tools::registry::{RunContext, Runner};
 use tools::source::{Scope, Source};
 
-use crate::common::House;
+use crate::common::TestGateway;
 
 /// How long the slow tool takes, in milliseconds.
 pub const SLOW_MS: u64 = 4_000;
@@ -89,14 +89,14 @@ fn spec(asked: Asked, flags: ToolFlags) -> ToolSpec {
 struct Nothing {}
 
 /// Puts the tools and the app into this gateway.
-pub async fn set(house: &House) -> Result<Done> {
+pub async fn set(gateway: &TestGateway) -> Result<Done> {
     let done = Done::default();
     let changes = ToolFlags { persistent: true, ..ToolFlags::default() };
     let specs = vec![
         spec(WIPE, ToolFlags { requires_approval: true, ..changes }),
         spec(POLISH, ToolFlags { slow: true, ..changes }),
     ];
-    let registry = &house.running.services().registry;
+    let registry = &gateway.running.services().registry;
     registry.register(Source::Mcp("bench".to_owned()), Scope::Global, specs, Arc::new(done.clone()))?;
 
     let (calls, sessions) = (done.clone(), done.clone());
@@ -120,7 +120,7 @@ pub async fn set(house: &House) -> Result<Done> {
     let url = Some(format!("http://{}", bound.address()));
     tokio::spawn(bound.serve());
     let given = Given { manifest, url, api_key: Some(KEY.to_owned()), ..Given::default() };
-    let data = house.folder.path().join("gateway");
+    let data = gateway.folder.path().join("gateway");
     let add = Request::Apps { request: AppsRequest::Add(given) };
     tokio::task::spawn_blocking(move || client::ask(&data, &add)).await??;
     Ok(done)

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::plan::{After, Group, Plan, State, network};
 use super::stage::{Asked, Done, SESSIONS};
-use crate::common::{FRAME_US, House, until};
+use crate::common::{FRAME_US, TestGateway, until};
 
 /// How long a turn may take beyond its cut.
 pub const TURN_MAX: Duration = Duration::from_secs(60);
@@ -114,7 +114,7 @@ fn tells_of_loss(text: &str) -> bool {
 
 /// Someone with glasses.
 pub struct Wearer<'a> {
-    pub house: &'a House,
+    pub gateway: &'a TestGateway,
     pub done: &'a Done,
     pub user: &'a str,
     pub clips: &'a [Clip],
@@ -272,7 +272,7 @@ impl Wearer<'_> {
         if plan.is_silent {
             self.glasses.network(network(self.delay, false)).await?;
         }
-        Ok(self.glasses.reconnect(Some(self.house.target(over)?)).await?)
+        Ok(self.glasses.reconnect(Some(self.gateway.target(over)?)).await?)
     }
 
     /// Presses yes, unless that was done, and again where the question is not settled soon. It counts once.

@@ -1,171 +1,277 @@
-//! Every page in a real browser: two widths, two colour schemes, judged by axe-core, used by keyboard and with updates.
+//! Every page in a real browser, in all its states: two widths, two colour schemes, judged by axe-core, used by keyboard
+//! and with updates. The states are the tables of `states.rs`.
 
-use gateway::{
-    control::{
-        Request,
-        apps::{AppsRequest, Given},
-    },
-    identity::operators::Role,
+use firmware_sim::{Glasses, Seen, identity::Trust, invitation::Invitation};
+use gateway::{apps::feed::Event, identity::operators::Role};
+
+use super::{
+    Visitor,
+    camera::Camera,
+    filled::{Filled, ask},
+    states::{FILLED, FOLDED, FORMS, MISSING, NEW},
 };
-use serde_json::{Value, json};
-use tempfile::TempDir;
-
-use super::link;
 use crate::{
     approvals::Wiper,
     peer::Peer,
-    programs::Programs,
     try_page::browser::Browser,
-    world::{World, text, until},
+    world::{USER, World, until},
 };
 
-/// Pages: name of the picture, path.
-const PAGES: [(&str, &str); 23] = [
-    ("overview", "/console"),
-    ("problems", "/console/problems"),
-    ("sessions", "/console/sessions"),
-    ("devices", "/console/devices"),
-    ("device", "/console/devices/of/DEVICE"),
-    ("invitation", "/console/devices/invitation"),
-    ("firmware", "/console/firmware"),
-    ("approvals", "/console/approvals"),
-    ("turns", "/console/turns?since=1h"),
-    ("turn", "/console/turns/one?TURN"),
-    ("logs", "/console/logs"),
-    ("logs-none", "/console/logs?text=zebra&level=error"),
-    ("tools", "/console/tools"),
-    ("apps", "/console/apps"),
-    ("app", "/console/apps/of?package=com.example.shop"),
-    ("mcp", "/console/mcp"),
-    ("mcp-log", "/console/mcp/log?name=broken"),
-    ("models", "/console/models"),
-    ("conversations", "/console/conversations"),
-    ("conversation", "/console/conversations/one?user=wearer&id=CONVERSATION"),
-    ("search", "/console/conversations/search?user=wearer&words=timer"),
-    ("configuration", "/console/configuration"),
-    ("access", "/console/access"),
-];
-/// What the judge calls serious.
-const SERIOUS: [&str; 2] = ["serious", "critical"];
-/// Longest picture, in pixels.
-const HEIGHT_MAX: u64 = 4_000;
-
-/// A gateway with something on every page, and the glasses whose wearer is being asked something.
-async fn everything_there() -> (World, firmware_sim::Glasses, TempDir) {
-    let settings = "name = \"Hearth\"\n[assistant]\nplace = \"Lisbon, Portugal\"\n[mcp.servers.broken]\ncommand = \"/bin/false\"\n";
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("config.toml");
-    std::fs::write(&file, format!("# The gateway in the hall.\n{settings}")).unwrap();
-    let world = World::tuned(settings, |config| config.file = Some(file)).await;
-    Wiper::plant(&world);
-    let manifest = json!({
-        "packageName": "com.example.shop", "name": "Shop", "publicUrl": "http://127.0.0.1:9",
-        "tools": [{"id": "add", "description": "Adds something to a list.", "activateApp": false}]
-    });
-    let given = Given { manifest: manifest.to_string(), ..Given::default() };
-    world.ask(Request::Apps { request: AppsRequest::Add(given) }).await.expect("installed");
-    drop(
-        world
-            .ask(Request::Apps {
-                request: AppsRequest::Start { package: "com.example.shop".to_owned(), user: "wearer".to_owned() },
-            })
-            .await,
-    );
-    let mut glasses = world.glasses("quic", "glasses").await;
-    for request in ["set a timer for ten minutes", "what is fifteen percent of eighty", "what time is it"] {
-        text(&mut glasses, request).await;
-        until(&mut glasses, "an answer", |event| {
-            matches!(event.seen, firmware_sim::Seen::SpeechHeard { complete: true, .. })
-        })
-        .await;
-    }
-    text(&mut glasses, "wipe the shopping list").await;
-    until(&mut glasses, "a question", |event| matches!(event.seen, firmware_sim::Seen::ApprovalRequest { .. })).await;
-    (world, glasses, folder)
-}
-
-async fn sign_in(browser: &mut Browser, world: &World, role: Role) {
-    let link = link(world, role).await;
-    browser.open(&format!("http://{}/console/enter?link={link}", world.web())).await;
-    browser.follow("main button").await;
-    browser.until("location.pathname === '/console'").await;
-}
-
-/// The path of a page, with what there is now.
-fn path(world: &World, path: &str) -> String {
-    let services = world.gateway().services();
-    let device = services.store.disk().devices().unwrap().remove(0).0;
-    let turn = services.telemetry.turns.last(1).remove(0);
-    let turn = format!("device={}&turn={}&ended={}", turn.device, turn.turn, turn.ended_wall_ms);
-    let conversation = services.store.disk().conversations("wearer").unwrap().first().map_or(1, |first| first.id);
-    path.replace("DEVICE", &device).replace("TURN", &turn).replace("CONVERSATION", &conversation.to_string())
-}
-
-/// Sets the window to the whole page, and takes its picture.
-async fn picture(browser: &mut Browser, width: u32, scheme: &str, name: &str) {
-    browser.look(width, 860, scheme).await;
-    let height = browser.value("document.documentElement.scrollHeight").await.as_u64().unwrap();
-    browser.look(width, u32::try_from(height.clamp(860, HEIGHT_MAX)).unwrap(), scheme).await;
-    browser.shot(&format!("{name}-{width}-{scheme}")).await;
-    let overflow = browser.value("document.documentElement.scrollWidth - innerWidth").await;
-    assert!(overflow.as_i64().unwrap() <= 0, "{name} is wider than {width} px by {overflow}");
-}
-
-/// Serious faults of the page, as the judge finds them: rule, element, why.
-async fn faults(browser: &mut Browser, judge: &str) -> Vec<String> {
-    browser.value(&format!("{judge}; true")).await;
-    let found =
-        browser.value("axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations)").await;
-    let of = |fault: &Value| {
-        let nodes = fault["nodes"].as_array().unwrap();
-        let nodes: Vec<String> =
-            nodes.iter().map(|node| format!("{} {}", node["html"], node["failureSummary"])).collect();
-        format!("{} ({}): {}", fault["id"], fault["impact"], nodes.join("\n  "))
-    };
-    let found = found.as_array().unwrap();
-    found.iter().filter(|fault| SERIOUS.iter().any(|serious| fault["impact"] == *serious)).map(of).collect()
+/// Ends all sessions of the console, as another window does.
+fn end_sessions(world: &World) {
+    world.gateway().admin().console.as_ref().expect("a console").operators.end(None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_page_fits_a_phone_and_a_desk_and_the_judge_finds_no_serious_fault() {
-    let judge = std::fs::read_to_string(Programs::console().script("axe-core/axe.min.js")).unwrap();
-    let (world, glasses, _folder) = everything_there().await;
-    let mut browser = Browser::start(None).await;
-    browser.look(1200, 860, "light").await;
-    browser.open(&format!("http://{}/console", world.web())).await;
-    let mut found = Vec::new();
-    let views = [(1200, "light"), (1200, "dark"), (390, "light"), (390, "dark")];
-    for (width, scheme) in views {
-        picture(&mut browser, width, scheme, "stranger").await;
+    let mut filled = Filled::start().await;
+    let mut camera = Camera::start(&filled.world).await;
+    camera.sign_in(&filled.world, Role::Operator).await;
+    for (name, path, words, _) in FILLED {
+        let path = filled.path(path).await;
+        camera.open(&path).await;
+        camera.look(name, words).await;
     }
-    sign_in(&mut browser, &world, Role::Operator).await;
-    browser.open(&format!("http://{}/console/devices", world.web())).await;
-    browser.look(1200, 1400, "light").await;
-    browser.click("main details summary").await;
-    browser.follow("form[action$=invite] button").await;
-    browser.until("document.querySelector('svg.qr') !== null").await;
-    for (name, at) in PAGES {
-        browser.open(&format!("http://{}{}", world.web(), path(&world, at))).await;
-        for (width, scheme) in views {
-            picture(&mut browser, width, scheme, name).await;
-            if [(1200, "light"), (390, "dark")].contains(&(width, scheme)) {
-                let faults = faults(&mut browser, &judge).await;
-                found.extend(faults.into_iter().map(|fault| format!("{name}, {width} px, {scheme}: {fault}")));
-            }
+    for (name, path, folded, words) in FOLDED {
+        let path = filled.path(path).await;
+        camera.open(&path).await;
+        let script = format!("document.querySelectorAll({folded:?}).forEach((one) => one.click())");
+        camera.browser.value(&script).await;
+        camera.browser.until("document.querySelector('main details[open]') !== null").await;
+        camera.look(&format!("{name}-unfolded"), words).await;
+    }
+
+    // The last page of the log leads to no earlier one.
+    camera.open("/console/logs").await;
+    let mut pages = 1;
+    while camera.browser.value("document.querySelector('main a[href*=cursor]') !== null").await == true {
+        camera.click("main a[href*=cursor]").await;
+        pages += 1;
+    }
+    assert!(pages > 1, "all lines are on one page");
+    camera.look("logs-last", "").await;
+
+    // Words come under a note, until they are switched off.
+    let path = filled.path("/console/devices/of/DEVICE").await;
+    camera.open(&path).await;
+    camera.browser.value("document.querySelector('#words-button').click()").await;
+    camera.browser.until("!document.querySelector('#words-note').hidden").await;
+    camera.look("words-none", "You are reading what wearer says now.").await;
+    let feed = filled.world.gateway().services().apps.feeds.of(USER);
+    let (utterance, text) = ("u1".into(), "the elephant is grey".into());
+    let said = Event::Transcript { utterance, text, language: "en", last: false, start_ms: 0, end_ms: 900 };
+    // The page may not listen yet.
+    while camera.browser.value("document.querySelectorAll('#words-list li').length").await != 1 {
+        feed.tell(|| said.clone());
+    }
+    camera.look("words", "the elephant is grey").await;
+
+    camera.open("/console/sessions").await;
+    camera.browser.value("document.querySelector('#pause').click()").await;
+    camera.look("paused", "Resume").await;
+    camera.judged().await;
+    filled.world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_viewer_sees_of_every_page() {
+    let mut filled = Filled::start().await;
+    let mut camera = Camera::start(&filled.world).await;
+    camera.sign_in(&filled.world, Role::Viewer).await;
+    for (name, path, _, words) in FILLED {
+        let path = filled.path(path).await;
+        camera.open(&path).await;
+        camera.look(&format!("{name}-viewer"), words).await;
+    }
+    camera.open("/console/devices").await;
+    camera.submit("/console/devices/withdraw", &[]).await;
+    camera.look("form-viewer", "You may look at the console, and change nothing in it.").await;
+    camera.judged().await;
+    filled.world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_gateway_and_its_doors() {
+    let world = World::start().await;
+    let mut camera = Camera::start(&world).await;
+    camera.open("/console").await;
+    camera.look("stranger", "lets one browser in once").await;
+    camera.open("/console/enter").await;
+    camera.look("link-without-key", "lets one browser in once").await;
+    camera.open("/console/enter?link=x").await;
+    camera.look("link", "This link lets this browser into the console").await;
+    let address = format!("127.0.0.1:{}", world.web().port());
+    camera.browser.open(&format!("http://console.localhost:{}/console", world.web().port())).await;
+    camera.look("unknown-name", "This machine is not known by the name in the address").await;
+
+    camera.sign_in(&world, Role::Operator).await;
+    for (name, path, words) in NEW.into_iter().chain(MISSING) {
+        camera.open(path).await;
+        camera.look(name, words).await;
+    }
+    // A page of another site has a link to the console.
+    camera.browser.open(&format!("http://localhost:{}/console", world.web().port())).await;
+    camera.browser.leave(&format!("location.href = 'http://{address}/console'")).await;
+    camera.look("from-another-page", "This request comes from another page.").await;
+    camera.click("main a").await;
+    camera.browser.until("document.querySelector('h1').textContent === 'Overview'").await;
+
+    // The session ends in another window: what is looked at goes stale, and all that follows leads to the door.
+    camera.open("/console/sessions").await;
+    end_sessions(&world);
+    camera.browser.until("document.querySelector('[data-live].stale') !== null").await;
+    camera.look("ended-meanwhile", "No glasses are connected.").await;
+    camera.click("nav a[href='/console/devices']").await;
+    camera.look("ended", "lets one browser in once").await;
+    camera.sign_in(&world, Role::Operator).await;
+    camera.open("/console/devices").await;
+    end_sessions(&world);
+    camera.submit("/console/devices/withdraw", &[]).await;
+    camera.look("form-after-the-end", "lets one browser in once").await;
+    camera.sign_in(&world, Role::Operator).await;
+    camera.click("form[action='/console/leave'] button").await;
+    camera.look("signed-out", "This session has ended.").await;
+
+    // Wrong links, until they are refused unread.
+    for (name, words) in [("wrong-link", "this link was used already"), ("wrong-links", "too many wrong links")] {
+        camera.open("/console/enter?link=guess").await;
+        camera.click("main button").await;
+        camera.look(name, words).await;
+        for _ in 0..5 {
+            Visitor::stranger(&world).post("/console/enter", &[("link", "guess")]).await;
         }
     }
-    assert!(found.is_empty(), "{}", found.join("\n"));
-    browser.close().await;
-    drop(glasses);
+    camera.judged().await;
     world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_forms_answer() {
+    let world = World::start().await;
+    let glasses = world.glasses("ws", "glasses").await;
+    let named = |text: &str| text.replace("DEVICE", glasses.fingerprint());
+    let mut camera = Camera::start(&world).await;
+    camera.sign_in(&world, Role::Operator).await;
+    for (name, page, action, fields, words) in FORMS {
+        camera.open(&named(page)).await;
+        let fields: Vec<(&str, String)> = fields.iter().map(|(name, value)| (*name, named(value))).collect();
+        camera.submit(action, &fields).await;
+        camera.look(&format!("form-{name}"), words).await;
+    }
+
+    // An invitation, as a picture and as a text, and what became of it.
+    camera.open("/console/devices").await;
+    let whose = [("invited-user", "ann".to_owned()), ("invited-name", "Hall".to_owned())];
+    camera.submit("/console/devices/invite", &whose).await;
+    camera.browser.until("document.querySelector('svg.qr') !== null").await;
+    camera.look("invitation", "Scan this with the glasses").await;
+    camera.browser.value("document.querySelector('main details summary').click()").await;
+    camera.look("invitation-as-text", "For glasses without a camera").await;
+    let text = camera.browser.value("document.querySelector('main pre').textContent").await;
+    let invitation: Invitation = text.as_str().expect("a text").parse().expect("the simulator reads it");
+    camera.browser.value("document.querySelector('main details summary').click()").await;
+    let mut options = world.options("ws", "scanned");
+    options.trust = Trust::Invitation(invitation.fingerprint, invitation.code);
+    let mut scanned = Glasses::start(options).expect("an identity");
+    scanned.welcomed().await.expect("a session");
+    camera.look("invitation-used", "called Hall").await;
+    camera.judged().await;
+    drop((glasses, scanned));
+    world.stop().await;
+}
+
+/// The configuration file of a running gateway becomes one that it cannot read: a fault, which every page names.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_page_names_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.toml");
+    std::fs::write(&file, "name = \"Hearth\"\n").unwrap();
+    let started = file.clone();
+    let world = World::tuned("name = \"Hearth\"\n", |config| config.file = Some(started)).await;
+    let mut camera = Camera::start(&world).await;
+    camera.sign_in(&world, Role::Operator).await;
+    camera.open("/console/configuration").await;
+    camera.submit("/console/configuration/reload", &[]).await;
+    camera.browser.until("document.querySelector('.notice[role=status]') !== null").await;
+    camera.look("reloaded", "Hearth").await;
+
+    // This box may have faults of its own, of which every page tells as much as the page of problems does.
+    let banner = "document.querySelector('section.notice[aria-label=\"What is wrong\"]')";
+    let known = format!("({banner} !== null) === (document.querySelector('td .badge.bad, td .badge.warn') !== null)");
+    camera.open("/console/problems").await;
+    assert_eq!(camera.browser.value(&known).await, true, "the banner is there exactly where something is wrong");
+
+    std::fs::write(&file, "name = = 1\n").unwrap();
+    camera.submit("/console/configuration/reload", &[]).await;
+    camera.look("reload-refused", "correct the file and reload once more").await;
+    camera.open("/console/configuration").await;
+    camera.look("configuration-wrong", "line 1").await;
+    camera.open("/console/problems").await;
+    camera.submit("/console/problems/again", &[]).await;
+    camera.browser.until("document.querySelector('td .badge.bad') !== null").await;
+    camera.look("problems-fault", "What is wrong, and what to do").await;
+    camera.open("/console/sessions").await;
+    camera.browser.until(&format!("{banner}?.classList.contains('bad')")).await;
+    camera.look("banner-fault", "What is wrong, and what to do").await;
+    camera.judged().await;
+    world.stop().await;
+}
+
+/// What cannot be reached by the Tab key, and what does not show that it has the focus.
+async fn faults_of_keys(browser: &mut Browser) -> String {
+    const WATCHED: &str = "(() => {
+        document.querySelector('#pause:not([hidden])')?.click();
+        const all = document.querySelectorAll('a[href], button, input, select, summary, [tabindex=\"0\"]');
+        const controls = [...all].filter((one) => one.type !== 'hidden' && !one.disabled && one.checkVisibility());
+        window.unreached = new Set(controls);
+        window.unseen = [];
+        document.addEventListener('focusin', ({ target }) => {
+            window.unreached.delete(target);
+            const { outlineStyle, outlineWidth } = getComputedStyle(target);
+            if (outlineStyle === 'none' || parseFloat(outlineWidth) < 2) { window.unseen.push(target); }
+        });
+        return controls.length;
+    })()";
+    const FAULTS: &str = "(() => {
+        const named = (what, all) => [...all].map((one) => `${what}: ${one.outerHTML.slice(0, 200)}`);
+        return [...named('not reached', window.unreached), ...named('not seen', window.unseen)].join('\\n');
+    })()";
+    let controls = browser.value(WATCHED).await.as_u64().expect("a number");
+    assert!(controls > 15, "the navigation alone has as many");
+    // Some more, for what only scrolls.
+    for _ in 0..controls + 4 {
+        browser.key("down", "Tab").await;
+        browser.key("up", "Tab").await;
+    }
+    browser.value(FAULTS).await.as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_control_is_reached_by_keyboard_and_shows_it() {
+    let mut filled = Filled::start().await;
+    let mut camera = Camera::start(&filled.world).await;
+    camera.sign_in(&filled.world, Role::Operator).await;
+    let mut faults = Vec::new();
+    for (name, path, ..) in FILLED {
+        let path = filled.path(path).await;
+        camera.open(&path).await;
+        let found = faults_of_keys(&mut camera.browser).await;
+        faults.extend((!found.is_empty()).then(|| format!("{name}: {found}")));
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    camera.judged().await;
+    filled.world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_is_updated_and_used_by_keyboard() {
-    let (world, mut glasses, _folder) = everything_there().await;
-    let mut browser = Browser::start(None).await;
-    browser.look(1200, 860, "light").await;
-    sign_in(&mut browser, &world, Role::Operator).await;
+    let world = World::start().await;
+    Wiper::plant(&world);
+    let mut glasses = world.glasses("quic", "glasses").await;
+    ask(&mut glasses).await;
+    let mut camera = Camera::start(&world).await;
+    camera.sign_in(&world, Role::Operator).await;
+    let browser = &mut camera.browser;
 
     // The first key leads past the navigation.
     browser.key("down", "Tab").await;
@@ -176,7 +282,7 @@ async fn the_page_is_updated_and_used_by_keyboard() {
     browser.until("document.querySelector('main').innerText.includes('Wipe the list')").await;
     browser.follow("section form:last-of-type button").await;
     browser.until("document.querySelector('.notice[role=status]')?.innerText.includes('is approved')").await;
-    until(&mut glasses, "the decision", |event| matches!(event.seen, firmware_sim::Seen::ApprovalSettled { .. })).await;
+    until(&mut glasses, "the decision", |event| matches!(event.seen, Seen::ApprovalSettled { .. })).await;
 
     // Another device that connects appears by itself, unless updates are paused.
     browser.open(&format!("http://{}/console/sessions", world.web())).await;
@@ -192,19 +298,14 @@ async fn the_page_is_updated_and_used_by_keyboard() {
     browser.until(&format!("{rows} === 2")).await;
 
     // Words are off until they are asked for, and then come under a note.
-    let device = format!("http://{}{}", world.web(), of(glasses.fingerprint()));
-    browser.open(&device).await;
+    browser.open(&format!("http://{}/console/devices/of/{}", world.web(), glasses.fingerprint())).await;
     assert_eq!(browser.value("document.querySelector('#words-note').hidden").await, true);
     browser.click("#words-button").await;
     browser.until("!document.querySelector('#words-note').hidden").await;
     assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
-    browser.close().await;
+    camera.judged().await;
     drop((glasses, other));
     world.stop().await;
-}
-
-fn of(device: &str) -> String {
-    format!("/console/devices/of/{device}")
 }
 
 /// Pages of which the mean is told.

@@ -164,6 +164,15 @@ impl Browser {
         }
     }
 
+    /// Runs a script that leads to another page, and waits until that is loaded completely.
+    pub async fn leave(&mut self, script: &str) {
+        let before = self.loads;
+        self.value(script).await;
+        while self.loads == before {
+            timeout(WAIT, self.read()).await.expect("the page was never loaded");
+        }
+    }
+
     /// Saves a screenshot if `LORGNETTE_SHOTS` names a folder.
     pub async fn shot(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("LORGNETTE_SHOTS") else {

@@ -46,7 +46,7 @@ async fn list(State(pages): State<Pages>, Extension(visit): Extension<Visit>) ->
         Ok(apps) => html! {
             (Table::new("Apps", &["App", "Server", "Runs for", "Tools", "Recent faults"])
                 .rows(apps.iter().map(row))
-                .or("No app is installed. `lorgnette apps add` installs one."))
+                .or(&html! { "No app is installed. " code { "lorgnette apps add" } " installs one." }))
         },
         Err(why) => why,
     };

@@ -41,7 +41,7 @@ async fn show(State(pages): State<Pages>, Extension(visit): Extension<Visit>) ->
         "Firmware",
         PATH,
         &html! {
-            p.soft { "`lorgnette firmware` adds images, rolls them out and removes them." }
+            p.soft { code { "lorgnette firmware" } " adds images, rolls them out and removes them." }
             (layout::live("firmware", "", &part))
         },
     )
@@ -81,7 +81,7 @@ fn shown(facts: &Facts, paired: &[Paired], visit: &Visit) -> Markup {
         h2 { "Images" }
         (Table::new("Images", &["Model", "Version", "Size", "SHA-256", "Hardware", "From", "State"])
             .rows(facts.images.iter().map(image_row))
-            .or("None is kept. `lorgnette firmware add` keeps one."))
+            .or(&html! { "None is kept. " code { "lorgnette firmware add" } " keeps one." }))
     }
 }
 

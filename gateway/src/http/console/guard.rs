@@ -63,20 +63,20 @@ pub(super) async fn guard(State(pages): State<Pages>, request: Request, next: Ne
 
 /// The request with a [`Visit`], or the answer in place of a page.
 async fn let_in(pages: &Pages, mut request: Request) -> Result<Request, Response> {
-    const PLAIN: Text = (StatusCode::FORBIDDEN, "the console is reached over https:// from other machines\n");
-    const UNKNOWN: Text = (
-        StatusCode::MISDIRECTED_REQUEST,
-        "this machine is not known by the name in the Host header: use its address, or add the name to `mcp.hosts`\n",
-    );
-    const FOREIGN: Text = (StatusCode::FORBIDDEN, "this request comes from another page: open the console by itself\n");
     const METHOD: Text = (StatusCode::METHOD_NOT_ALLOWED, "wrong method\n");
     let peer = request.extensions().get::<Peer>().cloned();
     let peer = peer.ok_or_else(|| (StatusCode::INTERNAL_SERVER_ERROR, "no peer\n").into_response())?;
     if !peer.is_here() && !peer.is_encrypted() {
-        return Err(PLAIN.into_response());
+        return Err(layout::unreachable(
+            StatusCode::FORBIDDEN,
+            "From other machines the console is reached over https:// only.",
+        ));
     }
     if !host(request.headers()).is_some_and(|host| pages.names.knows(host)) {
-        return Err(UNKNOWN.into_response());
+        return Err(layout::unreachable(
+            StatusCode::MISDIRECTED_REQUEST,
+            "This machine is not known by the name in the address: use its IP address, or add the name to `mcp.hosts`.",
+        ));
     }
     let (path, method) = (request.uri().path().to_owned(), request.method().clone());
     let is_post = method == Method::POST;
@@ -84,7 +84,7 @@ async fn let_in(pages: &Pages, mut request: Request) -> Result<Request, Response
         return Err(METHOD.into_response());
     }
     if is_post && !is_own_page(request.headers(), &peer) {
-        return Err(FOREIGN.into_response());
+        return Err(from_another_page());
     }
     if files::is_file(&path) || path == session::ENTER {
         return match is_post {
@@ -93,12 +93,12 @@ async fn let_in(pages: &Pages, mut request: Request) -> Result<Request, Response
         };
     }
     if is_sent_by_another_page(request.headers()) {
-        return Err(FOREIGN.into_response());
+        return Err(from_another_page());
     }
     let is_live = path.starts_with(paths::LIVE);
     let secret = session::secret(request.headers());
     let visitor = secret.and_then(|secret| pages.operators().visit(clock::mono_us(), &secret, !is_live));
-    let visitor = visitor.ok_or_else(|| session::stranger(&method))?;
+    let visitor = visitor.ok_or_else(|| session::stranger())?;
     peer.place.admit();
     let query = Fields::parse(request.uri().query().unwrap_or_default().as_bytes());
     let mut form = Fields::default();
@@ -120,6 +120,11 @@ async fn let_in(pages: &Pages, mut request: Request) -> Result<Request, Response
     }
     request.extensions_mut().insert(Visit { visitor, query, form });
     Ok(request)
+}
+
+/// The link on it leads to the console from a page of the console.
+fn from_another_page() -> Response {
+    layout::refusal(StatusCode::FORBIDDEN, "This request comes from another page. Open the console by itself.")
 }
 
 /// The request with the fields of its body as an extension.

@@ -62,7 +62,7 @@ pub(super) fn page(pages: &Pages, visit: &Visit, title: &str, path: &str, conten
                 (banner(pages))
                 @if let Some(notice) = notice {
                     div.notice .bad[!notice.is_done] role=(if notice.is_done { "status" } else { "alert" }) {
-                        p.lines { (notice.text) }
+                        p.lines { (prose(&notice.text)) }
                     }
                 }
                 (content)
@@ -80,7 +80,7 @@ fn banner(pages: &Pages) -> Markup {
     // They are sorted: the worst is the first.
     let Some(worst) = examined.findings.0.first().filter(|_| faults + warnings > 0) else { return NOTHING };
     html! {
-        aside.notice .bad[faults > 0] .warn[faults == 0] aria-label="What is wrong" {
+        section.notice .bad[faults > 0] .warn[faults == 0] aria-label="What is wrong" {
             p { b { (counted(faults, warnings)) ": " } (line(&worst.what)) }
             p { a href=(PROBLEMS) { "What is wrong, and what to do" } }
         }
@@ -118,10 +118,15 @@ pub(super) fn refusal(status: StatusCode, why: &str) -> Response {
         status,
         "Not done",
         &html! {
-            p.lines { (why) }
+            p.lines { (prose(why)) }
             p { a href=(HOME) { "To the console" } }
         },
     )
+}
+
+/// A page for somebody whom no other page of the console can reach this way.
+pub(super) fn unreachable(status: StatusCode, why: &str) -> Response {
+    outside(status, "Not reachable", &html! { p.lines { (prose(why)) } })
 }
 
 /// The answer to an unknown path of the console.
@@ -228,7 +233,23 @@ pub(super) fn badge(kind: &str, word: &str) -> Markup {
 /// What stands in place of an answer that did not come.
 pub(super) fn unavailable(answer: Result<Answer, String>) -> Markup {
     let why = answer.err().unwrap_or_else(|| "the gateway answered something else".to_owned());
-    html! { div.notice.bad role="alert" { p.lines { (why) } } }
+    html! { div.notice.bad role="alert" { p.lines { (prose(&why)) } } }
+}
+
+/// A text as commands print it: what stands in backticks there is code here.
+pub(super) fn prose(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    html! {
+        // One without its partner is a character like any other.
+        @if parts.len().is_multiple_of(2) {
+            (text)
+        } @else {
+            @for pair in parts.chunks(2) {
+                (pair[0])
+                @if let Some(code) = pair.get(1) { code { (code) } }
+            }
+        }
+    }
 }
 
 /// A part of a page that is replaced while the page is looked at.
@@ -279,3 +300,22 @@ pub(super) fn query(fields: &[(&str, &str)]) -> String {
 
 /// Nothing.
 pub(super) const NOTHING: PreEscaped<String> = PreEscaped(String::new());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_in_backticks_is_code() {
+        for (text, shown) in [
+            ("", ""),
+            ("no mark", "no mark"),
+            ("`lorgnette console` prints one", "<code>lorgnette console</code> prints one"),
+            ("no device is called `a`; see `b`", "no device is called <code>a</code>; see <code>b</code>"),
+            ("`<b>`", "<code>&lt;b&gt;</code>"),
+            ("one ` of <two>", "one ` of &lt;two&gt;"),
+        ] {
+            assert_eq!(prose(text).into_string(), shown, "{text}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Live updates: parts of pages, sent as server-sent events when they have changed.
 //!
-//! Only pages that are looked at cost anything, and each sends its part at most every two seconds. A stream ends with its
-//! session, and does not keep it from being idle.
+//! Only pages that are looked at cost anything. A part is rendered once every two seconds for all pages that show the same,
+//! and sent to each when it differs. A stream ends with its session, and does not keep it from being idle.
 
 use std::{
     collections::BTreeMap,
@@ -23,11 +23,14 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use maud::Markup;
 use tokio::{
-    sync::mpsc,
-    time::{Interval, MissedTickBehavior, interval},
+    sync::{mpsc, watch},
+    time::{Interval, interval, timeout},
 };
 
-use super::{Pages, approvals, devices, firmware, invitation, logs, mcp, overview, sessions, turns, visit::Visit};
+use super::{
+    Pages, approvals, devices, firmware, invitation, logs, mcp, overview, sessions, turns,
+    visit::{Fields, Visit},
+};
 use crate::{
     apps::feed::{Event, Listener, Wants},
     clock,
@@ -39,17 +42,17 @@ use crate::{
 const STREAMS_MAX: usize = 32;
 /// Those of one session: a browser has six connections to a host, and that one was closed is not known at once.
 const OF_SESSION_MAX: usize = 12;
-/// How often a part is looked at, and whether its session goes on.
+/// How often a part is looked at, and whether a session goes on.
 const EVERY: Duration = Duration::from_secs(2);
-/// Looks without a change after which a line is sent all the same, so that a lost connection is noticed.
-const QUIET_MAX: u32 = 8;
+/// After so long without a change a line is sent all the same, so that a lost connection is noticed.
+const QUIET_MAX: Duration = Duration::from_secs(16);
 
 pub(super) fn routes() -> Router<Pages> {
     Router::new().route("/console/live/{part}", get(follow)).route("/console/live/words/{device}", get(words))
 }
 
 /// A part of a page.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Overview,
     Sessions,
@@ -78,6 +81,19 @@ impl Part {
         })
     }
 
+    /// What pages that get the same have in common.
+    fn key(self, visit: &Visit) -> Key {
+        let session = match self {
+            Self::Overview | Self::Sessions | Self::Turns | Self::Logs => None,
+            // Their forms have the session's token.
+            Self::Devices | Self::Firmware | Self::Invitation | Self::Approvals | Self::Mcp => {
+                Some(visit.visitor.number)
+            }
+        };
+        let query = if self == Self::Logs { visit.query.clone() } else { Fields::default() };
+        Key { part: self, session, query }
+    }
+
     async fn render(self, pages: &Pages, visit: &Visit) -> Markup {
         match self {
             Self::Overview => overview::part(pages).await,
@@ -93,41 +109,63 @@ impl Part {
     }
 }
 
+/// What a part shows, and to whom.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    part: Part,
+    /// `None`: all sessions get the same.
+    session: Option<u32>,
+    query: Fields,
+}
+
 /// A stream under way.
 struct Follower {
     pages: Pages,
     visit: Visit,
     part: Part,
-    ticks: Interval,
-    last: String,
-    quiet: u32,
+    /// The rendering that it shares with other pages.
+    latest: watch::Receiver<Bytes>,
+    last: Option<Bytes>,
 }
 
 impl Follower {
     /// The next event; `None`: the session is over, or the gateway stops.
     async fn next(mut self) -> Option<(Bytes, Self)> {
+        let stop = self.pages.admin.services.admission.stop.clone();
         loop {
-            tokio::select! {
-                _ = self.ticks.tick() => {}
-                () = self.pages.admin.services.admission.stop.cancelled() => return None,
-            }
+            let event = tokio::select! {
+                event = self.coming() => event?,
+                () = stop.cancelled() => return None,
+            };
             if !self.pages.operators().goes_on(clock::mono_us(), &self.visit.visitor) {
                 return None;
             }
-            let part = self.part.render(&self.pages, &self.visit).await.into_string();
-            if part != self.last {
-                self.quiet = 0;
-                let event = event(&part);
-                self.last = part;
+            if event == QUIET {
                 return Some((event, self));
             }
-            self.quiet += 1;
-            if self.quiet >= QUIET_MAX {
-                self.quiet = 0;
-                return Some((Bytes::from_static(b":\n\n"), self));
+            if self.last.as_ref() != Some(&event) {
+                self.last = Some(event.clone());
+                return Some((event, self));
             }
         }
     }
+
+    /// What may be the next one, or a quiet line; `None`: the part is over.
+    async fn coming(&mut self) -> Option<Bytes> {
+        if self.last.is_none() {
+            // The shared one may be older than the page.
+            return Some(rendered(&self.pages, &self.visit, self.part).await);
+        }
+        match timeout(QUIET_MAX, self.latest.changed()).await {
+            Ok(changed) => changed.ok().map(|()| self.latest.borrow_and_update().clone()),
+            Err(_quiet) => Some(Bytes::from_static(QUIET)),
+        }
+    }
+}
+
+/// An event with the part as it is now.
+async fn rendered(pages: &Pages, visit: &Visit, part: Part) -> Bytes {
+    event(&part.render(pages, visit).await.into_string())
 }
 
 /// The places of streams. Cheap to clone.
@@ -209,6 +247,9 @@ async fn over(pages: Pages, visit: Visit) {
     }
 }
 
+/// A line that is no event.
+const QUIET: &[u8] = b":\n\n";
+
 /// An event with these lines.
 fn event(text: &str) -> Bytes {
     let mut event = String::with_capacity(text.len() + 16);
@@ -230,10 +271,13 @@ const CROWDED: Text = (StatusCode::SERVICE_UNAVAILABLE, "too many pages are upda
 async fn follow(State(pages): State<Pages>, Extension(visit): Extension<Visit>, Path(part): Path<String>) -> Response {
     let Some(part) = Part::named(&part) else { return super::layout::missing() };
     let Some(place) = pages.streams.place(visit.visitor.number) else { return CROWDED.into_response() };
-    let mut ticks = interval(EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let shown = (pages.clone(), visit.clone());
+    let latest = pages.shared.follow(part.key(&visit), EVERY, move || {
+        let (pages, visit) = shown.clone();
+        async move { rendered(&pages, &visit, part).await }
+    });
     let over = over(pages.clone(), visit.clone());
-    let follower = Follower { pages, visit, part, ticks, last: String::new(), quiet: 0 };
+    let follower = Follower { pages, visit, part, latest, last: None };
     stream_of(fed(place, stream::unfold(follower, Follower::next), over))
 }
 
@@ -284,10 +328,44 @@ async fn words(State(pages): State<Pages>, Extension(visit): Extension<Visit>, P
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::operators::{Operators, Role};
 
     #[test]
     fn an_event_ends_where_it_ends_whatever_is_in_it() {
         assert_eq!(event("a\nb\r\n\nevent: x"), "data: a\ndata: b\ndata: \ndata: \ndata: event: x\n\n");
+    }
+
+    #[test]
+    fn pages_share_what_is_the_same_for_all_and_nothing_with_a_token_of_one_session() {
+        let visit = |session: u32, query: &str| {
+            let operators = Operators::default();
+            let here = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+            let mut visitor = None;
+            for _ in 0..session {
+                let link = operators.link(0, Role::Viewer).unwrap();
+                let (secret, ..) = operators.redeem(0, here, &link).unwrap();
+                visitor = operators.visit(0, &secret, true);
+            }
+            Visit { visitor: visitor.unwrap(), query: Fields::parse(query.as_bytes()), form: Fields::default() }
+        };
+        let (one, other) = (visit(1, "level=warn"), visit(2, "level=error"));
+        for (name, for_all) in [
+            ("overview", true),
+            ("sessions", true),
+            ("turns", true),
+            ("devices", false),
+            ("firmware", false),
+            ("invitation", false),
+            ("approvals", false),
+            ("mcp", false),
+            // By its query.
+            ("logs", false),
+        ] {
+            let part = Part::named(name).unwrap();
+            assert_eq!(part.key(&one) == part.key(&other), for_all, "{name}");
+            assert_eq!(part.key(&one), part.key(&one), "{name}");
+        }
+        assert_eq!(Part::Logs.key(&one), Part::Logs.key(&visit(2, "level=warn")), "the same lines");
     }
 
     #[test]

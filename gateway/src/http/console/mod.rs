@@ -3,7 +3,7 @@
 //! Each page is a file with its route, its template and its forms. It asks and changes nothing by itself: it sends the
 //! requests of the control socket ([`crate::control::Request`]). `guard` lets requests in, each as a `visit`, `session`
 //! signs people in and out, `layout`, `table` and `plot` are the common parts of the pages, `live` sends changed parts of
-//! them.
+//! them, which `shared` has rendered once for all pages.
 
 mod approvals;
 mod apps;
@@ -25,6 +25,7 @@ mod plot;
 mod problems;
 mod session;
 mod sessions;
+mod shared;
 mod table;
 mod tools;
 mod turns;
@@ -71,6 +72,7 @@ struct Pages {
     /// Held while the turns of a long time are drawn.
     drawing: Arc<tokio::sync::Mutex<()>>,
     streams: live::Streams,
+    shared: shared::Shared<live::Key>,
     invitations: Invitations,
     /// Lines of the log about wrong links.
     wrong: Arc<Sparse>,
@@ -86,6 +88,7 @@ pub(super) fn routes(admin: Arc<Admin>, names: Names) -> Router {
         examining: Arc::default(),
         drawing: Arc::default(),
         streams: live::Streams::default(),
+        shared: shared::Shared::default(),
         invitations: Invitations::default(),
         wrong: Arc::default(),
     };

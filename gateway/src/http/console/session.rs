@@ -7,7 +7,7 @@ use axum::{
     Extension, Router,
     extract::{Request, State},
     http::{
-        HeaderMap, Method, StatusCode,
+        HeaderMap, StatusCode,
         header::{self, HeaderValue},
     },
     response::{IntoResponse as _, Response},
@@ -24,10 +24,7 @@ use super::{
 };
 use crate::{
     clock,
-    http::{
-        peer::Peer,
-        reply::{Text, to_wrong_key},
-    },
+    http::{peer::Peer, reply::to_wrong_key},
     identity::operators::Refusal,
 };
 
@@ -57,12 +54,8 @@ pub(super) fn secret(headers: &HeaderMap) -> Option<String> {
     values.next()
 }
 
-/// The answer to somebody without a session.
-pub(super) fn stranger(method: &Method) -> Response {
-    const TOLD: Text = (StatusCode::UNAUTHORIZED, "sign in: `lorgnette console` prints a link\n");
-    if method != Method::GET {
-        return TOLD.into_response();
-    }
+/// The answer to somebody without a session, also to a form that comes after its end.
+pub(super) fn stranger() -> Response {
     layout::outside(
         StatusCode::UNAUTHORIZED,
         "Sign in",
@@ -79,7 +72,7 @@ pub(super) fn stranger(method: &Method) -> Response {
 /// The page of a link.
 async fn ask(request: Request) -> Response {
     let query = Fields::parse(request.uri().query().unwrap_or_default().as_bytes());
-    let Some(link) = query.some("link") else { return stranger(&Method::GET) };
+    let Some(link) = query.some("link") else { return stranger() };
     layout::outside(
         StatusCode::OK,
         "Sign in",

@@ -8,13 +8,13 @@ pub(super) struct Table<'a> {
     caption: &'a str,
     columns: &'a [&'a str],
     rows: Vec<Vec<Markup>>,
-    empty: &'a str,
+    empty: Markup,
 }
 
 impl<'a> Table<'a> {
     /// Without rows.
     pub(super) fn new(caption: &'a str, columns: &'a [&'a str]) -> Self {
-        Self { caption, columns, rows: Vec::new(), empty: "None." }
+        Self { caption, columns, rows: Vec::new(), empty: html! { "None." } }
     }
 
     /// With these rows; each has a cell for every column.
@@ -24,8 +24,8 @@ impl<'a> Table<'a> {
     }
 
     /// With this text in place of no rows.
-    pub(super) fn or(mut self, empty: &'a str) -> Self {
-        self.empty = empty;
+    pub(super) fn or(mut self, empty: &(impl Render + ?Sized)) -> Self {
+        self.empty = empty.render();
         self
     }
 }

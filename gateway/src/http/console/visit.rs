@@ -6,7 +6,7 @@ use crate::identity::operators::{Role, Visitor};
 pub(super) const TOKEN: &str = "token";
 
 /// The fields of a form or of a query, in their order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Fields(Vec<(String, String)>);
 
 impl Fields {

@@ -31,7 +31,7 @@ const TOOLS: &str = include_str!("../../data/mcp_tools.json");
 
 /// A gateway and its folder.
 #[derive(Clone)]
-pub struct House {
+pub struct TestGateway {
     pub executor: Executor,
     running: Arc<(Running, tempfile::TempDir)>,
     next: Arc<AtomicU64>,
@@ -75,7 +75,7 @@ fn report() -> String {
     (0..4_200).map(line).collect()
 }
 
-impl House {
+impl TestGateway {
     /// Starts it, with a server whose tools answer at once.
     pub async fn start() -> Result<Self> {
         let folder = tempfile::tempdir()?;
