@@ -1,7 +1,7 @@
 /* Reference client of the protocol in C: pairs, says a WAV file, prints what the display shows, and keeps the speech.
  *
  *   cc -std=c11 -O2 client.c link.c lorgnette.c -lssl -lcrypto -o client
- *   ./client STATE HOST:PORT [--invite TEXT] [--say FILE.wav] [--heard FILE.wav] [--wait SECONDS]
+ *   ./client STATE HOST:PORT|[IPV6]:PORT [--invite TEXT] [--say FILE.wav] [--heard FILE.wav] [--wait SECONDS]
  *
  * STATE is a folder for the key of the glasses and that of their gateway. The numbers of sections are those of PROTOCOL.md. Of a
  * session it does what a device must, and leaves out what it may: no resume, no acks, no tools, PCM only. */
@@ -24,11 +24,12 @@
 #define SPEECHES_MAX 8
 #define CLAUSES_MAX 64 /* of one speech, whose places are known */
 #define SAID_SAMPLES_MAX (60 * RATE_HZ)
-#define SILENCE_US 2000000   /* behind what is said, so that its end is heard */
-#define START_US 60000       /* section 8: buffer before playing */
-#define PLAYED_US 100000     /* at least every 200 ms */
+#define SILENCE_US 2000000     /* behind what is said, so that its end is heard */
+#define START_US 60000         /* section 8: buffer before playing */
+#define PLAYED_US 100000       /* at least every 200 ms */
+#define HANDSHAKE_US 10000000  /* section 6: without pairing */
 #define PAIRING_BEAT_US 5000000
-#define SILENT_MS_MAX 20000  /* nothing from the gateway, not even a heartbeat */
+#define SILENT_US_MAX 20000000 /* nothing from the gateway, not even a heartbeat */
 
 static uint64_t zero_us; /* of the session clock */
 static uint8_t frame_bytes[LG_FRAME_BYTES_MAX];
@@ -79,6 +80,7 @@ static void send_heartbeat(void) {
 /* The value of a key of an invitation: 32 hexadecimal digits. */
 static bool invited(const char *text, const char *key, uint8_t out[16]) {
     const char *at = text && !strncmp(text, "lorgnette:pair?v=1&", 19) ? strstr(text, key) : NULL;
+    if (at && strspn(at + strlen(key), "0123456789abcdefABCDEF") != 32) return false;
     for (int place = 0; at && place < 16; place++) {
         unsigned byte;
         if (sscanf(at + strlen(key) + 2 * place, "%2x", &byte) != 1) return false;
@@ -107,8 +109,10 @@ static lg_welcome shake(const char *state, const char *invitation, const uint8_t
                          .audio_down_hz = RATE_HZ, .display = LG_DISPLAY_KIND_TEXT, .columns = 40, .rows = 6, .speakers = 1},
     };
     send_frame(lg_write_hello(frame_bytes, sizeof frame_bytes, link_stamp(), &hello));
+    uint64_t until_us = now_us() + HANDSHAKE_US;
     do { /* section 5: what a later version adds is skipped */
-        if (!link_receive(&frame, message, 10000)) fail("no answer to hello");
+        uint64_t us = now_us();
+        if (us >= until_us || !link_receive(&frame, message, (int)((until_us - us) / 1000))) fail("no answer to hello");
     } while ((frame.kind & 0x7000) == 0 && frame.kind > LG_DOWN_GOODBYE);
     if (frame.kind != LG_DOWN_CHALLENGE || !lg_read_challenge(frame.body, &challenge)) fail("no challenge: kind %#x", frame.kind);
     memcpy(handshake.gateway_key, challenge.gateway_key, 32);
@@ -122,13 +126,16 @@ static lg_welcome shake(const char *state, const char *invitation, const uint8_t
     sha256(bytes, is_invited ? lg_invitation_message(&handshake, nonce, code, bytes) : 0, digest);
     send_frame(lg_write_proof(frame_bytes, sizeof frame_bytes, link_stamp(), nonce, signature, is_invited ? digest : NULL));
 
-    bool may_pin = is_invited;
+    bool may_pin = is_invited, is_pairing = false;
     for (uint64_t beat_us = now_us();;) {
         if (now_us() - beat_us >= PAIRING_BEAT_US) {
             send_heartbeat();
             beat_us = now_us();
         }
+        if (now_us() >= until_us) fail("no welcome in time");
         if (!link_receive(&frame, message, 500)) continue;
+        is_pairing |= frame.kind == LG_DOWN_PAIRING_CODE;
+        if (is_pairing) until_us = now_us() + SILENT_US_MAX; /* a person takes longer, beside the gateway's heartbeats */
         if (frame.kind == LG_DOWN_PAIRING_CODE && !may_pin) {
             char shown[7];
             sha256(bytes, lg_pairing_message(&handshake, nonce, bytes), digest);
@@ -210,14 +217,16 @@ static struct speech *find(uint32_t number) {
 
 static void keep(const lg_speech_chunk *chunk) {
     struct speech *speech = find(chunk->speech);
-    if (!speech || chunk->position_us > SPEECH_US_MAX) return;
+    if (!speech) return;
+    speech->buffered_us = chunk->position_us + chunk->duration_us;
+    while (speech->clauses < CLAUSES_MAX && speech->clauses <= chunk->clause)
+        speech->starts_us[speech->clauses++] = chunk->position_us;
+    /* Played all the same: only the file has an end. */
+    if (chunk->position_us > SPEECH_US_MAX) return;
     size_t at = speech->base + (size_t)(chunk->position_us * RATE_HZ / 1000000), count = chunk->payload.length / 2;
     if (at + count > SPEECH_SAMPLES_MAX) return;
     memcpy(heard + at, chunk->payload.bytes, 2 * count);
     if (at + count > heard_length) heard_length = at + count;
-    speech->buffered_us = chunk->position_us + chunk->duration_us;
-    while (speech->clauses < CLAUSES_MAX && speech->clauses <= chunk->clause)
-        speech->starts_us[speech->clauses++] = chunk->position_us;
 }
 
 static void play(void) {
@@ -327,7 +336,8 @@ static void take(lg_frame *frame) {
 int main(int count, char **words) {
     const char *invitation = NULL, *say = NULL, *keep_in = NULL;
     uint64_t wait_us = 0;
-    if (count < 3 || count % 2 == 0) fail("STATE HOST:PORT [--invite TEXT] [--say WAV] [--heard WAV] [--wait SECONDS]");
+    if (count < 3 || count % 2 == 0)
+        fail("STATE HOST:PORT|[IPV6]:PORT [--invite TEXT] [--say WAV] [--heard WAV] [--wait SECONDS]");
     for (int at = 3; at + 1 < count; at += 2) {
         if (!strcmp(words[at], "--invite")) invitation = words[at + 1];
         else if (!strcmp(words[at], "--say")) say = words[at + 1];
@@ -361,9 +371,10 @@ int main(int count, char **words) {
     bool has_ended = !say;
     int16_t samples[48000 * 60 / 1000];
     if (packet == 0 || packet > sizeof samples / sizeof *samples) fail("packets of %u ms", welcome.audio_up.frame_ms);
+    if (beat_every_us == 0) fail("a heartbeat every 0 ms");
     while (now_us() < begin_us + said_us + wait_us && !(has_ended && finished && waiting == 0)) {
         lg_frame frame;
-        while (link_receive(&frame, message, 5)) {
+        if (link_receive(&frame, message, 5)) { /* one at a time: who sends many does not hold up the microphone */
             received_us = now_us();
             take(&frame);
         }
@@ -384,7 +395,7 @@ int main(int count, char **words) {
             send_heartbeat();
             beat_us = now_us();
         }
-        if (now_us() - received_us > 1000ull * SILENT_MS_MAX) fail("the gateway is silent");
+        if (now_us() - received_us > SILENT_US_MAX) fail("the gateway is silent");
     }
     send_frame(lg_write_goodbye(frame_bytes, sizeof frame_bytes, link_stamp(), LG_GOODBYE_REASON_POWER_OFF));
     if (keep_in) write_wav(keep_in, heard, heard_length);

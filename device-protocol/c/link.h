@@ -8,13 +8,14 @@
 /* Ends the program with a message. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Connects to HOST:PORT over wss://, and computes the binding of this connection (section 6). */
+/* Connects to HOST:PORT or [IPV6]:PORT over wss://, and computes the binding of this connection (section 6). */
 void link_open(const char *gateway, uint8_t binding[32]);
-/* Sends one envelope; length 0: it did not fit its buffer, which is a mistake. */
+/* Sends one envelope, for which the gateway has 5 s; length 0: it did not fit its buffer, which is a mistake. */
 void link_send(const uint8_t *bytes, size_t length);
-/* The next frame, whose slices point into `message`; false: none has come within so many milliseconds. */
+/* The next frame, whose slices point into `message`; false: none has come within so many milliseconds. What WebSocket does not
+ * allow, or section 17 calls flooding, ends the program. */
 bool link_receive(lg_frame *frame, uint8_t message[LG_FRAME_BYTES_MAX], int wait_ms);
-/* Behind `goodbye`: reads on until the gateway has closed, so that the last frame is not lost (section 10). */
+/* Behind `goodbye`: reads on until the gateway has closed, for at most 1 s, so that the last frame is not lost (section 10). */
 void link_close(void);
 
 void random_bytes(uint8_t *bytes, size_t length);

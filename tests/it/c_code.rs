@@ -1,5 +1,10 @@
 //! The C code for firmware (`device-protocol/c`): it is compiled with every warning as an error, and compared with the
-//! vectors of the protocol under sanitizers.
+//! vectors of the protocol under sanitizers. Its client meets gateways that do everything wrong, and much at once.
+
+mod addresses;
+mod gateway;
+mod hostile;
+mod talking;
 
 use std::{
     fs,
@@ -11,6 +16,8 @@ use std::{
 use serde_json::Value;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../device-protocol");
+/// The first thing that is wrong with memory or arithmetic ends the program.
+const SANITIZED: [&str; 3] = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover"];
 
 /// Compiles a program of these files into the folder.
 pub fn compiled(folder: &Path, sources: &[&str], options: &[&str]) -> PathBuf {
@@ -25,6 +32,12 @@ pub fn compiled(folder: &Path, sources: &[&str], options: &[&str]) -> PathBuf {
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{sources:?} (apt-get install gcc libssl-dev): {words}");
     program
+}
+
+/// The reference client, compiled into the folder with sanitizers.
+fn sanitized_client(folder: &Path) -> PathBuf {
+    let options = [&SANITIZED[..], &["-lssl", "-lcrypto"]].concat();
+    compiled(folder, &["client.c", "link.c", "lorgnette.c"], &options)
 }
 
 fn json(path: &Path) -> Value {
@@ -57,8 +70,7 @@ fn printed(frame: &Value, name: &str) -> String {
 /// Runs the program on all vectors; its lines.
 fn lines() -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
-    let sanitized = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover"];
-    let program = compiled(folder.path(), &["vectors.c", "lorgnette.c"], &sanitized);
+    let program = compiled(folder.path(), &["vectors.c", "lorgnette.c"], &SANITIZED);
     let mut child = Command::new(program)
         .arg(format!("{FOLDER}/vectors/v1"))
         .stdin(Stdio::piped())
@@ -128,6 +140,17 @@ fn the_c_code_signs_and_hashes_what_the_vectors_say() {
         has("pairing", "pairing_message");
         has("code", "pairing_code");
         has("invitation", "invitation_message");
+    }
+}
+
+/// What cannot grow has a bound whatever a peer sends.
+#[test]
+fn the_c_code_takes_nothing_from_a_heap() {
+    for file in ["client.c", "link.c", "lorgnette.c"] {
+        let text = fs::read_to_string(format!("{FOLDER}/c/{file}")).unwrap();
+        for taken in ["alloc(", "alloca", "strdup", "asprintf", "getline"] {
+            assert!(!text.contains(taken), "{file}: {taken}");
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Packages of the development build, made by the recipe of the released ones (`cargo xtask dist --dev`).
 
+mod container;
+
 use std::{
     collections::BTreeSet,
     fs,
@@ -67,6 +69,7 @@ fn a_package_has_all_that_an_operator_needs() {
     judge_bill(&made(&out, ".cdx.json"));
     judge_licences(&tree);
     judge_tarball(&made(&out, ".tar.gz"));
+    container::judge(&deb);
     let version = output(Command::new(tree.join("usr/bin/lorgnette")).arg("--version"));
     assert!(version.starts_with("lorgnette "), "{version}");
 }

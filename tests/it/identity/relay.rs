@@ -34,7 +34,8 @@ pub async fn start(gateway: SocketAddr) -> SocketAddr {
     address
 }
 
-fn acceptor() -> TlsAcceptor {
+/// The server's side of TLS 1.3, with a certificate of its own.
+pub fn acceptor() -> TlsAcceptor {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
