@@ -12,7 +12,7 @@ impl Aims {
     /// This quantile of times in microseconds is to be at most so many milliseconds.
     pub fn at_most_ms(&mut self, what: &str, us: &[i64], share: f64, most_ms: i64) {
         let found = quantile(&mut us.to_vec(), share);
-        let ms = found.map_or_else(|| "no time".to_owned(), |us| format!("{:.0} ms", us as f64 / 1e3));
+        let ms = found.map_or_else(|| "no time".to_owned(), |us| format!("{:.1} ms", us as f64 / 1e3));
         let text = format!("{what}: {ms} at {:.0} %, aim {most_ms} ms", 100.0 * share);
         self.note(found.is_some_and(|us| us <= most_ms * 1_000), text);
     }
@@ -21,6 +21,12 @@ impl Aims {
     pub fn at_most_percent(&mut self, what: &str, count: usize, all: usize, most: f64) {
         let percent = 100.0 * count as f64 / all as f64;
         self.note(percent <= most, format!("{what}: {count} of {all}, {percent:.1} %, aim {most} %"));
+    }
+
+    /// A figure, beside another one of the same run, is to be so many times less at least.
+    pub fn times_less(&mut self, what: &str, own: f64, other: f64, least: f64) {
+        let times = other / own;
+        self.note(times >= least, format!("{what}: {times:.2} times less than the other, aim {least}"));
     }
 
     fn note(&mut self, is_met: bool, text: String) {
