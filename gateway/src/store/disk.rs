@@ -19,7 +19,7 @@ use super::{
     opened::{Opened, RESERVE_MIB},
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
     rows::{Kind, Row, full_key},
-    table::Damage,
+    table::{Damage, Pair},
     whole,
 };
 
@@ -36,6 +36,13 @@ struct Place {
     damage: Damage,
     /// Rows that erasures have looked at.
     copied: AtomicU64,
+}
+
+/// Where a read of rows begins.
+#[derive(Clone, Copy)]
+enum End {
+    First,
+    Last,
 }
 
 impl Disk {
@@ -277,18 +284,7 @@ impl Disk {
     /// # Errors
     /// The store cannot be read.
     pub fn rows(&self, kind: Kind, owner: &str, prefix: &[u8], limit: usize) -> Result<Vec<Row>, Error> {
-        self.with(|opened| {
-            let table = opened.rows.of(kind);
-            let txn = opened.env.read_txn()?;
-            let skip = owner.len() + 1;
-            let prefix = full_key(table.name, owner, prefix)?;
-            let mut out = Vec::new();
-            for row in table.prefix(&txn, &prefix)?.take(limit) {
-                let (key, value) = row?;
-                out.push((key.get(skip..).unwrap_or_default().to_vec(), value.to_vec()));
-            }
-            Ok(out)
-        })
+        self.rows_from(End::First, (kind, owner), prefix, limit)
     }
 
     /// As [`rows`](Self::rows), from the last key backwards.
@@ -302,17 +298,21 @@ impl Disk {
         prefix: &[u8],
         limit: usize,
     ) -> Result<Vec<Row>, Error> {
+        self.rows_from(End::Last, (kind, owner), prefix, limit)
+    }
+
+    fn rows_from(&self, end: End, (kind, owner): (Kind, &str), prefix: &[u8], limit: usize) -> Result<Vec<Row>, Error> {
         self.with(|opened| {
             let table = opened.rows.of(kind);
             let txn = opened.env.read_txn()?;
-            let skip = owner.len() + 1;
             let prefix = full_key(table.name, owner, prefix)?;
-            let mut out = Vec::new();
-            for row in table.prefix_backwards(&txn, &prefix)?.take(limit) {
-                let (key, value) = row?;
-                out.push((key.get(skip..).unwrap_or_default().to_vec(), value.to_vec()));
+            let own = |row: Result<Pair<'_>, Error>| {
+                row.map(|(key, value)| (key.get(owner.len() + 1..).unwrap_or_default().to_vec(), value.to_vec()))
+            };
+            match end {
+                End::First => table.prefix(&txn, &prefix)?.take(limit).map(own).collect(),
+                End::Last => table.prefix_backwards(&txn, &prefix)?.take(limit).map(own).collect(),
             }
-            Ok(out)
         })
     }
 

@@ -143,7 +143,7 @@ pub fn start(json: bool) {
     let shown = tracing_subscriber::fmt::layer().with_ansi(colours).with_writer(std::io::stderr);
     let shown = if json { shown.json().boxed() } else { shown.boxed() };
     // A second start (tests in one process) keeps the first.
-    drop(tracing_subscriber::registry().with(shown.with_filter(filter)).with(log::tap::layer()).try_init());
+    drop(tracing_subscriber::registry().with(shown.with_filter(filter)).with(log::layer()).try_init());
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ impl Aims {
     /// This quantile of times in microseconds is to be at most so many milliseconds.
     pub fn at_most_ms(&mut self, what: &str, us: &[i64], share: f64, most_ms: i64) {
         let found = quantile(&mut us.to_vec(), share);
-        let ms = found.map_or_else(|| "no time".to_owned(), |us| format!("{:.0} ms", us as f64 / 1e3));
+        let ms = found.map_or_else(|| "no time".to_owned(), |us| format!("{:.1} ms", us as f64 / 1e3));
         let text = format!("{what}: {ms} at {:.0} %, aim {most_ms} ms", 100.0 * share);
         self.note(found.is_some_and(|us| us <= most_ms * 1_000), text);
     }
@@ -27,6 +27,12 @@ impl Aims {
     pub fn at_most_times(&mut self, what: &str, with: f64, without: f64, most: f64) {
         let times = with / without;
         self.note(times <= most, format!("{what}: {times:.3} times as much as without, aim {most:.2}"));
+    }
+
+    /// A figure, beside another one of the same run, is to be so many times less at least.
+    pub fn times_less(&mut self, what: &str, own: f64, other: f64, least: f64) {
+        let times = other / own;
+        self.note(times >= least, format!("{what}: {times:.2} times less than the other, aim {least}"));
     }
 
     /// Prints an aim with what was found, and whether it is met.

@@ -4,6 +4,7 @@
 pub mod aims;
 pub mod clips;
 pub mod ear;
+pub mod figures;
 #[path = "../../it/intents/fixture.rs"]
 pub mod fixture;
 pub mod g722;
@@ -33,6 +34,7 @@ use gateway::telemetry::TurnRecord;
 use gateway::{clock, config, serve};
 use gateway_core::vocab::{Message, Part, ToolCall};
 
+pub use figures::{flag, quantile};
 use voices::Speaker;
 
 /// Length of a packet of sound.
@@ -168,13 +170,6 @@ pub fn calibrate(when: &str) -> Result<()> {
     Ok(())
 }
 
-/// Nearest-rank quantile.
-pub fn quantile(values: &mut [i64], share: f64) -> Option<i64> {
-    values.sort_unstable();
-    let rank = (share * values.len() as f64).ceil() as usize;
-    values.get(rank.max(1) - 1).copied()
-}
-
 /// One line of a table of times in milliseconds.
 pub fn row(name: &str, mut us: Vec<i64>) {
     let ms = |us: Option<i64>| us.map_or_else(|| "-".to_owned(), |us| format!("{:.2}", us as f64 / 1e3));
@@ -305,11 +300,6 @@ pub fn schemes() -> Result<Vec<Scheme>> {
         Some("quic") => Ok(vec![Scheme::Quic]),
         Some(other) => bail!("--transport {other}: ws or quic"),
     }
-}
-
-/// Whether `--name` is there.
-pub fn flag(name: &str) -> bool {
-    std::env::args().any(|argument| argument == name)
 }
 
 /// Value behind `--name`.

@@ -1,30 +1,42 @@
-//! What a query of the stored log takes, beside SQLite: 10,000 and 100,000 lines, alone and with 10 readers beside a writer.
+//! What writing to the stored log takes, and reading it, beside SQLite in the same run.
 //!
-//! `cargo xtask bench logs`
+//! `cargo xtask bench logs [--require]`
 //!
-//! The query is `query_logs {"level": "error", "limit": 100}` through the executor, from the call to its result as JSON. One
-//! line in a hundred is an error. SQLite stands behind the same port: a table with an index on the time, in WAL mode, each
-//! reader with a connection and a prepared statement, its reads on threads of their own as well. The writer commits a
-//! line after the other, durably, and does nothing else.
+//! Three parts. `query_logs {"level": "error", "limit": 100}` through the executor, from the call to its result as JSON, over
+//! 10,000 and 100,000 lines of which one in a hundred is an error: alone, and by 10 readers beside a writer, which commits a
+//! line after the other, durably, and does nothing else. A full ring: writing to it in groups, bytes on the disk, and queries
+//! by time, level, target and words, from the port of the tools to the lines, of which both must find the same. And a line on
+//! the thread that logs it.
+//!
+//! SQLite stands behind the same port: a table with an index on the time, in WAL mode, each reader with a connection and a
+//! prepared statement, its reads on threads of their own as well. Aims: `query_logs` over 10,000 lines within 1 ms at the
+//! median, and three times as fast as SQLite; everything else that is compared alone no slower than SQLite, and no more bytes.
+//! With `--require` it ends with an error where an aim is missed.
 
+#[allow(dead_code, reason = "this program uses its part")]
+#[path = "../../benches/common/aims.rs"]
+mod aims;
+#[path = "../../benches/common/figures.rs"]
+mod figures;
 #[path = "../../benches/common/nobody.rs"]
 mod nobody;
+#[path = "logs/ring.rs"]
+mod ring;
+#[path = "logs/sqlite.rs"]
+mod sqlite;
 
 use std::{
     hint::black_box,
-    path::Path,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
-use async_trait::async_trait;
 use gateway::{ports::logs::StoredLogs, store::Store, telemetry::log};
 use gateway_core::vocab::{ClientClass, ToolCall};
-use rusqlite::{Connection, params};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tools::{
@@ -32,12 +44,17 @@ use tools::{
     executor::Executor,
     inspection::{
         self, Inspection,
-        logs::{LogEntry, LogFilter, LogLevel, LogPage, LogQuery, LogScope, LogStats, Logs},
+        logs::{LogEntry, LogLevel, Logs},
     },
     permissions::ConfiguredClients,
-    ports::PortError,
     registry::Registry,
     secret::Secrets,
+};
+
+use self::{
+    aims::Aims,
+    figures::{flag, quantile},
+    sqlite::Sqlite,
 };
 
 const LINES: [usize; 2] = [10_000, 100_000];
@@ -45,6 +62,8 @@ const LINES: [usize; 2] = [10_000, 100_000];
 const ALONE: usize = 300;
 const TOGETHER: usize = 60;
 const READERS: usize = 10;
+/// The fingerprint of the device of most lines.
+const DEVICE: &str = "3f9a61c04be2d87715aa09c3";
 
 /// A line as a gateway writes them.
 fn line(number: usize) -> LogEntry {
@@ -54,83 +73,20 @@ fn line(number: usize) -> LogEntry {
         _ => LogLevel::Info,
     };
     let (context, source) = match number % 4 {
-        0 => ("turn", "device:3f9a61c04be2d87715aa09c3"),
-        1 => ("gateway::device_task", "device:3f9a61c04be2d87715aa09c3"),
-        2 => ("tools::mcp::client::keep", "mcp:files"),
-        _ => ("gateway::control::server", "gateway"),
+        0 => ("turn", format!("device:{DEVICE}")),
+        1 => ("gateway::device_task", format!("device:{DEVICE}")),
+        2 => ("tools::mcp::client::keep", "mcp:files".to_owned()),
+        _ => ("gateway::control::server", "gateway".to_owned()),
     };
     LogEntry {
         wall_ms: 1_700_000_000_000 + 250 * number as i64,
         level,
         context: context.to_owned(),
-        source: source.to_owned(),
+        source,
         message: format!(
-            "turn device=3f9a61c04be2d87715aa09c3 turn={number} transport=wss outcome=completed requests=1 tokens=431 \
-             final_ms=612 display_ms=655 speech_ms=702"
+            "turn device={DEVICE} turn={number} transport=wss outcome=completed requests=1 tokens=431 final_ms=612 \
+             display_ms=655 speech_ms=702"
         ),
-    }
-}
-
-/// The same lines in SQLite.
-struct Sqlite(Arc<Mutex<Connection>>);
-
-impl Sqlite {
-    fn open(path: &Path) -> Result<Self> {
-        let connection = Connection::open(path)?;
-        // The name of the mode comes back.
-        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-        connection.execute_batch(
-            "PRAGMA synchronous = FULL;
-             CREATE TABLE IF NOT EXISTS logs (time INTEGER, level INTEGER, context TEXT, source TEXT, message TEXT);
-             CREATE INDEX IF NOT EXISTS logs_time ON logs (time);",
-        )?;
-        Ok(Self(Arc::new(Mutex::new(connection))))
-    }
-
-    fn insert(&self, lines: impl Iterator<Item = LogEntry>) -> Result<()> {
-        let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let transaction = connection.transaction()?;
-        {
-            let mut insert = transaction.prepare_cached("INSERT INTO logs VALUES (?, ?, ?, ?, ?)")?;
-            for LogEntry { wall_ms, level, context, source, message } in lines {
-                insert.execute(params![wall_ms, level as i64, context, source, message])?;
-            }
-        }
-        Ok(transaction.commit()?)
-    }
-}
-
-fn failed(error: impl std::fmt::Display) -> PortError {
-    PortError::Failed(error.to_string())
-}
-
-#[async_trait]
-impl Logs for Sqlite {
-    async fn query(&self, query: LogQuery) -> Result<LogPage, PortError> {
-        let connection = self.0.clone();
-        let read = move || -> rusqlite::Result<Vec<LogEntry>> {
-            let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut select = connection.prepare_cached(
-                "SELECT time, level, context, source, message FROM logs WHERE level <= ? ORDER BY time DESC LIMIT ?",
-            )?;
-            let least = query.filter.level.unwrap_or(LogLevel::Info) as i64;
-            let rows = select.query_map(params![least, query.limit as i64], |row| {
-                let level = LogLevel::ALL[row.get::<_, usize>(1)?];
-                let [context, source, message] = [row.get(2)?, row.get(3)?, row.get(4)?];
-                Ok(LogEntry { wall_ms: row.get(0)?, level, context, source, message })
-            })?;
-            rows.collect()
-        };
-        let logs = tokio::task::spawn_blocking(read).await.map_err(failed)?.map_err(failed)?;
-        Ok(LogPage { logs, cursor: None })
-    }
-
-    async fn stats(&self, _: LogScope) -> Result<LogStats, PortError> {
-        Err(failed("not measured"))
-    }
-
-    async fn clear(&self, _: LogFilter, _: LogScope) -> Result<u64, PortError> {
-        Err(failed("not measured"))
     }
 }
 
@@ -164,23 +120,39 @@ async fn query(executor: &Executor) -> Result<Duration> {
     Ok(took)
 }
 
-fn row(what: &str, mut spans: Vec<Duration>) {
-    spans.sort();
-    let at = |share: f64| spans.get((spans.len() as f64 * share) as usize).copied().unwrap_or_default();
-    println!("  {what:<44} median {:>10.1?}   p99 {:>10.1?}   n {}", at(0.5), at(0.99), spans.len());
+/// Prints a row of times in nanoseconds.
+fn row(what: &str, spans: &mut [i64]) {
+    let [median, p99] = [0.5, 0.99].map(|share| span(spans, share));
+    println!("  {what:<44} median {median:>10.1?}   p99 {p99:>10.1?}   n {}", spans.len());
 }
 
-async fn alone(what: &str, executor: &Executor) -> Result<()> {
+/// A quantile of times in nanoseconds, which are sorted by it.
+fn span(spans: &mut [i64], share: f64) -> Duration {
+    Duration::from_nanos(quantile(spans, share).unwrap_or_default().unsigned_abs())
+}
+
+/// Prints times in nanoseconds of the stored log and of SQLite. At the median the former are to be so many times less.
+fn beside(what: &str, own: &mut [i64], other: &mut [i64], least: f64, aims: &mut Aims) {
+    row(&format!("{what}: stored log"), own);
+    row(&format!("{what}: SQLite"), other);
+    let [own, other] = [own, other].map(|spans| span(spans, 0.5).as_secs_f64());
+    aims.times_less(what, own, other, least);
+}
+
+async fn alone(executor: &Executor) -> Result<Vec<i64>> {
     let mut spans = Vec::with_capacity(ALONE);
     for _ in 0..ALONE {
-        spans.push(query(executor).await?);
+        spans.push(query(executor).await?.as_nanos() as i64);
     }
-    row(&format!("{what}, alone"), spans);
-    Ok(())
+    Ok(spans)
 }
 
 /// Ten readers at once, while `write` commits a line after the other.
-async fn together<W>(what: &str, executors: Vec<Executor>, write: impl Fn(usize) -> W + Send + 'static) -> Result<()>
+async fn together<W>(
+    what: &str,
+    executors: Vec<Executor>,
+    write: impl Fn(usize) -> W + Send + 'static,
+) -> Result<Vec<i64>>
 where
     W: Future<Output = Result<()>> + Send,
 {
@@ -200,7 +172,7 @@ where
         tokio::spawn(async move {
             let mut spans = Vec::with_capacity(TOGETHER);
             for _ in 0..TOGETHER {
-                spans.push(query(&executor).await?);
+                spans.push(query(&executor).await?.as_nanos() as i64);
             }
             anyhow::Ok(spans)
         })
@@ -213,43 +185,57 @@ where
     stop.store(true, Ordering::Relaxed);
     writer.await??;
     let (reads, commits) = (spans.len() as f64 / took, written.load(Ordering::Relaxed) as f64 / took);
-    row(&format!("{what}, {READERS} readers and a writer"), spans);
-    println!("  {:<44} {reads:.0} queries/s, {commits:.0} commits/s", "");
-    Ok(())
+    println!("  {what}: {reads:.0} queries/s, {commits:.0} commits/s");
+    Ok(spans)
 }
 
-async fn measure(lines: usize) -> Result<()> {
+async fn measure(lines: usize, aims: &mut Aims) -> Result<()> {
     println!("{lines} lines");
     let folder = tempfile::tempdir()?;
     let logs = log::Logs::open_larger(&folder.path().join("log"), lines as u64 * 2)?;
     logs.fill((0..lines).map(line)).await?;
     let path = folder.path().join("sqlite");
     let sqlite = Sqlite::open(&path)?;
-    sqlite.insert((0..lines).map(line))?;
+    sqlite.insert((0..lines).map(line), None)?;
 
     let store = Store::open(&folder.path().join("store"), 4)?;
     let own = executor(Arc::new(StoredLogs { logs: logs.clone(), store }))?;
     let other = executor(Arc::new(Sqlite::open(&path)?))?;
-    alone("stored log", &own).await?;
-    alone("SQLite", &other).await?;
+    let what = format!("query_logs over {lines} lines");
+    let (mut of_own, mut of_other) = (alone(&own).await?, alone(&other).await?);
+    let is_first = lines == LINES[0];
+    beside(&what, &mut of_own, &mut of_other, if is_first { 3.0 } else { 1.0 }, aims);
+    if is_first {
+        let us: Vec<i64> = of_own.iter().map(|ns| ns / 1_000).collect();
+        aims.at_most_ms(&what, &us, 0.5, 1);
+    }
+
     let writing = logs.clone();
     let write = move |number| {
         let logs = writing.clone();
         async move { logs.fill([line(number)]).await.context("the stored log") }
     };
-    together("stored log", vec![own; READERS], write).await?;
+    let what = format!("{READERS} readers and a writer");
+    row(&format!("{what}: stored log"), &mut together("stored log", vec![own; READERS], write).await?);
     let readers = (0..READERS).map(|_| executor(Arc::new(Sqlite::open(&path)?))).collect::<Result<_>>()?;
     let sqlite = Arc::new(sqlite);
     let write = move |number| {
         let sqlite = sqlite.clone();
-        async move { tokio::task::spawn_blocking(move || sqlite.insert([line(number)].into_iter())).await? }
+        let insert = move || sqlite.insert([line(number)], None).map(drop);
+        async move { tokio::task::spawn_blocking(insert).await? }
     };
-    together("SQLite", readers, write).await?;
+    row(&format!("{what}: SQLite"), &mut together("SQLite", readers, write).await?);
     logs.close().await?;
     Ok(())
 }
 
 fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build()?;
-    LINES.into_iter().try_for_each(|lines| runtime.block_on(measure(lines)))
+    let mut aims = Aims::default();
+    for lines in LINES {
+        runtime.block_on(measure(lines, &mut aims))?;
+    }
+    runtime.block_on(ring::measure(&mut aims))?;
+    runtime.block_on(ring::caller(&mut aims))?;
+    aims.judge()
 }

@@ -110,7 +110,7 @@ impl Disk {
         self.with(|opened| {
             let (mut counts, mut oldest, mut newest) = (Counts::default(), None, None);
             let txn = opened.env.read_txn()?;
-            for pair in opened.lines.iter(&txn)? {
+            for pair in opened.lines.rows.iter(&txn)? {
                 let (key, value) = pair?;
                 let shown = row::read(value).filter(|row| wanted.fits(row)).and(row::parts(key));
                 if let (Some((place, _)), Some(counted)) = (shown, counted(key, value)) {
@@ -128,6 +128,9 @@ impl Disk {
         self.with(|opened| {
             let (mut counts, mut number) = (self.counts().clone(), *next);
             let mut txn = opened.env.write_txn()?;
+            for table in [&opened.lines, &opened.turns] {
+                table.forget_deleted(&txn)?;
+            }
             for Line { wall_ms, level, row } in &group.lines {
                 let key = row::key(*wall_ms, number, *level);
                 let value = rkyv::to_bytes::<rancor::Error>(row).map_err(|_| Error::Unknown)?;
@@ -152,19 +155,12 @@ impl Disk {
     /// Lines that are wanted, newest first.
     pub(super) fn query(&self, query: &LogQuery, bytes_max: usize) -> Result<LogPage, Error> {
         let LogQuery { filter, limit, cursor, scope } = query;
-        let end = cursor.map(|LogCursor(place)| place.to_be_bytes());
+        let wanted = Wanted::new(filter, scope);
         self.with(|opened| {
             let txn = opened.env.read_txn()?;
-            let range: (Bound<&[u8]>, Bound<&[u8]>) =
-                (Unbounded, end.as_ref().map_or(Unbounded, |end| Excluded(end.as_slice())));
             let mut page = Page::new(*limit, bytes_max);
-            let wanted = Wanted::new(filter, scope);
-            for pair in opened.lines.rev_range(&txn, &range)? {
-                let (key, value) = pair?;
-                if !page.take(&wanted, key, value) {
-                    break;
-                }
-            }
+            let can_hold = |times: &RangeInclusive<i64>, most_severe| wanted.fits_some(times, most_severe);
+            opened.lines.newest_first(&txn, *cursor, can_hold, |key, value| page.take(&wanted, key, value))?;
             Ok(page.finish())
         })
     }
@@ -183,7 +179,7 @@ impl Disk {
             let txn = opened.env.read_txn()?;
             let range: (Bound<&[u8]>, Bound<&[u8]>) = (Excluded(&start), Unbounded);
             let (mut entries, mut last, wanted) = (Vec::new(), place, Wanted::new(filter, &LogScope::Everybody));
-            for pair in opened.lines.range(&txn, &range)? {
+            for pair in opened.lines.rows.range(&txn, &range)? {
                 let (key, value) = pair?;
                 if let Some((place, level)) = row::parts(key) {
                     last = place;
@@ -200,19 +196,22 @@ impl Disk {
 
     /// The records of the latest turns that ended at these times, oldest first.
     pub(super) fn turns(&self, ended_wall_ms: &RangeInclusive<i64>, count: usize) -> Result<Vec<Value>, Error> {
+        let can_hold = |times: &RangeInclusive<i64>, _| {
+            times.start() <= ended_wall_ms.end() && ended_wall_ms.start() <= times.end()
+        };
         let is_wanted =
             |key: &[u8]| row::place_of_turn(key).is_some_and(|place| ended_wall_ms.contains(&row::wall_ms(place)));
         self.with(|opened| {
             let txn = opened.env.read_txn()?;
             let mut found = Vec::new();
-            for pair in opened.turns.rev_iter(&txn)? {
+            opened.turns.newest_first(&txn, None, can_hold, |key, value| {
                 if found.len() >= count {
-                    break;
+                    return false;
                 }
-                let (key, value) = pair?;
                 let turn = row::read_turn(value).filter(|_| is_wanted(key));
                 found.extend(turn.and_then(|turn| serde_json::from_str::<Value>(turn.json.as_str()).ok()));
-            }
+                true
+            })?;
             found.reverse();
             Ok(found)
         })
@@ -224,7 +223,7 @@ impl Disk {
             let txn = opened.env.read_txn()?;
             let place =
                 |pair: Option<(&[u8], &[u8])>| pair.and_then(|(key, _)| row::parts(key)).map(|(place, _)| place);
-            Ok(place(opened.lines.first(&txn)?).zip(place(opened.lines.last(&txn)?)))
+            Ok(place(opened.lines.rows.first(&txn)?).zip(place(opened.lines.rows.last(&txn)?)))
         })
     }
 
@@ -264,3 +263,7 @@ impl Disk {
         exchanged.map(|()| dropped)
     }
 }
+
+#[cfg(test)]
+#[path = "disk_tests.rs"]
+mod tests;

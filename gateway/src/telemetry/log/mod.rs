@@ -2,13 +2,15 @@
 //! A layer of `tracing` hands
 //! them to a thread that stores them in groups; programs of an operator read them.
 
+mod blocks;
 mod counts;
 mod disk;
 mod dropped;
 mod opened;
 mod page;
 mod row;
-pub(super) mod tap;
+mod table;
+mod tap;
 mod writer;
 
 use std::{
@@ -27,6 +29,7 @@ use tools::inspection::logs::{
     LINES_MAX, LogCursor, LogEntry, LogFilter, LogPage, LogQuery, LogScope, LogStats, PAGE_BYTES_MAX,
 };
 
+pub use self::tap::layer;
 use self::{
     disk::Disk,
     opened::Ring,

@@ -6,13 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use heed::{CommitOrAbort, Database, Env, EnvFlags, MdbError, RwTxn, WithoutTls, types::Bytes};
+use heed::{CommitOrAbort, Env, EnvFlags, MdbError, RwTxn, WithoutTls, types::Bytes};
 use tools::inspection::logs::LogCursor;
 
 use super::{
     Error,
     counts::{Counted, Counts},
     row::{self, ArchivedRow},
+    table::Table,
 };
 use crate::{
     private,
@@ -47,12 +48,12 @@ impl Default for Ring {
 /// The environment while it is open.
 pub(super) struct Opened {
     pub(super) env: Env<WithoutTls>,
-    pub(super) lines: Database<'static, Bytes, Bytes>,
-    pub(super) turns: Database<'static, Bytes, Bytes>,
+    pub(super) lines: Table,
+    pub(super) turns: Table,
 }
 
-/// Opens the environment and counts what is in it, which reads all of it. A damaged one is begun anew: a log is no reason
-/// not to start.
+/// Opens the environment and counts what is in it, which reads all of it, and without which no query finds anything. A
+/// damaged one is begun anew: a log is no reason not to start.
 pub(super) fn open_or_begin_anew(folder: &Path) -> Result<(Opened, Counts, u64), Error> {
     match Opened::open(folder).and_then(Opened::counted) {
         Err(broken) if is_damage(&broken) => {
@@ -95,8 +96,9 @@ impl Opened {
     fn count(&self) -> Result<(Counts, u64), Error> {
         let (mut counts, mut next) = (Counts::default(), 0);
         let txn = self.env.read_txn()?;
-        for pair in self.lines.iter(&txn)? {
+        for pair in self.lines.rows.iter(&txn)? {
             let (key, value) = pair?;
+            self.lines.know(key);
             if let Some((place, _)) = row::parts(key) {
                 next = next.max(row::number(place).saturating_add(1));
             }
@@ -105,8 +107,10 @@ impl Opened {
             }
         }
         // Both are numbered alike.
-        for pair in self.turns.iter(&txn)? {
-            if let Some(place) = row::place_of_turn(pair?.0) {
+        for pair in self.turns.rows.iter(&txn)? {
+            let (key, _) = pair?;
+            self.turns.know(key);
+            if let Some(place) = row::place_of_turn(key) {
                 next = next.max(row::number(place).saturating_add(1));
             }
         }
@@ -131,7 +135,7 @@ impl Opened {
             env.prepare_for_closing().wait();
             return Err(Error::Former);
         };
-        Ok(Self { env, lines, turns })
+        Ok(Self { env, lines: Table::new(lines), turns: Table::new(turns) })
     }
 
     /// Waits until the file is unmapped.
@@ -141,17 +145,17 @@ impl Opened {
 
     pub(super) fn trim(&self, txn: &mut RwTxn<'_>, counts: &mut Counts, ring: Ring) -> Result<(), Error> {
         while counts.lines > ring.lines_max || counts.bytes > ring.bytes_max {
-            let Some((key, value)) = self.lines.first(txn)? else { return Ok(()) };
+            let Some((key, value)) = self.lines.rows.first(txn)? else { return Ok(()) };
             if let Some(counted) = counted(key, value) {
                 counts.remove(&counted);
             }
             let key = key.to_vec();
-            self.lines.delete(txn, &key)?;
+            self.lines.rows.delete(txn, &key)?;
         }
-        while self.turns.len(txn)? > ring.turns_max {
-            let Some((key, _)) = self.turns.first(txn)? else { return Ok(()) };
+        while self.turns.rows.len(txn)? > ring.turns_max {
+            let Some((key, _)) = self.turns.rows.first(txn)? else { return Ok(()) };
             let key = key.to_vec();
-            self.turns.delete(txn, &key)?;
+            self.turns.rows.delete(txn, &key)?;
         }
         Ok(())
     }
@@ -176,7 +180,7 @@ pub(super) fn copy(
         let (mut dropped, mut bytes) = (0, 0);
         let reading = old.env.read_txn()?;
         let mut writing = new.env.write_txn()?;
-        for pair in old.lines.iter(&reading)? {
+        for pair in old.lines.rows.iter(&reading)? {
             let (key, value) = pair?;
             // A damaged line may belong to anybody.
             let kept = row::parts(key).zip(row::read(value));
@@ -195,7 +199,7 @@ pub(super) fn copy(
         let is_of_others = |value: &[u8]| {
             row::read_turn(value).is_some_and(|turn| !devices.iter().any(|device| device == turn.device.as_str()))
         };
-        for pair in old.turns.iter(&reading)? {
+        for pair in old.turns.rows.iter(&reading)? {
             let (key, value) = pair?;
             if is_of_others(value) {
                 new.turns.put(&mut writing, key, value)?;

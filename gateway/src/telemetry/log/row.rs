@@ -1,5 +1,7 @@
 //! A line of the log as it is stored: what it is, its key, and which lines belong to a user.
 
+use std::ops::RangeInclusive;
+
 use rkyv::{Archive, Deserialize, Serialize, rancor};
 use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogLevel, LogScope};
 
@@ -56,8 +58,12 @@ pub(super) fn key_of_turn(wall_ms: i64, number: u64) -> [u8; 16] {
 
 /// The place of a turn by its key; `None`: it is none.
 pub(super) fn place_of_turn(key: &[u8]) -> Option<LogCursor> {
-    let key: [u8; 16] = key.try_into().ok()?;
-    Some(LogCursor(u128::from_be_bytes(key)))
+    place(key).filter(|_| key.len() == 16)
+}
+
+/// The place of a line or of a turn by its key; `None`: it is none.
+pub(super) fn place(key: &[u8]) -> Option<LogCursor> {
+    key.first_chunk::<16>().map(|place| LogCursor(u128::from_be_bytes(*place)))
 }
 
 /// A stored line; `None`: it is damaged.
@@ -83,9 +89,8 @@ fn time(wall_ms: i64) -> [u8; 8] {
 
 /// The parts of a key; `None`: it is none.
 pub(super) fn parts(key: &[u8]) -> Option<(LogCursor, LogLevel)> {
-    let (place, level) = key.split_first_chunk::<16>()?;
-    let [level] = level else { return None };
-    Some((LogCursor(u128::from_be_bytes(*place)), *LogLevel::ALL.get(usize::from(*level))?))
+    let key: &[u8; KEY_BYTES] = key.try_into().ok()?;
+    Some((place(key)?, *LogLevel::ALL.get(usize::from(key[16]))?))
 }
 
 /// The time of a place, in milliseconds since the Unix epoch.
@@ -113,10 +118,16 @@ impl<'f> Wanted<'f> {
 
     /// Whether lines of this key can be wanted.
     pub(super) fn fits_key(&self, place: LogCursor, level: LogLevel) -> bool {
+        let at = wall_ms(place);
+        self.fits_some(&(at..=at), level)
+    }
+
+    /// Whether lines of some of these times can be wanted, of which the most severe one has this level.
+    pub(super) fn fits_some(&self, times: &RangeInclusive<i64>, most_severe: LogLevel) -> bool {
         let LogFilter { level: least, since_wall_ms, before_wall_ms, .. } = self.filter;
-        least.is_none_or(|least| level <= least)
-            && since_wall_ms.is_none_or(|since| wall_ms(place) >= since)
-            && before_wall_ms.is_none_or(|before| wall_ms(place) < before)
+        least.is_none_or(|least| most_severe <= least)
+            && since_wall_ms.is_none_or(|since| *times.end() >= since)
+            && before_wall_ms.is_none_or(|before| *times.start() < before)
     }
 
     /// Whether the line is wanted whose key fits.

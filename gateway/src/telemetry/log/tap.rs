@@ -89,8 +89,8 @@ fn is_stored(meta: &Metadata<'_>) -> bool {
     level <= Level::INFO && target != SERVER_LINES && !is_rmcp && !is_of("gateway::telemetry::log")
 }
 
-/// The layer.
-pub(in crate::telemetry) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
+/// The layer of `tracing` that stores lines in the log that is open.
+pub fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
     Storing.with_filter(LevelFilter::INFO.and(filter_fn(is_stored)))
 }
 
