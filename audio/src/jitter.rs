@@ -17,7 +17,7 @@ const PACKET_US_MAX: u64 = 60_000;
 /// times real time.
 pub const HELD_MAX: usize = 192;
 
-/// Longest gap that is asked for: 10 s of packets of 10 ms, which is as long as a device keeps its sound.
+/// Longest gap that is asked for: 10 s of packets of 10 ms, which is as long as every device keeps its sound.
 const ASKED_MAX: u64 = 1_000;
 
 /// Gaps in a row that were asked for and did not come, after which the sender counts as one that sends nothing again.

@@ -82,6 +82,9 @@ message! {
         /// How many sequences behind `audio` are missing: the device should send these packets again; 0: none. Appended;
         /// default: 0.
         audio_missing: u32 = 0,
+        /// Capture time before which the gateway has dealt with all sound: the device need not keep it for a gateway that
+        /// is restarted; 0: nothing is said of it. Appended; default: 0.
+        sound_until_us: u64 = 0,
     }
 }
 

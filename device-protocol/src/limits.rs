@@ -105,6 +105,10 @@ pub const REPLAY_CONTROL_BYTES_MAX: usize = 256 * 1024;
 /// back. 40 kB in Opus.
 pub const REPLAY_AUDIO_US_MAX: u64 = 10_000_000;
 
+/// Microseconds of sound with which a gateway that says so has not dealt, and which a device may keep for it: several
+/// restarts in a row. 90 kB in Opus at 24 kbit/s.
+pub const REPLAY_OPEN_AUDIO_US_MAX: u64 = 30_000_000;
+
 /// Most times real time at which a device replays kept sound.
 pub const REPLAY_SPEED_MAX: u64 = 4;
 

@@ -151,6 +151,7 @@ fn the_limits_are_the_constants() {
             limits::REPLAY_CONTROL_BYTES_MAX >> 10
         ),
         format!("up to the last {} s", limits::REPLAY_AUDIO_US_MAX / 1_000_000),
+        format!("for up to {} s", limits::REPLAY_OPEN_AUDIO_US_MAX / 1_000_000),
         format!("ALPN `{}`", str::from_utf8(device_protocol::ALPN).unwrap()),
         format!("Path `{}`, sub-protocol `{}`", device_protocol::PATH, device_protocol::SUBPROTOCOL),
         format!("Sub-protocol `{}`", device_protocol::SUBPROTOCOL_JSON),

@@ -118,7 +118,7 @@ fn bad_frames_give_exactly_their_error() {
 }
 
 /// Fields of messages that were appended to version 1.
-const APPENDED: [&str; 10] = [
+const APPENDED: [&str; 11] = [
     "bitmap",
     "countdown_ms",
     "binding",
@@ -129,6 +129,7 @@ const APPENDED: [&str; 10] = [
     "audio_frame_ms",
     "audio_loss_percent",
     "audio_missing",
+    "sound_until_us",
 ];
 
 /// A body cut at any byte is an error, unless it ends exactly before an appended field: then it is a complete message

@@ -55,6 +55,7 @@ impl Driver {
             Down::Ack(ack) => {
                 self.sequences.handle_ack(ack.control, ack.audio);
                 self.sound_acknowledged(ack.audio, now_us);
+                self.sequences.handle_dealt_with(ack.sound_until_us);
                 self.code_sound(&ack);
                 self.send_missing(ack.audio, ack.audio_missing);
             }

@@ -200,7 +200,7 @@ pub enum Seen {
         reason: String,
     },
     /// A soft sound of the glasses' own: `lost`, the link has been lost for a second; `back`, the session goes on; `error`,
-    /// it could not.
+    /// it could not, or what was said is too old to be kept.
     LinkSound { sound: &'static str },
     /// The link goes on from another address, without a new connection.
     Moved {

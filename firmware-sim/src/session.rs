@@ -49,6 +49,10 @@ pub struct Sequences {
     kept: VecDeque<Kept>,
     kept_bytes: usize,
     kept_sound: VecDeque<Kept>,
+    /// The last sound that was dropped because it was too old, as its sequence and its capture time.
+    dropped: Option<(u32, u64)>,
+    /// Capture time before which the gateway has dealt with all sound; `None`: it says nothing of that.
+    dealt_with_us: Option<u64>,
     /// Highest sound that the gateway has.
     audio_acknowledged: u32,
     overflowed: bool,
@@ -89,12 +93,41 @@ impl Sequences {
         }
     }
 
-    /// Keeps a sound frame captured at `time_us`, and drops those that are too old.
+    /// Keeps a sound frame captured at `time_us`, and drops those that are too old: all is kept for 10 s or, where the
+    /// gateway says with what it has dealt, the rest for 30 s.
     pub fn keep_sound(&mut self, sequence: u32, time_us: u64, bytes: Bytes) {
         self.kept_sound.push_back(Kept { sequence, time_us, bytes });
-        while self.kept_sound.front().is_some_and(|first| first.time_us + limits::REPLAY_AUDIO_US_MAX < time_us) {
-            self.kept_sound.pop_front();
+        let most_us = match self.dealt_with_us {
+            Some(_) => limits::REPLAY_OPEN_AUDIO_US_MAX,
+            None => limits::REPLAY_AUDIO_US_MAX,
+        };
+        while let Some(old) = self.kept_sound.pop_front_if(|first| first.time_us + most_us < time_us) {
+            self.dropped = Some((old.sequence, old.time_us));
         }
+    }
+
+    /// The gateway has dealt with all sound before this capture time, also for the next process; 0: it says nothing of that.
+    pub fn handle_dealt_with(&mut self, until_us: u64) {
+        if until_us > 0 {
+            let until_us = *self.dealt_with_us.insert(self.dealt_with_us.unwrap_or(0).max(until_us));
+            while self.kept_sound.pop_front_if(|first| first.time_us < until_us).is_some() {}
+        }
+    }
+
+    /// The session goes on in a new one, with a gateway that was restarted: its frames have other numbers.
+    pub fn continue_with_new_numbers(&mut self) {
+        *self = Self { dealt_with_us: self.dealt_with_us, ..Self::default() };
+    }
+
+    /// Whether sound was dropped that a gateway lacks which has received this much.
+    pub fn has_lost_behind(&self, audio: u32) -> bool {
+        self.dropped.is_some_and(|(sequence, _)| sequence > audio)
+    }
+
+    /// Whether sound was dropped that a restarted gateway has not dealt with, as far as that is known.
+    pub fn has_lost_since(&self, sound_until_us: u64) -> bool {
+        let until_us = self.dealt_with_us.map(|until_us| until_us.max(sound_until_us));
+        self.dropped.zip(until_us).is_some_and(|((_, time_us), until_us)| time_us >= until_us)
     }
 
     /// The gateway has received everything up to these.
@@ -280,6 +313,61 @@ mod tests {
         assert!(sequences.can_resume());
         assert_eq!(sequences.missing(2, 2), [&[3][..], &[4]]);
         assert_eq!(sequences.missing(0, 2), [&[2][..]]);
+    }
+
+    /// So many packets of 20 ms, each with its number as its content.
+    fn recorded(packets: u32) -> Sequences {
+        let mut sequences = Sequences::default();
+        record(&mut sequences, packets);
+        sequences
+    }
+
+    fn record(sequences: &mut Sequences, packets: u32) {
+        for _ in 0..packets {
+            let sequence = sequences.next_audio();
+            let bytes = Bytes::copy_from_slice(&sequence.to_le_bytes());
+            sequences.keep_sound(sequence, u64::from(sequence) * 20_000, bytes);
+        }
+    }
+
+    /// The first packet that is sent again to a gateway that has dealt with this much.
+    fn first_again(sequences: &Sequences, sound_until_us: u64) -> Option<u32> {
+        let again = sequences.not_dealt_with(0, sound_until_us);
+        again.front().map(|first| u32::from_le_bytes(first.bytes[..].try_into().unwrap()))
+    }
+
+    #[test]
+    fn sound_that_is_not_dealt_with_is_kept_for_longer() {
+        // A gateway that says nothing of it: 10 s.
+        let mut sequences = recorded(2_000);
+        sequences.handle_dealt_with(0);
+        record(&mut sequences, 1);
+        assert_eq!(first_again(&sequences, 0), Some(1_501));
+        assert!(!sequences.has_lost_since(0), "nobody knows what was dealt with");
+        assert!(sequences.has_lost_behind(1_499) && !sequences.has_lost_behind(1_500));
+
+        // One that does: what it has dealt with is dropped at once, the rest is kept for 30 s.
+        let mut sequences = recorded(500);
+        sequences.handle_dealt_with(4_000_000);
+        assert_eq!(first_again(&sequences, 0), Some(200));
+        assert_eq!(first_again(&sequences, 6_000_000), Some(300));
+        // An older report that comes late takes nothing back.
+        sequences.handle_dealt_with(3_000_000);
+        record(&mut sequences, 1_200);
+        assert_eq!(first_again(&sequences, 0), Some(200), "30 s");
+        assert!(!sequences.has_lost_since(0));
+        record(&mut sequences, 1);
+        assert_eq!(first_again(&sequences, 0), Some(201));
+        assert!(sequences.has_lost_since(0), "nobody has heard it");
+        assert!(!sequences.has_lost_since(4_020_000), "a row that the device was not told of any more");
+
+        // Over a restart what is known of that goes on, and the numbers begin anew.
+        sequences.continue_with_new_numbers();
+        assert_eq!((sequences.next_audio(), first_again(&sequences, 0)), (1, None));
+        assert!(!sequences.has_lost_since(0), "told once");
+        sequences.keep_sound(1, 4_020_000, Bytes::from_static(&[1, 0, 0, 0]));
+        sequences.keep_sound(2, 34_000_000, Bytes::from_static(&[2, 0, 0, 0]));
+        assert_eq!(first_again(&sequences, 0), Some(1), "still 30 s");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! Each pair of glasses does one thing after the other. At a random moment its link breaks: in a spoken sentence or its
 //! answer, while the wearer is asked, while a tool or a mini-app is at work, or while it is muted. It comes back after a
 //! random time over WebSocket or QUIC, whichever is drawn; one of five links breaks again within 0.3 s, and of one of five
-//! the address changes then, where it is QUIC. Three groups: 85 of 100 cuts are as long as glasses keep their sound (10 s,
+//! the address changes then, where it is QUIC. Three groups: 85 of 100 cuts are as long as all glasses keep their sound (10 s,
 //! less what was not acknowledged when the link broke, and the handshake); 10 last up to 25 s; 5 last longer than a session
 //! waits, and begin while an answer is owed. `--delay`: one-way delay of the network in milliseconds. `--silent`: of so many
 //! cuts of the first two groups nothing tells the gateway; it sees the end of the others.
@@ -56,7 +56,7 @@ const USERS_MAX: u64 = 64;
 const RESUME_S: u64 = 30;
 /// How long a session may stay when its glasses are switched off: as long as one waits whose glasses were given up.
 const GONE_MAX: Duration = Duration::from_secs(RESUME_S + 10);
-/// Sound that glasses keep.
+/// Sound that all glasses keep; these keep more.
 const KEPT_MS: u64 = 10_000;
 /// What of it was not acknowledged when the link broke, and what else takes its time.
 const UNACKNOWLEDGED_MS: u64 = 500;

@@ -53,8 +53,8 @@ const PACKAGE: &str = "com.example.ledger";
 const KEY: &str = "0123456789abcdef";
 /// Keys that the app writes in turn.
 const KEYS: u64 = 200;
-/// How long a request may stay without an answer: glasses may be out of reach for some of it.
-const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// How long a request may stay without an answer: glasses may be out of reach for some of it, and keep a sentence for 30 s.
+const ANSWER_MAX: Duration = Duration::from_secs(40);
 /// How long the confirmation may take after something else was said.
 const MORE_MAX: Duration = Duration::from_secs(5);
 /// What is said while a tool takes its time.
@@ -337,13 +337,21 @@ impl Wearer {
     /// first, since glasses send again what was not dealt with.
     async fn turn(&self, mark: u64, words: &[&str]) -> bool {
         let (mut next, mut ends, mut outcome) = (mark, Instant::now() + ANSWER_MAX, "without a word");
-        let is_told = |event: &Event| matches!(event.seen, Seen::SpeechStart { .. } | Seen::Display { .. });
+        let is_told = |event: &Event| {
+            matches!(event.seen, Seen::SpeechStart { .. } | Seen::Display { .. } | Seen::LinkSound { sound: "error" })
+        };
         while let Ok((event, after)) = timeout_at(ends, self.glasses.log().find(next, is_told)).await {
             next = after;
             let (text, is_speech) = match event.seen {
                 Seen::SpeechStart { text, .. } => (text.to_lowercase(), true),
                 Seen::Display { text, .. } => (text.to_lowercase(), false),
-                _ => continue,
+                // It may be about something else that was said: an answer may still follow.
+                _ => {
+                    if outcome == "without a word" {
+                        outcome = "told by a sound";
+                    }
+                    continue;
+                }
             };
             if words.iter().all(|word| text.contains(word)) {
                 outcome = "confirmed";

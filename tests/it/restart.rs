@@ -108,6 +108,40 @@ async fn a_sentence_is_heard_over_a_kill_9() {
     assert_eq!(notes(&data).await.len(), 1);
 }
 
+/// More than the 10 s that all glasses keep, as over several restarts.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sentence_that_nobody_could_hear_for_twelve_seconds_is_heard() {
+    let _floor = floor().await;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    let [question, note] = ["Hey Mentra, what is twelve times three?", "Hey Mentra, take a note: buy oat milk."];
+    // By the end of it the gateway has told the glasses with what it has dealt.
+    let pcm = firmware_sim::voice::speak(question).await.expect("a voice");
+    glasses.say_pcm("a question", &pcm, None).await.expect("said");
+    answered(&mut glasses).await;
+    pause(&glasses).await;
+    let (mark, pcm) = (glasses.log().mark(), firmware_sim::voice::speak(note).await.expect("a voice"));
+    let killing = async {
+        glasses.log().find(mark, is_listening).await;
+        gateway.kill().await;
+    };
+    let (said, ()) = tokio::join!(glasses.say_pcm("a note", &pcm, None), killing);
+    said.expect("said");
+    for _ in 0..6 {
+        pause(&glasses).await;
+    }
+    let gateway = Process::start(&data, "", &[]).await;
+    comes_back(&mut glasses, &gateway).await;
+    let transcript = understood(&mut glasses).await;
+    assert!(transcript.contains("note") && transcript.contains("milk"), "{transcript}");
+    answered(&mut glasses).await;
+    glasses.goodbye().await;
+    gateway.kill().await;
+    assert_eq!(notes(&data).await.len(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_typed_before_a_kill_9_is_done_once_or_said_not_to_be_known() {
     let folder = tempfile::tempdir().unwrap();

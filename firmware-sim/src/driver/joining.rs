@@ -130,16 +130,9 @@ impl Driver {
             (None, Some((control, sound_until_us))) => self.sequences.not_dealt_with(control, sound_until_us),
             _ => VecDeque::new(),
         };
+        let has_lost = self.has_lost(&welcome);
         if welcome.resumed.is_none() {
-            // The last reports on the old session's speech use its sequence numbers, not the new ones.
-            self.speaker.reset(now_us);
-            self.take_reports();
-            self.sequences = Sequences::default();
-            self.turn = 0;
-            self.screen.reset();
-            self.answers.clear();
-            self.approvals.clear();
-            self.replay.clear();
+            self.forget_session(now_us, welcome.continued.is_some());
         }
         self.speaker.set_format(welcome.audio_down);
         if self.options.profile.microphone_hz > 0 && self.microphone.is_none() {
@@ -169,7 +162,7 @@ impl Driver {
             up: (codec_name(welcome.audio_up.codec), welcome.audio_up.rate_hz),
             down: (codec_name(welcome.audio_down.codec), welcome.audio_down.rate_hz),
         });
-        self.tell_of_return(welcome.resumed.is_some() || welcome.continued.is_some());
+        self.tell_of_return(welcome.resumed.is_some() || welcome.continued.is_some(), has_lost);
         self.see(Seen::Listening { turn: self.turn, state: welcome.listening.clone() });
         let resumed = welcome.resumed;
         // A replay has all of it.
@@ -193,13 +186,39 @@ impl Driver {
                 }
             }
             None => {
-                self.lag.begin(false);
+                self.lag.begin(!again.is_empty());
                 self.introduce();
                 self.say_again(again);
             }
         }
         self.order_sound();
         Ok(())
+    }
+
+    /// Whether sound was too old to be kept that this gateway lacks.
+    fn has_lost(&self, welcome: &Welcome) -> bool {
+        match (welcome.resumed, welcome.continued) {
+            (Some((_, audio)), _) => self.sequences.has_lost_behind(audio),
+            (None, Some((_, sound_until_us))) => self.sequences.has_lost_since(sound_until_us),
+            (None, None) => false,
+        }
+    }
+
+    /// A new session begins; `continued`: with what is left of the old one.
+    fn forget_session(&mut self, now_us: u64, continued: bool) {
+        // The last reports on the old session's speech use its sequence numbers, not the new ones.
+        self.speaker.reset(now_us);
+        self.take_reports();
+        if continued {
+            self.sequences.continue_with_new_numbers();
+        } else {
+            self.sequences = Sequences::default();
+        }
+        self.turn = 0;
+        self.screen.reset();
+        self.answers.clear();
+        self.approvals.clear();
+        self.replay.clear();
     }
 
     /// Sends what a restarted gateway has not dealt with, as frames of the new session.
@@ -254,15 +273,86 @@ fn codec_name(codec: device_protocol::Codec) -> String {
 
 #[cfg(test)]
 mod tests {
+    use device_protocol::down::AudioFormat;
+
     use super::*;
+
+    /// Glasses without a microphone, with this log. Nobody commands them.
+    fn glasses(log: &Log) -> Driver {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = Options::new("ws://127.0.0.1:1".parse().unwrap(), folder.path());
+        options.profile.microphone_hz = 0;
+        let identity = Identity::load_or_make(&options.state).unwrap();
+        let ((_, queue), (first, _)) = (mpsc::channel(1), oneshot::channel());
+        Driver::new(options, identity, Clock::start(), log.clone(), Arc::default(), queue, first)
+    }
+
+    /// A link to nobody.
+    fn link() -> Link {
+        Link {
+            up: mpsc::channel(1).0,
+            down: mpsc::channel(1).1,
+            binding: [0; 32],
+            certificate: [0; 32],
+            name: "ws",
+            loses_sound: false,
+            sound_in_order: Arc::default(),
+            endpoint: None,
+        }
+    }
+
+    fn welcome(resumed: Option<(u32, u32)>, continued: Option<(u32, u64)>) -> Welcome {
+        let codec = device_protocol::Codec::Pcm16;
+        let format = AudioFormat { codec, rate_hz: 16_000, frame_ms: 20, lc3_frame_us: 0, lc3_frame_bytes: 0 };
+        Welcome {
+            session: 1,
+            token: vec![1],
+            resumed,
+            continued,
+            gateway_name: String::new(),
+            user_name: String::new(),
+            acknowledges: true,
+            kept: Duration::from_secs(30),
+            heartbeat: Duration::from_secs(5),
+            audio_up: format,
+            audio_down: format,
+            listening: "idle".to_owned(),
+            gateway_key: [0; 32],
+            paired_now: false,
+            early: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_said_too_long_ago_to_be_kept_is_told_by_a_sound() {
+        // What the gateway has received of the session that goes on, or dealt with before it was restarted. Of two packets the
+        // first, captured at 5 s, is too old to be kept.
+        for (resumed, continued, sound) in [
+            (Some((0, 0)), None, Some("error")),
+            (Some((0, 1)), None, None),
+            (None, Some((0, 0)), Some("error")),
+            (None, Some((0, 5_000_001)), None),
+            (None, None, Some("error")),
+        ] {
+            let log = Log::default();
+            let mut driver = glasses(&log);
+            driver.open_session(link(), welcome(None, None)).unwrap();
+            driver.sequences.handle_dealt_with(1);
+            driver.sequences.keep_sound(1, 5_000_000, Bytes::new());
+            driver.sequences.keep_sound(2, 40_000_000, Bytes::new());
+            driver.lose("cut");
+            driver.open_session(link(), welcome(resumed, continued)).unwrap();
+            let mut sounds = log.since(0).into_iter().filter_map(|event| match event.seen {
+                Seen::LinkSound { sound } => Some(sound),
+                _ => None,
+            });
+            assert_eq!(sounds.next_back(), sound, "{resumed:?} {continued:?}");
+        }
+    }
 
     #[tokio::test]
     async fn after_a_cut_nobody_connects_unasked() {
-        let folder = tempfile::tempdir().unwrap();
-        let options = Options::new("ws://127.0.0.1:1".parse().unwrap(), folder.path());
-        let identity = Identity::load_or_make(&options.state).unwrap();
-        let ((_commands, queue), (first, _settled)) = (mpsc::channel(1), oneshot::channel());
-        let mut driver = Driver::new(options, identity, Clock::start(), Log::default(), Arc::default(), queue, first);
+        let mut driver = glasses(&Log::default());
         // The link was lost by itself before, or an attempt has failed.
         driver.retry_later();
         assert!(driver.retry_us.is_some());

@@ -9,8 +9,8 @@ const TOLD_AFTER_US: u64 = 1_000_000;
 const LOST: &str = "lost";
 /// It is back, and the session goes on.
 const BACK: &str = "back";
-/// It is back, and another session has begun.
-const ANEW: &str = "error";
+/// It is back, and another session has begun, or something was said too long ago to be kept: nobody knows to whom.
+const LOST_FOR_GOOD: &str = "error";
 
 /// Whether the link is lost, and whether the wearer knows it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,11 +37,12 @@ impl Loss {
         is_due.then_some(LOST)
     }
 
-    /// There is a link again, with the same session or another one. A new session in place of a lost one is always told.
-    fn end(&mut self, goes_on: bool) -> Option<&'static str> {
+    /// There is a link again; `keeps_all`: with the same session, and all that was said meanwhile. What is lost is always
+    /// told.
+    fn end(&mut self, keeps_all: bool) -> Option<&'static str> {
         let Self { since_us, is_told } = std::mem::take(self);
-        let sound = if goes_on { BACK } else { ANEW };
-        (is_told || (since_us.is_some() && !goes_on)).then_some(sound)
+        let sound = if keeps_all { BACK } else { LOST_FOR_GOOD };
+        (is_told || (since_us.is_some() && !keeps_all)).then_some(sound)
     }
 }
 
@@ -65,9 +66,9 @@ impl Driver {
         }
     }
 
-    /// Plays the sound of a link that is back.
-    pub(super) fn tell_of_return(&mut self, goes_on: bool) {
-        if let Some(sound) = self.loss.end(goes_on) {
+    /// Plays the sound of a link that is back; `has_lost`: the session goes on, but sound was too old to be kept.
+    pub(super) fn tell_of_return(&mut self, goes_on: bool, has_lost: bool) {
+        if let Some(sound) = self.loss.end(goes_on && !has_lost) {
             self.see(Seen::LinkSound { sound });
         }
     }
@@ -78,15 +79,15 @@ mod tests {
     use super::*;
 
     /// The sounds of a link that is lost at 5 s and back after so long.
-    fn sounds(lost_us: u64, goes_on: bool) -> (Option<&'static str>, Option<&'static str>) {
+    fn sounds(lost_us: u64, keeps_all: bool) -> (Option<&'static str>, Option<&'static str>) {
         let mut loss = Loss::default();
         loss.begin(5_000_000);
         // Another connection that fails changes nothing.
         loss.begin(5_300_000);
         let lost = loss.due_us().filter(|due_us| *due_us <= 5_000_000 + lost_us).and_then(|due_us| loss.poll(due_us));
         assert_eq!(loss.poll(5_000_000 + lost_us), None, "once");
-        let back = loss.end(goes_on);
-        assert_eq!((loss.due_us(), loss.end(goes_on)), (None, None), "it is over");
+        let back = loss.end(keeps_all);
+        assert_eq!((loss.due_us(), loss.end(keeps_all)), (None, None), "it is over");
         (lost, back)
     }
 
@@ -94,8 +95,8 @@ mod tests {
     fn the_wearer_is_told_after_a_second_and_then_what_became_of_the_session() {
         assert_eq!(sounds(999_999, true), (None, None));
         assert_eq!(sounds(1_000_000, true), (Some(LOST), Some(BACK)));
-        assert_eq!(sounds(9_000_000, false), (Some(LOST), Some(ANEW)));
-        assert_eq!(sounds(10_000, false), (None, Some(ANEW)), "what was said is lost");
+        assert_eq!(sounds(9_000_000, false), (Some(LOST), Some(LOST_FOR_GOOD)));
+        assert_eq!(sounds(10_000, false), (None, Some(LOST_FOR_GOOD)), "what was said is lost");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod websocket;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,6 +25,10 @@ pub const QUEUE_FRAMES_MAX: usize = 256;
 
 /// Time limit for opening a connection, excluding the handshake of the protocol.
 const OPEN_MAX: Duration = Duration::from_secs(10);
+
+/// How long one attempt may take before another one is made beside it: a gateway that is killed in the middle of a handshake of
+/// QUIC leaves one that nobody answers any more (PROTOCOL.md, section 1).
+const BESIDE_AFTER: Duration = Duration::from_secs(3);
 
 /// Port if an address names none.
 const PORT_DEFAULT: u16 = 8460;
@@ -199,7 +204,7 @@ pub async fn open_through(target: &Target, network: Option<&Network>) -> Result<
     let opening = async {
         match target.scheme {
             Scheme::Ws | Scheme::Wss => websocket::open(target, network).await,
-            Scheme::Quic => quic::open(target, network).await,
+            Scheme::Quic => first_of_two(|| quic::open(target, network)).await,
         }
     };
     match timeout(OPEN_MAX, opening).await {
@@ -208,9 +213,44 @@ pub async fn open_through(target: &Target, network: Option<&Network>) -> Result<
     }
 }
 
+/// The outcome of an attempt or, where it takes long, of another one beside it: of the one that is ready first.
+async fn first_of_two<T, F: Future<Output = T>>(attempt: impl Fn() -> F) -> T {
+    let mut first = pin!(attempt());
+    match timeout(BESIDE_AFTER, &mut first).await {
+        Ok(outcome) => outcome,
+        Err(_) => tokio::select! {
+            outcome = first => outcome,
+            outcome = attempt() => outcome,
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+    use tokio::time::{Instant, sleep};
+
+    /// The number of the attempt of which something came, and after how many seconds; `seconds`: what each takes.
+    async fn attempts(seconds: [u64; 2]) -> (usize, u64) {
+        let (count, began) = (Cell::new(0), Instant::now());
+        let attempt = || {
+            let number = count.replace(count.get() + 1);
+            async move {
+                sleep(Duration::from_secs(seconds[number])).await;
+                number
+            }
+        };
+        (first_of_two(attempt).await, began.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_that_nobody_answers_holds_nothing_up() {
+        assert_eq!(attempts([2, 0]).await, (0, 2), "the only one");
+        assert_eq!(attempts([1_000, 1]).await, (1, 4), "begun in a gateway that is gone");
+        assert_eq!(attempts([5, 9]).await, (0, 5), "slow");
+    }
 
     #[test]
     fn addresses_of_gateways() {

@@ -38,6 +38,8 @@ pub enum Input {
     /// The device is back, and these packets before the first one that it sent were never received: lost on the way,
     /// late, or too old to be kept. `until_us`: the capture time of that first one, as of voice facts.
     SoundMissed { packets: u32, until_us: u64 },
+    /// After a restart: the glasses begin to repeat sound that is so much older than what they capture now.
+    SoundRepeated { backlog_ms: u32 },
     /// After a restart: the glasses have not kept the beginning of a sentence that was meant for the assistant.
     SentenceLost,
     /// When something last arrived, in microseconds on the monotonic clock; reported before a timeout, not for each

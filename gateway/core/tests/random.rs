@@ -152,6 +152,7 @@ fn input() -> impl Strategy<Value = Input> {
         1 => (device(), any::<bool>()).prop_map(|(device, resumed)| Input::Connected { device, resumed }),
         1 => Just(Input::LinkLost),
         1 => any::<u64>().prop_map(|at_us| Input::Alive { at_us }),
+        1 => (0_u32..40_000).prop_map(|backlog_ms| Input::SoundRepeated { backlog_ms }),
         4 => (any::<bool>(), any::<u32>(), any::<u32>(), any::<u32>())
             .prop_map(|(up, received, lost, waited_us)| Input::Sound(SoundReport { up, received, lost, waited_us })),
         2 => (0..MicrophoneFault::ALL.len(), any::<bool>())

@@ -198,6 +198,7 @@ impl Session {
                     audio_frame_ms: 0,
                     audio_loss_percent: 0,
                     audio_missing: 0,
+                    sound_until_us: 0,
                 };
                 self.link.down.put(out.frame(watch.sent.2, now_us, Down::Ack(ack))?)?;
             }

@@ -21,7 +21,7 @@ use super::{
 
 /// Heartbeats of the judge whose times are known: more than a device can be behind.
 const BEATS_MAX: usize = 16;
-/// Frames kept since the last acknowledgement, to be compared with a replay: as many as a gateway keeps, and 10 s of sound.
+/// Frames kept since the last acknowledgement, to be compared with a replay: as many as a gateway keeps, and 30 s of sound.
 const KEPT_MAX: usize = 2_000;
 /// Results of tools that are kept.
 const RESULTS_MAX: usize = 16;

@@ -35,6 +35,10 @@ pub(super) struct Incoming {
     since_us: Option<u64>,
     /// The last sound before a replay of which nothing has come yet.
     resumed_at: Option<u32>,
+    /// The newest time of a frame, on the device's clock.
+    newest_us: u64,
+    /// After a restart, until the first sound.
+    continues: bool,
 }
 
 impl Incoming {
@@ -75,6 +79,22 @@ impl Incoming {
         self.resumed_at.take()
     }
 
+    /// A frame has this time, on the device's clock.
+    pub(super) fn note_time(&mut self, time_us: u64) {
+        self.newest_us = self.newest_us.max(time_us);
+    }
+
+    /// The gateway was restarted: the device repeats sound with which the process before this one has not dealt.
+    pub(super) fn continues(&mut self) {
+        self.continues = true;
+    }
+
+    /// Of what the device repeats after a restart, for the first sound: how much older than the present it is.
+    pub(super) fn take_backlog_us(&mut self, captured_us: u64) -> Option<u64> {
+        let backlog_us = self.newest_us.saturating_sub(captured_us).min(limits::REPLAY_OPEN_AUDIO_US_MAX);
+        std::mem::take(&mut self.continues).then_some(backlog_us)
+    }
+
     /// The last control sequence without a gap.
     pub(super) fn control_received(&self) -> u32 {
         self.control
@@ -105,6 +125,7 @@ impl Incoming {
             audio_frame_ms: 0,
             audio_loss_percent: 0,
             audio_missing: 0,
+            sound_until_us: 0,
         }
     }
 }
@@ -142,6 +163,21 @@ mod tests {
         assert_eq!(incoming.ack_due_us(), Some(7));
         assert!(!incoming.audio(1_000_000, 20_000, false, 8), "too far ahead");
         assert_eq!(incoming.audio_received(), limits::ACK_AUDIO_PACKETS_MAX);
+    }
+
+    #[test]
+    fn the_first_sound_behind_a_restart_tells_how_much_is_repeated() {
+        let mut incoming = Incoming::default();
+        incoming.note_time(50_000_000);
+        assert_eq!(incoming.take_backlog_us(40_000_000), None, "no restart");
+        incoming.continues();
+        incoming.note_time(45_000_000);
+        assert_eq!(incoming.take_backlog_us(32_000_000), Some(18_000_000));
+        assert_eq!(incoming.take_backlog_us(32_020_000), None, "told once");
+        incoming.continues();
+        assert_eq!(incoming.take_backlog_us(0), Some(limits::REPLAY_OPEN_AUDIO_US_MAX), "no device keeps more");
+        incoming.continues();
+        assert_eq!(incoming.take_backlog_us(50_020_000), Some(0), "nothing else came before it");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use gateway_core::{
 use tokio::time::timeout;
 use tools::registry::Registry;
 
-/// How long a call about which the wearer is asked again waits for its tool. The wearer is asked 4 s after the glasses have come
+/// How long a call about which the wearer is asked again waits for its tool. The wearer is asked 4 s at least after the glasses have come
 /// back, so that they have 12 s to offer what they offered before: as long as they take over a poor link.
 const OFFERED_WITHIN: Duration = Duration::from_secs(8);
 

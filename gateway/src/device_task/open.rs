@@ -160,6 +160,7 @@ impl Session {
         let Restored { muted, ear, question, called_us, turn, .. } = restored;
         tracing::info!(device = self.id, session = self.number, turn = turn.is_some(), "goes on after a restart");
         self.called_us = called_us;
+        self.incoming.continues();
         self.stored.called(called_us);
         if muted {
             self.input(Input::Mute(true));

@@ -1,14 +1,14 @@
 //! Counts and delays of a session's sound on the link, of which reports for the core are made.
 
 use audio::listener;
-use device_protocol::{down, up};
+use device_protocol::{down, limits, up};
 use gateway_core::vocab::{SoundCoding, SoundReport};
 
 /// Time without a packet after which one that is as late comes from an outage, like those behind it.
 const OUTAGE_US: u64 = 500_000;
 /// Waiting time under which sound counts as live: an outage interrupts it, a queue that is full has done so before.
 const LIVE_US: u64 = 200_000;
-/// How long a replay on a new connection may take: 10 s of sound, at four times real time, and as much again.
+/// How long a replay on a new connection may take at least: 10 s of sound, at four times real time, and as much again.
 const REPLAY_US: u64 = 5_000_000;
 
 /// Counts of a session's sound since the last reports.
@@ -30,6 +30,8 @@ struct Up {
     live_from_us: u64,
     /// Until when that explains it: later it is late because the link does not keep up.
     replay_until_us: u64,
+    /// The first sound of that replay, which tells how long it is, is still to come.
+    awaits_replay: bool,
     /// Sound came without waiting since the last outage.
     is_live: bool,
     /// When the last packet came.
@@ -56,6 +58,11 @@ impl Quality {
         }
         self.up.heard_us = now_us;
         let is_replay = captured_us < self.up.live_from_us;
+        if std::mem::take(&mut self.up.awaits_replay) && is_replay {
+            let kept_us = self.up.live_from_us.saturating_sub(captured_us).min(limits::REPLAY_OPEN_AUDIO_US_MAX);
+            let until_us = now_us.saturating_add(kept_us / limits::REPLAY_SPEED_MAX * 2);
+            self.up.replay_until_us = self.up.replay_until_us.max(until_us);
+        }
         self.up.is_live |= !is_replay && waited_us < LIVE_US;
         if !is_replay || now_us >= self.up.replay_until_us {
             self.up.waited_us = Some(self.up.waited_us.unwrap_or(u64::MAX).min(waited_us));
@@ -104,6 +111,7 @@ impl Quality {
     /// Another connection: times are measured anew, and what was captured before `now_us` is replayed.
     pub(super) fn resume(&mut self, now_us: u64) {
         self.replays(now_us, REPLAY_US);
+        self.up.awaits_replay = true;
         self.up.waited_us = None;
         self.down.least_us = None;
     }
@@ -112,6 +120,7 @@ impl Quality {
     pub(super) fn continued(now_us: u64) -> Self {
         let mut quality = Self::default();
         quality.replays(now_us, REPLAY_US);
+        quality.up.awaits_replay = true;
         quality
     }
 
@@ -166,6 +175,20 @@ mod tests {
     }
 
     #[test]
+    fn a_long_replay_explains_lateness_for_as_long_as_it_takes() {
+        // Of 8 s: 5 s. Of 28 s: 14 s. Of whatever a device claims: that of 30 s.
+        for (captured_us, explained_us) in [(92_000_000, 5_000_000), (72_000_000, 14_000_000), (0, 15_000_000)] {
+            let mut quality = Quality::default();
+            quality.resume(100_000_000);
+            quality.heard(9_000_000, captured_us, 100_000_000);
+            quality.heard(8_000_000, 99_000_000, 99_999_999 + explained_us);
+            assert_eq!(quality.take_up(counts(2, 0)), None, "{captured_us}");
+            quality.heard(7_000_000, 99_500_000, 100_000_000 + explained_us);
+            assert_eq!(quality.take_up(counts(3, 0)).map(|report| report.waited_us), Some(7_000_000), "{captured_us}");
+        }
+    }
+
+    #[test]
     fn a_link_that_stalls_again_and_again_is_too_thin() {
         let mut quality = Quality::default();
         quality.heard(0, 1_000_000, 1_000_000);
@@ -204,6 +227,7 @@ mod tests {
             audio_frame_ms: 0,
             audio_loss_percent: 0,
             audio_missing: 0,
+            sound_until_us: 0,
         };
         let advised = |quality: &Quality| {
             let ack = quality.advise(ack, true);

@@ -113,6 +113,18 @@ impl StoredSession {
         self.unwritten.load(Ordering::Relaxed) == 0
     }
 
+    /// Capture time before which all sound has been dealt with, also for the process behind this one, as far as the disk has the
+    /// row ([`is_written`](Self::is_written)); 0: nothing can be said. `quiet_us`: the end of the sound so far, if nobody is
+    /// speaking in it.
+    pub(super) fn dealt_with_us(&self, quiet_us: Option<u64>) -> u64 {
+        if self.stored.is_none() || self.has_failed.load(Ordering::Relaxed) {
+            return 0;
+        }
+        // Behind the last voice there is nothing to deal with, once its words are.
+        let quiet_us = quiet_us.filter(|_| self.ended.is_empty()).unwrap_or(0);
+        quiet_us.saturating_sub(ONSET_US_MAX).max(self.row.sound_until_us)
+    }
+
     pub(super) fn muted(&mut self, muted: bool) {
         self.row.muted = muted;
     }
@@ -355,6 +367,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How long a voice may have lasted before an utterance is open: a detector takes a few tenths of a second, and a phrase that is said
+/// softly at first is noticed late.
+const ONSET_US_MAX: u64 = 2_000_000;
 /// After this time a row that could not be stored is tried again: the disk may be full or read-only for long.
 const AGAIN_US: u64 = 1_000_000;
 /// Devices of one user that are read: more than a user has, forgotten browsers included.
@@ -508,6 +523,38 @@ mod tests {
         assert_eq!(take(), first, "the welcome was lost on its way");
         sessions.welcome_arrived("glasses");
         assert_eq!(take().unknown, Vec::new(), "told once");
+    }
+
+    #[tokio::test]
+    async fn sound_is_dealt_with_while_nobody_speaks_and_when_its_words_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let mut glasses = session(&store, "glasses", 1);
+        assert_eq!(glasses.dealt_with_us(Some(9_000_000)), 0, "not kept");
+        glasses.keep();
+        glasses.store();
+        store.settled().await.unwrap();
+        assert_eq!(glasses.dealt_with_us(None), 0, "nothing was heard, or somebody is speaking");
+        assert_eq!(glasses.dealt_with_us(Some(9_000_000)), 7_000_000, "a voice may just have begun");
+        // Its words are awaited, and somebody else may be silent.
+        glasses.utterance_ended(1, Some(9_500_000));
+        assert_eq!(glasses.dealt_with_us(Some(15_000_000)), 0);
+        glasses.utterances_settled(1);
+        assert_eq!(glasses.dealt_with_us(None), 9_500_000, "the next utterance is open");
+        assert_eq!(glasses.dealt_with_us(Some(10_000_000)), 9_500_000);
+        assert_eq!(glasses.dealt_with_us(Some(15_000_000)), 13_000_000);
+        // What the disk does not have does not outlive the process.
+        store.bar(USER, true);
+        glasses.store();
+        assert_eq!(glasses.dealt_with_us(Some(15_000_000)), 0);
+        store.bar(USER, false);
+        glasses.again_us = 0;
+        glasses.store();
+        store.settled().await.unwrap();
+        assert_eq!(glasses.dealt_with_us(Some(15_000_000)), 13_000_000);
+        // A process that stops leaves its sentences to the next one.
+        glasses.freeze();
+        assert_eq!(glasses.dealt_with_us(Some(15_000_000)), 0);
     }
 
     #[tokio::test]

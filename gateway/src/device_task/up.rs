@@ -81,6 +81,7 @@ impl Session {
     }
 
     fn message(&mut self, stamp: Stamp, message: Up<'_>, now_us: u64) {
+        self.incoming.note_time(stamp.time_us);
         // Every frame shows that the device is alive.
         self.heard_us = Some(now_us);
         match message {
@@ -200,6 +201,9 @@ impl Session {
                 self.warn(WarningCode::SoundDropped, "", &text);
             }
             return;
+        }
+        if let Some(backlog_us) = self.incoming.take_backlog_us(stamp.time_us) {
+            self.input(Input::SoundRepeated { backlog_ms: u32::try_from(backlog_us / 1_000).unwrap_or(u32::MAX) });
         }
         // The wake phrase itself is older than what the device has kept.
         if self.called_us.take().is_some_and(|called_us| called_us < stamp.time_us) {

@@ -204,6 +204,11 @@ impl Ear {
         self.listener.heard_until_us()
     }
 
+    /// The same, where no utterance is open: nobody is speaking.
+    pub(crate) fn quiet_until_us(&self) -> Option<u64> {
+        self.heard_until_us().filter(|_| self.listener.open_utterance().is_none())
+    }
+
     /// The last packet that need not be sent again; `None`: none came.
     pub(crate) fn last_sequence(&self) -> Option<u32> {
         self.listener.last_sequence()

@@ -13,9 +13,16 @@ use crate::{
     vocab::{AnsweredBy, Approval, ApprovalChoice, OpenQuestion, ToolCall},
 };
 
-/// How long after a restart the wearer is not asked again. By then the glasses have replayed what was said before, 10 s
-/// at four times their speed: a yes among it is no answer to a question that was not put yet.
+/// How long after a restart the wearer is not asked again, at least. By then glasses have replayed what was said before, 10 s
+/// at four times their speed: a yes among it is no answer to a question that was not put yet. Those that have kept more say so.
 const ASK_AGAIN_MS: u32 = 4_000;
+
+/// While sound is replayed at its highest speed, the backlog shrinks so many times as fast as time passes: what is captured
+/// meanwhile comes behind it.
+const BACKLOG_SPEED: u32 = 3;
+
+/// What recognition may take of the last words of a replay to be begun with: from then on their utterance is waited for.
+const REPEATED_MS: u32 = 700;
 
 /// After this time a question is not put again: nobody knows any more what it was about.
 const ASK_AGAIN_MS_MAX: i64 = 5 * 60 * 1_000;
@@ -118,6 +125,19 @@ impl Conversation {
     pub(super) fn expect_asking_again(&mut self, request: String, calls: Vec<ToolCall>) {
         self.unanswered = Some(Unanswered { request, calls, from_us: self.cx.after_ms(ASK_AGAIN_MS) });
         self.cx.arm(Timer::AskAgain, ASK_AGAIN_MS);
+    }
+
+    /// After a restart: the glasses repeat sound. Before its end nothing is asked again.
+    pub(super) fn sound_repeated(&mut self, backlog_ms: u32) {
+        let from_us = self.cx.after_ms(backlog_ms / BACKLOG_SPEED + REPEATED_MS);
+        let asked = self.unanswered.as_mut().map(|open| {
+            open.from_us = open.from_us.max(from_us);
+            open.from_us
+        });
+        let question = self.floor.delay_again(&mut self.cx, from_us);
+        if let Some(at_us) = asked.max(question) {
+            self.cx.arm_at(Timer::AskAgain, at_us);
+        }
     }
 
     /// Whether this is an answer to a question that died with the process, and is asked again.

@@ -178,6 +178,7 @@ impl Machine for Conversation {
             Input::Restarted(remains) => self.restarted(remains),
             Input::NotResumed => self.resume_expired(),
             Input::SoundMissed { packets, until_us } => self.sound_missed(packets, until_us),
+            Input::SoundRepeated { backlog_ms } => self.sound_repeated(backlog_ms),
             Input::SentenceLost => self.heard(Some(Event::Lost { addressed: true })),
             Input::Alive { at_us } => self.link.handle_alive(&mut self.cx, at_us),
             Input::Sound(report) => self.sound_reported(report),

@@ -82,6 +82,19 @@ impl Floor {
         self.watch_ear(cx);
     }
 
+    /// A question that is to be put again waits until then, and so does the end of the time in which an answer counts; until when
+    /// it waits.
+    pub(crate) fn delay_again(&mut self, cx: &mut Context, from_us: u64) -> Option<u64> {
+        let again = self.again.as_mut()?;
+        again.from_us = again.from_us.max(from_us);
+        let from_us = again.from_us;
+        if let Some(question) = &mut self.question {
+            question.until_us = question.until_us.max(from_us);
+        }
+        self.watch_ear(cx);
+        Some(from_us)
+    }
+
     /// The question that is to be put again by now, from now on; whether the wearer was told of the restart.
     pub(crate) fn take_again(&mut self, cx: &mut Context) -> Option<(String, bool)> {
         let now_us = cx.now_us();

@@ -119,6 +119,10 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             let turn = Some(LostTurn { unknown, ..LostTurn::default() });
             input(world, device, Input::Restarted(Remains { turn, ..Remains::default() }))
         }
+        "repeats" => {
+            let backlog_ms = words.number_after("repeats")?.and_then(|ms| u32::try_from(ms).ok()).ok_or("how much?")?;
+            input(world, device, Input::SoundRepeated { backlog_ms })
+        }
         "microphone" => {
             if words.has("lost") {
                 return input(world, device, Input::SentenceLost);

@@ -1,12 +1,11 @@
 // How the wearer learns of a lost link: not of a blink, but of a second, and then of what became of the session.
 
-import { SOUND_KEPT_S } from "./sequences.js";
-
 /** Milliseconds without a link before it is told (PROTOCOL.md section 9). */
 const TOLD_AFTER_MS = 1000;
 /** How long the page says what became of the session. */
 const NEWS_MS = 8000;
 const BACK = "Back.";
+const LESS = "Back. What was said first is too old, and lost.";
 const ANEW = "Back, but the session could not go on: please say it again.";
 
 export class Loss {
@@ -65,15 +64,16 @@ export class Loss {
   }
 
   /**
-   * There is a link again: the session goes on, or another one began in its place, which is always told. A link that was
-   * not lost is no news.
+   * There is a link again: the session goes on, with or without the first of what was said, or another one began in its
+   * place. What is lost is always told. A link that was not lost is no news.
    */
   end(goesOn) {
     const [wasLost, wasTold] = [this.#isLost, this.#isTold];
+    const keepsAll = goesOn && !this.#session.hasLost;
     this.forget();
-    if (wasTold || (wasLost && !goesOn)) {
-      this.#chime(goesOn ? "back" : "error");
-      this.#show("open", goesOn ? BACK : ANEW);
+    if (wasTold || (wasLost && !keepsAll)) {
+      this.#chime(keepsAll ? "back" : "error");
+      this.#show("open", !goesOn ? ANEW : keepsAll ? BACK : LESS);
       this.#timer = setTimeout(() => this.#show("open", "Connected"), NEWS_MS);
     }
   }
@@ -91,6 +91,6 @@ export class Loss {
     if (!this.#session.isOpen) {
       return "Trying again…";
     }
-    return this.#hears() ? `What you say is kept for ${SOUND_KEPT_S} s.` : "What you type is kept.";
+    return this.#hears() ? "What you say is kept." : "What you type is kept.";
   }
 }

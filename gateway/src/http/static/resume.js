@@ -29,6 +29,7 @@ export class Session {
   #replay = [];
   #replayMs = 0;
   #replayTimer = null;
+  #hasLost = false;
 
   /** Whether there is a session, be it that its link is lost. */
   get isOpen() {
@@ -38,6 +39,11 @@ export class Session {
   /** Whether the session may go on over another connection. */
   get canResume() {
     return this.#token !== "" && (this.#sequences?.canResume ?? false);
+  }
+
+  /** Whether the session went on last without sound that was too old to be kept. */
+  get hasLost() {
+    return this.#hasLost;
   }
 
   /** The latest turn that is known. */
@@ -87,16 +93,22 @@ export class Session {
     this.#token = token;
     link.ontick = () => this.#tick();
     this.#replayMs = performance.now();
+    this.#hasLost = false;
     if (before && resumed) {
+      this.#hasLost = before.hasLostBehind(resumed.audio_received);
       this.#replay = before.replay(resumed.control_received, resumed.audio_received);
       this.#sendReplay();
       return "resumed";
     }
-    this.#sequences = new Sequences(token !== "");
+    const goesOn = before && continued;
+    this.#sequences = new Sequences(token !== "", goesOn ? before.dealtWithUs : 0);
     this.#turn = 0;
-    if (!before || !continued) {
+    if (!goesOn) {
       return "new";
     }
+    this.#hasLost = before.hasLostSince(continued.sound_until_us);
+    // By its time the gateway knows how old the sound is that comes behind it.
+    link.send("heartbeat", { echo_us: 0, held_us: 0 });
     for (const frame of before.notDealtWith(continued)) {
       this.#repeat(JSON.parse(frame.text));
     }
@@ -161,7 +173,7 @@ export class Session {
   /** Takes a frame of the gateway; whether it is one for the wearer, and new. */
   handle(frame) {
     if (frame.kind === "ack") {
-      this.#sequences?.acknowledged(frame.control);
+      this.#sequences?.acknowledged(frame.control, frame.sound_until_us);
       return false;
     }
     const frameClass = classOf(frame.kind, frame.kind_number);

@@ -4,8 +4,9 @@
 /** Control frames that are kept until they are acknowledged, and their characters. */
 const CONTROL_FRAMES_MAX = 256;
 const CONTROL_CHARACTERS_MAX = 256 * 1024;
-/** Microphone sound that is kept, by its capture times. */
-export const SOUND_KEPT_S = 10;
+/** Microphone sound that is kept, by its capture times; of a gateway that says with what it has dealt, the rest. */
+const SOUND_KEPT_US = 10e6;
+const OPEN_SOUND_KEPT_US = 30e6;
 /** What may stay unacknowledged. */
 const ACK_CONTROL_MAX = 16;
 const ACK_AUDIO_MAX = 50;
@@ -24,9 +25,19 @@ export class Sequences {
   #characters = 0;
   #audio = [];
   #overflowed = false;
+  /** The last sound that was dropped because it was too old, as { sequence, timeUs }. */
+  #dropped = null;
+  /** Capture time before which the gateway has dealt with all sound; 0: it says nothing of that. */
+  #dealtWithUs;
 
-  constructor(keeps) {
+  /** `dealtWithUs`: that of the session with which this one goes on after a restart. */
+  constructor(keeps, dealtWithUs = 0) {
     this.#keeps = keeps;
+    this.#dealtWithUs = dealtWithUs;
+  }
+
+  get dealtWithUs() {
+    return this.#dealtWithUs;
   }
 
   /** Number of the next frame of "control" or "audio". */
@@ -55,8 +66,10 @@ export class Sequences {
     }
     if (frameClass === "audio") {
       this.#audio.push(frame);
-      while (this.#audio[0].timeUs + SOUND_KEPT_S * 1e6 < frame.timeUs) {
-        this.#audio.shift();
+      const mostUs = this.#dealtWithUs > 0 ? OPEN_SOUND_KEPT_US : SOUND_KEPT_US;
+      while (this.#audio[0].timeUs + mostUs < frame.timeUs) {
+        const { sequence, timeUs } = this.#audio.shift();
+        this.#dropped = { sequence, timeUs };
       }
       return;
     }
@@ -68,12 +81,27 @@ export class Sequences {
     }
   }
 
-  /** The gateway has every control frame up to this one. */
-  acknowledged(control) {
+  /** The gateway has every control frame up to this one, and has dealt with the sound before this time (0: nothing new). */
+  acknowledged(control, soundUntilUs = 0) {
     while (this.#control.length > 0 && this.#control[0].sequence <= control) {
       this.#characters -= this.#control.shift().text.length;
     }
-    // Sound is kept all the same: a gateway that is restarted may ask for it.
+    // Other sound is kept, whether the gateway has it or not: one that is restarted may ask for it.
+    this.#dealtWithUs = Math.max(this.#dealtWithUs, soundUntilUs);
+    while (this.#audio.length > 0 && this.#audio[0].timeUs < this.#dealtWithUs) {
+      this.#audio.shift();
+    }
+  }
+
+  /** Whether sound was too old to be kept which a gateway lacks that has received this much. */
+  hasLostBehind(audio) {
+    return this.#dropped !== null && this.#dropped.sequence > audio;
+  }
+
+  /** Whether sound was too old to be kept with which a restarted gateway has not dealt, as far as that is known. */
+  hasLostSince(soundUntilUs) {
+    const isKnown = this.#dropped !== null && this.#dealtWithUs > 0;
+    return isKnown && this.#dropped.timeUs >= Math.max(this.#dealtWithUs, soundUntilUs);
   }
 
   /** What the gateway lacks, in the order of times, so that it meets everything where it stood. */
