@@ -22,7 +22,7 @@ use crate::{
     clock,
     mailbox::{DeviceMessage, Mailbox, Scored, WakeHeard},
     runtime::compute::{Compute, Urgency},
-    speech::wake::WakeCounts,
+    speech::{facts, wake::WakeCounts},
 };
 use decodes::Decodes;
 use pauses::Pauses;
@@ -245,7 +245,7 @@ impl Ear {
             }
             Fact::Silence { .. } | Fact::Ended { .. } => {}
         }
-        Some(fact_of(fact))
+        Some(facts::of_listener(fact))
     }
 
     /// The next fault of the microphone that was found, or that is gone (`false`), as a core type.
@@ -375,17 +375,5 @@ impl Drop for Ear {
     fn drop(&mut self) {
         // Scores that are still to be computed become stale.
         self.pauses.begin();
-    }
-}
-
-fn fact_of(fact: Fact) -> VoiceFact {
-    match fact {
-        Fact::SpeechStarted { utterance, at_us } => VoiceFact::SpeechStarted { utterance, at_us },
-        Fact::Paused { utterance, at_us, silence_us } => VoiceFact::Paused { utterance, at_us, silence_us },
-        Fact::Resumed { utterance, at_us } => VoiceFact::Resumed { utterance, at_us },
-        Fact::Silence { utterance, at_us, silence_us, score } => {
-            VoiceFact::Silence { utterance, at_us, silence_us, score }
-        }
-        Fact::Ended { utterance, at_us } => VoiceFact::Ended { utterance, at_us },
     }
 }
