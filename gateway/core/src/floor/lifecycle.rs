@@ -29,10 +29,7 @@ impl Floor {
     pub(crate) fn handle_voice(&mut self, cx: &mut Context, activity: &Activity, fact: VoiceFact) -> Option<Event> {
         match fact {
             VoiceFact::SpeechStarted { utterance, at_us } => return self.started(cx, activity, utterance, at_us),
-            VoiceFact::WakeHeard { utterance, at_us, .. } => {
-                self.wake_heard(cx, activity, utterance, at_us);
-                return None;
-            }
+            VoiceFact::WakeHeard { utterance, at_us, .. } => return self.wake_heard(cx, activity, utterance, at_us),
             _ => {}
         }
         let (VoiceFact::Paused { utterance, .. }
@@ -165,8 +162,7 @@ impl Floor {
                 self.watch_transcripts(cx);
                 return Some(self.said(cx, activity, closed, text));
             }
-            self.await_better(cx, closed, text);
-            return None;
+            return self.await_better(cx, activity, closed, text);
         }
         let open = self.open.as_mut().filter(|open| open.id == transcript.utterance)?;
         if let Some(speculative) = &mut open.speculative
@@ -277,14 +273,9 @@ impl Floor {
             self.watch_transcripts(cx);
             return None;
         };
-        let mut closed = self.closed.remove(index)?;
-        cancel_all(cx, closed.id);
+        let closed = self.closed.remove(index)?;
         self.watch_transcripts(cx);
-        if closed.second_pass.take().is_some() {
-            let text = core::mem::take(&mut closed.text);
-            return Some(self.said(cx, activity, closed, text));
-        }
-        Some(closed.origin.lost(closed.is_interrupting() || closed.named.in_text))
+        Some(self.wait_no_longer(cx, activity, closed))
     }
 
     /// Ends the open utterance. Its text is taken from the speculative decode if that covers all of it; otherwise a
@@ -337,8 +328,7 @@ impl Floor {
                     return Some(self.said(cx, activity, closed, text));
                 };
                 pass.decode_if_due(cx, closed.id, closed.named);
-                self.await_better(cx, closed, text);
-                return None;
+                return self.await_better(cx, activity, closed, text);
             }
             Some(Speculative { revision, .. }) => closed.awaited = revision,
             None => {
@@ -347,23 +337,37 @@ impl Floor {
                 ask(cx, (open.id, closed.awaited), TranscriptKind::Final, (open.meant(cx), open.named));
             }
         }
-        self.keep_closed(cx, closed);
-        None
+        self.keep_closed(cx, activity, closed)
     }
 
     /// Waits a limited time for a better text than this one.
-    fn await_better(&mut self, cx: &mut Context, mut closed: Closed, text: String) {
+    fn await_better(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        mut closed: Closed,
+        text: String,
+    ) -> Option<Event> {
         closed.text = text;
-        closed.deadline_us = cx.after_ms(cx.config.second_pass_ms_max);
-        self.keep_closed(cx, closed);
+        oldest.map(|oldest| self.wait_no_longer(cx, activity, oldest))
     }
 
-    pub(super) fn keep_closed(&mut self, cx: &mut Context, closed: Closed) {
-        if self.closed.len() >= UTTERANCES_PENDING_MAX
-            && let Some(oldest) = self.closed.pop_front()
-        {
-            cancel_all(cx, oldest.id);
+    /// No text comes of an utterance any more, or no better one.
+    fn wait_no_longer(&mut self, cx: &mut Context, activity: &Activity, mut closed: Closed) -> Event {
+        cancel_all(cx, closed.id);
+        if closed.second_pass.take().is_some() {
+            let text = core::mem::take(&mut closed.text);
+            return self.said(cx, activity, closed, text);
         }
+        closed.origin.lost(closed.is_interrupting() || closed.named.in_text)
+        closed.deadline_us = cx.after_ms(cx.config.second_pass_ms_max);
+        self.keep_closed(cx, activity, closed)
+    }
+
+    /// An utterance waits for its text. Of too many the oldest does so no longer.
+    pub(super) fn keep_closed(&mut self, cx: &mut Context, activity: &Activity, closed: Closed) -> Option<Event> {
+        let is_full = self.closed.len() >= UTTERANCES_PENDING_MAX;
+        let oldest = if is_full { self.closed.pop_front() } else { None };
         self.closed.push_back(closed);
         self.watch_transcripts(cx);
     }
