@@ -99,15 +99,6 @@ impl Floor {
         event
     }
 
-    pub(crate) fn handle_partial_due(&mut self, cx: &mut Context, activity: &Activity) {
-        let Some(open) = self.open.as_mut().filter(|open| open.voiced) else {
-            return;
-        };
-        let revision = open.next_partial(cx.now_us());
-        ask(cx, (open.id, revision), TranscriptKind::Partial, (open.meant(cx), open.named));
-        self.watch_words(cx, activity);
-    }
-
     /// The voice over the assistant has lasted long enough.
     pub(crate) fn handle_voice_confirmed(&mut self, activity: &Activity) -> Option<Event> {
         let open = self.open.as_mut().filter(|open| open.voiced)?;
@@ -186,23 +177,21 @@ impl Floor {
                     speculative.second_pass = Some(pass);
                 }
             }
+            if let Some(open) = &mut self.open {
+                open.caption.follow(&text);
+            }
             let interrupt = self.words_over_speech(cx, activity, &text);
             // The next fact about the pause decides its end, once the assistant is silent.
             return interrupt.or_else(|| self.decide(cx, activity));
         }
-        let newer = revision > open.partial_revision;
-        if transcript.kind != TranscriptKind::Partial || !newer || !open.voiced {
-            return None;
+        match transcript.kind {
+            TranscriptKind::Partial => self.handle_partial(cx, activity, revision, text),
+            _ => None,
         }
-        open.note_partial(revision, cx.now_us());
-        self.note_wordless(cx, activity, &text);
-        let event = self.words_over_speech(cx, activity, &text);
-        self.watch_words_less(cx, activity);
-        event
     }
 
-    /// Updates the caption; returns whether the words stop the assistant.
-    fn words_over_speech(&mut self, cx: &mut Context, activity: &Activity, text: &str) -> Option<Event> {
+    /// Tells of the caption, if it has changed; returns whether the words stop the assistant.
+    pub(super) fn words_over_speech(&mut self, cx: &mut Context, activity: &Activity, text: &str) -> Option<Event> {
         self.note_words(cx, text);
         let open = self.open.as_mut()?;
         let addressed =
@@ -210,9 +199,8 @@ impl Floor {
         if addressed {
             cx.push(Output::ExpectRequest { rank: RANK_FIRST });
         }
-        if !text.is_empty() {
+        if let Some(text) = open.caption.take_change(addressed) {
             open.captions = open.captions.saturating_add(1);
-            let text = open.caption.follow(text);
             cx.push(Output::Caption {
                 turn: None,
                 utterance: open.id,
@@ -263,7 +251,9 @@ impl Floor {
         }
         if let Some(open) = self.open.as_mut().filter(|open| open.id == utterance) {
             open.speculative.take_if(|speculative| speculative.revision == revision);
-            open.partial_asked.take_if(|(asked, _)| *asked == revision);
+            if open.partials.fail(revision) {
+                self.partial_ended(cx, activity);
+            }
         }
         None
     }
@@ -349,6 +339,16 @@ impl Floor {
         text: String,
     ) -> Option<Event> {
         closed.text = text;
+        closed.deadline_us = cx.after_ms(cx.config.second_pass_ms_max);
+        self.keep_closed(cx, activity, closed)
+    }
+
+    /// An utterance waits for its text. Of too many the oldest does so no longer.
+    pub(super) fn keep_closed(&mut self, cx: &mut Context, activity: &Activity, closed: Closed) -> Option<Event> {
+        let is_full = self.closed.len() >= UTTERANCES_PENDING_MAX;
+        let oldest = if is_full { self.closed.pop_front() } else { None };
+        self.closed.push_back(closed);
+        self.watch_transcripts(cx);
         oldest.map(|oldest| self.wait_no_longer(cx, activity, oldest))
     }
 
@@ -360,16 +360,6 @@ impl Floor {
             return self.said(cx, activity, closed, text);
         }
         closed.origin.lost(closed.is_interrupting() || closed.named.in_text)
-        closed.deadline_us = cx.after_ms(cx.config.second_pass_ms_max);
-        self.keep_closed(cx, activity, closed)
-    }
-
-    /// An utterance waits for its text. Of too many the oldest does so no longer.
-    pub(super) fn keep_closed(&mut self, cx: &mut Context, activity: &Activity, closed: Closed) -> Option<Event> {
-        let is_full = self.closed.len() >= UTTERANCES_PENDING_MAX;
-        let oldest = if is_full { self.closed.pop_front() } else { None };
-        self.closed.push_back(closed);
-        self.watch_transcripts(cx);
     }
 
     pub(super) fn watch_transcripts(&self, cx: &mut Context) {
@@ -481,6 +471,7 @@ fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
     open.voiced = true;
     open.silence = None;
     open.speculative = None;
+    open.partials.go_on(cx.now_us());
     let revision = open.next_revision();
     cx.push(Output::CancelTranscribe { utterance: open.id, revision });
     cx.disarm(Timer::EndOfTurn);

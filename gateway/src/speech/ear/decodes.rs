@@ -12,6 +12,7 @@ use std::{collections::VecDeque, sync::Arc};
 use audio::{
     asr::{Job, Options, Priority, Report, SAMPLES_MAX, Scheduler, Spoken, Ticket},
     fair::Owner,
+    frame::{RATE_HZ, us_to_samples},
 };
 use gateway_core::{
     limits::UTTERANCES_PENDING_MAX,
@@ -22,6 +23,8 @@ use crate::mailbox::{DeviceMessage, Mailbox, Transcribed, Translated};
 
 /// How long the audio of a closed utterance is kept: slightly longer than its text is waited for.
 const KEPT_US: u64 = 12_000_000;
+/// Samples of the end of an utterance that are decoded at least, whatever the core takes its times to be: a second.
+const END_SAMPLES_MIN: usize = RATE_HZ as usize;
 /// Decodes in the queue that are remembered, to be cancelled: more than the core waits for.
 const SENT_MAX: usize = 32;
 
@@ -251,6 +254,12 @@ impl Decodes {
             self.scheduler.cancel(&sent.ticket);
         }
     }
+}
+
+/// Samples before the end of sound of this length that begins so many microseconds before the sound's end.
+pub(super) fn before_end(samples: usize, end_us: u64) -> usize {
+    let end = usize::try_from(us_to_samples(end_us, RATE_HZ)).unwrap_or(usize::MAX);
+    samples.saturating_sub(end.max(END_SAMPLES_MIN))
 }
 
 impl Drop for Decodes {

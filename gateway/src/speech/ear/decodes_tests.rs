@@ -124,6 +124,15 @@ fn an_earlier_utterance_is_decoded_once_more_too_and_none_once_the_microphone_is
 }
 
 #[test]
+fn the_end_of_an_utterance_is_a_second_at_least() {
+    assert_eq!(before_end(80_000, 2_500_000), 40_000);
+    assert_eq!(before_end(80_000, 0), 64_000, "the core's time may be ahead of the sound");
+    assert_eq!(before_end(80_000, 9_000_000), 0);
+    assert_eq!(before_end(8_000, 0), 0);
+    assert_eq!(before_end(8_000, u64::MAX), 0);
+}
+
+#[test]
 fn what_is_open_goes_before_what_is_kept() {
     let mut bench = Bench::new();
     bench.decodes.keep(7, SOUND, 0);
