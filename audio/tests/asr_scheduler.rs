@@ -181,6 +181,73 @@ fn a_partial_needs_a_free_thread() {
 }
 
 #[test]
+fn owners_whose_partials_follow_one_another_take_turns() {
+    let world = World::new(1, 10);
+    let (one, other) = (Owner::unique(), Owner::unique());
+    world.submit_for(one, 1, Priority::Partial).unwrap();
+    assert_eq!(world.started.recv().unwrap(), 1);
+    world.submit_for(other, 2, Priority::Partial).unwrap();
+    assert_eq!(world.submit_for(other, 3, Priority::Partial).unwrap_err(), Busy::NoThreadFree, "its own waits");
+    assert_eq!(world.submit_for(one, 4, Priority::Partial).unwrap_err(), Busy::NoThreadFree, "its own is in work");
+    assert_eq!(world.finish(1), [1]);
+    // Whoever has had a turn comes after those that wait, however soon it asks for the next one.
+    world.submit_for(one, 5, Priority::Partial).unwrap();
+    assert_eq!(world.started.recv().unwrap(), 2);
+    assert_eq!(world.finish(1), [2]);
+    world.submit_for(other, 6, Priority::Partial).unwrap();
+    assert_eq!(world.finish(2), [5, 6]);
+    assert_eq!(world.scheduler.as_ref().unwrap().shed(), Shed { partial: 2, ..Shed::default() });
+}
+
+#[test]
+fn a_partial_that_waits_comes_after_all_others_and_takes_no_place_of_theirs() {
+    let world = World::new(1, 2);
+    world.run(1, Priority::Partial);
+    world.submit_for(Owner::unique(), 2, Priority::Partial).unwrap();
+    world.submit(3, Priority::SecondPass).unwrap();
+    world.submit(4, Priority::Final).unwrap();
+    let late = world.submit_for(Owner::unique(), 5, Priority::Partial);
+    assert_eq!(late.unwrap_err(), Busy::NoThreadFree, "others wait");
+    world.go.send("go").unwrap();
+    let (id, result) = world.replies.recv().unwrap();
+    assert!(id == 1 && matches!(result, Err(Error::Cancelled)), "{id}: {result:?}");
+    assert_eq!(world.finish(3), [4, 3, 2]);
+    assert_eq!(world.scheduler.as_ref().unwrap().shed(), Shed { partial: 1, ..Shed::default() });
+}
+
+#[test]
+fn a_partial_does_not_wait_for_threads_that_work_on_something_else() {
+    let world = World::new(2, 10);
+    world.run(1, Priority::Final);
+    world.run(2, Priority::Partial);
+    world.submit_for(Owner::unique(), 3, Priority::Partial).unwrap();
+    let ticket = world.submit(4, Priority::Final).unwrap();
+    world.scheduler.as_ref().unwrap().cancel(&ticket);
+    assert_eq!(world.replies.recv().unwrap().0, 4);
+    // The one in work was told to stop for it all the same.
+    world.finish(1);
+    assert_eq!(world.started.recv().unwrap(), 3);
+    world.finish(2);
+    world.run(5, Priority::Final);
+    world.run(6, Priority::Final);
+    let refused = world.submit_for(Owner::unique(), 7, Priority::Partial);
+    assert_eq!(refused.unwrap_err(), Busy::NoThreadFree);
+    world.finish(2);
+}
+
+#[test]
+fn the_partials_that_wait_are_bounded() {
+    let world = World::new(1, 2);
+    world.run(1, Priority::Partial);
+    let mut waiting = 0;
+    while world.submit_for(Owner::unique(), 2 + waiting, Priority::Partial).is_ok() {
+        waiting += 1;
+    }
+    assert_eq!(waiting, 32);
+    assert_eq!(world.finish(1 + waiting), (1..=1 + waiting).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_running_partial_gives_way() {
     let world = World::new(1, 10);
     world.run(1, Priority::Partial);

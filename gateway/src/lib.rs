@@ -41,7 +41,7 @@ mod roster;
 pub mod runtime;
 pub mod serve;
 pub mod skills;
-mod speech;
+pub mod speech;
 pub mod store;
 pub mod telemetry;
 mod text;

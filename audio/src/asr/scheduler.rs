@@ -2,8 +2,9 @@
 //!
 //! Jobs are ordered by [`Priority`]. Under overload the least important jobs are dropped, and counted ([`Shed`]):
 //!
-//! - A partial is useful only at once. It is accepted only when a thread is free, and is preempted when another job
-//!   needs that thread.
+//! - A partial is useful only at once. It is accepted only when a thread is free, or works on a partial while nothing else
+//!   waits, and is preempted when another job needs that thread. An owner has one that waits, and none while one of its
+//!   own is in work: owners whose partials follow one another take turns.
 //! - A second pass improves an existing text, and its caller waits only briefly. It is accepted only while few jobs
 //!   wait.
 //! - For everything else the queue is long enough for utterances that coincide. When it is full, speech not meant for
@@ -47,6 +48,8 @@ pub enum Priority {
 const PRIORITIES: usize = Priority::Final as usize + 1;
 /// Most patient jobs of an owner that wait: more utterances than a device waits for at once.
 const OWNER_WAITING_MAX: usize = 8;
+/// Most partials that wait, of all owners: one that came later would be of sound that is some seconds old by its turn.
+const PARTIALS_WAITING_MAX: usize = 32;
 /// A second pass is queued only while fewer jobs wait than `queue_max` divided by this.
 const SECOND_PASS_PART: usize = 4;
 
@@ -110,7 +113,7 @@ pub enum Busy {
     /// The queue is full of jobs of at least this priority.
     #[error("the queue of speech recognition is full")]
     QueueFull,
-    /// A partial, while no thread is free.
+    /// A partial, while no thread is free for one.
     #[error("no speech recognition thread is free")]
     NoThreadFree,
     /// The scheduler is shutting down.
@@ -135,7 +138,7 @@ impl Transcribe for Decoder {
 pub struct SchedulerConfig {
     /// Threads, with a decoder each; as many as cores.
     pub workers: usize,
-    /// Most waiting jobs, patient ones aside. An utterance of 4 s takes about 0.15 s. A short queue drops speech that
+    /// Most waiting jobs, patient ones and partials aside. An utterance of 4 s takes about 0.15 s. A short queue drops speech that
     /// coincides; with much more than a dozen jobs per worker every caller waits longer than a turn may take.
     pub queue_max: usize,
 }
@@ -187,6 +190,27 @@ impl State {
         self.queues.iter().map(FairQueue::len).sum()
     }
 
+    fn waiting_partials(&self) -> &FairQueue<Waiting> {
+        &self.queues[Priority::Partial as usize]
+    }
+
+    /// Those that wait and are no partials.
+    fn waiting_others(&self) -> usize {
+        self.waiting() - self.waiting_partials().len()
+    }
+
+    /// Whether a partial for which no thread is free may wait for one that works on another owner's, or is about to.
+    fn may_take_turns(&self, owner: Owner, workers: usize) -> bool {
+        let is_partial = |job: &&Running| job.priority == Priority::Partial;
+        let partials = || self.running.iter().filter(is_partial);
+        let waiting = self.waiting_partials();
+        self.waiting_others() == 0
+            && self.running.len() - partials().count() < workers
+            && partials().all(|job| job.owner != owner)
+            && waiting.len_of(owner) == 0
+            && waiting.len() < PARTIALS_WAITING_MAX
+    }
+
     fn count(&self, is_counted: impl Fn(&Waiting) -> bool) -> usize {
         self.queues.iter().map(|queue| queue.count(&is_counted)).sum()
     }
@@ -199,7 +223,7 @@ impl State {
     /// Decides over a job for which no thread is free: takes out the one that gives way to it, if one has to; `is_excess`:
     /// it may not take a place that is free for others.
     fn make_room(&mut self, job: &Job, queue_max: usize, is_excess: bool) -> Result<Option<Waiting>, Busy> {
-        let takes_place = |waiting: &Waiting| !waiting.job.patient;
+        let takes_place = |waiting: &Waiting| !waiting.job.patient && waiting.job.priority != Priority::Partial;
         let own = job.priority as usize;
         let (has_room, displaced) = if job.patient {
             (self.may_wait(job.owner), None)
@@ -288,7 +312,8 @@ impl Scheduler {
 
     /// Queues a job or refuses it. When the queue is full, a job displaces the waiting job of lowest priority below its
     /// own, or else one of its own priority whose owner has more of them. A patient one displaces none, is never displaced,
-    /// and is refused only if its owner has several of them waiting. Any job but a partial preempts a running partial.
+    /// and is refused only if its owner has several of them waiting. Any job but a partial preempts a running partial, and
+    /// goes before those that wait; these take no place from others.
     /// Displaced jobs report [`Error::Displaced`].
     ///
     /// # Errors
@@ -299,15 +324,19 @@ impl Scheduler {
             return Err(Busy::ShuttingDown);
         }
         let SchedulerConfig { workers, queue_max } = self.shared.config;
-        let free = state.running.len() + state.waiting() < workers;
-        if job.priority == Priority::Partial && !free {
+        let is_partial = job.priority == Priority::Partial;
+        // Partials that wait come after all others.
+        let before = if is_partial { state.waiting() } else { state.waiting_others() };
+        let free = state.running.len() + before < workers;
+        if is_partial && !free && !state.may_take_turns(job.owner, workers) {
             state.shed.count(job.priority);
             return Err(Busy::NoThreadFree);
         }
-        let few = state.waiting() < (queue_max / SECOND_PASS_PART).max(1);
+        let few = state.waiting_others() < (queue_max / SECOND_PASS_PART).max(1);
         let is_excess = job.priority == Priority::SecondPass && !few;
-        let displaced = if free { None } else { state.make_room(&job, queue_max, is_excess)? };
+        let displaced = if free || is_partial { None } else { state.make_room(&job, queue_max, is_excess)? };
         if !free
+            && !is_partial
             && let Some(partial) =
                 state.running.iter().find(|running| running.priority == Priority::Partial && !is_set(&running.abort))
         {

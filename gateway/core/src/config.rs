@@ -37,7 +37,7 @@ pub struct Config {
     pub silence_incomplete_ms: u32,
     /// The same if the text lacks its end, or looks like a beginning: "tomorrow at eight".
     pub silence_trailing_ms: u32,
-    /// Minimum time between two partial transcripts.
+    /// Minimum time between two partial transcripts; where nobody follows them it is longer.
     pub partial_interval_ms: u32,
     /// Longest wait for a transcript after the end of turn.
     pub transcript_ms_max: u32,
@@ -126,7 +126,7 @@ impl Default for Config {
             silence_command_ms: 200,
             silence_incomplete_ms: 1_000,
             silence_trailing_ms: 2_000,
-            partial_interval_ms: 300,
+            partial_interval_ms: 100,
             transcript_ms_max: 10_000,
             second_pass_ms_max: 1_500,
             second_model: false,

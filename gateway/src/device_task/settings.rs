@@ -64,7 +64,7 @@ pub struct Changeable {
 }
 
 /// The keys of the configuration, or the sections, that [`Changeable::changed`] takes over.
-pub(crate) const CHANGEABLE: [&str; 19] = [
+pub(crate) const CHANGEABLE: [&str; 20] = [
     "name",
     "voice.earcons",
     "voice.speed",
@@ -79,6 +79,7 @@ pub(crate) const CHANGEABLE: [&str; 19] = [
     "hearing.silence_complete_ms",
     "hearing.silence_incomplete_ms",
     "hearing.silence_trailing_ms",
+    "hearing.partial_interval_ms",
     "assistant.instructions",
     "assistant.place",
     "budgets.tokens_per_turn",
@@ -98,6 +99,7 @@ impl Changeable {
         conversation.silence_complete_ms = new.silence_complete_ms;
         conversation.silence_incomplete_ms = new.silence_incomplete_ms;
         conversation.silence_trailing_ms = new.silence_trailing_ms;
+        conversation.partial_interval_ms = new.partial_interval_ms;
         conversation.display = new.display;
         conversation.quiet_hours = new.quiet_hours;
         conversation.earcons = new.earcons;

@@ -22,7 +22,7 @@ use crate::{
     clock,
     mailbox::{DeviceMessage, Mailbox, Scored, WakeHeard},
     runtime::compute::{Compute, Urgency},
-    speech::wake::WakeCounts,
+    speech::{facts, wake::WakeCounts},
 };
 use decodes::Decodes;
 use pauses::Pauses;
@@ -250,7 +250,7 @@ impl Ear {
             }
             Fact::Silence { .. } | Fact::Ended { .. } => {}
         }
-        Some(fact_of(fact))
+        Some(facts::of_listener(fact))
     }
 
     /// The next fault of the microphone that was found, or that is gone (`false`), as a core type.
@@ -325,7 +325,7 @@ impl Ear {
 
     /// What matters of the open utterance begins at this capture time: from there it may be as long as any other.
     pub(crate) fn measure_from(&mut self, utterance: u32, from_us: u64) {
-        let samples = self.wake.as_ref().map_or(0, |wake| wake.samples_before(utterance, from_us));
+        let samples = self.wake.as_ref().and_then(|wake| wake.samples_before(utterance, from_us)).unwrap_or(0);
         self.listener.measure_from(utterance, samples);
     }
 
@@ -345,9 +345,19 @@ impl Ear {
         (kind, meant): (TranscriptKind, Meant),
         from_us: Option<u64>,
     ) -> bool {
-        let wake = self.wake.as_ref().zip(from_us);
-        let first = wake.map_or(0, |(wake, from_us)| wake.samples_before(utterance, from_us));
+        let first = from_us.map_or(0, |from_us| self.samples_before(utterance, from_us));
         self.decodes.ask((utterance, revision), (kind, meant), self.listener.utterance_pcm(utterance), first)
+    }
+
+    /// Samples of an utterance before this capture time: by the wake phrase that was heard in it, or else by the end of its sound so
+    /// far. None where neither is known.
+    fn samples_before(&self, utterance: u32, from_us: u64) -> usize {
+        let by_wake = self.wake.as_ref().and_then(|wake| wake.samples_before(utterance, from_us));
+        let by_end = || {
+            let (_, sound, end_us) = self.listener.open_utterance().filter(|(open, ..)| *open == utterance)?;
+            Some(decodes::before_end(sound.len(), end_us.saturating_sub(from_us)))
+        };
+        by_wake.or_else(by_end).unwrap_or(0)
     }
 
     /// Sends an utterance to translation into English; `false`: there is no sound of it, or recognition has no time for it.
@@ -380,17 +390,5 @@ impl Drop for Ear {
     fn drop(&mut self) {
         // Scores that are still to be computed become stale.
         self.pauses.begin();
-    }
-}
-
-fn fact_of(fact: Fact) -> VoiceFact {
-    match fact {
-        Fact::SpeechStarted { utterance, at_us } => VoiceFact::SpeechStarted { utterance, at_us },
-        Fact::Paused { utterance, at_us, silence_us } => VoiceFact::Paused { utterance, at_us, silence_us },
-        Fact::Resumed { utterance, at_us } => VoiceFact::Resumed { utterance, at_us },
-        Fact::Silence { utterance, at_us, silence_us, score } => {
-            VoiceFact::Silence { utterance, at_us, silence_us, score }
-        }
-        Fact::Ended { utterance, at_us } => VoiceFact::Ended { utterance, at_us },
     }
 }

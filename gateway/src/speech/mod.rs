@@ -2,6 +2,7 @@
 
 pub(crate) mod ear;
 pub(crate) mod elsewhere;
+pub mod facts;
 pub(crate) mod language;
 pub(crate) mod mouth;
 pub(crate) mod settings;

@@ -50,6 +50,7 @@ pub(crate) struct RawHearing {
     silence_complete_ms: Spanned<u32>,
     silence_incomplete_ms: Spanned<u32>,
     silence_trailing_ms: Spanned<u32>,
+    partial_interval_ms: Spanned<u32>,
     end_of_turn: bool,
     dead_microphone_s: Spanned<u32>,
     workers: Spanned<usize>,
@@ -75,6 +76,7 @@ impl Default for RawHearing {
             silence_complete_ms: unwritten(core.silence_complete_ms),
             silence_incomplete_ms: unwritten(core.silence_incomplete_ms),
             silence_trailing_ms: unwritten(core.silence_trailing_ms),
+            partial_interval_ms: unwritten(core.partial_interval_ms),
             end_of_turn: false,
             dead_microphone_s: unwritten(30),
             workers: unwritten(0),
@@ -249,6 +251,7 @@ impl RawHearing {
             problems.in_order(incomplete, (&self.silence_trailing_ms, "hearing.silence_trailing_ms"));
         }
         let mut ms = |value, key, range| problems.between(value, key, range);
+        conversation.partial_interval_ms = ms(&self.partial_interval_ms, "hearing.partial_interval_ms", 50..=5_000);
         conversation.follow_up_ms = ms(&self.follow_up_ms, "hearing.follow_up_ms", 0..=300_000);
         conversation.silence_ms = ms(&self.silence_ms, "hearing.silence_ms", 250..=3_000);
         conversation.silence_command_ms = ms(&self.silence_command_ms, "hearing.silence_command_ms", 100..=3_000);
@@ -321,6 +324,17 @@ mod tests {
 
     fn problems(text: &str) -> Vec<(usize, String)> {
         check(text, "x.toml").unwrap_err().into_iter().map(|problem| (problem.line, problem.what)).collect()
+    }
+
+    #[test]
+    fn the_time_between_captions_is_within_its_range() {
+        let config = check("[hearing]\npartial_interval_ms = 800\n", "x.toml").unwrap();
+        assert_eq!(config.conversation.partial_interval_ms, 800);
+        assert_eq!(check("", "x.toml").unwrap().conversation.partial_interval_ms, 100);
+        for wrong in [0, 49, 5_001] {
+            let found = problems(&format!("[hearing]\npartial_interval_ms = {wrong}\n"));
+            assert!(found[0].0 == 2 && found[0].1.contains("between 50 and 5000"), "{wrong}: {found:?}");
+        }
     }
 
     #[test]

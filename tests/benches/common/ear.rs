@@ -15,13 +15,13 @@ use audio::vad::silero;
 use chat_models::intents;
 use chat_models::{ChatModel as _, Request, Tools};
 use firmware_sim::random::Random;
+use gateway::speech::facts;
 use gateway_core::conversation::{self, Conversation};
 use gateway_core::driver::Driver;
 use gateway_core::input::{Button, Input, Playback};
 use gateway_core::output::Output;
 use gateway_core::vocab::{
     CommandMatch, DeviceInfo, ModelEvent, ModelRoute, StopReason, Timestamp, Transcript, TranscriptKind, Turn, Usage,
-    VoiceFact,
 };
 
 use super::clips::CLIP_HZ;
@@ -221,7 +221,7 @@ impl Ear {
                 if matches!(fact, Fact::SpeechStarted { .. }) {
                     self.note(What::Began);
                 }
-                self.core.push(Input::Voice(fact_of(fact)));
+                self.core.push(Input::Voice(facts::of_listener(fact)));
             }
             self.settle(engines)?;
         }
@@ -361,17 +361,5 @@ fn device() -> DeviceInfo {
         speaker: true,
         echo_cancelled: true,
         captions: false,
-    }
-}
-
-fn fact_of(fact: Fact) -> VoiceFact {
-    match fact {
-        Fact::SpeechStarted { utterance, at_us } => VoiceFact::SpeechStarted { utterance, at_us },
-        Fact::Paused { utterance, at_us, silence_us } => VoiceFact::Paused { utterance, at_us, silence_us },
-        Fact::Resumed { utterance, at_us } => VoiceFact::Resumed { utterance, at_us },
-        Fact::Silence { utterance, at_us, silence_us, score } => {
-            VoiceFact::Silence { utterance, at_us, silence_us, score }
-        }
-        Fact::Ended { utterance, at_us } => VoiceFact::Ended { utterance, at_us },
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use audio::{
     codec::Codec,
     jitter,
-    listener::{Config, Fact, Listener},
+    listener::{Config, Listener},
     vad::silero,
 };
 use bytes::Bytes;
@@ -19,12 +19,13 @@ use firmware_sim::{
     microphone::{Background, Clip, Microphone},
     network::{Conditions, NAMES, Profile, path::Path, schedule::Schedule},
 };
+use gateway::speech::facts;
 use gateway_core::{
     conversation::{self, Conversation},
     driver::Driver,
     input::Input,
     output::Output,
-    vocab::{DeviceInfo, DisplaySize, SoundCoding, SoundReport, Timestamp, Transcript, VoiceFact},
+    vocab::{DeviceInfo, DisplaySize, SoundCoding, SoundReport, Timestamp, Transcript},
 };
 use tokio::sync::oneshot;
 
@@ -237,7 +238,7 @@ impl World {
         }
         for fact in facts {
             writeln!(self.log, "{now_us} {fact:?}").expect("a string");
-            self.core.push(Input::Voice(fact_of(fact)));
+            self.core.push(Input::Voice(facts::of_listener(fact)));
         }
         if self.unreported_us >= REPORT_US {
             self.unreported_us = 0;
@@ -286,18 +287,6 @@ impl World {
                 _ => {}
             }
         }
-    }
-}
-
-fn fact_of(fact: Fact) -> VoiceFact {
-    match fact {
-        Fact::SpeechStarted { utterance, at_us } => VoiceFact::SpeechStarted { utterance, at_us },
-        Fact::Paused { utterance, at_us, silence_us } => VoiceFact::Paused { utterance, at_us, silence_us },
-        Fact::Resumed { utterance, at_us } => VoiceFact::Resumed { utterance, at_us },
-        Fact::Silence { utterance, at_us, silence_us, score } => {
-            VoiceFact::Silence { utterance, at_us, silence_us, score }
-        }
-        Fact::Ended { utterance, at_us } => VoiceFact::Ended { utterance, at_us },
     }
 }
 

@@ -185,8 +185,15 @@ impl Conversation {
 
     /// Who has said it is asked to say it again; nobody else hears anything.
     fn not_understood(&mut self, addressed: bool) {
-        if addressed && !self.is_busy() {
-            self.aside(phrases::NOT_UNDERSTOOD);
+        if !addressed {
+            return;
+        }
+        if !self.is_busy() {
+            return self.aside(phrases::NOT_UNDERSTOOD);
+        }
+        // An earlier sentence, while a later one is answered; of several it is told once.
+        if !self.afterwards.iter().any(|text| text == phrases::NOT_UNDERSTOOD) {
+            self.tell_when_free(phrases::NOT_UNDERSTOOD.into());
         }
     }
 

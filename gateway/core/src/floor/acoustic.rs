@@ -8,7 +8,7 @@
 //! A detection may come late, even when the utterance is over: the last one that was passed over is decoded then.
 
 use super::{
-    Activity, Floor,
+    Activity, Event, Floor,
     lifecycle::{UTTERANCE_STALLED_MS, ask},
     named::InSound,
     utterance::{Closed, Open},
@@ -29,30 +29,36 @@ const DOUBTED_WORDS: usize = 8;
 
 impl Floor {
     /// A wake phrase that ended at this capture time was heard in an utterance.
-    pub(super) fn wake_heard(&mut self, cx: &mut Context, activity: &Activity, utterance: u32, at_us: u64) {
+    pub(super) fn wake_heard(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        utterance: u32,
+        at_us: u64,
+    ) -> Option<Event> {
         let from_us = at_us.saturating_sub(BEFORE_US);
         let from = InSound::From(from_us);
         if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
             if closed.named.in_sound == InSound::No {
                 closed.named.in_sound = InSound::AsWell;
             }
-            return;
+            return None;
         }
         if let Some(mut passed) = self.passed.take_if(|passed| passed.id == utterance) {
             passed.named.in_sound = from;
             passed.deadline_us = cx.after_ms(cx.config.transcript_ms_max);
             ask(cx, (utterance, passed.awaited), TranscriptKind::Final, (Meant::Addressed, passed.named));
-            return self.keep_closed(cx, passed);
+            return self.keep_closed(cx, activity, passed);
         }
-        let Some(open) = self.open.as_ref().filter(|open| open.id == utterance) else { return };
+        let open = self.open.as_ref().filter(|open| open.id == utterance)?;
         let is_overheard = self.is_overheard(cx, activity, open);
-        let Some(open) = &mut self.open else { return };
+        let open = self.open.as_mut()?;
         if !is_overheard {
             // Of several, the first one counts.
             if open.named.in_sound == InSound::No {
                 open.named.in_sound = InSound::AsWell;
             }
-            return;
+            return None;
         }
         open.named.in_sound = from;
         open.unaddressed = false;
@@ -69,6 +75,7 @@ impl Floor {
         } else {
             self.speculate(cx);
         }
+        None
     }
 
     /// Notes what the words so far tell about a wake phrase in the open utterance.

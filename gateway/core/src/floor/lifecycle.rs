@@ -29,10 +29,7 @@ impl Floor {
     pub(crate) fn handle_voice(&mut self, cx: &mut Context, activity: &Activity, fact: VoiceFact) -> Option<Event> {
         match fact {
             VoiceFact::SpeechStarted { utterance, at_us } => return self.started(cx, activity, utterance, at_us),
-            VoiceFact::WakeHeard { utterance, at_us, .. } => {
-                self.wake_heard(cx, activity, utterance, at_us);
-                return None;
-            }
+            VoiceFact::WakeHeard { utterance, at_us, .. } => return self.wake_heard(cx, activity, utterance, at_us),
             _ => {}
         }
         let (VoiceFact::Paused { utterance, .. }
@@ -102,15 +99,6 @@ impl Floor {
         event
     }
 
-    pub(crate) fn handle_partial_due(&mut self, cx: &mut Context, activity: &Activity) {
-        let Some(open) = self.open.as_mut().filter(|open| open.voiced) else {
-            return;
-        };
-        let revision = open.next_partial(cx.now_us());
-        ask(cx, (open.id, revision), TranscriptKind::Partial, (open.meant(cx), open.named));
-        self.watch_words(cx, activity);
-    }
-
     /// The voice over the assistant has lasted long enough.
     pub(crate) fn handle_voice_confirmed(&mut self, activity: &Activity) -> Option<Event> {
         let open = self.open.as_mut().filter(|open| open.voiced)?;
@@ -165,8 +153,7 @@ impl Floor {
                 self.watch_transcripts(cx);
                 return Some(self.said(cx, activity, closed, text));
             }
-            self.await_better(cx, closed, text);
-            return None;
+            return self.await_better(cx, activity, closed, text);
         }
         let open = self.open.as_mut().filter(|open| open.id == transcript.utterance)?;
         if let Some(speculative) = &mut open.speculative
@@ -190,23 +177,21 @@ impl Floor {
                     speculative.second_pass = Some(pass);
                 }
             }
+            if let Some(open) = &mut self.open {
+                open.caption.follow(&text);
+            }
             let interrupt = self.words_over_speech(cx, activity, &text);
             // The next fact about the pause decides its end, once the assistant is silent.
             return interrupt.or_else(|| self.decide(cx, activity));
         }
-        let newer = revision > open.partial_revision;
-        if transcript.kind != TranscriptKind::Partial || !newer || !open.voiced {
-            return None;
+        match transcript.kind {
+            TranscriptKind::Partial => self.handle_partial(cx, activity, revision, text),
+            _ => None,
         }
-        open.note_partial(revision, cx.now_us());
-        self.note_wordless(cx, activity, &text);
-        let event = self.words_over_speech(cx, activity, &text);
-        self.watch_words_less(cx, activity);
-        event
     }
 
-    /// Updates the caption; returns whether the words stop the assistant.
-    fn words_over_speech(&mut self, cx: &mut Context, activity: &Activity, text: &str) -> Option<Event> {
+    /// Tells of the caption, if it has changed; returns whether the words stop the assistant.
+    pub(super) fn words_over_speech(&mut self, cx: &mut Context, activity: &Activity, text: &str) -> Option<Event> {
         self.note_words(cx, text);
         let open = self.open.as_mut()?;
         let addressed =
@@ -214,9 +199,8 @@ impl Floor {
         if addressed {
             cx.push(Output::ExpectRequest { rank: RANK_FIRST });
         }
-        if !text.is_empty() {
+        if let Some(text) = open.caption.take_change(addressed) {
             open.captions = open.captions.saturating_add(1);
-            let text = open.caption.follow(text);
             cx.push(Output::Caption {
                 turn: None,
                 utterance: open.id,
@@ -267,7 +251,9 @@ impl Floor {
         }
         if let Some(open) = self.open.as_mut().filter(|open| open.id == utterance) {
             open.speculative.take_if(|speculative| speculative.revision == revision);
-            open.partial_asked.take_if(|(asked, _)| *asked == revision);
+            if open.partials.fail(revision) {
+                self.partial_ended(cx, activity);
+            }
         }
         None
     }
@@ -277,14 +263,9 @@ impl Floor {
             self.watch_transcripts(cx);
             return None;
         };
-        let mut closed = self.closed.remove(index)?;
-        cancel_all(cx, closed.id);
+        let closed = self.closed.remove(index)?;
         self.watch_transcripts(cx);
-        if closed.second_pass.take().is_some() {
-            let text = core::mem::take(&mut closed.text);
-            return Some(self.said(cx, activity, closed, text));
-        }
-        Some(closed.origin.lost(closed.is_interrupting() || closed.named.in_text))
+        Some(self.wait_no_longer(cx, activity, closed))
     }
 
     /// Ends the open utterance. Its text is taken from the speculative decode if that covers all of it; otherwise a
@@ -337,8 +318,7 @@ impl Floor {
                     return Some(self.said(cx, activity, closed, text));
                 };
                 pass.decode_if_due(cx, closed.id, closed.named);
-                self.await_better(cx, closed, text);
-                return None;
+                return self.await_better(cx, activity, closed, text);
             }
             Some(Speculative { revision, .. }) => closed.awaited = revision,
             None => {
@@ -347,25 +327,39 @@ impl Floor {
                 ask(cx, (open.id, closed.awaited), TranscriptKind::Final, (open.meant(cx), open.named));
             }
         }
-        self.keep_closed(cx, closed);
-        None
+        self.keep_closed(cx, activity, closed)
     }
 
     /// Waits a limited time for a better text than this one.
-    fn await_better(&mut self, cx: &mut Context, mut closed: Closed, text: String) {
+    fn await_better(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        mut closed: Closed,
+        text: String,
+    ) -> Option<Event> {
         closed.text = text;
         closed.deadline_us = cx.after_ms(cx.config.second_pass_ms_max);
-        self.keep_closed(cx, closed);
+        self.keep_closed(cx, activity, closed)
     }
 
-    pub(super) fn keep_closed(&mut self, cx: &mut Context, closed: Closed) {
-        if self.closed.len() >= UTTERANCES_PENDING_MAX
-            && let Some(oldest) = self.closed.pop_front()
-        {
-            cancel_all(cx, oldest.id);
-        }
+    /// An utterance waits for its text. Of too many the oldest does so no longer.
+    pub(super) fn keep_closed(&mut self, cx: &mut Context, activity: &Activity, closed: Closed) -> Option<Event> {
+        let is_full = self.closed.len() >= UTTERANCES_PENDING_MAX;
+        let oldest = if is_full { self.closed.pop_front() } else { None };
         self.closed.push_back(closed);
         self.watch_transcripts(cx);
+        oldest.map(|oldest| self.wait_no_longer(cx, activity, oldest))
+    }
+
+    /// No text comes of an utterance any more, or no better one.
+    fn wait_no_longer(&mut self, cx: &mut Context, activity: &Activity, mut closed: Closed) -> Event {
+        cancel_all(cx, closed.id);
+        if closed.second_pass.take().is_some() {
+            let text = core::mem::take(&mut closed.text);
+            return self.said(cx, activity, closed, text);
+        }
+        closed.origin.lost(closed.is_interrupting() || closed.named.in_text)
     }
 
     pub(super) fn watch_transcripts(&self, cx: &mut Context) {
@@ -477,6 +471,7 @@ fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
     open.voiced = true;
     open.silence = None;
     open.speculative = None;
+    open.partials.go_on(cx.now_us());
     let revision = open.next_revision();
     cx.push(Output::CancelTranscribe { utterance: open.id, revision });
     cx.disarm(Timer::EndOfTurn);

@@ -13,6 +13,7 @@ mod link_loss;
 mod named;
 mod origin;
 mod pace;
+mod partials;
 mod second_pass;
 mod talk;
 mod unfinished;

@@ -6,6 +6,7 @@ use super::{
     caption::Caption,
     named::Named,
     origin::{Grounds, Origin},
+    partials::Partials,
     second_pass::SecondPass,
 };
 use crate::{
@@ -41,12 +42,7 @@ pub(super) struct Open {
     /// Number of captions sent for it.
     pub(super) captions: u16,
     pub(super) caption: Caption,
-    /// The newest partial that was accepted.
-    pub(super) partial_revision: u16,
-    /// The oldest partial that is awaited, and when it was requested.
-    pub(super) partial_asked: Option<(u16, u64)>,
-    /// How long the last one took, in microseconds.
-    pub(super) partial_us: u64,
+    pub(super) partials: Partials,
     /// Partials in a row without words.
     pub(super) partials_wordless: u8,
     /// Whether the wearer is speaking at this moment.
@@ -117,9 +113,7 @@ impl Open {
             revision: 0,
             captions: 0,
             caption: Caption::default(),
-            partial_revision: 0,
-            partial_asked: None,
-            partial_us: 0,
+            partials: Partials::new(started_us),
             partials_wordless: 0,
             voiced: true,
             last_voice_us: at_us,
@@ -139,6 +133,7 @@ impl Open {
     /// Moves its times on the gateway's clock on by this time.
     pub(super) fn delay(&mut self, by_us: u64) {
         self.started_us = self.started_us.saturating_add(by_us);
+        self.partials.delay(by_us);
         if let Some(silence) = &mut self.silence {
             silence.known_us = silence.known_us.saturating_add(by_us);
         }
@@ -148,23 +143,6 @@ impl Open {
     pub(super) fn next_revision(&mut self) -> u16 {
         self.revision = self.revision.saturating_add(1);
         self.revision
-    }
-
-    /// Number for a partial that is requested now.
-    pub(super) fn next_partial(&mut self, now_us: u64) -> u16 {
-        let revision = self.next_revision();
-        self.partial_asked.get_or_insert((revision, now_us));
-        revision
-    }
-
-    /// A partial has come. One that was cancelled may never do.
-    pub(super) fn note_partial(&mut self, revision: u16, now_us: u64) {
-        self.partial_revision = revision;
-        if let Some((asked, asked_us)) = self.partial_asked.take_if(|(asked, _)| *asked <= revision)
-            && asked == revision
-        {
-            self.partial_us = now_us.saturating_sub(asked_us);
-        }
     }
 
     /// Whether it is meant for the assistant, as far as is known.

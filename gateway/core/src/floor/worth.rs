@@ -1,8 +1,8 @@
 //! Which decodes of an utterance are worth their cost.
 //!
-//! A decode takes a tenth of a second of processor time or more, so one every 300 ms would be most of the recogniser's
-//! work. Partial transcripts are therefore made only if something follows them: glasses or apps that show captions, and
-//! words that may stop the assistant while it speaks, or that its turn waits for. If a wake word is needed, one early partial shows whether it was
+//! A decode takes a tenth of a second of processor time or more, so partial transcripts would be most of the recogniser's
+//! work. They are therefore made only if something follows them: glasses or apps that show captions (one after the other, see
+//! `partials`), and words that may stop the assistant while it speaks, or that its turn waits for. If a wake word is needed, one early partial shows whether it was
 //! spoken; an utterance that does not begin with it is not decoded further. Where wake words are heard in the sound, an
 //! utterance that needs one is not decoded at all before it was heard (see `acoustic`).
 
@@ -19,13 +19,12 @@ const LOOK_MS: u32 = 2_000;
 /// A wake-word partial without a result is repeated when the utterance has grown by this fraction of its length: the cost
 /// of a decode grows with the length, too.
 const LOOK_GROWTH: u64 = 2;
-/// Time from one caption to the next, as a multiple of what the last one took: half of a recognition thread at most, as long
-/// as there is one that is free.
-const CAPTION_PART: u64 = 2;
+/// Least time between two partials that nobody follows.
+const LOOK_INTERVAL_MS: u32 = 300;
 
 impl Floor {
     /// Whether words are shown while they are spoken.
-    fn is_followed(&self, cx: &Context) -> bool {
+    pub(super) fn is_followed(&self, cx: &Context) -> bool {
         self.followed || cx.captions || (cx.config.display.captions && cx.display.is_some())
     }
 
@@ -42,10 +41,9 @@ impl Floor {
 
     /// Arms the timer for the next partial transcript of the open utterance, if anything needs one.
     pub(super) fn watch_words(&self, cx: &mut Context, activity: &Activity) {
-        let delay_ms =
-            self.open.as_ref().filter(|open| open.voiced).and_then(|open| self.next_look(cx, activity, open));
-        match delay_ms {
-            Some(delay_ms) => cx.arm(Timer::PartialDue, delay_ms),
+        let open = self.open.as_ref().filter(|open| open.voiced);
+        match open.and_then(|open| self.next_look(cx, activity, open)) {
+            Some(at_us) => cx.arm_at(Timer::PartialDue, at_us),
             None => cx.disarm(Timer::PartialDue),
         }
     }
@@ -57,30 +55,28 @@ impl Floor {
         }
     }
 
-    /// Milliseconds to the next partial transcript.
-    fn next_look(&self, cx: &Context, activity: &Activity, open: &Open) -> Option<u32> {
-        let least_ms = cx.config.partial_interval_ms;
-        let so_far_ms = cx.now_us().saturating_sub(open.started_us) / 1_000;
-        let at_least = |ms: u64| u32::try_from(ms).unwrap_or(u32::MAX).max(least_ms);
-        if activity.speaking && open.interrupted < Interruption::Words {
-            // Words may stop the assistant, whatever was spoken before them.
-            return Some(least_ms);
-        }
-        if activity.held && open.interrupted == Interruption::None && open.captions == 0 {
-            // Nothing is done of the request before it is known whether these are words.
-            return Some(least_ms);
-        }
+    /// When the next partial transcript is due, monotonic.
+    fn next_look(&self, cx: &Context, activity: &Activity, open: &Open) -> Option<u64> {
+        let interval_ms = cx.config.partial_interval_ms;
+        let least_ms = interval_ms.max(LOOK_INTERVAL_MS);
+        // Words may stop the assistant, whatever was spoken before them; and nothing is done of a request before it is known
+        // whether what is said behind it are words.
+        let may_stop = activity.speaking && open.interrupted < Interruption::Words;
+        let is_waited_for = activity.held && open.interrupted == Interruption::None && open.captions == 0;
+        let words_us = (may_stop || is_waited_for).then(|| cx.after_ms(least_ms));
         if self.is_followed(cx) {
-            return Some(at_least(open.partial_us / 1_000 * CAPTION_PART));
+            let caption_us = open.partials.due_us(interval_ms).max(cx.now_us());
+            return Some(words_us.map_or(caption_us, |words_us| words_us.min(caption_us)));
         }
-        if open.named.in_text || !needs_wake_word(cx, open) || lacks_wake_word(cx, open) {
-            return None;
+        if words_us.is_some() || open.named.in_text || !needs_wake_word(cx, open) || lacks_wake_word(cx, open) {
+            return words_us;
         }
+        let so_far_ms = cx.now_us().saturating_sub(open.started_us) / 1_000;
         let until_look_ms = u64::from(LOOK_MS).saturating_sub(so_far_ms);
         Some(if until_look_ms > 0 {
-            u32::try_from(until_look_ms).unwrap_or(LOOK_MS)
+            cx.after_ms(u32::try_from(until_look_ms).unwrap_or(LOOK_MS))
         } else {
-            at_least(so_far_ms / LOOK_GROWTH)
+            cx.after_ms(u32::try_from(so_far_ms / LOOK_GROWTH).unwrap_or(u32::MAX).max(least_ms))
         })
     }
 }

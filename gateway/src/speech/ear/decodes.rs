@@ -3,19 +3,28 @@
 //! A final that may be meant for the assistant waits however many others do, as long as the core waits for it: which of
 //! many utterances at once are meant for the assistant is known only when they are decoded. One that was begun at a pause
 //! waits like that from the moment on at which the pause turns out to be the end.
+//!
+//! The sound of an utterance is kept as long as the core may wait for its text, also when another one has been closed since: a
+//! decode that failed is made once more.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use audio::{
     asr::{Job, Options, Priority, Report, SAMPLES_MAX, Scheduler, Spoken, Ticket},
     fair::Owner,
+    frame::{RATE_HZ, us_to_samples},
 };
-use gateway_core::vocab::{Meant, TranscriptKind};
+use gateway_core::{
+    limits::UTTERANCES_PENDING_MAX,
+    vocab::{Meant, TranscriptKind},
+};
 
 use crate::mailbox::{DeviceMessage, Mailbox, Transcribed, Translated};
 
 /// How long the audio of a closed utterance is kept: slightly longer than its text is waited for.
 const KEPT_US: u64 = 12_000_000;
+/// Samples of the end of an utterance that are decoded at least, whatever the core takes its times to be: a second.
+const END_SAMPLES_MIN: usize = RATE_HZ as usize;
 /// Decodes in the queue that are remembered, to be cancelled: more than the core waits for.
 const SENT_MAX: usize = 32;
 
@@ -29,7 +38,8 @@ pub(super) struct Decodes {
     vocabulary: Arc<[String]>,
     /// Those that have not ended, oldest first.
     sent: Vec<Sent>,
-    kept: Option<Kept>,
+    /// The utterances that were closed last, oldest first, as many as the core waits for.
+    kept: VecDeque<Kept>,
 }
 
 /// What is decoded of an utterance.
@@ -50,7 +60,7 @@ struct Sent {
     ticket: Ticket,
 }
 
-/// The audio of the last closed utterance: it may have to be decoded once more.
+/// The audio of a closed utterance: it may have to be decoded once more.
 struct Kept {
     utterance: u32,
     pcm: Arc<[i16]>,
@@ -76,7 +86,7 @@ impl Decodes {
         mailbox: Mailbox,
     ) -> Self {
         let (owner, vocabulary, sent) = (Owner::unique(), Arc::new([]), Vec::new());
-        Self { scheduler, owner, spoken, wake_phrases, mailbox, vocabulary, sent, kept: None }
+        Self { scheduler, owner, spoken, wake_phrases, mailbox, vocabulary, sent, kept: VecDeque::new() }
     }
 
     /// Whose jobs these are.
@@ -96,27 +106,30 @@ impl Decodes {
                 self.scheduler.promote(&sent.ticket, priority);
             }
         }
-        self.kept = Some(Kept { utterance, pcm: Arc::from(pcm), until_us: now_us.saturating_add(KEPT_US) });
+        if self.kept.len() >= UTTERANCES_PENDING_MAX {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(Kept { utterance, pcm: Arc::from(pcm), until_us: now_us.saturating_add(KEPT_US) });
     }
 
     /// The microphone was switched on or off: nothing more is made of the sound so far. The core cancels the decodes that
     /// it waits for by itself.
     pub(super) fn forget(&mut self) {
-        self.kept = None;
+        self.kept.clear();
         self.cancel_where(|sent| sent.asked == Asked::Translation);
     }
 
     /// Advances the time.
     pub(super) fn tick(&mut self, now_us: u64) {
-        self.kept.take_if(|kept| kept.until_us <= now_us);
+        self.kept.retain(|kept| kept.until_us > now_us);
     }
 
     /// When `tick` is due.
     pub(super) fn next_wake_us(&self) -> Option<u64> {
-        self.kept.as_ref().map(|kept| kept.until_us)
+        self.kept.iter().map(|kept| kept.until_us).min()
     }
 
-    /// Sends an utterance to recognition: the audio of the open one so far, or the kept audio of the last one; `false`:
+    /// Sends an utterance to recognition: the audio of the open one so far, or the kept audio of one that was closed; `false`:
     /// neither can be sent. The samples before `first` are left out.
     pub(super) fn ask(
         &mut self,
@@ -154,7 +167,7 @@ impl Decodes {
         if let Some(pcm) = open {
             return pcm.get(last(pcm)..).map(Arc::from);
         }
-        let Kept { pcm, .. } = self.kept.as_ref().filter(|kept| kept.utterance == utterance)?;
+        let Kept { pcm, .. } = self.kept.iter().find(|kept| kept.utterance == utterance)?;
         match last(pcm) {
             0 => Some(pcm.clone()),
             first => pcm.get(first..).map(Arc::from),
@@ -241,6 +254,12 @@ impl Decodes {
             self.scheduler.cancel(&sent.ticket);
         }
     }
+}
+
+/// Samples before the end of sound of this length that begins so many microseconds before the sound's end.
+pub(super) fn before_end(samples: usize, end_us: u64) -> usize {
+    let end = usize::try_from(us_to_samples(end_us, RATE_HZ)).unwrap_or(usize::MAX);
+    samples.saturating_sub(end.max(END_SAMPLES_MIN))
 }
 
 impl Drop for Decodes {

@@ -98,15 +98,38 @@ fn the_sound_of_a_closed_utterance_is_decoded_until_its_time_is_over() {
 }
 
 #[test]
-fn only_the_last_utterance_is_kept_and_none_of_it_once_the_microphone_is_off() {
+fn an_earlier_utterance_is_decoded_once_more_too_and_none_once_the_microphone_is_off() {
     let mut bench = Bench::new();
-    bench.decodes.keep(7, SOUND, 0);
-    bench.decodes.keep(8, &[4], 0);
-    assert!(!bench.decodes.ask((7, 1), (Final, Meant::Addressed), None, 0));
-    assert!(bench.decodes.ask((8, 1), (Final, Meant::Addressed), None, 0));
-    assert_eq!(bench.begun().0, [4]);
+    for utterance in 3..=7 {
+        bench.decodes.keep(utterance, SOUND, 0);
+    }
+    bench.decodes.keep(8, &[4], 1);
+    for utterance in [3, 4] {
+        let ask = bench.decodes.ask((utterance, 1), (Final, Meant::Addressed), None, 0);
+        assert!(!ask, "{utterance}: the core waits for no more than four");
+    }
+    for (utterance, sound) in [(5, SOUND), (8, &[4][..])] {
+        assert!(bench.decodes.ask((utterance, 1), (Final, Meant::Addressed), None, 0), "{utterance}");
+        assert_eq!(bench.begun().0, sound);
+        bench.finish();
+        assert_eq!(bench.message().utterance, utterance);
+    }
+    assert_eq!(bench.decodes.next_wake_us(), Some(12_000_000));
+    bench.decodes.tick(12_000_000);
+    assert!(!bench.decodes.ask((7, 1), (Final, Meant::Addressed), None, 0), "its time is over");
+    assert_eq!(bench.decodes.next_wake_us(), Some(12_000_001));
     bench.decodes.forget();
     assert!(!bench.decodes.ask((8, 2), (Final, Meant::Addressed), None, 0));
+    assert_eq!(bench.decodes.next_wake_us(), None);
+}
+
+#[test]
+fn the_end_of_an_utterance_is_a_second_at_least() {
+    assert_eq!(before_end(80_000, 2_500_000), 40_000);
+    assert_eq!(before_end(80_000, 0), 64_000, "the core's time may be ahead of the sound");
+    assert_eq!(before_end(80_000, 9_000_000), 0);
+    assert_eq!(before_end(8_000, 0), 0);
+    assert_eq!(before_end(8_000, u64::MAX), 0);
 }
 
 #[test]

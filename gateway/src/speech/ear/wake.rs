@@ -82,10 +82,10 @@ impl Wake {
     }
 
     /// Samples of an utterance before this capture time: by the phrase that was heard in it, since between the two there is
-    /// no gap of the device's clock. None where none was heard.
-    pub(super) fn samples_before(&self, utterance: u32, from_us: u64) -> usize {
-        let heard = self.heard.as_ref().filter(|heard| heard.utterance == utterance);
-        heard.map_or(0, |heard| heard.samples_before(from_us))
+    /// no gap of the device's clock. `None`: none was heard, or it was heard before that time.
+    pub(super) fn samples_before(&self, utterance: u32, from_us: u64) -> Option<usize> {
+        let heard = self.heard.as_ref().filter(|heard| heard.utterance == utterance && from_us <= heard.at_us)?;
+        Some(heard.samples_before(from_us))
     }
 
     /// Forgets all sound: the microphone is switched off.
