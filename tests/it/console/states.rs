@@ -106,6 +106,9 @@ pub type Form = (&'static str, &'static str, &'static str, &'static [(&'static s
 
 const DEVICES: &str = "/console/devices";
 const KITCHEN: &[(&str, &str)] = &[("device", "DEVICE"), ("name", "Kitchen")];
+/// As long as a name may be, and without a place where it could be broken.
+const LONG: &[(&str, &str)] =
+    &[("device", "DEVICE"), ("name", "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW")];
 const NAMELESS: &[(&str, &str)] = &[("device", "DEVICE"), ("name", "")];
 const KEY: &[(&str, &str)] = &[("fingerprint", "00112233445566778899aabbccddeeff"), ("user", "wearer")];
 const SWITCH: &str = "/console/tools/switch";
@@ -115,7 +118,7 @@ const ACT: &str = "/console/apps/act";
 const END: &str = "/console/access/end";
 const ERASE: &str = "/console/conversations/erase";
 
-pub const FORMS: [Form; 24] = [
+pub const FORMS: [Form; 25] = [
     (
         "code-refused",
         DEVICES,
@@ -125,6 +128,7 @@ pub const FORMS: [Form; 24] = [
     ),
     ("key-expected", DEVICES, "/console/devices/window", KEY, "will be admitted"),
     ("renamed", "/console/devices/of/DEVICE", "/console/devices/rename", KITCHEN, "is now called Kitchen"),
+    ("renamed-long", "/console/devices/of/DEVICE", "/console/devices/rename", LONG, "is now called WWWW"),
     ("rename-refused", "/console/devices/of/DEVICE", "/console/devices/rename", NAMELESS, "a name has 1 to 64 bytes"),
     ("invite-refused", DEVICES, "/console/devices/invite", &[("invited-user", "")], "a name has 1 to 64 bytes"),
     ("withdrawn", DEVICES, "/console/devices/withdraw", &[], "the invitation is withdrawn"),
