@@ -59,15 +59,16 @@ impl Loudspeaker {
             if text == "hush" {
                 self.clauses.clear();
             } else if let Some(said) = text.strip_prefix("speak \"") {
-                let said = said.trim_end_matches('"');
+                let (said, _from) = said.split_once('"').expect("its end");
                 let whole = ANSWER.join(" ");
                 self.clauses.extend(whole.find(said));
             }
         }
         self.lines_seen = world.log.len();
         let Some(speech) = &world.devices[0].speech else { return };
-        if let (Some(place), Some(since)) = (self.clauses.get(speech.done), speech.since) {
-            let played = (world.now_ms - since) / MS_PER_CHAR + 1;
+        let clause = self.clauses.get(speech.done).zip(speech.clauses.get(speech.done));
+        if let (Some((place, (skipped, _))), Some(since)) = (clause, speech.since) {
+            let played = (skipped + world.now_ms - since) / MS_PER_CHAR + 1;
             self.begun = self.begun.max(place + usize::try_from(played).expect("short"));
         }
     }
