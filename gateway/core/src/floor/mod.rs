@@ -10,6 +10,7 @@ mod endpoint;
 pub(crate) mod form;
 mod lifecycle;
 mod link_loss;
+mod live_words;
 mod named;
 mod origin;
 mod pace;

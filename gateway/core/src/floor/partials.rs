@@ -1,5 +1,4 @@
-//! Partial transcripts of the open utterance: when the next one is due, from where on the sound is decoded for it, and what
-//! comes of its text.
+//! Partial transcripts of an utterance: when the next one is due, and from where on the sound is decoded for it.
 //!
 //! Where words are followed, one is asked for as soon as the last one has ended: a word is never further behind the voice
 //! than two decodes, and an utterance never takes more than one recognition thread. Recognition takes them last of all, those
@@ -8,11 +7,6 @@
 //!
 //! A decode of a long utterance would take longer and longer. Of what exceeds the cheapest decode only the end is decoded;
 //! `caption` finds where its words go on from those that are known. If it cannot, the whole utterance is decoded for a while.
-
-use alloc::string::String;
-
-use super::{Activity, Event, Floor, utterance::Open};
-use crate::{context::Context, output::Output, vocab::TranscriptKind};
 
 /// Voice before the first one, in microseconds: of less, a recogniser makes words that nobody has said, and some of them would stay.
 const FIRST_US: u64 = 300_000;
@@ -30,10 +24,10 @@ const WHOLE_US: u64 = 2_000_000;
 
 /// What a partial is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     /// The utterance so far, or all of it that is ever decoded.
     Whole,
-    /// Its end.
+    /// Its last few seconds.
     End,
 }
 
@@ -93,14 +87,14 @@ impl Partials {
     }
 
     /// Whether one is awaited.
-    fn is_awaited(&self, now_us: u64) -> bool {
+    pub(super) fn is_awaited(&self, now_us: u64) -> bool {
         self.asked.is_some_and(|asked| now_us < asked.at_us.saturating_add(AWAITED_US_MAX))
     }
 
     /// Capture time from which on the next one is decoded where words are followed: `heard_us` is that of the end of the
     /// sound so far, and `whole_us` that of the beginning of the whole; `None`: all of the whole is. `known`: enough words are
     /// known for the place of others to be found.
-    fn begin_us(&mut self, now_us: u64, (whole_us, heard_us): (u64, u64), known: bool) -> Option<u64> {
+    pub(super) fn begin_us(&mut self, now_us: u64, (whole_us, heard_us): (u64, u64), known: bool) -> Option<u64> {
         let sound_us = heard_us.saturating_sub(self.end_from_us.unwrap_or(whole_us));
         if sound_us > SOUND_US_MAX && known && now_us >= self.whole_until_us {
             self.end_from_us = Some(heard_us.saturating_sub(END_US));
@@ -108,13 +102,13 @@ impl Partials {
         self.end_from_us
     }
 
-    fn ask(&mut self, revision: u16, now_us: u64, part: Part) {
+    pub(super) fn ask(&mut self, revision: u16, now_us: u64, part: Part) {
         self.asked = Some(Asked { revision, at_us: now_us, part });
         self.since_us = now_us;
     }
 
     /// A text has come; `None`: it does not count.
-    fn take(&mut self, revision: u16) -> Option<Part> {
+    pub(super) fn take(&mut self, revision: u16) -> Option<Part> {
         if revision <= self.taken {
             return None;
         }
@@ -137,81 +131,9 @@ impl Partials {
     }
 
     /// The place of an end was not found.
-    fn give_up_end(&mut self, now_us: u64) {
+    pub(super) fn give_up_end(&mut self, now_us: u64) {
         self.end_from_us = None;
         self.whole_until_us = now_us.saturating_add(WHOLE_US);
-    }
-}
-
-impl Floor {
-    /// Asks for the partial that is due.
-    pub(crate) fn handle_partial_due(&mut self, cx: &mut Context, activity: &Activity) {
-        let (is_followed, now_us) = (self.is_followed(cx), cx.now_us());
-        let Some(open) = self.open.as_mut().filter(|open| open.voiced) else {
-            return;
-        };
-        let waits = is_followed && open.partials.is_awaited(now_us);
-        if !waits {
-            let whole_us = open.named.decoded_from_us();
-            let of_sound = (whole_us.unwrap_or(open.began_us), open.heard_us(now_us));
-            let known = open.caption.is_long();
-            let end_us = is_followed.then(|| open.partials.begin_us(now_us, of_sound, known)).flatten();
-            let (revision, meant) = (open.next_revision(), open.meant(cx));
-            open.partials.ask(revision, now_us, if end_us.is_some() { Part::End } else { Part::Whole });
-            let (utterance, kind, from_us) = (open.id, TranscriptKind::Partial, end_us.max(whole_us));
-            cx.push(Output::Transcribe { utterance, revision, kind, meant, from_us });
-        }
-        self.watch_words(cx, activity);
-    }
-
-    /// Handles the text of a partial of the open utterance. In a pause the text of the pause's own decode comes after it.
-    pub(super) fn handle_partial(
-        &mut self,
-        cx: &mut Context,
-        activity: &Activity,
-        revision: u16,
-        text: String,
-    ) -> Option<Event> {
-        let is_followed = self.is_followed(cx);
-        let open = self.open.as_mut()?;
-        let part = open.partials.take(revision)?;
-        let counts = open.voiced || (is_followed && open.speculative_text().is_none());
-        if !counts {
-            return None;
-        }
-        let text = match part {
-            Part::Whole => {
-                open.caption.follow(&text);
-                text
-            }
-            Part::End if open.caption.follow_end(&text) => open.caption.text(),
-            Part::End => {
-                open.partials.give_up_end(cx.now_us());
-                self.partial_ended(cx, activity);
-                return None;
-            }
-        };
-        self.note_wordless(cx, activity, &text);
-        let event = self.words_over_speech(cx, activity, &text);
-        self.partial_ended(cx, activity);
-        event
-    }
-
-    /// A partial has ended: where words are followed the next one is due, and none is if nothing needs it.
-    pub(super) fn partial_ended(&mut self, cx: &mut Context, activity: &Activity) {
-        if self.is_followed(cx) && !self.deaf {
-            self.watch_words(cx, activity);
-        } else {
-            self.watch_words_less(cx, activity);
-        }
-    }
-}
-
-impl Open {
-    /// Capture time of the end of the sound so far, as far as is known: sound that came faster than it was spoken reaches
-    /// further.
-    fn heard_us(&self, now_us: u64) -> u64 {
-        self.began_us.saturating_add(now_us.saturating_sub(self.started_us))
     }
 }
 

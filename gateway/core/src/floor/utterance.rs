@@ -139,6 +139,12 @@ impl Open {
         }
     }
 
+    /// Capture time of the end of the sound so far, as far as is known: sound that came faster than it was spoken reaches
+    /// further.
+    pub(super) fn heard_us(&self, now_us: u64) -> u64 {
+        self.began_us.saturating_add(now_us.saturating_sub(self.started_us))
+    }
+
     /// Number for the next request.
     pub(super) fn next_revision(&mut self) -> u16 {
         self.revision = self.revision.saturating_add(1);
