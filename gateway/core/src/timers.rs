@@ -14,7 +14,7 @@ pub enum Timer {
     ResumeExpired,
     /// Time for the next partial transcript.
     PartialDue,
-    /// The pause is long enough, although no further fact about it arrived.
+    /// The talk button was released during speech, and no pause was reported since.
     EndOfTurn,
     /// An utterance is open, but no facts about it arrive.
     UtteranceStalled,

@@ -21,6 +21,8 @@ const KEYS: [(&str, u32); 5] = [("Enter", 13), ("Tab", 9), ("Escape", 27), (" ",
 /// Longest start, and longest wait for one answer: a loaded machine with two cores is slow. Shorter than the two minutes
 /// after which the runner ends a test, so that what the page shows is told.
 const WAIT: Duration = Duration::from_secs(90);
+/// The variable that names the folder of screenshots.
+const SHOTS: &str = "LORGNETTE_SHOTS";
 /// Crashes of one browser before it listens, and before it has seen anything of ours: Chromium 148 has a segmentation
 /// fault in 1 of some 500 starts, also alone on an empty page.
 const CRASHES_MAX: usize = 2;
@@ -173,9 +175,14 @@ impl Browser {
         }
     }
 
-    /// Saves a screenshot if `LORGNETTE_SHOTS` names a folder.
+    /// Whether somebody wants screenshots: `LORGNETTE_SHOTS` names their folder.
+    pub fn is_pictured() -> bool {
+        std::env::var_os(SHOTS).is_some()
+    }
+
+    /// Saves a screenshot if somebody wants it.
     pub async fn shot(&mut self, name: &str) {
-        let Some(folder) = std::env::var_os("LORGNETTE_SHOTS") else {
+        let Some(folder) = std::env::var_os(SHOTS) else {
             return;
         };
         let taken = self.call("Page.captureScreenshot", json!({"format": "png", "captureBeyondViewport": false})).await;

@@ -11,10 +11,11 @@ use super::{
     talk::Talk,
     unfinished::{is_beginning, is_dictating, is_left_open, trails_off},
 };
-use crate::{config::Config, context::Context, timers::Timer, vocab::CommandMatch};
+use crate::{config::Config, context::Context, vocab::CommandMatch};
 
-/// How late facts about a pause may be before its end is decided without them.
-const FACTS_LATE_MS: u32 = 400;
+/// How long a pause is taken to go on behind what was last heard of it. Beyond that the network may be gone: what the wearer
+/// says meanwhile comes when it is back, and a device that sends no more is reported as silent by the listener.
+const UNHEARD_US_MAX: u64 = 100_000;
 
 /// Minimum probability at which the end-of-turn model's verdict is accepted.
 const SCORE_DONE: f32 = 0.5;
@@ -81,15 +82,9 @@ impl Floor {
             score: silence.score,
         };
         let enough_ms = silence_ms(&cx.config, &self.pace, evidence);
-        let since_us = cx.now_us().saturating_sub(silence.known_us);
-        let silent_us = silence.silence_us.saturating_add(since_us);
-        let enough_us = u64::from(enough_ms) * 1_000;
-        if silent_us >= enough_us {
-            return self.close(cx, activity);
-        }
-        let left_us = enough_us - silent_us + u64::from(FACTS_LATE_MS) * 1_000;
-        cx.arm_at(Timer::EndOfTurn, cx.now_us().saturating_add(left_us));
-        None
+        let unheard_us = cx.now_us().saturating_sub(silence.known_us).min(UNHEARD_US_MAX);
+        let is_over = silence.silence_us.saturating_add(unheard_us) >= u64::from(enough_ms) * 1_000;
+        if is_over { self.close(cx, activity) } else { None }
     }
 }
 

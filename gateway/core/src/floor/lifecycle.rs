@@ -113,8 +113,7 @@ impl Floor {
     }
 
     pub(crate) fn handle_end_of_turn(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
-        let over = self.open.as_ref().is_some_and(|open| !open.voiced || self.talk == Talk::Released);
-        if over && self.talk != Talk::Held { self.close(cx, activity) } else { None }
+        if self.talk == Talk::Released { self.close(cx, activity) } else { None }
     }
 
     pub(crate) fn handle_stalled(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
@@ -239,7 +238,7 @@ impl Floor {
             let mut closed = self.closed.remove(index)?;
             if closed.final_asked {
                 self.watch_transcripts(cx);
-                return Some(closed.origin.lost(closed.is_interrupting() || closed.named.in_text));
+                return Some(lost(cx, &closed));
             }
             // The speculative decode failed; the utterance is complete now, so that a final one is due.
             closed.awaited = closed.awaited.saturating_add(1);
@@ -359,7 +358,7 @@ impl Floor {
             let text = core::mem::take(&mut closed.text);
             return self.said(cx, activity, closed, text);
         }
-        closed.origin.lost(closed.is_interrupting() || closed.named.in_text)
+        lost(cx, &closed)
     }
 
     pub(super) fn watch_transcripts(&self, cx: &mut Context) {
@@ -464,6 +463,12 @@ pub(super) fn caption(cx: &mut Context, (utterance, captions): (u32, u16), addre
     });
 }
 
+/// No text comes of the utterance.
+fn lost(cx: &mut Context, closed: &Closed) -> Event {
+    caption(cx, (closed.id, closed.captions), false, "");
+    closed.origin.lost(closed.is_interrupting() || closed.named.in_text)
+}
+
 fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
     if open.voiced {
         return;
@@ -474,7 +479,6 @@ fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
     open.partials.go_on(cx.now_us());
     let revision = open.next_revision();
     cx.push(Output::CancelTranscribe { utterance: open.id, revision });
-    cx.disarm(Timer::EndOfTurn);
     if !open.origin.background {
         watch_voice(cx, activity);
     }

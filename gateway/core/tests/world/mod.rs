@@ -26,6 +26,9 @@ pub type Start = fn(user::Config) -> Box<dyn Machines>;
 /// Milliseconds since the beginning of the scenario.
 pub type Ms = u64;
 
+/// After which time without sound the listener takes glasses as silent.
+const VANISHED_MS: Ms = 20_000;
+
 /// A scheduled event.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -408,6 +411,9 @@ impl World {
             while silence < next_pause.unwrap_or(5_000) {
                 self.after(at + silence, Event::Silence(device, id, silence));
                 silence += 50;
+            }
+            if next_pause.is_none() {
+                self.after(at + VANISHED_MS, Event::Silence(device, id, VANISHED_MS));
             }
         }
         self.devices[device]

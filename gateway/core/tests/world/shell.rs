@@ -12,7 +12,7 @@ use gateway_core::{
     },
 };
 
-use super::{Event, Line, ModelEnd, Ms, Recogniser, Speech, ToolScript, World, log, machines::Wanted};
+use super::{Event, Line, ModelEnd, Ms, Recogniser, Speech, ToolScript, VANISHED_MS, World, log, machines::Wanted};
 
 /// Speaking time of a character, for the fake voice.
 const MS_PER_CHAR: u64 = 60;
@@ -95,14 +95,14 @@ impl World {
     }
 
     /// Whether the fact is not reported now. While the link is lost the glasses keep their sound for [`KEPT_MS`], and
-    /// replay it before what they hear then; a broken microphone records nothing.
+    /// replay it before what they hear then; of a broken microphone only its silence is known, and late.
     fn is_kept(&mut self, device: usize, fact: VoiceFact) -> bool {
         let now_ms = self.now_ms;
         let state = &mut self.devices[device];
         if !state.records {
-            return true;
+            return !matches!(fact, VoiceFact::Silence { silence_us, .. } if silence_us >= VANISHED_MS * 1_000);
         }
-        if !state.connected {
+        if !state.connected || !state.answers_heartbeat {
             state.kept.push((now_ms, fact));
             return true;
         }

@@ -8,6 +8,7 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
+use gateway_core::vocab::AppState;
 use maud::{Markup, html};
 
 use super::{
@@ -70,7 +71,23 @@ fn row(app: &Listed) -> Vec<Markup> {
 fn running(app: &Listed) -> Markup {
     html! {
         @if app.running.is_empty() { "nobody" }
-        @for (user, state) in &app.running { (badge("good", &format!("{user}: {state:?}"))) " " }
+        @for (user, state) in &app.running {
+            @let (kind, word) = told(*state);
+            (badge(kind, &format!("{user}: {word}"))) " "
+        }
+    }
+}
+
+/// A state in words, and whether that is good.
+fn told(state: AppState) -> (&'static str, &'static str) {
+    match state {
+        AppState::Connecting => ("", "starting"),
+        AppState::Running => ("good", "running"),
+        AppState::Grace => ("warn", "its link is lost"),
+        AppState::Resurrecting => ("warn", "called again"),
+        AppState::Away => ("bad", "its server does not answer"),
+        AppState::Stopping => ("", "stopping"),
+        AppState::Dormant => ("", "waits for glasses"),
     }
 }
 

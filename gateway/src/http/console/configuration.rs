@@ -92,7 +92,7 @@ fn written(visit: &Visit, file: Option<&PathBuf>, text: &str, example: &str) -> 
         let default = defaults.get(key).map_or_else(|| "none".to_owned(), |value| shown(key, value));
         let meaning = meanings.get(key.as_str()).cloned().unwrap_or_default();
         vec![
-            html! { code { (key) } },
+            layout::name(key),
             html! { code { (shown(key, value)) } },
             html! { code { (default) } },
             html! { (meaning) },
@@ -101,7 +101,7 @@ fn written(visit: &Visit, file: Option<&PathBuf>, text: &str, example: &str) -> 
     let all = defaults.iter().map(|(key, default)| {
         let value = own.get(key).unwrap_or(default);
         vec![
-            html! { code { (key) } },
+            layout::name(key),
             html! { code { (shown(key, value)) } " " @if value != default { (badge("warn", "differs")) } },
             html! { (meanings.get(key.as_str()).cloned().unwrap_or_default()) },
         ]

@@ -81,7 +81,7 @@ fn banner(pages: &Pages) -> Markup {
     let Some(worst) = examined.findings.0.first().filter(|_| faults + warnings > 0) else { return NOTHING };
     html! {
         section.notice .bad[faults > 0] .warn[faults == 0] aria-label="What is wrong" {
-            p { b { (counted(faults, warnings)) ": " } (line(&worst.what)) }
+            p { b { (counted(faults, warnings)) ": " } (prose(&line(&worst.what))) }
             p { a href=(PROBLEMS) { "What is wrong, and what to do" } }
         }
     }
@@ -250,6 +250,11 @@ pub(super) fn prose(text: &str) -> Markup {
             }
         }
     }
+}
+
+/// A name of several parts, which may be broken between them.
+pub(super) fn name(name: &str) -> Markup {
+    html! { code.name { @for part in name.split_inclusive(['.', ':', '_', '/']) { (part) wbr; } } }
 }
 
 /// A part of a page that is replaced while the page is looked at.

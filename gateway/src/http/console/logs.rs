@@ -100,8 +100,8 @@ fn row(entry: &LogEntry) -> Vec<Markup> {
     vec![
         layout::moment(entry.wall_ms),
         badge(kind, entry.level.name()),
-        html! { (line(&entry.source)) },
-        html! { code { (line(&entry.context)) } },
+        html! { span.long { (line(&entry.source)) } },
+        layout::name(&line(&entry.context)),
         html! { span.log { (line(&entry.message)) } },
     ]
 }

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 
 use super::{
     Examined, Pages,
-    layout::{self, badge, line, seconds},
+    layout::{self, badge, line, prose, seconds},
     paths::PROBLEMS,
     session,
     table::Table,
@@ -65,8 +65,8 @@ fn row(finding: &Finding) -> Vec<Markup> {
     vec![
         badge(kind, finding.level.word()),
         html! { (finding.check) },
-        html! { (line(&finding.what)) },
-        html! { (finding.remedy.as_deref().map(line).unwrap_or_default()) },
+        prose(&line(&finding.what)),
+        prose(&finding.remedy.as_deref().map(line).unwrap_or_default()),
     ]
 }
 

@@ -3,6 +3,9 @@
 
 use maud::{Markup, Render, html};
 
+/// Longest cell, in bytes of HTML, whose words are not broken in the middle: they cannot be wider than a column may be.
+const SHORT_MAX: usize = 24;
+
 /// A table.
 pub(super) struct Table<'a> {
     caption: &'a str,
@@ -47,7 +50,7 @@ impl Render for Table<'_> {
                         @for row in &self.rows {
                             tr role="row" {
                                 @for (cell, column) in row.iter().zip(self.columns) {
-                                    td role="cell" data-label=(column) {
+                                    td role="cell" data-label=(column) .short[cell.0.len() <= SHORT_MAX] {
                                         @if !cell.0.is_empty() { div { (cell) } }
                                     }
                                 }

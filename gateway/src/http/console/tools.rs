@@ -89,7 +89,7 @@ fn row(visit: &Visit, user: &str, tool: &Offered, used: Option<&Usage>) -> Vec<M
             }
             code { (name) }
         },
-        html! { (line(&tool.source)) },
+        html! { span.long { (line(&tool.source)) } },
         count(|usage| usage.calls),
         count(|usage| usage.failed),
         if tool.off { badge("warn", "off") } else { badge("good", "on") },
