@@ -3,7 +3,7 @@
 
 use maud::{Markup, Render, html};
 
-/// Longest cell, in bytes of HTML, whose words are not broken in the middle: they cannot be wider than a column may be.
+/// Longest text of a cell, in characters, whose words are not broken in the middle: they cannot be wider than a column may be.
 const SHORT_MAX: usize = 24;
 
 /// A table.
@@ -33,6 +33,18 @@ impl<'a> Table<'a> {
     }
 }
 
+/// Whether the text outside of the tags is short.
+fn is_short(html: &str) -> bool {
+    let mut is_tag = false;
+    let text = html.chars().filter(|character| {
+        is_tag |= *character == '<';
+        let is_text = !is_tag;
+        is_tag &= *character != '>';
+        is_text
+    });
+    text.take(SHORT_MAX + 1).count() <= SHORT_MAX
+}
+
 impl Render for Table<'_> {
     fn render(&self) -> Markup {
         html! {
@@ -50,7 +62,7 @@ impl Render for Table<'_> {
                         @for row in &self.rows {
                             tr role="row" {
                                 @for (cell, column) in row.iter().zip(self.columns) {
-                                    td role="cell" data-label=(column) .short[cell.0.len() <= SHORT_MAX] {
+                                    td role="cell" data-label=(column) .short[is_short(&cell.0)] {
                                         @if !cell.0.is_empty() { div { (cell) } }
                                     }
                                 }
@@ -59,6 +71,25 @@ impl Render for Table<'_> {
                     }
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_short_cells_are_not_broken() {
+        for (html, expected) in [
+            ("", true),
+            ("wearer", true),
+            ("<code class=\"a long attribute of it\">name</code>", true),
+            ("a <b>text</b> with a few more words", false),
+            ("0123456789abcdef01234567", true),
+            ("0123456789abcdef012345678", false),
+        ] {
+            assert_eq!(is_short(html), expected, "{html}");
         }
     }
 }
