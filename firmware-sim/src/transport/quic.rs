@@ -29,6 +29,10 @@ const FLUSH_MAX: Duration = Duration::from_secs(1);
 /// Idle timeout of the connection: more than three of the slowest heartbeats.
 const IDLE_MS: u32 = 200_000;
 
+/// After so long without a packet something is sent. Glasses that wait for a welcome have nothing else to send, and a gateway
+/// that was started meanwhile answers only what it gets (PROTOCOL.md, section 1).
+const KEEP_ALIVE: Duration = Duration::from_secs(2);
+
 /// Most bytes of sound queued in either direction: two seconds of PCM at 16 kHz.
 const DATAGRAM_BUFFER_BYTES: usize = 64 * 1024;
 
@@ -92,6 +96,7 @@ fn config() -> Result<quinn::ClientConfig, String> {
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
         .max_concurrent_uni_streams(VarInt::from_u32(limits::AUDIO_STREAMS_MAX))
         .max_idle_timeout(Some(VarInt::from_u32(IDLE_MS).into()))
+        .keep_alive_interval(Some(KEEP_ALIVE))
         .datagram_receive_buffer_size(Some(DATAGRAM_BUFFER_BYTES))
         .datagram_send_buffer_size(DATAGRAM_BUFFER_BYTES);
     let mut config = quinn::ClientConfig::new(Arc::new(tls));
