@@ -23,7 +23,7 @@ export LORGNETTE_MODELS=/var/lib/lorgnette-models
 BOX=192.0.2.1
 sim() { ip netns exec glasses lorgnette-sim --state "$HOME/glasses" "$@"; }
 turn() {
-    run sim say --discover --expect-answer --text "Hey Mentra, what is fifteen percent of eighty?"
+    run sim say --discover --expect-answer --wait-s 60 --text "Hey Mentra, what is fifteen percent of eighty?"
     expect '\b\(12\|twelve\)[.]'
 }
 # One line for each note of theirs. (The answer has them as one text, too.)

@@ -68,7 +68,7 @@ impl World {
         let reply = self.reply.clone();
         let reply = move |report: Report| reply.send((id, report.result.map(|heard| heard.text))).unwrap();
         let (pcm, options, reply) = (vec![0; id].into(), Options::default(), Box::new(reply));
-        Job { pcm, options, priority, patient: false, owner, reply }
+        Job { pcm, options, priority, patient: false, owner, begun: None, reply }
     }
 
     /// Submits one that waits however many there are.

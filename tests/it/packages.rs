@@ -37,12 +37,18 @@ const FILES: [&str; 17] = [
 /// network.
 const EXPOSURE_MAX: &str = "--threshold=20";
 
-/// Standard output of a command that must succeed.
+/// Standard output of a command that must succeed. Where it does not, the end of what it said is shown.
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {words}{}", String::from_utf8_lossy(&output.stdout));
+    let (said, words) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}:\n{}\n{}", end(&said), end(&words));
     String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The last lines of a text.
+fn end(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(80)..].join("\n")
 }
 
 /// The file with this ending.

@@ -102,6 +102,8 @@ pub struct Job {
     pub patient: bool,
     /// The device that waits for it.
     pub owner: Owner,
+    /// Called when its decode begins, on the recognition thread. Must not block.
+    pub begun: Option<Box<dyn FnOnce() + Send>>,
     /// Called exactly once if the job was accepted, on a recognition thread or on the thread that cancels it. Must not
     /// block.
     pub reply: Box<dyn FnOnce(Report) + Send>,
@@ -439,7 +441,7 @@ impl Shared {
 impl Waiting {
     fn end(self, error: Error) {
         let queue_us = elapsed_us(self.since);
-        reply(self.job.reply, Report { result: Err(error), queue_us });
+        guarded(|| (self.job.reply)(Report { result: Err(error), queue_us }));
     }
 }
 
@@ -450,10 +452,11 @@ fn work<T: Transcribe>(shared: &Shared, decoder: T, make: &dyn Fn() -> Result<T,
         let queue_us = elapsed_us(waiting.since);
         let (id, mut options) = (waiting.id, waiting.job.options);
         options.abort = Some(waiting.abort);
+        waiting.job.begun.into_iter().for_each(guarded);
         let result = decode(&mut decoder, make, &waiting.job.pcm, &options);
         // Free the thread before the reply, which may submit the next job.
         shared.lock().running.retain(|running| running.id != id);
-        reply(waiting.job.reply, Report { result, queue_us });
+        guarded(|| (waiting.job.reply)(Report { result, queue_us }));
     }
 }
 
@@ -481,8 +484,9 @@ fn decode<T: Transcribe>(
     }
 }
 
-fn reply(reply: Box<dyn FnOnce(Report) + Send>, report: Report) {
-    if catch_unwind(AssertUnwindSafe(|| reply(report))).is_err() {
+/// Calls what the caller has given, which may be at fault.
+fn guarded(callback: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(callback)).is_err() {
         tracing::error!("the receiver of a transcription panicked");
     }
 }

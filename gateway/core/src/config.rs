@@ -39,7 +39,7 @@ pub struct Config {
     pub silence_trailing_ms: u32,
     /// Minimum time between two partial transcripts; where nobody follows them it is longer.
     pub partial_interval_ms: u32,
-    /// Longest wait for a transcript after the end of turn.
+    /// Longest wait after the end of turn for a transcript whose decode has not begun.
     pub transcript_ms_max: u32,
     /// Longest wait after the end of turn for a second and third pass.
     pub second_pass_ms_max: u32,

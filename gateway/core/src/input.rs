@@ -53,6 +53,8 @@ pub enum Input {
     Voice(VoiceFact),
     /// Result of a decode that `Transcribe` requested.
     Transcript(Transcript),
+    /// A decode that `Transcribe` requested waits no longer for its turn.
+    TranscriptBegun { utterance: u32, revision: u16 },
     /// A requested decode failed or was rejected. `revision`: the core's number of the request.
     TranscriptFailed { utterance: u32, revision: u16 },
     /// How well the text of the `MatchCommand` with this `revision` matches a command. `vocabulary`: sample sentences

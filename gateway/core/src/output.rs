@@ -32,8 +32,8 @@ pub enum Output {
     MatchCommand { utterance: u32, revision: u16, text: String, pending: Option<Pending> },
     /// From now on the second pass over an utterance is biased towards these sentences.
     SetVocabulary(Arc<[String]>),
-    /// Cancel decodes of this utterance that are older than `revision`.
-    CancelTranscribe { utterance: u32, revision: u16 },
+    /// Cancel decodes of this utterance that are older than `revision`, except this one.
+    CancelTranscribe { utterance: u32, revision: u16, except: Option<u16> },
     /// What matters of the open utterance begins at this capture time: from there it may be as long as any other.
     MeasureFrom { utterance: u32, from_us: u64 },
     /// The utterance has ended: the next voice opens a new one.

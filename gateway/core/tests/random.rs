@@ -167,6 +167,7 @@ fn input() -> impl Strategy<Value = Input> {
             foreign,
         })),
         2 => (1_u32..4, 0_u16..8).prop_map(|(utterance, revision)| Input::TranscriptFailed { utterance, revision }),
+        2 => (1_u32..4, 0_u16..8).prop_map(|(utterance, revision)| Input::TranscriptBegun { utterance, revision }),
         4 => (1_u32..4, 0_u16..8, 0_u8..7).prop_map(|(utterance, revision, matched)| Input::CommandMatched {
             utterance,
             revision,

@@ -44,9 +44,9 @@ impl Session {
                     ear.set_vocabulary(vocabulary);
                 }
             }
-            Output::CancelTranscribe { utterance, revision } => {
+            Output::CancelTranscribe { utterance, revision, except } => {
                 if let Some(ear) = &mut self.ear {
-                    ear.cancel_transcribe(utterance, revision);
+                    ear.cancel_transcribe(utterance, revision, except);
                 }
             }
             Output::MeasureFrom { utterance, from_us } => {

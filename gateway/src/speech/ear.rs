@@ -375,9 +375,9 @@ impl Ear {
         self.decodes.translated(utterance);
     }
 
-    /// Cancels decodes of the utterance older than `revision`.
-    pub(crate) fn cancel_transcribe(&mut self, utterance: u32, revision: u16) {
-        self.decodes.cancel(utterance, revision);
+    /// Cancels decodes of the utterance older than `revision`, except this one.
+    pub(crate) fn cancel_transcribe(&mut self, utterance: u32, revision: u16, except: Option<u16>) {
+        self.decodes.cancel(utterance, revision, except);
     }
 
     /// Counters for the metrics.

@@ -280,8 +280,11 @@ impl Ear {
     fn carry_out(&mut self, engines: &mut Engines, output: Output) {
         match output {
             Output::Transcribe { utterance, revision, kind, .. } => self.transcribe(engines, utterance, revision, kind),
-            Output::CancelTranscribe { utterance, revision } => self.due.retain(|due| match &due.work {
-                Work::Decode(decode) => decode.utterance != utterance || decode.revision >= revision,
+            Output::CancelTranscribe { utterance, revision, except } => self.due.retain(|due| match &due.work {
+                Work::Decode(decode) => {
+                    let is_kept = decode.revision >= revision || Some(decode.revision) == except;
+                    decode.utterance != utterance || is_kept
+                }
                 Work::Answer(_) => true,
             }),
             Output::CloseUtterance { utterance } => {

@@ -39,6 +39,10 @@ impl Conversation {
         self.heard(event);
     }
 
+    pub(super) fn transcript_begun(&mut self, utterance: u32, revision: u16) {
+        self.floor.handle_transcript_begun(&mut self.cx, utterance, revision);
+    }
+
     pub(super) fn transcript_failed(&mut self, utterance: u32, revision: u16) {
         let activity = self.activity();
         let event = self.floor.handle_transcript_failed(&mut self.cx, &activity, utterance, revision);

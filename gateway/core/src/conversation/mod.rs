@@ -185,13 +185,12 @@ impl Machine for Conversation {
             Input::Microphone { fault, present } => self.microphone.handle_fault(fault, present),
             Input::Voice(fact) => self.voice(fact),
             Input::Transcript(transcript) => self.transcript(transcript),
+            Input::TranscriptBegun { utterance, revision } => self.transcript_begun(utterance, revision),
             Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
             Input::CommandMatched { utterance, revision, matched, vocabulary } => {
                 self.command_matched(utterance, revision, matched, vocabulary);
             }
-            Input::Translated { utterance, translation } => {
-                self.interpreter.handle_translated(utterance, translation);
-            }
+            Input::Translated { utterance, translation } => self.interpreter.handle_translated(utterance, translation),
             Input::Followed(followed) => self.followed(followed),
             Input::Text(text) => self.typed(&text),
             Input::Granted { turn, history, route } => {

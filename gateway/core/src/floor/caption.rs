@@ -12,6 +12,7 @@ use alloc::{string::String, vec::Vec};
 use core::cmp::Reverse;
 
 use super::commands;
+use crate::{context::Context, output::Output};
 
 /// Words at the end of a caption that the next one may change.
 const LOOSE_WORDS: usize = 2;
@@ -138,6 +139,18 @@ fn place(shown: &[String], words: &[String]) -> Option<(usize, usize)> {
 
 fn is_same(one: &str, other: &str) -> bool {
     one == other || commands::plain(one) == commands::plain(other)
+}
+
+/// The last caption of an utterance, after this many earlier ones.
+pub(super) fn last(cx: &mut Context, (utterance, captions): (u32, u16), addressed: bool, text: &str) {
+    cx.push(Output::Caption {
+        turn: None,
+        utterance,
+        revision: captions.saturating_add(1),
+        last: true,
+        addressed,
+        text: String::from(text),
+    });
 }
 
 #[cfg(test)]

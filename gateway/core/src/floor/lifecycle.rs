@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use super::{
-    Activity, Event, Floor, Said, addressing, barge_in, cancel_all, commands,
+    Activity, Event, Floor, Said, addressing, awaited, barge_in, cancel_all, caption, commands,
     named::Named,
     origin::{Grounds, Origin},
     second_pass::FirstText,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     context::Context,
-    limits::{UTTERANCE_CHARS_MAX, UTTERANCES_PENDING_MAX},
+    limits::UTTERANCE_CHARS_MAX,
     output::Output,
     timers::Timer,
     vocab::{Meant, RANK_FIRST, Transcript, TranscriptKind, VoiceFact},
@@ -51,8 +51,7 @@ impl Floor {
                 if let Some(silence) = open.silence {
                     self.pace.went_on(u32::try_from(silence.silence_us / 1_000).unwrap_or(u32::MAX));
                 }
-                resume(cx, open, activity);
-                self.watch_words(cx, activity);
+                self.resume(cx, activity);
                 None
             }
             VoiceFact::Silence { at_us, silence_us, score, .. } => {
@@ -183,10 +182,8 @@ impl Floor {
             // The next fact about the pause decides its end, once the assistant is silent.
             return interrupt.or_else(|| self.decide(cx, activity));
         }
-        match transcript.kind {
-            TranscriptKind::Partial => self.handle_partial(cx, activity, revision, text),
-            _ => None,
-        }
+        let is_partial = transcript.kind == TranscriptKind::Partial || open.partials.awaits(revision);
+        if is_partial { self.handle_partial(cx, activity, revision, text) } else { None }
     }
 
     /// Tells of the caption, if it has changed; returns whether the words stop the assistant.
@@ -238,7 +235,7 @@ impl Floor {
             let mut closed = self.closed.remove(index)?;
             if closed.final_asked {
                 self.watch_transcripts(cx);
-                return Some(lost(cx, &closed));
+                return Some(awaited::lost(cx, &closed));
             }
             // The speculative decode failed; the utterance is complete now, so that a final one is due.
             closed.awaited = closed.awaited.saturating_add(1);
@@ -257,16 +254,6 @@ impl Floor {
         None
     }
 
-    pub(crate) fn handle_transcript_missing(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
-        let Some(index) = self.closed.iter().position(|closed| closed.deadline_us <= cx.now_us()) else {
-            self.watch_transcripts(cx);
-            return None;
-        };
-        let closed = self.closed.remove(index)?;
-        self.watch_transcripts(cx);
-        Some(self.wait_no_longer(cx, activity, closed))
-    }
-
     /// Ends the open utterance. Its text is taken from the speculative decode if that covers all of it; otherwise a
     /// final one is requested.
     pub(super) fn close(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
@@ -283,8 +270,8 @@ impl Floor {
             cx.translate(open.id);
         }
         let is_overheard = open.speculative.is_none() && self.is_overheard(cx, activity, &open);
-        let deadline_us = cx.after_ms(cx.config.transcript_ms_max);
         let speculative = open.speculative.take().filter(|_| !open.voiced);
+        let deadline_us = awaited::deadline_us(cx, speculative.as_ref().is_some_and(|speculative| speculative.begun));
         let mut closed = Closed {
             id: open.id,
             started_us: open.started_us,
@@ -304,7 +291,7 @@ impl Floor {
         };
         if is_overheard {
             cancel_all(cx, open.id);
-            caption(cx, (open.id, open.captions), false, "");
+            caption::last(cx, (open.id, open.captions), false, "");
             self.pass_over(cx, &open, closed);
             return Some(Event::Nothing);
         }
@@ -329,51 +316,12 @@ impl Floor {
         self.keep_closed(cx, activity, closed)
     }
 
-    /// Waits a limited time for a better text than this one.
-    fn await_better(
-        &mut self,
-        cx: &mut Context,
-        activity: &Activity,
-        mut closed: Closed,
-        text: String,
-    ) -> Option<Event> {
-        closed.text = text;
-        closed.deadline_us = cx.after_ms(cx.config.second_pass_ms_max);
-        self.keep_closed(cx, activity, closed)
-    }
-
-    /// An utterance waits for its text. Of too many the oldest does so no longer.
-    pub(super) fn keep_closed(&mut self, cx: &mut Context, activity: &Activity, closed: Closed) -> Option<Event> {
-        let is_full = self.closed.len() >= UTTERANCES_PENDING_MAX;
-        let oldest = if is_full { self.closed.pop_front() } else { None };
-        self.closed.push_back(closed);
-        self.watch_transcripts(cx);
-        oldest.map(|oldest| self.wait_no_longer(cx, activity, oldest))
-    }
-
-    /// No text comes of an utterance any more, or no better one.
-    fn wait_no_longer(&mut self, cx: &mut Context, activity: &Activity, mut closed: Closed) -> Event {
-        cancel_all(cx, closed.id);
-        if closed.second_pass.take().is_some() {
-            let text = core::mem::take(&mut closed.text);
-            return self.said(cx, activity, closed, text);
-        }
-        lost(cx, &closed)
-    }
-
-    pub(super) fn watch_transcripts(&self, cx: &mut Context) {
-        match self.closed.iter().map(|closed| closed.deadline_us).min() {
-            Some(deadline_us) => cx.arm_at(Timer::TranscriptMissing, deadline_us),
-            None => cx.disarm(Timer::TranscriptMissing),
-        }
-    }
-
     /// Whether the text was meant for the assistant, and which part of it.
     pub(super) fn said(&mut self, cx: &mut Context, activity: &Activity, closed: Closed, text: String) -> Event {
         let Closed { origin, named, .. } = closed;
         if !commands::has_words(&text) {
             named.verify(cx, false);
-            caption(cx, (closed.id, closed.captions), false, &text);
+            caption::last(cx, (closed.id, closed.captions), false, &text);
             return Event::Nothing;
         }
         // A wake phrase may be anywhere after the assistant's own words.
@@ -393,7 +341,7 @@ impl Floor {
             || (origin.echo && barge_in::cancels_through_echo(activity, &text));
         let over_turn = origin.during_turn || closed.is_interrupting();
         let obeyed = cancels && (over_turn || activity.busy || self.is_expecting(cx.now_us()));
-        caption(cx, (closed.id, closed.captions), request.is_some() || obeyed, &text);
+        caption::last(cx, (closed.id, closed.captions), request.is_some() || obeyed, &text);
         Event::Said(Said {
             utterance: closed.id,
             woken: woken.is_some(),
@@ -430,8 +378,31 @@ impl Floor {
             return;
         };
         let revision = open.next_revision();
-        open.speculative = Some(Speculative { revision, text: None, foreign: false, matched: None, second_pass: None });
+        open.speculative = Some(Speculative::new(revision));
         ask(cx, (open.id, revision), TranscriptKind::Speculative, (open.meant(cx), open.named));
+    }
+
+    /// The voice goes on after a pause. Where words are followed, a decode that has begun is not made in vain.
+    fn resume(&mut self, cx: &mut Context, activity: &Activity) {
+        let is_followed = self.is_followed(cx);
+        let Some(open) = self.open.as_mut().filter(|open| !open.voiced) else {
+            return;
+        };
+        open.voiced = true;
+        open.silence = None;
+        let begun = open.speculative.take().filter(|speculative| speculative.text.is_none());
+        let except = if is_followed {
+            open.partials.go_on(cx.now_us(), begun.map(|speculative| speculative.revision))
+        } else {
+            open.partials.cancel();
+            None
+        };
+        let revision = open.next_revision();
+        cx.push(Output::CancelTranscribe { utterance: open.id, revision, except });
+        if !open.origin.background {
+            watch_voice(cx, activity);
+        }
+        self.watch_words(cx, activity);
     }
 
     fn note_silence(&mut self, cx: &Context, silence_us: u64, score: Option<f32>) {
@@ -449,39 +420,6 @@ pub(super) fn ask(
     (meant, named): (Meant, Named),
 ) {
     cx.push(Output::Transcribe { utterance, revision, kind, meant, from_us: named.decoded_from_us() });
-}
-
-/// The last caption of an utterance, after this many earlier ones.
-pub(super) fn caption(cx: &mut Context, (utterance, captions): (u32, u16), addressed: bool, text: &str) {
-    cx.push(Output::Caption {
-        turn: None,
-        utterance,
-        revision: captions.saturating_add(1),
-        last: true,
-        addressed,
-        text: String::from(text),
-    });
-}
-
-/// No text comes of the utterance.
-fn lost(cx: &mut Context, closed: &Closed) -> Event {
-    caption(cx, (closed.id, closed.captions), false, "");
-    closed.origin.lost(closed.is_interrupting() || closed.named.in_text)
-}
-
-fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
-    if open.voiced {
-        return;
-    }
-    open.voiced = true;
-    open.silence = None;
-    open.speculative = None;
-    open.partials.go_on(cx.now_us());
-    let revision = open.next_revision();
-    cx.push(Output::CancelTranscribe { utterance: open.id, revision });
-    if !open.origin.background {
-        watch_voice(cx, activity);
-    }
 }
 
 /// Voice over the assistant counts once it has lasted long enough.

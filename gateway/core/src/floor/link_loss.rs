@@ -1,8 +1,8 @@
 //! Lost links: an open utterance waits for the sound that the device keeps meanwhile.
 
 use super::{
-    Activity, Event, Floor,
-    lifecycle::{OPEN_TIMERS, UTTERANCE_STALLED_MS, caption, watch_voice},
+    Activity, Event, Floor, caption,
+    lifecycle::{OPEN_TIMERS, UTTERANCE_STALLED_MS, watch_voice},
     origin::Origin,
 };
 use crate::{context::Context, output::Output, timers::Timer};
@@ -69,7 +69,7 @@ impl Floor {
         }
         super::cancel_all(cx, open.id);
         cx.push(Output::CloseUtterance { utterance: open.id });
-        caption(cx, (open.id, open.captions), false, "");
+        caption::last(cx, (open.id, open.captions), false, "");
         Some(open.origin.lost(open.is_interrupting() || open.named.in_text))
     }
 

@@ -3,6 +3,7 @@
 
 mod acoustic;
 mod addressing;
+mod awaited;
 pub(crate) mod barge_in;
 mod caption;
 pub(crate) mod commands;
@@ -291,5 +292,5 @@ impl Floor {
 }
 
 fn cancel_all(cx: &mut Context, utterance: u32) {
-    cx.push(Output::CancelTranscribe { utterance, revision: u16::MAX });
+    cx.push(Output::CancelTranscribe { utterance, revision: u16::MAX, except: None });
 }

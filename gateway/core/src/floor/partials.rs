@@ -64,10 +64,25 @@ impl Partials {
         Self { taken: 0, asked: None, since_us: now_us, first_us, failed: 0, end_from_us: None, whole_until_us: 0 }
     }
 
-    /// The voice goes on after a pause, and the decodes so far are cancelled.
-    pub(super) fn go_on(&mut self, now_us: u64) {
+    /// The voice goes on after a pause. `begun`: the decode of the whole that began with the pause and has not ended; where
+    /// nothing else is awaited, it becomes a partial. Returns the decode that is awaited; the others are of no use.
+    pub(super) fn go_on(&mut self, now_us: u64, begun: Option<u16>) -> Option<u16> {
+        if !self.is_awaited(now_us) {
+            // That of a long utterance would take too long.
+            let begun = begun.filter(|_| self.end_from_us.is_none());
+            self.asked = begun.map(|revision| Asked { revision, at_us: now_us, part: Part::Whole });
+        }
+        self.asked.map(|asked| asked.revision)
+    }
+
+    /// Whether this decode is awaited.
+    pub(super) fn awaits(&self, revision: u16) -> bool {
+        self.asked.is_some_and(|asked| asked.revision == revision)
+    }
+
+    /// Nothing that was asked for is awaited any more.
+    pub(super) fn cancel(&mut self) {
         self.asked = None;
-        self.since_us = now_us;
     }
 
     /// Moves its times on by this time.
@@ -181,10 +196,24 @@ mod tests {
     #[test]
     fn what_is_cancelled_with_a_pause_is_no_failure() {
         let mut partials = Partials::new(0);
-        partials.ask(1, 0, Part::Whole);
-        partials.go_on(900_000);
+        partials.ask(1, 800_000, Part::Whole);
+        partials.cancel();
         assert!(!partials.fail(1));
-        assert_eq!(partials.due_us(INTERVAL_MS), 1_000_000);
+        assert_eq!(partials.due_us(INTERVAL_MS), 900_000);
+    }
+
+    #[test]
+    fn behind_a_pause_the_text_that_is_awaited_still_comes_or_else_that_of_the_pause() {
+        let mut partials = Partials::new(0);
+        partials.ask(1, 800_000, Part::Whole);
+        assert_eq!(partials.go_on(900_000, Some(2)), Some(1));
+        assert_eq!(partials.take(1), Some(Part::Whole));
+        assert_eq!(partials.go_on(1_300_000, Some(3)), Some(3));
+        assert!(partials.awaits(3) && partials.is_awaited(1_300_000));
+        assert_eq!(partials.take(3), Some(Part::Whole));
+        assert_eq!(partials.go_on(1_500_000, None), None);
+        assert!(partials.begin_us(6_000_000, (0, 6_000_000), true).is_some());
+        assert_eq!(partials.go_on(6_100_000, Some(5)), None, "of a long one the end is decoded instead");
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub(super) struct Open {
 #[derive(Clone, Debug)]
 pub(super) struct Speculative {
     pub(super) revision: u16,
+    /// Whether it is being made, and does not wait for its turn.
+    pub(super) begun: bool,
     pub(super) text: Option<String>,
     /// Whether it is in another language than English.
     pub(super) foreign: bool,
@@ -101,6 +103,12 @@ pub(super) struct Closed {
     pub(super) second_pass: Option<SecondPass>,
     /// Whether a final decode was requested already.
     pub(super) final_asked: bool,
+}
+
+impl Speculative {
+    pub(super) fn new(revision: u16) -> Self {
+        Self { revision, begun: false, text: None, foreign: false, matched: None, second_pass: None }
+    }
 }
 
 impl Open {

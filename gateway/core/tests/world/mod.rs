@@ -182,8 +182,8 @@ pub struct Utterance {
     pub parts: Vec<(Ms, Ms, String)>,
     pub closed: bool,
     pub score: Option<f32>,
-    /// Decodes older than this are cancelled.
-    pub cancelled_below: u16,
+    /// Decodes older than the first are cancelled, except the second.
+    pub cancelled: (u16, Option<u16>),
 }
 
 /// What the speaker of a device is playing.
@@ -418,7 +418,7 @@ impl World {
         }
         self.devices[device]
             .utterances
-            .insert(id, Utterance { parts: spoken, closed: false, score, cancelled_below: 0 });
+            .insert(id, Utterance { parts: spoken, closed: false, score, cancelled: (0, None) });
     }
 
     /// Advances the time to `until`; everything that is due by then happens.

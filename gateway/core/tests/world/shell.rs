@@ -56,10 +56,9 @@ impl World {
                 }
             }
             Event::Decoded(device, transcript) => {
-                let cancelled = self.devices[device]
-                    .utterances
-                    .get(&transcript.utterance)
-                    .is_some_and(|said| transcript.revision < said.cancelled_below);
+                let cancelled = self.devices[device].utterances.get(&transcript.utterance).is_some_and(|said| {
+                    transcript.revision < said.cancelled.0 && Some(transcript.revision) != said.cancelled.1
+                });
                 if !cancelled || self.stale_models {
                     self.input(device, Input::Transcript(transcript));
                 }
@@ -187,9 +186,9 @@ impl World {
                 let matched = Input::CommandMatched { utterance, revision, matched, vocabulary };
                 self.after(0, Event::To(device, matched));
             }
-            Output::CancelTranscribe { utterance, revision } => {
+            Output::CancelTranscribe { utterance, revision, except } => {
                 if let Some(said) = self.devices[device].utterances.get_mut(&utterance) {
-                    said.cancelled_below = revision;
+                    said.cancelled = (revision, except);
                 }
             }
             Output::CloseUtterance { utterance } => {
@@ -369,7 +368,7 @@ impl World {
         let text = match self.devices[device].utterances.get_mut(&utterance) {
             Some(said) => {
                 // What was cancelled are older ones.
-                said.cancelled_below = said.cancelled_below.min(revision);
+                said.cancelled.0 = said.cancelled.0.min(revision);
                 heard(&said.parts, from, self.now_ms)
             }
             None => String::new(),
@@ -377,6 +376,7 @@ impl World {
         let at_end = self.text_at_end.clone().filter(|_| kind != TranscriptKind::Partial);
         let text = at_end.unwrap_or(text);
         let transcript = Transcript { utterance, revision, kind, text, confidence: 0.9, foreign: self.foreign };
+        self.after(0, Event::To(device, Input::TranscriptBegun { utterance, revision }));
         self.after(self.decode_ms, Event::Decoded(device, transcript));
     }
 

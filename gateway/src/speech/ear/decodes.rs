@@ -15,13 +15,14 @@ use audio::{
     frame::{RATE_HZ, us_to_samples},
 };
 use gateway_core::{
+    input::Input,
     limits::UTTERANCES_PENDING_MAX,
     vocab::{Meant, TranscriptKind},
 };
 
 use crate::mailbox::{DeviceMessage, Mailbox, Transcribed, Translated};
 
-/// How long the audio of a closed utterance is kept: slightly longer than its text is waited for.
+/// How long the audio of a closed utterance is kept: slightly longer than the beginning of a decode is waited for.
 const KEPT_US: u64 = 12_000_000;
 /// Samples of the end of an utterance that are decoded at least, whatever the core takes its times to be: a second.
 const END_SAMPLES_MIN: usize = RATE_HZ as usize;
@@ -142,9 +143,11 @@ impl Decodes {
             return false;
         };
         let mailbox = self.mailbox.clone();
+        let is_last = matches!(kind, TranscriptKind::Speculative | TranscriptKind::Final);
         let job = Job {
             pcm,
             options: self.options(kind),
+            begun: is_last.then(|| self.tell_begun(utterance, revision)),
             priority: priority(kind, meant),
             // Decoded later rather than not at all.
             patient: kind == TranscriptKind::Final && meant != Meant::Overheard,
@@ -159,6 +162,15 @@ impl Decodes {
         let is_begun = kind == TranscriptKind::Speculative && meant != Meant::Overheard;
         let at_end = is_begun.then(|| priority(TranscriptKind::Final, meant));
         self.submit(utterance, (Asked::Words { revision }, at_end), job)
+    }
+
+    /// What tells the core that a decode has begun.
+    fn tell_begun(&self, utterance: u32, revision: u16) -> Box<dyn FnOnce() + Send> {
+        let mailbox = self.mailbox.clone();
+        Box::new(move || {
+            // Of a full mailbox no more follows than that the text is waited for less long.
+            drop(mailbox.try_send(DeviceMessage::Input(Input::TranscriptBegun { utterance, revision })));
+        })
     }
 
     /// The sound of an utterance from this sample on; of more than can be decoded at once the end.
@@ -183,6 +195,7 @@ impl Decodes {
         let mailbox = self.mailbox.clone();
         let job = Job {
             pcm,
+            begun: None,
             options: Options { spoken: Some(Spoken::Detected), translate: true, ..Options::default() },
             priority: Priority::SecondPass,
             patient: false,
@@ -242,10 +255,13 @@ impl Decodes {
         options
     }
 
-    /// Cancels decodes of the utterance's words older than `revision`. It may be translated all the same.
-    pub(super) fn cancel(&mut self, utterance: u32, revision: u16) {
+    /// Cancels decodes of the utterance's words older than `revision`, except this one. It may be translated all the same.
+    pub(super) fn cancel(&mut self, utterance: u32, revision: u16, except: Option<u16>) {
         self.cancel_where(|sent| {
-            sent.utterance == utterance && matches!(sent.asked, Asked::Words { revision: asked } if asked < revision)
+            let Asked::Words { revision: asked } = sent.asked else {
+                return false;
+            };
+            sent.utterance == utterance && asked < revision && Some(asked) != except
         });
     }
 

@@ -69,10 +69,60 @@ impl Bench {
     }
 
     fn message(&mut self) -> Transcribed {
-        match self.messages.blocking_recv() {
-            Some(DeviceMessage::Transcribed(transcribed)) => transcribed,
+        next_end(&mut self.messages)
+    }
+}
+
+/// The next end of a decode; that one begins is passed over.
+fn next_end(messages: &mut tokio_mpsc::Receiver<DeviceMessage>) -> Transcribed {
+    loop {
+        match messages.blocking_recv() {
+            Some(DeviceMessage::Transcribed(transcribed)) => return transcribed,
+            Some(DeviceMessage::Input(Input::TranscriptBegun { .. })) => {}
             _ => panic!("a transcript comes"),
         }
+    }
+}
+
+#[test]
+fn it_is_told_when_the_decode_of_an_end_begins_and_not_while_it_waits() {
+    let mut bench = Bench::new();
+    assert!(bench.decodes.ask((7, 1), (Partial, Meant::Addressed), Some(SOUND), 0));
+    bench.begun();
+    assert!(bench.decodes.ask((7, 2), (Speculative, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((8, 1), (Final, Meant::Unsure), Some(SOUND), 0));
+    bench.finish();
+    let is_begun = |message, (utterance, revision)| {
+        let Some(DeviceMessage::Input(Input::TranscriptBegun { utterance: of, revision: number })) = message else {
+            return false;
+        };
+        (of, number) == (utterance, revision)
+    };
+    assert_eq!(bench.message().kind, Partial, "nothing is told of it");
+    for told in [(7, 2), (8, 1)] {
+        assert!(is_begun(bench.messages.blocking_recv(), told), "{told:?}");
+        bench.begun();
+        assert!(bench.messages.try_recv().is_err(), "nothing is told of what waits");
+        bench.finish();
+        assert_eq!(bench.message().utterance, told.0);
+    }
+}
+
+#[test]
+fn one_of_the_older_decodes_may_be_kept() {
+    let mut bench = Bench::new();
+    assert!(bench.decodes.ask((7, 1), (Partial, Meant::Addressed), Some(SOUND), 0));
+    let abort = bench.begun().1.abort.expect("a decode can be stopped");
+    assert!(bench.decodes.ask((8, 2), (Speculative, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((8, 3), (Speculative, Meant::Addressed), Some(SOUND), 0));
+    assert!(abort.load(Relaxed), "it gave way to the others");
+    bench.decodes.cancel(8, 4, Some(3));
+    let cancelled = bench.message();
+    assert_eq!((cancelled.revision, cancelled.report.result.is_err()), (2, true));
+    for (utterance, revision) in [(7, 1), (8, 3)] {
+        bench.finish();
+        let ended = bench.message();
+        assert_eq!((ended.utterance, ended.revision, ended.report.result.is_ok()), (utterance, revision, true));
     }
 }
 
@@ -218,7 +268,7 @@ fn the_finals_of_a_device_wait_among_those_of_others() {
     }
     assert!(other.ask((9, 1), (Final, Meant::Addressed), Some(SOUND), 0), "it finds a place");
     // What is given up while it waits is not decoded.
-    bench.decodes.cancel(4, 2);
+    bench.decodes.cancel(4, 2, None);
     let cancelled = bench.message();
     assert!(cancelled.utterance == 4 && matches!(cancelled.report.result, Err(Error::Cancelled)));
     for expected in [1, 2, 9, 3, 5] {
@@ -239,7 +289,7 @@ fn the_finals_of_a_device_wait_among_those_of_others() {
     }
     drop(bench.decodes);
     for _ in 0..FINALS {
-        let Some(DeviceMessage::Transcribed(message)) = bench.messages.blocking_recv() else { panic!("a report") };
+        let message = next_end(&mut bench.messages);
         assert!(matches!(message.report.result, Err(Error::Cancelled)));
     }
     bench.go_on.send(()).expect("a decode waits");
@@ -275,7 +325,7 @@ fn of_many_who_speak_at_once_each_is_decoded_whoever_comes_later() {
     let mut decoded = Vec::new();
     for number in DEVICES..2 * DEVICES + NEWCOMERS + 1 {
         go_on.send(()).expect("a decode waits");
-        let Some(DeviceMessage::Transcribed(message)) = messages.blocking_recv() else { panic!("a report") };
+        let message = next_end(&mut messages);
         assert!(message.report.result.is_ok(), "{}", message.utterance);
         decoded.push(message.utterance);
         if number < DEVICES + NEWCOMERS {
@@ -375,7 +425,7 @@ fn a_translation_ends_with_the_microphone_and_with_the_device_and_not_with_its_w
     bench.decodes.keep(7, SOUND, 0);
     assert!(bench.decodes.translate(7, None));
     let abort = bench.begun().1.abort.expect("a decode can be stopped");
-    bench.decodes.cancel(7, u16::MAX);
+    bench.decodes.cancel(7, u16::MAX, None);
     assert!(!abort.load(Relaxed));
     bench.decodes.forget();
     assert!(abort.load(Relaxed));
@@ -403,7 +453,7 @@ fn who_goes_away_waits_for_nothing() {
     let scheduler = decodes.scheduler.clone();
     drop(decodes);
     assert!(abort.load(Relaxed));
-    assert!(matches!(messages.blocking_recv(), Some(DeviceMessage::Transcribed(Transcribed { revision: 2, .. }))));
+    assert_eq!(next_end(&mut messages).revision, 2);
     drop((go_on, begun, scheduler));
 }
 
@@ -414,9 +464,9 @@ fn older_decodes_of_the_same_utterance_are_cancelled() {
     let abort = bench.begun().1.abort.expect("a decode can be stopped");
     assert!(bench.decodes.ask((7, 2), (Speculative, Meant::Addressed), Some(SOUND), 0));
     assert!(bench.decodes.ask((7, 3), (Final, Meant::Addressed), Some(SOUND), 0));
-    bench.decodes.cancel(6, 9);
+    bench.decodes.cancel(6, 9, None);
     assert!(!abort.load(Relaxed));
-    bench.decodes.cancel(7, 3);
+    bench.decodes.cancel(7, 3, None);
     assert!(abort.load(Relaxed), "the running one is told to stop");
     let cancelled = bench.message();
     assert_eq!(cancelled.revision, 2, "the waiting one ends at once");
