@@ -146,6 +146,11 @@ impl Agent {
         self.active.as_ref().map(|active| active.turn)
     }
 
+    /// Whether the request that is being answered was typed.
+    pub(crate) fn is_typed(&self) -> bool {
+        self.active.as_ref().is_some_and(|active| active.spoken.is_none())
+    }
+
     /// Whether the answer is still being produced, rather than only played.
     pub(crate) fn is_thinking(&self) -> bool {
         self.active.as_ref().is_some_and(|active| active.phase != Phase::Answer)

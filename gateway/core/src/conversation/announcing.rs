@@ -1,8 +1,11 @@
-//! Announcements: due timers and reminders, and what mini-apps say.
+//! Announcements: due timers and reminders, what mini-apps say, and what is told once nobody has the floor.
+
+use alloc::string::String;
 
 use super::Conversation;
 use crate::{
     input::{Announcement, AnnouncementId, AnnouncementVoice},
+    limits::SETTLING_TURNS_MAX,
     output::{Chime, Output},
     reply::Purpose,
     vocab::Priority,
@@ -59,6 +62,32 @@ impl Conversation {
                     self.ended(ended);
                 }
             }
+        }
+    }
+
+    /// Has something said once nobody has the floor. Of too many the oldest are left out.
+    pub(super) fn tell_when_free(&mut self, text: String) {
+        if self.afterwards.len() >= SETTLING_TURNS_MAX {
+            self.afterwards.pop_front();
+        }
+        self.afterwards.push_back(text);
+    }
+
+    /// Says what the calls of an interrupted turn have done: before the next answer, or by itself.
+    pub(super) fn tell_afterwards(&mut self) {
+        let free = !self.floor.is_hearing() && !self.floor.is_called(self.cx.now_us());
+        if !self.link.is_up() || !free || self.reply.is_speaking() || self.approvals.standing().is_some() {
+            return;
+        }
+        if self.agent.is_thinking() {
+            if let Some(text) = self.afterwards.pop_front() {
+                let ended = self.reply.push_aside(&mut self.cx, &text, true);
+                self.ended(ended);
+            }
+        } else if !self.is_busy()
+            && let Some(text) = self.afterwards.pop_front()
+        {
+            self.aside(&text);
         }
     }
 }

@@ -127,9 +127,10 @@ impl Conversation {
         self.cx.arm(Timer::AskAgain, ASK_AGAIN_MS);
     }
 
-    /// After a restart: the glasses repeat sound. Before its end nothing is asked again.
+    /// After a restart: the glasses repeat sound. Before its end nothing is asked again, and no typed request is interrupted.
     pub(super) fn sound_repeated(&mut self, backlog_ms: u32) {
         let from_us = self.cx.after_ms(backlog_ms / BACKLOG_SPEED + REPEATED_MS);
+        self.note_repeated(from_us);
         let asked = self.unanswered.as_mut().map(|open| {
             open.from_us = open.from_us.max(from_us);
             open.from_us

@@ -11,7 +11,6 @@ use crate::{
         commands::{self, Command, Translate},
     },
     input::Button,
-    limits::SETTLING_TURNS_MAX,
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
@@ -102,6 +101,7 @@ impl Conversation {
     pub(super) fn heard(&mut self, event: Option<floor::Event>) {
         match event {
             None | Some(floor::Event::Nothing) => {}
+            Some(floor::Event::VoiceOver | floor::Event::Interrupt) if self.is_older_than_typed(self.cx.now_us()) => {}
             Some(floor::Event::VoiceOver) => self.voice_over(),
             Some(floor::Event::Interrupt) => self.interrupted(),
             Some(floor::Event::Lost { addressed }) => {
@@ -157,9 +157,12 @@ impl Conversation {
         let Some(request) = said.request.filter(|request| !self.is_answer_to_be_repeated(request)) else {
             return;
         };
+        let is_older = self.is_older_than_typed(said.started_us);
         if !commands::has_words(&request) {
-            self.stop(false);
-            self.call();
+            if !is_older {
+                self.stop(false);
+                self.call();
+            }
             return;
         }
         let is_over_speech = self.reply.is_speaking() || self.reply.is_set_aside();
@@ -178,6 +181,9 @@ impl Conversation {
                     decided_us: said.decided_us,
                     is_command: matches!(said.matched, Some(CommandMatch::Exact | CommandMatch::Closed)),
                 };
+                if is_older {
+                    return self.wait_for_typed(request, spoken);
+                }
                 if said.woken || !self.reopen_turn(&request, spoken) {
                     self.start_turn(request, Some(spoken));
                     self.cx.chime(Chime::Understood);
@@ -259,7 +265,7 @@ impl Conversation {
 
 /// Turns and what is said in them.
 impl Conversation {
-    fn start_turn(&mut self, request: String, spoken: Option<Spoken>) {
+    pub(super) fn start_turn(&mut self, request: String, spoken: Option<Spoken>) {
         self.stop(false);
         self.microphone.handle_request(spoken.is_some());
         let times = spoken.map(|spoken| (spoken.started_us, spoken.decided_us));
@@ -339,7 +345,10 @@ impl Conversation {
     /// Ends whatever is going on. `on_purpose`: the wearer asked for just that.
     pub(super) fn stop(&mut self, on_purpose: bool) {
         self.approvals.cancel_all(&mut self.cx);
-        drop(self.unanswered.take_if(|_| on_purpose));
+        if on_purpose {
+            self.unanswered = None;
+            self.forget_waiting();
+        }
         let Some(ended) = self.reply.stop(&mut self.cx) else {
             return;
         };
@@ -378,32 +387,6 @@ impl Conversation {
         self.ended(ended);
         let ended = self.reply.finish(&mut self.cx);
         self.ended(ended);
-    }
-
-    /// Has something said once nobody has the floor. Of too many the oldest are left out.
-    pub(super) fn tell_when_free(&mut self, text: String) {
-        if self.afterwards.len() >= SETTLING_TURNS_MAX {
-            self.afterwards.pop_front();
-        }
-        self.afterwards.push_back(text);
-    }
-
-    /// Says what the calls of an interrupted turn have done: before the next answer, or by itself.
-    fn tell_afterwards(&mut self) {
-        let free = !self.floor.is_hearing() && !self.floor.is_called(self.cx.now_us());
-        if !self.link.is_up() || !free || self.reply.is_speaking() || self.approvals.standing().is_some() {
-            return;
-        }
-        if self.agent.is_thinking() {
-            if let Some(text) = self.afterwards.pop_front() {
-                let ended = self.reply.push_aside(&mut self.cx, &text, true);
-                self.ended(ended);
-            }
-        } else if !self.is_busy()
-            && let Some(text) = self.afterwards.pop_front()
-        {
-            self.aside(&text);
-        }
     }
 
     /// The device plays nothing of what it was given: the answer is over as it is.
@@ -452,6 +435,7 @@ impl Conversation {
             self.settle_notice(false);
         }
         self.settle_question();
+        self.begin_waiting();
         self.tell_afterwards();
         self.tell_translations();
         self.ask_again();

@@ -7,6 +7,7 @@ mod coordination;
 mod earcons;
 mod interruption;
 mod presence;
+mod repeated;
 mod talk;
 mod translating;
 mod unkept;
@@ -19,7 +20,7 @@ pub use crate::{
     timers::Timer,
 };
 
-use self::{consent::Unanswered, talk::Held};
+use self::{consent::Unanswered, repeated::Repeated, talk::Held};
 use crate::{
     agent::Agent,
     approval::Approvals,
@@ -56,6 +57,7 @@ pub struct Conversation {
     interpreter: Interpreter,
     /// Calls about which the wearer is to be asked again after a restart.
     unanswered: Option<Unanswered>,
+    repeated: Repeated,
     /// What the wearer is told once nobody has the floor: what calls of interrupted turns have done, and the like.
     afterwards: VecDeque<String>,
     /// When the wearer was last told that a photo is lost, monotonic.
@@ -90,6 +92,7 @@ impl Conversation {
             microphone: Microphone::default(),
             interpreter: Interpreter::default(),
             unanswered: None,
+            repeated: Repeated::default(),
             afterwards: VecDeque::new(),
             photo_lost_us: None,
             cut_notice: None,

@@ -1,0 +1,54 @@
+//! After a restart the glasses repeat what was said meanwhile. It is older than what the wearer types after it, and so it
+//! interrupts no typed request, but waits for its answer.
+
+use alloc::{collections::VecDeque, string::String};
+
+use super::Conversation;
+use crate::{agent::Spoken, limits::UTTERANCES_PENDING_MAX, output::Chime};
+
+/// Sound that the glasses repeat.
+#[derive(Debug, Default)]
+pub(super) struct Repeated {
+    /// Voices that begin before this are repeated, monotonic.
+    until_us: u64,
+    /// Requests that wait for the answer to a typed one, oldest first.
+    waiting: VecDeque<(String, Spoken)>,
+}
+
+impl Conversation {
+    /// The glasses repeat sound until then.
+    pub(super) fn note_repeated(&mut self, until_us: u64) {
+        self.repeated.until_us = until_us;
+    }
+
+    /// Whether a voice that began at this time, monotonic, is repeated, and a typed request is being answered.
+    pub(super) fn is_older_than_typed(&self, began_us: u64) -> bool {
+        began_us < self.repeated.until_us && self.agent.is_typed()
+    }
+
+    /// A request is dealt with once nothing else goes on. Of too many the oldest is left out.
+    pub(super) fn wait_for_typed(&mut self, request: String, spoken: Spoken) {
+        let waiting = &mut self.repeated.waiting;
+        if waiting.len() >= UTTERANCES_PENDING_MAX {
+            waiting.pop_front();
+        }
+        waiting.push_back((request, spoken));
+    }
+
+    /// The wearer wants nothing more.
+    pub(super) fn forget_waiting(&mut self) {
+        self.repeated.waiting.clear();
+    }
+
+    /// Begins the request that has waited longest, if nothing else goes on.
+    pub(super) fn begin_waiting(&mut self) {
+        if self.is_busy() || !self.link.is_up() {
+            return;
+        }
+        if let Some((request, spoken)) = self.repeated.waiting.pop_front() {
+            self.start_turn(request, Some(spoken));
+            self.cx.chime(Chime::Understood);
+            self.cx.name_turn(self.agent.turn());
+        }
+    }
+}
