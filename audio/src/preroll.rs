@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// The last `capacity` samples, addressed by their position in the stream.
+/// The last `capacity` samples, addressed by their position in the stream. It takes memory for what it holds.
 pub struct Preroll {
     samples: VecDeque<i16>,
     capacity: usize,
@@ -13,7 +13,7 @@ pub struct Preroll {
 impl Preroll {
     /// An empty ring of `capacity` samples at position 0.
     pub fn new(capacity: usize) -> Self {
-        Self { samples: VecDeque::with_capacity(capacity), capacity, end: 0 }
+        Self { samples: VecDeque::new(), capacity, end: 0 }
     }
 
     /// Appends `pcm`, overwriting the oldest samples.
@@ -22,6 +22,12 @@ impl Preroll {
         let kept = &pcm[pcm.len().saturating_sub(self.capacity)..];
         let surplus = (self.samples.len() + kept.len()).saturating_sub(self.capacity);
         self.samples.drain(..surplus);
+        let needed = self.samples.len() + kept.len();
+        if needed > self.samples.capacity() {
+            // Doubled as a vector is, but never beyond what it may hold.
+            let room = (2 * needed).min(self.capacity);
+            self.samples.reserve_exact(room - self.samples.len());
+        }
         self.samples.extend(kept);
     }
 
@@ -43,11 +49,12 @@ impl Preroll {
         from
     }
 
-    /// Overwrites and drops every sample; keeps the position.
+    /// Overwrites every sample and frees their memory; keeps the position.
     pub fn erase(&mut self) {
-        // `clear` keeps the allocation, and after muting no sound may remain in memory.
-        self.samples.iter_mut().for_each(|sample| *sample = 0);
-        self.samples.clear();
+        let mut samples = std::mem::take(&mut self.samples);
+        // After muting no sound may remain in memory, whoever gets it next.
+        samples.iter_mut().for_each(|sample| *sample = 0);
+        std::hint::black_box(samples);
     }
 }
 
@@ -68,9 +75,9 @@ mod tests {
         ring.push(&[7, 8, 9, 10, 11, 12]);
         out.clear();
         assert_eq!(ring.copy_from(11, &mut out), 11);
-        assert_eq!(out, [12]);
+        assert_eq!((&out[..], ring.samples.capacity()), (&[12][..], 4));
         ring.erase();
-        assert_eq!((ring.start(), ring.end()), (12, 12));
+        assert_eq!((ring.start(), ring.end(), ring.samples.capacity()), (12, 12, 0));
         out.clear();
         assert_eq!(ring.copy_from(0, &mut out), 12);
         assert!(out.is_empty());

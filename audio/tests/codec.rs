@@ -48,6 +48,31 @@ fn coded(set: impl Fn(&mut Encoder), samples: usize) -> [(usize, usize); 2] {
 }
 
 #[test]
+fn a_released_coder_begins_anew_with_its_settings() {
+    let clip = listener_clips::clip(listener_clips::SPEECH[6]);
+    let mut encoder = Encoder::new(Codec::Opus, 16_000, 24_000).unwrap();
+    encoder.set_coding(12_000, 20).unwrap();
+    let code = |encoder: &mut Encoder| -> Vec<Vec<u8>> {
+        clip.chunks_exact(320).map(|frame| encoder.encode(frame).unwrap()).collect()
+    };
+    let first = code(&mut encoder);
+    assert_ne!(code(&mut encoder), first, "what was said before changes the packets");
+    encoder.release();
+    assert_eq!(code(&mut encoder), first);
+
+    let mut decoder = Decoder::new(Codec::Opus, 16_000).unwrap();
+    let decode = |decoder: &mut Decoder| {
+        let mut pcm = Vec::new();
+        first.iter().for_each(|packet| assert_eq!(decoder.decode(packet, &mut pcm), Ok(320)));
+        pcm
+    };
+    let heard = decode(&mut decoder);
+    assert_ne!(decode(&mut decoder), heard);
+    decoder.release();
+    assert_eq!(decode(&mut decoder), heard);
+}
+
+#[test]
 fn opus_sends_less_where_it_is_told_to_and_little_in_silence() {
     let [(full, _), _] = coded(|_| {}, 320);
     let [(thin, packets), _] = coded(|encoder| encoder.set_coding(12_000, 10).unwrap(), 960);

@@ -68,6 +68,31 @@ fn packets_run_ahead_by_the_lead_and_no_more() {
     assert!(speaker.is_speaking(), "all sent is not all played");
 }
 
+/// An encoder is kept only while there is something to say.
+#[cfg(feature = "opus")]
+#[test]
+fn each_speech_is_coded_from_the_beginning() {
+    let mut speaker = Speaker::new(Config { codec: Codec::Opus, ..Config::default() }).unwrap();
+    let mut say = |speech: u32, until_us: u64| {
+        speaker.start(speech, 1);
+        speaker.push_clause(0, &ramp(8_000), 16_000, true).unwrap();
+        let mut packets = Vec::new();
+        while let Some(wake_us) = speaker.next_wake_us().filter(|wake_us| *wake_us <= until_us) {
+            speaker.played(speech, playing(wake_us, wake_us), wake_us);
+            packets.extend(speaker.poll_packet(wake_us).map(|packet| packet.bytes));
+        }
+        speaker.hush(until_us);
+        while speaker.poll_packet(until_us).is_some() {}
+        packets
+    };
+    let first = say(1, u64::MAX);
+    assert_eq!(first.len(), 25);
+    assert_eq!(say(2, u64::MAX), first);
+    let stopped = say(3, 1_000);
+    assert!(!stopped.is_empty() && stopped.len() < 25, "{} packets before it is hushed", stopped.len());
+    assert_eq!(say(4, u64::MAX), first);
+}
+
 #[test]
 fn on_a_thin_link_packets_are_longer_and_the_sound_is_the_same() {
     let mut speaker = speaker(16_000);

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use firmware_sim::{Event, Glasses, Seen};
+use firmware_sim::{
+    Event, Glasses, Seen,
+    transport::{self, Inbound},
+};
 use gateway::store::Store;
 
 use crate::{
     process::Process,
-    world::{self, USER, text, until},
+    world::{self, USER, WAIT, text, until},
 };
 
 const KILLS: usize = 2;
@@ -79,4 +82,19 @@ async fn what_was_confirmed_is_there_once_after_each_kill_9_and_all_glasses_come
     gateway.kill().await;
     wanted.sort();
     assert_eq!(kept(&data).await, (wanted, all.len() * KILLS));
+}
+
+/// A connection over which nothing was sent yet, as that of glasses whose packets were acknowledged by a gateway that died then:
+/// only a PING brings them the answer of the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn glasses_that_only_wait_learn_of_a_kill_9_over_quic() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Process::start(&folder.path().join("data"), "", &[]).await;
+    let target = format!("quic://{}", gateway.quic).parse().expect("an address");
+    let mut link = transport::open(&target).await.expect("a connection");
+    let gateway = gateway.killed_and_started_again().await;
+    let told = tokio::time::timeout(WAIT, link.down.recv()).await.expect("they are told");
+    let Some(Inbound::Closed { reason, .. }) = told else { panic!("{told:?}") };
+    assert!(reason.contains("reset"), "{reason}");
+    gateway.kill().await;
 }

@@ -1,9 +1,13 @@
 //! JSON Schemas of tools: compiled once at registration, used for every call.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use crate::limits::{DEPTH_MAX, MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, PROPERTIES_MAX, SCHEMA_BYTES_MAX};
@@ -56,22 +60,25 @@ impl Schema {
     /// As [`compile`](Self::compile) for a schema of any type, such as that of a result.
     pub fn compile_any(schema: &Value) -> Result<Self, Misfit> {
         check_depth(schema)?;
-        let bytes = schema.to_string().len();
+        let text = schema.to_string();
+        let bytes = text.len();
         if bytes > SCHEMA_BYTES_MAX {
             let reason = format!("{bytes} bytes; at most {SCHEMA_BYTES_MAX} are accepted");
             return Err(Misfit::new("", reason));
         }
+        let key = Sha256::digest(&text).into();
+        if let Some(validator) = shared().get(&key).and_then(Weak::upgrade) {
+            return Ok(Self { validator });
+        }
         // The default regex engine backtracks, and a schema may be hostile: this one runs in linear time.
         let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
-        jsonschema::options()
-            .with_pattern_options(patterns)
-            .offline()
-            .build(schema)
-            .map(|validator| Self { validator: Arc::new(validator) })
-            .map_err(|error| {
-                let pointer = error.instance_path().to_string();
-                Misfit::new(pointer, error.masked().to_string())
-            })
+        let built = jsonschema::options().with_pattern_options(patterns).offline().build(schema);
+        let validator = Arc::new(built.map_err(|error| {
+            let pointer = error.instance_path().to_string();
+            Misfit::new(pointer, error.masked().to_string())
+        })?);
+        keep(key, &validator);
+        Ok(Self { validator })
     }
 
     /// Checks arguments; returns the first violation.
@@ -90,6 +97,24 @@ impl Schema {
             Misfit::new(pointer, error.masked().to_string())
         })
     }
+}
+
+/// Compiled schemas that are in use, by the SHA-256 of their text: glasses of one kind offer the same tools, each in a session
+/// of its own.
+type Shared = BTreeMap<[u8; 32], Weak<Validator>>;
+
+fn shared() -> MutexGuard<'static, Shared> {
+    static SHARED: Mutex<Shared> = Mutex::new(BTreeMap::new());
+    SHARED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Shares a compiled schema for as long as somebody has it.
+fn keep(key: [u8; 32], validator: &Arc<Validator>) {
+    let mut shared = shared();
+    if shared.len().is_power_of_two() {
+        shared.retain(|_, kept| kept.strong_count() > 0);
+    }
+    shared.insert(key, Arc::downgrade(validator));
 }
 
 /// Rejects values that are nested too deeply for recursive code.
@@ -112,4 +137,26 @@ pub fn check_depth_within(value: &Value, depth_max: usize) -> Result<(), Misfit>
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn equal_schemas_are_compiled_once_and_kept_while_somebody_has_them() {
+        let schema =
+            |most: u8| json!({"type": "object", "properties": {"shared": {"type": "integer", "maximum": most}}});
+        let compile = |most: u8| Schema::compile(&schema(most)).unwrap();
+        let (one, same, other) = (compile(3), compile(3), compile(4));
+        assert!(Arc::ptr_eq(&one.validator, &same.validator));
+        assert!(one.check(&json!({"shared": 4})).is_err() && other.check(&json!({"shared": 4})).is_ok());
+        let key: [u8; 32] = Sha256::digest(schema(3).to_string()).into();
+        drop(one);
+        assert!(shared().get(&key).and_then(Weak::upgrade).is_some());
+        drop(same);
+        assert!(shared().get(&key).and_then(Weak::upgrade).is_none());
+    }
 }

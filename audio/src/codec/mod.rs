@@ -60,6 +60,9 @@ pub const PACKET_BYTES_MAX: usize = 5_760;
 /// gains nothing.
 pub const BITRATES: std::ops::RangeInclusive<u32> = 6_000..=128_000;
 
+/// Packet loss in percent that Opus' error correction is tuned for until the link is known: a poor Wi-Fi link.
+const LOSS_PERCENT: u8 = 10;
+
 /// Why a codec could not be created or a packet could not be coded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -152,9 +155,11 @@ pub enum Error {
     },
 }
 
-/// Decodes one device's stream.
+/// Decodes one device's stream. Its state, some 20 kB for Opus, is made with the first packet.
 pub struct Decoder {
-    inner: DecoderKind,
+    codec: Codec,
+    rate_hz: u32,
+    inner: Option<DecoderKind>,
 }
 
 enum DecoderKind {
@@ -162,6 +167,19 @@ enum DecoderKind {
     Lc3(Box<lc3::Decoder>),
     #[cfg(feature = "opus")]
     Opus(opus::Decoder),
+}
+
+impl DecoderKind {
+    fn new(codec: Codec, rate_hz: u32) -> Result<Self, Error> {
+        Ok(match codec {
+            Codec::Pcm16 => Self::Pcm(pcm::Decoder::new(rate_hz)),
+            Codec::Lc3(format) => Self::Lc3(Box::new(lc3::Decoder::new(format, rate_hz)?)),
+            #[cfg(feature = "opus")]
+            Codec::Opus => Self::Opus(opus::Decoder::new(rate_hz)?),
+            #[cfg(not(feature = "opus"))]
+            Codec::Opus => return Err(Error::Unavailable { codec }),
+        })
+    }
 }
 
 impl Decoder {
@@ -174,15 +192,21 @@ impl Decoder {
     /// [`Error::Rate`], [`Error::Unavailable`], or an error of the library.
     pub fn new(codec: Codec, rate_hz: u32) -> Result<Self, Error> {
         check_rate(rate_hz)?;
-        let inner = match codec {
-            Codec::Pcm16 => DecoderKind::Pcm(pcm::Decoder::new(rate_hz)),
-            Codec::Lc3(format) => DecoderKind::Lc3(Box::new(lc3::Decoder::new(format, rate_hz)?)),
-            #[cfg(feature = "opus")]
-            Codec::Opus => DecoderKind::Opus(opus::Decoder::new(rate_hz)?),
-            #[cfg(not(feature = "opus"))]
-            Codec::Opus => return Err(Error::Unavailable { codec }),
+        DecoderKind::new(codec, rate_hz)?;
+        Ok(Self { codec, rate_hz, inner: None })
+    }
+
+    /// Frees the state: the next packet is the first one of a stream.
+    pub fn release(&mut self) {
+        self.inner = None;
+    }
+
+    fn inner(&mut self) -> Result<&mut DecoderKind, Error> {
+        let inner = match self.inner.take() {
+            Some(inner) => inner,
+            None => DecoderKind::new(self.codec, self.rate_hz)?,
         };
-        Ok(Self { inner })
+        Ok(self.inner.insert(inner))
     }
 
     /// Decodes `packet` and appends its samples to `out`; returns how many.
@@ -193,7 +217,7 @@ impl Decoder {
         if packet.is_empty() || packet.len() > PACKET_BYTES_MAX {
             return Err(Error::PacketLength { bytes: packet.len() });
         }
-        match &mut self.inner {
+        match self.inner()? {
             DecoderKind::Pcm(decoder) => decoder.decode(packet, out),
             DecoderKind::Lc3(decoder) => decoder.decode(packet, out),
             #[cfg(feature = "opus")]
@@ -204,32 +228,46 @@ impl Decoder {
     /// Appends concealment for one lost packet, as long as the last good one (20 ms before the first); returns the
     /// number of samples. Repeated calls fade to silence.
     pub fn conceal(&mut self, out: &mut Vec<i16>) -> usize {
-        match &mut self.inner {
-            DecoderKind::Pcm(decoder) => decoder.conceal(out),
-            DecoderKind::Lc3(decoder) => decoder.conceal(out),
+        match self.inner() {
+            // As in `new`, where it did not fail.
+            Err(_) => 0,
+            Ok(DecoderKind::Pcm(decoder)) => decoder.conceal(out),
+            Ok(DecoderKind::Lc3(decoder)) => decoder.conceal(out),
             #[cfg(feature = "opus")]
-            DecoderKind::Opus(decoder) => decoder.conceal(out),
+            Ok(DecoderKind::Opus(decoder)) => decoder.conceal(out),
         }
     }
 
     /// Appends the one lost packet before `next`, which is not decoded yet; returns the number of samples. Opus packets
     /// may carry a low-quality copy of the packet before them; without one this is [`conceal`](Self::conceal).
     pub fn recover(&mut self, next: &[u8], out: &mut Vec<i16>) -> usize {
-        match &mut self.inner {
-            DecoderKind::Pcm(decoder) => decoder.conceal(out),
-            DecoderKind::Lc3(decoder) => decoder.conceal(out),
+        match self.inner() {
             #[cfg(feature = "opus")]
-            DecoderKind::Opus(_) if next.is_empty() || next.len() > PACKET_BYTES_MAX => self.conceal(out),
-            #[cfg(feature = "opus")]
-            DecoderKind::Opus(decoder) => decoder.recover(next, out),
+            Ok(DecoderKind::Opus(decoder)) if !next.is_empty() && next.len() <= PACKET_BYTES_MAX => {
+                decoder.recover(next, out)
+            }
+            _ => self.conceal(out),
         }
     }
 }
 
-/// Encodes one device's stream.
+/// Encodes one device's stream. Its state, some 30 kB for Opus, is made with the first packet.
 pub struct Encoder {
+    codec: Codec,
     rate_hz: u32,
-    inner: EncoderKind,
+    coding: Coding,
+    inner: Option<EncoderKind>,
+}
+
+/// How an Opus encoder codes.
+#[derive(Clone, Copy)]
+struct Coding {
+    /// Bits per second.
+    bitrate: u32,
+    /// Percentage of packets that is expected to be lost.
+    loss_percent: u8,
+    /// Whether it pauses in silence.
+    pauses: bool,
 }
 
 enum EncoderKind {
@@ -239,6 +277,19 @@ enum EncoderKind {
     Opus(opus::Encoder),
 }
 
+impl EncoderKind {
+    fn new(codec: Codec, rate_hz: u32, coding: Coding) -> Result<Self, Error> {
+        Ok(match codec {
+            Codec::Pcm16 => Self::Pcm,
+            Codec::Lc3(format) => Self::Lc3(Box::new(lc3::Encoder::new(format, rate_hz)?)),
+            #[cfg(feature = "opus")]
+            Codec::Opus => Self::Opus(opus::Encoder::new(rate_hz, coding)?),
+            #[cfg(not(feature = "opus"))]
+            Codec::Opus => return Err(Error::Unavailable { codec }),
+        })
+    }
+}
+
 impl Encoder {
     /// An encoder for mono speech at `rate_hz`; `bitrate` in bits per second is for Opus only.
     ///
@@ -246,23 +297,17 @@ impl Encoder {
     /// [`Error::Rate`], [`Error::Bitrate`], [`Error::Unavailable`], or an error of the library.
     pub fn new(codec: Codec, rate_hz: u32, bitrate: u32) -> Result<Self, Error> {
         check_rate(rate_hz)?;
-        let inner = match codec {
-            Codec::Pcm16 => EncoderKind::Pcm,
-            Codec::Lc3(format) => EncoderKind::Lc3(Box::new(lc3::Encoder::new(format, rate_hz)?)),
-            #[cfg(feature = "opus")]
-            Codec::Opus => {
-                if !BITRATES.contains(&bitrate) {
-                    return Err(Error::Bitrate { bitrate });
-                }
-                EncoderKind::Opus(opus::Encoder::new(rate_hz, bitrate)?)
-            }
-            #[cfg(not(feature = "opus"))]
-            Codec::Opus => {
-                let _ = bitrate;
-                return Err(Error::Unavailable { codec });
-            }
-        };
-        Ok(Self { rate_hz, inner })
+        if codec == Codec::Opus && !BITRATES.contains(&bitrate) {
+            return Err(Error::Bitrate { bitrate });
+        }
+        let coding = Coding { bitrate, loss_percent: LOSS_PERCENT, pauses: false };
+        EncoderKind::new(codec, rate_hz, coding)?;
+        Ok(Self { codec, rate_hz, coding, inner: None })
+    }
+
+    /// Frees the state, between two stretches of speech: the next packet is the first one of a stream.
+    pub fn release(&mut self) {
+        self.inner = None;
     }
 
     /// Opus from now on (the others stay as they are): bits per second, and the percentage of packets that is expected to be lost, which decides how
@@ -274,11 +319,7 @@ impl Encoder {
         if !BITRATES.contains(&bitrate) {
             return Err(Error::Bitrate { bitrate });
         }
-        match &mut self.inner {
-            EncoderKind::Pcm | EncoderKind::Lc3(_) => Ok(()),
-            #[cfg(feature = "opus")]
-            EncoderKind::Opus(encoder) => encoder.set_bitrate(bitrate).and_then(|()| encoder.expect_loss(loss_percent)),
-        }
+        self.set(Coding { bitrate, loss_percent, ..self.coding })
     }
 
     /// Discontinuous transmission: in silence most packets are [`is_pause`] and need not be sent.
@@ -286,10 +327,15 @@ impl Encoder {
     /// # Errors
     /// An error of the library.
     pub fn pause_in_silence(&mut self) -> Result<(), Error> {
+        self.set(Coding { pauses: true, ..self.coding })
+    }
+
+    fn set(&mut self, coding: Coding) -> Result<(), Error> {
+        self.coding = coding;
         match &mut self.inner {
-            EncoderKind::Pcm | EncoderKind::Lc3(_) => Ok(()),
             #[cfg(feature = "opus")]
-            EncoderKind::Opus(encoder) => encoder.pause_in_silence(),
+            Some(EncoderKind::Opus(encoder)) => encoder.set(coding),
+            _ => Ok(()),
         }
     }
 
@@ -298,10 +344,14 @@ impl Encoder {
     /// # Errors
     /// [`Error::Duration`] or [`Error::Lc3Samples`] for any other length, or an error of the library.
     pub fn encode(&mut self, pcm: &[i16]) -> Result<Vec<u8>, Error> {
-        if !matches!(self.inner, EncoderKind::Lc3(_)) {
+        if !matches!(self.codec, Codec::Lc3(_)) {
             check_duration(pcm.len(), self.rate_hz)?;
         }
-        match &mut self.inner {
+        let inner = match self.inner.take() {
+            Some(inner) => inner,
+            None => EncoderKind::new(self.codec, self.rate_hz, self.coding)?,
+        };
+        match self.inner.insert(inner) {
             EncoderKind::Pcm => Ok(pcm::encode(pcm)),
             EncoderKind::Lc3(encoder) => encoder.encode(pcm),
             #[cfg(feature = "opus")]

@@ -1,6 +1,6 @@
 //! Opus packets through libopus.
 
-use super::{Error, FRAME_US_MAX, check_duration};
+use super::{Coding, Error, FRAME_US_MAX, check_duration};
 use crate::frame::us_to_samples;
 
 /// Largest Opus packet that the encoder may write: one frame of at most 1,275 bytes (RFC 6716,
@@ -9,9 +9,6 @@ const ENCODED_BYTES_MAX: usize = 4_000;
 
 /// Encoder effort from 0 to 10. Speech at 24 kbit/s sounds the same at 5 as at 10, at half the cost.
 const COMPLEXITY: i32 = 5;
-
-/// Packet loss in percent that in-band error correction is tuned for until the link is known: a poor Wi-Fi link.
-const LOSS_PERCENT: u8 = 10;
 
 pub(super) struct Decoder {
     inner: opus::Decoder,
@@ -67,29 +64,22 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    pub(super) fn new(rate_hz: u32, bitrate: u32) -> Result<Self, Error> {
+    pub(super) fn new(rate_hz: u32, coding: Coding) -> Result<Self, Error> {
         let mut inner =
             opus::Encoder::new(rate_hz, opus::Channels::Mono, opus::Application::Voip).map_err(failed("encoder"))?;
-        inner.set_bitrate(opus::Bitrate::Bits(bitrate as i32)).map_err(failed("bit rate"))?;
         // Only the speech coder writes copies of lost packets; by default the encoder may choose the music coder.
         inner.set_signal(opus::Signal::Voice).map_err(failed("kind of sound"))?;
         inner.set_complexity(COMPLEXITY).map_err(failed("complexity"))?;
         inner.set_inband_fec(true).map_err(failed("error correction"))?;
         let mut encoder = Self { inner };
-        encoder.expect_loss(LOSS_PERCENT)?;
+        encoder.set(coding)?;
         Ok(encoder)
     }
 
-    pub(super) fn set_bitrate(&mut self, bitrate: u32) -> Result<(), Error> {
-        self.inner.set_bitrate(opus::Bitrate::Bits(bitrate as i32)).map_err(failed("bit rate"))
-    }
-
-    pub(super) fn expect_loss(&mut self, percent: u8) -> Result<(), Error> {
-        self.inner.set_packet_loss_perc(percent.min(100).into()).map_err(failed("expected loss"))
-    }
-
-    pub(super) fn pause_in_silence(&mut self) -> Result<(), Error> {
-        self.inner.set_dtx(true).map_err(failed("discontinuous transmission"))
+    pub(super) fn set(&mut self, Coding { bitrate, loss_percent, pauses }: Coding) -> Result<(), Error> {
+        self.inner.set_bitrate(opus::Bitrate::Bits(bitrate as i32)).map_err(failed("bit rate"))?;
+        self.inner.set_packet_loss_perc(loss_percent.min(100).into()).map_err(failed("expected loss"))?;
+        self.inner.set_dtx(pauses).map_err(failed("discontinuous transmission"))
     }
 
     pub(super) fn encode(&mut self, pcm: &[i16]) -> Result<Vec<u8>, Error> {

@@ -175,6 +175,9 @@ impl Listener {
         let is_due = self.ending_due_us().is_some_and(|due_us| due_us <= now_us);
         if self.ending.take_if(|ending| is_due || self.jitter.is_past(ending.last)).is_some() {
             self.utterances.end(&self.timeline, facts);
+            // What helps with the next packet only takes no memory until there is one.
+            self.decoder.release();
+            self.recent.erase();
         }
     }
 
@@ -308,6 +311,7 @@ impl Listener {
             self.partial.clear();
             self.decoded.fill(0);
             self.decoded.clear();
+            self.decoder.release();
             self.recent.erase();
             self.detector.reset();
             self.microphone.forget();

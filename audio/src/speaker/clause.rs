@@ -103,6 +103,11 @@ impl Queue {
         Some(Frame { clause: number, pcm, last_of_clause: ends, last_of_speech: ends && last })
     }
 
+    /// All that was returned was played.
+    pub(super) fn forget_sent(&mut self) {
+        self.sent = VecDeque::new();
+    }
+
     /// A frame that begins `back` samples before the end of the returned sound and ramps to silence.
     pub(super) fn fade_frame(&self, back: u64) -> Vec<i16> {
         let size = self.size;

@@ -252,6 +252,9 @@ impl Speaker {
                 Vec::new()
             }
         };
+        if frame.last_of_speech {
+            self.encoder.release();
+        }
         speech.ledger.sent(frame.clause, duration_us, frame.last_of_clause, frame.last_of_speech);
         let packet = Packet {
             speech: speech.ledger.speech(),
@@ -308,6 +311,7 @@ impl Speaker {
             });
             self.seq = self.seq.wrapping_add(u32::from(self.fade.is_some()));
         }
+        self.encoder.release();
         speech.ledger.close();
         self.previous = Some(speech.ledger);
         Some(hushed)
@@ -316,16 +320,17 @@ impl Speaker {
     /// Takes a playback report of the device for `speech`, received at `now_us`. Returns what it completed; `None` for
     /// an unknown speech and for a report that adds nothing. A report beyond what was sent is limited to that.
     pub fn played(&mut self, speech: u32, report: Report, now_us: u64) -> Option<Played> {
-        let current = self.speech.as_mut().map(|current| {
-            if current.ledger.speech() == speech {
-                current.pace.hear(report, current.ledger.sent_us(), now_us);
+        if let Some(current) = self.speech.as_mut().filter(|current| current.ledger.speech() == speech) {
+            current.pace.hear(report, current.ledger.sent_us(), now_us);
+            let played = current.ledger.played(report.played_us)?;
+            if played.finished {
+                // Nothing can be faded out any more.
+                current.queue.forget_sent();
             }
-            &mut current.ledger
-        });
-        let ledger = current
-            .filter(|ledger| ledger.speech() == speech)
-            .or_else(|| self.previous.as_mut().filter(|ledger| ledger.speech() == speech))?;
-        ledger.played(report.played_us)
+            return Some(played);
+        }
+        let previous = self.previous.as_mut().filter(|ledger| ledger.speech() == speech)?;
+        previous.played(report.played_us)
     }
 
     /// Position in `speech`, if that is the one in progress or the previous one.

@@ -6,7 +6,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -60,26 +60,20 @@ pub struct Wants {
 }
 
 /// One user's events.
+#[derive(Default)]
 pub struct Feed {
-    events: broadcast::Sender<Event>,
+    /// Made for the first listener: it takes memory for all events that may wait.
+    events: OnceLock<broadcast::Sender<Event>>,
     audio_wanted: AtomicUsize,
     words_wanted: AtomicUsize,
     translations_wanted: AtomicUsize,
 }
 
-impl Default for Feed {
-    fn default() -> Self {
-        let nobody = || AtomicUsize::new(0);
-        let events = broadcast::Sender::new(BEHIND_MAX);
-        Self { events, audio_wanted: nobody(), words_wanted: nobody(), translations_wanted: nobody() }
-    }
-}
-
 impl Feed {
     /// Sends an event to all listeners.
     pub fn tell(&self, event: impl FnOnce() -> Event) {
-        if self.events.receiver_count() > 0 {
-            drop(self.events.send(event()));
+        if let Some(events) = self.events.get().filter(|events| events.receiver_count() > 0) {
+            drop(events.send(event()));
         }
     }
 
@@ -103,7 +97,8 @@ impl Feed {
         self.audio_wanted.fetch_add(wants.audio.into(), Ordering::Relaxed);
         self.words_wanted.fetch_add(wants.words.into(), Ordering::Relaxed);
         self.translations_wanted.fetch_add(wants.translations.into(), Ordering::Relaxed);
-        Listener { feed: self.clone(), events: self.events.subscribe(), wants }
+        let events = self.events.get_or_init(|| broadcast::Sender::new(BEHIND_MAX)).subscribe();
+        Listener { feed: self.clone(), events, wants }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
-use device_protocol::{Class, Down, GoodbyeReason, Message, Stamp, down, limits};
+use device_protocol::{Class, Down, GoodbyeReason, Message, Stamp, down};
 
 use super::{clip::Packet, watch::Watch};
 use crate::{
@@ -38,12 +38,11 @@ pub(super) struct Outgoing {
     audio: u32,
     /// Control frames that were not acknowledged.
     kept: VecDeque<(u32, Bytes)>,
-    buffer: Vec<u8>,
 }
 
 impl Outgoing {
     pub(super) fn new(zero_us: u64) -> Self {
-        Self { zero_us, control: 0, audio: 0, kept: VecDeque::new(), buffer: vec![0; limits::FRAME_BYTES_MAX] }
+        Self { zero_us, control: 0, audio: 0, kept: VecDeque::new() }
     }
 
     /// The bytes of a message with the next sequence of its class.
@@ -60,7 +59,7 @@ impl Outgoing {
             Class::Link | Class::Reserved => 0,
         };
         let stamp = Stamp { sequence, turn, time_us: at_us.saturating_sub(self.zero_us) };
-        envelope(stamp, message, &mut self.buffer)
+        envelope(stamp, message)
     }
 
     /// A control sequence is left out.

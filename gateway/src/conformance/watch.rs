@@ -285,7 +285,7 @@ mod tests {
 
     fn frame(sequence: u32, message: up::Played) -> Bytes {
         let stamp = Stamp { sequence, turn: 2, time_us: 1_000_000 };
-        envelope(stamp, Up::from(message), &mut [0; 256]).expect("a frame")
+        envelope(stamp, Up::from(message)).expect("a frame")
     }
 
     #[test]

@@ -144,7 +144,8 @@ struct Claim {
 
 /// Claims on one session, and the secrets by which its device is known.
 struct Claims {
-    waiting: mpsc::Receiver<Claim>,
+    /// Boxed: a channel has room for 32 at once.
+    waiting: mpsc::Receiver<Box<Claim>>,
     tokens: Tokens,
 }
 
@@ -152,7 +153,7 @@ impl Claims {
     /// The next claim. Pending for ever if none can come.
     async fn next(&mut self) -> Claim {
         match self.waiting.recv().await {
-            Some(claim) => claim,
+            Some(claim) => *claim,
             None => std::future::pending().await,
         }
     }
@@ -160,10 +161,10 @@ impl Claims {
 
 /// The sessions that their devices may take up again, by device.
 #[derive(Default)]
-pub(crate) struct Resumable(Mutex<BTreeMap<String, (u32, mpsc::Sender<Claim>)>>);
+pub(crate) struct Resumable(Mutex<BTreeMap<String, (u32, mpsc::Sender<Box<Claim>>)>>);
 
 impl Resumable {
-    fn with<R>(&self, act: impl FnOnce(&mut BTreeMap<String, (u32, mpsc::Sender<Claim>)>) -> R) -> R {
+    fn with<R>(&self, act: impl FnOnce(&mut BTreeMap<String, (u32, mpsc::Sender<Box<Claim>>)>) -> R) -> R {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -197,7 +198,7 @@ impl Resumable {
         let info = formats::info(id, &record.user, &hello.capabilities, &formats);
         let (_, session) = self.with(|sessions| sessions.get(id).cloned())?;
         let (reply, mut given) = oneshot::channel();
-        session.try_send(Claim { resume, user: record.user.clone(), formats, info, reply }).ok()?;
+        session.try_send(Box::new(Claim { resume, user: record.user.clone(), formats, info, reply })).ok()?;
         match timeout(CLAIM_MAX, &mut given).await {
             Ok(session) => session.ok(),
             Err(_) => {

@@ -37,7 +37,6 @@ pub(super) struct Outgoing {
     audio: VecDeque<Kept>,
     /// Sound up to this sequence was sent over the present connection: what is kept beyond it is sent again.
     audio_sent: u32,
-    buffer: Vec<u8>,
 }
 
 impl Outgoing {
@@ -52,7 +51,6 @@ impl Outgoing {
             control_bytes: 0,
             audio: VecDeque::new(),
             audio_sent: 0,
-            buffer: vec![0; limits::FRAME_BYTES_MAX],
         }
     }
 
@@ -69,7 +67,7 @@ impl Outgoing {
             Class::Link | Class::Reserved => 0,
         };
         let time_us = at_us.saturating_sub(self.zero_us);
-        let bytes = envelope(Stamp { sequence, turn, time_us }, message, &mut self.buffer)?;
+        let bytes = envelope(Stamp { sequence, turn, time_us }, message)?;
         match class {
             Class::Control => {
                 self.control_sequence = sequence;

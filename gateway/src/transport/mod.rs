@@ -1,6 +1,7 @@
 //! Transports for frames: WebSocket or QUIC. For every transport and wire form, the rest of the gateway sees one binary
 //! envelope per [`Bytes`].
 
+mod encoding;
 mod kind;
 pub(crate) mod memory;
 pub(crate) mod meter;
@@ -13,11 +14,10 @@ pub(crate) mod websocket;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use device_protocol::{
-    ChannelBinding, Class, Decoded, Down, Frame, Message, Stamp, auth, decode_down, down, encode, limits, peek,
-};
+use device_protocol::{ChannelBinding, Class, Decoded, Down, Message, Stamp, auth, decode_down, down, limits, peek};
 use tokio::sync::mpsc;
 
+pub(crate) use self::encoding::envelope;
 pub use self::kind::Transport;
 use crate::{clock, limits::Traffic};
 
@@ -196,7 +196,7 @@ impl Sender {
     fn link_frame<'a, M: Message<'a>>(&self, at_us: u64, message: M) -> Result<Bytes, LinkError> {
         debug_assert_eq!(message.class(), Class::Link, "other frames have a sequence");
         let stamp = Stamp { sequence: 0, turn: 0, time_us: at_us.saturating_sub(self.zero_us) };
-        envelope(stamp, message, &mut vec![0; limits::FRAME_BYTES_MAX])
+        envelope(stamp, message)
     }
 
     /// Queues an envelope.
@@ -261,16 +261,6 @@ impl Outbound {
             else => None,
         }
     }
-}
-
-/// Encodes a frame. `buffer` has [`limits::FRAME_BYTES_MAX`] bytes.
-///
-/// # Errors
-/// A field is beyond its maximum.
-pub(crate) fn envelope<'a, M: Message<'a>>(stamp: Stamp, message: M, buffer: &mut [u8]) -> Result<Bytes, LinkError> {
-    let length =
-        encode(&Frame::new(stamp, message), buffer).map_err(|error| LinkError::Malformed(error.to_string()))?;
-    Ok(Bytes::copy_from_slice(&buffer[..length]))
 }
 
 /// A gateway heartbeat. It answers the device's last one, if any: the device's clock in it, and the gateway's at its

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use device_protocol::{CLOSE_NORMAL, Decoded, Frame, Up, encode, json, limits, up};
+use bytes::{Bytes, BytesMut};
+use device_protocol::{CLOSE_NORMAL, Decoded, Up, json, limits, up};
 use futures_util::{
     SinkExt, StreamExt,
     stream::{SplitSink, SplitStream},
@@ -25,7 +25,7 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    CLOSE_MS_MAX, LinkError, Outbound, Sender, WRITE_MS_MAX, farewell,
+    CLOSE_MS_MAX, LinkError, Outbound, Sender, WRITE_MS_MAX, envelope, farewell,
     meter::{Meter, Metered},
 };
 use crate::{runtime::spawn, text::crop};
@@ -178,31 +178,28 @@ pub(crate) fn flooding(error: tungstenite::Error) -> Result<LinkError, tungsteni
 
 fn binary_of(text: &str) -> Result<Bytes, LinkError> {
     let malformed = |error: &dyn std::fmt::Display| LinkError::Malformed(error.to_string());
-    let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
-    let length = match json::decode_up(text).map_err(|error| malformed(&error))? {
+    match json::decode_up(text).map_err(|error| malformed(&error))? {
         Decoded::Frame(frame) => {
-            let length = encode(&frame.to_borrowed(), &mut buffer).map_err(|error| malformed(&error))?;
-            let bytes_max = JSON_BYTES_PER_BYTE * length + JSON_BYTES_MORE;
+            let frame = frame.to_borrowed();
+            let bytes = envelope(frame.stamp, frame.message)?;
+            let bytes_max = JSON_BYTES_PER_BYTE * bytes.len() + JSON_BYTES_MORE;
             if text.len() > bytes_max {
                 let bytes = text.len();
                 return Err(LinkError::Malformed(format!(
                     "{bytes} bytes of JSON for this message; at most {bytes_max}"
                 )));
             }
-            length
+            Ok(bytes)
         }
         // Sequences must remain gapless for their receiver: forward the smallest envelope with this stamp and the
         // unknown kind.
         Decoded::Skipped { kind, stamp } => {
             let beat = up::Heartbeat { echo_us: 0, held_us: 0 };
-            let frame = Frame::new(stamp, Up::Heartbeat(beat));
-            let length = encode(&frame, &mut buffer).map_err(|error| malformed(&error))?;
-            buffer[KIND_AT].copy_from_slice(&kind.to_le_bytes());
-            length
+            let mut bytes = BytesMut::from(envelope(stamp, Up::Heartbeat(beat))?);
+            bytes[KIND_AT].copy_from_slice(&kind.to_le_bytes());
+            Ok(bytes.freeze())
         }
-    };
-    buffer.truncate(length);
-    Ok(Bytes::from(buffer))
+    }
 }
 
 fn text_of(bytes: &[u8]) -> Option<String> {
