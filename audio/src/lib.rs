@@ -3,6 +3,8 @@
 
 pub mod codec;
 #[cfg(feature = "vad")]
+pub mod echo;
+#[cfg(feature = "vad")]
 pub mod end_of_turn;
 pub mod fair;
 pub mod frame;

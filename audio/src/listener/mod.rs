@@ -6,6 +6,7 @@
 mod config;
 mod fact;
 mod stats;
+mod taken;
 mod timeline;
 mod utterance;
 
@@ -36,9 +37,6 @@ const FILL_US_MAX: u64 = 1_000_000;
 /// Difference between a packet's capture time and the decoded sound from which on it counts as a gap, in microseconds:
 /// microphone clocks drift, and a first packet may be stamped at either end.
 const GAP_US_MIN: u64 = 40_000;
-
-/// Most sound kept for the tap: one second. It is taken after every packet.
-const TAPPED_SAMPLES_MAX: usize = RATE_HZ as usize;
 
 /// How long an ended stream waits for its next packet, up to the last one, in microseconds (PROTOCOL.md, section 8).
 const LAST_PACKET_WAIT_US: u64 = 200_000;
@@ -272,29 +270,6 @@ impl Listener {
     /// Sets the end-of-turn score of the present pause, for the `Silence` facts that follow.
     pub fn note_score(&mut self, utterance: u32, score: f32) {
         self.utterances.note_score(utterance, score);
-    }
-
-    /// Turns the tap on or off: while on, sound is kept for [`take_tapped`](Self::take_tapped).
-    pub fn set_tapped(&mut self, tapped: bool) {
-        match (tapped, &self.tap) {
-            (true, None) => self.tap = Some(Vec::new()),
-            (false, Some(_)) => self.tap = None,
-            _ => {}
-        }
-    }
-
-    /// Sound since the last call, mono at 16 kHz, with lost packets concealed. Empty while the tap is off. Sound beyond
-    /// one second that was not taken is dropped.
-    pub fn take_tapped(&mut self) -> Vec<i16> {
-        self.tap.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    fn keep(&mut self, samples: &[i16]) {
-        if let Some(tap) = &mut self.tap
-            && tap.len() + samples.len() <= TAPPED_SAMPLES_MAX
-        {
-            tap.extend_from_slice(samples);
-        }
     }
 
     /// The next fault of the microphone that was found in its sound, or that is gone (`false`).

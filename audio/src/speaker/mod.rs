@@ -110,6 +110,8 @@ pub struct Packet {
     pub planned_us: u64,
     /// The coded frame.
     pub bytes: Vec<u8>,
+    /// Its sound, mono at the speaker's rate.
+    pub pcm: Vec<i16>,
     /// No packet of this clause follows.
     pub last_of_clause: bool,
     /// No packet of this speech follows.
@@ -265,6 +267,7 @@ impl Speaker {
             duration_us,
             planned_us,
             bytes,
+            pcm: frame.pcm,
             last_of_clause: frame.last_of_clause,
             last_of_speech: frame.last_of_speech,
             fade: false,
@@ -305,6 +308,7 @@ impl Speaker {
                 duration_us: self.frame_us,
                 planned_us: now_us,
                 bytes,
+                pcm: frame,
                 last_of_clause: true,
                 last_of_speech: true,
                 fade: true,

@@ -73,7 +73,7 @@ fn call_id() -> impl Strategy<Value = String> {
 
 fn fact() -> impl Strategy<Value = VoiceFact> {
     let utterance = 1_u32..4;
-    (utterance, 0_u8..6, any::<u32>(), prop::option::of(any::<f32>())).prop_map(|(utterance, kind, us, score)| {
+    (utterance, 0_u8..7, any::<u32>(), prop::option::of(any::<f32>())).prop_map(|(utterance, kind, us, score)| {
         let us = u64::from(us);
         match kind {
             0 => VoiceFact::SpeechStarted { utterance, at_us: us },
@@ -81,6 +81,7 @@ fn fact() -> impl Strategy<Value = VoiceFact> {
             2 => VoiceFact::Resumed { utterance, at_us: us },
             3 => VoiceFact::Silence { utterance, at_us: us, silence_us: us % 2_000_000, score },
             4 => VoiceFact::WakeHeard { utterance, at_us: us, score: score.unwrap_or(0.9) },
+            5 => VoiceFact::Echo { utterance, present: us % 2 == 0 },
             _ => VoiceFact::Ended { utterance, at_us: us },
         }
     })

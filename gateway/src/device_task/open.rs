@@ -43,6 +43,7 @@ use crate::{
     roster::{Present, Via},
     speech::{
         ear::{self, Ear, WakeSource},
+        echo::EchoWatch,
         mouth::Mouth,
         speaking::Speaking,
         wake::WakeWords,
@@ -67,7 +68,7 @@ impl Session {
         let (spoken, language) = languages_of(&services, &record.user, &hello.language, formats.up.is_some());
         let ear =
             ear_of(&services, &settings, (&formats, &hello, link.transport, spoken), &mailbox).map_err(internal)?;
-        let mouth = mouth_of(&services.engines, &settings, &formats, &language).map_err(internal)?;
+        let mouth = mouth_of(&services.engines, &settings, (&formats, &hello), &language).map_err(internal)?;
         let (ending, status) = (Ending::default(), status_of(&record.name, &hello, link.transport));
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
@@ -111,6 +112,7 @@ impl Session {
             lease,
             ear,
             mouth,
+            echo: EchoWatch::default(),
             formats,
             mailbox,
             ending,
@@ -347,9 +349,10 @@ fn ear_of(
 fn mouth_of(
     engines: &Engines,
     settings: &Changeable,
-    formats: &Agreed,
+    (formats, hello): (&Agreed, &HelloOwned),
     language: &str,
 ) -> Result<Option<Mouth>, audio::speaker::Error> {
     let Some((codec, rate)) = formats.down else { return Ok(None) };
-    Mouth::new(codec, rate, (engines.voices(), language.to_owned()), settings.voice.speed).map(Some)
+    let voices = (engines.voices(), language.to_owned());
+    Mouth::new(codec, rate, voices, settings.voice.speed, hello.capabilities.echo_cancelled).map(Some)
 }

@@ -144,7 +144,10 @@ impl Tap {
                 }
                 self.feed.tell(|| Event::Voice(false));
             }
-            VoiceFact::Silence { .. } | VoiceFact::Ended { .. } | VoiceFact::WakeHeard { .. } => {}
+            VoiceFact::Silence { .. }
+            | VoiceFact::Ended { .. }
+            | VoiceFact::Echo { .. }
+            | VoiceFact::WakeHeard { .. } => {}
         }
     }
 

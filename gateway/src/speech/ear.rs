@@ -2,6 +2,7 @@
 
 mod decodes;
 mod pauses;
+mod sound;
 mod steps;
 mod told;
 mod wake;
@@ -299,16 +300,6 @@ impl Ear {
     /// The score of the last pause that was scored in time, since the utterance began.
     pub(crate) fn end_score(&self) -> Option<f32> {
         self.end_score
-    }
-
-    /// Switches the copying of audio for apps on or off.
-    pub(crate) fn set_tapped(&mut self, tapped: bool) {
-        self.listener.set_tapped(tapped);
-    }
-
-    /// The audio since the last call, mono at 16 kHz.
-    pub(crate) fn take_tapped(&mut self) -> Vec<i16> {
-        self.listener.take_tapped()
     }
 
     /// Mutes or unmutes the microphone.

@@ -10,6 +10,7 @@ use std::{
 
 use audio::{
     codec::Codec,
+    echo::Played,
     fair::Owner,
     frame::samples_to_us,
     speaker::{self, Packet, Report, Speaker},
@@ -36,6 +37,15 @@ pub(crate) struct Mouth {
     owner: Owner,
     speed: f32,
     speech: Option<Speech>,
+    /// Of a device that cancels its echo, if it does.
+    echo: Option<Echo>,
+}
+
+/// What a device plays that may hear itself.
+struct Echo {
+    rate_hz: u32,
+    /// While it plays.
+    played: Option<Played>,
 }
 
 /// The current speech.
@@ -110,9 +120,11 @@ impl Mouth {
         rate_hz: u32,
         (voices, language): (Voices, String),
         speed: f32,
+        cancels_echo: bool,
     ) -> Result<Self, speaker::Error> {
         let config = speaker::Config { codec, rate_hz, ..speaker::Config::default() };
-        Ok(Self { speaker: Speaker::new(config)?, voices, language, owner: Owner::unique(), speed, speech: None })
+        let echo = cancels_echo.then_some(Echo { rate_hz, played: None });
+        Ok(Self { speaker: Speaker::new(config)?, voices, language, owner: Owner::unique(), speed, speech: None, echo })
     }
 
     /// Sets the factors of volume and pace: of what is sent, and of clauses synthesised, from now on.
@@ -188,6 +200,9 @@ impl Mouth {
         let new = self.speech.as_ref().is_none_or(|current| current.id != speech);
         if new {
             self.speaker.start(speech, turn);
+            if let Some(echo) = &mut self.echo {
+                echo.played = Some(Played::new(echo.rate_hz));
+            }
             self.speech = Some(Speech {
                 id: speech,
                 clauses: Vec::new(),
@@ -250,7 +265,31 @@ impl Mouth {
 
     /// The next packet that is due.
     pub(crate) fn poll_packet(&mut self, now_us: u64) -> Option<Packet> {
-        self.speaker.poll_packet(now_us)
+        let packet = self.speaker.poll_packet(now_us)?;
+        if let Some(played) = self.played_now() {
+            played.push(&packet.pcm);
+        }
+        Some(packet)
+    }
+
+    /// How far the device has played, for the comparison with what it hears.
+    fn follow(&mut self, report: Report, stopped: bool) {
+        let Some(echo) = &mut self.echo else { return };
+        if stopped || report.played_us == u64::MAX {
+            echo.played = None;
+        } else if let Some(played) = echo.played.as_mut().filter(|_| report.playing) {
+            played.report(report.played_us, report.at_us);
+        }
+    }
+
+    fn played_now(&mut self) -> Option<&mut Played> {
+        self.echo.as_mut()?.played.as_mut()
+    }
+
+    /// How much this sound of the microphone, mono at 16 kHz, which ends at this capture time, is like what the device plays, up to
+    /// 1; `None`: it plays nothing, or claims no cancelling.
+    pub(crate) fn likeness(&mut self, pcm: &[i16], end_us: u64) -> Option<f32> {
+        self.played_now()?.likeness(pcm, end_us)
     }
 
     /// Whether this packet is the first of its clause; then returns the input for the core.
@@ -275,6 +314,7 @@ impl Mouth {
             current.hushed.store(true, Ordering::Relaxed);
             current.queue.waiting.clear();
             self.speaker.hush(now_us);
+            self.echo.iter_mut().for_each(|echo| echo.played = None);
             while self.speaker.poll_packet(now_us).is_some() {}
         }
     }
@@ -282,6 +322,9 @@ impl Mouth {
     /// Handles a playback report; `stopped`: the device has ended the playback before its end. Returns the input for
     /// the core, unless the report says nothing new.
     pub(crate) fn played(&mut self, speech: u32, report: Report, stopped: bool) -> Option<Input> {
+        if self.speech.as_ref().is_some_and(|current| current.id == speech) {
+            self.follow(report, stopped);
+        }
         let played = self.speaker.played(speech, report, clock::mono_us());
         let current = self.speech.as_ref().filter(|current| current.id == speech)?;
         let playback = match &played {
@@ -332,7 +375,7 @@ mod tests {
     /// The same, where each clause goes on after this part of it.
     fn mouth_from(texts: &[&str], from: f32) -> (Mouth, Vec<Input>) {
         let voices = Voices { own: Arc::new(Tone), compute: Compute::start("test", 1, 8).unwrap(), other: None };
-        let mut mouth = Mouth::new(Codec::Pcm16, 16_000, (voices, String::from("en")), 1.0).unwrap();
+        let mut mouth = Mouth::new(Codec::Pcm16, 16_000, (voices, String::from("en")), 1.0, false).unwrap();
         let (mailbox, mut messages) = mpsc::channel(8);
         let mut inputs = Vec::new();
         for (text, clause) in texts.iter().zip(0..) {

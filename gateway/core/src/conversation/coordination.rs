@@ -423,7 +423,11 @@ impl Conversation {
             speaking,
             asked: self.approvals.standing().is_some(),
             held: self.agent.is_held(),
-            spoken: if self.cx.echo_cancelled { String::new() } else { commands::plain(&self.reply.spoken()) },
+            spoken: if self.cx.echo_cancelled && !self.floor.hears_echo() {
+                String::new()
+            } else {
+                commands::plain(&self.reply.spoken())
+            },
         }
     }
 

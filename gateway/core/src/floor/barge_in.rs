@@ -1,14 +1,39 @@
 //! What interrupts the assistant while it speaks: sustained voice or real words where the device
-//! cancels its own echo (a voice that turns out to have none does not), a wake or cancel word elsewhere.
+//! cancels its own echo (a voice that turns out to have none does not, nor one that is such an echo all the same), a wake or
+//! cancel word elsewhere.
 
-use super::{Activity, Floor, commands, utterance::Interruption, wake::Phrases};
-use crate::{config::BargeIn, context::Context};
+use super::{
+    Activity, Floor, commands,
+    utterance::{Interruption, Open},
+    wake::Phrases,
+};
+use crate::{config::BargeIn, context::Context, timers::Timer};
 
 /// A voice over the assistant does not interrupt it if it has lasted this long, and so many partials of it had no words.
 const WORDLESS_US_MIN: u64 = 600_000;
 const WORDLESS_PARTIALS: u8 = 2;
 
 impl Floor {
+    /// The open utterance is known to be the assistant's own voice, or not to be it any more: then somebody speaks over it.
+    pub(super) fn note_echo(&mut self, cx: &mut Context, activity: &Activity, present: bool) {
+        let Some(open) = &mut self.open else { return };
+        open.is_echo = present;
+        if present {
+            open.origin.echo = true;
+            cx.disarm(Timer::VoiceConfirmed);
+            if open.interrupted == Interruption::Voice {
+                open.interrupted = Interruption::None;
+            }
+        } else if open.voiced && !open.origin.background {
+            watch_voice(cx, activity);
+        }
+    }
+
+    /// Whether the assistant's own voice is heard, or was in the open utterance.
+    pub(crate) fn hears_echo(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.origin.echo) || self.closed.iter().any(|closed| closed.origin.echo)
+    }
+
     /// A voice that has paused the assistant, or for which the turn waits, and that still has no words is none that
     /// interrupts or goes on with the request: a machine, or singing.
     pub(super) fn note_wordless(&mut self, cx: &Context, activity: &Activity, partial: &str) {
@@ -31,6 +56,13 @@ impl Floor {
     }
 }
 
+/// Voice over the assistant counts once it has lasted long enough.
+pub(super) fn watch_voice(cx: &mut Context, activity: &Activity) {
+    if activity.speaking && by_voice(cx) {
+        cx.arm(Timer::VoiceConfirmed, cx.config.barge_in_ms);
+    }
+}
+
 /// Whether voice alone interrupts. It does not if the speech after it would be ignored, or if others are expected to
 /// speak.
 pub(super) fn by_voice(cx: &Context) -> bool {
@@ -44,14 +76,26 @@ pub(super) fn by_voice(cx: &Context) -> bool {
 }
 
 /// Whether a partial transcript over the assistant's speech interrupts it.
-pub(super) fn by_words(cx: &Context, phrases: &Phrases, activity: &Activity, background: bool, text: &str) -> bool {
-    if by_voice(cx) && !background {
+pub(super) fn by_words(cx: &Context, phrases: &Phrases, activity: &Activity, open: &Open, text: &str) -> bool {
+    if cx.echo_cancelled && open.origin.echo {
+        let is_anothers = !open.is_echo && goes_beyond_echo(activity, text);
+        return phrases.find(text).is_some() || cancels_through_echo(activity, text) || is_anothers;
+    }
+    if by_voice(cx) && !open.origin.background {
         return commands::has_words(text) && !commands::is_backchannel(text);
     }
     if cx.echo_cancelled {
         return phrases.strip(text).is_some() || commands::cancel_at_end(text).is_some();
     }
     phrases.find(text).is_some() || cancels_through_echo(activity, text)
+}
+
+/// Whether `text`, which may contain the assistant's own words, ends in two that are not among them: one may be misheard.
+fn goes_beyond_echo(activity: &Activity, text: &str) -> bool {
+    let plain = commands::plain(text);
+    let mut last = plain.rsplit(' ').take(2);
+    let is_anothers = |word: &str| !word.is_empty() && activity.spoken.split(' ').all(|own| own != word);
+    last.next().is_some_and(is_anothers) && last.next().is_some_and(is_anothers)
 }
 
 /// Whether `text`, which may contain the assistant's own words, ends in a cancel phrase that the assistant does not

@@ -36,6 +36,7 @@ impl Floor {
         | VoiceFact::Resumed { utterance, .. }
         | VoiceFact::Silence { utterance, .. }
         | VoiceFact::Ended { utterance, .. }
+        | VoiceFact::Echo { utterance, .. }
         | VoiceFact::SpeechStarted { utterance, .. }
         | VoiceFact::WakeHeard { utterance, .. }) = fact;
         let open = self.open.as_mut().filter(|open| open.id == utterance)?;
@@ -65,6 +66,10 @@ impl Floor {
                 open.last_voice_us = at_us;
                 self.close(cx, activity)
             }
+            VoiceFact::Echo { present, .. } => {
+                self.note_echo(cx, activity, present);
+                None
+            }
         }
     }
 
@@ -93,14 +98,14 @@ impl Floor {
         self.watch_words(cx, activity);
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
         if !origin.background {
-            watch_voice(cx, activity);
+            barge_in::watch_voice(cx, activity);
         }
         event
     }
 
     /// The voice over the assistant has lasted long enough.
     pub(crate) fn handle_voice_confirmed(&mut self, activity: &Activity) -> Option<Event> {
-        let open = self.open.as_mut().filter(|open| open.voiced)?;
+        let open = self.open.as_mut().filter(|open| open.voiced && !open.is_echo)?;
         if !activity.speaking {
             return None;
         }
@@ -208,7 +213,7 @@ impl Floor {
         }
         if activity.speaking
             && open.interrupted < Interruption::Words
-            && barge_in::by_words(cx, &self.phrases, activity, open.origin.background, text)
+            && barge_in::by_words(cx, &self.phrases, activity, open, text)
         {
             open.interrupted = Interruption::Words;
             cx.disarm(Timer::VoiceConfirmed);
@@ -399,8 +404,8 @@ impl Floor {
         };
         let revision = open.next_revision();
         cx.push(Output::CancelTranscribe { utterance: open.id, revision, except });
-        if !open.origin.background {
-            watch_voice(cx, activity);
+        if !open.origin.background && !open.is_echo {
+            barge_in::watch_voice(cx, activity);
         }
         self.watch_words(cx, activity);
     }
@@ -420,13 +425,6 @@ pub(super) fn ask(
     (meant, named): (Meant, Named),
 ) {
     cx.push(Output::Transcribe { utterance, revision, kind, meant, from_us: named.decoded_from_us() });
-}
-
-/// Voice over the assistant counts once it has lasted long enough.
-pub(super) fn watch_voice(cx: &mut Context, activity: &Activity) {
-    if activity.speaking && barge_in::by_voice(cx) {
-        cx.arm(Timer::VoiceConfirmed, cx.config.barge_in_ms);
-    }
 }
 
 /// The text without noises, cut to the length that a model may be given.

@@ -1,8 +1,10 @@
 //! Lost links: an open utterance waits for the sound that the device keeps meanwhile.
 
 use super::{
-    Activity, Event, Floor, caption,
-    lifecycle::{OPEN_TIMERS, UTTERANCE_STALLED_MS, watch_voice},
+    Activity, Event, Floor,
+    barge_in::watch_voice,
+    caption,
+    lifecycle::{OPEN_TIMERS, UTTERANCE_STALLED_MS},
     origin::Origin,
 };
 use crate::{context::Context, output::Output, timers::Timer};

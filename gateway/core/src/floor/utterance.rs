@@ -55,6 +55,8 @@ pub(super) struct Open {
     /// Whether it made the assistant stop speaking.
     pub(super) interrupted: Interruption,
     pub(super) named: Named,
+    /// Whether its voice is that of the assistant, though the device claims to cancel its echo.
+    pub(super) is_echo: bool,
     /// Whether it was recognised to begin without one.
     pub(super) unaddressed: bool,
 }
@@ -129,6 +131,7 @@ impl Open {
             silence: None,
             interrupted: Interruption::None,
             named: Named::default(),
+            is_echo: false,
             unaddressed: false,
         }
     }

@@ -46,6 +46,9 @@ pub enum VoiceFact {
         /// Capture time in microseconds up to which there was voice.
         at_us: u64,
     },
+    /// The voice is that of the assistant, from the device's own speaker (`present`), or not any more. Where the device cancels
+    /// its echo nothing says so.
+    Echo { utterance: u32, present: bool },
     /// A wake phrase was heard in its sound. May come late: the utterance may be over.
     WakeHeard {
         utterance: u32,

@@ -236,8 +236,11 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         "fact" => {
             let at_us = world.now_ms * 1_000;
             let number = |verb| words.after(verb).and_then(|word| word.parse().ok());
-            let fact = match number("heard") {
-                Some(utterance) => VoiceFact::WakeHeard { utterance, at_us, score: 0.9 },
+            let echo = |verb, present| number(verb).map(|utterance| VoiceFact::Echo { utterance, present });
+            let heard = number("heard").map(|utterance| VoiceFact::WakeHeard { utterance, at_us, score: 0.9 });
+            let fact = heard.or_else(|| echo("echo", true)).or_else(|| echo("voice", false));
+            let fact = match fact {
+                Some(fact) => fact,
                 None => VoiceFact::SpeechStarted { utterance: number("started").ok_or("which utterance?")?, at_us },
             };
             input(world, device, Input::Voice(fact))

@@ -83,6 +83,7 @@ impl World {
         | VoiceFact::Resumed { utterance, .. }
         | VoiceFact::Silence { utterance, .. }
         | VoiceFact::Ended { utterance, .. }
+        | VoiceFact::Echo { utterance, .. }
         | VoiceFact::WakeHeard { utterance, .. }) = fact;
         // It is computed beside the task, so that the utterance may be over.
         if matches!(fact, VoiceFact::WakeHeard { .. }) || !self.devices[device].utterances[&utterance].closed {
