@@ -189,7 +189,7 @@ mod tests {
     fn voice(seed: u32) -> Vec<i16> {
         let (mut state, mut tones) = (seed, [0.0_f32; 4]);
         let sample = |at: usize| {
-            if at % 960 == 0 {
+            if at.is_multiple_of(960) {
                 for tone in &mut tones {
                     state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                     *tone = 300.0 + (state >> 8) as f32 / (1 << 24) as f32 * 3_000.0;

@@ -159,12 +159,15 @@ impl Claims {
     }
 }
 
-/// The sessions that their devices may take up again, by device.
+/// Numbers of sessions and where claims on them go, by device.
+type Claimable = BTreeMap<String, (u32, mpsc::Sender<Box<Claim>>)>;
+
+/// The sessions that their devices may take up again.
 #[derive(Default)]
-pub(crate) struct Resumable(Mutex<BTreeMap<String, (u32, mpsc::Sender<Box<Claim>>)>>);
+pub(crate) struct Resumable(Mutex<Claimable>);
 
 impl Resumable {
-    fn with<R>(&self, act: impl FnOnce(&mut BTreeMap<String, (u32, mpsc::Sender<Box<Claim>>)>) -> R) -> R {
+    fn with<R>(&self, act: impl FnOnce(&mut Claimable) -> R) -> R {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -43,7 +43,6 @@ use crate::{
     roster::{Present, Via},
     speech::{
         ear::{self, Ear, WakeSource},
-        echo::EchoWatch,
         mouth::Mouth,
         speaking::Speaking,
         wake::WakeWords,
@@ -112,7 +111,6 @@ impl Session {
             lease,
             ear,
             mouth,
-            echo: EchoWatch::default(),
             formats,
             mailbox,
             ending,

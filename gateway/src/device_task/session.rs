@@ -33,7 +33,7 @@ use super::{
 use crate::{
     clock,
     mailbox::{DeviceMessage, Ending, Mailbox},
-    speech::{ear::Ear, echo::EchoWatch, mouth::Mouth, speaking::Speaking},
+    speech::{ear::Ear, mouth::Mouth, speaking::Speaking},
     telemetry::{OneUnderWay, TurnRecord},
     transport::{LinkError, ToolFailure, Transport},
     users::UserMessage,
@@ -87,7 +87,6 @@ pub(super) struct Session {
     pub(super) heard_us: Option<u64>,
     pub(super) ear: Option<Ear>,
     pub(super) mouth: Option<Mouth>,
-    pub(super) echo: EchoWatch,
     /// Volume and pace of a device with a speaker.
     pub(super) speaking: Option<Speaking>,
     pub(super) formats: formats::Agreed,
@@ -150,7 +149,7 @@ impl Session {
             self.input(Input::Voice(fact));
         }
         if let (Some(ear), Some(mouth)) = (&self.ear, &mut self.mouth)
-            && let Some(fact) = self.echo.look(ear, mouth)
+            && let Some(fact) = mouth.hear_echo(ear)
         {
             self.input(Input::Voice(fact));
         }

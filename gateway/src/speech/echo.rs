@@ -1,8 +1,9 @@
 //! Tells the core when the voice in the microphone is the device's own speaker, though the device cancels its echo.
 
+use audio::{echo::Played, speaker::Report};
 use gateway_core::vocab::VoiceFact;
 
-use super::{ear::Ear, mouth::Mouth};
+use super::ear::Ear;
 
 /// Between two looks, in microseconds.
 const EVERY_US: u64 = 100_000;
@@ -14,9 +15,11 @@ const UNLIKE: f32 = 0.45;
 /// So many looks in a row that find another voice tell that somebody else speaks.
 const UNLIKE_MAX: u8 = 2;
 
-/// What is known of the open utterance.
-#[derive(Default)]
+/// What a device plays, and whether it hears that in the open utterance.
 pub(crate) struct EchoWatch {
+    rate_hz: u32,
+    /// While it plays.
+    played: Option<Played>,
     utterance: Option<u32>,
     /// Capture time of the last look.
     looked_us: u64,
@@ -25,20 +28,49 @@ pub(crate) struct EchoWatch {
 }
 
 impl EchoWatch {
+    /// Of a device with a speaker of this rate.
+    pub(super) fn new(rate_hz: u32) -> Self {
+        Self { rate_hz, played: None, utterance: None, looked_us: 0, is_echo: false, unlike: 0 }
+    }
+
+    /// A speech begins.
+    pub(super) fn begin(&mut self) {
+        self.played = Some(Played::new(self.rate_hz));
+    }
+
+    /// This follows in it, at the speaker's rate.
+    pub(super) fn push(&mut self, pcm: &[i16]) {
+        self.played.iter_mut().for_each(|played| played.push(pcm));
+    }
+
+    /// The device tells how far it has played it.
+    pub(super) fn follow(&mut self, report: Report, stopped: bool) {
+        if stopped || report.played_us == u64::MAX {
+            self.end();
+        } else if let Some(played) = self.played.as_mut().filter(|_| report.playing) {
+            played.report(report.played_us, report.at_us);
+        }
+    }
+
+    /// It is over.
+    pub(super) fn end(&mut self) {
+        self.played = None;
+    }
+
     /// Compares what is heard with what is played; what has changed.
-    pub(crate) fn look(&mut self, ear: &Ear, mouth: &mut Mouth) -> Option<VoiceFact> {
+    pub(super) fn look(&mut self, ear: &Ear) -> Option<VoiceFact> {
         let open = ear.open_utterance();
         if open != self.utterance {
-            *self = Self { utterance: open, ..Self::default() };
+            (self.utterance, self.looked_us, self.is_echo, self.unlike) = (open, 0, false, 0);
         }
-        let (utterance, heard_us) = (open?, ear.heard_until_us()?);
-        if heard_us < self.looked_us + EVERY_US {
+        let (utterance, played, heard_us) = (open?, self.played.as_mut()?, ear.heard_until_us()?);
+        if heard_us < self.looked_us.saturating_add(EVERY_US) {
             return None;
         }
         self.looked_us = heard_us;
         let (pcm, end_us) = ear.last_sound(COMPARED_US);
-        let present = self.judge(mouth.likeness(&pcm, end_us)?)?;
-        Some(VoiceFact::Echo { utterance, present })
+        let likeness = played.likeness(&pcm, end_us)?;
+        Some(VoiceFact::Echo { utterance, present: self.judge(likeness)? })
     }
 
     /// Whether it is echo from now on; `None`: as before.
@@ -55,7 +87,7 @@ mod tests {
 
     #[test]
     fn an_echo_counts_at_once_and_ends_when_it_is_missed_twice() {
-        let mut watch = EchoWatch::default();
+        let mut watch = EchoWatch::new(16_000);
         let told = [0.1, 0.5, 0.8, 0.3, 0.5, 0.2, 0.1, 0.5, 0.7].map(|one| watch.judge(one));
         assert_eq!(told, [None, None, Some(true), None, None, None, Some(false), None, Some(true)]);
     }

@@ -10,7 +10,6 @@ use std::{
 
 use audio::{
     codec::Codec,
-    echo::Played,
     fair::Owner,
     frame::samples_to_us,
     speaker::{self, Packet, Report, Speaker},
@@ -18,10 +17,14 @@ use audio::{
 };
 use gateway_core::{
     input::{Input, Playback},
-    vocab::SoundCoding,
+    vocab::{SoundCoding, VoiceFact},
 };
 
-use super::elsewhere::voice::{Clause as Wanted, Said, Voices};
+use super::{
+    ear::Ear,
+    echo::EchoWatch,
+    elsewhere::voice::{Clause as Wanted, Said, Voices},
+};
 use crate::{
     clock,
     mailbox::{DeviceMessage, Mailbox, Synthesised},
@@ -38,14 +41,7 @@ pub(crate) struct Mouth {
     speed: f32,
     speech: Option<Speech>,
     /// Of a device that cancels its echo, if it does.
-    echo: Option<Echo>,
-}
-
-/// What a device plays that may hear itself.
-struct Echo {
-    rate_hz: u32,
-    /// While it plays.
-    played: Option<Played>,
+    echo: Option<EchoWatch>,
 }
 
 /// The current speech.
@@ -123,7 +119,7 @@ impl Mouth {
         cancels_echo: bool,
     ) -> Result<Self, speaker::Error> {
         let config = speaker::Config { codec, rate_hz, ..speaker::Config::default() };
-        let echo = cancels_echo.then_some(Echo { rate_hz, played: None });
+        let echo = cancels_echo.then(|| EchoWatch::new(rate_hz));
         Ok(Self { speaker: Speaker::new(config)?, voices, language, owner: Owner::unique(), speed, speech: None, echo })
     }
 
@@ -200,9 +196,7 @@ impl Mouth {
         let new = self.speech.as_ref().is_none_or(|current| current.id != speech);
         if new {
             self.speaker.start(speech, turn);
-            if let Some(echo) = &mut self.echo {
-                echo.played = Some(Played::new(echo.rate_hz));
-            }
+            self.echo.iter_mut().for_each(EchoWatch::begin);
             self.speech = Some(Speech {
                 id: speech,
                 clauses: Vec::new(),
@@ -266,30 +260,13 @@ impl Mouth {
     /// The next packet that is due.
     pub(crate) fn poll_packet(&mut self, now_us: u64) -> Option<Packet> {
         let packet = self.speaker.poll_packet(now_us)?;
-        if let Some(played) = self.played_now() {
-            played.push(&packet.pcm);
-        }
+        self.echo.iter_mut().for_each(|echo| echo.push(&packet.pcm));
         Some(packet)
     }
 
-    /// How far the device has played, for the comparison with what it hears.
-    fn follow(&mut self, report: Report, stopped: bool) {
-        let Some(echo) = &mut self.echo else { return };
-        if stopped || report.played_us == u64::MAX {
-            echo.played = None;
-        } else if let Some(played) = echo.played.as_mut().filter(|_| report.playing) {
-            played.report(report.played_us, report.at_us);
-        }
-    }
-
-    fn played_now(&mut self) -> Option<&mut Played> {
-        self.echo.as_mut()?.played.as_mut()
-    }
-
-    /// How much this sound of the microphone, mono at 16 kHz, which ends at this capture time, is like what the device plays, up to
-    /// 1; `None`: it plays nothing, or claims no cancelling.
-    pub(crate) fn likeness(&mut self, pcm: &[i16], end_us: u64) -> Option<f32> {
-        self.played_now()?.likeness(pcm, end_us)
+    /// What has changed of the voice in this ear being that of this mouth.
+    pub(crate) fn hear_echo(&mut self, ear: &Ear) -> Option<VoiceFact> {
+        self.echo.as_mut()?.look(ear)
     }
 
     /// Whether this packet is the first of its clause; then returns the input for the core.
@@ -314,7 +291,7 @@ impl Mouth {
             current.hushed.store(true, Ordering::Relaxed);
             current.queue.waiting.clear();
             self.speaker.hush(now_us);
-            self.echo.iter_mut().for_each(|echo| echo.played = None);
+            self.echo.iter_mut().for_each(EchoWatch::end);
             while self.speaker.poll_packet(now_us).is_some() {}
         }
     }
@@ -323,7 +300,7 @@ impl Mouth {
     /// the core, unless the report says nothing new.
     pub(crate) fn played(&mut self, speech: u32, report: Report, stopped: bool) -> Option<Input> {
         if self.speech.as_ref().is_some_and(|current| current.id == speech) {
-            self.follow(report, stopped);
+            self.echo.iter_mut().for_each(|echo| echo.follow(report, stopped));
         }
         let played = self.speaker.played(speech, report, clock::mono_us());
         let current = self.speech.as_ref().filter(|current| current.id == speech)?;
