@@ -12,8 +12,8 @@ const COMPARED_US: u64 = 300_000;
 /// Likeness from which on a voice counts as echo, and below which it may be another one (`cargo xtask bench echo`).
 const LIKE: f32 = 0.6;
 const UNLIKE: f32 = 0.45;
-/// So many looks in a row that find another voice tell that somebody else speaks.
-const UNLIKE_MAX: u8 = 2;
+/// So many looks in a row tell an echo, or that somebody else speaks: one may find any voice like any other.
+const LOOKS: u8 = 2;
 
 /// What a device plays, and whether it hears that in the open utterance.
 pub(crate) struct EchoWatch {
@@ -24,13 +24,15 @@ pub(crate) struct EchoWatch {
     /// Capture time of the last look.
     looked_us: u64,
     is_echo: bool,
+    /// Looks in a row that found the echo, and that did not.
+    like: u8,
     unlike: u8,
 }
 
 impl EchoWatch {
     /// Of a device with a speaker of this rate.
     pub(super) fn new(rate_hz: u32) -> Self {
-        Self { rate_hz, played: None, utterance: None, looked_us: 0, is_echo: false, unlike: 0 }
+        Self { rate_hz, played: None, utterance: None, looked_us: 0, is_echo: false, like: 0, unlike: 0 }
     }
 
     /// A speech begins.
@@ -61,7 +63,8 @@ impl EchoWatch {
     pub(super) fn look(&mut self, ear: &Ear) -> Option<VoiceFact> {
         let open = ear.open_utterance();
         if open != self.utterance {
-            (self.utterance, self.looked_us, self.is_echo, self.unlike) = (open, 0, false, 0);
+            (self.utterance, self.looked_us) = (open, 0);
+            (self.is_echo, self.like, self.unlike) = (false, 0, 0);
         }
         let (utterance, played, heard_us) = (open?, self.played.as_mut()?, ear.heard_until_us()?);
         if heard_us < self.looked_us.saturating_add(EVERY_US) {
@@ -75,8 +78,10 @@ impl EchoWatch {
 
     /// Whether it is echo from now on; `None`: as before.
     fn judge(&mut self, likeness: f32) -> Option<bool> {
-        self.unlike = if likeness < UNLIKE { self.unlike.saturating_add(1) } else { 0 };
-        let is_echo = likeness >= LIKE || (self.is_echo && self.unlike < UNLIKE_MAX);
+        let count = |before: u8, another: bool| if another { before.saturating_add(1) } else { 0 };
+        self.like = count(self.like, likeness >= LIKE);
+        self.unlike = count(self.unlike, likeness < UNLIKE);
+        let is_echo = if self.is_echo { self.unlike < LOOKS } else { self.like >= LOOKS };
         (std::mem::replace(&mut self.is_echo, is_echo) != is_echo).then_some(is_echo)
     }
 }
@@ -86,9 +91,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_echo_counts_at_once_and_ends_when_it_is_missed_twice() {
+    fn an_echo_is_found_twice_before_it_counts_and_missed_twice_before_it_does_not() {
         let mut watch = EchoWatch::new(16_000);
-        let told = [0.1, 0.5, 0.8, 0.3, 0.5, 0.2, 0.1, 0.5, 0.7].map(|one| watch.judge(one));
-        assert_eq!(told, [None, None, Some(true), None, None, None, Some(false), None, Some(true)]);
+        let told = [0.8, 0.5, 0.8, 0.7, 0.3, 0.5, 0.2, 0.1, 0.5, 0.7].map(|one| watch.judge(one));
+        assert_eq!(told, [None, None, None, Some(true), None, None, None, Some(false), None, None]);
     }
 }

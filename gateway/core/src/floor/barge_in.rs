@@ -2,6 +2,8 @@
 //! cancels its own echo (a voice that turns out to have none does not, nor one that is such an echo all the same), a wake or
 //! cancel word elsewhere.
 
+use alloc::{string::String, vec::Vec};
+
 use super::{
     Activity, Floor, commands,
     utterance::{Interruption, Open},
@@ -96,6 +98,15 @@ fn goes_beyond_echo(activity: &Activity, text: &str) -> bool {
     let mut last = plain.rsplit(' ').take(2);
     let is_anothers = |word: &str| !word.is_empty() && activity.spoken.split(' ').all(|own| own != word);
     last.next().is_some_and(is_anothers) && last.next().is_some_and(is_anothers)
+}
+
+/// What somebody else says in `text`, which may begin with the assistant's own words: what follows behind these, if half of it or
+/// more is not among them. `None`: it is all the assistant's, as far as it was understood.
+pub(super) fn others_words(activity: &Activity, text: &str) -> Option<String> {
+    let is_own = |word: &&str| activity.spoken.split(' ').any(|own| own == commands::plain(word));
+    let rest: Vec<&str> = text.split_whitespace().skip_while(is_own).collect();
+    let own = rest.iter().filter(|word| is_own(word)).count();
+    (!rest.is_empty() && 2 * own <= rest.len()).then(|| rest.join(" "))
 }
 
 /// Whether `text`, which may contain the assistant's own words, ends in a cancel phrase that the assistant does not

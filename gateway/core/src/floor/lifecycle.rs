@@ -335,11 +335,15 @@ impl Floor {
         let grounds = self.grounds(cx, activity, origin);
         let pending = self.pending(cx, closed.started_us);
         let doubtful = grounds.is_doubtful(cx, pending.as_ref());
+        let others = match (origin.echo, cx.echo_cancelled) {
+            (false, _) => Some(text.clone()),
+            // Possible echo of the assistant never counts as a request.
+            (true, false) => None,
+            (true, true) => barge_in::others_words(activity, &text),
+        };
         let request = match woken {
             Some(rest) => Some(String::from(rest)),
-            // Possible echo of the assistant never counts as a request.
-            None if origin.echo => None,
-            None => addressing::is_meant(cx, grounds, doubtful, &text, closed.matched).then(|| text.clone()),
+            None => others.filter(|words| addressing::is_meant(cx, grounds, doubtful, words, closed.matched)),
         };
         let whole = request.as_deref().unwrap_or(&text);
         let cancels = commands::command(whole) == Some(commands::Command::Cancel)
