@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 use std::f32::consts::PI;
+use std::iter::repeat_n;
 use std::sync::Arc;
 
 use rustfft::num_complex::Complex;
@@ -38,6 +39,8 @@ const COMPARED_MIN: usize = 25;
 const VARIANCE_MIN: f32 = 0.3;
 
 type Energies = [f32; BANDS];
+/// All bands have the mean.
+const SILENCE: Energies = [0.0; BANDS];
 
 /// From sound at one rate to frames of energies.
 struct Bands {
@@ -152,13 +155,16 @@ impl Played {
         best.max_by(f32::total_cmp)
     }
 
-    /// Correlation with the kept frames from this one on. `None`: they are not all there, or are those of a pause.
+    /// Correlation with the kept frames from this one on; before the first one of the speech there was silence. `None`: they are
+    /// not all there, or are those of a pause.
     fn correlation(&self, heard: &[Energies], from: i64) -> Option<f32> {
-        let from = usize::try_from(from).ok()?;
-        if from + heard.len() > self.frames.len() {
+        let silent = usize::try_from(from.saturating_neg()).unwrap_or(0);
+        let from = usize::try_from(from).unwrap_or(0);
+        let sounding = heard.len().checked_sub(silent)?;
+        if from + sounding > self.frames.len() || (silent > 0 && self.first > 0) {
             return None;
         }
-        let played = self.frames.range(from..from + heard.len());
+        let played = repeat_n(&SILENCE, silent).chain(self.frames.range(from..from + sounding));
         let (mut both, mut of_heard, mut of_played) = (0.0, 0.0, 0.0);
         for band in 0..BANDS {
             let heard = course(heard.iter().map(|energies| energies[band]));
