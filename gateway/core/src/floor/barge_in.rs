@@ -103,7 +103,10 @@ fn goes_beyond_echo(activity: &Activity, text: &str) -> bool {
 /// What somebody else says in `text`, which may begin with the assistant's own words: what follows behind these, if half of it or
 /// more is not among them. `None`: it is all the assistant's, as far as it was understood.
 pub(super) fn others_words(activity: &Activity, text: &str) -> Option<String> {
-    let is_own = |word: &&str| activity.spoken.split(' ').any(|own| own == commands::plain(word));
+    let is_own = |word: &&str| {
+        let plain = commands::plain(word);
+        activity.spoken.split(' ').any(|own| own == plain)
+    };
     let rest: Vec<&str> = text.split_whitespace().skip_while(is_own).collect();
     let own = rest.iter().filter(|word| is_own(word)).count();
     (!rest.is_empty() && 2 * own <= rest.len()).then(|| rest.join(" "))
