@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// The last `capacity` samples, addressed by their position in the stream. It takes memory for what it holds.
+/// The last `capacity` samples, addressed by their position in the stream. Its memory is taken with the first one.
 pub struct Preroll {
     samples: VecDeque<i16>,
     capacity: usize,
@@ -22,11 +22,9 @@ impl Preroll {
         let kept = &pcm[pcm.len().saturating_sub(self.capacity)..];
         let surplus = (self.samples.len() + kept.len()).saturating_sub(self.capacity);
         self.samples.drain(..surplus);
-        let needed = self.samples.len() + kept.len();
-        if needed > self.samples.capacity() {
-            // Doubled as a vector is, but never beyond what it may hold.
-            let room = (2 * needed).min(self.capacity);
-            self.samples.reserve_exact(room - self.samples.len());
+        if self.samples.capacity() == 0 {
+            // At once: a buffer that grows leaves copies of private sound in memory that it has given back.
+            self.samples.reserve_exact(self.capacity);
         }
         self.samples.extend(kept);
     }
@@ -65,8 +63,12 @@ mod tests {
     #[test]
     fn keeps_the_newest_and_their_positions() {
         let mut ring = Preroll::new(4);
-        ring.push(&[1, 2, 3]);
+        assert_eq!(ring.samples.capacity(), 0);
+        ring.push(&[1]);
+        let room = ring.samples.as_slices().0.as_ptr();
+        ring.push(&[2, 3]);
         assert_eq!((ring.start(), ring.end()), (0, 3));
+        assert_eq!(ring.samples.as_slices().0.as_ptr(), room, "it never moves");
         ring.push(&[4, 5, 6]);
         assert_eq!((ring.start(), ring.end()), (2, 6));
         let mut out = Vec::new();
