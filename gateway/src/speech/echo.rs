@@ -9,11 +9,13 @@ use super::ear::Ear;
 const EVERY_US: u64 = 100_000;
 /// Sound that is compared, in microseconds: a voice interrupts after a quarter of a second.
 const COMPARED_US: u64 = 300_000;
-/// Likeness from which on a voice is an echo, counts as one, and below which it may be another one (`cargo xtask bench echo`).
+/// Likeness from which on one comparison tells an echo. These thresholds are judged by `cargo xtask bench echo`.
 const SAME: f32 = 0.75;
+/// Likeness from which on [`LOOKS`] comparisons in a row tell an echo.
 const LIKE: f32 = 0.6;
+/// Likeness below which as many tell that somebody else speaks.
 const UNLIKE: f32 = 0.45;
-/// So many looks in a row tell an echo, or that somebody else speaks: one may find any voice like any other.
+/// Comparisons in a row: a single one is sometimes wrong.
 const LOOKS: u8 = 2;
 
 /// What a device plays, and whether it hears that in the open utterance.

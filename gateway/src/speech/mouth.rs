@@ -40,7 +40,7 @@ pub(crate) struct Mouth {
     owner: Owner,
     speed: f32,
     speech: Option<Speech>,
-    /// Of a device that cancels its echo, if it does.
+    /// Present if the device says that it cancels its echo: some of it may be left.
     echo: Option<EchoWatch>,
 }
 
@@ -264,7 +264,7 @@ impl Mouth {
         Some(packet)
     }
 
-    /// What has changed of the voice in this ear being that of this mouth.
+    /// Tells when the ear begins or ceases to hear this mouth; `None`: nothing has changed.
     pub(crate) fn hear_echo(&mut self, ear: &Ear) -> Option<VoiceFact> {
         self.echo.as_mut()?.look(ear)
     }

@@ -46,8 +46,8 @@ pub enum VoiceFact {
         /// Capture time in microseconds up to which there was voice.
         at_us: u64,
     },
-    /// The voice is that of the assistant, from the device's own speaker (`present`), or not any more. Where the device cancels
-    /// its echo nothing says so.
+    /// The voice is the assistant's, from the device's own speaker (`present`), or it is not any more. Reported only for devices
+    /// that say that they cancel their echo.
     Echo { utterance: u32, present: bool },
     /// A wake phrase was heard in its sound. May come late: the utterance may be over.
     WakeHeard {
