@@ -65,10 +65,9 @@ mod tests {
         let mut ring = Preroll::new(4);
         assert_eq!(ring.samples.capacity(), 0);
         ring.push(&[1]);
-        let room = ring.samples.as_slices().0.as_ptr();
+        assert_eq!(ring.samples.capacity(), 4, "it is never to grow");
         ring.push(&[2, 3]);
         assert_eq!((ring.start(), ring.end()), (0, 3));
-        assert_eq!(ring.samples.as_slices().0.as_ptr(), room, "it never moves");
         ring.push(&[4, 5, 6]);
         assert_eq!((ring.start(), ring.end()), (2, 6));
         let mut out = Vec::new();
