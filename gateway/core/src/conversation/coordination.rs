@@ -105,7 +105,8 @@ impl Conversation {
             Some(floor::Event::VoiceOver) => self.voice_over(),
             Some(floor::Event::Interrupt) => self.interrupted(),
             Some(floor::Event::Lost { addressed }) => {
-                if self.reply.is_set_aside() {
+                // What interrupts is addressed; behind anything else the answer goes on.
+                if addressed && self.reply.is_set_aside() {
                     self.stop(false);
                 }
                 self.cx.push(Output::UtteranceLost { addressed });
@@ -157,7 +158,7 @@ impl Conversation {
         let Some(request) = said.request.filter(|request| !self.is_answer_to_be_repeated(request)) else {
             return;
         };
-        let is_older = self.is_older_than_typed(said.started_us);
+        let is_older = self.is_older(said.started_us);
         if !commands::has_words(&request) {
             if !is_older {
                 self.stop(false);

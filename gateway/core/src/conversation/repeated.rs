@@ -26,6 +26,12 @@ impl Conversation {
         began_us < self.repeated.until_us && self.agent.is_typed()
     }
 
+    /// Whether a request that began at this time is repeated, and older than what is being answered or asked.
+    pub(super) fn is_older(&self, began_us: u64) -> bool {
+        let is_asked = || began_us < self.repeated.until_us && self.floor.is_asked_since(began_us);
+        self.is_older_than_typed(began_us) || is_asked()
+    }
+
     /// A request is dealt with once nothing else goes on. Of too many the oldest is left out.
     pub(super) fn wait_for_typed(&mut self, request: String, spoken: Spoken) {
         let waiting = &mut self.repeated.waiting;
@@ -40,9 +46,10 @@ impl Conversation {
         self.repeated.waiting.clear();
     }
 
-    /// Begins the request that has waited longest, if nothing else goes on.
+    /// Begins the request that has waited longest, if nothing else goes on, and nobody is to answer a question first.
     pub(super) fn begin_waiting(&mut self) {
-        if self.is_busy() || !self.link.is_up() {
+        let free = !self.floor.is_hearing() && !self.floor.is_called(self.cx.now_us());
+        if self.is_busy() || !self.link.is_up() || !free {
             return;
         }
         if let Some((request, spoken)) = self.repeated.waiting.pop_front() {

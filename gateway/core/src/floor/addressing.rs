@@ -28,6 +28,8 @@ const GOES_ON_US: u64 = 2_000_000;
 /// A question of the assistant.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
+    /// Since when it is asked, monotonic; 0: since before a restart.
+    since_us: u64,
     until_us: u64,
     /// Whether it was said to its end.
     heard: bool,
@@ -54,7 +56,8 @@ impl Floor {
     /// The assistant asks a question. An answer counts from now on; for how long is known once the question was heard.
     pub(crate) fn note_question(&mut self, cx: &mut Context, text: String, pending: Pending) {
         let until_us = cx.after_ms(cx.config.turn_ms_max);
-        self.question = Some(Question { until_us, heard: false, pending: Some((text, pending)) });
+        let since_us = cx.now_us();
+        self.question = Some(Question { since_us, until_us, heard: false, pending: Some((text, pending)) });
         // It may be another question with the same time.
         self.stored_question = None;
         self.watch_question(cx);
@@ -77,7 +80,7 @@ impl Floor {
         let OpenQuestion { text, pending, heard, until_wall_ms } = question;
         let left_ms = until_wall_ms.saturating_sub(cx.now.wall_ms).clamp(0, ANSWER_MS.into());
         let until_us = cx.after_ms(u32::try_from(left_ms).unwrap_or(0)).max(again.from_us);
-        self.question = Some(Question { until_us, heard, pending: Some((text, pending)) });
+        self.question = Some(Question { since_us: 0, until_us, heard, pending: Some((text, pending)) });
         self.again = Some(again);
         self.watch_ear(cx);
     }
@@ -109,10 +112,12 @@ impl Floor {
 
     /// An answer is over; `asks`: it ended in a question. What follows needs no wake word for a while.
     pub(crate) fn answer_heard(&mut self, cx: &mut Context, asks: bool) {
-        let pending = self.question.take().and_then(|question| question.pending);
-        if asks || pending.is_some() {
-            self.question = Some(Question { until_us: cx.after_ms(ANSWER_MS), heard: true, pending });
-        }
+        let until_us = cx.after_ms(ANSWER_MS);
+        self.question = match self.question.take() {
+            Some(question) if asks || question.pending.is_some() => Some(Question { until_us, heard: true, ..question }),
+            None if asks => Some(Question { since_us: cx.now_us(), until_us, heard: true, pending: None }),
+            _ => None,
+        };
         if cx.config.follow_up && !self.handed_over && !cx.translating {
             self.ear = Ear::FollowUp { until_us: cx.after_ms(cx.config.follow_up_ms) };
         }
@@ -178,6 +183,11 @@ impl Floor {
     /// Whether a request waits for the answer to the assistant's question.
     pub(super) fn has_open_question(&self, now_us: u64) -> bool {
         self.asked(now_us).is_some_and(|question| question.pending.is_some())
+    }
+
+    /// Whether a request has come to wait for an answer since then.
+    pub(crate) fn is_asked_since(&self, at_us: u64) -> bool {
+        self.question.as_ref().is_some_and(|question| question.pending.is_some() && question.since_us > at_us)
     }
 
     /// The wearer dismissed the question.

@@ -11,6 +11,8 @@ use super::{
 };
 use crate::{config::BargeIn, context::Context, timers::Timer};
 
+/// Words of somebody else in what begins with the assistant's own: one may be misheard.
+const OTHERS_WORDS_MIN: usize = 2;
 /// A voice over the assistant does not interrupt it if it has lasted this long, and so many partials of it had no words.
 const WORDLESS_US_MIN: u64 = 600_000;
 const WORDLESS_PARTIALS: u8 = 2;
@@ -26,7 +28,10 @@ impl Floor {
             if open.interrupted == Interruption::Voice {
                 open.interrupted = Interruption::None;
             }
-        } else if open.voiced && !open.origin.background {
+            return;
+        }
+        open.has_others = true;
+        if open.voiced && !open.origin.background {
             watch_voice(cx, activity);
         }
     }
@@ -80,7 +85,7 @@ pub(super) fn by_voice(cx: &Context) -> bool {
 /// Whether a partial transcript over the assistant's speech interrupts it.
 pub(super) fn by_words(cx: &Context, phrases: &Phrases, activity: &Activity, open: &Open, text: &str) -> bool {
     if cx.echo_cancelled && open.origin.echo {
-        let is_anothers = !open.is_echo && goes_beyond_echo(activity, text);
+        let is_anothers = by_voice(cx) && !open.origin.background && !open.is_echo && goes_beyond_echo(activity, text);
         return phrases.find(text).is_some() || cancels_through_echo(activity, text) || is_anothers;
     }
     if by_voice(cx) && !open.origin.background {
@@ -92,24 +97,34 @@ pub(super) fn by_words(cx: &Context, phrases: &Phrases, activity: &Activity, ope
     phrases.find(text).is_some() || cancels_through_echo(activity, text)
 }
 
-/// Whether `text`, which may contain the assistant's own words, ends in two that are not among them: one may be misheard.
+/// Whether `text`, which may contain the assistant's own words, ends in some that are not among them.
 fn goes_beyond_echo(activity: &Activity, text: &str) -> bool {
     let plain = commands::plain(text);
-    let mut last = plain.rsplit(' ').take(2);
-    let is_anothers = |word: &str| !word.is_empty() && activity.spoken.split(' ').all(|own| own != word);
-    last.next().is_some_and(is_anothers) && last.next().is_some_and(is_anothers)
+    let others = plain.rsplit(' ').take_while(|word| !word.is_empty() && !is_own(activity, word));
+    is_known(activity) && others.take(OTHERS_WORDS_MIN).count() == OTHERS_WORDS_MIN
 }
 
 /// What somebody else says in `text`, which may begin with the assistant's own words: what follows behind these, if half of it or
-/// more is not among them. `None`: it is all the assistant's, as far as it was understood.
+/// more is not among them, and it is a command or has some words. `None`: it is all the assistant's, as far as it was understood.
 pub(super) fn others_words(activity: &Activity, text: &str) -> Option<String> {
-    let is_own = |word: &&str| {
-        let plain = commands::plain(word);
-        activity.spoken.split(' ').any(|own| own == plain)
-    };
+    let is_own = |word: &&str| is_own(activity, word);
     let rest: Vec<&str> = text.split_whitespace().skip_while(is_own).collect();
     let own = rest.iter().filter(|word| is_own(word)).count();
-    (!rest.is_empty() && 2 * own <= rest.len()).then(|| rest.join(" "))
+    let others = rest.len() - own;
+    let said = rest.join(" ");
+    let is_enough = others >= OTHERS_WORDS_MIN || commands::command(&said).is_some();
+    (is_known(activity) && own <= others && is_enough).then_some(said)
+}
+
+/// Whether the words of what is played are known: those of a recorded sound are not.
+fn is_known(activity: &Activity) -> bool {
+    !activity.spoken.is_empty()
+}
+
+/// Whether the assistant says this word of a transcript, which may be several ("7:45"), or none (a dash).
+fn is_own(activity: &Activity, word: &str) -> bool {
+    let plain = commands::plain(word);
+    plain.split(' ').all(|part| part.is_empty() || activity.spoken.split(' ').any(|own| own == part))
 }
 
 /// Whether `text`, which may contain the assistant's own words, ends in a cancel phrase that the assistant does not

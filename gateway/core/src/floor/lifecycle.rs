@@ -263,9 +263,7 @@ impl Floor {
     /// final one is requested.
     pub(super) fn close(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         let mut open = self.open.take()?;
-        if self.talk == Talk::Released {
-            self.talk = Talk::Free;
-        }
+        self.end_hold();
         self.last_closed = Some(open.id);
         for timer in OPEN_TIMERS {
             cx.disarm(timer);

@@ -51,7 +51,7 @@ impl Floor {
         };
         open.delay(lost_us);
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
-        if open.voiced {
+        if open.voiced && !open.origin.background && !open.is_echo {
             watch_voice(cx, activity);
         }
         self.watch_words(cx, activity);
@@ -65,6 +65,7 @@ impl Floor {
         }
         self.missed = Some(Missed { until_us, told: self.open.is_some() });
         let open = self.open.take()?;
+        self.end_hold();
         self.last_closed = Some(open.id);
         for timer in OPEN_TIMERS {
             cx.disarm(timer);

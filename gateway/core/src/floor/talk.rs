@@ -48,6 +48,13 @@ impl Floor {
         }
     }
 
+    /// The utterance that its release was to end is over.
+    pub(super) fn end_hold(&mut self) {
+        if self.talk == Talk::Released {
+            self.talk = Talk::Free;
+        }
+    }
+
     /// It was released at once: that was only a press, and pauses count again.
     pub(crate) fn let_go(&mut self) {
         self.talk = Talk::Free;

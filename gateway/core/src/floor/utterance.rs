@@ -57,6 +57,8 @@ pub(super) struct Open {
     pub(super) named: Named,
     /// Whether its voice is that of the assistant, though the device claims to cancel its echo.
     pub(super) is_echo: bool,
+    /// Whether somebody else was heard in it since.
+    pub(super) has_others: bool,
     /// Whether it was recognised to begin without one.
     pub(super) unaddressed: bool,
 }
@@ -132,6 +134,7 @@ impl Open {
             interrupted: Interruption::None,
             named: Named::default(),
             is_echo: false,
+            has_others: false,
             unaddressed: false,
         }
     }

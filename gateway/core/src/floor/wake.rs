@@ -18,7 +18,7 @@ const CUT_DISTANCE_MAX: u16 = 5;
 const COMPLETED_DISTANCE_MAX: u16 = 6;
 /// Repetitions of a wake phrase that count as one call.
 const ECHOES_MAX: usize = 8;
-/// Words of an over-speech transcript that are searched for a wake phrase.
+/// Words at the beginning of an over-speech transcript, and at its end, that are searched for a wake phrase.
 const SEARCHED_WORDS_MAX: usize = 60;
 
 /// The phrases that address the assistant, prepared for comparison.
@@ -119,9 +119,13 @@ impl Phrases {
         rest
     }
 
-    /// The rest of `text` after a wake phrase anywhere in it. For transcripts that may begin with the assistant's own
-    /// words; only clear matches count.
+    /// The rest of `text` after a wake phrase anywhere in it, if not too many words are before and behind it: a long answer,
+    /// or a long request. For transcripts that may begin with the assistant's own words; only clear matches count.
     pub(crate) fn find<'a>(&self, text: &'a str) -> Option<&'a str> {
+        self.find_early(text).or_else(|| self.find_early(last_words(text)))
+    }
+
+    fn find_early<'a>(&self, text: &'a str) -> Option<&'a str> {
         let words = words(text);
         let found = (0..words.len().min(SEARCHED_WORDS_MAX)).find_map(|start| self.best(words.get(start..)?, true));
         found.map(|rest| self.without_echo(rest))
@@ -198,6 +202,12 @@ fn sounds(joined: &str) -> Vec<u8> {
 
 fn is_filler(word: &str) -> bool {
     matches!(word, "uh" | "um" | "er" | "ah" | "oh" | "so" | "well")
+}
+
+/// The end of `text`, with as many words as are searched.
+fn last_words(text: &str) -> &str {
+    let mut spaces = text.rmatch_indices(char::is_whitespace);
+    spaces.nth(SEARCHED_WORDS_MAX - 1).and_then(|(at, _)| text.get(at..)).unwrap_or(text)
 }
 
 fn words(text: &str) -> Vec<Word<'_>> {
@@ -435,6 +445,16 @@ mod tests {
     #[test]
     fn of_a_long_text_only_the_beginning_is_read() {
         assert_eq!(words(&"la ".repeat(1_000)).len(), SEARCHED_WORDS_MAX + 8);
+    }
+
+    #[test]
+    fn a_wake_phrase_is_found_behind_a_long_answer_and_before_a_long_request() {
+        let phrases = Phrases::new(["hey mentra"]);
+        let long = "one two three four five ".repeat(20);
+        assert_eq!(phrases.find(&alloc::format!("{long}Hey Mentra, stop it")), Some("stop it"));
+        let request = alloc::format!("take a note {long}");
+        assert_eq!(phrases.find(&alloc::format!("Well, hey Mentra, {request}")), Some(request.as_str()));
+        assert_eq!(phrases.find(&long), None);
     }
 
     #[test]

@@ -81,10 +81,11 @@ impl Floor {
     }
 }
 
-/// Whether an utterance that is over is translated: talk, as far as is known, without the assistant's own voice in it.
+/// Whether an utterance that is over is translated: talk, as far as is known, and not the assistant's own voice alone.
 pub(super) fn is_translated(cx: &Context, open: &Open) -> bool {
     let is_expected = matches!(open.origin.grounds, Grounds::Called | Grounds::Asked);
-    cx.translating && !is_expected && !open.origin.echo && !open.named.is_likely()
+    let is_own = open.origin.echo && !open.has_others;
+    cx.translating && !is_expected && !is_own && !open.named.is_likely()
 }
 
 /// Whether an utterance is not decoded before a wake phrase was heard in it.

@@ -94,9 +94,9 @@ impl Reply {
         (job.heard() != Heard::All).then(|| job.text())
     }
 
-    /// The spoken text that the microphone may have picked up.
+    /// The spoken text that the microphone may have picked up: before anything of an answer is said, it is the last one's.
     pub(crate) fn spoken(&self) -> String {
-        match &self.job {
+        match self.job.as_ref().filter(|job| job.has_begun()) {
             Some(job) => job.spoken(),
             None => self.last_spoken.clone(),
         }

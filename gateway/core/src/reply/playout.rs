@@ -376,6 +376,11 @@ impl Job {
     }
 
     /// The text that was handed out, questions included.
+    /// Whether any of it was handed out.
+    pub(super) fn has_begun(&self) -> bool {
+        self.released > 0
+    }
+
     pub(super) fn spoken(&self) -> String {
         let texts: Vec<&str> = self.clauses.iter().take(self.released).map(|clause| clause.text.as_str()).collect();
         texts.join(" ")

@@ -22,8 +22,8 @@ use gateway_core::{
 
 use crate::mailbox::{DeviceMessage, Mailbox, Transcribed, Translated};
 
-/// How long the audio of a closed utterance is kept: slightly longer than the beginning of a decode is waited for.
-const KEPT_US: u64 = 12_000_000;
+/// How long the audio of a closed utterance is kept: slightly longer than the core waits for its text.
+const KEPT_US: u64 = 32_000_000;
 /// Samples of the end of an utterance that are decoded at least, whatever the core takes its times to be: a second.
 const END_SAMPLES_MIN: usize = RATE_HZ as usize;
 /// Decodes in the queue that are remembered, to be cancelled: more than the core waits for.

@@ -91,21 +91,37 @@ pub(crate) fn is_backchannel(text: &str) -> bool {
     all && words.count() <= BACKCHANNEL_WORDS_MAX && !text.trim_end().ends_with('?') && !again
 }
 
-/// `text` without what recognisers produce for noises: `[BLANK_AUDIO]`, "(music)", "*cough*".
+/// `text` without what recognisers produce for noises: `[BLANK_AUDIO]`, "(music)", "*cough*". What is not closed, or a star with a
+/// space behind it ("5 * 3"), is text.
 pub(crate) fn without_noises(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
-    let mut closing: Option<char> = None;
-    for letter in text.chars() {
-        match (closing, letter) {
-            (Some(end), _) if letter == end => closing = None,
-            (Some(_), _) => {}
-            (None, '[') => closing = Some(']'),
-            (None, '(') => closing = Some(')'),
-            (None, '*') => closing = Some('*'),
-            (None, _) => kept.push(letter),
+    let mut left = text;
+    while let Some((before, opening, behind)) = at_noise(left) {
+        kept.push_str(before);
+        let closing = match opening {
+            '[' => ']',
+            '(' => ')',
+            other => other,
+        };
+        let is_noise = opening != '*' || !behind.starts_with(char::is_whitespace);
+        match behind.split_once(closing).filter(|_| is_noise) {
+            Some((_, rest)) => left = rest,
+            None => {
+                kept.push(opening);
+                left = behind;
+            }
         }
     }
+    kept.push_str(left);
     String::from(kept.trim())
+}
+
+/// The text before what may begin a noise, that character, and the text behind it.
+fn at_noise(text: &str) -> Option<(&str, char, &str)> {
+    let (before, at) = text.split_at(text.find(['[', '(', '*'])?);
+    let mut letters = at.chars();
+    let opening = letters.next()?;
+    Some((before, opening, letters.as_str()))
 }
 
 /// Lower case, words only, one space between them.
@@ -212,6 +228,9 @@ mod tests {
     fn noises_and_fillers_are_not_words() {
         assert_eq!(without_noises("[BLANK_AUDIO]"), "");
         assert_eq!(without_noises("(music) Hello *cough* there"), "Hello  there");
+        assert_eq!(without_noises("What is 5 * 3 * 2?"), "What is 5 * 3 * 2?");
+        assert_eq!(without_noises("Call mum (the old number"), "Call mum (the old number");
+        assert_eq!(without_noises("Ten * and [laughs] more *"), "Ten * and  more *");
         for text in ["", "...", "Uh, um.", "you", "Hmm"] {
             assert!(!has_words(text), "{text}");
         }
