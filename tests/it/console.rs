@@ -6,6 +6,7 @@ mod camera;
 mod doors;
 mod filled;
 mod invitation;
+mod leaving;
 mod pages;
 mod roles;
 mod states;

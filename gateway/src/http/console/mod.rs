@@ -130,15 +130,25 @@ impl Pages {
     }
 
     /// Changes something, or reads what wearers said: logged with who did it. The result is shown on the page at `back`.
+    ///
+    /// It runs in a task of its own: hyper drops a handler when its browser disconnects, and what was begun has to be
+    /// finished.
     async fn act(&self, visit: &Visit, request: Request, back: &str) -> Response {
         self.note(visit, control::name(&request), control::about(&request));
-        let (is_done, text) = match self.ask(request).await {
-            Ok(Answer::Done { message }) => (true, message),
-            Ok(Answer::Reloaded { reloaded }) => (true, configuration::told(&reloaded)),
-            Ok(_) => (true, "done".to_owned()),
-            Err(message) => (false, message),
-        };
-        self.operators().tell(&visit.visitor, is_done, &text);
+        let (pages, visitor) = (self.clone(), visit.visitor.clone());
+        let task = spawn("console", async move {
+            let (is_done, text) = match pages.ask(request).await {
+                Ok(Answer::Done { message }) => (true, message),
+                Ok(Answer::Reloaded { reloaded }) => (true, configuration::told(&reloaded)),
+                Ok(_) => (true, "done".to_owned()),
+                Err(message) => (false, message),
+            };
+            pages.operators().tell(&visitor, is_done, &text);
+        });
+        if let Err(error) = task.await {
+            tracing::error!(%error, "a request of the console failed");
+            self.operators().tell(&visit.visitor, false, "this failed by a fault of the gateway; see its log");
+        }
         session::see_other(back)
     }
 
