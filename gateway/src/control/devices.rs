@@ -167,9 +167,12 @@ pub(super) fn find(services: &Services, wanted: &str) -> Result<(String, DeviceR
 /// The name is none; another device that is not revoked has it; no device fits `device`, or several do; it cannot be stored.
 pub(super) async fn rename(services: &Services, device: &str, name: String) -> Result<Answer, String> {
     check_name(&name)?;
-    let (id, record) = find(services, device)?;
-    put(services, &id, DeviceRecord { name: name.clone(), ..record }).await?;
-    Ok(done(format!("{id} is now called {name}")))
+    let (id, _) = find(services, device)?;
+    let write = Write::RenameDevice { id: id.clone(), name: name.clone() };
+    match services.store.write(write).await.map_err(|error| error.to_string())? {
+        0 => Err(format!("{id} was erased meanwhile")),
+        _ => Ok(done(format!("{id} is now called {name}"))),
+    }
 }
 
 /// Keeps a device out: first in memory, which always works, then in the store. Where that cannot be read, the device has to be

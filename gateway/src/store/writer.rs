@@ -39,6 +39,8 @@ pub enum Write {
     PutDevice { id: String, device: DeviceRecord },
     /// Add or replace a device that is paired now, unless `users_max` other users have devices.
     PairDevice { id: String, device: DeviceRecord, users_max: usize },
+    /// Give a device another name, and change nothing else of it; answered with 1 if there was one, else 0.
+    RenameDevice { id: String, name: String },
     /// Append messages to a user's latest conversation, which has this title where it has none yet.
     AppendMessages { user: String, messages: Vec<MessageRecord>, title: String },
     /// Begin a conversation for a user's next messages; answered with its number.
@@ -80,6 +82,8 @@ impl Write {
             // Revoking lost glasses must always work.
             Self::PutDevice { device, .. } => (!device.revoked).then_some(&device.user),
             Self::PairDevice { device, .. } => Some(&device.user),
+            // It changes only what is there: a device that was erased does not come back.
+            Self::RenameDevice { .. } => None,
             Self::AppendMessages { user, .. }
             | Self::BeginConversation { user, .. }
             | Self::PutSummary { user, .. }
@@ -306,6 +310,7 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
             disk.devices.put_record::<DeviceRecord>(txn, id.as_bytes(), device)?;
             Ok(0)
         }
+        Write::RenameDevice { id, name } => rename(disk, txn, id, name),
         Write::AppendMessages { user, messages, title } => {
             let first = next_id(&disk.messages, txn, user)?;
             let mut id = first;
@@ -353,6 +358,15 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
     }
 }
 
+/// Changes the record as it is now: it may have been revoked since the request was made.
+fn rename(disk: &Opened, txn: &mut RwTxn<'_>, id: &str, name: &str) -> Result<u64, Error> {
+    let Some(device) = disk.devices.get_record::<DeviceRecord>(txn, id.as_bytes())? else { return Ok(0) };
+    let device = DeviceRecord { name: name.to_owned(), ..device };
+    check_name(disk, txn, id, &device)?;
+    disk.devices.put_record::<DeviceRecord>(txn, id.as_bytes(), &device)?;
+    Ok(1)
+}
+
 /// A new name must be free. Devices that already share a name keep it until one is renamed.
 fn check_name(disk: &Opened, txn: &RwTxn<'_>, id: &str, device: &DeviceRecord) -> Result<(), Error> {
     let others = disk.devices_in(txn)?;
@@ -382,6 +396,17 @@ mod tests {
 
     fn note(text: &str) -> Write {
         Write::AddNote { user: "ann".into(), note: NoteRecord { text: text.into(), created_wall_ms: 0 } }
+    }
+
+    fn device(user: &str, revoked: bool) -> DeviceRecord {
+        DeviceRecord {
+            key: [7; 32],
+            name: format!("glasses of {user}"),
+            user: user.to_owned(),
+            model: "G1".to_owned(),
+            paired_wall_ms: 0,
+            revoked,
+        }
     }
 
     #[tokio::test]
@@ -422,14 +447,6 @@ mod tests {
     async fn no_pairing_makes_one_user_too_many() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 16).unwrap();
-        let device = |user: &str, revoked| DeviceRecord {
-            key: [7; 32],
-            name: format!("glasses of {user}"),
-            user: user.to_owned(),
-            model: "G1".to_owned(),
-            paired_wall_ms: 0,
-            revoked,
-        };
         let pair = |user: &str| {
             store.write(Write::PairDevice { id: format!("id-of-{user}"), device: device(user, false), users_max: 2 })
         };
@@ -443,6 +460,23 @@ mod tests {
         store.write(Write::PutDevice { id: "id-of-ann".to_owned(), device: device("ann", true) }).await.unwrap();
         pair("eve").await.unwrap();
         assert!(pair("ann").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_rename_does_not_undo_a_revocation_that_was_queued_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let put = |revoked| Write::PutDevice { id: "id-of-ann".to_owned(), device: device("ann", revoked) };
+        let rename = |id: &str| Write::RenameDevice { id: id.to_owned(), name: "new".to_owned() };
+        store.write(put(false)).await.unwrap();
+        let (revoked, renamed, other) =
+            tokio::join!(store.write(put(true)), store.write(rename("id-of-ann")), store.write(rename("no-id")));
+        revoked.unwrap();
+        assert_eq!((renamed.unwrap(), other.unwrap()), (1, 0));
+        store.close().await.unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let renamed = DeviceRecord { name: "new".to_owned(), ..device("ann", true) };
+        assert_eq!(store.disk().devices().unwrap(), [("id-of-ann".to_owned(), renamed)]);
     }
 
     #[tokio::test]
