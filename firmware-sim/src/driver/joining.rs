@@ -238,6 +238,12 @@ impl Driver {
                     | Up::Wake(_)
             );
             if of_the_wearer {
+                let message = match message {
+                    Up::AudioEnd(end) => {
+                        Up::AudioEnd(up::AudioEnd { last_audio_sequence: self.sequences.audio_sent(), ..end })
+                    }
+                    message => message,
+                };
                 // From the first sound on everything waits behind it.
                 self.queue(message, stamp.time_us, 0);
             }
@@ -347,6 +353,29 @@ mod tests {
                 _ => None,
             });
             assert_eq!(sounds.next_back(), sound, "{resumed:?} {continued:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_repeated_end_of_sound_names_the_last_sound_that_is_repeated_before_it() {
+        // Of five packets the gateway has dealt with all before this time.
+        for (sound_until_us, last) in [(60_001, 2), (0, 5), (200_000, 0)] {
+            let mut driver = glasses(&Log::default());
+            driver.open_session(link(), welcome(None, None)).unwrap();
+            for number in 1..=5 {
+                let codec = device_protocol::Codec::Pcm16;
+                let packet = up::Audio { codec, rate_hz: 16_000, duration_us: 20_000, payload: &[0; 640] };
+                driver.queue(Up::Audio(packet), number * 20_000, 0);
+            }
+            let end = up::AudioEnd { last_audio_sequence: 5, reason: MicEnd::Released };
+            driver.queue(Up::AudioEnd(end), 120_000, 0);
+            driver.lose("cut");
+            driver.open_session(link(), welcome(None, Some((0, sound_until_us)))).unwrap();
+            let named = driver.replay.iter().find_map(|frame| match decode_up(&frame.bytes) {
+                Ok(Decoded::Frame(Frame { message: Up::AudioEnd(end), .. })) => Some(end.last_audio_sequence),
+                _ => None,
+            });
+            assert_eq!(named, Some(last), "{sound_until_us}");
         }
     }
 

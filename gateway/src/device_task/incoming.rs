@@ -105,6 +105,15 @@ impl Incoming {
         self.window.highest()
     }
 
+    /// The last sound of a stream that ends; `named`: its number, as the device says. Where frames keep their order,
+    /// all sound has come; elsewhere some may be under way, but no further ahead than sound is accepted. A listener
+    /// would wait for a wrong number, and end the stream at the first gap behind it.
+    pub(super) fn last_audio(&self, named: u32, is_ordered: bool) -> u32 {
+        let received = self.audio_received();
+        let is_wrong = is_ordered || named.saturating_sub(received) > limits::AUDIO_AHEAD_MAX;
+        if is_wrong { named.min(received) } else { named }
+    }
+
     /// When an acknowledgement is due.
     pub(super) fn ack_due_us(&self) -> Option<u64> {
         let at_once = self.unacknowledged_control >= limits::ACK_CONTROL_FRAMES_MAX
@@ -163,6 +172,18 @@ mod tests {
         assert_eq!(incoming.ack_due_us(), Some(7));
         assert!(!incoming.audio(1_000_000, 20_000, false, 8), "too far ahead");
         assert_eq!(incoming.audio_received(), limits::ACK_AUDIO_PACKETS_MAX);
+    }
+
+    #[test]
+    fn the_end_of_a_stream_waits_for_no_sound_that_cannot_come() {
+        let mut incoming = Incoming::default();
+        assert_eq!([incoming.last_audio(700, true), incoming.last_audio(9_000, false)], [0, 0], "no sound has come");
+        for sequence in 1..=20 {
+            assert!(incoming.audio(sequence, 20_000, false, 0));
+        }
+        let named = [0, 19, 25, 9_000];
+        assert_eq!(named.map(|named| incoming.last_audio(named, true)), [0, 19, 20, 20]);
+        assert_eq!(named.map(|named| incoming.last_audio(named, false)), [0, 19, 25, 20]);
     }
 
     #[test]

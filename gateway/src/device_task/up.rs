@@ -87,8 +87,9 @@ impl Session {
         match message {
             Up::Audio(packet) => self.audio(stamp, &packet, now_us),
             Up::AudioEnd(end) => {
+                let last = self.incoming.last_audio(end.last_audio_sequence, self.transport.ordered);
                 if let Some(ear) = &mut self.ear {
-                    ear.end_stream(end.last_audio_sequence, now_us);
+                    ear.end_stream(last, now_us);
                 }
                 self.take_facts();
             }
