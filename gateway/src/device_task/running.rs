@@ -242,7 +242,10 @@ impl Shell for Running<'_> {
         self.session.photos.tick(clock::mono_us());
         self.session.tell_of_lost_photos();
         self.session.take_facts();
-        if let Some(at_us) = self.session.heard_us.take() {
+        // Only timers of the core depend on it, and each of them fires behind it: the deadline for silence cannot pass
+        // while frames come.
+        let is_due = self.session.driver.poll_timeout().is_some_and(|(at_us, _)| at_us <= clock::mono_us());
+        if is_due && let Some(at_us) = self.session.heard_us.take() {
             self.session.input(Input::Alive { at_us });
         }
     }

@@ -64,8 +64,9 @@ pub async fn drive<S: Shell>(shell: &mut S) -> S::End {
             biased;
             event = shell.next_event() => shell.handle_event(event),
             () = sleep(wait) => {
-                shell.tick();
+                // Read first: for `tick`, which runs later, all is due that is due here.
                 let now_us = shell.now().mono_us;
+                shell.tick();
                 if let Some((_, timer)) = shell.driver().poll_timeout().filter(|(at_us, _)| *at_us <= now_us) {
                     tracing::trace!(?timer, "due");
                     shell.driver().push_timeout();
