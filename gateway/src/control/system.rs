@@ -80,14 +80,14 @@ fn summary(status: Status) -> SystemStatus {
 
 /// Where the gateway listens; `null`: it does not.
 fn transports(status: &Status) -> Vec<Value> {
-    let carried = |transport: Transport| {
+    let carried = |transports: &[Transport]| {
         let used = status.sessions.iter().filter_map(|(_, _, session)| Transport::labelled(&session.transport));
-        used.filter(|used| used.is_as(transport)).count()
+        used.filter(|used| transports.contains(used)).count()
     };
     vec![
-        json!({"name": "websocket", "address": status.web, "sessions": carried(Transport::WS)}),
-        json!({"name": "quic", "address": status.quic, "sessions": carried(Transport::QUIC)}),
-        json!({"name": "control", "address": "control.sock", "sessions": carried(Transport::TEXT)}),
+        json!({"name": "websocket", "address": status.web, "sessions": carried(&[Transport::WS, Transport::WSS])}),
+        json!({"name": "quic", "address": status.quic, "sessions": carried(&[Transport::QUIC])}),
+        json!({"name": "control", "address": "control.sock", "sessions": carried(&[Transport::TEXT])}),
     ]
 }
 

@@ -31,7 +31,7 @@ impl Peer {
 
     /// Whether the connection is encrypted.
     pub(super) fn is_encrypted(&self) -> bool {
-        self.transport.label == Transport::WSS.label
+        self.transport.encrypted
     }
 }
 

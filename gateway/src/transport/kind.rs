@@ -9,27 +9,26 @@ pub struct Transport {
     pub name: &'static str,
     /// Whether sound arrives in the order in which it was sent.
     pub ordered: bool,
+    /// Whether nobody on the way can read or change what it carries.
+    pub encrypted: bool,
     /// Whether the peer is a pair of glasses: apps run on nothing else.
     pub is_glasses: bool,
 }
 
 impl Transport {
     /// WebSocket without TLS.
-    pub(crate) const WS: Self = Self { label: "ws", name: "WebSocket", ordered: true, is_glasses: true };
+    pub(crate) const WS: Self =
+        Self { label: "ws", name: "WebSocket", ordered: true, encrypted: false, is_glasses: true };
     /// WebSocket over TLS.
-    pub(crate) const WSS: Self = Self { label: "wss", ..Self::WS };
+    pub(crate) const WSS: Self = Self { label: "wss", encrypted: true, ..Self::WS };
     /// QUIC.
-    pub const QUIC: Self = Self { label: "quic", name: "QUIC", ordered: false, is_glasses: true };
+    pub const QUIC: Self = Self { label: "quic", name: "QUIC", ordered: false, encrypted: true, is_glasses: true };
     /// In-process: `lorgnette ask`.
-    pub const TEXT: Self = Self { label: "text", name: "control socket", ordered: true, is_glasses: false };
+    pub const TEXT: Self =
+        Self { label: "text", name: "control socket", ordered: true, encrypted: false, is_glasses: false };
 
     /// The one that logs and records call so.
     pub fn labelled(label: &str) -> Option<Self> {
         [Self::WS, Self::WSS, Self::QUIC, Self::TEXT].into_iter().find(|transport| transport.label == label)
-    }
-
-    /// Whether people know both by the same name: with and without TLS.
-    pub(crate) fn is_as(self, other: Self) -> bool {
-        self.name == other.name
     }
 }
