@@ -36,12 +36,13 @@ pub enum Output {
     CancelTranscribe { utterance: u32, revision: u16, except: Option<u16> },
     /// What matters of the open utterance begins at this capture time: from there it may be as long as any other.
     MeasureFrom { utterance: u32, from_us: u64 },
-    /// The utterance has ended: the next voice opens a new one.
+    /// The utterance has ended: the next voice opens a new one. Where it has ended is stored for a restart, until
+    /// `UtterancesSettled`.
     CloseUtterance { utterance: u32 },
     /// All utterances up to this one are dealt with: their words were acted upon, passed over, or are lost. After a
     /// restart their sound need not be heard again.
     UtterancesSettled { until: u32 },
-    /// Stop or resume audio capture.
+    /// Stop or resume audio capture. It is stored for a restart, and in the status that tools read.
     SetMuted(bool),
     /// The listening indicator of the glasses. `turn` is the one under way. Unless it is idle or muted, the shell also
     /// holds back new firmware for the device.
@@ -104,7 +105,8 @@ pub enum Output {
     AskApproval(Approval),
     /// The question is settled; the executor goes on.
     ApprovalSettled(Settlement),
-    /// The turn is over; `messages` hold what was said and what was heard.
+    /// The turn is over; `messages` hold what was said and what was heard: for the user's machine. Nothing of it is
+    /// stored for a restart any more, its record is complete, and what a model still sends in it is discarded.
     TurnDone { turn: Turn, messages: Vec<Message>, outcome: TurnOutcome },
     /// The glasses did not come back, and this answer was not heard to its end: for the user's machine.
     Undelivered { text: String },
@@ -214,7 +216,8 @@ pub enum UserOutput {
     /// `route` lists the models that it may ask.
     Grant { device: String, turn: Turn, history: Vec<Message>, route: ModelRoute },
     /// Have the model of this rank summarise these, oldest first; ends in `Summarised` with the same number. The first
-    /// may be the summary so far.
+    /// may be the summary so far. Nothing comes where too many results of this user are awaited, or where everything of
+    /// the user is being erased: the machine gives the summary up by itself.
     Summarise { request: u64, rank: u8, messages: Vec<Message> },
     /// Store this record; ends in `Persisted` or `PersistFailed` with the same ticket.
     Persist { ticket: u64, record: Record },
@@ -250,7 +253,8 @@ pub enum AppOutput {
     Close { connection: AppConnection, heard: bool },
     /// Close the socket without a message.
     Drop { connection: AppConnection },
-    /// Report to the glasses.
+    /// Report to the glasses. Where the app is `Stopped`, its speeches are withdrawn, its drawing is forgotten, and it
+    /// listens no more.
     Glasses(AppEvent),
     /// It runs. Completes the requests that wait for it.
     Started { package: String },

@@ -332,12 +332,12 @@ fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
 
 #[cfg(test)]
 mod tests {
-    use gateway_core::vocab::ScheduleKind;
+    use gateway_core::{output::UserOutput, vocab::ScheduleKind};
     use tools::registry::Registry;
 
     use super::*;
     use crate::{
-        runtime::restarts::RESTARTS_MAX,
+        runtime::{drive::Shell as _, restarts::RESTARTS_MAX},
         store::{DeviceRecord, Write},
     };
 
@@ -380,6 +380,15 @@ mod tests {
         assert!(users.tasks().running.keys().eq(["bob"]));
         users.admit("ann");
         assert_eq!(users.with_schedule().unwrap().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_summary_by_a_model_that_is_not_there_has_failed_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let users = open(&folder);
+        let mut task = Task::new(&users, ("ann", 1), mpsc::channel(1).1, CancellationToken::new());
+        task.carry_out(UserOutput::Summarise { request: 1, rank: 0, messages: Vec::new() });
+        assert!(!task.driver.is_idle(), "the machine is told");
     }
 
     #[tokio::test]

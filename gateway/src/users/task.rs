@@ -10,7 +10,7 @@ use gateway_core::{
     input::{Input, UserInput},
     output::{Record, UserOutput},
     user::{Rest, User},
-    vocab::{Message, Timestamp, Unkept},
+    vocab::{Message, Timestamp, Unkept, Usage},
 };
 use tokio::sync::{
     mpsc::{self, OwnedPermit},
@@ -222,12 +222,14 @@ impl Task {
         }
     }
 
-    fn summarise(&self, request: u64, rank: u8, mut messages: Vec<Message>) {
+    fn summarise(&mut self, request: u64, rank: u8, mut messages: Vec<Message>) {
         let Summariser { models, language, secrets } = self.summariser.clone();
+        let Some(model) = models.get(usize::from(rank)).cloned() else {
+            return self.driver.push(UserInput::Summarised { request, text: None, rank, usage: Usage::default() });
+        };
         // Without a place it is asked for again, as when the model fails.
         let (Some(reply), end) = (self.reserve(), self.end.clone()) else { return };
         spawn("summary", async move {
-            let Some(model) = models.get(usize::from(rank)).cloned() else { return };
             secrets.redact_messages(&mut messages);
             let summing = summary::summarise(model, language, messages);
             let Summed { text, usage } = tokio::select! {
