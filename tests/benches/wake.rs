@@ -22,7 +22,7 @@ use common::{TestGateway, argument, row};
 use firmware_sim::transport::Scheme;
 use firmware_sim::{Glasses, Seen};
 use gateway_core::conversation::{Config, Conversation};
-use gateway_core::driver::Machine as _;
+use gateway_core::driver::Driver;
 use gateway_core::input::Input;
 use gateway_core::output::{Chime, Output};
 use gateway_core::vocab::{CommandMatch, DeviceInfo, Timestamp, Transcript, TranscriptKind, VoiceFact};
@@ -178,7 +178,8 @@ fn is_doubled(text: &str) -> bool {
 
 /// What a pair of glasses that nobody used before makes of the words.
 fn meaning(phrases: &[String], text: &str) -> Meaning {
-    let mut conversation = Conversation::new(Config { wake_phrases: phrases.to_vec(), ..Config::default() });
+    let config = Config { wake_phrases: phrases.to_vec(), ..Config::default() };
+    let mut conversation = Driver::new(Conversation::new(config));
     let now = Timestamp { mono_us: 1_000_000_000, wall_ms: 1_800_000_000_000, offset_s: 0 };
     let device = DeviceInfo {
         id: "bench".to_owned(),
@@ -189,37 +190,25 @@ fn meaning(phrases: &[String], text: &str) -> Meaning {
         echo_cancelled: true,
         captions: false,
     };
-    let voice = |fact| Input::Voice(fact);
-    let mut inputs = vec![
-        Input::Connected { device, resumed: false },
-        voice(VoiceFact::SpeechStarted { utterance: 1, at_us: 0 }),
-        voice(VoiceFact::Ended { utterance: 1, at_us: 1_000_000 }),
-    ];
+    conversation.push(Input::Connected { device, resumed: false });
+    conversation.push(Input::Voice(VoiceFact::SpeechStarted { utterance: 1, at_us: 0 }));
+    conversation.push(Input::Voice(VoiceFact::Ended { utterance: 1, at_us: 1_000_000 }));
     let (mut request, mut meaning) = (String::new(), Meaning::Overheard);
-    while !inputs.is_empty() {
-        conversation.handle_input(now, inputs.remove(0));
-        while let Some(output) = conversation.poll_output() {
-            match output {
-                Output::Transcribe { utterance, revision, kind: kind @ TranscriptKind::Final, .. } => {
-                    let text = text.to_owned();
-                    inputs.push(Input::Transcript(Transcript {
-                        utterance,
-                        revision,
-                        kind,
-                        text,
-                        confidence: 0.9,
-                        foreign: false,
-                    }));
-                }
-                Output::MatchCommand { utterance, revision, text, .. } => {
-                    request = text;
-                    let (matched, vocabulary) = (CommandMatch::Exact, None);
-                    inputs.push(Input::CommandMatched { utterance, revision, matched, vocabulary });
-                }
-                Output::Chime(Chime::Attentive) => meaning = Meaning::Called,
-                Output::RequestTurn { .. } => meaning = Meaning::Asked(request.clone()),
-                _ => {}
+    while let Some(output) = conversation.poll_output(now) {
+        match output {
+            Output::Transcribe { utterance, revision, kind: kind @ TranscriptKind::Final, .. } => {
+                let text = text.to_owned();
+                let transcript = Transcript { utterance, revision, kind, text, confidence: 0.9, foreign: false };
+                conversation.push(Input::Transcript(transcript));
             }
+            Output::MatchCommand { utterance, revision, text, .. } => {
+                request = text;
+                let (matched, vocabulary) = (CommandMatch::Exact, None);
+                conversation.push(Input::CommandMatched { utterance, revision, matched, vocabulary });
+            }
+            Output::Chime(Chime::Attentive) => meaning = Meaning::Called,
+            Output::RequestTurn { .. } => meaning = Meaning::Asked(request.clone()),
+            _ => {}
         }
     }
     meaning

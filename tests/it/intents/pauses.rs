@@ -9,7 +9,7 @@ use chat_models::{
 };
 use gateway_core::{
     conversation::{Config, Conversation},
-    driver::Machine,
+    driver::Driver,
     input::{Input, Playback},
     output::Output,
     vocab::{DeviceInfo, ModelEvent, ModelRoute, StopReason, Timestamp, Transcript, TranscriptKind, Usage, VoiceFact},
@@ -90,7 +90,7 @@ fn hesitations() -> Vec<Hesitation> {
 
 /// Glasses on which a sentence is said.
 struct Wearer {
-    conversation: Conversation,
+    conversation: Driver<Conversation>,
     engine: Engine,
     now_ms: u64,
     /// The words so far.
@@ -103,7 +103,7 @@ struct Wearer {
 impl Wearer {
     fn new() -> Self {
         let mut wearer = Self {
-            conversation: Conversation::new(Config::default()),
+            conversation: Driver::new(Conversation::new(Config::default())),
             engine: Engine::new(),
             now_ms: 1_000_000,
             text: String::new(),
@@ -128,12 +128,10 @@ impl Wearer {
     }
 
     fn input(&mut self, input: Input) {
-        let mut inputs = vec![input];
-        while !inputs.is_empty() {
-            self.conversation.handle_input(self.now(), inputs.remove(0));
-            while let Some(output) = self.conversation.poll_output() {
-                inputs.extend(self.carry_out(output));
-            }
+        let now = self.now();
+        self.conversation.push(input);
+        while let Some(output) = self.conversation.poll_output(now) {
+            self.carry_out(output).into_iter().for_each(|input| self.conversation.push(input));
         }
     }
 
