@@ -112,10 +112,10 @@ pub struct Analyser {
 }
 
 impl Analyser {
-    /// An analyser that takes a microphone for dead after `dead_us` microseconds of one value; 0: never.
-    pub fn new(dead_us: u64) -> Self {
+    /// An analyser that takes a microphone for dead after `dead_us` microseconds of one value; `None`: never.
+    pub fn new(dead_us: Option<u64>) -> Self {
         Self {
-            dead: (dead_us > 0).then(|| us_to_samples(dead_us, RATE_HZ)),
+            dead: dead_us.map(|dead_us| us_to_samples(dead_us, RATE_HZ)),
             packets: Vec::with_capacity(PACKETS_MAX),
             run: 0,
             gates: 0,
@@ -217,7 +217,7 @@ mod tests {
 
     /// A microphone that is taken for dead after ten seconds.
     fn analyser() -> Analyser {
-        Analyser::new(10_000_000)
+        Analyser::new(Some(10_000_000))
     }
 
     /// A tone of 200 Hz and a bit, with this amplitude, around `mean`; beyond full scale it is cut off.
@@ -264,7 +264,7 @@ mod tests {
             hear(&mut microphone, &vec![value; 60 * SECOND]);
             assert!(hear(&mut microphone, &tone(1, 20.0, 0.0)).contains(&(Fault::Dead, false)), "{value}");
         }
-        assert_eq!(hear(&mut Analyser::new(0), &vec![0; 100 * SECOND]), [], "switched off");
+        assert_eq!(hear(&mut Analyser::new(None), &vec![0; 100 * SECOND]), [], "switched off");
     }
 
     #[test]

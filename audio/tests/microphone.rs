@@ -16,7 +16,7 @@ fn codecs() -> [Codec; 3] {
 }
 
 fn ear(codec: Codec) -> Listener {
-    let config = Config { codec, rate_hz: RATE_HZ, dead_us: DEAD_S * 1_000_000, ..Config::default() };
+    let config = Config { codec, rate_hz: RATE_HZ, dead_us: Some(DEAD_S * 1_000_000), ..Config::default() };
     Listener::new(config, model()).unwrap()
 }
 

@@ -24,7 +24,7 @@ fn decode(packet: &Packet, rate_hz: u32) -> Vec<i16> {
 
 /// The report of a device that is playing, at this time of its clock.
 fn playing(played_us: u64, at_us: u64) -> Report {
-    Report { played_us, at_us, playing: true }
+    Report { played_us, at_us, playing: true, finished: false }
 }
 
 fn poll_all(speaker: &mut Speaker, now_us: u64) -> Vec<Packet> {
@@ -280,8 +280,8 @@ impl Device {
 
     fn say(&mut self, now_us: u64) {
         self.told_us = now_us;
-        let report =
-            Report { played_us: self.place_us.saturating_sub(self.made_up_us), at_us: now_us, playing: self.playing };
+        let played_us = self.place_us.saturating_sub(self.made_up_us);
+        let report = Report { playing: self.playing, ..playing(played_us, now_us) };
         self.up.push_back((self.arrives(now_us), report));
     }
 
@@ -367,7 +367,7 @@ fn a_device_that_starves_and_goes_nowhere_is_not_sent_more_than_it_holds() {
     for now_us in (0..8_000_000).step_by(20_000) {
         if now_us % 200_000 == 0 {
             let (played_us, starved) = (now_us.min(1_000_000), now_us >= 1_000_000);
-            speaker.played(1, Report { played_us, at_us: now_us, playing: !starved }, now_us);
+            speaker.played(1, Report { playing: !starved, ..playing(played_us, now_us) }, now_us);
         }
         sent += poll_all(&mut speaker, now_us).len() as u64;
     }

@@ -41,8 +41,8 @@ pub struct Config {
     /// Time without a packet, within an utterance, after which the device counts as silent, though it has not said that it
     /// pauses: longer than a network may be gone unnoticed, since what was said meanwhile comes when it is back.
     pub vanished_us: u64,
-    /// How long a microphone may send samples of one value before it counts as dead; 0: for ever.
-    pub dead_us: u64,
+    /// How long a microphone may send samples of one value before it counts as dead; `None`: for ever.
+    pub dead_us: Option<u64>,
 }
 
 impl Default for Config {
@@ -61,7 +61,7 @@ impl Default for Config {
             pause_us: 90_000,
             utterance_us_max: 28_000_000,
             vanished_us: 20_000_000,
-            dead_us: 30_000_000,
+            dead_us: Some(30_000_000),
         }
     }
 }

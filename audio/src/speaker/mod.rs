@@ -326,7 +326,7 @@ impl Speaker {
     pub fn played(&mut self, speech: u32, report: Report, now_us: u64) -> Option<Played> {
         if let Some(current) = self.speech.as_mut().filter(|current| current.ledger.speech() == speech) {
             current.pace.hear(report, current.ledger.sent_us(), now_us);
-            let played = current.ledger.played(report.played_us)?;
+            let played = current.ledger.played(report.place_us(current.ledger.sent_us()))?;
             if played.finished {
                 // Nothing can be faded out any more.
                 current.queue.forget_sent();
@@ -334,7 +334,7 @@ impl Speaker {
             return Some(played);
         }
         let previous = self.previous.as_mut().filter(|ledger| ledger.speech() == speech)?;
-        previous.played(report.played_us)
+        previous.played(report.place_us(previous.sent_us()))
     }
 
     /// Position in `speech`, if that is the one in progress or the previous one.

@@ -13,6 +13,15 @@ pub struct Report {
     pub at_us: u64,
     /// The device was playing at that time, and went on playing.
     pub playing: bool,
+    /// It was played to its end, whatever was lost of it on the way.
+    pub finished: bool,
+}
+
+impl Report {
+    /// How much was played of a speech of which so much was sent.
+    pub(super) fn place_us(&self, sent_us: u64) -> u64 {
+        if self.finished { sent_us } else { self.played_us.min(sent_us) }
+    }
 }
 
 /// Playback position in one speech.
@@ -55,7 +64,7 @@ impl Pace {
         let before = self.said.unwrap_or(Report { playing: false, ..report });
         // Between two reports of a device that plays on, it also played what it does not count: concealed losses.
         let meanwhile_us = if before.playing { report.at_us.saturating_sub(before.at_us) } else { 0 };
-        let place_us = report.played_us.max(self.place_us().saturating_add(meanwhile_us)).min(sent_us);
+        let place_us = report.place_us(sent_us).max(self.place_us().saturating_add(meanwhile_us)).min(sent_us);
         if report.playing {
             let lag_us = now_us.saturating_sub(began_us).saturating_sub(place_us);
             let least_us = *self.lag_us.get_or_insert(lag_us);

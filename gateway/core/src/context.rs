@@ -30,6 +30,8 @@ pub(crate) struct Context {
     /// Whether the wearer was informed in this session of what works without a model.
     pub(crate) told_of_commands: bool,
     facts: DeviceFacts,
+    /// Whether the microphone is off.
+    muted: bool,
     screen: Display,
     timers: Timers<{ Timer::ALL.len() }>,
     out: VecDeque<Output>,
@@ -50,6 +52,7 @@ impl Context {
             done: Vec::new(),
             told_of_commands: false,
             facts: DeviceFacts::default(),
+            muted: false,
             timers: Timers::new(),
             out: VecDeque::new(),
         }
@@ -161,11 +164,15 @@ impl Context {
     }
 
     pub(crate) fn learn(&mut self, facts: DeviceFacts) {
-        self.facts = DeviceFacts { muted: self.facts.muted, ..facts };
+        self.facts = facts;
+    }
+
+    pub(crate) fn is_muted(&self) -> bool {
+        self.muted
     }
 
     pub(crate) fn note_muted(&mut self, muted: bool) {
-        self.facts.muted = muted;
+        self.muted = muted;
     }
 
     pub(crate) fn brief(&mut self, mut blocks: Vec<String>) {

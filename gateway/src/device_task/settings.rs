@@ -39,8 +39,8 @@ pub struct SessionSettings {
     pub data_dir: PathBuf,
     /// Number of sessions, and limits of each.
     pub limits: Limits,
-    /// How long a microphone may send samples of one value before it counts as dead, in microseconds; 0: for ever.
-    pub dead_microphone_us: u64,
+    /// How long a microphone may send samples of one value before it counts as dead, in microseconds; `None`: for ever.
+    pub dead_microphone_us: Option<u64>,
     /// What may change while the gateway runs.
     pub current: Current,
 }

@@ -103,12 +103,11 @@ impl Session {
             Up::Heartbeat(_) => self.heartbeat = Some((stamp.time_us, now_us)),
             Up::Played(played) => {
                 let stopped = played.state == PlayState::Stopped;
-                // To its end, whatever was lost of it.
-                let finished = played.state == PlayState::Finished;
                 let report = Report {
-                    played_us: if finished { u64::MAX } else { played.played_us },
+                    played_us: played.played_us,
                     at_us: stamp.time_us,
                     playing: played.state == PlayState::Playing,
+                    finished: played.state == PlayState::Finished,
                 };
                 let input = self.mouth.as_mut().and_then(|mouth| mouth.played(played.speech, report, stopped));
                 if let Some(input) = input {
@@ -178,7 +177,6 @@ impl Session {
             battery_percent: status.battery_percent,
             charging: status.charging,
             connection: Some(status.connection.clone()),
-            muted: false,
         };
         drop(status);
         self.input(Input::Status(facts));

@@ -53,8 +53,8 @@ pub(crate) struct EarDependencies {
     pub spoken: Spoken,
     /// Given to the recogniser as a prompt, for their spelling.
     pub wake_phrases: Arc<[String]>,
-    /// How long a microphone may send samples of one value before it counts as dead, in microseconds; 0: for ever.
-    pub dead_us: u64,
+    /// How long a microphone may send samples of one value before it counts as dead, in microseconds; `None`: for ever.
+    pub dead_us: Option<u64>,
     /// Present if end-of-turn scoring is on.
     pub judge: Option<PauseJudge>,
     /// Who hears wake phrases.

@@ -50,7 +50,7 @@ impl EchoWatch {
 
     /// The device tells how far it has played it.
     pub(super) fn follow(&mut self, report: Report, stopped: bool) {
-        if stopped || report.played_us == u64::MAX {
+        if stopped || report.finished {
             self.end();
         } else if let Some(played) = self.played.as_mut().filter(|_| report.playing) {
             played.report(report.played_us, report.at_us);

@@ -365,7 +365,7 @@ mod tests {
     }
 
     fn at(played_us: u64) -> Report {
-        Report { played_us, at_us: played_us, playing: true }
+        Report { played_us, at_us: played_us, playing: true, finished: false }
     }
 
     /// Plays for so long, in real time; returns the packets and what the core is told every 20 ms.
@@ -433,6 +433,17 @@ mod tests {
         let first = mouth.first_of_clause(&packets[0]);
         let rest = matches!(first, Some(Input::Spoken { duration_us, .. }) if duration_us.abs_diff(sent_us) <= 20_000);
         assert!(rest, "{first:?}, {sent_us}");
+    }
+
+    #[test]
+    fn a_device_that_has_finished_has_played_all_that_was_sent() {
+        let (mut mouth, _) = mouth(&["Oh well."]);
+        for now_us in (0..1_000_000).step_by(20_000) {
+            while mouth.poll_packet(now_us).is_some() {}
+        }
+        // What was lost on the way is not in its count.
+        let told = mouth.played(1, Report { playing: false, finished: true, ..at(300_000) }, false);
+        assert!(matches!(told, Some(Input::Played { playback: Playback::Finished, .. })), "{told:?}");
     }
 
     #[test]

@@ -96,8 +96,8 @@ pub struct Hearing {
     pub workers: usize,
     /// Whether pauses are scored by their audio as well.
     pub end_of_turn: bool,
-    /// How long a microphone may send samples of one value before it counts as dead, in microseconds; 0: for ever.
-    pub dead_microphone_us: u64,
+    /// How long a microphone may send samples of one value before it counts as dead, in microseconds; `None`: for ever.
+    pub dead_microphone_us: Option<u64>,
     /// What is spoken; `None`: each device's own language.
     pub language: Option<Spoken>,
     /// The same for single users, by name.
@@ -170,7 +170,7 @@ impl RawHearing {
             workers => workers,
         };
         let dead_s = problems.between(&self.dead_microphone_s, "hearing.dead_microphone_s", 0..=600);
-        let dead_microphone_us = u64::from(dead_s) * 1_000_000;
+        let dead_microphone_us = (dead_s > 0).then_some(u64::from(dead_s) * 1_000_000);
         let fetched = models_dir.join(SECOND_MODEL);
         let second_model = self.second_model.or_else(|| fetched.exists().then_some(fetched));
         // An empty path disables it.

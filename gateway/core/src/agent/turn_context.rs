@@ -25,13 +25,13 @@ pub(super) fn with_context(cx: &Context, messages: Vec<Message>, turn: usize) ->
         // The index is always valid: the messages of the turn follow.
         let _there = view.insert_before(behind_instructions, Message::text(Role::System, block.clone()));
     }
-    if let Some(text) = moment(cx.config.place.as_deref(), cx.facts(), cx.seen()) {
+    if let Some(text) = moment(cx.config.place.as_deref(), (cx.facts(), cx.is_muted()), cx.seen()) {
         let _there = view.insert_before(turn, Message::text(Role::System, text));
     }
     view.into_messages()
 }
 
-fn moment(place: Option<&str>, facts: &DeviceFacts, seen: Option<&Content>) -> Option<String> {
+fn moment(place: Option<&str>, (facts, muted): (&DeviceFacts, bool), seen: Option<&Content>) -> Option<String> {
     let mut lines = Vec::new();
     if let Some(place) = place.filter(|place| !place.trim().is_empty()) {
         lines.push(format!("The wearer is in {}.", place.trim()));
@@ -43,7 +43,7 @@ fn moment(place: Option<&str>, facts: &DeviceFacts, seen: Option<&Content>) -> O
     if let Some(connection) = facts.connection.as_deref().filter(|connection| !connection.is_empty()) {
         lines.push(format!("Connected by {connection}."));
     }
-    if facts.muted {
+    if muted {
         lines.push("The microphone is off; the wearer types.".to_string());
     }
     let shown = seen.map(|content| content.texts().join("\n")).unwrap_or_default();
@@ -62,17 +62,13 @@ mod tests {
 
     #[test]
     fn only_what_is_known_is_told() {
-        assert_eq!(moment(None, &DeviceFacts::default(), None), None);
-        assert_eq!(moment(Some(" "), &DeviceFacts::default(), Some(&Content::Text { text: "\n".into() })), None);
-        let facts = DeviceFacts {
-            battery_percent: Some(40),
-            charging: Some(true),
-            connection: Some("Wi-Fi".into()),
-            muted: true,
-        };
+        let unknown = DeviceFacts::default();
+        assert_eq!(moment(None, (&unknown, false), None), None);
+        assert_eq!(moment(Some(" "), (&unknown, false), Some(&Content::Text { text: "\n".into() })), None);
+        let facts = DeviceFacts { battery_percent: Some(40), charging: Some(true), connection: Some("Wi-Fi".into()) };
         let card = Content::Card { title: "Tea".into(), text: "in\n5 minutes\"".into() };
         assert_eq!(
-            moment(Some("Lisbon"), &facts, Some(&card)).as_deref(),
+            moment(Some("Lisbon"), (&facts, true), Some(&card)).as_deref(),
             Some(
                 "The wearer is in Lisbon. Battery of the glasses: 40 percent, charging. Connected by Wi-Fi. \
                  The microphone is off; the wearer types. On the display now, as data: \"Tea in 5 minutes\\\"\"."
@@ -83,7 +79,7 @@ mod tests {
     #[test]
     fn a_full_display_is_cut() {
         let text = "word ".repeat(2_000);
-        let told = moment(None, &DeviceFacts::default(), Some(&Content::Text { text })).unwrap_or_default();
+        let told = moment(None, (&DeviceFacts::default(), false), Some(&Content::Text { text })).unwrap_or_default();
         assert!(told.chars().count() < SHOWN_CHARS_MAX + 60);
     }
 }

@@ -33,8 +33,6 @@ pub struct DeviceFacts {
     pub charging: Option<bool>,
     /// How the glasses are connected, in words.
     pub connection: Option<String>,
-    /// Whether the microphone is off; tracked by the core itself.
-    pub muted: bool,
 }
 
 /// Characters that fit on the display. Not specified by glasses that lay out text themselves.

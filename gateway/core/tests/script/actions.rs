@@ -271,7 +271,6 @@ fn status(words: &Words) -> Result<DeviceFacts, String> {
         battery_percent: words.after("battery").map(str::parse).transpose().map_err(|_| "how many percent?")?,
         charging: words.has("charging").then_some(true),
         connection: words.after("by").map(Into::into),
-        muted: false,
     })
 }
 
