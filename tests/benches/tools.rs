@@ -1,4 +1,4 @@
-//! What the tool plane costs: 10,000 tools registered, listed and looked up; a call with and without its records.
+//! What calls of tools cost: 10,000 tools registered, listed and looked up; a call with and without its records.
 //!
 //! `cargo xtask bench tools`
 //!

@@ -14,7 +14,7 @@ pub(super) enum Order {
     /// It is the next one.
     Next,
     /// It was received before: a replay.
-    Again,
+    Repeated,
     /// This one was due.
     Gap {
         /// The missing sequence.
@@ -46,7 +46,7 @@ impl Incoming {
     pub(super) fn control(&mut self, sequence: u32, now_us: u64) -> Order {
         let expected = self.control.saturating_add(1);
         if sequence < expected {
-            return Order::Again;
+            return Order::Repeated;
         }
         if sequence > expected {
             return Order::Gap { expected };
@@ -147,7 +147,7 @@ mod tests {
     fn control_frames_come_once_each_and_in_order() {
         let mut incoming = Incoming::default();
         assert_eq!(incoming.control(1, 0), Order::Next);
-        assert_eq!(incoming.control(1, 0), Order::Again);
+        assert_eq!(incoming.control(1, 0), Order::Repeated);
         assert_eq!(incoming.control(3, 0), Order::Gap { expected: 2 });
         assert_eq!(incoming.control(2, 0), Order::Next);
         assert_eq!(incoming.control_received(), 2);

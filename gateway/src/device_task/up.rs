@@ -71,7 +71,7 @@ impl Session {
         }
         match self.incoming.control(stamp.sequence, now_us) {
             Order::Next => true,
-            Order::Again => false,
+            Order::Repeated => false,
             Order::Gap { expected } => {
                 let text = format!("control frame {} came where {expected} was due", stamp.sequence);
                 self.close(GoodbyeReason::BadSequence, text);

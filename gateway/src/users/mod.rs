@@ -14,7 +14,7 @@ use device_protocol::GoodbyeReason;
 use gateway_core::{
     input::UserInput,
     limits::HISTORY_MESSAGES_MAX,
-    user::{self, Rest},
+    user::{self, Quiescence},
     vocab::{Message, OpenEntry, Role, ScheduleChange, ScheduleEntry},
 };
 use tokio::sync::{mpsc, oneshot};
@@ -89,7 +89,7 @@ struct Running {
     /// Number of the task: a user's next task has another one.
     number: u64,
     /// Set by the task while its mailbox is empty and nobody else has a sender.
-    rest: Option<Rest>,
+    quiescence: Option<Quiescence>,
 }
 
 #[derive(Default)]
@@ -210,29 +210,29 @@ impl Users {
         names::check_users(&self.store.disk().devices()?, user, self.users_max)
     }
 
-    /// Ends a task that is at rest: an idle one, else one that waits for what no device could announce. Returns whether
-    /// there was one. Its state is in the store, and is loaded when it is needed again.
+    /// Ends a task that is quiescent: an idle one, else one that waits for what no device could announce. Returns
+    /// whether there was one. Its state is in the store, and is loaded when it is needed again.
     fn retire(&self, tasks: &mut Tasks) -> Result<bool, store::Error> {
-        let at_rest = |rest| tasks.running.iter().filter(move |(_, running)| running.rest == Some(rest));
-        let mut found = at_rest(Rest::Idle).map(|(user, _)| user.clone()).next();
+        let quiescent = |wanted| tasks.running.iter().filter(move |(_, running)| running.quiescence == Some(wanted));
+        let mut found = quiescent(Quiescence::Idle).map(|(user, _)| user.clone()).next();
         if found.is_none() {
             let needed = self.with_devices()?;
-            found = at_rest(Rest::Pending).map(|(user, _)| user.clone()).find(|user| !needed.contains(user));
+            found = quiescent(Quiescence::Pending).map(|(user, _)| user.clone()).find(|user| !needed.contains(user));
         }
         // Without a sender the task ends.
         Ok(found.is_some_and(|user| tasks.running.remove(&user).is_some()))
     }
 
-    /// A task has nothing to do at the moment: `rest`. Where nobody has a sender to it, it may be ended from now on, and is
-    /// if `leaves`. Returns whether it may.
-    fn rests(&self, user: &str, number: u64, rest: Rest, leaves: bool) -> bool {
+    /// A task has nothing to do at the moment: `quiescence`. Where nobody has a sender to it, it may be ended from now
+    /// on, and is if `leaves`. Returns whether it may.
+    fn rests(&self, user: &str, number: u64, quiescence: Quiescence, leaves: bool) -> bool {
         let mut tasks = self.tasks();
         let Some(running) = tasks.running.get_mut(user).filter(|running| running.number == number) else {
             return true;
         };
         // Senders are handed out under this lock only.
         let alone = running.mailbox.strong_count() == 1 && running.mailbox.capacity() == WAITING_MAX;
-        running.rest = alone.then_some(rest);
+        running.quiescence = alone.then_some(quiescence);
         if alone && leaves {
             tasks.running.remove(user);
         }
@@ -296,7 +296,7 @@ impl Users {
         let (users, name) = (self.this.clone(), user.to_owned());
         let panicked = move || users.upgrade().into_iter().for_each(|users| users.panicked(&name));
         spawn_or("user", async move { drive(&mut task).await }, panicked);
-        tasks.running.insert(user.to_owned(), Running { mailbox: mailbox.clone(), end, number, rest: None });
+        tasks.running.insert(user.to_owned(), Running { mailbox: mailbox.clone(), end, number, quiescence: None });
         Ok(mailbox)
     }
 }
@@ -304,7 +304,7 @@ impl Users {
 impl Running {
     /// A sender, which keeps the task from ending.
     fn mailbox(&mut self) -> mpsc::Sender<UserMessage> {
-        self.rest = None;
+        self.quiescence = None;
         self.mailbox.clone()
     }
 }

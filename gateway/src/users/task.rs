@@ -9,7 +9,7 @@ use gateway_core::{
     driver::Driver,
     input::{Input, UserInput},
     output::{Record, UserOutput},
-    user::{Rest, User},
+    user::{Quiescence, User},
     vocab::{Message, Timestamp, Unkept, Usage},
 };
 use tokio::sync::{
@@ -137,8 +137,8 @@ impl Shell for Task {
         if !self.driver.is_idle() {
             return;
         }
-        match self.rest() {
-            Some(rest) if self.quiet_us.is_none() => self.look(rest),
+        match self.quiescence() {
+            Some(quiescence) if self.quiet_us.is_none() => self.look(quiescence),
             Some(_) => {}
             None => (self.quiet_us, self.look_us) = (None, None),
         }
@@ -150,9 +150,9 @@ impl Shell for Task {
 
     fn tick(&mut self) {
         if self.look_us.is_some_and(|at_us| at_us <= clock::mono_us())
-            && let Some(rest) = self.rest()
+            && let Some(quiescence) = self.quiescence()
         {
-            self.look(rest);
+            self.look(quiescence);
         }
     }
 
@@ -193,21 +193,21 @@ impl Task {
     }
 
     /// Whether there is nothing to do.
-    fn rest(&self) -> Option<Rest> {
+    fn quiescence(&self) -> Option<Quiescence> {
         let in_progress = self.results_sender.capacity() < IN_PROGRESS_MAX;
-        self.driver.machine().rest().filter(|_| !in_progress)
+        self.driver.machine().quiescence().filter(|_| !in_progress)
     }
 
     /// Reports that there is nothing to do; after a while of that the task is ended.
-    fn look(&mut self, rest: Rest) {
+    fn look(&mut self, quiescence: Quiescence) {
         let now_us = clock::mono_us();
         let over_us = self.quiet_us.get_or_insert(now_us).saturating_add(self.idle_us);
-        let leaves = rest == Rest::Idle && over_us <= now_us;
-        let alone = self.users.upgrade().is_none_or(|users| users.rests(&self.name, self.number, rest, leaves));
-        self.look_us = match (alone, rest) {
+        let leaves = quiescence == Quiescence::Idle && over_us <= now_us;
+        let alone = self.users.upgrade().is_none_or(|users| users.rests(&self.name, self.number, quiescence, leaves));
+        self.look_us = match (alone, quiescence) {
             (false, _) => Some(now_us.saturating_add(LOOK_US)),
-            (true, Rest::Idle) => Some(over_us.max(now_us.saturating_add(LOOK_US))),
-            (true, Rest::Pending) => None,
+            (true, Quiescence::Idle) => Some(over_us.max(now_us.saturating_add(LOOK_US))),
+            (true, Quiescence::Pending) => None,
         };
     }
 

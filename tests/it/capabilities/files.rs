@@ -163,7 +163,7 @@ async fn functions_are_carried_out_by_their_server() {
     let garbage = result(&world, USER, "odd.garbage", json!({})).await;
     assert!(garbage.content.contains("not understood") && garbage.is_error(), "{garbage:?}");
 
-    // The offline engine understands the sentence of a function, and the books know its source.
+    // The offline engine understands the sentence of a function, and the ledger names its source.
     let text = "which trains leave from central".to_owned();
     let request = AppsRequest::Try { text, user: USER.to_owned(), device: None, run: true };
     match world.ask(Request::Apps { request }).await {

@@ -117,7 +117,7 @@ enum Attempt {
     /// The last event was sent, or the receiver is gone.
     Over,
     /// Worth a retry, after this delay if the server named one.
-    Again(Failure, Option<Duration>),
+    Retry(Failure, Option<Duration>),
     /// The server rejected the credentials.
     Unauthorized(Failure),
     Failed(Failure),
@@ -189,7 +189,7 @@ impl Http {
             let body = Body::wrap(Outgoing::new(body.bytes().clone(), request.watch.clone(), tools));
             match self.attempt(post.body(body), names.clone(), events, first).await {
                 Attempt::Over => return,
-                Attempt::Again(_, wait) if left > 0 && wait.is_none_or(|wait| wait <= Endpoint::BACKOFF_MAX) => {
+                Attempt::Retry(_, wait) if left > 0 && wait.is_none_or(|wait| wait <= Endpoint::BACKOFF_MAX) => {
                     left -= 1;
                     sleep(wait.unwrap_or(backoff).min(Endpoint::BACKOFF_MAX)).await;
                     backoff = backoff.saturating_mul(2);
@@ -201,7 +201,7 @@ impl Http {
                         break failure;
                     }
                 }
-                Attempt::Again(failure, _) | Attempt::Failed(failure) => break failure,
+                Attempt::Retry(failure, _) | Attempt::Failed(failure) => break failure,
             }
         };
         let message = self.redact(message, &secrets);
@@ -251,7 +251,7 @@ impl Http {
             Ok(Err(error)) => {
                 let error = describe(&error);
                 tracing::warn!(model = self.provider.model(), error, "the model's server was not reached");
-                return Attempt::Again(transient(&error), None);
+                return Attempt::Retry(transient(&error), None);
             }
             Ok(Ok(response)) => response,
         };
@@ -265,7 +265,7 @@ impl Http {
             let refusal = refusal::read(status, response.headers(), &body);
             return match status {
                 StatusCode::UNAUTHORIZED => Attempt::Unauthorized(refusal.failure),
-                _ if refusal.again => Attempt::Again(refusal.failure, refusal.wait),
+                _ if refusal.retryable => Attempt::Retry(refusal.failure, refusal.wait),
                 _ => Attempt::Failed(refusal.failure),
             };
         }
@@ -299,7 +299,7 @@ impl Http {
             let alone = nothing_yet && out.len() == 1;
             match self.forward(out, events).await {
                 Attempt::Failed(failure) if alone && failure.0 == FailureKind::Transient => {
-                    return Attempt::Again(failure, None);
+                    return Attempt::Retry(failure, None);
                 }
                 Attempt::Failed(failure) => return Attempt::Failed(failure),
                 _ => {}

@@ -15,7 +15,7 @@ use crate::failure::{self, Failure};
 pub(crate) struct Refusal {
     pub failure: Failure,
     /// Whether a retry may succeed.
-    pub again: bool,
+    pub retryable: bool,
     /// How long the server asks to wait.
     pub wait: Option<Duration>,
 }
@@ -39,7 +39,7 @@ pub(crate) fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Refu
     let timed_out = status == StatusCode::REQUEST_TIMEOUT;
     Refusal {
         failure: (kind, format!("the model's server answered {status}{words}")),
-        again: limited || timed_out || status.is_server_error(),
+        retryable: limited || timed_out || status.is_server_error(),
         wait: wait_of(headers).or_else(|| retry_info(error)),
     }
 }

@@ -65,7 +65,7 @@ impl Floor {
 
     /// What was said by itself is over: a question with it.
     pub(crate) fn question_heard(&mut self, cx: &mut Context) {
-        if self.again.is_none()
+        if self.asked_again.is_none()
             && let Some(question) = self.question.as_mut().filter(|question| !question.heard)
         {
             question.heard = true;
@@ -81,14 +81,14 @@ impl Floor {
         let left_ms = until_wall_ms.saturating_sub(cx.now.wall_ms).clamp(0, ANSWER_MS.into());
         let until_us = cx.after_ms(u32::try_from(left_ms).unwrap_or(0)).max(again.from_us);
         self.question = Some(Question { since_us: 0, until_us, heard, pending: Some((text, pending)) });
-        self.again = Some(again);
+        self.asked_again = Some(again);
         self.watch_ear(cx);
     }
 
     /// A question that is to be put again waits until then, and so does the end of the time in which an answer counts; until when
     /// it waits.
     pub(crate) fn delay_again(&mut self, cx: &mut Context, from_us: u64) -> Option<u64> {
-        let again = self.again.as_mut()?;
+        let again = self.asked_again.as_mut()?;
         again.from_us = again.from_us.max(from_us);
         let from_us = again.from_us;
         if let Some(question) = &mut self.question {
@@ -104,7 +104,7 @@ impl Floor {
         if self.grounds_now(now_us) == Grounds::Called {
             return None;
         }
-        let AskedAgain { told, .. } = self.again.take_if(|again| again.from_us <= now_us)?;
+        let AskedAgain { told, .. } = self.asked_again.take_if(|again| again.from_us <= now_us)?;
         let (text, pending) = self.question.take()?.pending?;
         self.note_question(cx, text.clone(), pending);
         Some((text, told))
@@ -193,13 +193,13 @@ impl Floor {
     /// The wearer dismissed the question.
     pub(crate) fn drop_question(&mut self, cx: &mut Context) {
         self.question = None;
-        self.again = None;
+        self.asked_again = None;
         self.watch_question(cx);
     }
 
     /// The question that an utterance beginning at this moment may answer.
     fn asked(&self, at_us: u64) -> Option<&Question> {
-        let is_put = |question: &&Question| question.heard || self.again.is_none();
+        let is_put = |question: &&Question| question.heard || self.asked_again.is_none();
         self.question.as_ref().filter(is_put).filter(|question| at_us <= question.until_us)
     }
 
@@ -239,7 +239,7 @@ impl Floor {
 
     /// Has the question stored for a restart, while an answer counts or it is to be put again.
     pub(crate) fn watch_question(&mut self, cx: &mut Context) {
-        let is_open = |question: &&Question| self.again.is_some() || cx.now_us() <= question.until_us;
+        let is_open = |question: &&Question| self.asked_again.is_some() || cx.now_us() <= question.until_us;
         let question = self.question.as_ref().filter(is_open);
         let open = question.and_then(|question| Some((question, question.pending.as_ref()?)));
         let stored = open.map(|(question, _)| (question.heard, question.until_us));

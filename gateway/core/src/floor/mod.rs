@@ -129,7 +129,7 @@ pub(crate) struct Floor {
     /// What is stored of it for a restart: whether it was heard, and until when an answer counts.
     stored_question: Option<(bool, u64)>,
     /// After a restart: the question is put again, unless it is answered before.
-    again: Option<AskedAgain>,
+    asked_again: Option<AskedAgain>,
     /// The previous request, which more words may belong to.
     last: Option<Piece>,
     /// Whether a foreground app has begun to listen since the last request.
@@ -159,7 +159,7 @@ impl Floor {
             followed: false,
             question: None,
             stored_question: None,
-            again: None,
+            asked_again: None,
             last: None,
             handed_over: false,
             talk: Talk::default(),
@@ -231,7 +231,7 @@ impl Floor {
     pub(crate) fn close_ear(&mut self, cx: &mut Context) {
         self.ear = Ear::Closed;
         self.question = None;
-        self.again = None;
+        self.asked_again = None;
         self.watch_ear(cx);
     }
 

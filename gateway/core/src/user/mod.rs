@@ -70,7 +70,7 @@ impl Default for Config {
 
 /// What a user's machine waits for while no device is connected and nothing is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum Quiescence {
     /// For nothing. A new machine that is restored from the store takes its place at any time.
     Idle,
     /// For a timer or reminder that is stored, or for the first words of a new conversation.
@@ -124,8 +124,9 @@ impl User {
         self.schedule.open(now)
     }
 
-    /// Whether it is at rest; `None`: a device is connected, or something is in progress that is not stored.
-    pub fn rest(&self) -> Option<Rest> {
+    /// What it waits for while it is quiescent; `None`: a device is connected, or something is in progress that is not
+    /// stored.
+    pub fn quiescence(&self) -> Option<Quiescence> {
         let at_rest = self.restored
             && self.out.is_empty()
             && self.devices.is_empty()
@@ -133,7 +134,7 @@ impl User {
             && self.approvals.deadline().is_none()
             && self.schedule.is_stored();
         let pending = !self.schedule.items.is_empty() || self.history.has_wish();
-        at_rest.then_some(if pending { Rest::Pending } else { Rest::Idle })
+        at_rest.then_some(if pending { Quiescence::Pending } else { Quiescence::Idle })
     }
 
     /// Everything that follows from the state and the time; runs after every input.
@@ -358,25 +359,25 @@ mod tests {
     #[test]
     fn a_user_is_at_rest_when_nobody_is_connected_and_everything_is_stored() {
         let mut driver = Driver::new(User::new(Config::default()));
-        assert_eq!(driver.machine().rest(), None, "not restored yet");
+        assert_eq!(driver.machine().quiescence(), None, "not restored yet");
         let (summary, history, spending) = (None, Vec::new(), Spending::default());
         let (last_wall_ms, schedule, next_id) = (None, Vec::new(), 1);
         handle(&mut driver, UserInput::Restored { summary, history, last_wall_ms, schedule, next_id, spending });
-        assert_eq!(driver.machine().rest(), Some(Rest::Idle));
+        assert_eq!(driver.machine().quiescence(), Some(Quiescence::Idle));
         handle(&mut driver, UserInput::DeviceJoined { device: "glasses".into() });
-        assert_eq!(driver.machine().rest(), None);
+        assert_eq!(driver.machine().quiescence(), None);
         handle(&mut driver, UserInput::DeviceLeft { device: "glasses".into() });
-        assert_eq!(driver.machine().rest(), Some(Rest::Idle));
+        assert_eq!(driver.machine().quiescence(), Some(Quiescence::Idle));
         let (due, kind) = (Due::At { wall_ms: 1_000 }, ScheduleKind::Reminder { text: "oven".into() });
         let ticket = handle(&mut driver, UserInput::Schedule { request: 1, change: ScheduleChange::Add { due, kind } });
-        assert_eq!(driver.machine().rest(), None, "promised to nobody yet");
+        assert_eq!(driver.machine().quiescence(), None, "promised to nobody yet");
         handle(&mut driver, UserInput::Persisted { ticket });
-        assert_eq!(driver.machine().rest(), Some(Rest::Pending));
+        assert_eq!(driver.machine().quiescence(), Some(Quiescence::Pending));
         let ticket = handle(&mut driver, UserInput::Schedule { request: 2, change: ScheduleChange::Remove { id: 1 } });
-        assert_eq!(driver.machine().rest(), None);
+        assert_eq!(driver.machine().quiescence(), None);
         handle(&mut driver, UserInput::Persisted { ticket });
-        assert_eq!(driver.machine().rest(), Some(Rest::Idle));
+        assert_eq!(driver.machine().quiescence(), Some(Quiescence::Idle));
         handle(&mut driver, UserInput::NewConversation);
-        assert_eq!(driver.machine().rest(), Some(Rest::Pending), "the store does not know of the wish");
+        assert_eq!(driver.machine().quiescence(), Some(Quiescence::Pending), "the store does not know of the wish");
     }
 }
