@@ -10,25 +10,27 @@
 //! A row that the store does not take holds nothing up: without acknowledgements the device would soon have to drop what
 //! it keeps, and a lost link, which is far more frequent than a restart on a full disk, would end the session.
 
+mod before;
+
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
-use device_protocol::{down::Continued, limits, up::ResumeOwned};
+use device_protocol::limits;
 use gateway_core::vocab::{OpenEar, OpenQuestion};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
-use tools::{absent, intents::AskedCall};
+use tools::absent;
 
+pub(super) use self::before::RestoredTurn;
+pub(crate) use self::before::{Restored, StoredSessions};
 use crate::{
     clock,
     mailbox::{DeviceMessage, Mailbox},
-    ports::intents::{Left, UnknownCall},
-    store::{self, Kind, Store, Write},
+    store::{Kind, Store, Write},
 };
 
 /// The stored form of a session: JSON, to which fields are added with a default.
@@ -208,63 +210,6 @@ impl StoredSession {
     }
 }
 
-/// What a new session goes on with.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Restored {
-    pub(super) continued: Continued,
-    pub(super) muted: bool,
-    pub(super) ear: Option<OpenEar>,
-    pub(super) question: Option<OpenQuestion>,
-    /// Capture time at which somebody was speaking to the assistant whose words were not dealt with.
-    pub(super) called_us: Option<u64>,
-    /// The turn that was under way.
-    pub(super) turn: Option<RestoredTurn>,
-}
-
-/// What is known of a turn that was under way.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct RestoredTurn {
-    pub(super) request: String,
-    /// Calls of its user that were begun and whose outcome is unknown.
-    pub(super) unknown: Vec<UnknownCall>,
-    /// Calls about which the wearer was being asked.
-    pub(super) asked: Vec<AskedCall>,
-}
-
-/// The sessions of the process before this one.
-#[derive(Default)]
-pub(crate) struct StoredSessions {
-    until_us: u64,
-    /// Number of the last session.
-    last: AtomicU64,
-    /// By device: its user and its session.
-    sessions: BTreeMap<String, (String, Row)>,
-    /// Calls that were open; each is told once.
-    left: Mutex<Left>,
-    /// Turns with which devices go on that have not shown yet that they have the welcome. It may be lost on its way, and they
-    /// ask again.
-    given: Mutex<BTreeMap<String, RestoredTurn>>,
-}
-
-impl Row {
-    /// Whether this is the row of a session with this token that may go on.
-    fn is_of(&self, number: Option<u64>, token: &[u8]) -> bool {
-        let same = match self.token {
-            Some(digest) => number.is_none() && digest == <[u8; 32]>::from(Sha256::digest(token)),
-            // Whichever of its tokens it is: the last one may have been lost on its way.
-            None => number.is_some() && number == self.number,
-        };
-        same && !self.over
-    }
-}
-
-impl Row {
-    /// When somebody was speaking to the assistant, unless that was dealt with.
-    fn unsettled_call(&self) -> Option<u64> {
-        self.called_us.filter(|at_us| *at_us > self.sound_until_us)
-    }
-}
-
 /// Length of a token, in bytes: the session's number, and random ones.
 pub(super) const TOKEN_BYTES: usize = 8 + 32;
 const _: () = assert!(TOKEN_BYTES <= limits::TOKEN_BYTES_MAX);
@@ -278,105 +223,17 @@ pub(super) fn token(number: u64, random: [u8; 32]) -> [u8; TOKEN_BYTES] {
     token
 }
 
-/// The number of the session that the token is of; `None`: it is of a version whose tokens had none.
-fn number_of(token: &[u8]) -> Option<u64> {
-    let (head, _) = token.split_first_chunk().filter(|_| token.len() == TOKEN_BYTES)?;
-    Some(u64::from_be_bytes(*head)).filter(|number| *number > 0)
-}
-
-impl StoredSessions {
-    /// The number of a new session.
-    pub(super) fn next(&self) -> u64 {
-        self.last.fetch_add(1, Ordering::Relaxed).saturating_add(1)
-    }
-
-    /// Reads what the process before this one has left, which is good for `resume_ms` from now on. `left`: its calls
-    /// that were open. Of users whose erasure is still to be finished, no session goes on where it was.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub(crate) fn read(store: &Store, resume_ms: u32, left: Left) -> Result<Self, store::Error> {
-        let (mut sessions, mut last) = (BTreeMap::new(), 0);
-        for user in store.disk().owners(Kind::DeviceSessions)? {
-            let rows = store.disk().rows(Kind::DeviceSessions, &user, b"", DEVICES_MAX)?;
-            let rows: BTreeMap<_, _> = rows.into_iter().collect();
-            for key in store.disk().keys(Kind::DeviceSessions, &user, DEVICES_MAX)? {
-                let row = rows.get(&key).and_then(|value| serde_json::from_slice::<Row>(value).ok());
-                last = row.as_ref().and_then(|row| row.number).map_or(last, |number| number.max(last));
-                let Some(device) = String::from_utf8(key).ok().filter(|_| !store.is_barred(&user)) else { continue };
-                // One that cannot be read: nobody knows what has been dealt with.
-                let row = row.unwrap_or(Row { number: Some(u64::MAX), over: true, ..Row::default() });
-                sessions.insert(device, (user.clone(), row));
-            }
-        }
-        let until_us = clock::mono_us() + u64::from(resume_ms) * 1_000;
-        Ok(Self { until_us, last: last.into(), sessions, left: Mutex::new(left), given: Mutex::default() })
-    }
-
-    /// What is left of the session that this device asks for.
-    pub(super) fn take(&self, store: &Store, device: &str, user: &str, resume: &ResumeOwned) -> Option<Restored> {
-        if clock::mono_us() > self.until_us {
-            return None;
-        }
-        let number = number_of(&resume.token);
-        let row = match self.sessions.get(device) {
-            Some((owner, _)) if owner != user => return None,
-            // What was said to sessions before it and not dealt with is still owed. One with a number came after those without.
-            Some((_, row)) if number > row.number => Row { called_us: row.unsettled_call(), ..Row::default() },
-            Some((_, row)) if row.is_of(number, &resume.token) => row.clone(),
-            None if number.is_some() => Row::default(),
-            _ => return None,
-        };
-        let called_us = row.unsettled_call().filter(|_| !row.turn);
-        let Row { muted, turn, control_received, sound_until_us, request, ear, question, .. } = row;
-        Some(Restored {
-            continued: Continued { control_received, sound_until_us },
-            muted,
-            ear,
-            question,
-            called_us,
-            turn: turn.then(|| self.turn(store, device, user, request)),
-        })
-    }
-
-    /// The device has the welcome of the session with which it goes on.
-    pub(super) fn welcome_arrived(&self, device: &str) {
-        locked(&self.given).remove(device);
-    }
-
-    /// A turn of this device that was under way. Its questions are asked again, and recorded anew.
-    fn turn(&self, store: &Store, device: &str, user: &str, request: String) -> RestoredTurn {
-        let mut given = locked(&self.given);
-        given.entry(device.to_owned()).or_insert_with(|| self.left_turn(store, device, user, request)).clone()
-    }
-
-    fn left_turn(&self, store: &Store, device: &str, user: &str, request: String) -> RestoredTurn {
-        let mut left = locked(&self.left);
-        let unknown = left.unknown.remove(user).unwrap_or_default();
-        let questions = left.asked.remove(&(user.to_owned(), device.to_owned())).unwrap_or_default();
-        let asked = questions.into_iter().map(|question| {
-            let (kind, owner, key) = (Kind::Intents, user.to_owned(), question.key);
-            drop(store.submit(Write::RemoveRow { kind, owner, key }, |_| {}));
-            question.asked
-        });
-        RestoredTurn { request, unknown, asked: asked.collect() }
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// How long a voice may have lasted before an utterance is open: a detector takes a few tenths of a second, and a phrase that is said
 /// softly at first is noticed late.
 const ONSET_US_MAX: u64 = 2_000_000;
 /// After this time a row that could not be stored is tried again: the disk may be full or read-only for long.
 const AGAIN_US: u64 = 1_000_000;
-/// Devices of one user that are read: more than a user has, forgotten browsers included.
-const DEVICES_MAX: usize = 1_024;
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use device_protocol::{down::Continued, up::ResumeOwned};
     use gateway_core::vocab::Pending;
     use serde_json::{Value, json};
     use tokio::sync::mpsc;
@@ -384,7 +241,12 @@ mod tests {
 
     use super::*;
     use crate::{
-        ports::{intents::StoredIntents, records::StoredLedger, runs::StoredRuns, stores::SystemClock},
+        ports::{
+            intents::{Left, StoredIntents, UnknownCall},
+            records::StoredLedger,
+            runs::StoredRuns,
+            stores::SystemClock,
+        },
         store::damage_tests::{V2, copy_of},
     };
 
@@ -468,7 +330,8 @@ mod tests {
         assert_eq!(take("ended", USER, 3), None);
         assert_eq!(take("never", USER, 4).map(|restored| (restored.continued, restored.turn)), Some((begun, None)));
         assert_eq!(second.take(&store, "never", USER, &resume(vec![1; 32])), None, "of a version without numbers");
-        let late = StoredSessions { until_us: 0, ..second };
+        let mut late = second;
+        late.until_us = 0;
         assert_eq!(late.take(&store, "glasses", USER, &of(2)), None);
     }
 
