@@ -185,9 +185,11 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Whether the link has sent the sound that it had. A lost link keeps all.
+    /// Whether new sound may be sent: the link has sent the sound that it had, and all that is kept was sent over it. A lost link
+    /// keeps all.
     pub(super) fn takes_sound(&self) -> bool {
-        self.sender.as_ref().is_none_or(Sender::takes_sound)
+        let is_behind = self.audio.back().is_some_and(|newest| newest.sequence > self.audio_sent);
+        self.sender.as_ref().is_none_or(|sender| !is_behind && sender.takes_sound())
     }
 
     /// Whether nothing at all waits for the link.
@@ -195,9 +197,9 @@ impl Outgoing {
         self.sender.as_ref().is_some_and(Sender::is_idle)
     }
 
-    /// Waits until it has, if it has not.
+    /// Waits until the link takes more, where something has to wait for that.
     pub(super) async fn room_for_sound(&self) {
-        match self.sender.as_ref().filter(|sender| !sender.takes_sound()) {
+        match self.sender.as_ref().filter(|_| !self.takes_sound()) {
             Some(sender) => sender.room_for_sound().await,
             None => std::future::pending().await,
         }
@@ -207,6 +209,7 @@ impl Outgoing {
 #[cfg(test)]
 mod tests {
     use device_protocol::{Decoded, Down, Sound, decode_down, down as message};
+    use futures_util::FutureExt as _;
     use tokio::sync::mpsc;
 
     use super::*;
@@ -284,5 +287,31 @@ mod tests {
         outgoing.replay(0, 0).unwrap();
         let again = sequences(&mut received);
         assert_eq!((again.len(), again[0]), (KEPT_SOUND_MAX, (Class::Audio, 11)));
+    }
+
+    #[test]
+    fn new_sound_waits_until_all_that_is_kept_was_sent_again() {
+        let (sender, received) = link(64);
+        let mut outgoing = Outgoing::new(sender, true);
+        for _ in 0..3 {
+            outgoing.send(0, 5, chunk(b"x")).unwrap();
+        }
+        assert!(outgoing.takes_sound());
+        drop(received);
+        outgoing.detach();
+        assert!(outgoing.takes_sound(), "it is kept");
+        // A link that takes one packet at a time.
+        let (sender, mut received) = link(1);
+        outgoing.attach(sender);
+        outgoing.replay(0, 0).unwrap();
+        for sequence in 1..=3 {
+            assert!(!outgoing.takes_sound(), "the link is full");
+            // Its writer, on another thread, may take the packet at any moment.
+            assert_eq!(sequences(&mut received), [(Class::Audio, sequence)]);
+            assert_eq!(outgoing.takes_sound(), sequence == 3);
+            // Nothing else would wake the session: there is room already.
+            assert_eq!(outgoing.room_for_sound().now_or_never().is_some(), sequence < 3);
+            outgoing.send_again().unwrap();
+        }
     }
 }
