@@ -125,10 +125,10 @@ pub(crate) async fn run(services: Arc<Services>, mut link: Link, place: Option<&
     }
 }
 
-/// How long a session may take to answer a claim: one round of its loop.
+/// How long a session may take to answer a claim: one round of its loop, and another one for each claim before it.
 const CLAIM_MAX: Duration = Duration::from_secs(2);
 
-/// Claims that may wait for one session: each is answered in one round of its loop.
+/// Claims in a session's queue. Others, of connections whose handshakes end at the same moment, wait for their place.
 const CLAIMS_WAITING_MAX: usize = 1;
 
 /// A device's claim on its session. The session moves, whole, from the task of the old connection to that of the new one:
@@ -201,9 +201,13 @@ impl Resumable {
         let info = formats::info(id, &record.user, &hello.capabilities, &formats);
         let (_, session) = self.with(|sessions| sessions.get(id).cloned())?;
         let (reply, mut given) = oneshot::channel();
-        session.try_send(Box::new(Claim { resume, user: record.user.clone(), formats, info, reply })).ok()?;
-        match timeout(CLAIM_MAX, &mut given).await {
-            Ok(session) => session.ok(),
+        let claim = Box::new(Claim { resume, user: record.user.clone(), formats, info, reply });
+        let handed_over = async {
+            session.send(claim).await.ok()?;
+            (&mut given).await.ok()
+        };
+        match timeout(CLAIM_MAX, handed_over).await {
+            Ok(session) => session,
             Err(_) => {
                 // It may have been handed over at this very moment.
                 given.close();
@@ -217,4 +221,80 @@ fn say_goodbye(link: &Link, reason: GoodbyeReason, text: &str) {
     let retry_after_ms = if reason == GoodbyeReason::ShuttingDown { 2_000 } else { 0 };
     let goodbye = message::Goodbye { reason, message: crop(text, limits::LABEL_BYTES_MAX), retry_after_ms };
     drop(link.down.send_last(clock::mono_us(), Down::Goodbye(goodbye)));
+}
+
+#[cfg(test)]
+mod tests {
+    use device_protocol::{
+        Buttons, ChannelBinding, Codecs, DisplayKind, Sensors,
+        up::{Capabilities, HelloOwned, Screen},
+    };
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::store::DeviceRecord;
+
+    /// A device that asks for a session.
+    fn admitted(id: &str) -> Admitted {
+        let (name, user, model) = ("G1".to_owned(), "ann".to_owned(), "G1".to_owned());
+        let record = DeviceRecord { key: [7; 32], name, user, model, paired_wall_ms: 0, revoked: false };
+        let display = Screen {
+            kind: DisplayKind::Text,
+            width_px: 0,
+            height_px: 0,
+            columns: 20,
+            rows: 4,
+            colour_bits: 0,
+            captions: false,
+        };
+        let capabilities = Capabilities {
+            codecs_up: Codecs::EMPTY,
+            codecs_down: Codecs::EMPTY,
+            audio_up_hz: 0,
+            audio_down_hz: 0,
+            display,
+            speakers: 0,
+            buttons: Buttons::EMPTY,
+            sensors: Sensors::EMPTY,
+            echo_cancelled: false,
+            tools: 0,
+            frame_bytes_max: 0,
+            heartbeat_ms: 0,
+            image_bytes_max: 0,
+            hardware: 0,
+            lc3_frame_us: 0,
+            lc3_frame_bytes: 0,
+        };
+        let hello = HelloOwned {
+            device_key: [7; 32],
+            nonce_commitment: [0; 32],
+            device_id: String::new(),
+            model: record.model.clone(),
+            firmware: String::new(),
+            language: String::new(),
+            capabilities,
+            resume: Some(ResumeOwned { token: vec![1; 40], control_received: 0, audio_received: 0 }),
+            binding: ChannelBinding::Exporter,
+        };
+        Admitted { id: id.to_owned(), record, hello }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_handshakes_that_end_at_the_same_moment_both_reach_the_session() {
+        let resumable = Resumable::default();
+        let mut claims = resumable.enter("glasses", 1);
+        let admitted = admitted("glasses");
+        let (mut first, mut second) = (Box::pin(resumable.claim(&admitted)), Box::pin(resumable.claim(&admitted)));
+        assert!((&mut first).now_or_never().is_none(), "it waits for the session");
+        assert!((&mut second).now_or_never().is_none(), "it waits for its place");
+        // The session refuses both.
+        drop(claims.next().await);
+        assert!(first.await.is_none());
+        assert!((&mut second).now_or_never().is_none(), "its turn comes");
+        drop(claims.next().await);
+        assert!(second.await.is_none());
+        // One that has no time for them keeps nobody waiting for ever.
+        assert!(resumable.claim(&admitted).await.is_none());
+        assert!(resumable.claim(&admitted).await.is_none());
+    }
 }
