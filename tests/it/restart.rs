@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use device_protocol::Choice;
+use device_protocol::{ButtonAction, ButtonId, Choice};
 use firmware_sim::{Event, Glasses, Seen, transport::Target};
 use gateway::{
     control::{Answer, Request},
@@ -195,6 +195,39 @@ async fn glasses_are_still_muted_after_an_upgrade() {
     until(&mut glasses, "muted", |event| matches!(&event.seen, Seen::Listening { state, .. } if state == "muted"))
         .await;
     assert!(!said(&glasses).contains("I was restarted"), "nothing was under way");
+}
+
+/// Presses long, until the gateway says that it listens like this.
+async fn hold(glasses: &mut Glasses, wanted: &str) {
+    glasses.forget();
+    glasses.press(ButtonId::Main, ButtonAction::LongPress).await.expect("pressed");
+    until(glasses, wanted, |event| matches!(&event.seen, Seen::Listening { state, .. } if state == wanted)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_while_the_gateway_was_muted_is_not_heard_after_a_kill_9() {
+    let _floor = floor().await;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    hold(&mut glasses, "muted").await;
+    // These glasses send on, and keep what they send.
+    world::say(&mut glasses, "Hey Mentra, take a note: call the doctor.").await;
+    pause(&glasses).await;
+    hold(&mut glasses, "idle").await;
+    written(&gateway).await;
+    gateway.kill().await;
+    loses_its_link(&mut glasses).await;
+    let gateway = Process::start(&data, "", &[]).await;
+    comes_back(&mut glasses, &gateway).await;
+    pause(&glasses).await;
+    world::say(&mut glasses, "Hey Mentra, take a note: buy oat milk.").await;
+    answered(&mut glasses).await;
+    glasses.goodbye().await;
+    gateway.kill().await;
+    let notes = notes(&data).await;
+    assert!(notes.len() == 1 && notes[0].contains("milk"), "{notes:?}");
 }
 
 /// Waits for a question; its number.

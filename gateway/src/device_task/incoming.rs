@@ -37,6 +37,8 @@ pub(super) struct Incoming {
     resumed_at: Option<u32>,
     /// The newest time of a frame, on the device's clock.
     newest_us: u64,
+    /// Capture time of the end of the sound so far, whether it was heard or not.
+    sound_until_us: u64,
     /// After a restart, until the first sound.
     continues: bool,
 }
@@ -82,6 +84,16 @@ impl Incoming {
     /// A frame has this time, on the device's clock.
     pub(super) fn note_time(&mut self, time_us: u64) {
         self.newest_us = self.newest_us.max(time_us);
+    }
+
+    /// Sound has come that ends at this capture time.
+    pub(super) fn note_sound(&mut self, until_us: u64) {
+        self.sound_until_us = self.sound_until_us.max(until_us);
+    }
+
+    /// Capture time of the end of the sound so far; 0: none came.
+    pub(super) fn sound_until_us(&self) -> u64 {
+        self.sound_until_us
     }
 
     /// The gateway was restarted: the device repeats sound with which the process before this one has not dealt.

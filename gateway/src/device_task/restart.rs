@@ -116,19 +116,26 @@ impl StoredSession {
     }
 
     /// Capture time before which all sound has been dealt with, also for the process behind this one, as far as the disk has the
-    /// row ([`is_written`](Self::is_written)); 0: nothing can be said. `quiet_us`: the end of the sound so far, if nobody is
-    /// speaking in it.
-    pub(super) fn dealt_with_us(&self, quiet_us: Option<u64>) -> u64 {
+    /// row ([`is_written`](Self::is_written)); 0: nothing can be said. `come_us`: the end of the sound so far, heard or not;
+    /// `quiet_us`: the same of what was heard, if nobody is speaking in it.
+    pub(super) fn dealt_with_us(&self, come_us: u64, quiet_us: Option<u64>) -> u64 {
         if self.stored.is_none() || self.has_failed.load(Ordering::Relaxed) {
             return 0;
+        }
+        // Nobody is to hear what glasses send into a muted microphone, nor the process behind this one.
+        if self.row.muted {
+            return come_us.max(self.row.sound_until_us);
         }
         // Behind the last voice there is nothing to deal with, once its words are.
         let quiet_us = quiet_us.filter(|_| self.ended.is_empty()).unwrap_or(0);
         quiet_us.saturating_sub(ONSET_US_MAX).max(self.row.sound_until_us)
     }
 
-    pub(super) fn muted(&mut self, muted: bool) {
+    /// The microphone is muted from now on, or open. The sound so far, which ends at `come_us`, has been dealt with: to mute is to
+    /// drop what was said, and what was said since then was said into a muted microphone.
+    pub(super) fn muted(&mut self, muted: bool, come_us: u64) {
         self.row.muted = muted;
+        self.dealt_with_until(come_us);
     }
 
     /// A turn begins, with this request, or is over (`None`). The frames up to here have been dealt with.
@@ -146,8 +153,12 @@ impl StoredSession {
     /// The utterances up to this one have been dealt with.
     pub(super) fn utterances_settled(&mut self, until: u32) {
         while let Some((_, sound_until_us)) = self.ended.pop_front_if(|(utterance, _)| *utterance <= until) {
-            self.row.sound_until_us = sound_until_us.unwrap_or(self.row.sound_until_us);
+            self.dealt_with_until(sound_until_us.unwrap_or(0));
         }
+    }
+
+    fn dealt_with_until(&mut self, at_us: u64) {
+        self.row.sound_until_us = self.row.sound_until_us.max(at_us);
     }
 
     pub(super) fn ear(&mut self, ear: Option<OpenEar>) {
@@ -278,7 +289,7 @@ mod tests {
         assert_eq!((first.next(), first.next()), (1, 2));
         let mut glasses = session(&store, "glasses", 2);
         assert_eq!(glasses.keep(), 2);
-        glasses.muted(true);
+        glasses.muted(true, 0);
         glasses.turn(Some("what time is it".into()), 5);
         glasses.utterance_ended(1, Some(9));
         glasses.utterance_ended(2, Some(12));
@@ -393,31 +404,55 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 16).unwrap();
         let mut glasses = session(&store, "glasses", 1);
-        assert_eq!(glasses.dealt_with_us(Some(9_000_000)), 0, "not kept");
+        assert_eq!(glasses.dealt_with_us(0, Some(9_000_000)), 0, "not kept");
         glasses.keep();
         glasses.store();
         store.settled().await.unwrap();
-        assert_eq!(glasses.dealt_with_us(None), 0, "nothing was heard, or somebody is speaking");
-        assert_eq!(glasses.dealt_with_us(Some(9_000_000)), 7_000_000, "a voice may just have begun");
+        assert_eq!(glasses.dealt_with_us(0, None), 0, "nothing was heard, or somebody is speaking");
+        assert_eq!(glasses.dealt_with_us(0, Some(9_000_000)), 7_000_000, "a voice may just have begun");
         // Its words are awaited, and somebody else may be silent.
         glasses.utterance_ended(1, Some(9_500_000));
-        assert_eq!(glasses.dealt_with_us(Some(15_000_000)), 0);
+        assert_eq!(glasses.dealt_with_us(0, Some(15_000_000)), 0);
         glasses.utterances_settled(1);
-        assert_eq!(glasses.dealt_with_us(None), 9_500_000, "the next utterance is open");
-        assert_eq!(glasses.dealt_with_us(Some(10_000_000)), 9_500_000);
-        assert_eq!(glasses.dealt_with_us(Some(15_000_000)), 13_000_000);
+        assert_eq!(glasses.dealt_with_us(0, None), 9_500_000, "the next utterance is open");
+        assert_eq!(glasses.dealt_with_us(0, Some(10_000_000)), 9_500_000);
+        assert_eq!(glasses.dealt_with_us(0, Some(15_000_000)), 13_000_000);
         // What the disk does not have does not outlive the process.
         store.bar(USER, true);
         glasses.store();
-        assert_eq!(glasses.dealt_with_us(Some(15_000_000)), 0);
+        assert_eq!(glasses.dealt_with_us(0, Some(15_000_000)), 0);
         store.bar(USER, false);
         glasses.again_us = 0;
         glasses.store();
         store.settled().await.unwrap();
-        assert_eq!(glasses.dealt_with_us(Some(15_000_000)), 13_000_000);
+        assert_eq!(glasses.dealt_with_us(0, Some(15_000_000)), 13_000_000);
         // A process that stops leaves its sentences to the next one.
         glasses.freeze();
-        assert_eq!(glasses.dealt_with_us(Some(15_000_000)), 0);
+        assert_eq!(glasses.dealt_with_us(0, Some(15_000_000)), 0);
+    }
+
+    #[tokio::test]
+    async fn what_was_said_into_a_muted_microphone_is_dealt_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let mut glasses = session(&store, "glasses", 1);
+        glasses.keep();
+        glasses.called(Some(9_000_000));
+        // Words are awaited, and are dropped with everything else.
+        glasses.utterance_ended(1, Some(9_500_000));
+        glasses.muted(true, 10_000_000);
+        glasses.utterances_settled(1);
+        glasses.store();
+        store.settled().await.unwrap();
+        assert_eq!(glasses.dealt_with_us(30_000_000, None), 30_000_000, "the glasses need not keep it");
+        let muted = next(&store).await.take(&store, "glasses", USER, &of(1)).unwrap();
+        assert_eq!((muted.muted, muted.called_us), (true, None), "who mutes is not asked to say it again");
+        glasses.muted(false, 31_000_000);
+        glasses.store();
+        // Before anything else was heard.
+        let open = next(&store).await.take(&store, "glasses", USER, &of(1)).unwrap();
+        assert_eq!((open.muted, open.continued.sound_until_us), (false, 31_000_000));
+        assert_eq!(glasses.dealt_with_us(31_500_000, Some(31_500_000)), 31_000_000, "somebody may have begun to speak");
     }
 
     #[tokio::test]
@@ -437,7 +472,7 @@ mod tests {
         let store = Store::open(folder.path(), 16).unwrap();
         let mut glasses = session(&store, "glasses", 2);
         glasses.keep();
-        glasses.muted(true);
+        glasses.muted(true, 0);
         glasses.turn(Some("what time is it".into()), 5);
         glasses.store();
         store.settled().await.unwrap();

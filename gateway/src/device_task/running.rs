@@ -94,7 +94,8 @@ impl Session {
         let audio = self.audio_received();
         let missing = self.ear.as_mut().and_then(Ear::take_missing);
         self.report_sound();
-        let sound_until_us = self.stored.dealt_with_us(self.ear.as_ref().and_then(Ear::quiet_until_us));
+        let quiet_us = self.ear.as_ref().and_then(Ear::quiet_until_us);
+        let sound_until_us = self.stored.dealt_with_us(self.incoming.sound_until_us(), quiet_us);
         let ack = self.incoming.take_ack(audio);
         let ack = down::Ack { audio_missing: missing.unwrap_or(0), sound_until_us, ..ack };
         let ack = self.quality.advise(ack, self.formats.up.is_some_and(|(codec, _)| codec == Codec::Opus));

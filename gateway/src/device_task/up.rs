@@ -201,6 +201,7 @@ impl Session {
             }
             return;
         }
+        self.incoming.note_sound(stamp.time_us.saturating_add(packet.duration_us.into()));
         if let Some(backlog_us) = self.incoming.take_backlog_us(stamp.time_us) {
             self.input(Input::SoundRepeated { backlog_ms: u32::try_from(backlog_us / 1_000).unwrap_or(u32::MAX) });
         }
