@@ -205,6 +205,34 @@ async fn hold(glasses: &mut Glasses, wanted: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_long_press_is_done_once_over_a_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    // Its session is on disk by then.
+    text(&mut glasses, "what is two plus two?").await;
+    answered(&mut glasses).await;
+    // Before it is acknowledged, as a rule: that takes up to a second.
+    hold(&mut glasses, "muted").await;
+    written(&gateway).await;
+    gateway.kill().await;
+    loses_its_link(&mut glasses).await;
+    let gateway = Process::start(&data, "", &[]).await;
+    comes_back(&mut glasses, &gateway).await;
+    until(&mut glasses, "muted", |event| matches!(&event.seen, Seen::Listening { state, .. } if state == "muted"))
+        .await;
+    let mark = glasses.mark();
+    // Behind all that is repeated.
+    text(&mut glasses, "what is twelve times three?").await;
+    answered(&mut glasses).await;
+    let is_open = |event: &Event| matches!(&event.seen, Seen::Listening { state, .. } if state != "muted");
+    assert!(!glasses.log().since(mark).iter().any(is_open), "{:#?}", glasses.log().since(mark));
+    glasses.goodbye().await;
+    gateway.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_while_the_gateway_was_muted_is_not_heard_after_a_kill_9() {
     let _floor = floor().await;
     let folder = tempfile::tempdir().unwrap();

@@ -164,7 +164,7 @@ impl Session {
 
     fn set_muted(&mut self, muted: bool) {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).muted = muted;
-        self.stored.muted(muted, self.incoming.sound_until_us());
+        self.stored.muted(muted, self.incoming.control_received(), self.incoming.sound_until_us());
         if let Some(ear) = &mut self.ear {
             ear.set_muted(muted);
         }

@@ -131,10 +131,12 @@ impl StoredSession {
         quiet_us.saturating_sub(ONSET_US_MAX).max(self.row.sound_until_us)
     }
 
-    /// The microphone is muted from now on, or open. The sound so far, which ends at `come_us`, has been dealt with: to mute is to
-    /// drop what was said, and what was said since then was said into a muted microphone.
-    pub(super) fn muted(&mut self, muted: bool, come_us: u64) {
+    /// The microphone is muted from now on, or open. The frames up to here have been dealt with: a button may have done it, and does
+    /// the opposite if it comes again. So has the sound so far, which ends at `come_us`: to mute is to drop what was said, and what
+    /// was said since then was said into a muted microphone.
+    pub(super) fn muted(&mut self, muted: bool, control_received: u32, come_us: u64) {
         self.row.muted = muted;
+        self.row.control_received = control_received;
         self.dealt_with_until(come_us);
     }
 
@@ -289,7 +291,7 @@ mod tests {
         assert_eq!((first.next(), first.next()), (1, 2));
         let mut glasses = session(&store, "glasses", 2);
         assert_eq!(glasses.keep(), 2);
-        glasses.muted(true, 0);
+        glasses.muted(true, 0, 0);
         glasses.turn(Some("what time is it".into()), 5);
         glasses.utterance_ended(1, Some(9));
         glasses.utterance_ended(2, Some(12));
@@ -440,19 +442,35 @@ mod tests {
         glasses.called(Some(9_000_000));
         // Words are awaited, and are dropped with everything else.
         glasses.utterance_ended(1, Some(9_500_000));
-        glasses.muted(true, 10_000_000);
+        glasses.muted(true, 4, 10_000_000);
         glasses.utterances_settled(1);
         glasses.store();
         store.settled().await.unwrap();
         assert_eq!(glasses.dealt_with_us(30_000_000, None), 30_000_000, "the glasses need not keep it");
         let muted = next(&store).await.take(&store, "glasses", USER, &of(1)).unwrap();
         assert_eq!((muted.muted, muted.called_us), (true, None), "who mutes is not asked to say it again");
-        glasses.muted(false, 31_000_000);
+        glasses.muted(false, 5, 31_000_000);
         glasses.store();
         // Before anything else was heard.
         let open = next(&store).await.take(&store, "glasses", USER, &of(1)).unwrap();
         assert_eq!((open.muted, open.continued.sound_until_us), (false, 31_000_000));
         assert_eq!(glasses.dealt_with_us(31_500_000, Some(31_500_000)), 31_000_000, "somebody may have begun to speak");
+    }
+
+    #[tokio::test]
+    async fn a_button_that_mutes_is_not_repeated() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let mut glasses = session(&store, "glasses", 1);
+        glasses.keep();
+        glasses.turn(Some("what time is it".into()), 3);
+        for (muted, pressed) in [(true, 4), (false, 7)] {
+            glasses.muted(muted, pressed, 0);
+            glasses.store();
+            let left = next(&store).await.take(&store, "glasses", USER, &of(1)).unwrap();
+            assert_eq!((left.muted, left.continued.control_received), (muted, pressed));
+            assert_eq!(left.turn.map(|turn| turn.request), Some("what time is it".to_owned()), "it goes on");
+        }
     }
 
     #[tokio::test]
@@ -472,7 +490,7 @@ mod tests {
         let store = Store::open(folder.path(), 16).unwrap();
         let mut glasses = session(&store, "glasses", 2);
         glasses.keep();
-        glasses.muted(true, 0);
+        glasses.muted(true, 0, 0);
         glasses.turn(Some("what time is it".into()), 5);
         glasses.store();
         store.settled().await.unwrap();
