@@ -4,8 +4,9 @@
 //!
 //! Nothing waits for a row, not even the welcome. Sessions are numbered in the order in which they begin, and their tokens
 //! hold the number. A token with a higher number than the device's row is of a session whose row was never written; so
-//! none of its intents was either. Its device still has what it sent, because nothing is acknowledged while a row is on its
-//! way to the disk, and sends all of it again.
+//! none of its intents was either, and whether the glasses are muted, and what is still to be told of a turn, is as in the row
+//! before it. Its device still has what it sent, because nothing is acknowledged while a row is on its way to the disk, and
+//! sends all of it again.
 //!
 //! A row that the store does not take holds nothing up: without acknowledgements the device would soon have to drop what
 //! it keeps, and a lost link, which is far more frequent than a restart on a full disk, would end the session.
@@ -337,7 +338,10 @@ mod tests {
         assert_eq!(row.continued, Continued { control_received: 5, sound_until_us: 9 });
         assert_eq!((row.muted, row.ear, row.question), (true, ear, Some(asked)));
         assert_eq!(row.turn.map(|turn| turn.request), Some("what time is it".to_owned()));
-        assert_eq!(take("glasses", USER, 3).map(|restored| restored.continued), Some(begun), "it was not written");
+        let unwritten = take("glasses", USER, 3).unwrap();
+        assert_eq!(unwritten.continued, begun, "what was sent to a session whose row was not written is sent again");
+        assert_eq!((unwritten.muted, unwritten.ear), (true, ear), "the row before it says how things stand");
+        assert_eq!(unwritten.turn.map(|turn| turn.request), Some("what time is it".to_owned()));
         assert_eq!(take("glasses", USER, 1), None, "long over");
         assert_eq!(take("glasses", "bob", 2), None);
         assert_eq!(take("ended", USER, 3), None);

@@ -127,8 +127,11 @@ impl StoredSessions {
         let number = number_of(&resume.token);
         let row = match self.sessions.get(device) {
             Some((owner, _)) if owner != user => return None,
-            // What was said to sessions before it and not dealt with is still owed. One with a number came after those without.
-            Some((_, row)) if number > row.number => Row { called_us: row.unsettled_call(), ..Row::default() },
+            // Its own row was never written: the one of the session before it still says how things stand, and nothing of what it
+            // was sent has been dealt with. One with a number came after those without.
+            Some((_, row)) if number > row.number => {
+                Row { called_us: row.unsettled_call(), control_received: 0, sound_until_us: 0, ..row.clone() }
+            }
             Some((_, row)) if row.is_of(number, &resume.token) => row.clone(),
             None if number.is_some() => Row::default(),
             _ => return None,
