@@ -1,7 +1,7 @@
 //! The sessions of the process before this one, and what a new session goes on with.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -52,13 +52,21 @@ pub(crate) struct StoredSessions {
     pub(super) until_us: u64,
     /// Number of the last session.
     last: AtomicU64,
+    open: Mutex<Open>,
+}
+
+/// What is left of them.
+#[derive(Default)]
+struct Open {
     /// By device: its user and its session.
     sessions: BTreeMap<String, (String, Row)>,
     /// Calls that were open; each is told once.
-    left: Mutex<Left>,
+    left: Left,
     /// Turns with which devices go on that have not shown yet that they have the welcome. It may be lost on its way, and they
     /// ask again.
-    given: Mutex<BTreeMap<String, RestoredTurn>>,
+    given: BTreeMap<String, RestoredTurn>,
+    /// Devices that have a welcome of this process: they ask for sessions of its own, and nothing is left for them.
+    back: BTreeSet<String>,
 }
 
 impl Row {
@@ -110,7 +118,7 @@ impl StoredSessions {
             }
         }
         let until_us = clock::mono_us() + u64::from(resume_ms) * 1_000;
-        Ok(Self { until_us, last: last.into(), sessions, left: Mutex::new(left), given: Mutex::default() })
+        Ok(Self { until_us, last: last.into(), open: Mutex::new(Open { sessions, left, ..Open::default() }) })
     }
 
     /// What is left of the session that this device asks for.
@@ -121,11 +129,12 @@ impl StoredSessions {
         user: &str,
         resume: &ResumeOwned,
     ) -> Option<Restored> {
-        if clock::mono_us() > self.until_us {
+        let mut open = self.open();
+        if clock::mono_us() > self.until_us || open.back.contains(device) {
             return None;
         }
         let number = number_of(&resume.token);
-        let row = match self.sessions.get(device) {
+        let row = match open.sessions.get(device) {
             Some((owner, _)) if owner != user => return None,
             // Its own row was never written: the one of the session before it still says how things stand, and nothing of what it
             // was sent has been dealt with. One with a number came after those without.
@@ -144,34 +153,39 @@ impl StoredSessions {
             ear,
             question,
             called_us,
-            turn: turn.then(|| self.turn(store, device, user, request)),
+            turn: turn.then(|| open.turn(store, device, user, request)),
         })
     }
 
-    /// The device has the welcome of the session with which it goes on.
+    /// The device has the welcome of a session of this process, with which it goes on or begins anew.
     pub(in crate::device_task) fn welcome_arrived(&self, device: &str) {
-        locked(&self.given).remove(device);
+        let mut open = self.open();
+        open.given.remove(device);
+        if clock::mono_us() <= self.until_us {
+            open.back.insert(device.to_owned());
+        }
     }
 
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
     /// A turn of this device that was under way. Its questions are asked again, and recorded anew.
-    fn turn(&self, store: &Store, device: &str, user: &str, request: String) -> RestoredTurn {
-        let mut given = locked(&self.given);
-        given.entry(device.to_owned()).or_insert_with(|| self.left_turn(store, device, user, request)).clone()
-    }
-
-    fn left_turn(&self, store: &Store, device: &str, user: &str, request: String) -> RestoredTurn {
-        let mut left = locked(&self.left);
-        let unknown = left.unknown.remove(user).unwrap_or_default();
-        let questions = left.asked.remove(&(user.to_owned(), device.to_owned())).unwrap_or_default();
+    fn turn(&mut self, store: &Store, device: &str, user: &str, request: String) -> RestoredTurn {
+        if let Some(given) = self.given.get(device) {
+            return given.clone();
+        }
+        let unknown = self.left.unknown.remove(user).unwrap_or_default();
+        let questions = self.left.asked.remove(&(user.to_owned(), device.to_owned())).unwrap_or_default();
         let asked = questions.into_iter().map(|question| {
             let (kind, owner, key) = (Kind::Intents, user.to_owned(), question.key);
             drop(store.submit(Write::RemoveRow { kind, owner, key }, |_| {}));
             question.asked
         });
-        RestoredTurn { request, unknown, asked: asked.collect() }
+        let turn = RestoredTurn { request, unknown, asked: asked.collect() };
+        self.given.insert(device.to_owned(), turn.clone());
+        turn
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
