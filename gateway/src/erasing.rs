@@ -20,6 +20,7 @@ use tools::{executor::Executor, memory::Memory};
 use crate::{
     apps::host::Host,
     backup,
+    device_task::{self, restart::StoredSessions},
     health::{ERASURES, ERASURES_DAMAGED, space},
     photos,
     ports::{context::ContextBuilder, preferences::Preferences, records::StoredSwitches, routines::StoredRoutines},
@@ -33,8 +34,6 @@ use crate::{
     workspace,
 };
 
-/// What glasses are told that connect again in a moment.
-pub(crate) const GOODBYE: &str = "everything of this user is being erased; connect again in a moment";
 /// How long devices may take to say goodbye, and calls to be dropped.
 const GOODBYE_WAIT: Duration = Duration::from_secs(3);
 /// Between two looks whether they have.
@@ -226,6 +225,8 @@ pub struct Forgets {
     pub routines: Arc<StoredRoutines>,
     /// What models are told of wearers.
     pub context: Arc<ContextBuilder>,
+    /// What the process before this one has left of sessions.
+    pub(crate) sessions: Arc<StoredSessions>,
 }
 
 impl Eraser {
@@ -321,7 +322,7 @@ impl Eraser {
         let present = || self.roster.all().into_iter().filter(|(_, present)| present.user == *user);
         let (reason, message) = match devices {
             true => (GoodbyeReason::Revoked, "everything of this user was erased, the pairing too"),
-            false => (GoodbyeReason::ShuttingDown, GOODBYE),
+            false => (GoodbyeReason::ShuttingDown, device_task::ERASING),
         };
         for (id, _) in present() {
             self.roster.dismiss(&id, reason, message);
@@ -347,6 +348,7 @@ impl Eraser {
         self.forgets.memory.that.erase(user);
         self.forgets.routines.erase(user);
         self.forgets.context.erase(user);
+        self.forgets.sessions.erase(user);
         for id in own() {
             self.turns.erase(id);
         }

@@ -63,6 +63,9 @@ use services::{Admission, Services};
 use session::Session;
 use tokens::Tokens;
 
+/// What glasses are told while all data of their user are erased.
+pub(crate) const ERASING: &str = "everything of this user is being erased; connect again in a moment";
+
 /// Admits a connection and runs its session to the end.
 pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Place) {
     // Stopping the gateway waits for this token.

@@ -525,6 +525,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn nothing_goes_on_of_a_user_who_was_erased_since_the_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        for (user, device, number) in [(USER, "glasses", 1), ("bob", "others", 2)] {
+            let mut session = StoredSession::new(store.clone(), user, device, number, mpsc::channel(1).0);
+            session.keep();
+            session.turn(Some("what time is it".into()), 5);
+            session.store();
+        }
+        let sessions = next(&store).await;
+        let request = |device: &str, user: &str, number| {
+            let left = sessions.take(&store, device, user, &of(number))?;
+            left.turn.map(|turn| turn.request)
+        };
+        let asked = Some("what time is it".to_owned());
+        assert_eq!(request("glasses", USER, 1), asked, "its welcome is on its way");
+        sessions.erase(USER);
+        assert!(sessions.take(&store, "glasses", USER, &of(1)).is_none());
+        assert_eq!(request("others", "bob", 2), asked);
+    }
+
+    #[tokio::test]
     async fn a_row_that_could_not_be_stored_is_tried_again() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 16).unwrap();

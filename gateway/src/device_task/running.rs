@@ -12,11 +12,11 @@ use gateway_core::{
 };
 
 use super::{
-    Claim, say_goodbye,
+    Claim, ERASING, say_goodbye,
     session::{End, Session},
 };
 use crate::{
-    clock, erasing,
+    clock,
     mailbox::{DeviceMessage, Farewell},
     runtime::drive::{Shell, drive, settle},
     speech::{ear::Ear, mouth::Mouth},
@@ -196,7 +196,7 @@ impl Shell for Running<'_> {
             Event::Message(Some(message)) => session.handle_message(message),
             Event::Message(None) => {}
             Event::Dismissed(farewell) => session.dismissed(farewell),
-            Event::Erasing => session.close(GoodbyeReason::ShuttingDown, erasing::GOODBYE.to_owned()),
+            Event::Erasing => session.close(GoodbyeReason::ShuttingDown, ERASING.to_owned()),
             Event::Claimed(claim) if session.grants(&claim) => session.end(End::Claimed(claim)),
             // The claimant opens a new session, which replaces this one.
             Event::Claimed(_) => {}

@@ -71,7 +71,7 @@ pub(crate) struct Resumption {
     /// Over another connection.
     pub(crate) resumable: Arc<Resumable>,
     /// Those of the process before this one.
-    pub(crate) stored: StoredSessions,
+    pub(crate) stored: Arc<StoredSessions>,
 }
 
 /// The models, and what their requests are made of.

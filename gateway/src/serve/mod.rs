@@ -142,7 +142,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
 
     let of_users =
         UserServices::new(&config, (&store, &logs), (&models, &known), &engines.files, (web, &capabilities), &stop)?;
-    let mut of_tools = ToolServices::new(&config, &store, &of_users, &mcp, &stop)?;
+    let of_tools = ToolServices::new(&config, &store, &of_users, &mcp, &stop)?;
     // No revision of this run may be told before it is reserved on the disk.
     if let Err(error) = store.settled().await {
         tracing::warn!(%error, "the store does not write");
@@ -153,7 +153,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     let announcement = Announcement::new(&config.discovery, &config.name, &public_key, for_glasses);
     let admission = Admission::new(key, stop.clone())?;
     let (traces, exporter) = config.telemetry.traces.clone().map(Traces::new).transpose()?.unzip();
-    let services = services(&config, (store, &logs), admission, (engines, models), (&of_users, &mut of_tools, traces))?;
+    let services = services(&config, (store, &logs), admission, (engines, models), (&of_users, &of_tools, traces))?;
     let health = Arc::new(Health::new(vital.clone()));
     watch_threads(&vital, &services, &logs);
     let (try_page, try_token) = try_page(&config, &services)?.unzip();
@@ -213,7 +213,7 @@ fn services(
     (store, logs): (Store, &Logs),
     admission: Admission,
     (engines, models): (Engines, ModelChain),
-    (of_users, of_tools, traces): (&UserServices, &mut ToolServices, Option<Traces>),
+    (of_users, of_tools, traces): (&UserServices, &ToolServices, Option<Traces>),
 ) -> Result<Arc<Services>> {
     let language = config.language.clone();
     let of_programs = (of_tools.executor.clone(), of_users.modules.clone());
@@ -225,7 +225,7 @@ fn services(
     firmware.keep_only(&paired.into_iter().map(|(id, _)| id).collect());
     Ok(Arc::new(Services {
         firmware: Arc::new(firmware),
-        resumption: Resumption { resumable: Arc::default(), stored: std::mem::take(&mut of_tools.stored_sessions) },
+        resumption: Resumption { resumable: Arc::default(), stored: of_tools.stored_sessions.clone() },
         assistant: Assistant {
             scenes: Scenes::new(store.clone(), of_users.apps.clone(), of_tools.preferences.clone()),
             preferences: of_tools.preferences.clone(),
@@ -280,6 +280,7 @@ fn eraser(services: &Services, logs: &Logs, of_tools: &ToolServices) -> Arc<Eras
             memory: of_tools.memory.clone(),
             routines: of_tools.routines.clone(),
             context: services.assistant.context.clone(),
+            sessions: services.resumption.stored.clone(),
         },
     )
 }

@@ -51,7 +51,7 @@ pub(super) struct ToolServices {
     /// Photos of users.
     pub(super) gallery: Arc<Gallery>,
     /// What the process before this one has left of sessions.
-    pub(super) stored_sessions: StoredSessions,
+    pub(super) stored_sessions: Arc<StoredSessions>,
 }
 
 impl ToolServices {
@@ -75,8 +75,8 @@ impl ToolServices {
         let preferences =
             Arc::new(Preferences::load(store.clone()).context("reading what users have chosen between tools")?);
         let (records, left) = records(config, store, of_users, (&switches, &routines.runs), stop)?;
-        let stored_sessions = StoredSessions::read(store, config.conversation.resume_ms_max, left)
-            .context("reading the sessions of the last run")?;
+        let stored_sessions = StoredSessions::read(store, config.conversation.resume_ms_max, left);
+        let stored_sessions = Arc::new(stored_sessions.context("reading the sessions of the last run")?);
         let executor = Executor::with_records(of_users.registry.clone(), ports(store, of_users, &memory), records);
         Ok(Self { executor, switches, preferences, memory, routines, context, skills, gallery, stored_sessions })
     }

@@ -65,7 +65,8 @@ struct Open {
     /// Turns with which devices go on that have not shown yet that they have the welcome. It may be lost on its way, and they
     /// ask again.
     given: BTreeMap<String, RestoredTurn>,
-    /// Devices that have a welcome of this process: they ask for sessions of its own, and nothing is left for them.
+    /// Devices for which nothing is left: they have a welcome of this process and ask for sessions of its own, or their user was
+    /// erased.
     back: BTreeSet<String>,
 }
 
@@ -164,6 +165,22 @@ impl StoredSessions {
         if clock::mono_us() <= self.until_us {
             open.back.insert(device.to_owned());
         }
+    }
+
+    /// This user was erased: no session goes on where it was.
+    pub(crate) fn erase(&self, user: &str) {
+        let mut open = self.open();
+        let Open { sessions, left, given, back } = &mut *open;
+        sessions.retain(|device, (owner, _)| {
+            let stays = owner.as_str() != user;
+            if !stays {
+                given.remove(device);
+                back.insert(device.clone());
+            }
+            stays
+        });
+        left.unknown.remove(user);
+        left.asked.retain(|(owner, _), _| owner.as_str() != user);
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
