@@ -72,12 +72,12 @@ impl Session {
             Output::EarOpen(ear) => self.stored.ear(ear),
             Output::QuestionOpen(question) => self.stored.question(question),
             Output::RequestTurn { turn, request } => {
-                self.stored.turn(Some(request), self.incoming.control_received());
+                self.stored.turn(turn.id, request, self.incoming.control_received());
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
-            Output::TurnReopened { request, .. } => {
-                self.stored.turn(Some(request), self.incoming.control_received());
+            Output::TurnReopened { turn, request } => {
+                self.stored.turn(turn.id, request, self.incoming.control_received());
             }
             Output::AskModel { turn, rank, messages, pending } => self.ask_model(turn, rank, messages, pending),
             Output::ModelUsed { turn, rank, usage, outcome } => {

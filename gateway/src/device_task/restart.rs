@@ -72,6 +72,8 @@ pub(super) struct StoredSession {
     device: String,
     number: u64,
     row: Row,
+    /// The turn that began last.
+    turn: u32,
     /// The row as it was last stored; `None`: nothing is to be stored, since the session cannot be resumed, or is over.
     stored: Option<Row>,
     /// Utterances whose words are awaited, and where each has ended: as many as the core awaits.
@@ -95,6 +97,7 @@ impl StoredSession {
             device,
             number,
             row,
+            turn: 0,
             stored: None,
             ended: VecDeque::new(),
             unwritten: Arc::default(),
@@ -141,10 +144,20 @@ impl StoredSession {
         self.dealt_with_until(come_us);
     }
 
-    /// A turn begins, with this request, or is over (`None`). The frames up to here have been dealt with.
-    pub(super) fn turn(&mut self, request: Option<String>, control_received: u32) {
-        self.row.turn = request.is_some();
-        self.row.request = request.unwrap_or_default();
+    /// This turn begins, or has another request. The frames up to here have been dealt with.
+    pub(super) fn turn(&mut self, turn: u32, request: String, control_received: u32) {
+        self.turn = turn;
+        self.row.turn = true;
+        self.row.request = request;
+        self.row.control_received = control_received;
+    }
+
+    /// This turn is over. One that was interrupted may wait for its calls, and end behind the beginning of the next one.
+    pub(super) fn turn_done(&mut self, turn: u32, control_received: u32) {
+        if self.turn == turn {
+            self.row.turn = false;
+            self.row.request.clear();
+        }
         self.row.control_received = control_received;
     }
 
@@ -293,7 +306,7 @@ mod tests {
         let mut glasses = session(&store, "glasses", 2);
         assert_eq!(glasses.keep(), 2);
         glasses.muted(true, 0, 0);
-        glasses.turn(Some("what time is it".into()), 5);
+        glasses.turn(1, "what time is it".into(), 5);
         glasses.utterance_ended(1, Some(9));
         glasses.utterance_ended(2, Some(12));
         glasses.utterances_settled(1);
@@ -316,7 +329,7 @@ mod tests {
         settled.store();
         let mut ended = session(&store, "ended", 3);
         ended.keep();
-        ended.turn(Some("no longer".into()), 4);
+        ended.turn(1, "no longer".into(), 4);
         ended.store();
         ended.end();
         ended.store();
@@ -410,7 +423,7 @@ mod tests {
         let store = Store::open(folder.path(), 16).unwrap();
         let mut glasses = session(&store, "glasses", 2);
         glasses.keep();
-        glasses.turn(Some("tell ben".into()), 5);
+        glasses.turn(1, "tell ben".into(), 5);
         glasses.store();
         store.settled().await.unwrap();
         let unknown = vec![UnknownCall { tool: "send.message".to_owned(), done: Vec::new() }];
@@ -486,13 +499,30 @@ mod tests {
         let store = Store::open(folder.path(), 16).unwrap();
         let mut glasses = session(&store, "glasses", 1);
         glasses.keep();
-        glasses.turn(Some("what time is it".into()), 3);
+        glasses.turn(1, "what time is it".into(), 3);
         for (muted, pressed) in [(true, 4), (false, 7)] {
             glasses.muted(muted, pressed, 0);
             glasses.store();
             let left = next(&store).await.take(&store, "glasses", USER, &of(1)).unwrap();
             assert_eq!((left.muted, left.continued.control_received), (muted, pressed));
             assert_eq!(left.turn.map(|turn| turn.request), Some("what time is it".to_owned()), "it goes on");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_ends_late_does_not_end_the_one_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let mut glasses = session(&store, "glasses", 1);
+        glasses.keep();
+        glasses.turn(1, "send the mail".into(), 3);
+        // The wearer interrupts it while its tool works.
+        glasses.turn(2, "what time is it".into(), 4);
+        for (done, request) in [(1, Some("what time is it".to_owned())), (2, None)] {
+            glasses.turn_done(done, 4);
+            glasses.store();
+            let left = next(&store).await.take(&store, "glasses", USER, &of(1)).unwrap();
+            assert_eq!(left.turn.map(|turn| turn.request), request);
         }
     }
 
@@ -514,7 +544,7 @@ mod tests {
         let mut glasses = session(&store, "glasses", 2);
         glasses.keep();
         glasses.muted(true, 0, 0);
-        glasses.turn(Some("what time is it".into()), 5);
+        glasses.turn(1, "what time is it".into(), 5);
         glasses.store();
         store.settled().await.unwrap();
         store.bar(USER, true);
@@ -531,7 +561,7 @@ mod tests {
         for (user, device, number) in [(USER, "glasses", 1), ("bob", "others", 2)] {
             let mut session = StoredSession::new(store.clone(), user, device, number, mpsc::channel(1).0);
             session.keep();
-            session.turn(Some("what time is it".into()), 5);
+            session.turn(1, "what time is it".into(), 5);
             session.store();
         }
         let sessions = next(&store).await;

@@ -25,7 +25,7 @@ impl Session {
     }
 
     pub(super) fn turn_done(&mut self, turn: Turn, messages: Vec<Message>, outcome: TurnOutcome) {
-        self.stored.turn(None, self.incoming.control_received());
+        self.stored.turn_done(turn.id, self.incoming.control_received());
         self.turn = None;
         self.services.roster.turn(&self.id, self.number, None);
         self.requests.turn_done(turn);
