@@ -312,6 +312,41 @@ async fn who_was_asked_before_a_restart_is_asked_again_and_nothing_runs_before_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_was_asked_is_asked_again_after_a_second_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    text(&mut glasses, "take a note: buy oat milk").await;
+    answered(&mut glasses).await;
+    text(&mut glasses, "delete all my notes").await;
+    question(&mut glasses).await;
+    for kill in 1..=2 {
+        written(&gateway).await;
+        gateway.kill().await;
+        loses_its_link(&mut glasses).await;
+        gateway = Process::start(&data, "", &[]).await;
+        comes_back(&mut glasses, &gateway).await;
+        let news =
+            |event: &Event| matches!(&event.seen, Seen::SpeechStart { text, .. } if text.contains("I was restarted,"));
+        until(&mut glasses, "the news", news).await;
+        let was_asked = |event: &Event| matches!(event.seen, Seen::ApprovalRequest { .. });
+        let log = glasses.log().since(glasses.mark());
+        assert!(kill == 2 || !log.iter().any(was_asked), "the first process was to die before that: {log:#?}");
+    }
+    let again = question(&mut glasses).await;
+    until(&mut glasses, "the question's voice", |event| matches!(event.seen, Seen::FirstSound { .. })).await;
+    pause(&glasses).await;
+    glasses.approve(again, Choice::Yes).await.expect("tapped");
+    answered(&mut glasses).await;
+    glasses.goodbye().await;
+    gateway.kill().await;
+    let (notes, decisions) = left_in(&data).await;
+    assert!(notes.is_empty(), "{notes:?}");
+    assert_eq!(decisions.into_iter().filter(|outcome| *outcome == ApprovalOutcome::Approved).count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn after_an_answer_no_wake_word_is_needed_over_a_kill_9() {
     let _floor = floor().await;
     let folder = tempfile::tempdir().unwrap();

@@ -3,6 +3,7 @@
 use futures_util::FutureExt as _;
 
 use super::*;
+use crate::intents::LeftQuestion;
 
 const ASKING: ToolFlags = ToolFlags { requires_approval: true, ..CHANGING };
 
@@ -46,19 +47,19 @@ async fn a_question_is_recorded_until_it_is_answered() {
 async fn a_call_of_before_a_restart_is_asked_about_again_and_made_only_by_the_same_tool() {
     let fixture = fixture(ASKING, done());
     *fixture.world.consent.lock().unwrap() = ApprovalOutcome::Approved;
-    let AskedCall { call, definition, .. } = interrupted(&fixture).0.remove(0);
+    let question = LeftQuestion { key: [9; 16], asked: interrupted(&fixture).0.remove(0) };
+    let recorded = || fixture.journal.asked.lock().unwrap().keys().copied().collect::<Vec<_>>();
     let source = || Source::App("com.test".into());
     let offer = |spec: ToolSpec| {
         let runner = fixture.runner.clone();
         fixture.registry.register_named(source(), Scope::Global, vec![(spec, "tool".into())], runner).unwrap();
     };
     let again = |turn: u32| {
+        // As the process before this one has left it.
+        fixture.journal.asked.lock().unwrap().insert(question.key, question.asked.clone());
         let turn = Some(gateway_core::vocab::Turn { id: turn, revision: 0 });
-        fixture.executor.call_again(
-            CallContext { turn, session: Some("next".into()), ..context() },
-            call.clone(),
-            definition,
-        )
+        let context = CallContext { turn, session: Some("next".into()), ..context() };
+        fixture.executor.call_again(context, question.clone())
     };
     let questions = || fixture.world.asked.lock().unwrap().len();
     let before = questions();
@@ -69,9 +70,17 @@ async fn a_call_of_before_a_restart_is_asked_about_again_and_made_only_by_the_sa
     assert_eq!(code(&again(2).await), Some(ErrorCode::ToolNotFound));
     fixture.registry.unregister(&source(), &Scope::Global);
     assert_eq!(code(&again(3).await), Some(ErrorCode::ToolNotFound));
-    assert_eq!((fixture.started(), questions()), (0, before));
+    assert_eq!((fixture.started(), questions(), recorded()), (0, before, Vec::new()));
     offer(spec(ASKING));
-    assert_eq!(code(&again(4).await), None);
-    assert_eq!((fixture.started(), questions()), (1, before + 1));
+    *fixture.world.consent_after.lock().unwrap() = Duration::from_secs(3_600);
+    let mut asking = Box::pin(again(4));
+    assert!((&mut asking).now_or_never().is_none(), "it waits");
+    assert_eq!(recorded(), [question.key], "a process that died now would leave the question once more, and once");
+    drop(asking);
+    *fixture.world.consent_after.lock().unwrap() = Duration::ZERO;
+    assert_eq!(code(&again(5).await), None);
+    assert_eq!((fixture.started(), questions(), recorded()), (1, before + 2, Vec::new()));
+    let begun = fixture.journal.rows.lock().unwrap().contains_key(&(context().user, question.key));
+    assert!(begun, "in the place of the question");
     assert_eq!(fixture.world.asked.lock().unwrap().last().unwrap().arguments, good().arguments);
 }

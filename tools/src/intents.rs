@@ -61,6 +61,15 @@ pub struct AskedCall {
     pub definition: u64,
 }
 
+/// A question that a process before this one has put, to be put again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeftQuestion {
+    /// Key of its record. The call keeps it, so that the record is there until the question is answered, or given up.
+    pub key: Key,
+    /// The call, and the glasses that asked.
+    pub asked: AskedCall,
+}
+
 /// The outcome of a call that was begun before.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Past {

@@ -60,6 +60,9 @@ pub enum Output {
     /// The wearer is being asked about a request that is not whole, or an answer no longer counts (`None`): store it for a
     /// restart.
     QuestionOpen(Option<OpenQuestion>),
+    /// The wearer was told what a restart has cut off, and is being asked again what waited for consent, or does not want
+    /// to be: after another restart it need not be told once more.
+    RestartTold,
     /// Ask the user's machine for the turn; once more, for the same one, where the link was lost before it was granted.
     /// `request`: what the wearer wants; store it for a restart.
     RequestTurn { turn: Turn, request: String },

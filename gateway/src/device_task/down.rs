@@ -76,6 +76,7 @@ impl Session {
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
+            Output::RestartTold => self.restart_told(),
             Output::TurnReopened { turn, request } => {
                 self.stored.turn(turn.id, request, self.incoming.control_received());
             }
@@ -91,7 +92,8 @@ impl Session {
             Output::CancelModel { turn } => self.requests.cancel_model(turn),
             Output::RunTool { turn, call } => {
                 let declared = self.requests.declared(turn, &call);
-                self.requests.run_tool(turn, call);
+                let before = self.asked_before.take(&call);
+                self.requests.run_tool(turn, call, before);
                 declared.into_iter().for_each(|input| self.input(input));
             }
             Output::Prefer(preference) => self.services.assistant.preferences.keep(&self.user_name, preference),

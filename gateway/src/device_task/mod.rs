@@ -3,6 +3,7 @@
 //! `session` holds the parts of a session, each of which has its types in a file that does not know the session; the other files
 //! are what a session does with them. Here a connection gets its session: a new one, or the one that its device takes up again.
 
+mod again;
 mod calls;
 mod chunks;
 mod down;
@@ -128,7 +129,7 @@ pub(crate) async fn run(services: Arc<Services>, mut link: Link, place: Option<&
     }
 }
 
-/// How long a session may take to answer a claim: one round of its loop, and another one for each claim before it.
+/// How long a session may take to answer a claim: a round of its loop, and another one for each claim before it.
 const CLAIM_MAX: Duration = Duration::from_secs(2);
 
 /// Claims in a session's queue. Others, of connections whose handshakes end at the same moment, wait for their place.

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
+    again::AskedBefore,
     formats::{self, Agreed},
     incoming::Incoming,
     outgoing::Outgoing,
@@ -115,6 +116,7 @@ impl Session {
             mailbox,
             ending,
             status,
+            asked_before: AskedBefore::default(),
             calls: BTreeMap::new(),
             numbers: BTreeMap::new(),
             numbered: 0,
@@ -165,16 +167,20 @@ impl Session {
         if muted {
             self.input(Input::Mute(true));
         }
-        let turn = turn.map(|RestoredTurn { request, unknown, asked }| LostTurn {
-            request,
-            unknown: unknown.iter().map(|call| self.unknown(call)).collect(),
-            asked: self.requests.expect_again(asked),
-        });
+        let turn = turn.map(|turn| self.cut_off(turn));
         self.input(Input::Restarted(Remains { ear, question, turn }));
     }
 
+    /// A turn of which the wearer is told. Until then it is kept for the process behind this one.
+    fn cut_off(&mut self, RestoredTurn { request, unknown, asked }: RestoredTurn) -> LostTurn {
+        let titles = unknown.iter().map(|call| self.unknown(call)).collect();
+        self.stored.cut_off(request.clone(), unknown);
+        self.asked_before = AskedBefore::of(asked);
+        LostTurn { request, unknown: titles, asked: self.asked_before.calls() }
+    }
+
     /// A call of which the wearer is told that its outcome is unknown.
-    fn unknown(&self, UnknownCall { tool, done }: &UnknownCall) -> String {
+    fn unknown(&self, UnknownCall { tool, done, .. }: &UnknownCall) -> String {
         let (title, done) = (self.requests.title(tool), done.iter().map(|tool| self.requests.title(tool)));
         let done = done.collect::<Vec<String>>().join(", ");
         if done.is_empty() { title } else { format!("{title} (already done: {done})") }
@@ -198,7 +204,7 @@ fn driver_of(
 
 /// What is left of the device's session after a restart, if it asks for that.
 fn restored_of(services: &Services, hello: &HelloOwned, user: &str, id: &str) -> Option<Restored> {
-    services.resumption.stored.take(&services.store, id, user, hello.resume.as_ref()?)
+    services.resumption.stored.take(id, user, hello.resume.as_ref()?)
 }
 
 fn stored_of(services: &Services, user: &str, id: &str, mailbox: &Mailbox) -> StoredSession {

@@ -185,8 +185,8 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Whether new sound may be sent: the link has sent the sound that it had, and all that is kept was sent over it. A lost link
-    /// keeps all.
+    /// Whether new sound may be sent: the link has sent the sound that it had, and all that is kept was sent over it.
+    /// A lost link keeps all.
     pub(super) fn takes_sound(&self) -> bool {
         let is_behind = self.audio.back().is_some_and(|newest| newest.sequence > self.audio_sent);
         self.sender.as_ref().is_none_or(|sender| !is_behind && sender.takes_sound())

@@ -19,7 +19,7 @@ use tools::{
     conversation::{self, Said},
     executor::Executor,
     in_flight::SessionLease,
-    intents::AskedCall,
+    intents::LeftQuestion,
 };
 
 use super::{
@@ -55,8 +55,6 @@ pub(crate) struct Requests {
     context: Arc<ContextBuilder>,
     mailbox: Mailbox,
     called: BTreeMap<String, CancellationToken>,
-    /// Calls about which the wearer was being asked before a restart, and is asked again.
-    asked_before: Vec<AskedCall>,
     /// The last request of the current turn.
     last: Option<Last>,
     /// The last turn for which a model was asked, and what was said up to then.
@@ -109,7 +107,6 @@ impl Requests {
             context: assistant.context.clone(),
             mailbox,
             called,
-            asked_before: Vec::new(),
             last: None,
             conversation: None,
         }
@@ -300,15 +297,8 @@ impl Requests {
         known::declared(self.executor.registry(), (&self.user, &self.device), turn, call)
     }
 
-    /// These calls are to be run only if their tools are as they were. Returns the calls.
-    pub(crate) fn expect_again(&mut self, asked: Vec<AskedCall>) -> Vec<ToolCall> {
-        let calls = asked.iter().map(|asked| asked.call.clone()).collect();
-        self.asked_before = asked;
-        calls
-    }
-
-    /// Runs a tool until its single result.
-    pub(crate) fn run_tool(&mut self, turn: Turn, call: ToolCall) {
+    /// Runs a tool until its single result. `before`: the wearer was being asked about this call when the process died.
+    pub(crate) fn run_tool(&mut self, turn: Turn, call: ToolCall, before: Option<LeftQuestion>) {
         let cancel = CancellationToken::new();
         self.called.retain(|_, cancel| !cancel.is_cancelled());
         self.called.insert(call.id.clone(), cancel.clone());
@@ -327,26 +317,24 @@ impl Requests {
             session_lease: Some(self.lease.clone()),
             watcher: Some(Arc::new(OnDisplay::new(turn, self.mailbox.clone()))),
         };
-        let before = self.asked_before.iter().position(|asked| asked.call == call);
-        let definition = before.map(|at| self.asked_before.swap_remove(at).definition);
         let (executor, mailbox, device) = (self.executor.clone(), self.mailbox.clone(), self.device.clone());
         let mut calling = Box::pin(async move {
             let call_id = call.id.clone();
             let began_us = clock::mono_us();
             let name = call.name.clone();
             let user = context.user.clone();
-            let mut result = match definition {
-                Some(definition) => {
+            let is_new = before.is_none();
+            let mut result = match before {
+                Some(question) => {
                     let of = (user.as_str(), device.as_str());
                     if let Some(known) = known::declared_later(executor.registry(), of, turn, &call).await {
                         drop(mailbox.send(DeviceMessage::Input(known)).await);
                     }
-                    executor.call_again(context, call, definition).await
+                    executor.call_again(context, question).await
                 }
                 None => executor.call(context, call).await,
             };
-            if definition.is_none() && result.error.as_ref().is_some_and(|error| error.code == ErrorCode::ToolNotFound)
-            {
+            if is_new && result.error.as_ref().is_some_and(|error| error.code == ErrorCode::ToolNotFound) {
                 let (_, offered) = executor.offered(&user, Some(&device), ClientClass::Internal);
                 tools::alike::name_some(&mut result, &name, &offered);
             }

@@ -31,6 +31,7 @@ pub(crate) use self::before::{Restored, StoredSessions};
 use crate::{
     clock,
     mailbox::{DeviceMessage, Mailbox},
+    ports::intents::{self, UnknownCall},
     store::{Kind, Store, Write},
 };
 
@@ -54,6 +55,10 @@ struct Row {
     /// The request of that turn.
     #[serde(default)]
     request: String,
+    /// The request of a turn that an earlier restart has cut off, as long as the wearer is still to be told of it, or to be
+    /// asked again.
+    #[serde(default)]
+    cut_off: Option<String>,
     /// The time in which no wake phrase is needed.
     #[serde(default)]
     ear: Option<OpenEar>,
@@ -74,6 +79,8 @@ pub(super) struct StoredSession {
     row: Row,
     /// The turn that began last.
     turn: u32,
+    /// Calls of which the wearer is still to be told that nobody knows what became of them.
+    unknown: Vec<UnknownCall>,
     /// The row as it was last stored; `None`: nothing is to be stored, since the session cannot be resumed, or is over.
     stored: Option<Row>,
     /// Utterances whose words are awaited, and where each has ended: as many as the core awaits.
@@ -98,6 +105,7 @@ impl StoredSession {
             number,
             row,
             turn: 0,
+            unknown: Vec::new(),
             stored: None,
             ended: VecDeque::new(),
             unwritten: Arc::default(),
@@ -120,8 +128,8 @@ impl StoredSession {
     }
 
     /// Capture time before which all sound has been dealt with, also for the process behind this one, as far as the disk has the
-    /// row ([`is_written`](Self::is_written)); 0: nothing can be said. `come_us`: the end of the sound so far, heard or not;
-    /// `quiet_us`: the same of what was heard, if nobody is speaking in it.
+    /// row ([`is_written`](Self::is_written)); 0: nothing can be said. `come_us`: the end of the sound so far, heard or
+    /// not; `quiet_us`: the same of what was heard, if nobody is speaking in it.
     pub(super) fn dealt_with_us(&self, come_us: u64, quiet_us: Option<u64>) -> u64 {
         if self.stored.is_none() || self.has_failed.load(Ordering::Relaxed) {
             return 0;
@@ -135,9 +143,9 @@ impl StoredSession {
         quiet_us.saturating_sub(ONSET_US_MAX).max(self.row.sound_until_us)
     }
 
-    /// The microphone is muted from now on, or open. The frames up to here have been dealt with: a button may have done it, and does
-    /// the opposite if it comes again. So has the sound so far, which ends at `come_us`: to mute is to drop what was said, and what
-    /// was said since then was said into a muted microphone.
+    /// The microphone is muted from now on, or open. The frames up to here have been dealt with: a button may have done it,
+    /// and does the opposite if it comes again. So has the sound so far, which ends at `come_us`: to mute is to drop what
+    /// was said, and what was said since then was said into a muted microphone.
     pub(super) fn muted(&mut self, muted: bool, control_received: u32, come_us: u64) {
         self.row.muted = muted;
         self.row.control_received = control_received;
@@ -152,13 +160,30 @@ impl StoredSession {
         self.row.control_received = control_received;
     }
 
-    /// This turn is over. One that was interrupted may wait for its calls, and end behind the beginning of the next one.
+    /// This turn is over. One that was interrupted may wait for its calls, and end after the next one has begun.
     pub(super) fn turn_done(&mut self, turn: u32, control_received: u32) {
         if self.turn == turn {
             self.row.turn = false;
             self.row.request.clear();
         }
         self.row.control_received = control_received;
+    }
+
+    /// The restart has cut off a turn with this request, of which the wearer is still to be told, and of these calls.
+    pub(super) fn cut_off(&mut self, request: String, unknown: Vec<UnknownCall>) {
+        self.row.cut_off = Some(request);
+        self.unknown = unknown;
+    }
+
+    /// The wearer was told of it, and what is to be asked again is being asked.
+    pub(super) fn told(&mut self) {
+        self.row.cut_off = None;
+        intents::wearer_told(&self.store, &self.user, &std::mem::take(&mut self.unknown));
+    }
+
+    /// Whether no turn is under way, and none that was cut off is still to be told.
+    pub(super) fn is_settled(&self) -> bool {
+        !self.row.turn && self.row.cut_off.is_none()
     }
 
     /// An utterance has ended here; its words are not known yet.
@@ -261,15 +286,16 @@ mod tests {
     use std::collections::BTreeMap;
 
     use device_protocol::{down::Continued, up::ResumeOwned};
-    use gateway_core::vocab::Pending;
+    use gateway_core::vocab::{Pending, ToolCall};
     use serde_json::{Value, json};
     use tokio::sync::mpsc;
     use tokio_util::sync::CancellationToken;
+    use tools::intents::{AskedCall, Intent, Journal as _};
 
     use super::*;
     use crate::{
         ports::{
-            intents::{Left, StoredIntents, UnknownCall},
+            intents::{Left, StoredIntents},
             records::StoredLedger,
             runs::StoredRuns,
             stores::SystemClock,
@@ -291,6 +317,15 @@ mod tests {
     async fn next(store: &Store) -> StoredSessions {
         store.settled().await.unwrap();
         StoredSessions::read(store, 30_000, Left::default()).unwrap()
+    }
+
+    /// The same, with the calls that were open.
+    async fn next_with_calls(store: &Store) -> StoredSessions {
+        store.settled().await.unwrap();
+        let intents = StoredIntents::new(store.clone(), CancellationToken::new());
+        let runs = StoredRuns::load(store.clone(), Arc::new(SystemClock)).unwrap();
+        let left = intents.tell_of_open(&StoredLedger(store.clone()), &runs).unwrap();
+        StoredSessions::read(store, 30_000, left).unwrap()
     }
 
     fn session(store: &Store, device: &str, number: u64) -> StoredSession {
@@ -338,7 +373,7 @@ mod tests {
 
         let second = next(&store).await;
         assert_eq!(second.next(), 9, "a number that no row has");
-        let take = |device: &str, user: &str, number| second.take(&store, device, user, &of(number));
+        let take = |device: &str, user: &str, number| second.take(device, user, &of(number));
         assert_eq!(take("calls", USER, 7).unwrap().called_us, Some(30));
         assert_eq!(
             take("calls", USER, 9).unwrap().called_us,
@@ -359,10 +394,10 @@ mod tests {
         assert_eq!(take("glasses", "bob", 2), None);
         assert_eq!(take("ended", USER, 3), None);
         assert_eq!(take("never", USER, 4).map(|restored| (restored.continued, restored.turn)), Some((begun, None)));
-        assert_eq!(second.take(&store, "never", USER, &resume(vec![1; 32])), None, "of a version without numbers");
+        assert_eq!(second.take("never", USER, &resume(vec![1; 32])), None, "of a version without numbers");
         let mut late = second;
         late.until_us = 0;
-        assert_eq!(late.take(&store, "glasses", USER, &of(2)), None);
+        assert_eq!(late.take("glasses", USER, &of(2)), None);
     }
 
     #[tokio::test]
@@ -373,15 +408,13 @@ mod tests {
         let runs = StoredRuns::load(store.clone(), Arc::new(SystemClock)).unwrap();
         let left = intents.tell_of_open(&StoredLedger(store.clone()), &runs).unwrap();
         let sessions = StoredSessions::read(&store, 30_000, left).unwrap();
-        assert_eq!(sessions.take(&store, "glasses", USER, &resume(vec![4; 32])), None, "another token");
-        let restored = sessions.take(&store, "glasses", USER, &resume(vec![5; 32])).unwrap();
+        assert_eq!(sessions.take("glasses", USER, &resume(vec![4; 32])), None, "another token");
+        let restored = sessions.take("glasses", USER, &resume(vec![5; 32])).unwrap();
         assert_eq!(restored.continued, Continued { control_received: 7, sound_until_us: 9_000_000 });
         let turn = restored.turn.unwrap();
-        assert_eq!(
-            (restored.muted, turn.request, turn.unknown),
-            (true, String::new(), vec![UnknownCall { tool: "send.message".to_owned(), done: Vec::new() }])
-        );
-        let since = sessions.take(&store, "glasses", USER, &of(1)).unwrap();
+        let unknown: Vec<String> = turn.unknown.into_iter().map(|call| call.tool).collect();
+        assert_eq!((restored.muted, turn.request, unknown), (true, String::new(), vec!["send.message".to_owned()]));
+        let since = sessions.take("glasses", USER, &of(1)).unwrap();
         assert_eq!(since.continued.control_received, 0, "a session that has begun since then");
     }
 
@@ -406,7 +439,7 @@ mod tests {
         glasses.keep();
         glasses.store();
         let sessions = next(&store).await;
-        let take = |device: &str, number| sessions.take(&store, device, USER, &of(number));
+        let take = |device: &str, number| sessions.take(device, USER, &of(number));
         for (device, before) in [("glasses", 2), ("without a row", 1)] {
             assert!(take(device, before).is_some());
             let own = sessions.next();
@@ -426,15 +459,58 @@ mod tests {
         glasses.turn(1, "tell ben".into(), 5);
         glasses.store();
         store.settled().await.unwrap();
-        let unknown = vec![UnknownCall { tool: "send.message".to_owned(), done: Vec::new() }];
+        let unknown = vec![UnknownCall { key: [1; 16], tool: "send.message".to_owned(), done: Vec::new() }];
         let left = Left { unknown: BTreeMap::from([(USER.to_owned(), unknown.clone())]), ..Left::default() };
         let sessions = StoredSessions::read(&store, 30_000, left).unwrap();
-        let take = || sessions.take(&store, "glasses", USER, &of(2)).unwrap().turn.unwrap();
+        let take = || sessions.take("glasses", USER, &of(2)).unwrap().turn.unwrap();
         let first = take();
         assert_eq!(first.unknown, unknown);
         assert_eq!(take(), first, "the welcome was lost on its way");
         sessions.welcome_arrived("glasses");
-        assert_eq!(sessions.take(&store, "glasses", USER, &of(2)), None, "told once");
+        assert_eq!(sessions.take("glasses", USER, &of(2)), None, "told once");
+    }
+
+    #[tokio::test]
+    async fn what_a_restart_has_cut_off_is_left_for_each_process_until_the_wearer_was_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+        let intent = |number: u8| Intent {
+            user: USER.into(),
+            key: [number; 16],
+            tool: "send.message".into(),
+            wall_ms: clock::wall_ms(),
+            program: None,
+            arguments: String::new(),
+            run: None,
+        };
+        let call = ToolCall { id: "c1".into(), name: "notes.delete".into(), arguments: json!({}) };
+        journal.ask(&intent(1), AskedCall { device: "glasses".into(), call, definition: 7 });
+        journal.begin(&intent(2)).await.unwrap();
+        let mut glasses = session(&store, "glasses", 1);
+        glasses.keep();
+        glasses.turn(1, "tell ben".into(), 5);
+        glasses.store();
+        for number in 2..=4 {
+            // A process goes on with the session, and dies before it has told anything.
+            let sessions = next_with_calls(&store).await;
+            let turn = sessions.take("glasses", USER, &of(number - 1)).unwrap().turn.unwrap();
+            assert_eq!((turn.request.as_str(), turn.unknown.len(), turn.asked.len()), ("tell ben", 1, 1));
+            assert_eq!(turn.asked[0].key, intent(1).key);
+            glasses = session(&store, "glasses", number);
+            glasses.keep();
+            glasses.cut_off(turn.request, turn.unknown);
+            // Another request comes first.
+            glasses.turn(1, "what time is it".into(), 2);
+            glasses.turn_done(1, 2);
+            assert!(!glasses.is_settled());
+            glasses.store();
+        }
+        glasses.told();
+        assert!(glasses.is_settled());
+        glasses.store();
+        let sessions = next_with_calls(&store).await;
+        assert_eq!(sessions.take("glasses", USER, &of(4)).unwrap().turn, None, "told once");
     }
 
     #[tokio::test]
@@ -483,12 +559,12 @@ mod tests {
         glasses.store();
         store.settled().await.unwrap();
         assert_eq!(glasses.dealt_with_us(30_000_000, None), 30_000_000, "the glasses need not keep it");
-        let muted = next(&store).await.take(&store, "glasses", USER, &of(1)).unwrap();
+        let muted = next(&store).await.take("glasses", USER, &of(1)).unwrap();
         assert_eq!((muted.muted, muted.called_us), (true, None), "who mutes is not asked to say it again");
         glasses.muted(false, 5, 31_000_000);
         glasses.store();
         // Before anything else was heard.
-        let open = next(&store).await.take(&store, "glasses", USER, &of(1)).unwrap();
+        let open = next(&store).await.take("glasses", USER, &of(1)).unwrap();
         assert_eq!((open.muted, open.continued.sound_until_us), (false, 31_000_000));
         assert_eq!(glasses.dealt_with_us(31_500_000, Some(31_500_000)), 31_000_000, "somebody may have begun to speak");
     }
@@ -503,7 +579,7 @@ mod tests {
         for (muted, pressed) in [(true, 4), (false, 7)] {
             glasses.muted(muted, pressed, 0);
             glasses.store();
-            let left = next(&store).await.take(&store, "glasses", USER, &of(1)).unwrap();
+            let left = next(&store).await.take("glasses", USER, &of(1)).unwrap();
             assert_eq!((left.muted, left.continued.control_received), (muted, pressed));
             assert_eq!(left.turn.map(|turn| turn.request), Some("what time is it".to_owned()), "it goes on");
         }
@@ -521,7 +597,7 @@ mod tests {
         for (done, request) in [(1, Some("what time is it".to_owned())), (2, None)] {
             glasses.turn_done(done, 4);
             glasses.store();
-            let left = next(&store).await.take(&store, "glasses", USER, &of(1)).unwrap();
+            let left = next(&store).await.take("glasses", USER, &of(1)).unwrap();
             assert_eq!(left.turn.map(|turn| turn.request), request);
         }
     }
@@ -533,7 +609,7 @@ mod tests {
         let (kind, owner, key) = (Kind::DeviceSessions, USER.to_owned(), b"glasses".to_vec());
         store.write(Write::PutRow { kind, owner, key, value: b"{}".to_vec() }).await.unwrap();
         let sessions = next(&store).await;
-        assert_eq!(sessions.take(&store, "glasses", USER, &of(7)), None);
+        assert_eq!(sessions.take("glasses", USER, &of(7)), None);
         assert_eq!(sessions.next(), 1);
     }
 
@@ -550,7 +626,7 @@ mod tests {
         store.bar(USER, true);
         let sessions = next(&store).await;
         assert_eq!(sessions.next(), 3, "no number is given twice");
-        let begun = sessions.take(&store, "glasses", USER, &of(2)).unwrap();
+        let begun = sessions.take("glasses", USER, &of(2)).unwrap();
         assert!(!begun.muted && begun.turn.is_none() && begun.continued.control_received == 0, "{begun:?}");
     }
 
@@ -566,13 +642,13 @@ mod tests {
         }
         let sessions = next(&store).await;
         let request = |device: &str, user: &str, number| {
-            let left = sessions.take(&store, device, user, &of(number))?;
+            let left = sessions.take(device, user, &of(number))?;
             left.turn.map(|turn| turn.request)
         };
         let asked = Some("what time is it".to_owned());
         assert_eq!(request("glasses", USER, 1), asked, "its welcome is on its way");
         sessions.erase(USER);
-        assert!(sessions.take(&store, "glasses", USER, &of(1)).is_none());
+        assert!(sessions.take("glasses", USER, &of(1)).is_none());
         assert_eq!(request("others", "bob", 2), asked);
     }
 

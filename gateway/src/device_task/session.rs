@@ -16,7 +16,9 @@ use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
-    Claim, Claims, formats,
+    Claim, Claims,
+    again::AskedBefore,
+    formats,
     incoming::Incoming,
     outgoing::Outgoing,
     photos::{Called, Photos},
@@ -95,6 +97,8 @@ pub(super) struct Session {
     /// Fires when the gateway or its operator ends the session.
     pub(super) ending: Ending,
     pub(super) status: Arc<Mutex<DeviceStatus>>,
+    /// Calls about which the wearer was being asked when the process before this one died, and is asked again.
+    pub(super) asked_before: AskedBefore,
     /// Calls that the glasses have not answered, by number.
     pub(super) calls: BTreeMap<u32, Called>,
     /// Numbers of running calls, by id.

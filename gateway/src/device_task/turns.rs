@@ -26,6 +26,7 @@ impl Session {
 
     pub(super) fn turn_done(&mut self, turn: Turn, messages: Vec<Message>, outcome: TurnOutcome) {
         self.stored.turn_done(turn.id, self.incoming.control_received());
+        self.give_up_asking();
         self.turn = None;
         self.services.roster.turn(&self.id, self.number, None);
         self.requests.turn_done(turn);
@@ -34,6 +35,19 @@ impl Session {
         let mut record = self.records.remove(&turn.id).unwrap_or_default();
         record.finish(outcome);
         self.services.telemetry.turns.push(record);
+    }
+
+    /// The wearer was told what the restart has cut off, and is being asked again or does not want to be.
+    pub(super) fn restart_told(&mut self) {
+        self.stored.told();
+        self.give_up_asking();
+    }
+
+    /// Forgets questions of before a restart that nobody will put any more.
+    fn give_up_asking(&mut self) {
+        if self.stored.is_settled() {
+            self.asked_before.give_up(&self.services.executor, &self.user_name);
+        }
     }
 
     /// Notes when a turn reached this stage.

@@ -13,7 +13,7 @@ use gateway_core::vocab::{ErrorCode, ToolResult};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tools::{
-    intents::{AskedCall, Intent, Journal, Key, Made, Past},
+    intents::{AskedCall, Intent, Journal, Key, LeftQuestion, Made, Past},
     ledger::{Ledger, Record},
     ports::PortError,
     programs::Run,
@@ -31,7 +31,8 @@ use crate::{
 const ROWS_MAX: usize = 1_000;
 /// How long an intent is kept, in milliseconds: clients do not repeat a call after a day.
 const KEEP_MS: i64 = 24 * 3_600 * 1_000;
-/// Age in milliseconds at which a question is not asked again: the wearer has turned to something else.
+/// Age in milliseconds at which a question is not asked again, and an unknown outcome not told again: the wearer has
+/// turned to something else.
 const ASK_AGAIN_MS_MAX: i64 = 5 * 60 * 1_000;
 /// Number of new intents after which old ones are dropped.
 const PRUNE_EVERY: u32 = 128;
@@ -49,6 +50,9 @@ struct Row {
     /// Whether the operator was informed that the call never ended.
     #[serde(default)]
     told: bool,
+    /// Whether the wearer is still to be informed of it.
+    #[serde(default)]
+    untold: bool,
     /// The wearer is being asked about it, and it is not begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asked: Option<AskedCall>,
@@ -67,7 +71,7 @@ impl Row {
     /// A call that is begun now.
     fn of(intent: &Intent) -> Self {
         let Intent { tool, wall_ms, program, arguments, run, .. } = intent.clone();
-        Self { tool, wall_ms, result: None, told: false, asked: None, program, arguments, run }
+        Self { tool, wall_ms, result: None, told: false, untold: false, asked: None, program, arguments, run }
     }
 
     /// The same call with this outcome.
@@ -88,19 +92,12 @@ pub struct Left {
 /// A call whose outcome is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCall {
+    /// Key of its record.
+    pub key: Key,
     /// Full name of the tool.
     pub tool: String,
     /// For a program: the tools of the changes that it had completed.
     pub done: Vec<String>,
-}
-
-/// A call about which a wearer was being asked.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LeftQuestion {
-    /// Its record, which is to be removed.
-    pub key: Vec<u8>,
-    /// The call, and the glasses that asked.
-    pub asked: AskedCall,
 }
 
 type Ended = BTreeMap<(String, Key), ToolResult>;
@@ -122,9 +119,9 @@ impl StoredIntents {
     }
 
     /// Reports to the log and the ledger, once, calls that were started and never ended: the gateway was stopped in the
-    /// middle of them. Runs of programs among them are recorded with the calls that they made. Returns the tools of all, and
-    /// calls about which a wearer was being asked. Those of users whose erasure is still to be finished are left out: they
-    /// would be told after it.
+    /// middle of them. Runs of programs among them are recorded with the calls that they made. Returns all that a wearer is
+    /// still to be told of, and calls about which one was being asked. Those of users whose erasure is still to be finished
+    /// are left out: they would be told after it.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -138,47 +135,41 @@ impl StoredIntents {
             let rows: Vec<_> = rows.collect();
             let made = made_by_programs(&rows);
             for (key, row) in rows {
-                if row.result.is_some() || row.told {
+                if row.result.is_some() {
                     continue;
                 }
+                let is_recent = (clock::wall_ms() - row.wall_ms).abs() <= ASK_AGAIN_MS_MAX;
+                let own = Key::try_from(key.as_slice()).unwrap_or_default();
                 if let Some(asked) = row.asked {
-                    if (clock::wall_ms() - row.wall_ms).abs() <= ASK_AGAIN_MS_MAX {
+                    if is_recent {
                         let of_device = left.asked.entry((user.clone(), asked.device.clone())).or_default();
-                        of_device.push(LeftQuestion { key, asked });
+                        of_device.push(LeftQuestion { key: own, asked });
                     } else {
                         drop(self.store.submit(remove(&user, key), |_| {}));
                     }
                     continue;
                 }
-                tracing::warn!(user, tool = row.tool, "a call was begun before the last stop; its outcome is unknown");
-                ledger.record(Record {
-                    wall_ms: row.wall_ms,
-                    user: user.clone(),
-                    device: None,
-                    client: Default::default(),
-                    turn: None,
-                    tool: row.tool.clone(),
-                    source: "unknown".to_owned(),
-                    took_ms: 0,
-                    error: Some(ErrorCode::ExecutionError),
-                    asked: false,
-                    approval: None,
-                    program: None,
-                    bytes_in: 0,
-                    bytes_out: 0,
-                });
+                // The process that told the operator may have died before it told the wearer.
+                if row.told && !(row.untold && is_recent) {
+                    continue;
+                }
                 let made = made.get(&key).cloned().unwrap_or_default();
                 let is_done = |made: &&Made| matches!(&made.past, Past::Done(result) if !result.is_error());
                 let done = made.iter().filter(is_done).map(|made| made.tool.clone()).collect();
-                let unknown = UnknownCall { tool: row.tool.clone(), done };
+                let unknown = UnknownCall { key: own, tool: row.tool.clone(), done };
                 left.unknown.entry(user.clone()).or_default().push(unknown);
+                if row.told {
+                    continue;
+                }
+                tracing::warn!(user, tool = row.tool, "a call was begun before the last stop; its outcome is unknown");
+                ledger.record(unknown_record(&user, &row));
                 // Its record may have been written, and the outcome of the call not.
                 if let Some(begun) = &row.run
                     && runs.latest(&user, |run| run.is_of(begun))?.is_none()
                 {
                     runs.record(&user, Run::clone(begun).cut_off(made.into_iter().map(Into::into).collect()));
                 }
-                let told = Row { told: true, run: None, ..row };
+                let told = Row { told: true, untold: true, run: None, ..row };
                 drop(self.store.submit(put(&user, &key, &told), |_| {}));
             }
             // What is not dropped now is dropped later: no reason not to start.
@@ -191,6 +182,37 @@ impl StoredIntents {
 
     fn ended(&self) -> MutexGuard<'_, Ended> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The wearer was told that nobody knows what became of these calls: no other process tells it again.
+pub(crate) fn wearer_told(store: &Store, user: &str, calls: &[UnknownCall]) {
+    for UnknownCall { key, .. } in calls {
+        let value = store.disk().row(Kind::Intents, user, key).ok().flatten();
+        let row = value.and_then(|value| serde_json::from_slice::<Row>(&value).ok());
+        if let Some(row) = row.filter(|row| row.untold) {
+            drop(store.submit(put(user, key, &Row { untold: false, ..row }), |_| {}));
+        }
+    }
+}
+
+/// The line of the ledger about a call of which nobody knows what became of it.
+fn unknown_record(user: &str, row: &Row) -> Record {
+    Record {
+        wall_ms: row.wall_ms,
+        user: user.to_owned(),
+        device: None,
+        client: Default::default(),
+        turn: None,
+        tool: row.tool.clone(),
+        source: "unknown".to_owned(),
+        took_ms: 0,
+        error: Some(ErrorCode::ExecutionError),
+        asked: false,
+        approval: None,
+        program: None,
+        bytes_in: 0,
+        bytes_out: 0,
     }
 }
 
@@ -413,7 +435,7 @@ mod tests {
         let mut left =
             again.tell_of_open(&StoredLedger(store.clone()), &runs(&store)).unwrap().unknown.remove("ann").unwrap();
         left.sort_by(|a, b| a.tool.cmp(&b.tool));
-        assert_eq!(left, [unknown("code.run", &["note.add"]), unknown("mail.send", &[]), unknown("t", &[])]);
+        assert_eq!(left, [unknown(1, "code.run", &["note.add"]), unknown(3, "mail.send", &[]), unknown(4, "t", &[])]);
         // The run is recorded, once.
         for _ in 0..2 {
             store.settled().await.unwrap();
@@ -450,8 +472,9 @@ mod tests {
         assert!(!String::from_utf8(row).unwrap().contains("run();"));
     }
 
-    fn unknown(tool: &str, done: &[&str]) -> UnknownCall {
-        UnknownCall { tool: tool.to_owned(), done: done.iter().map(|tool| (*tool).to_owned()).collect() }
+    fn unknown(number: u8, tool: &str, done: &[&str]) -> UnknownCall {
+        let done = done.iter().map(|tool| (*tool).to_owned()).collect();
+        UnknownCall { key: [number; 16], tool: tool.to_owned(), done }
     }
 
     fn asked(device: &str) -> AskedCall {
@@ -477,11 +500,39 @@ mod tests {
         assert_eq!(journal.recall(&intent(1)), Ok(None), "nothing of it was done");
         let again = StoredIntents::new(store.clone(), CancellationToken::new());
         let left = again.tell_of_open(&StoredLedger(store.clone()), &runs(&store)).unwrap();
-        let open = LeftQuestion { key: intent(1).key.to_vec(), asked: asked("glasses") };
+        let open = LeftQuestion { key: intent(1).key, asked: asked("glasses") };
         assert_eq!(left.asked, BTreeMap::from([(("ann".into(), "glasses".into()), vec![open])]));
-        assert_eq!(left.unknown, BTreeMap::from([("ann".into(), vec![unknown("t", &[])])]));
+        assert_eq!(left.unknown, BTreeMap::from([("ann".into(), vec![unknown(3, "t", &[])])]));
         store.settled().await.unwrap();
         assert_eq!(store.disk().rows(Kind::Intents, "ann", b"", 9).unwrap().len(), 2, "the old one is gone");
+    }
+
+    #[tokio::test]
+    async fn an_unknown_outcome_is_left_for_each_process_until_the_wearer_was_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+        let old = Intent { wall_ms: clock::wall_ms() - ASK_AGAIN_MS_MAX - 1, ..intent(2) };
+        for intent in [&intent(1), &old] {
+            journal.begin(intent).await.unwrap();
+        }
+        let ledger = StoredLedger(store.clone());
+        let mut left = Vec::new();
+        for told in [false, false, true] {
+            // A process starts, and dies.
+            let next = StoredIntents::new(store.clone(), CancellationToken::new());
+            left = next.tell_of_open(&ledger, &runs(&store)).unwrap().unknown.remove("ann").unwrap_or_default();
+            store.settled().await.unwrap();
+            assert!(left.contains(&unknown(1, "t", &[])), "{left:?}");
+            if told {
+                wearer_told(&store, "ann", &left);
+                store.settled().await.unwrap();
+            }
+        }
+        assert_eq!(left.len(), 1, "the other one is told once, since it is old");
+        assert!(journal.tell_of_open(&ledger, &runs(&store)).unwrap().unknown.is_empty());
+        assert_eq!(ledger.records("ann", i64::MIN).unwrap().len(), 2, "an operator is told once of each");
+        assert_eq!(journal.recall(&intent(1)), Ok(Some(Past::Unknown)), "told of, and still unknown");
     }
 
     #[tokio::test]

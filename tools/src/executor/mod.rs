@@ -24,7 +24,7 @@ use crate::{
     call::CallContext,
     consent,
     in_flight::InFlight,
-    intents::{Journal, Running},
+    intents::{AskedCall, Intent, Journal, Key, LeftQuestion, Running},
     ledger::{Approval, CallMeter, Ledger, OfProgram, Record},
     order::Order,
     permissions::{AllOn, Switches},
@@ -91,8 +91,8 @@ struct Facts {
 /// Where a call comes from, apart from its context.
 #[derive(Clone, Default)]
 struct Origin {
-    /// The tool's definition at the time of a question that is asked again.
-    definition: Option<u64>,
+    /// Of a question that is asked again: the key of its record, and the tool's definition at its time.
+    again: Option<(Key, u64)>,
     /// The program that makes the call, and the number that the call has there.
     program: Option<(Arc<Program>, usize)>,
 }
@@ -172,9 +172,34 @@ impl Executor {
     }
 
     /// As [`call`](Self::call), for a call about which the wearer was asked before a restart: the wearer is asked again,
-    /// and a tool is refused that is not as it was then. `definition`: as recorded with the question.
-    pub async fn call_again(&self, context: CallContext, call: ToolCall, definition: u64) -> ToolResult {
-        self.pass(context, call, Origin { definition: Some(definition), program: None }).await.0
+    /// and a tool is refused that is not as it was then.
+    pub async fn call_again(&self, context: CallContext, question: LeftQuestion) -> ToolResult {
+        let AskedCall { call, definition, .. } = question.asked.clone();
+        let user = context.user.clone();
+        let origin = Origin { again: Some((question.key, definition)), program: None };
+        let (result, facts) = self.pass(context, call, origin).await;
+        if !facts.asked {
+            self.give_up(&user, &question);
+        }
+        result
+    }
+
+    /// The wearer is not asked again about this call: the record of the question goes, unless the call was begun.
+    pub fn give_up(&self, user: &str, question: &LeftQuestion) {
+        let intent = Intent {
+            user: user.to_owned(),
+            key: question.key,
+            tool: question.asked.call.name.clone(),
+            wall_ms: 0,
+            program: None,
+            arguments: String::new(),
+            run: None,
+        };
+        if let Some(journal) = &self.journal
+            && matches!(journal.recall(&intent), Ok(None))
+        {
+            journal.withdraw(&intent);
+        }
     }
 
     /// Passes a call through all steps, and records it.
@@ -189,8 +214,8 @@ impl Executor {
         let began = self.ports.clock.now();
         let offered = self.registry.snapshot(&context.user, context.device.as_deref());
         let tool = offered.find(&call.name).cloned();
-        let is_changed = |before| tool.as_ref().is_none_or(|tool| tool.definition_hash() != before);
-        if origin.definition.is_some_and(is_changed) {
+        let is_changed = |(_, before)| tool.as_ref().is_none_or(|tool| tool.definition_hash() != before);
+        if origin.again.is_some_and(is_changed) {
             return (consent::changed(&call.name), facts);
         }
         let (user, device, client, turn) =
@@ -205,8 +230,9 @@ impl Executor {
             None => None,
         };
         let is_nested = origin.program.is_some();
+        let key = origin.again.map(|(key, _)| key);
         let program = origin.program.map(|(program, _)| program);
-        let passing = Passing { context, offered, call, program, called_wall_ms: began.wall_ms };
+        let passing = Passing { context, offered, call, program, called_wall_ms: began.wall_ms, key };
         let deciding = AssertUnwindSafe(self.decide(passing, tool.as_deref(), &mut facts));
         let Some(decided) = lease.within(deciding.catch_unwind()).await else { return (erased(), facts) };
         let result = decided.unwrap_or_else(|_panic| {

@@ -162,7 +162,7 @@ impl Executor {
             };
             program.calls.begin(number, title, changes, definition);
             let began_us = executor.ports.clock.now().mono_us;
-            let origin = Origin { definition: None, program: Some((Arc::clone(&program), number)) };
+            let origin = Origin { again: None, program: Some((Arc::clone(&program), number)) };
             let (result, facts) = executor.pass(context, call, origin).await;
             let took_us = executor.ports.clock.now().mono_us.saturating_sub(began_us);
             program.calls.end(number, &result, facts.begun, took_us / 1_000);

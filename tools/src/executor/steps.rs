@@ -39,6 +39,8 @@ pub(super) struct Passing {
     pub(super) program: Option<Arc<Program>>,
     /// When it came.
     pub(super) called_wall_ms: i64,
+    /// Key of the record that it has already, of a process before this one.
+    pub(super) key: Option<intents::Key>,
 }
 
 type Refused = Box<ToolResult>;
@@ -102,22 +104,25 @@ impl Executor {
 
     /// The intent to record before the call.
     fn intent(&self, passing: &Passing, tool: &Registered) -> Option<(&dyn Journal, Intent)> {
-        let Passing { context, call, program, .. } = passing;
+        let Passing { context, call, program, key, .. } = passing;
         let flags = tool.spec.flags;
         let journal = self.journal.as_deref().filter(|_| !flags.read_only || flags.requires_approval)?;
         let wall_ms = self.ports.clock.now().wall_ms;
         let session = context.session.as_deref();
         let number = if session.is_none() { self.number() } else { 0 };
-        let key = intents::key(&[
-            session.unwrap_or_default().as_bytes(),
-            &number.to_be_bytes(),
-            // Numbers restart with the process, and so may the wall time of a box whose clock has no battery.
-            if session.is_none() { &self.boot } else { &[] },
-            context.device.as_deref().unwrap_or_default().as_bytes(),
-            &context.turn.map_or(0, |turn| turn.id).to_be_bytes(),
-            call.id.as_bytes(),
-            &arguments_hash(&call.name, &call.arguments).to_be_bytes(),
-        ]);
+        let own = || {
+            intents::key(&[
+                session.unwrap_or_default().as_bytes(),
+                &number.to_be_bytes(),
+                // Numbers restart with the process, and so may the wall time of a box whose clock has no battery.
+                if session.is_none() { &self.boot } else { &[] },
+                context.device.as_deref().unwrap_or_default().as_bytes(),
+                &context.turn.map_or(0, |turn| turn.id).to_be_bytes(),
+                call.id.as_bytes(),
+                &arguments_hash(&call.name, &call.arguments).to_be_bytes(),
+            ])
+        };
+        let key = key.unwrap_or_else(own);
         let run = tool.is_program().then(|| self.begun(passing, tool)).flatten();
         let (user, tool) = (context.user.clone(), tool.spec.name.clone());
         let arguments = program.as_ref().map(|_| redacted(&self.secrets, &call.arguments, NESTED_ARGUMENTS_BYTES_MAX));
@@ -246,7 +251,7 @@ impl Executor {
         activated: bool,
         key: Option<intents::Key>,
     ) -> ToolResult {
-        let Passing { context, offered, call, program, called_wall_ms } = passing;
+        let Passing { context, offered, call, program, called_wall_ms, .. } = passing;
         let offered = self.seen(&context, tool, offered);
         let run = RunContext {
             user: context.user.clone(),

@@ -444,6 +444,7 @@ impl Conversation {
         self.tell_afterwards();
         self.tell_translations();
         self.ask_again();
+        self.settle_restart();
         self.announce_next();
         self.ask_next();
         self.tell_of_microphone();

@@ -55,6 +55,8 @@ pub struct Conversation {
     notices: Notices,
     microphone: Microphone,
     interpreter: Interpreter,
+    /// The wearer is still to be told what a restart has cut off, or to be asked again.
+    restart_untold: bool,
     /// Calls about which the wearer is to be asked again after a restart.
     unanswered: Option<Unanswered>,
     repeated: Repeated,
@@ -91,6 +93,7 @@ impl Conversation {
             notices: Notices::default(),
             microphone: Microphone::default(),
             interpreter: Interpreter::default(),
+            restart_untold: false,
             unanswered: None,
             repeated: Repeated::default(),
             afterwards: VecDeque::new(),

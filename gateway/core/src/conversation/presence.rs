@@ -110,6 +110,7 @@ impl Conversation {
         let Some(LostTurn { request, unknown, asked }) = remains.turn else {
             return question.into_iter().for_each(|question| self.expect_question_again(question, false));
         };
+        self.restart_untold = true;
         let unknown = (!unknown.is_empty()).then(|| format!("{}: {}.", phrases::UNKNOWN_CALL, unknown.join(", ")));
         let told = match (asked.is_empty() && question.is_none(), &unknown) {
             (true, None) => phrases::RESTARTED,
@@ -122,6 +123,16 @@ impl Conversation {
             self.expect_asking_again(request, asked);
         } else if let Some(question) = question {
             self.expect_question_again(question, true);
+        }
+    }
+
+    /// Reports when nothing of what a restart has cut off is left to be told: the news was heard, or cut off by the
+    /// wearer, and what waited for consent is taken up, or not wanted any more.
+    pub(super) fn settle_restart(&mut self) {
+        let is_open = self.unanswered.is_some() || self.reply.purpose() == Some(&Purpose::Aside);
+        if self.restart_untold && !is_open {
+            self.restart_untold = false;
+            self.cx.push(Output::RestartTold);
         }
     }
 
@@ -194,6 +205,7 @@ impl Conversation {
     fn reset(&mut self) {
         self.approvals.give_up(&mut self.cx);
         self.interpreter.end(&mut self.cx);
+        self.restart_untold = false;
         self.unanswered = None;
         self.notices.give_back(&mut self.cx);
         self.settle_notice(false);

@@ -553,7 +553,10 @@ fn approval(world: &mut World, device: usize, words: &Words) -> Result<(), Strin
         world.user_input(UserInput::ApprovalAsked { approval, watched: words.has("watched") });
     } else {
         let state = &mut world.devices[device];
-        state.stored_asked.extend(state.last_call.clone().map(|call| (approval.id, call)));
+        let call = state.last_call.clone();
+        // The record of before is kept for it.
+        state.stored_left.retain(|left| Some(left) != call.as_ref());
+        state.stored_asked.extend(call.map(|call| (approval.id, call)));
         world.input(device, Input::ApprovalAsked(approval));
     }
     Ok(())

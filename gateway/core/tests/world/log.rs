@@ -86,6 +86,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::CodeSound(coding) => {
             format!("code {} bit/s, {} ms, {} % lost", coding.bitrate, coding.packet_ms, coding.loss_percent)
         }
+        Output::RestartTold => "restart-told".into(),
         Output::UtterancesSettled { until } => format!("dealt-with {until}"),
         Output::Heartbeat | Output::UtteranceLost { .. } | Output::EarOpen(_) | Output::QuestionOpen(_) => {
             return None;

@@ -164,8 +164,12 @@ pub struct Device {
     pub stored_question: Option<OpenQuestion>,
     /// the request of the turn under way,
     pub stored_request: Option<String>,
-    /// and the calls that wait for consent, by question.
+    /// the calls that wait for consent, by question,
     pub stored_asked: BTreeMap<u64, ToolCall>,
+    /// and what a restart has cut off, until the wearer is told, or asked again: the request,
+    pub stored_cut_off: Option<String>,
+    /// and the calls.
+    pub stored_left: Vec<ToolCall>,
     /// The last call that was to run.
     pub last_call: Option<ToolCall>,
     pub tts_fails: BTreeSet<u16>,
@@ -359,6 +363,8 @@ impl World {
             stored_question: None,
             stored_request: None,
             stored_asked: BTreeMap::new(),
+            stored_cut_off: None,
+            stored_left: Vec::new(),
             last_call: None,
             tts_fails: BTreeSet::new(),
             turns_open: BTreeSet::new(),
@@ -518,18 +524,32 @@ impl World {
             self.devices[device].turns_done.clear();
             self.devices[device].revisions.clear();
             let state = &mut self.devices[device];
-            let asked: Vec<ToolCall> = std::mem::take(&mut state.stored_asked).into_values().collect();
+            let mut asked = std::mem::take(&mut state.stored_left);
+            asked.extend(std::mem::take(&mut state.stored_asked).into_values());
             for call in &asked {
                 // It was asked for, and has not run.
                 state.calls_run.remove(&call.id);
             }
-            let turn = state.stored_request.take();
-            let turn = turn.map(|request| LostTurn { request, unknown: Vec::new(), asked });
+            let request = state.stored_request.take();
+            let cut_off = state.stored_cut_off.take().or(request);
+            if back && cut_off.is_some() {
+                state.stored_cut_off.clone_from(&cut_off);
+                state.stored_left.clone_from(&asked);
+            }
+            let turn = cut_off.map(|request| LostTurn { request, unknown: Vec::new(), asked });
             let remains = Remains { ear: state.stored_ear.take(), question: state.stored_question.take(), turn };
             self.connect(device, false);
             if back {
                 self.input(device, Input::Restarted(remains));
             }
+        }
+    }
+
+    /// What no turn puts again is forgotten, once the wearer knows of the restart.
+    fn forget_left(&mut self, device: usize) {
+        let state = &mut self.devices[device];
+        if state.stored_request.is_none() && state.stored_cut_off.is_none() {
+            state.stored_left.clear();
         }
     }
 

@@ -206,6 +206,10 @@ impl World {
                 assert!(is_new || self.devices[device].resumes, "{turn:?} is asked for twice");
                 self.after(0, Event::ToUser(UserInput::TurnRequested { device: id, turn }));
             }
+            Output::RestartTold => {
+                self.devices[device].stored_cut_off = None;
+                self.forget_left(device);
+            }
             Output::TurnReopened { request, .. } => self.devices[device].stored_request = Some(request),
             Output::AskModel { turn, messages, .. } => {
                 assert_light(&messages);
@@ -247,6 +251,7 @@ impl World {
                 assert!(self.devices[device].turns_open.remove(&asked), "{turn:?} ends twice");
                 self.devices[device].turns_done.insert(asked);
                 self.devices[device].stored_request = None;
+                self.forget_left(device);
                 for part in messages.iter().flat_map(|message| &message.parts) {
                     if let Part::ToolResult { call_id, .. } = part {
                         *self.results_kept.entry(call_id.clone()).or_default() += 1;

@@ -11,13 +11,13 @@ use std::{
 use device_protocol::{down::Continued, up::ResumeOwned};
 use gateway_core::vocab::{OpenEar, OpenQuestion};
 use sha2::{Digest as _, Sha256};
-use tools::intents::AskedCall;
+use tools::intents::LeftQuestion;
 
 use super::{Row, TOKEN_BYTES};
 use crate::{
     clock,
     ports::intents::{Left, UnknownCall},
-    store::{self, Kind, Store, Write},
+    store::{self, Kind, Store},
 };
 
 /// Devices of one user that are read: more than a user has, forgotten browsers included.
@@ -32,18 +32,18 @@ pub(crate) struct Restored {
     pub(in crate::device_task) question: Option<OpenQuestion>,
     /// Capture time at which somebody was speaking to the assistant whose words were not dealt with.
     pub(in crate::device_task) called_us: Option<u64>,
-    /// The turn that was under way.
+    /// The turn that was cut off, if the wearer is still to be told.
     pub(in crate::device_task) turn: Option<RestoredTurn>,
 }
 
-/// What is known of a turn that was under way.
+/// What is known of a turn that was cut off.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::device_task) struct RestoredTurn {
     pub(in crate::device_task) request: String,
     /// Calls of its user that were begun and whose outcome is unknown.
     pub(in crate::device_task) unknown: Vec<UnknownCall>,
     /// Calls about which the wearer was being asked.
-    pub(in crate::device_task) asked: Vec<AskedCall>,
+    pub(in crate::device_task) asked: Vec<LeftQuestion>,
 }
 
 /// The sessions of the process before this one.
@@ -60,13 +60,13 @@ pub(crate) struct StoredSessions {
 struct Open {
     /// By device: its user and its session.
     sessions: BTreeMap<String, (String, Row)>,
-    /// Calls that were open; each is told once.
+    /// Calls that were open; each goes to one device.
     left: Left,
     /// Turns with which devices go on that have not shown yet that they have the welcome. It may be lost on its way, and they
     /// ask again.
     given: BTreeMap<String, RestoredTurn>,
-    /// Devices for which nothing is left: they have a welcome of this process and ask for sessions of its own, or their user was
-    /// erased.
+    /// Devices for which nothing is left: they have a welcome of this process and ask for sessions of its own, or their
+    /// user was erased.
     back: BTreeSet<String>,
 }
 
@@ -79,6 +79,12 @@ impl Row {
             None => number.is_some() && number == self.number,
         };
         same && !self.over
+    }
+
+    /// The request of a turn of which the wearer is still to be told.
+    fn untold_request(&self) -> Option<&String> {
+        // What waited for consent is of the earlier one.
+        self.cut_off.as_ref().or(self.turn.then_some(&self.request))
     }
 
     /// When somebody was speaking to the assistant, unless that was dealt with.
@@ -123,13 +129,7 @@ impl StoredSessions {
     }
 
     /// What is left of the session that this device asks for.
-    pub(in crate::device_task) fn take(
-        &self,
-        store: &Store,
-        device: &str,
-        user: &str,
-        resume: &ResumeOwned,
-    ) -> Option<Restored> {
+    pub(in crate::device_task) fn take(&self, device: &str, user: &str, resume: &ResumeOwned) -> Option<Restored> {
         let mut open = self.open();
         if clock::mono_us() > self.until_us || open.back.contains(device) {
             return None;
@@ -137,8 +137,8 @@ impl StoredSessions {
         let number = number_of(&resume.token);
         let row = match open.sessions.get(device) {
             Some((owner, _)) if owner != user => return None,
-            // Its own row was never written: the one of the session before it still says how things stand, and nothing of what it
-            // was sent has been dealt with. One with a number came after those without.
+            // Its own row was never written: the one of the session before it still says how things stand, and nothing of
+            // what it was sent has been dealt with. One with a number came after those without.
             Some((_, row)) if number > row.number => {
                 Row { called_us: row.unsettled_call(), control_received: 0, sound_until_us: 0, ..row.clone() }
             }
@@ -146,15 +146,16 @@ impl StoredSessions {
             None if number.is_some() => Row::default(),
             _ => return None,
         };
-        let called_us = row.unsettled_call().filter(|_| !row.turn);
-        let Row { muted, turn, control_received, sound_until_us, request, ear, question, .. } = row;
+        let request = row.untold_request().cloned();
+        let called_us = row.unsettled_call().filter(|_| request.is_none());
+        let Row { muted, control_received, sound_until_us, ear, question, .. } = row;
         Some(Restored {
             continued: Continued { control_received, sound_until_us },
             muted,
             ear,
             question,
             called_us,
-            turn: turn.then(|| open.turn(store, device, user, request)),
+            turn: request.map(|request| open.turn(device, user, request)),
         })
     }
 
@@ -189,19 +190,14 @@ impl StoredSessions {
 }
 
 impl Open {
-    /// A turn of this device that was under way. Its questions are asked again, and recorded anew.
-    fn turn(&mut self, store: &Store, device: &str, user: &str, request: String) -> RestoredTurn {
+    /// A turn of this device that was cut off. The records of its questions stay until they are answered, or given up.
+    fn turn(&mut self, device: &str, user: &str, request: String) -> RestoredTurn {
         if let Some(given) = self.given.get(device) {
             return given.clone();
         }
         let unknown = self.left.unknown.remove(user).unwrap_or_default();
-        let questions = self.left.asked.remove(&(user.to_owned(), device.to_owned())).unwrap_or_default();
-        let asked = questions.into_iter().map(|question| {
-            let (kind, owner, key) = (Kind::Intents, user.to_owned(), question.key);
-            drop(store.submit(Write::RemoveRow { kind, owner, key }, |_| {}));
-            question.asked
-        });
-        let turn = RestoredTurn { request, unknown, asked: asked.collect() };
+        let asked = self.left.asked.remove(&(user.to_owned(), device.to_owned())).unwrap_or_default();
+        let turn = RestoredTurn { request, unknown, asked };
         self.given.insert(device.to_owned(), turn.clone());
         turn
     }
