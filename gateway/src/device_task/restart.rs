@@ -6,7 +6,8 @@
 //! hold the number. A token with a higher number than the device's row is of a session whose row was never written; so
 //! none of its intents was either, and whether the glasses are muted, and what is still to be told of a turn, is as in the row
 //! before it. Its device still has what it sent, because nothing is acknowledged while a row is on its way to the disk, and
-//! sends all of it again.
+//! sends all of it again. So a row is written only when the device has shown that it has the welcome: until then it asks
+//! with the token of the session before it.
 //!
 //! A row that the store does not take holds nothing up: without acknowledgements the device would soon have to drop what
 //! it keeps, and a lost link, which is far more frequent than a restart on a full disk, would end the session.
@@ -115,10 +116,15 @@ impl StoredSession {
         }
     }
 
-    /// The session may be resumed: from now on it is stored. Its number, for its token.
-    pub(super) fn keep(&mut self) -> u64 {
-        self.stored.get_or_insert_default();
+    /// Its number, for its token.
+    pub(super) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The device has a welcome with a token: from now on the session is stored. Before that the device would ask the next
+    /// process for the session before this one, whose row is needed for the answer.
+    pub(super) fn keep(&mut self) {
+        self.stored.get_or_insert_default();
     }
 
     /// Whether no row is on its way: the disk has it, or does not take it. Before that nothing is acknowledged: the device
@@ -339,7 +345,8 @@ mod tests {
         let first = next(&store).await;
         assert_eq!((first.next(), first.next()), (1, 2));
         let mut glasses = session(&store, "glasses", 2);
-        assert_eq!(glasses.keep(), 2);
+        glasses.keep();
+        assert_eq!(glasses.number(), 2);
         glasses.muted(true, 0, 0);
         glasses.turn(1, "what time is it".into(), 5);
         glasses.utterance_ended(1, Some(9));
@@ -468,6 +475,25 @@ mod tests {
         assert_eq!(take(), first, "the welcome was lost on its way");
         sessions.welcome_arrived("glasses");
         assert_eq!(sessions.take("glasses", USER, &of(2)), None, "told once");
+    }
+
+    #[tokio::test]
+    async fn a_session_whose_welcome_was_lost_leaves_the_row_of_the_one_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let mut glasses = session(&store, "glasses", 1);
+        glasses.keep();
+        glasses.turn(1, "tell ben".into(), 5);
+        glasses.muted(true, 6, 7_000_000);
+        glasses.store();
+        let left = next(&store).await.take("glasses", USER, &of(1));
+        let mut second = session(&store, "glasses", 2);
+        second.muted(true, 0, 0);
+        second.cut_off("tell ben".into(), Vec::new());
+        second.store();
+        // The process dies, and the device has the first session's token still.
+        assert_eq!(next(&store).await.take("glasses", USER, &of(1)), left);
+        assert!(left.is_some_and(|left| left.muted && left.turn.is_some()));
     }
 
     #[tokio::test]

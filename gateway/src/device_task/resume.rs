@@ -23,6 +23,7 @@ impl Session {
     pub(super) fn welcome_arrived(&mut self) {
         if self.claims.tokens.welcome_arrived() {
             self.services.resumption.stored.welcome_arrived(&self.id);
+            self.stored.keep();
         }
     }
 

@@ -14,7 +14,7 @@ impl Session {
     pub(super) fn welcome(&mut self, resumed: bool, continued: Option<message::Continued>) -> Result<(), LinkError> {
         let now = clock::now();
         let is_resumable = self.outgoing.is_resumable();
-        let token = if is_resumable { Some(self.claims.tokens.renew(self.stored.keep())?) } else { None };
+        let token = if is_resumable { Some(self.claims.tokens.renew(self.stored.number())?) } else { None };
         let settings = self.services.settings.now();
         let resume_ms = settings.conversation.resume_ms_max;
         let resumed = resumed.then(|| message::Resumed {
