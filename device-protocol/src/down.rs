@@ -149,7 +149,7 @@ message! {
 }
 
 impl Bitmap<'_> {
-    /// Bytes of one row.
+    /// How many bytes a row of so many pixels takes: one bit each, rounded up to whole bytes.
     pub fn row_bytes(width_px: u16) -> usize {
         usize::from(width_px).div_ceil(8)
     }
@@ -218,7 +218,7 @@ impl<'a> Content<'a> {
 }
 
 message! {
-    /// A speech begins.
+    /// Announces a speech: how its chunks are coded, and what is said in it.
     pub struct SpeechStart<'a>, owned SpeechStartOwned {
         /// Number of the speech in this session, from 1.
         speech: u32,

@@ -130,7 +130,7 @@ message! {
 }
 
 message! {
-    /// A touch.
+    /// A gesture of the wearer's finger on the glasses.
     pub struct Touch {
         /// What the finger did.
         gesture: Gesture,

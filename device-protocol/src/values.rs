@@ -32,7 +32,7 @@ impl Codecs {
 }
 
 open_enum! {
-    /// Kind of display.
+    /// What the display can draw, as the device states in its capabilities.
     pub enum DisplayKind: u8 {
         /// No display.
         None = 0 => "none",

@@ -145,7 +145,7 @@ pub struct Microphone {
     silence: Option<(Arc<[Bytes]>, usize)>,
 }
 
-/// One packet.
+/// What the microphone gives for one frame of time.
 pub struct Packet {
     /// The coded sound.
     pub payload: Bytes,

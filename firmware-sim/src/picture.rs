@@ -11,7 +11,7 @@ const BLANK: u32 = 0x2800;
 /// Bit of each dot, row by row (Unicode, block U+2800).
 const DOTS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
 
-/// A stored picture.
+/// A picture with one bit per pixel, in rows of whole bytes, as the gateway sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Picture {
     width_px: u16,

@@ -14,7 +14,7 @@ impl Random {
         Self { state: seed }
     }
 
-    /// The next number.
+    /// A number of 64 random bits (SplitMix64).
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 /// Most events kept: hours of talk. The oldest are dropped first.
 const EVENTS_MAX: usize = 65_536;
 
-/// An event.
+/// What the glasses received, did or noticed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the variants say what their fields are")]

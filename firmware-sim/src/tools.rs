@@ -19,7 +19,7 @@ const VOLUME_PHRASES: &str = r#"{"en":["[please] (set|change|turn|put) [the|my] 
 
 const PHOTO_PHRASES: &str = r#"{"en":["[please] (take|snap|shoot|capture|make) (a|an|another|one) (photo|picture|photograph|snapshot) [of (this|that|it)] [now] [please]","take (photo|picture)","(photo|picture|snapshot) please"],"de":["(mach|mache|schieß|schieße|nimm) [ein|noch ein] [neues] (foto|bild) [davon|auf]","(foto|bild) (machen|aufnehmen)"],"es":["(haz|saca|toma|hazme) (una|otra) (foto|fotografía) [de esto|de eso]","(sacar|hacer) [una] foto"],"fr":["(prends|fais|prendre) (une|encore une) (photo|image) [de ça|de ceci]","prends ça en photo"]}"#;
 
-/// The offered tools.
+/// Declarations for the gateway, made anew for each session.
 pub fn offers() -> [ToolOffer<'static>; COUNT as usize] {
     [
         ToolOffer {

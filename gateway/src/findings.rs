@@ -28,7 +28,7 @@ impl Level {
     }
 }
 
-/// What was found.
+/// The result of one check: a fault, a warning, a note, or that all is well.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Finding {
     pub(crate) level: Level,

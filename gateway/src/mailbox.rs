@@ -21,7 +21,7 @@ pub(crate) const WAITING_MAX: usize = 512;
 /// A device's mailbox.
 pub(crate) type Mailbox = mpsc::Sender<DeviceMessage>;
 
-/// A message.
+/// What a device's task takes in beside the frames of the device.
 pub enum DeviceMessage {
     /// A result of an effect, or something from the user's machine.
     Input(Input),
@@ -84,7 +84,7 @@ impl Ending {
     }
 }
 
-/// A decode ended.
+/// The end of a decode, by the utterance and the request that it was made for.
 pub struct Transcribed {
     /// What was decoded.
     pub utterance: u32,
@@ -96,7 +96,7 @@ pub struct Transcribed {
     pub report: Report,
 }
 
-/// A translation ended.
+/// The end of a translation of an utterance into English.
 pub struct Translated {
     /// What was translated.
     pub utterance: u32,

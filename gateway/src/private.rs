@@ -13,9 +13,9 @@ use rustix::{
     process::geteuid,
 };
 
-/// Mode of folders.
+/// The owner may list, enter and change; others nothing.
 const FOLDER_MODE: u32 = 0o700;
-/// Mode of files.
+/// The owner may read and write; others nothing.
 pub(crate) const FILE_MODE: u32 = 0o600;
 /// What others may not do with them.
 const OTHERS: u32 = 0o077;

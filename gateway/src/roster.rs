@@ -15,7 +15,7 @@ use crate::{
     transport::Transport,
 };
 
-/// A connected device.
+/// What other tasks know of a connected device, and how they reach it.
 #[derive(Clone)]
 pub struct Present {
     /// Number in the gateway's records.
@@ -37,7 +37,7 @@ pub struct Present {
 /// A connection, for people.
 #[derive(Clone, Copy, Debug)]
 pub struct Via {
-    /// What it is.
+    /// WebSocket with or without TLS, QUIC, or none for a request over the control socket.
     pub transport: Transport,
     /// From where.
     pub peer: SocketAddr,
@@ -157,12 +157,12 @@ impl Roster {
         taken_out.is_some()
     }
 
-    /// A connected device.
+    /// The device of this id; `None`: it is not connected.
     pub fn get(&self, id: &str) -> Option<Present> {
         self.with(|devices| devices.get(id).cloned())
     }
 
-    /// All of them.
+    /// Every connected device, with its id.
     pub fn all(&self) -> Vec<(String, Present)> {
         self.with(|devices| devices.iter().map(|(id, present)| (id.clone(), present.clone())).collect())
     }

@@ -44,7 +44,7 @@ pub struct Peer {
     pub token: Vec<u8>,
 }
 
-/// An encoded message.
+/// The bytes of a frame with this sequence, of no turn.
 pub fn frame(sequence: u32, message: Up<'_>) -> Vec<u8> {
     let stamp = Stamp { sequence, turn: 0, time_us: 1 };
     let mut buffer = vec![0; limits::FRAME_BYTES_MAX];

@@ -186,7 +186,7 @@ impl Process {
         options
     }
 
-    /// Its process.
+    /// The id of its process.
     pub fn id(&self) -> u32 {
         self.child.id().expect("it runs")
     }

@@ -17,7 +17,7 @@ use crate::{http, world::WAIT};
 /// What makes the gateway offer it: the definition is in the data folder.
 pub const SETTINGS: &str = "[capabilities]\nglobal = [\"shop\"]\n";
 
-/// The shop.
+/// Clones share one server and its record of calls.
 #[derive(Clone)]
 pub struct Shop {
     url: String,

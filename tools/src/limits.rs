@@ -11,7 +11,7 @@ pub const DEFINITION_BYTES_MAX: usize = 128 * 1024;
 pub const DEFINITION_DEPTH_MAX: usize = DEPTH_MAX + 4;
 /// Entries of a report: more would not be read.
 pub const NOTES_MAX: usize = 32;
-/// Bytes of a category.
+/// Bytes of a category: a heading of a few words.
 pub const CATEGORY_BYTES_MAX: usize = 64;
 /// Characters of a title: one line of most displays has 30.
 pub const TITLE_CHARS_MAX: usize = 60;
@@ -105,7 +105,7 @@ pub const SAY_BYTES_MAX: usize = 2 * 1024;
 pub const SHOW_BYTES_MAX: usize = 4 * 1024;
 /// Follow-ups of a result: a display has no more lines.
 pub const FOLLOW_UPS_MAX: usize = 5;
-/// Bytes of one follow-up.
+/// Bytes of one follow-up: a sentence that a wearer may say next.
 pub const FOLLOW_UP_BYTES_MAX: usize = 128;
 /// Bytes of an error's message.
 pub const MESSAGE_BYTES_MAX: usize = 512;

@@ -62,7 +62,7 @@ pub trait Schedule: Send + Sync {
     async fn remove(&self, user: &str, id: u64) -> Result<Option<ScheduleEntry>, PortError>;
 }
 
-/// A note.
+/// A note of the wearer, as tools read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Unique within the user.
@@ -230,7 +230,7 @@ impl AppHost for NoApps {
 
 /// The only source of time: no tool reads the system clock itself.
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// Monotonic and wall-clock time of one moment.
     fn now(&self) -> Timestamp;
     /// The wearer's time zone.
     fn zone(&self) -> jiff::tz::TimeZone;

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::debian;
 use crate::process::{Failure, on_path};
 
-/// One requirement.
+/// Something that a command needs of the system, and the package that brings it.
 pub(crate) struct Need {
     /// One of these programs or shared libraries (`lib*.so*`) suffices.
     any_of: &'static [&'static str],

@@ -29,7 +29,7 @@ const VOICE_STEP: f64 = 0.9931;
 /// Rate of the noise suppressor.
 const SUPPRESSOR_HZ: u32 = 48_000;
 
-/// One of the candidates.
+/// What the bench puts before detection and recognition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Candidate {
     /// The sound as it is.

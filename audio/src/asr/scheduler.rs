@@ -44,7 +44,7 @@ pub enum Priority {
     Final,
 }
 
-/// Number of priorities.
+/// Queues of the scheduler: one for each priority.
 const PRIORITIES: usize = Priority::Final as usize + 1;
 /// Most patient jobs of an owner that wait: more utterances than a device waits for at once.
 const OWNER_WAITING_MAX: usize = 8;

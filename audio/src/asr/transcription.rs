@@ -82,7 +82,7 @@ pub enum Heard {
     NoSpeech,
 }
 
-/// A decoded utterance.
+/// What one decode gave: the text, and the figures by which it was judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transcription {
     /// What was said; empty unless `heard` is [`Heard::Speech`].

@@ -58,7 +58,7 @@ impl Format {
         self.frame_us.into()
     }
 
-    /// Bytes of one frame.
+    /// Coded length of a frame in bytes, the same for all frames of a packet.
     pub fn frame_bytes(self) -> usize {
         self.frame_bytes.into()
     }

@@ -46,7 +46,7 @@ pub(super) struct Variable<'a> {
     pub(super) data: &'a [u8],
 }
 
-/// A parsed file.
+/// The parts of a file, which stay in its bytes: the kind of model, and the variables by name.
 #[derive(Debug)]
 pub(super) struct Model<'a> {
     pub(super) spec: &'a str,

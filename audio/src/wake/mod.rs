@@ -27,7 +27,7 @@ pub use head::Head;
 /// New samples in one step: 80 ms at 16 kHz.
 pub const STEP_SAMPLES: usize = 1_280;
 
-/// Numbers in one embedding.
+/// Numbers that the shared models compute for each step.
 pub const EMBEDDING: usize = 96;
 
 /// Embeddings that a head looks at: 1.28 s of steps, and 0.78 s that the first of them covers.

@@ -28,7 +28,7 @@ pub use place::{Fields, FromJson, Place};
 
 /// The owned messages of one direction: [`UpOwned`] or [`DownOwned`].
 pub trait MessageOwned: Sized {
-    /// The borrowed form.
+    /// The messages as they are encoded: texts and lists are borrowed from the owned ones.
     type Borrowed<'a>;
     #[doc(hidden)]
     const SCHEMA: &'static [MessageSchema];
@@ -122,14 +122,14 @@ fn decode<M: MessageOwned>(text: &str, down: bool) -> Result<Decoded<M>, JsonErr
 }
 
 impl Frame<UpOwned> {
-    /// The borrowed form.
+    /// The same frame, borrowed from this one: what [`encode`](crate::encode) takes.
     pub fn to_borrowed(&self) -> Frame<Up<'_>> {
         Frame::new(self.stamp, self.message.to_borrowed())
     }
 }
 
 impl Frame<DownOwned> {
-    /// The borrowed form.
+    /// The same frame, borrowed from this one: what [`encode`](crate::encode) takes.
     pub fn to_borrowed(&self) -> Frame<Down<'_>> {
         Frame::new(self.stamp, self.message.to_borrowed())
     }

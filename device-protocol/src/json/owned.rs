@@ -15,7 +15,7 @@ use crate::{Error, List};
 
 /// The owned form of one message or record.
 pub trait Owned: Sized {
-    /// The borrowed form.
+    /// The message or record as it is encoded: texts and lists are borrowed from the owned ones.
     type Borrowed<'a>: Wire<'a> + Copy;
     /// The borrowed form of this value.
     fn to_borrowed(&self) -> Self::Borrowed<'_>;
@@ -57,7 +57,7 @@ impl<O: Owned> ListOwned<O> {
         Self::new(list.iter().map(|item| O::from_borrowed(&item)).collect::<Result<_, _>>()?)
     }
 
-    /// The borrowed form.
+    /// The list over the wire form that is kept beside the items.
     pub fn to_borrowed(&self) -> List<'_, O::Borrowed<'_>> {
         List::encoded(&self.encoded, self.items.len())
     }

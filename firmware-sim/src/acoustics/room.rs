@@ -46,7 +46,7 @@ impl Size {
     }
 }
 
-/// A room.
+/// The walls around the wearer; written `SIZE[,SEED]`. The same seed gives the same reflections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// How large it is.

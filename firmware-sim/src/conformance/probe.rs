@@ -45,7 +45,7 @@ pub(super) struct Welcome {
     pub(super) audio_down: AudioFormat,
 }
 
-/// The connection.
+/// The device's end of a connection: what a check does not send is not sent, but for heartbeats after the welcome.
 pub(super) struct Probe {
     link: Link,
     identity: Identity,
@@ -219,7 +219,7 @@ impl Probe {
         self.link(up::Proof { nonce: self.nonce, signature, invitation: [0; 32] }).await;
     }
 
-    /// The whole handshake.
+    /// From `hello` to `welcome`; with `resume`, of a session that began before.
     pub(super) async fn shake(&mut self, resume: Option<up::Resume<'_>>) -> Result<Welcome, String> {
         let received = resume.map_or(0, |resume| resume.control_received);
         let handshake = self.hello(resume).await?;

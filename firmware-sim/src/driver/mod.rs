@@ -65,7 +65,7 @@ const CATCH_UP_PACKETS_MAX: u32 = 100;
 /// Answers of device tools kept for repeated calls.
 pub(crate) const ANSWERS_MAX: usize = 64;
 
-/// An open question.
+/// A question of the gateway, until the wearer answers it or it expires.
 pub(crate) struct Asked {
     pub(crate) approval: u32,
     /// When the wearer can have read it.

@@ -41,7 +41,7 @@ struct Content {
     known_bad: Vec<[u8; 32]>,
 }
 
-/// The flash.
+/// The memory of the glasses for firmware, in a file that is written with every change.
 pub struct Flash {
     path: PathBuf,
     content: Content,

@@ -20,7 +20,7 @@ const OVERTAKEN_US: u64 = 50_000;
 /// By how much the second copy of a packet is late.
 const AGAIN_US: u64 = 3_000;
 
-/// One direction.
+/// What one direction remembers between packets: its queue, its random numbers, and whether losses come in a burst.
 #[derive(Clone, Debug)]
 pub struct Path {
     random: Random,

@@ -71,7 +71,7 @@ pub struct Phase {
     pub conditions: Conditions,
 }
 
-/// A network.
+/// How a network changes over time: phases one after the other, each with its conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     /// By which it is found.
@@ -137,7 +137,7 @@ const CELLULAR: Conditions = Conditions {
     ..PERFECT
 };
 
-/// The edge of a cell.
+/// A mobile network with a weak signal: 64 kbit/s up, and losses in bursts.
 const CELL_EDGE: Conditions = Conditions {
     delay: ms(70),
     jitter: ms(120),

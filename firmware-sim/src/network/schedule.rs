@@ -53,7 +53,7 @@ impl Schedule {
         self.addresses += 1;
     }
 
-    /// The profile.
+    /// What is played at present, by [`new`](Self::new) or the last [`play`](Self::play).
     pub fn profile(&self) -> &Profile {
         &self.profile
     }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::path::{Path, micros};
 use super::{Network, sleep_or_never};
 
-/// Bytes of one segment.
+/// Bytes that are delayed together: about what one packet of TCP carries.
 const SEGMENT_BYTES_MAX: usize = 1_400;
 
 /// Most segments under way: a window of 350 kB.

@@ -41,7 +41,7 @@ pub struct Step {
     pub action: Action,
 }
 
-/// What to say.
+/// Sound for the microphone, as `say` and `interrupt` name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Saying {
     /// With the simulator's own voice.
@@ -50,7 +50,7 @@ pub enum Saying {
     File(PathBuf),
 }
 
-/// What must occur.
+/// What `wait-for` and `expect` look for in the events of the glasses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// The first sound of a speech.
@@ -71,7 +71,7 @@ pub enum Condition {
     Tool(String),
 }
 
-/// One step.
+/// What one line of a script does, or waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Say something, to its end.

@@ -237,7 +237,7 @@ impl Speaker {
         self.over = 0;
     }
 
-    /// A speech begins.
+    /// A speech begins; one that has begun before changes nothing.
     ///
     /// # Errors
     /// A format that cannot be played.

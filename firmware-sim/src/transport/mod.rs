@@ -51,7 +51,7 @@ pub enum Error {
     },
 }
 
-/// The transport.
+/// The first part of a gateway's address: which transport the glasses use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// WebSocket without TLS.

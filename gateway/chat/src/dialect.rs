@@ -123,7 +123,7 @@ impl Answer {
         self.text_bytes > 0 || !self.calls.is_empty()
     }
 
-    /// Number of calls.
+    /// How many calls have been opened; the next one gets this position.
     pub fn calls_len(&self) -> usize {
         self.calls.len()
     }

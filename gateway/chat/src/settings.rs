@@ -68,7 +68,7 @@ pub trait Section {
         Ok(Vec::new())
     }
 
-    /// The adapter.
+    /// Makes the adapter of these options; `common`: those that every model has.
     fn provider(&self, common: Common<'_>) -> Arc<dyn Provider>;
 }
 

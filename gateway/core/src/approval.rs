@@ -73,7 +73,7 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Approvals {
-    /// The open question.
+    /// The question that the wearer is being asked; others wait until it is settled.
     pub(crate) fn standing(&self) -> Option<&Approval> {
         self.questions.front().map(|question| &question.approval)
     }

@@ -31,7 +31,7 @@ const WAITING_MAX: usize = 1_024;
 ///
 /// All outputs are taken before the next input or timeout is handled; [`Driver`] guarantees this.
 pub trait Machine {
-    /// Its inputs.
+    /// What has happened outside of it: all that it may learn besides the time.
     type Input;
     /// Effects for the shell to carry out.
     type Output;

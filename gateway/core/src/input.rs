@@ -163,7 +163,7 @@ pub enum AnnouncementVoice {
     Recording { sound: u64, ms: u32 },
 }
 
-/// A running timer.
+/// A timer that counts down, as the user's machine tells it to each device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningTimer {
     /// Its name, if it has one.

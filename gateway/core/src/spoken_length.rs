@@ -7,7 +7,7 @@
 const FIGURE: u32 = 5;
 /// A separator of thousands: "thousand".
 const THOUSAND: u32 = 9;
-/// A point in a number: "point".
+/// A decimal separator: "point".
 const POINT: u32 = 6;
 /// A symbol that is read as a word: "percent", "dollars", "degrees".
 const SYMBOL: u32 = 8;

@@ -48,7 +48,7 @@ pub struct Event {
     pub by: Option<String>,
 }
 
-/// What asks.
+/// What an event's question is about: always a function of a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EventSource {

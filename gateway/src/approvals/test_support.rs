@@ -106,7 +106,6 @@ struct Shared {
 /// A call of a turn is over.
 type Done = (usize, Turn, String, ToolResult);
 
-/// The harness.
 pub(super) struct Harness {
     pub(super) world: World,
     shared: Rc<Shared>,

@@ -41,7 +41,7 @@ pub enum Error {
     Store(#[from] store::Error),
 }
 
-/// The installed apps.
+/// All installed apps of the gateway, whomever they are for; readers take a copy, changes take turns.
 pub struct Installed {
     store: Store,
     registry: Arc<Registry>,
@@ -98,7 +98,7 @@ impl Installed {
         Ok(installed)
     }
 
-    /// An installed app.
+    /// The app of this package, whomever it is for.
     pub fn get(&self, package: &str) -> Option<Arc<App>> {
         self.apps.read().unwrap_or_else(PoisonError::into_inner).get(package).cloned()
     }

@@ -29,7 +29,7 @@ const FETCH_MS_MAX: u64 = 15_000;
 const CONNECT_MS_MAX: u64 = 5_000;
 /// Redirects that are followed, on the same host.
 const REDIRECTS_MAX: usize = 3;
-/// Bytes of a URL.
+/// Longest URL that is fetched, in bytes.
 const URL_BYTES_MAX: usize = 2_048;
 
 /// A decoded sound, mono.

@@ -20,7 +20,7 @@ use crate::{
     store,
 };
 
-/// What was restored.
+/// What a restore has put into the data folder.
 pub(crate) struct Restored {
     /// What the backup has in it.
     pub(crate) manifest: Manifest,

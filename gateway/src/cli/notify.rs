@@ -47,7 +47,7 @@ impl ServiceManager {
         self.watchdog
     }
 
-    /// The gateway listens.
+    /// Tells that the gateway listens: units that come after it are started.
     pub(super) fn ready(&self) {
         self.tell("READY=1");
     }
@@ -57,12 +57,12 @@ impl ServiceManager {
         self.tell(&format!("MAINPID={pid}\nREADY=1"));
     }
 
-    /// The gateway stops.
+    /// Tells that the gateway stops on purpose, and may take a while.
     pub(super) fn stopping(&self) {
         self.tell("STOPPING=1");
     }
 
-    /// The gateway works.
+    /// Tells that the gateway works; without it the service manager restarts the gateway after a time.
     pub(super) fn works(&self) {
         self.tell("WATCHDOG=1");
     }

@@ -139,7 +139,7 @@ pub struct Judgement {
     pub judged: Vec<Judged>,
 }
 
-/// What judges devices.
+/// A listening judge: one device after the other is led through the script.
 pub struct Judge {
     options: Options,
     key: GatewayKey,

@@ -22,7 +22,7 @@ struct Told {
     state: PlayState,
 }
 
-/// A speech.
+/// How much of a speech was sent, and what the device has reported of playing it.
 pub(super) struct Playback {
     pub(super) speech: u32,
     pub(super) turn: u32,

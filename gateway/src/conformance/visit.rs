@@ -241,7 +241,7 @@ impl<'a> Visit<'a> {
         self.hello.capabilities.heartbeat_ms.clamp(often_ms, limits::HEARTBEAT_MS_MAX)
     }
 
-    /// A new session.
+    /// Begins a session: a new number, the formats by the device's capabilities, and the welcome.
     fn open(&mut self, link: &Link) -> handshake::Outcome<Entry> {
         self.number += 1;
         self.out = Outgoing::new(link.down.zero_us);

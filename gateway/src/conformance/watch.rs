@@ -87,7 +87,7 @@ impl Watch {
         }
     }
 
-    /// A session begins.
+    /// A session begins: sequences and acknowledgements are counted anew.
     pub(super) fn begin(&mut self, format: AudioFormat) {
         (self.control, self.unacknowledged, self.since_us, self.acknowledged) = (0, (0, 0), None, (0, 0));
         self.kept.clear();

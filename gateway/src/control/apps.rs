@@ -21,7 +21,7 @@ const KEY_BYTES_MAX: usize = 256;
 /// How long an app may take to start, in milliseconds: slightly more than the host allows.
 const START_MS_MAX: u64 = 12_000;
 
-/// The requests.
+/// What `lorgnette apps` and the console ask about mini-apps.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]

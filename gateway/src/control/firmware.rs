@@ -10,7 +10,7 @@ use crate::{
     firmware::{NAMED_MAX, Scope, facts::Facts},
 };
 
-/// The requests.
+/// What `lorgnette firmware` and the console ask about firmware.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]

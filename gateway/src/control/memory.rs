@@ -31,7 +31,7 @@ const ROWS_MAX: usize = 1_000_000;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// The requests.
+/// What the console and `lorgnette users`, `conversations`, `skills` and `spending` ask.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]

@@ -48,7 +48,7 @@ use crate::{approvals::Event, backup::LeftOut, identity::operators::Role, teleme
 /// Longest line: the manifest of an app, in which JSON doubles what it escapes.
 const LINE_BYTES_MAX: usize = 2 * ::tools::apps::import::MANIFEST_BYTES_MAX + 64 * 1024;
 
-/// The requests.
+/// The one line that a client sends: what it wants of the gateway.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
@@ -138,7 +138,7 @@ pub enum Request {
     Backup { device_keys: bool },
 }
 
-/// The answers.
+/// A line that the gateway sends back; most requests get one, those that go on until the client leaves get many.
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
@@ -235,7 +235,7 @@ pub struct Callable {
     pub spec: ToolSpec,
 }
 
-/// A paired device.
+/// A device as `lorgnette devices` lists it, connected or not.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Paired {
     /// Fingerprint.

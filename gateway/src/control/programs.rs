@@ -21,7 +21,7 @@ use crate::{
 /// For the call's record; its own time-out is the tool's.
 const CALL_TIME: Duration = Duration::from_secs(120);
 
-/// The requests.
+/// What `lorgnette code` asks about runs and routines.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]

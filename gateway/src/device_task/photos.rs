@@ -23,7 +23,7 @@ const OPEN_MAX: usize = 2;
 /// A photo whose next piece does not come for so long is dropped, in microseconds: it takes up to 8 MiB of memory.
 const PIECE_US_MAX: u64 = 30_000_000;
 
-/// A complete photo.
+/// A photo of which all chunks have come.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Photo {
     /// The tool call that requested it; `None`: the wearer pressed the button.

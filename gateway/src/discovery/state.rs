@@ -23,7 +23,7 @@ pub enum Announced {
     Not(String),
 }
 
-/// The present state.
+/// Whether the gateway is announced, and where its listeners are reached; clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     /// `None`: nothing has happened yet.

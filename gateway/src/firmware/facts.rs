@@ -21,7 +21,7 @@ pub struct Facts {
     pub devices: Vec<DeviceFacts>,
 }
 
-/// A stored image.
+/// A stored image, by its maker's manifest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ImageFacts {
     /// Maker and model.
@@ -58,7 +58,7 @@ pub struct RolloutFacts {
     pub counts: Counts,
 }
 
-/// A device.
+/// How far a device is with its update: what runs, what it is being sent, what it said.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeviceFacts {
     /// Fingerprint of its key.

@@ -130,7 +130,7 @@ impl Firmware {
         self.lock().present.insert(candidate.device.clone(), (candidate.clone(), None));
     }
 
-    /// It is gone.
+    /// The device has disconnected: it is not among those that can be updated.
     pub(crate) fn left(&self, device: &str) {
         self.lock().present.remove(device);
     }
@@ -315,7 +315,7 @@ impl Firmware {
         done.await.context("the gateway did not get to it")?
     }
 
-    /// A stored image.
+    /// The stored image for this model with this version; the error says how to add one.
     fn find(&self, model: &str, version: &str) -> Result<Stored> {
         let shared = self.lock();
         let found = shared.all().find(|image| image.model == model && image.version.to_string() == version);

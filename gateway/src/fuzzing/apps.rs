@@ -10,12 +10,12 @@ pub fn frame(bytes: &[u8]) {
     fuzzing::frame(bytes);
 }
 
-/// A layout.
+/// The layout of a drawing as JSON: what is read of it fits a display.
 pub fn layout(bytes: &[u8]) {
     fuzzing::layout(bytes);
 }
 
-/// A picture.
+/// A picture's file, and the base64 in which apps send it.
 pub fn picture(bytes: &[u8]) {
     fuzzing::picture(bytes);
 }

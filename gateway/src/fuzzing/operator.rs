@@ -27,7 +27,7 @@ pub fn control(bytes: &[u8]) {
     }
 }
 
-/// A configuration.
+/// The text of a configuration: each problem names a line that is there.
 pub fn config(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Err(problems) = config::check(text, "the input") {

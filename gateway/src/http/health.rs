@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{health::Health, store::Store};
 
-/// The checked health.
+/// What a request to `/healthz` tries.
 #[derive(Clone)]
 struct Tried {
     health: Arc<Health>,

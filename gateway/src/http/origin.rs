@@ -37,7 +37,7 @@ pub(super) fn host_is_known(host: &str, names: &[String]) -> bool {
     name == "localhost" || address.parse::<IpAddr>().is_ok() || names.contains(&name)
 }
 
-/// The Host header.
+/// The Host header as it was sent; `None`: there is none, or it is not printable ASCII.
 pub(super) fn host(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::HOST)?.to_str().ok()
 }

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use super::{HANDSHAKE_MS_MAX, origin::origin_is_ours, peer::Peer, reply::Text};
 use crate::runtime::spawn;
 
-/// An acceptable upgrade.
+/// A request that may become a WebSocket: its headers and its origin were checked.
 pub(super) struct Upgrade {
     /// Confirms to the peer that its request was understood.
     accept_key: String,

@@ -3,7 +3,7 @@
 use super::{GatewayKey, Pairings};
 use crate::transport::places::Place;
 
-/// What admits devices.
+/// What a handshake needs to decide whether a device gets a session.
 #[derive(Clone, Copy)]
 pub(crate) struct Door<'a> {
     /// The gateway's identity.

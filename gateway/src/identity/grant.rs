@@ -33,7 +33,7 @@ impl Granted {
         Self { grant, outcome }
     }
 
-    /// What was decided.
+    /// The user and the name that the device gets.
     pub fn grant(&self) -> &Grant {
         &self.grant
     }

@@ -61,7 +61,7 @@ impl Invitation {
     }
 }
 
-/// The open invitations.
+/// Invitations that a device can still use, in memory only: none outlives the process.
 #[derive(Default)]
 pub struct Invitations(Mutex<Vec<Invitation>>);
 

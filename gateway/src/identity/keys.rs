@@ -42,12 +42,12 @@ impl GatewayKey {
         Ok(Self(SigningKey::from_bytes(&seed)))
     }
 
-    /// The public half.
+    /// The Ed25519 public key, which devices pin when they are paired.
     pub fn public(&self) -> [u8; 32] {
         self.0.verifying_key().to_bytes()
     }
 
-    /// Signs.
+    /// An Ed25519 signature, which proves to a device that this is its gateway.
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
         self.0.sign(message).to_bytes()
     }

@@ -239,7 +239,7 @@ impl Operators {
         }
     }
 
-    /// Takes that notice.
+    /// The notice that is kept for the session, once: it is shown on one page only.
     pub(crate) fn take_notice(&self, visitor: &Visitor) -> Option<Notice> {
         self.state().sessions.get_mut(&visitor.key)?.notice.take()
     }

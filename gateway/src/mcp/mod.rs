@@ -199,7 +199,7 @@ impl Mcp {
         Self { hub, http, keys, without_key: settings.without_key }
     }
 
-    /// The downstream servers.
+    /// Connections to the downstream servers, with the state of each.
     pub fn pool(&self) -> &Pool {
         self.hub.pool()
     }

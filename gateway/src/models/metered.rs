@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::router::sentences::{EmbedError, Embedder};
 
-/// The offline engine.
+/// Name of the offline engine's meter.
 pub(crate) const OFFLINE: &str = "offline";
 /// The model that selects tools.
 pub(crate) const SELECTING: &str = "router.model";

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::{self, Kind, Store, Write};
 
-/// The stored form.
+/// A day's row of a user: billionths of the currency unit, tokens of requests and of answers.
 #[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
 struct Day {
     nano: u64,

@@ -102,7 +102,7 @@ pub struct UnknownCall {
 
 type Ended = BTreeMap<(String, Key), ToolResult>;
 
-/// The journal.
+/// The [`Journal`] of all users, with outcomes in memory until they are on disk.
 pub struct StoredIntents {
     store: Store,
     /// Set when the gateway stops: open questions stay as they are, to be asked again by the next process.

@@ -25,7 +25,7 @@ const SWITCHES_MAX: usize = 256;
 /// Sets of tools that are read back: more than there are sources.
 const SETS_MAX: usize = 1_000;
 
-/// The ledger.
+/// The [`Ledger`] of all users: a row for each finished call of a persistent tool.
 pub struct StoredLedger(pub Store);
 
 impl StoredLedger {

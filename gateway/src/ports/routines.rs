@@ -29,7 +29,7 @@ use crate::store::{self, Kind, Store, Write};
 /// The side that a new routine has while its phrases are compared: no app has this name.
 const NEW: &str = " new routine";
 
-/// A stored routine.
+/// A routine with its versions, stored as one row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
     /// Unique among the user's routines.

@@ -25,7 +25,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
 /// Runs that are being repeated by hand at once: more than operators there are.
 const AGAIN_MAX: usize = 64;
 
-/// A stored run.
+/// What the limits need to know of a stored run without reading it.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     id: u64,
@@ -113,7 +113,7 @@ impl StoredRuns {
         runs.filter_map(Result::transpose).collect()
     }
 
-    /// One of them.
+    /// The run of this number; `None`: the user has none, or it was too old to keep.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -12,9 +12,9 @@ use gateway_core::{
 /// Inputs that arise while an event is handled or an output is carried out are pushed to the driver, and handled in
 /// order.
 pub trait Shell {
-    /// The machine.
+    /// The core's part of the task, which decides what is done.
     type Machine: Machine;
-    /// An external event.
+    /// What the task waits for: a message, a frame, or the stop.
     type Event;
     /// Why the loop ends.
     type End;
@@ -22,13 +22,13 @@ pub trait Shell {
     /// The machine's driver.
     fn driver(&mut self) -> &mut Driver<Self::Machine>;
 
-    /// The current time.
+    /// The time that the machine is given; read again for each step.
     fn now(&self) -> Timestamp;
 
     /// Waits for the next event. Cancel safe: no event is lost.
     fn next_event(&mut self) -> impl Future<Output = Self::Event> + Send;
 
-    /// Handles an event.
+    /// Turns an event into inputs of the machine, which are pushed to the driver.
     fn handle_event(&mut self, event: Self::Event);
 
     /// Carries out an output of the machine.

@@ -65,7 +65,7 @@ use crate::{
 /// How long sessions may take to say goodbye, in milliseconds.
 const GOODBYE_MS_MAX: u64 = 3_000;
 
-/// A listening gateway.
+/// A gateway from the moment that it listens until it is told to stop.
 pub struct Running {
     /// Address of WebSocket and pages.
     pub web: std::net::SocketAddr,

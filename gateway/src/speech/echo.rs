@@ -38,7 +38,7 @@ impl EchoWatch {
         Self { rate_hz, played: None, utterance: None, looked_us: 0, is_echo: false, like: 0, unlike: 0 }
     }
 
-    /// A speech begins.
+    /// A speech begins: from now on its sound is kept for comparison.
     pub(super) fn begin(&mut self) {
         self.played = Some(Played::new(self.rate_hz));
     }
@@ -57,7 +57,7 @@ impl EchoWatch {
         }
     }
 
-    /// It is over.
+    /// The speech is over: its sound is compared no more.
     pub(super) fn end(&mut self) {
         self.played = None;
     }

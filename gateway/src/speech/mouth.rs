@@ -44,7 +44,7 @@ pub(crate) struct Mouth {
     echo: Option<EchoWatch>,
 }
 
-/// The current speech.
+/// The speech that is being sent: there is one at a time.
 struct Speech {
     id: u32,
     clauses: Vec<Clause>,

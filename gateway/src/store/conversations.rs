@@ -22,7 +22,7 @@ const CONVERSATIONS_MAX: usize = 1_000;
 /// Messages per conversation: a day of uninterrupted talking. The next message begins another conversation.
 const MESSAGES_MAX: u64 = 2_000;
 
-/// A conversation.
+/// What is stored of a conversation besides its messages, which are rows of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {
     /// Its number, unique among all conversations that the user ever had.
@@ -150,7 +150,7 @@ impl Disk {
         Ok(rows.into_iter().filter_map(|(id, value)| of(&value, id)).collect())
     }
 
-    /// One of them.
+    /// The one of this number; `None`: there is none, or its row is damaged.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -162,7 +162,7 @@ impl Disk {
         }
     }
 
-    /// The latest one.
+    /// The one with the highest number; `None`: the user has none.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -22,7 +22,7 @@ use super::{
 /// Bytes that are written in one transaction: keeps the list of changed pages short.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What is erased.
+/// What a copy leaves out, so that it is erased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum Scope {

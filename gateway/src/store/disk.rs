@@ -143,7 +143,7 @@ impl Disk {
         })
     }
 
-    /// One device.
+    /// A pairing, revoked or not; `None`: the device was never paired, or its row is damaged.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -256,7 +256,7 @@ impl Disk {
         })
     }
 
-    /// One note.
+    /// A note of the user; `None`: there is none of this id, or its row is damaged.
     ///
     /// # Errors
     /// The store cannot be read.

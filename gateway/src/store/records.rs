@@ -3,7 +3,7 @@
 use gateway_core::vocab::{ScheduleEntry, ScheduleKind};
 use rkyv::{Archive, Deserialize, Serialize};
 
-/// A paired device.
+/// A pairing, which stays when it is revoked.
 #[derive(Archive, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct DeviceRecord {
     /// Its Ed25519 public key.
@@ -69,7 +69,7 @@ impl EntryRecord {
     }
 }
 
-/// A note.
+/// A note as it is stored; the user and the note's id are in its key.
 #[derive(Archive, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct NoteRecord {
     /// The wearer's words.

@@ -86,7 +86,7 @@ where
     rkyv::from_bytes::<T, rancor::Error>(value).ok()
 }
 
-/// A table.
+/// An LMDB table in which each value carries its checksum.
 #[derive(Clone)]
 pub(super) struct Table {
     /// The raw LMDB table: values with their checksums.
@@ -116,7 +116,7 @@ impl Table {
         Ok(self.raw.delete(txn, key)?)
     }
 
-    /// A value.
+    /// The value of a key without its checksum; `None`: there is no such row.
     ///
     /// # Errors
     /// It is damaged, or the store cannot be read.

@@ -36,7 +36,7 @@ pub struct UnderWay(watch::Sender<usize>);
 pub(crate) struct OneUnderWay(Arc<UnderWay>);
 
 impl UnderWay {
-    /// One more.
+    /// Counts a turn for as long as the returned value lives.
     pub(crate) fn begin(self: &Arc<Self>) -> OneUnderWay {
         self.0.send_modify(|count| *count += 1);
         OneUnderWay(self.clone())

@@ -29,7 +29,7 @@ pub(crate) fn spans(turn: &Value) -> impl Iterator<Item = Option<u64>> {
     stages.into_iter().chain(DURATIONS.map(|(_, field)| duration(field)))
 }
 
-/// Their titles.
+/// Heads of columns for [`spans`], in the same order.
 pub(crate) fn titles() -> impl Iterator<Item = &'static str> {
     STAGES.into_iter().chain(DURATIONS).map(|(title, _)| title)
 }

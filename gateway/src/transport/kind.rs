@@ -21,7 +21,7 @@ impl Transport {
         Self { label: "ws", name: "WebSocket", ordered: true, encrypted: false, is_glasses: true };
     /// WebSocket over TLS.
     pub(crate) const WSS: Self = Self { label: "wss", encrypted: true, ..Self::WS };
-    /// QUIC.
+    /// UDP with TLS 1.3; sound comes in datagrams, which may overtake each other.
     pub const QUIC: Self = Self { label: "quic", name: "QUIC", ordered: false, encrypted: true, is_glasses: true };
     /// In-process: `lorgnette ask`.
     pub const TEXT: Self =

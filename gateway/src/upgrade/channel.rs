@@ -53,7 +53,7 @@ pub(super) enum FromNew {
     Failed(String),
 }
 
-/// One end.
+/// One process's end of the pair of sockets: a line of JSON for each message.
 pub(super) struct Channel(BufReader<UnixStream>);
 
 impl Channel {
@@ -86,7 +86,7 @@ impl Channel {
     }
 }
 
-/// Sends the sockets.
+/// Hands the other process the listening sockets, in a message of their own before any line.
 ///
 /// # Errors
 /// The system refuses.

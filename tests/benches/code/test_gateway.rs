@@ -103,7 +103,7 @@ impl TestGateway {
         Ok(Self { executor, running: Arc::new((running, folder)), next: Arc::default() })
     }
 
-    /// Stops it.
+    /// Stops the gateway and removes its folder, unless a clone is still in use.
     pub async fn stop(self) {
         if let Some((running, _folder)) = Arc::into_inner(self.running) {
             running.stop().await;

@@ -73,7 +73,7 @@ pub struct Event {
     pub what: What,
 }
 
-/// What happened.
+/// What is written down: a decision of the ear or the core, or a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// A voice was taken for the beginning of an utterance.

@@ -27,7 +27,7 @@ impl Second {
         Ok(Self { process, commands, said })
     }
 
-    /// Its number.
+    /// Its process id.
     pub fn id(&self) -> Result<String> {
         Ok(self.process.id().context("it has ended")?.to_string())
     }

@@ -39,7 +39,7 @@ const fn espeak(name: &'static str, voice: &'static str) -> Speaker {
 impl Speaker {
     /// The product's own voice.
     pub const HIBARI: Self = Self { program: Program::Hibari, name: "hibari", voice: "" };
-    /// A woman.
+    /// A woman's voice, American English.
     pub const FLITE: Self = flite("flite", "slt");
     /// American English.
     pub const ESPEAK: Self = espeak("espeak-ng", "en-us");
@@ -77,7 +77,7 @@ impl Speaker {
             .with_context(|| format!("no voice {name:?}; there are {}", names()))
     }
 
-    /// Its name.
+    /// As options and printed results name it.
     pub fn name(self) -> &'static str {
         self.name
     }

@@ -113,7 +113,7 @@ impl Device {
         Ok(timeout(ANSWER_MAX, Glasses::connect(self.options("glasses", target))).await.context("no welcome")??)
     }
 
-    /// One cycle.
+    /// One connection of a kind that is drawn, to its end; counted by what it did.
     async fn cycle(&self, random: &mut Random, tally: &mut Tally) -> Result<()> {
         let way = random.below(2) as usize;
         let (target, other) = (&self.targets[way], &self.targets[1 - way]);

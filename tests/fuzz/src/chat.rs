@@ -39,7 +39,7 @@ pub fn responses(bytes: &[u8]) {
     answer(&responses::Responses::new(responses::Options::new("m")), bytes);
 }
 
-/// Chat completions.
+/// OpenAI's Chat Completions, as many servers speak it.
 pub fn chat_completions(bytes: &[u8]) {
     answer(&chat_completions::ChatCompletions::new(chat_completions::Options::new("m")), bytes);
 }
@@ -49,7 +49,7 @@ pub fn anthropic(bytes: &[u8]) {
     answer(&anthropic::Anthropic::new(anthropic::Options::new("m")), bytes);
 }
 
-/// Gemini.
+/// Google's Gemini.
 pub fn gemini(bytes: &[u8]) {
     answer(&gemini::Gemini::new(gemini::Options::new("gemini-3")), bytes);
 }

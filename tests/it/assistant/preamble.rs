@@ -23,7 +23,7 @@ use crate::world::{USER, World, text, until};
 
 /// How long the core waits for a tool before the preamble, in microseconds.
 const PREAMBLE_US: u64 = 1_000_000;
-/// The preamble.
+/// What the core has the voice say when the tool takes long.
 const PREAMBLE: &str = "let me check";
 /// The follow-up that the tool suggests.
 pub const NEXT: &str = "what about tomorrow";

@@ -55,7 +55,7 @@ struct State {
     asked: Vec<Asked>,
 }
 
-/// The server.
+/// Clones share one server, its scripts, and its record of requests.
 #[derive(Clone)]
 pub struct Provider {
     address: SocketAddr,

@@ -66,7 +66,7 @@ fn schedule() -> Value {
     json!([trip("t1", 8, "Bern"), trip("t2", 17, "Basel")])
 }
 
-/// The first one.
+/// Details of the first train, `t1`.
 fn details() -> Value {
     json!({"id": "t1", "operator": "Alpine Rail", "stops": ["Thun", "Bern"]})
 }

@@ -1,5 +1,5 @@
-//! Comments of fields and variants that say no more than the name: `/// The user.` above `user`, `/// Which one.` above
-//! anything.
+//! Comments of items, fields and variants that say no more than the name: `/// The user.` above `user`, `/// Which
+//! one.` above anything, `/// A message.` above an item.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,22 @@ const FILLERS: [&str; 17] = [
     "those",
 ];
 
-/// Words that only point at a field, alone or in front of one more word.
+/// Words that only point at what is declared, alone or in front of one more word: "Which one.", "The file.", "How
+/// many.". Whoever sees the name and the type knows as much.
 const POINTERS: [&str; 6] = ["how", "its", "the", "what", "which", "whose"];
 
-/// "Which one.", "The file.", "How many.": whoever sees the name and the type knows as much.
-fn only_points(said: &str) -> bool {
+/// The same for items: "A message.", "One row.". Above a field such words may tell its form.
+const ARTICLES: [&str; 3] = ["a", "an", "one"];
+
+/// Words in front of an item's name.
+const KEYWORDS: [&str; 13] =
+    ["async", "const", "enum", "extern", "fn", "mod", "mut", "static", "struct", "trait", "type", "union", "unsafe"];
+
+/// Whether a comment is one of these words, or one of them and one more.
+fn is_only(said: &str, first_words: &[&str]) -> bool {
     let mut words = said.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let first = words.next().unwrap_or_default().to_lowercase();
-    POINTERS.contains(&first.as_str()) && words.nth(1).is_none()
+    first_words.contains(&first.as_str()) && words.nth(1).is_none()
 }
 
 fn stub_docs(file: &File) -> Vec<String> {
@@ -27,17 +35,22 @@ fn stub_docs(file: &File) -> Vec<String> {
     let is_doc = |at: usize| lines.get(at).is_some_and(|line| line.trim_start().starts_with("///"));
     let mut complaints = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        // A longer comment says more than a name can, and so does what is quoted from a program.
-        let alone = !(at > 0 && is_doc(at - 1) || is_doc(at + 1));
+        // A longer comment says more than a name can, unless only its errors follow, and so does what is quoted from a
+        // program.
+        let errors_follow = lines.get(at + 2).is_some_and(|line| line.trim_start().starts_with("/// # "));
+        let alone = !(at > 0 && is_doc(at - 1)) && (errors_follow || !is_doc(at + 1));
         let Some(said) = line.trim_start().strip_prefix("/// ").filter(|said| alone && !said.contains('`')) else {
             continue;
         };
-        let Some(name) = item_behind(&lines[at + 1..]).and_then(name_of) else { continue };
+        let Some(declaration) = declaration_behind(&lines[at + 1..]) else { continue };
+        let item = item_of(declaration);
+        let Some(name) = item.or_else(|| field_of(declaration)) else { continue };
         let mut words = words(said);
         words.retain(|word| !FILLERS.contains(&word.as_str()));
         let repeats = words.is_subset(&self::words(name));
-        // Fields of tests have comments by choice only.
-        if repeats || (only_points(said) && !file.is_test()) {
+        let points = is_only(said, &POINTERS) || (item.is_some() && is_only(said, &ARTICLES));
+        // Tests have comments by choice only.
+        if repeats || (points && !file.is_test()) {
             let (path, line) = (&file.path, at + 1);
             complaints.push(format!("{path}:{line}: `{said}` says no more than `{name}`: say more, or nothing"));
         }
@@ -45,11 +58,14 @@ fn stub_docs(file: &File) -> Vec<String> {
     complaints
 }
 
-/// The first line that belongs to no attribute.
-fn item_behind<'a>(lines: &[&'a str]) -> Option<&'a str> {
+/// The first line that belongs to no attribute and no comment.
+fn declaration_behind<'a>(lines: &[&'a str]) -> Option<&'a str> {
     let mut lines = lines.iter().copied();
     loop {
         let mut line = lines.next()?;
+        if line.trim_start().starts_with("///") {
+            continue;
+        }
         if !line.trim_start().starts_with("#[") {
             return Some(line);
         }
@@ -59,19 +75,38 @@ fn item_behind<'a>(lines: &[&'a str]) -> Option<&'a str> {
     }
 }
 
-/// The name of a field or variant that this line declares.
-fn name_of(line: &str) -> Option<&str> {
+/// A declaration without its visibility.
+fn bare(line: &str) -> Option<&str> {
     let code = line.trim_start();
-    if code.len() == line.len() {
+    match code.strip_prefix("pub(") {
+        Some(rest) => Some(rest.split_once(") ")?.1),
+        None => Some(code.strip_prefix("pub ").unwrap_or(code)),
+    }
+}
+
+/// The name at the beginning of a declaration, and what follows it.
+fn split_name(code: &str) -> (&str, &str) {
+    let code = code.strip_prefix("r#").unwrap_or(code);
+    code.split_at(code.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(code.len()))
+}
+
+/// The name of an item that this line declares: a type, trait, constant, function or module.
+fn item_of(line: &str) -> Option<&str> {
+    let code = bare(line)?;
+    let mut rest = code;
+    while let Some((_, behind)) = rest.split_once(' ').filter(|(word, _)| KEYWORDS.contains(word)) {
+        rest = behind;
+    }
+    let (name, _) = split_name(rest);
+    (rest.len() < code.len() && !name.is_empty()).then_some(name)
+}
+
+/// The name of a field or variant that this line declares.
+fn field_of(line: &str) -> Option<&str> {
+    if !line.starts_with(' ') {
         return None;
     }
-    let code = match code.strip_prefix("pub(") {
-        Some(rest) => rest.split_once(") ")?.1,
-        None => code.strip_prefix("pub ").unwrap_or(code),
-    };
-    let code = code.strip_prefix("r#").unwrap_or(code);
-    let end = code.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(code.len());
-    let (name, rest) = code.split_at(end);
+    let (name, rest) = split_name(bare(line)?);
     let is_variant = name.starts_with(|c: char| c.is_uppercase());
     let declares = if is_variant {
         rest.is_empty() || [",", "(", " {", " = "].iter().any(|behind| rest.starts_with(behind))
@@ -99,7 +134,7 @@ fn singular(word: &str) -> &str {
 }
 
 #[test]
-fn every_comment_of_a_field_says_more_than_its_name() {
+fn every_comment_says_more_than_the_name_below_it() {
     every_rust_file(stub_docs);
 }
 
@@ -120,6 +155,18 @@ fn a_comment_that_says_no_more_than_the_name_is_found() {
         "enum A {\n    B {\n        /// The file.\n        path: String,\n    },\n}",
         "struct A {\n    /// Whose consent.\n    pub(crate) user: String,\n}",
         "message! {\n    pub struct A {\n        /// What happened.\n        kind: Kind,\n    }\n}",
+        "/// The user.\nfn user() {}",
+        "/// A message.\n#[derive(Debug)]\npub enum DeviceMessage {",
+        "/// The journal.\npub struct StoredIntents {",
+        "/// One row.\npub(super) struct Total {",
+        "/// What happened.\npub enum Event {",
+        "/// Its name.\n    pub(crate) const fn label(&self) -> &str {",
+        "/// Modes of files.\nconst FILE_MODE: u32 = 0o600;",
+        "trait A {\n    /// Its inputs.\n    type Input;\n}",
+        "trait A {\n    /// Handles an event.\n    async fn handle_event(&mut self);\n}",
+        "message! {\n    /// A touch.\n    pub struct Touch {\n        gesture: Gesture,\n    }\n}",
+        "/// Results.\npub mod result;",
+        "/// One note.\n///\n/// # Errors\n/// The store cannot be read.\npub fn note(id: u64) -> Result<Note> {",
     ] {
         assert_eq!(judged(bad), 1, "{bad}");
     }
@@ -132,10 +179,16 @@ fn a_comment_that_says_no_more_than_the_name_is_found() {
         "struct A {\n    /// Size, in bytes.\n    length: usize,\n}",
         "struct A {\n    /// The `main` one.\n    view: View,\n}",
         "enum A {\n    /// It runs.\n    Applied,\n}",
-        "/// The user.\nfn user() {}",
+        "struct A {\n    /// One line.\n    title: String,\n}",
+        "/// A paired device.\nstruct Paired {}",
+        "/// Signs with the gateway's key.\nfn sign() {}",
+        "/// `true`.\nconst TRUE: bool = true;",
+        "/// A user.\nimpl A {}",
+        "/// A message.\n///\n/// It is sent twice.\nstruct Message;",
     ] {
         no_complaints(&stub_docs(&File::new("a.rs", good)));
     }
-    let pointer = "struct A {\n    /// What.\n    words: String,\n}";
-    no_complaints(&stub_docs(&File::new("tests/it/a.rs", pointer)));
+    for pointer in ["struct A {\n    /// What.\n    words: String,\n}", "/// The server.\nstruct Provider;"] {
+        no_complaints(&stub_docs(&File::new("tests/it/a.rs", pointer)));
+    }
 }

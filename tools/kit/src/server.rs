@@ -66,7 +66,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The bound address.
+    /// Where it listens; with port 0 the system has chosen the port.
     pub fn address(&self) -> SocketAddr {
         self.local
     }

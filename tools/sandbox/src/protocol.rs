@@ -140,7 +140,7 @@ pub struct Failure {
     pub kind: FailureKind,
 }
 
-/// Kinds of failures.
+/// Why a program ended without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
@@ -154,7 +154,7 @@ pub enum FailureKind {
     Internal,
 }
 
-/// To the child.
+/// Lines that the parent sends: the program first, then an answer to each call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToChild {
     /// Run this program.
@@ -168,7 +168,7 @@ pub enum ToChild {
     },
 }
 
-/// A program.
+/// The program of a child, and what it may import and use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {

@@ -4,7 +4,7 @@ use gateway_core::vocab::{AppKind, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An installed app.
+/// An app with what its manifest says, and how its server is called.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct App {
@@ -51,7 +51,7 @@ impl App {
     }
 }
 
-/// A tool of an app.
+/// A tool that is carried out by the app's server, under the app's own name for it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AppTool {
     /// The app's own name for it.

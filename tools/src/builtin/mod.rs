@@ -63,7 +63,7 @@ use crate::{
 /// A built-in tool.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// What it declares.
+    /// Its name, schema, phrases and effects, from which its registered form is made.
     fn definition(&self) -> Definition;
     /// The classes of clients that see it; absent: all.
     fn clients(&self) -> Option<&'static [ClientClass]> {
@@ -128,7 +128,7 @@ pub struct Definition {
     pub flags: ToolFlags,
 }
 
-/// Read-only.
+/// For tools that only look something up; other sets of flags are derived from it.
 const READ_ONLY: ToolFlags = ToolFlags {
     read_only: true,
     idempotent: true,

@@ -11,7 +11,7 @@ use crate::registry::{Snapshot, Specs};
 /// Bundles that are kept: more than users speak at the same time. One for a thousand tools has about 2 MiB.
 const BUNDLES_MAX: usize = 16;
 
-/// The latest bundles.
+/// Bundles by their tools, the latest first.
 #[derive(Default)]
 pub struct Cache(Mutex<VecDeque<Entry>>);
 

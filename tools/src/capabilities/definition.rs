@@ -40,7 +40,7 @@ use crate::{
 
 /// The version of a capability that states none.
 const NO_VERSION: &str = "0.0.0";
-/// Fields of a function.
+/// What a function's definition may have; any other field is an error.
 const FUNCTION_FIELDS: [&str; 25] = [
     "activationPhrases",
     "always",
@@ -108,7 +108,7 @@ pub struct Capability {
     pub notes: Vec<Note>,
 }
 
-/// A single tool.
+/// What a definition of one tool comes to, outside of any capability.
 #[derive(Clone, Debug)]
 pub struct Single {
     /// The tool's own definition.

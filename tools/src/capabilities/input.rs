@@ -54,7 +54,7 @@ pub enum SourceKind {
 }
 
 impl Origin {
-    /// The kind.
+    /// Its kind without the names in it, for metadata.
     pub fn kind(&self) -> SourceKind {
         match self {
             Self::Tool => SourceKind::Tool,

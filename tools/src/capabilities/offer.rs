@@ -186,7 +186,7 @@ struct EndpointRunner {
     about: Option<Arc<About>>,
 }
 
-/// What is posted.
+/// Body of the request that carries out a function on its server, as JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Posted<'a> {

@@ -36,7 +36,7 @@ pub const WALL_MAX: Duration = Duration::from_secs(600);
 /// Bytes of a result for a model: it has to read them in each later request.
 pub const PROGRAM_CONTENT_BYTES_MAX: usize = 8 * 1024;
 
-/// A program.
+/// What a child runs, and the modules that it is given.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// TypeScript or JavaScript, an ES module.

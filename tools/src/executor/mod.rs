@@ -124,7 +124,7 @@ impl Executor {
         }
     }
 
-    /// The registry.
+    /// The tools that can be called. Sources of tools register them here.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }

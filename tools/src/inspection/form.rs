@@ -45,10 +45,10 @@ pub(super) fn told(data: Value, say: impl Into<String>) -> ToolResult {
 /// What differs between these tools.
 #[async_trait]
 pub(super) trait Inspects: Send + Sync {
-    /// Its category.
+    /// Under which heading people find it.
     const CATEGORY: &'static str;
 
-    /// What it declares.
+    /// Its name, schema, phrases and effects, from which its registered form is made.
     fn definition(&self) -> Definition;
 
     /// The question before a call that requires approval.
@@ -61,7 +61,7 @@ pub(super) trait Inspects: Send + Sync {
         BUILT_IN_MS_MAX
     }
 
-    /// Runs it.
+    /// Carries out a call. The arguments have been checked against the schema.
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal>;
 }
 

@@ -121,7 +121,7 @@ impl FromStr for NodeId {
     }
 }
 
-/// A node.
+/// A stored object of a user, such as a message, a note or a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Unique in the graph.
@@ -143,7 +143,7 @@ pub struct Edge {
     pub to: String,
 }
 
-/// Which nodes.
+/// Conditions of a search; all of them must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeQuery {
     /// Of this type only.
@@ -174,6 +174,6 @@ pub trait Graph: Send + Sync {
     async fn search(&self, user: &str, query: NodeQuery) -> Result<Vec<Node>, PortError>;
     /// A node with its edges; `None`: the user has no such node.
     async fn node(&self, user: &str, id: NodeId) -> Result<Option<(Node, Vec<Edge>)>, PortError>;
-    /// Numbers.
+    /// How many nodes and edges the user has, and how large the store is.
     async fn stats(&self, user: &str) -> Result<GraphStats, PortError>;
 }

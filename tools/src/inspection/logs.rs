@@ -168,7 +168,7 @@ pub struct LogStats {
     pub dropped: u64,
 }
 
-/// The stored log.
+/// Access to the stored log, which the gateway implements.
 #[async_trait]
 pub trait Logs: Send + Sync {
     /// A page of lines, newest first: at most [`LINES_MAX`] and [`PAGE_BYTES_MAX`].

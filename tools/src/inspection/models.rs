@@ -27,7 +27,7 @@ pub struct ModelInfo {
     pub usage: ModelUsage,
 }
 
-/// A file of a model.
+/// A file that a model is loaded from, with what it must hash to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelFile {
     /// Its path, in the folder of models where it is there.

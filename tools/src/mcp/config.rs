@@ -74,7 +74,7 @@ pub enum Approval {
     Never,
 }
 
-/// A validated server.
+/// A server of the configuration after all checks.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Server {
     /// Its name: letters, digits, `-` and `_`, starting with a letter.

@@ -18,7 +18,7 @@ pub enum Half {
     HeldOut,
 }
 
-/// An utterance.
+/// An utterance, with the tools that a router must offer for it.
 pub struct Row {
     /// What is said.
     pub said: String,

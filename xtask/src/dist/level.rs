@@ -66,7 +66,7 @@ impl Level {
         }
     }
 
-    /// A built program.
+    /// Where cargo puts the program of this name.
     pub(super) fn program(self, places: &Places, name: &str) -> PathBuf {
         match self {
             Self::Portable => self.target(places).join("release").join(name),

@@ -37,7 +37,7 @@ struct Wanted {
     is_tried: bool,
 }
 
-/// What was packaged.
+/// The packages of one level.
 struct Made {
     level: Level,
     /// The tree of installed files, from which a second version is packaged for the trial.

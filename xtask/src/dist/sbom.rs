@@ -68,7 +68,7 @@ fn dependency(of: &str, on: Vec<String>) -> String {
     format!("{{\"ref\": {}, \"dependsOn\": [{}]}}", quoted(of), on.join(", "))
 }
 
-/// A JSON string.
+/// The text as a JSON string, with its quotation marks.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {

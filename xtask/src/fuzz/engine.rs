@@ -12,7 +12,7 @@ use crate::{
     process::{self, Failure},
 };
 
-/// The built program.
+/// The program with libFuzzer and all targets, and the folder of models that they read.
 pub(super) struct Engine {
     program: PathBuf,
     models: PathBuf,

@@ -9,7 +9,7 @@ use crate::process::Failure;
 
 const HEAD: &str = "target\twanted minutes\tminutes\texecutions\tedges\tinputs\tfaults found";
 
-/// One line.
+/// What was run of one target: a line of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Total {
     target: String,

@@ -71,7 +71,7 @@ enum Attribute {
     Text(String),
 }
 
-/// A constant.
+/// A constant of the graph, `TensorProto` in the file: weights, or a shape.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Tensor {
     name: String,
@@ -101,7 +101,7 @@ impl Kind {
         all.into_iter().find(|kind| *kind as u64 == number)
     }
 
-    /// Bytes of one number.
+    /// How many bytes of `raw` a number takes.
     fn bytes(self) -> usize {
         match self {
             Self::U8 | Self::I8 | Self::Bool => 1,

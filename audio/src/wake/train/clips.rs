@@ -135,7 +135,7 @@ impl Clip {
         Self { embeddings, phrase_end: None }
     }
 
-    /// Number of steps.
+    /// How many windows the clip has: one for each embedding from the 16th on.
     pub fn steps(&self) -> usize {
         (self.embeddings.len() / EMBEDDING + 1).saturating_sub(EMBEDDINGS)
     }

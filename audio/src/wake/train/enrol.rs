@@ -51,7 +51,7 @@ pub struct Enrolment<'a> {
     pub real: &'a [Clip],
 }
 
-/// A personal head.
+/// The head that an enrolment made, with what it hears and what the head before it heard.
 pub struct Enrolled {
     /// Ready for use.
     pub head: Arc<Head>,

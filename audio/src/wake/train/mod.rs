@@ -135,7 +135,7 @@ pub struct Progress {
     pub of: usize,
 }
 
-/// What training uses.
+/// What each part of a training or an enrolment works with.
 #[derive(Clone, Copy)]
 pub struct Tools<'a> {
     /// The shared models.

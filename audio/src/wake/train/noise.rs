@@ -28,7 +28,7 @@ pub enum Kind {
 pub const FOR_TRAINING: [Kind; 4] = [Kind::White, Kind::Brown, Kind::Music, Kind::Drift];
 
 impl Kind {
-    /// Its name.
+    /// As reports of a judged head name it.
     pub fn name(self) -> &'static str {
         match self {
             Self::White => "white",

@@ -47,7 +47,7 @@ const OUT: usize = DEEP_BIAS + HIDDEN;
 const OUT_BIAS: usize = OUT + HIDDEN;
 const WEIGHTS: usize = OUT_BIAS + 1;
 
-/// The classifier.
+/// The network while it learns: how its inputs are standardised, and all weights in one vector.
 #[derive(Clone)]
 pub struct Perceptron {
     mean: Vec<f32>,

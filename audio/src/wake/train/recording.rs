@@ -63,7 +63,7 @@ impl Recording {
         Ok(Self { begin: begin.saturating_sub(MARGIN), end, pcm })
     }
 
-    /// The voice alone.
+    /// The recording without the sound before the first voice and after the last one.
     pub(super) fn voice(&self) -> &[i16] {
         &self.pcm[self.begin..self.end]
     }

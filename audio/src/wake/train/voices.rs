@@ -62,7 +62,7 @@ impl Manner {
     /// As the voice is.
     pub const PLAIN: Self = Self { speed: 1.0, pitch: 1.0, formants: 1.0, accent: None };
 
-    /// One of many.
+    /// Drawn at random: speed, pitch and formants around the voice's own, with an accent in half of the cases.
     pub fn random(random: &mut SmallRng) -> Self {
         let mut factor = |by: f32| ((random.random::<f32>() * 2.0 - 1.0) * by).exp();
         let (speed, pitch, formants) = (factor(0.25), factor(0.3), factor(0.14));

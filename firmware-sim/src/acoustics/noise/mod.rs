@@ -53,10 +53,10 @@ const KINDS: [(&str, Kind); 5] = [
     ("music", Kind::Music),
 ];
 
-/// A noise.
+/// Noise of one kind and level; written `KIND,SNR_DB[,SEED]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
-    /// What it is.
+    /// Its source, or its spectrum where it has none.
     pub kind: Kind,
     /// Active speech level over the level of the noise, in decibels.
     pub snr_db: f64,

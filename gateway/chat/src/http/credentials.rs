@@ -38,7 +38,7 @@ pub trait Credentials: Send + Sync {
     }
 }
 
-/// A key in a header.
+/// The request header with which a provider is given a key: its name, a prefix, and the key.
 #[derive(Clone)]
 pub struct KeyHeader {
     name: HeaderName,

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::failure::{self, Failure};
 
-/// An error response.
+/// What an error response means for the turn, and for another try.
 pub(crate) struct Refusal {
     pub failure: Failure,
     /// Whether a retry may succeed.

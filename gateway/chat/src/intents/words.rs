@@ -18,7 +18,7 @@ pub(super) enum Kind {
     Clock(u32, u32),
 }
 
-/// One word.
+/// A normalised word, with the place in the utterance that it was read from.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Word {
     /// Lower case, apostrophes straight, without accents where the language folds them.

@@ -22,7 +22,7 @@ const NAMES: [&str; 9] = [
     "x",
 ];
 
-/// An intended answer.
+/// What a witness is to answer, and the parsed answer must come to.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     /// A thought of the provider comes first.

@@ -29,7 +29,7 @@ pub struct Seen {
     pub items: Vec<Item>,
 }
 
-/// One provider.
+/// The server's side of a provider, written without any code of its adapter.
 pub trait Witness {
     /// Its name in the configuration.
     fn name(&self) -> &'static str;

@@ -75,7 +75,7 @@ pub(crate) struct Agent {
     settling: VecDeque<Settling>,
 }
 
-/// The current turn.
+/// The turn that is under way, from its request to the end of its answer.
 #[derive(Debug)]
 struct Active {
     turn: Turn,

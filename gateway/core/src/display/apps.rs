@@ -104,7 +104,7 @@ impl Apps {
         self.list.iter().find(|app| app.package == package).map(|app| app.kind)
     }
 
-    /// An app draws.
+    /// An app draws: shown now, or kept until it may be; dropped if another app holds the view.
     pub(super) fn draw(&mut self, now: Now, package: &str, drawing: Drawing, force: bool) {
         let Some(index) = self.index(package) else {
             return;

@@ -8,7 +8,6 @@ use crate::vocab::{Content, Timestamp};
 
 const MINUTES_PER_DAY: i64 = 24 * 60;
 
-/// The dashboard view.
 #[derive(Debug, Default)]
 pub(super) struct Dashboard {
     /// The dashboard app's own drawing, with its package.

@@ -45,7 +45,7 @@ pub(crate) struct AskedAgain {
     pub(crate) told: bool,
 }
 
-/// The previous request.
+/// The last spoken request, by which an utterance is recognised that goes on with it.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     words: String,

@@ -78,7 +78,7 @@ pub(super) struct Speculative {
     pub(super) second_pass: Option<SecondPass>,
 }
 
-/// A pause.
+/// The last pause that was reported within the utterance: its length, when that was known, and the end-of-turn score.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
     pub(super) silence_us: u64,

@@ -138,7 +138,7 @@ impl Schedule {
         })
     }
 
-    /// The running timers.
+    /// Timers that count down, without those that are being stored, announced or removed.
     pub(super) fn running(&self) -> Vec<RunningTimer> {
         let armed = self.items.iter().filter(|item| matches!(item.state, State::Armed));
         let running = |item: &Item| match &item.entry.kind {

@@ -148,7 +148,7 @@ impl Bitmap {
         self.height_px
     }
 
-    /// The bits.
+    /// Rows from the top, each in whole bytes, with one bit per pixel.
     pub fn pixels(&self) -> &[u8] {
         &self.pixels
     }
@@ -163,7 +163,7 @@ impl TryFrom<RawBitmap> for Bitmap {
     }
 }
 
-/// A command for the display.
+/// What the core has the shell draw, or take away, on the glasses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DisplayCommand {
     /// Draw; `revision` grows with every change of the view, so that late frames can be recognised.

@@ -22,7 +22,7 @@ pub struct Pending {
     pub asked: u8,
 }
 
-/// A candidate call.
+/// A call that is made once its missing arguments are known, or once it is chosen among several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PendingCall {

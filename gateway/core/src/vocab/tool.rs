@@ -200,7 +200,7 @@ impl ToolResult {
         Self { content: text.clone(), say: Some(text), ..Self::default() }
     }
 
-    /// A failure.
+    /// The result of a call that failed; a model reads the message.
     pub fn failed(code: ErrorCode, message: impl Into<String>, retryable: bool) -> Self {
         let message = message.into();
         Self { content: message.clone(), error: Some(ToolError { code, message, retryable }), ..Self::default() }

@@ -71,7 +71,7 @@ enum Waiting {
     Left(String, oneshot::Sender<Option<AppState>>),
 }
 
-/// An external event.
+/// What the task waits for beside its timers.
 pub(super) enum Event {
     Message(AppsMessage),
     /// An app was installed or removed.

@@ -50,7 +50,7 @@ impl<R: BufRead> Asker<R> {
         bail!("no answer to: {}", question.trim());
     }
 
-    /// A yes or a no.
+    /// Whether the answer is yes; an empty one is the default, and one that is neither is asked for again.
     ///
     /// # Errors
     /// There is no answer.

@@ -78,7 +78,7 @@ enum YesNo {
     No,
 }
 
-/// The answers.
+/// What was answered, or given as options: the written configuration follows from it.
 #[derive(Debug)]
 struct Answers {
     user: String,

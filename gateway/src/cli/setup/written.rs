@@ -37,7 +37,7 @@ impl Document {
         Ok(())
     }
 
-    /// The text.
+    /// All lines, with a line break behind each.
     pub(super) fn into_text(self) -> String {
         self.0.join("\n") + "\n"
     }

@@ -194,7 +194,7 @@ pub(super) fn hidden(visit: &Visit, fields: &[(&str, &str)]) -> Markup {
     }
 }
 
-/// A labelled field.
+/// An input for one line of text, at most 256 characters.
 pub(super) fn field(id: &str, label: &str, value: &str) -> Markup {
     html! {
         p.field {
@@ -303,7 +303,7 @@ pub(super) fn query(fields: &[(&str, &str)]) -> String {
     query.finish()
 }
 
-/// Nothing.
+/// Markup where a part of a page has nothing to show.
 pub(super) const NOTHING: PreEscaped<String> = PreEscaped(String::new());
 
 #[cfg(test)]

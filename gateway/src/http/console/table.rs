@@ -6,7 +6,7 @@ use maud::{Markup, Render, html};
 /// Longest text of a cell, in characters, whose words are not broken in the middle: they cannot be wider than a column may be.
 const SHORT_MAX: usize = 24;
 
-/// A table.
+/// Caption, heads and cells; `empty` is shown where there are no rows.
 pub(super) struct Table<'a> {
     caption: &'a str,
     columns: &'a [&'a str],

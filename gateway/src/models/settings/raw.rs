@@ -22,7 +22,7 @@ pub(super) enum ModelKind {
 pub(super) const OFFLINE: &str = "offline";
 
 impl ModelKind {
-    /// The configured name.
+    /// As `kind` has it in the configuration.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Offline => OFFLINE,

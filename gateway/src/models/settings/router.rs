@@ -36,7 +36,7 @@ impl Default for RawRouter {
     }
 }
 
-/// The selection method.
+/// By what the tools are chosen that a model is offered.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RouterBy {
     /// The words of the request.

@@ -31,7 +31,7 @@ const INSTRUCTIONS: &str = "You choose tools for an assistant. Given the tools a
     the names of all tools that might help, most useful first, and nothing else; an empty array where none does. When in doubt, \
     include the tool.";
 
-/// A selecting model.
+/// Asks a cheap model, and waits for its answer no longer than `wait`.
 pub(crate) struct ByModel {
     model: Arc<dyn ChatModel>,
     wait: Duration,

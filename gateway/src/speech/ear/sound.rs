@@ -15,7 +15,7 @@ impl Ear {
         self.listener.take_tapped()
     }
 
-    /// The number of the open utterance.
+    /// The utterance that has begun and not ended; `None`: nobody speaks.
     pub(crate) fn open_utterance(&self) -> Option<u32> {
         self.listener.open_utterance().map(|(utterance, ..)| utterance)
     }

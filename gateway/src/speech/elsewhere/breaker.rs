@@ -56,7 +56,7 @@ impl Breaker {
 }
 
 impl Permit<'_> {
-    /// It answered.
+    /// The server works: earlier failures are forgotten, and requests are permitted at once.
     pub(super) fn answered(self) {
         let mut state = self.breaker.lock();
         (state.failures, state.rests_until_us) = (0, 0);

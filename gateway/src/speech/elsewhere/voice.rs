@@ -160,7 +160,7 @@ pub(crate) struct Voices {
     pub(crate) other: Option<Arc<OtherVoice>>,
 }
 
-/// A spoken clause.
+/// The sound of a clause, and when a thread began with it.
 pub(crate) struct Said {
     /// As of [`Voice::synthesize`]; `None`: nobody could say it.
     pub(crate) pcm: Option<Vec<i16>>,

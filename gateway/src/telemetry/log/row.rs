@@ -10,7 +10,7 @@ pub(super) const GATEWAY: &str = "gateway";
 /// Bytes of a key: number, time, level.
 const KEY_BYTES: usize = 17;
 
-/// A line.
+/// A line of the log: its row, and of its key the time and the level.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
     /// When it was written, in milliseconds since the Unix epoch.

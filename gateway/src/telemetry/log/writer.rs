@@ -48,7 +48,7 @@ pub(super) enum Job {
     Panic(Reply),
 }
 
-/// The writer.
+/// The state of the log's thread, which alone changes the file.
 pub(super) struct Writer {
     pub(super) disk: Disk,
     /// Grows with each group that is stored.

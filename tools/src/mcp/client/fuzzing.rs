@@ -7,7 +7,7 @@ use gateway_core::vocab::{ToolResult, ToolSpec};
 use super::convert;
 use crate::mcp::config::{Approval, Reach, Server};
 
-/// A definition.
+/// A tool as a server lists it; `None`: the bytes are no such JSON.
 pub(crate) fn tool(json: &[u8]) -> Option<ToolSpec> {
     let tool = serde_json::from_slice(json).ok()?;
     let server = Server {
@@ -25,7 +25,7 @@ pub(crate) fn tool(json: &[u8]) -> Option<ToolSpec> {
     Some(convert::spec(&server, &tool, &mut Vec::new()))
 }
 
-/// A result.
+/// What a server answers to a call; `None`: the bytes are no such JSON.
 pub(crate) fn result(json: &[u8]) -> Option<ToolResult> {
     serde_json::from_slice(json).ok().map(convert::result)
 }

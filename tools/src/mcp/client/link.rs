@@ -29,7 +29,7 @@ pub(super) const CONNECT_MS_MAX: u64 = 60_000;
 const LISTED_MAX: usize = 2_000;
 /// Maximum bytes of one line of a child's log.
 const LOG_LINE_BYTES_MAX: u64 = 4 * 1024;
-/// An established connection.
+/// A connection on which both sides have introduced themselves, and what the server has said that it can do.
 pub(super) struct Link {
     pub(super) peer: Peer<RoleClient>,
     pub(super) routes: Arc<Routes>,

@@ -100,7 +100,7 @@ pub struct Status {
     pub last_failure: Option<(FailedCall, Duration)>,
 }
 
-/// A failed call.
+/// A call that a server did not carry out, as the operator is told of it: secrets are redacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedCall {
     /// Full name of the tool.
@@ -111,7 +111,7 @@ pub struct FailedCall {
     pub why: String,
 }
 
-/// A downstream server.
+/// A server of the configuration while the gateway runs, connected or not.
 pub(crate) struct Downstream {
     pub(crate) config: Server,
     now: Sender<Now>,

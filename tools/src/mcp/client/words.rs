@@ -20,7 +20,7 @@ const TOLD_MAX: usize = 20;
 /// Maximum lines logged per minute: a server that fails with every call must not fill the disk.
 const TOLD_PER_MIN: usize = 60;
 
-/// The newest lines.
+/// The newest lines that one server wrote, for the operator.
 #[derive(Default)]
 pub(crate) struct Words(Mutex<Kept>);
 

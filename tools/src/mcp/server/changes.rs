@@ -19,7 +19,7 @@ use crate::mcp::client::News;
 /// Resources that a session watches: server and the server's own URI.
 pub(super) type Watched = Mutex<BTreeSet<(String, String)>>;
 
-/// A change.
+/// What a client is notified of: a list that changed, or a resource of a server.
 enum Change {
     Tools,
     Prompts,

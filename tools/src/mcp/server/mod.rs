@@ -101,7 +101,7 @@ impl Hub {
         })
     }
 
-    /// The downstream servers.
+    /// Connections to the downstream servers, whose resources and prompts clients get.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }

@@ -18,7 +18,7 @@ const PARKED_MAX: usize = 64;
 /// How long a call may wait.
 const PARKED_MS: u64 = 120_000;
 
-/// A waiting call.
+/// A call that was answered with a question, and goes on with its answer.
 pub(super) struct Waiting {
     pub(super) call: Call,
     pub(super) question: Question,

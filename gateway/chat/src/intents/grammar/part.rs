@@ -31,7 +31,7 @@ pub(in crate::intents) struct Tool {
     pub required: Vec<String>,
 }
 
-/// One compiled template.
+/// A template as a program, with the words by which it is found.
 pub(super) struct Template {
     pub source: String,
     pub program: Vec<Op>,

@@ -10,7 +10,7 @@ mod spanish;
 
 use std::sync::LazyLock;
 
-/// A language.
+/// All that the engine knows of one language, in static tables.
 pub(super) struct Language {
     /// ISO 639-1 code.
     pub code: &'static str,
@@ -148,7 +148,7 @@ pub(super) struct ClockWords {
     pub parts: &'static [DayPart],
 }
 
-/// A part of the day.
+/// Words such as "tonight" or "in the morning", and the hour that they stand for.
 pub(super) struct DayPart {
     pub words: &'static str,
     /// The half of the day it implies for an hour.
@@ -167,7 +167,7 @@ pub(super) enum Whence {
     BehindDate,
 }
 
-/// Dates.
+/// Words of which dates are made, and whether the month may come first.
 pub(super) struct DateWords {
     /// Before a date.
     pub on: &'static [&'static str],
@@ -200,7 +200,7 @@ pub(super) struct DateWords {
     pub month_first: bool,
 }
 
-/// Sums.
+/// Words of which sums are made: operators, functions, fractions, powers.
 pub(super) struct SumWords {
     pub operators: &'static [(&'static str, &'static str)],
     pub the: &'static [&'static str],
@@ -248,7 +248,6 @@ impl Language {
         known.into_iter().find(|language| language.code == primary).unwrap_or(&english::LANGUAGE)
     }
 
-    /// English.
     #[cfg(test)]
     pub fn english() -> &'static Self {
         &english::LANGUAGE
