@@ -114,7 +114,9 @@ impl Floor {
     pub(crate) fn answer_heard(&mut self, cx: &mut Context, asks: bool) {
         let until_us = cx.after_ms(ANSWER_MS);
         self.question = match self.question.take() {
-            Some(question) if asks || question.pending.is_some() => Some(Question { until_us, heard: true, ..question }),
+            Some(question) if asks || question.pending.is_some() => {
+                Some(Question { until_us, heard: true, ..question })
+            }
             None if asks => Some(Question { since_us: cx.now_us(), until_us, heard: true, pending: None }),
             _ => None,
         };
