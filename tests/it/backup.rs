@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use firmware_sim::Seen;
+use firmware_sim::{Event, Seen};
 use gateway::control::{Request, client, memory::MemoryRequest};
 use tokio::sync::watch;
 
@@ -49,8 +49,11 @@ async fn what_was_confirmed_before_a_backup_is_there_on_another_box() {
     let writing = tokio::spawn(async move {
         while !*stopped.borrow() {
             let number = *confirmed.borrow() + 1;
-            told(&mut glasses, &format!("take a note zebra {number}"), "zebra").await;
-            until(&mut glasses, "the end", |event| matches!(event.seen, Seen::SpeechHeard { .. })).await;
+            let note = format!("zebra {number}");
+            // Of this one: what comes of an answer may still be on its way when the next note is typed.
+            told(&mut glasses, &format!("take a note {note}"), &note).await;
+            let is_end = |event: &Event| matches!(event.seen, Seen::SpeechHeard { complete: true, .. });
+            until(&mut glasses, "the end", is_end).await;
             confirmed.send_replace(number);
         }
         glasses

@@ -66,8 +66,7 @@ impl Session {
         // The session keeps them, also when others come meanwhile.
         let settings = services.settings.now();
         let (spoken, language) = languages_of(&services, &record.user, &hello.language, formats.up.is_some());
-        let ear =
-            ear_of(&services, &settings, (&formats, &hello, link.transport, spoken), &mailbox).map_err(internal)?;
+        let ear = ear_of(&services, &settings, (&formats, &hello, link.transport, spoken), &mailbox)?;
         let mouth = mouth_of(&services.engines, &settings, (&formats, &hello), &language).map_err(internal)?;
         let (ending, status) = (Ending::default(), status_of(&record.name, &hello, link.transport));
         let feed = services.apps.feeds.of(&record.user);
@@ -324,7 +323,7 @@ fn ear_of(
     settings: &Changeable,
     (formats, hello, transport, spoken): (&Agreed, &HelloOwned, Transport, Spoken),
     mailbox: &Mailbox,
-) -> Result<Option<Ear>, audio::listener::Error> {
+) -> Result<Option<Ear>, (RejectCode, String)> {
     let Some((codec, rate)) = formats.up else { return Ok(None) };
     let wake_phrases: Arc<[String]> = settings.conversation.wake_phrases.clone().into();
     let with_heads = |words: &WakeWords| Some(WakeSource::Heads(words.clone(), words.heads_of(&wake_phrases)?));
@@ -346,7 +345,7 @@ fn ear_of(
         wake_counts: services.engines.wake_counts.clone(),
     };
     let resends = settings.conversation.resume_ms_max > 0;
-    Ear::new(codec, rate, waits(transport, resends), parts, mailbox.clone()).map(Some)
+    Ear::new(codec, rate, waits(transport, resends), parts, mailbox.clone()).map(Some).map_err(internal)
 }
 
 /// The mouth of a device with a speaker.

@@ -3,7 +3,7 @@
 use gateway_core::{
     input::{Announcement, AnnouncementId, AnnouncementVoice},
     output::{Output, Record, UserOutput},
-    vocab::{Content, DisplayCommand, Message, Part, Pending, Preference, Role, Settlement, Side, View},
+    vocab::{Content, DisplayCommand, Message, Part, Pending, Preference, Role, Settlement, Side, SoundCoding, View},
 };
 
 fn side_name(side: &Side) -> &str {
@@ -83,9 +83,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
             format!("announced {} {}", announcement_id(*id), if *heard { "heard" } else { "unheard" })
         }
         Output::Undelivered { text } => format!("undelivered \"{text}\""),
-        Output::CodeSound(coding) => {
-            format!("code {} bit/s, {} ms, {} % lost", coding.bitrate, coding.packet_ms, coding.loss_percent)
-        }
+        Output::CodeSound(coding) => sound(coding),
         Output::RestartTold => "restart-told".into(),
         Output::UtterancesSettled { until } => format!("dealt-with {until}"),
         Output::Heartbeat | Output::UtteranceLost { .. } | Output::EarOpen(_) | Output::QuestionOpen(_) => {
@@ -94,6 +92,10 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::Close { reason } => format!("bye {}", lower(reason)),
     };
     Some(format!("{device}: {text}"))
+}
+
+fn sound(coding: &SoundCoding) -> String {
+    format!("code {} bit/s, {} ms, {} % lost", coding.bitrate, coding.packet_ms, coding.loss_percent)
 }
 
 pub fn user_output(output: &UserOutput) -> Option<String> {
