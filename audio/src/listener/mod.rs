@@ -3,6 +3,7 @@
 //! The path of a packet: jitter buffer, decoder, resampler, frames of 20 ms, pre-roll, voice detector, utterance. The
 //! listener reports facts; the caller decides when a turn has ended and then calls [`Listener::close_utterance`].
 
+mod background;
 mod config;
 mod fact;
 mod stats;
@@ -12,6 +13,7 @@ mod utterance;
 
 use std::sync::Arc;
 
+use background::Background;
 pub use config::{Config, Error};
 pub use fact::Fact;
 pub use stats::Stats;
@@ -70,6 +72,7 @@ pub struct Listener {
     windows: Vec<Window>,
     recent: Preroll,
     detector: Detector,
+    background: Background,
     microphone: Analyser,
     /// Sound of the window that the analyser gets.
     voiced: Vec<i16>,
@@ -110,6 +113,7 @@ impl Listener {
             windows: Vec::new(),
             recent: Preroll::new(us_to_samples(config.preroll_us, RATE_HZ) as usize),
             detector: Detector::new(silero, config.gate_hangover_us),
+            background: Background::new(),
             microphone: Analyser::new(config.dead_us),
             voiced: Vec::new(),
             timeline: Timeline::new(resampler.delay_us()),
@@ -289,6 +293,7 @@ impl Listener {
             self.decoder.release();
             self.recent.erase();
             self.detector.reset();
+            self.background = Background::new();
             self.microphone.forget();
             self.voiced.fill(0);
             self.voiced.clear();
@@ -458,8 +463,13 @@ impl Listener {
         self.windows.clear();
         let keep_open = self.utterances.is_open();
         self.detector.push(frame, &self.recent, keep_open, &mut self.windows);
+        self.background.push(frame);
+        let open = self.utterances.open().map(|(_, start, _)| (self.recent.end() - start) as usize / FRAME_SAMPLES);
+        let is_background = self.background.is_all(open);
         for window in &self.windows {
-            self.utterances.judge(window, &self.recent, &self.timeline, facts);
+            // A voice that is no louder than all that is heard is none of the wearer's.
+            let probability = window.probability.map(|probability| if is_background { 0.0 } else { probability });
+            self.utterances.judge(&Window { probability, ..*window }, &self.recent, &self.timeline, facts);
             if window.probability.is_some_and(|probability| probability >= self.config.enter) {
                 self.voiced.clear();
                 self.recent.copy_from(window.start, &mut self.voiced);
