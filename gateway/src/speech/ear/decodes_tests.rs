@@ -132,9 +132,9 @@ fn the_sound_of_a_closed_utterance_is_decoded_until_its_time_is_over() {
     assert!(!bench.decodes.ask((7, 1), (Final, Meant::Addressed), None, 0), "nothing was heard yet");
     assert_eq!(bench.decodes.next_wake_us(), None);
     bench.decodes.keep(7, SOUND, 5_000_000);
-    assert_eq!(bench.decodes.next_wake_us(), Some(17_000_000));
+    assert_eq!(bench.decodes.next_wake_us(), Some(37_000_000));
 
-    bench.decodes.tick(16_999_999);
+    bench.decodes.tick(36_999_999);
     assert!(bench.decodes.ask((7, 2), (Final, Meant::Addressed), None, 0));
     assert_eq!(bench.begun().0, SOUND);
     bench.finish();
@@ -142,7 +142,7 @@ fn the_sound_of_a_closed_utterance_is_decoded_until_its_time_is_over() {
     assert_eq!((message.utterance, message.revision, message.kind), (7, 2, Final));
     assert_eq!(message.report.result.expect("a text").text, "3 samples");
 
-    bench.decodes.tick(17_000_000);
+    bench.decodes.tick(37_000_000);
     assert!(!bench.decodes.ask((7, 3), (Final, Meant::Addressed), None, 0));
     assert_eq!(bench.decodes.next_wake_us(), None);
 }
@@ -164,10 +164,10 @@ fn an_earlier_utterance_is_decoded_once_more_too_and_none_once_the_microphone_is
         bench.finish();
         assert_eq!(bench.message().utterance, utterance);
     }
-    assert_eq!(bench.decodes.next_wake_us(), Some(12_000_000));
-    bench.decodes.tick(12_000_000);
+    assert_eq!(bench.decodes.next_wake_us(), Some(32_000_000));
+    bench.decodes.tick(32_000_000);
     assert!(!bench.decodes.ask((7, 1), (Final, Meant::Addressed), None, 0), "its time is over");
-    assert_eq!(bench.decodes.next_wake_us(), Some(12_000_001));
+    assert_eq!(bench.decodes.next_wake_us(), Some(32_000_001));
     bench.decodes.forget();
     assert!(!bench.decodes.ask((8, 2), (Final, Meant::Addressed), None, 0));
     assert_eq!(bench.decodes.next_wake_us(), None);
