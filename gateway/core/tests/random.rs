@@ -81,7 +81,7 @@ fn fact() -> impl Strategy<Value = VoiceFact> {
             2 => VoiceFact::Resumed { utterance, at_us: us },
             3 => VoiceFact::Silence { utterance, at_us: us, silence_us: us % 2_000_000, score },
             4 => VoiceFact::WakeHeard { utterance, at_us: us, score: score.unwrap_or(0.9) },
-            5 => VoiceFact::Echo { utterance, present: us % 2 == 0 },
+            5 => VoiceFact::Echo { utterance, likeness: (us % 101) as f32 / 100.0 },
             _ => VoiceFact::Ended { utterance, at_us: us },
         }
     })

@@ -1,4 +1,5 @@
-//! Tells the core when the voice in the microphone is the device's own speaker, though the device cancels its echo.
+//! Tells the core how like the sound of the device's own speaker the voice in its microphone is, though the device
+//! cancels its echo.
 
 use audio::{echo::Played, speaker::Report};
 use gateway_core::vocab::VoiceFact;
@@ -9,16 +10,8 @@ use super::ear::Ear;
 const EVERY_US: u64 = 100_000;
 /// Sound that is compared, in microseconds: a voice interrupts after a quarter of a second.
 const COMPARED_US: u64 = 300_000;
-/// Likeness from which on one comparison tells an echo. These thresholds are judged by `cargo xtask bench echo`.
-const SAME: f32 = 0.75;
-/// Likeness from which on [`LOOKS`] comparisons in a row tell an echo.
-const LIKE: f32 = 0.6;
-/// Likeness below which as many tell that somebody else speaks.
-const UNLIKE: f32 = 0.45;
-/// Comparisons in a row: a single one is sometimes wrong.
-const LOOKS: u8 = 2;
 
-/// What a device plays, and whether it hears that in the open utterance.
+/// What a device plays, to be compared with what it hears in the open utterance.
 pub(crate) struct EchoWatch {
     rate_hz: u32,
     /// While it plays.
@@ -26,16 +19,12 @@ pub(crate) struct EchoWatch {
     utterance: Option<u32>,
     /// Capture time of the last look.
     looked_us: u64,
-    is_echo: bool,
-    /// Looks in a row that found the echo, and that did not.
-    like: u8,
-    unlike: u8,
 }
 
 impl EchoWatch {
     /// Of a device with a speaker of this rate.
     pub(super) fn new(rate_hz: u32) -> Self {
-        Self { rate_hz, played: None, utterance: None, looked_us: 0, is_echo: false, like: 0, unlike: 0 }
+        Self { rate_hz, played: None, utterance: None, looked_us: 0 }
     }
 
     /// A speech begins: from now on its sound is kept for comparison.
@@ -62,12 +51,11 @@ impl EchoWatch {
         self.played = None;
     }
 
-    /// Compares what is heard with what is played; what has changed.
+    /// Compares what is heard with what is played, if it is time for that.
     pub(super) fn look(&mut self, ear: &Ear) -> Option<VoiceFact> {
         let open = ear.open_utterance();
         if open != self.utterance {
             (self.utterance, self.looked_us) = (open, 0);
-            (self.is_echo, self.like, self.unlike) = (false, 0, 0);
         }
         let (utterance, played, heard_us) = (open?, self.played.as_mut()?, ear.heard_until_us()?);
         if heard_us < self.looked_us.saturating_add(EVERY_US) {
@@ -77,27 +65,6 @@ impl EchoWatch {
         let (pcm, end_us) = ear.last_sound(COMPARED_US);
         let likeness = played.likeness(&pcm, end_us)?;
         tracing::trace!(utterance, likeness, "a look at the echo");
-        Some(VoiceFact::Echo { utterance, present: self.judge(likeness)? })
-    }
-
-    /// Whether it is echo from now on; `None`: as before.
-    fn judge(&mut self, likeness: f32) -> Option<bool> {
-        let count = |before: u8, another: bool| if another { before.saturating_add(1) } else { 0 };
-        self.like = count(self.like, likeness >= LIKE);
-        self.unlike = count(self.unlike, likeness < UNLIKE);
-        let is_echo = if self.is_echo { self.unlike < LOOKS } else { self.like >= LOOKS || likeness >= SAME };
-        (std::mem::replace(&mut self.is_echo, is_echo) != is_echo).then_some(is_echo)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_echo_is_plain_or_found_twice_before_it_counts_and_missed_twice_before_it_does_not() {
-        let mut watch = EchoWatch::new(16_000);
-        let told = [0.7, 0.5, 0.7, 0.7, 0.3, 0.5, 0.2, 0.1, 0.5, 0.9].map(|one| watch.judge(one));
-        assert_eq!(told, [None, None, None, Some(true), None, None, None, Some(false), None, Some(true)]);
+        Some(VoiceFact::Echo { utterance, likeness })
     }
 }

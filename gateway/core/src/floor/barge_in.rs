@@ -21,7 +21,6 @@ impl Floor {
     /// The open utterance is known to be the assistant's own voice, or not to be it any more: then somebody speaks over it.
     pub(super) fn note_echo(&mut self, cx: &mut Context, activity: &Activity, present: bool) {
         let Some(open) = &mut self.open else { return };
-        open.is_echo = present;
         if present {
             open.origin.echo = true;
             cx.disarm(Timer::VoiceConfirmed);
@@ -85,7 +84,8 @@ pub(super) fn by_voice(cx: &Context) -> bool {
 /// Whether a partial transcript over the assistant's speech interrupts it.
 pub(super) fn by_words(cx: &Context, phrases: &Phrases, activity: &Activity, open: &Open, text: &str) -> bool {
     if cx.echo_cancelled && open.origin.echo {
-        let is_anothers = by_voice(cx) && !open.origin.background && !open.is_echo && goes_beyond_echo(activity, text);
+        let may_be_anothers = by_voice(cx) && !open.origin.background && !open.echo.is_present();
+        let is_anothers = may_be_anothers && goes_beyond_echo(activity, text);
         return phrases.find(text).is_some() || cancels_through_echo(activity, text) || is_anothers;
     }
     if by_voice(cx) && !open.origin.background {

@@ -30,6 +30,10 @@ impl Floor {
         match fact {
             VoiceFact::SpeechStarted { utterance, at_us } => return self.started(cx, activity, utterance, at_us),
             VoiceFact::WakeHeard { utterance, at_us, .. } => return self.wake_heard(cx, activity, utterance, at_us),
+            VoiceFact::Echo { utterance, likeness } => {
+                self.looked(cx, activity, utterance, likeness);
+                return None;
+            }
             _ => {}
         }
         let (VoiceFact::Paused { utterance, .. }
@@ -42,7 +46,7 @@ impl Floor {
         let open = self.open.as_mut().filter(|open| open.id == utterance)?;
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
         match fact {
-            VoiceFact::SpeechStarted { .. } | VoiceFact::WakeHeard { .. } => None,
+            VoiceFact::SpeechStarted { .. } | VoiceFact::WakeHeard { .. } | VoiceFact::Echo { .. } => None,
             VoiceFact::Paused { at_us, silence_us, .. } => {
                 self.pause(cx, activity, at_us);
                 self.note_silence(cx, silence_us, None);
@@ -66,10 +70,15 @@ impl Floor {
                 open.last_voice_us = at_us;
                 self.close(cx, activity)
             }
-            VoiceFact::Echo { present, .. } => {
-                self.note_echo(cx, activity, present);
-                None
-            }
+        }
+    }
+
+    /// A look at how like what is played the voice is: one that changes nothing is no news of the utterance.
+    fn looked(&mut self, cx: &mut Context, activity: &Activity, utterance: u32, likeness: f32) {
+        let open = self.open.as_mut().filter(|open| open.id == utterance);
+        if let Some(present) = open.and_then(|open| open.echo.judge(likeness)) {
+            cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
+            self.note_echo(cx, activity, present);
         }
     }
 
@@ -105,7 +114,7 @@ impl Floor {
 
     /// The voice over the assistant has lasted long enough.
     pub(crate) fn handle_voice_confirmed(&mut self, activity: &Activity) -> Option<Event> {
-        let open = self.open.as_mut().filter(|open| open.voiced && !open.is_echo)?;
+        let open = self.open.as_mut().filter(|open| open.voiced && !open.echo.is_present())?;
         if !activity.speaking {
             return None;
         }
@@ -406,7 +415,7 @@ impl Floor {
         };
         let revision = open.next_revision();
         cx.push(Output::CancelTranscribe { utterance: open.id, revision, except });
-        if !open.origin.background && !open.is_echo {
+        if !open.origin.background && !open.echo.is_present() {
             barge_in::watch_voice(cx, activity);
         }
         self.watch_words(cx, activity);

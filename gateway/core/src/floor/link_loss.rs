@@ -51,7 +51,7 @@ impl Floor {
         };
         open.delay(lost_us);
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
-        if open.voiced && !open.origin.background && !open.is_echo {
+        if open.voiced && !open.origin.background && !open.echo.is_present() {
             watch_voice(cx, activity);
         }
         self.watch_words(cx, activity);

@@ -7,6 +7,7 @@ mod awaited;
 pub(crate) mod barge_in;
 mod caption;
 pub(crate) mod commands;
+mod echo;
 mod endpoint;
 pub(crate) mod form;
 mod lifecycle;

@@ -4,6 +4,7 @@ use alloc::string::String;
 
 use super::{
     caption::Caption,
+    echo::Echo,
     named::Named,
     origin::{Grounds, Origin},
     partials::Partials,
@@ -56,7 +57,7 @@ pub(super) struct Open {
     pub(super) interrupted: Interruption,
     pub(super) named: Named,
     /// Whether its voice is that of the assistant, though the device claims to cancel its echo.
-    pub(super) is_echo: bool,
+    pub(super) echo: Echo,
     /// Whether somebody else was heard in it since.
     pub(super) has_others: bool,
     /// Whether it was recognised to begin without one.
@@ -133,7 +134,7 @@ impl Open {
             silence: None,
             interrupted: Interruption::None,
             named: Named::default(),
-            is_echo: false,
+            echo: Echo::default(),
             has_others: false,
             unaddressed: false,
         }

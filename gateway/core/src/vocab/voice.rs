@@ -46,9 +46,13 @@ pub enum VoiceFact {
         /// Capture time in microseconds up to which there was voice.
         at_us: u64,
     },
-    /// The voice is the assistant's, from the device's own speaker (`present`), or it is not any more. Reported only for devices
-    /// that say that they cancel their echo.
-    Echo { utterance: u32, present: bool },
+    /// The voice was compared with what the device's own speaker plays. Reported only for devices that say that they
+    /// cancel their echo.
+    Echo {
+        utterance: u32,
+        /// From -1 to 1; 1: it is a perfect copy.
+        likeness: f32,
+    },
     /// A wake phrase was heard in its sound. May come late: the utterance may be over.
     WakeHeard {
         utterance: u32,

@@ -236,10 +236,14 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         "fact" => {
             let at_us = world.now_ms * 1_000;
             let number = |verb| words.after(verb).and_then(|word| word.parse().ok());
-            let echo = |verb, present| number(verb).map(|utterance| VoiceFact::Echo { utterance, present });
+            if let Some(utterance) = number("voice") {
+                // As many looks as tell that it is no echo any more.
+                input(world, device, Input::Voice(VoiceFact::Echo { utterance, likeness: 0.1 }))?;
+                return input(world, device, Input::Voice(VoiceFact::Echo { utterance, likeness: 0.1 }));
+            }
             let heard = number("heard").map(|utterance| VoiceFact::WakeHeard { utterance, at_us, score: 0.9 });
-            let fact = heard.or_else(|| echo("echo", true)).or_else(|| echo("voice", false));
-            let fact = match fact {
+            let echo = || number("echo").map(|utterance| VoiceFact::Echo { utterance, likeness: 0.9 });
+            let fact = match heard.or_else(echo) {
                 Some(fact) => fact,
                 None => VoiceFact::SpeechStarted { utterance: number("started").ok_or("which utterance?")?, at_us },
             };
