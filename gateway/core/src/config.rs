@@ -6,6 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::vocab::QuietHours;
 
+/// Default instructions for the model: its answer is heard and read in passing.
+const INSTRUCTIONS: &str = "You are the assistant in a pair of smart glasses. The wearer hears your answer and sees it \
+    on a small display. Answer in one or two short sentences of plain spoken language: no lists, no markdown, no \
+    emoji. Use tools where they help. If a tool fails, say so in a few words and offer another way. Do not repeat what \
+    a tool has shown. Say nothing about the wearer that was not asked for.";
+
 /// Settings of one device's conversation. Times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
@@ -86,6 +92,17 @@ pub struct Config {
     pub place: Option<String>,
 }
 
+impl Config {
+    /// Takes over the operator's standing instructions. Without any (empty), a model that answers what is no command
+    /// gets the default ones.
+    pub fn instruct(&mut self, written: String) {
+        self.instructions = match written {
+            written if !written.is_empty() => Some(written),
+            _ => self.conversational.then(|| INSTRUCTIONS.into()),
+        };
+    }
+}
+
 /// Which short sounds the glasses are asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Earcons {
@@ -149,5 +166,22 @@ impl Default for Config {
             instructions: None,
             place: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_instructions_stand_where_none_are_written_and_a_model_answers() {
+        let instructed = |conversational, written: &str| {
+            let mut config = Config { conversational, ..Config::default() };
+            config.instruct(written.into());
+            config.instructions
+        };
+        assert_eq!((instructed(false, ""), instructed(true, "")), (None, Some(INSTRUCTIONS.into())));
+        assert_eq!(instructed(true, "Be brief."), Some("Be brief.".into()));
+        assert_eq!(instructed(false, "Be brief."), Some("Be brief.".into()));
     }
 }

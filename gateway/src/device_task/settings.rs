@@ -19,12 +19,6 @@ use crate::{
     speech::settings::Voice,
 };
 
-/// Default instructions for the model: its answer is heard and read in passing.
-const INSTRUCTIONS: &str = "You are the assistant in a pair of smart glasses. The wearer hears your answer and sees it \
-    on a small display. Answer in one or two short sentences of plain spoken language: no lists, no markdown, no emoji. \
-    Use tools where they help. If a tool fails, say so in a few words and offer another way. Do not repeat what a tool \
-    has shown. Say nothing about the wearer that was not asked for.";
-
 /// Longest personality in characters: it is part of every request.
 const PERSONALITY_CHARS_MAX: usize = 2_000;
 
@@ -209,10 +203,7 @@ impl RawAssistant {
         }
         let key = "assistant.conversation_pause_min";
         user.pause_ms = problems.between(&self.conversation_pause_min, key, 1..=10_080).saturating_mul(60_000);
-        conversation.instructions = match self.instructions {
-            written if !written.is_empty() => Some(written),
-            _ => conversation.conversational.then(|| INSTRUCTIONS.to_owned()),
-        };
+        conversation.instruct(self.instructions);
         conversation.place = (!self.place.trim().is_empty()).then_some(self.place);
         Assistant { apply_tools_now: self.apply_tools_now, personality: self.personality.into_inner() }
     }
