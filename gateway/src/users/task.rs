@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use gateway_core::{
@@ -48,6 +49,8 @@ pub(super) struct Task {
     roster: Arc<Roster>,
     approvals: Arc<ApprovalBroker>,
     summariser: Summariser,
+    /// By then the machine has given up a summary.
+    summary_wait: Duration,
     /// Callers waiting for a change of the schedule, by request number.
     schedule_replies: BTreeMap<u64, oneshot::Sender<ScheduleReply>>,
     next_request: u64,
@@ -179,6 +182,7 @@ impl Task {
             roster: users.roster.clone(),
             approvals: users.approvals.clone(),
             summariser: users.summariser.clone(),
+            summary_wait: Duration::from_millis(users.config.compaction.summary_ms_max.into()),
             schedule_replies: BTreeMap::new(),
             next_request: 1,
             messages,
@@ -228,10 +232,10 @@ impl Task {
             return self.driver.push(UserInput::Summarised { request, text: None, rank, usage: Usage::default() });
         };
         // Without a place it is asked for again, as when the model fails.
-        let (Some(reply), end) = (self.reserve(), self.end.clone()) else { return };
+        let (Some(reply), end, wait) = (self.reserve(), self.end.clone(), self.summary_wait) else { return };
         spawn("summary", async move {
             secrets.redact_messages(&mut messages);
-            let summing = summary::summarise(model, language, messages);
+            let summing = summary::summarise(wait, model, language, messages);
             let Summed { text, usage } = tokio::select! {
                 summed = summing => summed,
                 // The user is being erased: stop reading.

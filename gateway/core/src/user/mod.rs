@@ -6,6 +6,7 @@ mod entries;
 mod history;
 mod routing;
 mod schedule;
+pub mod summary;
 mod turns;
 mod unkept;
 mod wording;
