@@ -8,6 +8,7 @@
 //! [`Index`] ranks by words and needs no weights; [`sentences`] ranks by meaning, with a model behind a port
 //! ([`minilm`]) that the caller runs on a thread of its own.
 
+pub mod asked;
 mod groups;
 mod index;
 mod lists;

@@ -1,7 +1,7 @@
 //! Tool selection by a cheap model, if configured (`router.model`): it gets the tools' names and descriptions, and
 //! names those that fit. It has a deadline; if it fails, all tools are offered.
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use chat_models::{ChatModel, Request};
 use gateway_core::vocab::{Message, ModelEvent, Role};
@@ -9,27 +9,20 @@ use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tools::{
     registry::Specs,
-    router::{Choice, Query, Router},
+    router::{
+        Choice, Query, Router,
+        asked::{self, INSTRUCTIONS, TOKENS_MAX},
+    },
 };
 
 use crate::clock;
 
 /// Deadline in milliseconds: it delays every answer.
 const WAIT_MS_MAX: u64 = 1_500;
-/// Tools in its catalogue: the best matches by words. Each takes about 20 tokens.
-const CATALOGUE_MAX: usize = 200;
-/// Characters of a description: the first sentence is the relevant one.
-const DESCRIPTION_CHARS_MAX: usize = 120;
-/// Longest answer in tokens: a dozen names.
-const TOKENS_MAX: u32 = 200;
 /// Longest answer in bytes that is read.
 const ANSWER_BYTES_MAX: usize = 8 * 1024;
 /// Events that may be queued.
 const EVENTS_MAX: usize = 16;
-
-const INSTRUCTIONS: &str = "You choose tools for an assistant. Given the tools and what the user says, answer with a JSON array of \
-    the names of all tools that might help, most useful first, and nothing else; an empty array where none does. When in doubt, \
-    include the tool.";
 
 /// Asks a cheap model, and waits for its answer no longer than `wait`.
 pub(crate) struct ByModel {
@@ -48,15 +41,10 @@ impl ByModel {
         if router.has_few(tools) {
             return router.choose(tools, said, tools_max);
         }
-        // By relevance, so that the least relevant tools are cut.
         let ranked = router.rank(tools, said);
-        let answer = timeout(self.wait, self.ask(&catalogue(tools, &ranked), said)).await;
-        match answer.ok().flatten().and_then(|answer| names(&answer)) {
-            Some(names) => {
-                let place = |name: &String| tools.binary_search_by(|tool| tool.name.cmp(name)).ok();
-                let chosen: Vec<_> = names.iter().filter_map(place).map(|at| (at, 1.0)).collect();
-                router.assemble(tools, said, &chosen, true, tools_max)
-            }
+        let answer = timeout(self.wait, self.ask(asked::question(tools, &ranked, said))).await;
+        match answer.ok().flatten().and_then(|answer| asked::ranking(tools, &answer)) {
+            Some(chosen) => router.assemble(tools, said, &chosen, true, tools_max),
             None => {
                 tracing::debug!(model = self.model.name(), "no choice: all are offered");
                 router.assemble(tools, said, &ranked, false, tools_max)
@@ -64,12 +52,7 @@ impl ByModel {
         }
     }
 
-    async fn ask(&self, catalogue: &str, said: &Query) -> Option<String> {
-        let mut question = format!("Tools:\n{catalogue}\n");
-        if !said.before.is_empty() {
-            question.push_str(&format!("Before, the user said: {:?}\n", said.before));
-        }
-        question.push_str(&format!("The user says: {:?}", said.now));
+    async fn ask(&self, question: String) -> Option<String> {
         let request = Request {
             system: Some(INSTRUCTIONS.to_owned()),
             messages: vec![Message::text(Role::User, question)],
@@ -99,29 +82,6 @@ impl ByModel {
         let asking = self.model.stream(request, events, cancel);
         tokio::join!(asking, reading).1
     }
-}
-
-/// A line for each tool, the most relevant ones first.
-fn catalogue(tools: &Specs, ranked: &[(usize, f32)]) -> String {
-    let mut order: Vec<usize> = ranked.iter().map(|(at, _)| *at).collect();
-    let mut listed = vec![false; tools.len()];
-    order.iter().for_each(|at| listed[*at] = true);
-    order.extend((0..tools.len()).filter(|at| !listed[*at]));
-    let mut out = String::new();
-    let routed = order.into_iter().filter_map(|at| tools.get(at)).filter(|tool| !tool.flags.always);
-    for tool in routed.take(CATALOGUE_MAX) {
-        let first: String =
-            tool.description.lines().next().unwrap_or_default().chars().take(DESCRIPTION_CHARS_MAX).collect();
-        // Writing to a string cannot fail.
-        let _written = writeln!(out, "- {}: {first}", tool.name);
-    }
-    out
-}
-
-/// The names in an answer; `None` if it contains no list of names.
-fn names(answer: &str) -> Option<Vec<String>> {
-    let list = answer.get(answer.find('[')?..=answer.rfind(']')?)?;
-    serde_json::from_str(list).ok()
 }
 
 #[cfg(test)]
