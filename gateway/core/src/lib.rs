@@ -18,6 +18,7 @@ pub mod driver;
 mod floor;
 pub mod input;
 mod interpreter;
+pub mod language;
 pub mod limits;
 mod link;
 mod microphone;

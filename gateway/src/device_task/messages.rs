@@ -88,8 +88,8 @@ impl Session {
                 }
                 let confidence = result.confidence();
                 let text = result.text;
-                let turned = self.services.engines.languages.of(&self.user_name).turned(result.language);
-                if let Some(tag) = turned.filter(|_| kind != TranscriptKind::Partial && !text.is_empty()) {
+                let understood = self.services.engines.languages.of(&self.user_name);
+                if let Some(tag) = understood.turned(result.language, kind, &text) {
                     self.tap.turn_to(tag);
                     if self.requests.turn_to(tag) {
                         self.services.assistant.preparer.prepare(&self.user_name, &self.id, tag);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use audio::asr::{Language, Spoken};
+use gateway_core::{language, vocab::TranscriptKind};
 
 /// Which languages are spoken, and which the recogniser knows.
 #[derive(Clone, Debug)]
@@ -55,20 +56,22 @@ impl Understood {
         }
     }
 
-    /// The tag of the language of a turn: the one detected, where languages are detected.
-    pub fn turned(self, detected: Option<Language>) -> Option<&'static str> {
-        detected.filter(|_| self.configured == Some(Spoken::Detected)).map(Language::code)
+    /// The code of the language in which a device is answered from now on, if this transcript changes it.
+    pub fn turned(self, detected: Option<Language>, kind: TranscriptKind, text: &str) -> Option<&'static str> {
+        let detects = self.configured == Some(Spoken::Detected);
+        language::turned(detects, detected.map(Language::code), kind, text)
     }
 
     /// The tag of the language in which commands of that device are read and models answer; `hears`: whether it has a
-    /// microphone. What is only typed need not be heard; of a user's own language it is all the same.
+    /// microphone.
     pub fn answered(self, tag: &str, hears: bool) -> String {
-        match self.spoken(tag) {
-            Spoken::Is(language) if (hears || self.own.is_some()) && Language::of(tag) != Some(language) => {
-                language.code().to_owned()
-            }
-            Spoken::Is(_) | Spoken::Detected => tag.to_owned(),
-        }
+        let spoken = match self.spoken(tag) {
+            Spoken::Is(only) => Some(only.code()),
+            Spoken::Detected => None,
+        };
+        let code = Language::of(tag).map(Language::code);
+        let is_users_own = self.own.is_some();
+        language::answered(language::Languages { tag, code, spoken, is_users_own, hears }).to_owned()
     }
 }
 
@@ -97,7 +100,8 @@ mod tests {
         assert_eq!((french.spoken("de"), french.answered("de", true)), (is("fr"), "fr".to_owned()));
         let any = Understood { configured: Some(Spoken::Detected), ..french };
         assert_eq!((any.spoken("de"), any.answered("de", true)), (Spoken::Detected, "de".to_owned()));
-        assert_eq!((any.turned(Language::of("it")), french.turned(Language::of("it"))), (Some("it"), None));
+        let turned = |understood: Understood| understood.turned(Language::of("it"), TranscriptKind::Final, "Ciao.");
+        assert_eq!((turned(any), turned(french)), (Some("it"), None));
     }
 
     #[test]
@@ -109,7 +113,7 @@ mod tests {
         assert_eq!((ann.spoken("en"), ann.answered("en", true)), (is("de"), "de".to_owned()));
         assert_eq!(ann.answered("de-CH", true), "de-CH", "the region is kept");
         assert_eq!(ann.answered("en", false), "de", "also of what is typed");
-        assert_eq!(languages.of("bob").turned(Language::of("it")), Some("it"));
+        assert_eq!(languages.of("bob").turned(Language::of("it"), TranscriptKind::Final, "Ciao."), Some("it"));
         assert_eq!(languages.of("eve").spoken("en"), is("fr"));
     }
 }

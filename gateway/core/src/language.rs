@@ -1,0 +1,64 @@
+//! In which language a device is answered, and when what was heard in an utterance changes that.
+
+use crate::vocab::TranscriptKind;
+
+/// What is known of a device's languages when its session begins. Codes are those of ISO 639-1.
+#[derive(Clone, Copy, Debug)]
+pub struct Languages<'a> {
+    /// BCP 47 tag of the language that its wearer chose.
+    pub tag: &'a str,
+    /// Code of that language, if the recogniser knows it.
+    pub code: Option<&'a str>,
+    /// Code of the language that is spoken to it; `None`: that is detected in each utterance.
+    pub spoken: Option<&'a str>,
+    /// Whether the operator says which language this very user speaks.
+    pub is_users_own: bool,
+    /// Whether it has a microphone.
+    pub hears: bool,
+}
+
+/// The tag of the language in which commands of that device are read and models answer. What is only typed need not be
+/// heard; of a user's own language it is all the same. The region of the device's own language is kept.
+pub fn answered(languages: Languages<'_>) -> &str {
+    let Languages { tag, code, spoken, is_users_own, hears } = languages;
+    match spoken {
+        Some(spoken) if (hears || is_users_own) && code != Some(spoken) => spoken,
+        Some(_) | None => tag,
+    }
+}
+
+/// The code of the language in which the device is answered from now on, if a transcript of this kind changes it: the
+/// one that was detected, where languages are detected (`detects`). What is still being spoken does not, nor an utterance
+/// without words.
+pub fn turned<'a>(detects: bool, detected: Option<&'a str>, kind: TranscriptKind, text: &str) -> Option<&'a str> {
+    detected.filter(|_| detects && kind != TranscriptKind::Partial && !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_spoken_counts_where_it_is_heard_or_the_users_own() {
+        let swiss =
+            Languages { tag: "de-CH", code: Some("de"), spoken: Some("de"), is_users_own: false, hears: true };
+        assert_eq!(answered(swiss), "de-CH", "the region is kept");
+        assert_eq!(answered(Languages { spoken: None, ..swiss }), "de-CH", "until another one is detected");
+        let english = Languages { spoken: Some("en"), ..swiss };
+        assert_eq!(answered(english), "en");
+        assert_eq!(answered(Languages { hears: false, ..english }), "de-CH", "what is typed need not be heard");
+        assert_eq!(answered(Languages { hears: false, is_users_own: true, ..english }), "en");
+        let unknown = Languages { tag: "tlh", code: None, ..english };
+        assert_eq!(answered(unknown), "en");
+    }
+
+    #[test]
+    fn a_whole_utterance_with_words_turns_the_language_where_it_is_detected() {
+        let all = TranscriptKind::Final;
+        assert_eq!(turned(true, Some("it"), all, "Buongiorno."), Some("it"));
+        assert_eq!(turned(true, Some("it"), TranscriptKind::Speculative, "Buongiorno."), Some("it"));
+        assert_eq!(turned(true, Some("it"), TranscriptKind::Partial, "Buongiorno."), None);
+        assert_eq!(turned(true, Some("it"), all, ""), None);
+        assert_eq!((turned(false, Some("it"), all, "Buongiorno."), turned(true, None, all, "Hm.")), (None, None));
+    }
+}
