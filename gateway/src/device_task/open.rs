@@ -11,7 +11,7 @@ use gateway_core::{
     conversation::{self, Conversation},
     driver::Driver,
     input::{Input, UserInput},
-    vocab::{LostTurn, Remains},
+    vocab::{LostCall, LostTurn, Remains},
 };
 use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
@@ -172,17 +172,16 @@ impl Session {
 
     /// A turn of which the wearer is told. Until then it is kept for the process behind this one.
     fn cut_off(&mut self, RestoredTurn { request, unknown, asked }: RestoredTurn) -> LostTurn {
-        let titles = unknown.iter().map(|call| self.unknown(call)).collect();
+        let calls = unknown.iter().map(|call| self.lost_call(call)).collect();
         self.stored.cut_off(request.clone(), unknown);
         self.asked_before = AskedBefore::of(asked);
-        LostTurn { request, unknown: titles, asked: self.asked_before.calls() }
+        LostTurn { request, unknown: calls, asked: self.asked_before.calls() }
     }
 
     /// A call of which the wearer is told that its outcome is unknown.
-    fn unknown(&self, UnknownCall { tool, done, .. }: &UnknownCall) -> String {
-        let (title, done) = (self.requests.title(tool), done.iter().map(|tool| self.requests.title(tool)));
-        let done = done.collect::<Vec<String>>().join(", ");
-        if done.is_empty() { title } else { format!("{title} (already done: {done})") }
+    fn lost_call(&self, UnknownCall { tool, done, .. }: &UnknownCall) -> LostCall {
+        let done = done.iter().map(|tool| self.requests.title(tool)).collect();
+        LostCall { title: self.requests.title(tool), done }
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) const RESTARTED_IN_CALL: &str = "I was restarted before I was done.";
 pub(crate) const RESTARTED_IN_QUESTION: &str = "I was restarted, so I have to ask you again.";
 /// Before the titles of tools.
 pub(crate) const UNKNOWN_CALL: &str = "I don't know whether this was done";
+/// Before the titles of what a program had completed.
+pub(crate) const ALREADY_DONE: &str = "already done";
 /// The model failed for a transient reason.
 pub(crate) const MODEL_FAILED: &str = "Sorry, I could not get an answer.";
 /// Too many requests, or no budget left.

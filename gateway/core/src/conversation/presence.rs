@@ -14,7 +14,7 @@ use crate::{
     link::Link,
     output::{Chime, CloseReason, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{AppEvent, DeviceInfo, ListeningState, LostTurn, Remains, SoundReport},
+    vocab::{AppEvent, DeviceInfo, ListeningState, LostCall, LostTurn, Remains, SoundReport},
 };
 
 impl Conversation {
@@ -111,7 +111,8 @@ impl Conversation {
             return question.into_iter().for_each(|question| self.expect_question_again(question, false));
         };
         self.restart_untold = true;
-        let unknown = (!unknown.is_empty()).then(|| format!("{}: {}.", phrases::UNKNOWN_CALL, unknown.join(", ")));
+        let calls = unknown.iter().map(call_told).collect::<Vec<String>>().join(", ");
+        let unknown = (!unknown.is_empty()).then(|| format!("{}: {calls}.", phrases::UNKNOWN_CALL));
         let told = match (asked.is_empty() && question.is_none(), &unknown) {
             (true, None) => phrases::RESTARTED,
             (true, Some(_)) => phrases::RESTARTED_IN_CALL,
@@ -219,4 +220,9 @@ impl Conversation {
         };
         self.agent.abandon(&mut self.cx, heard, TurnOutcome::Interrupted);
     }
+}
+
+/// How a lost call is named to the wearer.
+fn call_told(LostCall { title, done }: &LostCall) -> String {
+    if done.is_empty() { title.clone() } else { format!("{title} ({}: {})", phrases::ALREADY_DONE, done.join(", ")) }
 }

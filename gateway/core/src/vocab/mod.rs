@@ -34,7 +34,7 @@ pub use message::{Message, Part, Role};
 pub use microphone::MicrophoneFault;
 pub use model::{FailureKind, ModelEvent, PromptHint, StopReason, Usage};
 pub use pending::{Pending, PendingCall};
-pub use restart::{LostTurn, OpenEar, OpenQuestion, Remains};
+pub use restart::{LostCall, LostTurn, OpenEar, OpenQuestion, Remains};
 pub use routing::{Candidate, FallbackReason, ModelOutcome, ModelRoute, RANK_FIRST, ServiceLevel};
 pub use scene::{AppLife, Scene, SceneApp};
 pub use schedule::{Due, OpenEntry, ScheduleChange, ScheduleEntry, ScheduleKind};

@@ -44,8 +44,17 @@ pub struct Remains {
 pub struct LostTurn {
     /// The wearer's request.
     pub request: String,
-    /// Titles of tools of which it is not known whether they did what they were to do.
-    pub unknown: Vec<String>,
+    /// Calls of which it is not known whether they did what they were to do.
+    pub unknown: Vec<LostCall>,
     /// Calls that waited for the wearer's consent: nothing of them was done.
     pub asked: Vec<ToolCall>,
+}
+
+/// A call that ended with the process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostCall {
+    /// Title of its tool.
+    pub title: String,
+    /// Of a program: titles of the tools whose changes were completed.
+    pub done: Vec<String>,
 }

@@ -4,8 +4,8 @@ use gateway_core::{
     input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Input, UserInput},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, CommandMatch, Content,
-        DeviceFacts, Due, ErrorCode, FailureKind, LostTurn, MicrophoneFault, Question, Remains, ScheduleChange,
-        ScheduleKind, ToolFlags, ToolResult, Translation, Turn, Unkept, Usage, View, VoiceFact,
+        DeviceFacts, Due, ErrorCode, FailureKind, LostCall, LostTurn, MicrophoneFault, Question, Remains,
+        ScheduleChange, ScheduleKind, ToolFlags, ToolResult, Translation, Turn, Unkept, Usage, View, VoiceFact,
     },
 };
 
@@ -115,7 +115,9 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             Ok(())
         }
         "restarted" => {
-            let unknown = words.quoted().map(str::to_owned).into_iter().collect();
+            let mut titles = words.words.iter().filter(|(_, quoted)| *quoted).map(|(text, _)| text.clone());
+            let call = titles.next().map(|title| LostCall { title, done: titles.collect() });
+            let unknown = call.into_iter().collect();
             let turn = Some(LostTurn { unknown, ..LostTurn::default() });
             input(world, device, Input::Restarted(Remains { turn, ..Remains::default() }))
         }
