@@ -40,8 +40,7 @@ mod tests {
 
     #[test]
     fn what_is_spoken_counts_where_it_is_heard_or_the_users_own() {
-        let swiss =
-            Languages { tag: "de-CH", code: Some("de"), spoken: Some("de"), is_users_own: false, hears: true };
+        let swiss = Languages { tag: "de-CH", code: Some("de"), spoken: Some("de"), is_users_own: false, hears: true };
         assert_eq!(answered(swiss), "de-CH", "the region is kept");
         assert_eq!(answered(Languages { spoken: None, ..swiss }), "de-CH", "until another one is detected");
         let english = Languages { spoken: Some("en"), ..swiss };
