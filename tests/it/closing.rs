@@ -101,7 +101,7 @@ async fn a_goodbye_is_answered_with_a_normal_close() {
 }
 
 /// A stream that is reset costs the gateway as much as one with a frame in it.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn streams_that_are_reset_are_counted() {
     let world = World::start().await;
     let connection = connect(&client(), world.gateway().quic.expect("QUIC is on")).await;
@@ -136,7 +136,9 @@ async fn connect(client: &Endpoint, address: SocketAddr) -> Connection {
     client.connect(address, "localhost").expect("an address").await.expect("a connection")
 }
 
-/// The close code and reason of the gateway.
+/// The close code and reason of the gateway. quinn forgets both if a stateless reset comes behind them, as it does where the gateway
+/// has no time for its part of the close: who asks for them needs a runtime of one thread, in which this wakes before the next packet
+/// is read.
 async fn closed_with(connection: &Connection) -> (u64, String) {
     match timeout(WAIT, connection.closed()).await.expect("it closes in time") {
         ConnectionError::ApplicationClosed(close) => {
@@ -146,7 +148,7 @@ async fn closed_with(connection: &Connection) -> (u64, String) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_quic_peer_that_only_waits_is_told_and_closed() {
     let world = World::start().await;
     let (client, address) = (client(), world.gateway().quic.expect("QUIC is on"));
