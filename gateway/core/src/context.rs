@@ -68,12 +68,14 @@ impl Context {
 
     pub(crate) fn push(&mut self, output: Output) {
         let caption = match &output {
-            Output::Caption { text, .. } if self.config.display.captions && !self.translating => Some(text.clone()),
+            Output::Caption { utterance, text, .. } if self.config.display.captions && !self.translating => {
+                Some((*utterance, text.clone()))
+            }
             _ => None,
         };
         self.out.push_back(output);
-        if let Some(text) = caption {
-            self.caption(text);
+        if let (Some((utterance, text)), Some(size)) = (caption, self.display) {
+            self.screen(|screen, now| screen.handle_caption(now, utterance, &text, size));
         }
     }
 
@@ -98,11 +100,6 @@ impl Context {
         if let Some(turn) = last {
             *turn = begun;
         }
-    }
-
-    fn caption(&mut self, text: String) {
-        let caption_ms = self.config.display.caption_ms;
-        self.claim(Priority::Caption, Content::Text { text }, Some(caption_ms));
     }
 
     /// Claims the main view, replacing an earlier claim of the same claimant. Returns whether the wearer sees it.

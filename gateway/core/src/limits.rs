@@ -43,6 +43,8 @@ pub const HELD_EVENTS_MAX: usize = 4_096;
 pub const SETTLING_TURNS_MAX: usize = 4;
 /// Characters of a model's answer in one turn: about ten minutes of speech.
 pub const ANSWER_CHARS_MAX: usize = 10_000;
+/// Turns of speech that captions keep: a display has hardly more room, and a frame of 2 KiB none.
+pub const CAPTION_TURNS_MAX: usize = 4;
 /// Characters of a clause, so that synthesis of one clause stays short.
 pub const CLAUSE_CHARS_MAX: usize = 220;
 /// Clauses passed to synthesis but not yet played: one plays while the next is synthesised.

@@ -4,7 +4,7 @@ mod script;
 mod world;
 
 use gateway_core::{
-    conversation::{Config, Conversation},
+    conversation::{Config, Conversation, DisplayConfig},
     driver::Machine as _,
     input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Input, Playback, UserInput},
     user::{self, User},
@@ -316,8 +316,9 @@ proptest! {
         (always_listening, conversational, acoustic_wake) in any::<(bool, bool, bool)>(),
         inputs in prop::collection::vec((input(), 0_u64..3_000_000), 1..120),
     ) {
+        let display = DisplayConfig { captions: true, ..DisplayConfig::default() };
         let config =
-            Config { always_listening, conversational, acoustic_wake, translates: true, ..Config::default() };
+            Config { always_listening, conversational, acoustic_wake, translates: true, display, ..Config::default() };
         let mut conversation = Conversation::new(config);
         let mut now = Timestamp { mono_us: 1_000_000, wall_ms: 0, offset_s: 0 };
         let mut debts = Debts::default();

@@ -5,16 +5,20 @@
 //! the time of its next change.
 
 mod apps;
+mod captions;
 mod config;
 mod dashboard;
 mod drawing;
+mod lines;
 mod timers;
 
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 pub use self::config::Config;
+pub(crate) use self::lines::wrap;
 use self::{
     apps::{Apps, Now},
+    captions::Captions,
     dashboard::Dashboard,
     drawing::{Drawing, is_empty},
     timers::Timers,
@@ -22,7 +26,7 @@ use self::{
 use crate::{
     input::RunningTimer,
     limits::DASHBOARD_LINE_CHARS_MAX,
-    vocab::{AppEvent, AppKind, Content, DeviceInfo, DisplayCommand, Priority, Timestamp, View},
+    vocab::{AppEvent, AppKind, Content, DeviceInfo, DisplayCommand, DisplaySize, Priority, Timestamp, View},
 };
 
 /// Everything that may claim the main view, apps aside, in ascending priority.
@@ -42,6 +46,7 @@ pub(crate) struct Display {
     linked: bool,
     looks_up: bool,
     claims: [Option<Claim>; CLAIMANTS],
+    captions: Captions,
     timers: Timers,
     apps: Apps,
     dashboard: Dashboard,
@@ -140,6 +145,21 @@ impl Display {
             *claim = None;
         }
         self.settle(now);
+    }
+
+    /// Shows all words of an utterance so far, below those of earlier ones that still stand; none: it had none after all.
+    pub(crate) fn handle_caption(&mut self, now: Timestamp, utterance: u32, text: &str, size: DisplaySize) {
+        let claim = claimant(Priority::Caption).and_then(|index| self.claims.get(index)?.as_ref());
+        if claim.is_none_or(|claim| claim.ends_us.is_some_and(|ends_us| ends_us <= now.mono_us)) {
+            self.captions.clear();
+        }
+        self.captions.take(utterance, text);
+        let text = self.captions.layout(size);
+        if text.is_empty() {
+            self.handle_release(now, Priority::Caption);
+        } else {
+            self.handle_claim(now, Priority::Caption, Content::Text { text }, Some(self.config.caption_ms));
+        }
     }
 
     /// Sets the running timers, in any order.
@@ -388,7 +408,7 @@ mod tests {
     use alloc::format;
 
     use super::*;
-    use crate::{limits::APPS_MAX, vocab::DisplaySize};
+    use crate::limits::APPS_MAX;
 
     /// Claims the view for all claimants in this order; the one of highest priority is visible, not the latest.
     #[test]
