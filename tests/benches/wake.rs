@@ -249,7 +249,7 @@ async fn through_gateway(configurations: &[Vec<String>]) -> Result<()> {
     let mut opened = Vec::new();
     for phrases in configurations {
         let mut of_phrase = Vec::new();
-        let gateway = TestGateway::start(&format!("[hearing]\nwake_phrases = {phrases:?}")).await?;
+        let gateway = TestGateway::start(&format!("[hearing]\nwake = \"text\"\nwake_phrases = {phrases:?}")).await?;
         let phrase = phrases.first().context("a phrase")?;
         for speakers in Speaker::asked_for()?.chunks(2) {
             let mut tasks = JoinSet::new();

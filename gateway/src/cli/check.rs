@@ -108,6 +108,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     println!("  models  {}", config.models_dir.display());
     println!("  answers {}", config.models.chain.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
     println!("  hears   {}", hears(&config));
+    println!("  wake    by {}", if config.hearing.wake.is_some() { "sound, verified by text" } else { "text" });
     show_elsewhere(&config);
     println!("  web     {}", config.listen.web);
     println!("  quic    {}", config.listen.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));

@@ -43,7 +43,7 @@ mod tests {
         };
         let always = [catalogue::WHISPER_TINY_EN, catalogue::SILERO, catalogue::HIBARI];
         // Independent of the models that are fetched on this machine.
-        let alone = "[hearing]\nsecond_model = \"\"\n";
+        let alone = "models_dir = \"/x\"\n[hearing]\nsecond_model = \"\"\n";
         assert_eq!(ids(alone), always);
         let with = |more: &'static str| [&always[..], &[more]].concat();
         assert_eq!(ids(&format!("{alone}[router]\nby = \"sentences\"\n")), with(catalogue::MINILM));

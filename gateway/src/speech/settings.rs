@@ -29,6 +29,8 @@ const LANGUAGES_MAX: usize = 1_000;
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum WakeBy {
+    /// By their sound if each of them has a head in the folder of heads, otherwise by their text.
+    Auto,
     /// By the text of everything that is said.
     Text,
     /// By their sound; the text of what was heard verifies it.
@@ -66,7 +68,7 @@ impl Default for RawHearing {
         let core = conversation::Config::default();
         Self {
             wake_phrases: unwritten(core.wake_phrases),
-            wake: WakeBy::Text,
+            wake: WakeBy::Auto,
             wake_heads: unwritten(Vec::new()),
             device_wake: true,
             always_listening: core.always_listening,
@@ -212,17 +214,20 @@ impl RawHearing {
         if files.len() > WAKE_PHRASES_MAX {
             problems.at(self.wake_heads.span(), format!("`hearing.wake_heads` has at most {WAKE_PHRASES_MAX} files"));
         }
-        match self.wake {
-            WakeBy::Acoustic if files.is_empty() => Some(WakeHeads::Folder(models_dir.join(wake::FOLDER))),
-            WakeBy::Acoustic => Some(WakeHeads::Files(files.clone())),
-            WakeBy::Text => {
-                if !files.is_empty() {
-                    let what = "`hearing.wake_heads` needs `hearing.wake = \"acoustic\"`".to_owned();
-                    problems.at(self.wake_heads.span(), what);
-                }
-                None
+        if !files.is_empty() {
+            if !matches!(self.wake, WakeBy::Acoustic) {
+                let what = "`hearing.wake_heads` needs `hearing.wake = \"acoustic\"`".to_owned();
+                problems.at(self.wake_heads.span(), what);
             }
+            return Some(WakeHeads::Files(files.clone()));
         }
+        let folder = WakeHeads::Folder(models_dir.join(wake::FOLDER));
+        let is_by_sound = match self.wake {
+            WakeBy::Auto => wake::have_heads(&folder, self.wake_phrases.get_ref()),
+            WakeBy::Text => false,
+            WakeBy::Acoustic => true,
+        };
+        is_by_sound.then_some(folder)
     }
 
     /// Checks the settings of the begin and the end of a turn.
@@ -320,7 +325,10 @@ impl RawVoice {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::check;
+    use crate::{
+        config::check,
+        speech::wake::{FOLDER, WakeHeads, tests::always},
+    };
 
     fn problems(text: &str) -> Vec<(usize, String)> {
         check(text, "x.toml").unwrap_err().into_iter().map(|problem| (problem.line, problem.what)).collect()
@@ -335,6 +343,27 @@ mod tests {
             let found = problems(&format!("[hearing]\npartial_interval_ms = {wrong}\n"));
             assert!(found[0].0 == 2 && found[0].1.contains("between 50 and 5000"), "{wrong}: {found:?}");
         }
+    }
+
+    #[test]
+    fn wake_phrases_are_known_by_their_sound_where_all_have_heads() {
+        let models = tempfile::tempdir().unwrap();
+        let heads = models.path().join(FOLDER);
+        let wake = |more: &str| {
+            let phrases = "wake_phrases = [\"hey mentra\", \"Computer\"]";
+            let text = format!("models_dir = {:?}\n[hearing]\n{phrases}\n{more}", models.path());
+            check(&text, "x.toml").unwrap().hearing.wake
+        };
+        assert_eq!(wake(""), None, "there is no folder");
+        std::fs::create_dir(&heads).unwrap();
+        std::fs::write(heads.join("hey_mentra.onnx"), always("hey mentra")).unwrap();
+        std::fs::write(heads.join("damaged.onnx"), "computer").unwrap();
+        assert_eq!(wake(""), None, "one phrase has none");
+        std::fs::write(heads.join("computer.onnx"), always("computer")).unwrap();
+        assert_eq!(wake(""), Some(WakeHeads::Folder(heads.clone())));
+        assert_eq!(wake("wake = \"text\"\n"), None);
+        let found = problems("[hearing]\nwake_heads = [\"/x/hey_mentra.onnx\"]\n");
+        assert!(found[0].0 == 2 && found[0].1.contains("needs `hearing.wake = \"acoustic\"`"), "{found:?}");
     }
 
     #[test]

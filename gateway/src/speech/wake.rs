@@ -133,6 +133,11 @@ impl WakeWords {
     }
 }
 
+/// Whether each of these phrases has a head that can be used.
+pub(crate) fn have_heads(heads: &WakeHeads, phrases: &[String]) -> bool {
+    without_head(&read_heads(heads).heads, phrases).is_empty()
+}
+
 /// What would keep the gateway from listening for these phrases by their sound, apart from the shared models.
 pub(crate) fn examine(heads: &WakeHeads, phrases: &[String]) -> Vec<String> {
     let Read { heads, mut problems } = read_heads(heads);

@@ -16,6 +16,12 @@ const NOISE_DB: [Option<f32>; 4] = [None, Some(20.0), Some(10.0), Some(5.0)];
 /// Paces of each voice.
 const SPEEDS: [f32; 3] = [0.85, 1.0, 1.15];
 
+/// What a gateway may rely on, in percent of the clips of all held-out voices: clean, and in each noise that is so many decibels
+/// below the voice.
+const CLEAN_PERCENT: usize = 98;
+const NOISY_PERCENT: usize = 92;
+const NOISY_DB: f32 = 10.0;
+
 /// Recall of one voice under one noise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recall {
@@ -101,6 +107,20 @@ pub fn recall(head: &Head, tools: Tools<'_>) -> Result<Vec<Recall>, Error> {
     Ok(all)
 }
 
+/// The aims that a head misses at this threshold, in words. Where no clip tells, none is reached.
+pub fn missed(recall: &[Recall], threshold: f32) -> Vec<String> {
+    let noisy = held_out::NOISES.map(|kind| (Some((kind.name(), NOISY_DB)), NOISY_PERCENT));
+    let misses = |(noise, percent): (Option<(&'static str, f32)>, usize)| {
+        let of_noise = || recall.iter().filter(move |one| one.noise == noise);
+        let heard: usize = of_noise().map(|one| one.heard(threshold)).sum();
+        let of: usize = of_noise().map(|one| one.peaks.len()).sum();
+        let name = noise.map_or_else(|| "clean".to_owned(), |(kind, db)| format!("{kind} noise, {db} dB"));
+        let is_reached = of > 0 && heard * 100 >= of * percent;
+        (!is_reached).then(|| format!("{name}: {heard} of {of} heard, the aim is {percent} %"))
+    };
+    std::iter::once((None, CLEAN_PERCENT)).chain(noisy).filter_map(misses).collect()
+}
+
 fn said(head: &Head, speaker: &Speaker, tools: Tools<'_>) -> Result<Vec<Scene>, Error> {
     let random = &mut SmallRng::seed_from_u64(7);
     let phrase = &head.settings().phrase;
@@ -151,6 +171,23 @@ impl Real {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_aim_is_missed_by_one_clip_and_where_nothing_is_known() {
+        let recall = |noise, heard: usize| {
+            let peaks = (0..50).map(|clip| if clip < heard { 0.9 } else { 0.1 }).collect();
+            Recall { voice: "any", noise, peaks }
+        };
+        let missed_of = |clean, pink, street| {
+            let noisy = [("pink", pink), ("street", street)].map(|(kind, heard)| recall(Some((kind, 10.0)), heard));
+            let loud = recall(Some(("pink", 5.0)), 0);
+            missed(&[&[recall(None, clean), loud][..], &noisy[..]].concat(), 0.5)
+        };
+        assert_eq!(missed_of(49, 46, 46), Vec::<String>::new());
+        assert_eq!(missed_of(48, 46, 46), ["clean: 48 of 50 heard, the aim is 98 %"]);
+        assert_eq!(missed_of(49, 46, 45), ["street noise, 10 dB: 45 of 50 heard, the aim is 92 %"]);
+        assert_eq!(missed(&[], 0.5).len(), 3);
+    }
 
     #[test]
     fn bounds_are_those_of_the_tables() {
