@@ -12,6 +12,7 @@ mod firmware;
 pub(crate) mod formats;
 mod incoming;
 mod known;
+mod link;
 mod messages;
 mod open;
 mod outgoing;
@@ -31,12 +32,15 @@ pub(crate) mod services;
 mod session;
 pub(crate) mod settings;
 mod sound;
+mod speech_output;
 mod tap;
 mod tokens;
 mod translations;
+mod turn_records;
 mod turns;
 mod up;
 mod update;
+mod user;
 mod welcome;
 mod window;
 
@@ -47,7 +51,6 @@ use std::{
 };
 
 use device_protocol::{Down, GoodbyeReason, RejectCode, down as message, limits, up::ResumeOwned};
-use gateway_core::vocab::DeviceInfo;
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
@@ -60,6 +63,7 @@ use crate::{
     transport::{Link, places::Place},
 };
 
+use formats::Terms;
 use services::{Admission, Services};
 use session::Session;
 use tokens::Tokens;
@@ -139,9 +143,7 @@ const CLAIMS_WAITING_MAX: usize = 1;
 /// never do two tasks decide for one device.
 struct Claim {
     resume: ResumeOwned,
-    user: String,
-    formats: formats::Agreed,
-    info: DeviceInfo,
+    terms: Terms,
     /// Gets the session; dropped if the claim is refused.
     reply: oneshot::Sender<Box<Session>>,
 }
@@ -201,11 +203,10 @@ impl Resumable {
     async fn claim(&self, admitted: &Admitted) -> Option<Box<Session>> {
         let Admitted { id, record, hello } = admitted;
         let resume = hello.resume.clone()?;
-        let formats = formats::agree(&hello.capabilities).ok()?;
-        let info = formats::info(id, &record.user, &hello.capabilities, &formats);
+        let terms = Terms::of(id, &record.user, &hello.capabilities).ok()?;
         let (_, session) = self.with(|sessions| sessions.get(id).cloned())?;
         let (reply, mut given) = oneshot::channel();
-        let claim = Box::new(Claim { resume, user: record.user.clone(), formats, info, reply });
+        let claim = Box::new(Claim { resume, terms, reply });
         let handed_over = async {
             session.send(claim).await.ok()?;
             (&mut given).await.ok()

@@ -23,6 +23,7 @@ use tools::{
 };
 
 use super::{
+    again::AskedBefore,
     known,
     prepare::{Preparer, answered_late, are_ready},
     progress::OnDisplay,
@@ -55,6 +56,8 @@ pub(crate) struct Requests {
     context: Arc<ContextBuilder>,
     mailbox: Mailbox,
     called: BTreeMap<String, CancellationToken>,
+    /// Calls about which the wearer was being asked when the process before this one died, and is asked again.
+    asked_before: AskedBefore,
     /// The last request of the current turn.
     last: Option<Last>,
     /// The last turn for which a model was asked, and what was said up to then.
@@ -93,7 +96,6 @@ impl Requests {
         lease: SessionLease,
         mailbox: Mailbox,
     ) -> Self {
-        let called = BTreeMap::new();
         Self {
             user,
             device,
@@ -106,7 +108,8 @@ impl Requests {
             lease,
             context: assistant.context.clone(),
             mailbox,
-            called,
+            called: BTreeMap::new(),
+            asked_before: AskedBefore::default(),
             last: None,
             conversation: None,
         }
@@ -292,13 +295,21 @@ impl Requests {
         }
     }
 
-    /// What the tool of a call declares about itself; `None`: there is no such tool.
-    pub(crate) fn declared(&self, turn: Turn, call: &ToolCall) -> Option<Input> {
-        known::declared(self.executor.registry(), (&self.user, &self.device), turn, call)
+    /// The wearer was being asked about these calls when the process died, and is asked again when they are run.
+    pub(crate) fn ask_again(&mut self, questions: Vec<LeftQuestion>) -> Vec<ToolCall> {
+        self.asked_before = AskedBefore::of(questions);
+        self.asked_before.calls()
     }
 
-    /// Runs a tool until its single result. `before`: the wearer was being asked about this call when the process died.
-    pub(crate) fn run_tool(&mut self, turn: Turn, call: ToolCall, before: Option<LeftQuestion>) {
+    /// The wearer is not asked about them any more.
+    pub(crate) fn give_up_asking(&mut self) {
+        self.asked_before.give_up(&self.executor, &self.user);
+    }
+
+    /// Runs a tool until its single result. Returns what it declares about itself, if there is such a tool.
+    pub(crate) fn run_tool(&mut self, turn: Turn, call: ToolCall) -> Option<Input> {
+        let declared = known::declared(self.executor.registry(), (&self.user, &self.device), turn, &call);
+        let before = self.asked_before.take(&call);
         let cancel = CancellationToken::new();
         self.called.retain(|_, cancel| !cancel.is_cancelled());
         self.called.insert(call.id.clone(), cancel.clone());
@@ -350,6 +361,7 @@ impl Requests {
         if (&mut calling).now_or_never().is_none() {
             spawn("tool", calling);
         }
+        declared
     }
 
     /// The turn was interrupted: stops the call if that is safe.
