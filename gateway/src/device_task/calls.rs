@@ -85,7 +85,7 @@ impl DeviceCalls {
         // A call from outside the turn may have any id.
         let number = if turn.is_none() { self.next_number() } else { self.number_of(&id) };
         let text = arguments.to_string();
-        let fits = text.len() <= limits::ARGUMENTS_BYTES_MAX && link.room.holds(text.len() + name.len());
+        let fits = text.len() <= limits::ARGUMENTS_BYTES_MAX && link.frame_limits.holds(text.len() + name.len());
         if !fits || name.len() > limits::NAME_BYTES_MAX {
             let text = "the arguments are too large for the glasses";
             drop(reply.send(ToolResult::failed(ErrorCode::InvalidArguments, text, false)));

@@ -2,21 +2,20 @@
 
 use std::sync::PoisonError;
 
-use device_protocol::{Choice, Down, GoodbyeReason, Sound, down as message, limits};
+use device_protocol::{Down, GoodbyeReason, Sound, down as message, limits};
 use gateway_core::{
     input::{AnnouncementId, Input, UserInput},
     output::{Chime, CloseReason, Output, ToolActivityState},
-    vocab::{Approval, ApprovalOutcome, ListeningState, Meant, Pending, Settlement, TranscriptKind, Turn},
+    vocab::{Approval, ListeningState, Meant, Pending, Settlement, TranscriptKind, Turn},
 };
 
 use super::{
     formats::wire,
-    session::{Asked, End, Session},
+    session::{End, Session},
 };
 use crate::{
     clock,
     speech::{ear::Ear, mouth::Due},
-    text::crop,
     transport::LinkError,
 };
 
@@ -67,7 +66,7 @@ impl Session {
             }
             Output::ExpectRequest { rank } => {
                 self.requests.expect_request(rank);
-                self.stored.called(self.ear.as_ref().and_then(Ear::heard_until_us));
+                self.stored.addressed(self.ear.as_ref().and_then(Ear::heard_until_us));
             }
             Output::EarOpen(ear) => self.stored.ear(ear),
             Output::QuestionOpen(question) => self.stored.question(question),
@@ -176,8 +175,8 @@ impl Session {
         (last, addressed): (bool, bool),
         text: &str,
     ) -> Result<(), LinkError> {
-        self.tap.words(utterance, text, last);
-        if last && self.tap.wants_translations() {
+        self.app_feed.words(utterance, text, last);
+        if last && self.app_feed.wants_translations() {
             self.translations.for_apps(utterance, self.ear.as_mut());
         }
         let transcript = message::Transcript {
@@ -185,7 +184,7 @@ impl Session {
             revision: revision.into(),
             is_final: last,
             addressed,
-            text: self.link.room.crop(text, limits::TEXT_BYTES_MAX, 0),
+            text: self.link.frame_limits.crop(text, limits::TEXT_BYTES_MAX, 0),
         };
         self.link.send(turn, Down::Transcript(transcript))
     }
@@ -198,7 +197,7 @@ impl Session {
 
     fn speak(&mut self, turn: Option<Turn>, speech: u32, due: Due) -> Result<(), LinkError> {
         let clause = due.clause;
-        let caption = self.link.room.crop(&due.text, limits::TEXT_BYTES_MAX, 0).to_owned();
+        let caption = self.link.frame_limits.crop(&due.text, limits::TEXT_BYTES_MAX, 0).to_owned();
         let Some(is_new) = self.speech.speak(turn, speech, due) else {
             self.input(Input::SpeechFailed { speech, clause });
             return Ok(());
@@ -244,28 +243,14 @@ impl Session {
     }
 
     fn ask_approval(&mut self, approval: &Approval) -> Result<(), LinkError> {
-        let title = crop(&approval.question.title, limits::LABEL_BYTES_MAX);
-        let request = message::ApprovalRequest {
-            approval: u32::try_from(approval.id).unwrap_or(u32::MAX),
-            title,
-            message: self.link.room.crop(&approval.question.shown, limits::DISPLAY_TEXT_BYTES_MAX, title.len()),
-            expires_ms: approval.expires_ms,
-        };
-        self.asked = Some(Asked { number: request.approval, turn: approval.turn });
+        let request = self.approval.ask(approval, self.link.frame_limits);
         self.link.send(approval.turn, Down::ApprovalRequest(request))
     }
 
     fn approval_settled(&mut self, settled: Settlement) -> Result<(), LinkError> {
         self.services.approvals.settle(Some(&self.id), settled);
-        let choice = match settled.outcome {
-            ApprovalOutcome::Approved => Choice::Yes,
-            ApprovalOutcome::Denied => Choice::No,
-            ApprovalOutcome::Expired | ApprovalOutcome::Unasked => Choice::Expired,
-            ApprovalOutcome::Cancelled => Choice::Dismissed,
-        };
-        let approval = u32::try_from(settled.id).unwrap_or(u32::MAX);
-        let turn = self.asked.filter(|latest| latest.number == approval).and_then(|latest| latest.turn);
-        self.link.send(turn, Down::ApprovalSettled(message::ApprovalSettled { approval, choice }))
+        let (turn, settled) = self.approval.settle(settled);
+        self.link.send(turn, Down::ApprovalSettled(settled))
     }
 
     fn close_for(&mut self, reason: CloseReason) {

@@ -58,7 +58,7 @@ impl Session {
                 countdown_ms: 0,
             },
         };
-        self.link.send(self.turns.current(), Down::Display(self.link.room.fit(display)))
+        self.link.send(self.turns.current(), Down::Display(self.link.frame_limits.fit(display)))
     }
 }
 

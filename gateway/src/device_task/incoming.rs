@@ -42,9 +42,9 @@ pub(super) struct Incoming {
     /// After a restart, until the first sound.
     continues: bool,
     /// As for [`continues`](Self::continues), until the first sound.
-    called_us: Option<u64>,
+    addressed_us: Option<u64>,
     /// The device was told that sound was passed over.
-    told_of_sound: bool,
+    drop_warned: bool,
 }
 
 impl Incoming {
@@ -101,21 +101,21 @@ impl Incoming {
     }
 
     /// Whether the device is to be told that sound was passed over: once.
-    pub(super) fn tell_of_sound(&mut self) -> bool {
-        !std::mem::replace(&mut self.told_of_sound, true)
+    pub(super) fn take_drop_warning(&mut self) -> bool {
+        !std::mem::replace(&mut self.drop_warned, true)
     }
 
     /// The gateway was restarted: the device repeats sound with which the process before this one has not dealt.
-    /// `called_us`: capture time at which somebody was speaking to the assistant whose words were not dealt with.
-    pub(super) fn continues(&mut self, called_us: Option<u64>) {
+    /// `addressed_us`: capture time at which somebody was speaking to the assistant whose words were not dealt with.
+    pub(super) fn continues(&mut self, addressed_us: Option<u64>) {
         self.continues = true;
-        self.called_us = called_us;
+        self.addressed_us = addressed_us;
     }
 
     /// Whether those words are lost, for the first sound after a restart: the wake phrase is older than what the device has
     /// kept.
     pub(super) fn take_lost_sentence(&mut self, captured_us: u64) -> bool {
-        self.called_us.take().is_some_and(|called_us| called_us < captured_us)
+        self.addressed_us.take().is_some_and(|addressed_us| addressed_us < captured_us)
     }
 
     /// Of what the device repeats after a restart, for the first sound: how much older than the present it is.
@@ -232,9 +232,9 @@ mod tests {
 
     #[test]
     fn a_sentence_is_lost_whose_beginning_does_not_come_again() {
-        let lost = |called_us, captured_us| {
+        let lost = |addressed_us, captured_us| {
             let mut incoming = Incoming::default();
-            incoming.continues(called_us);
+            incoming.continues(addressed_us);
             (incoming.take_lost_sentence(captured_us), incoming.take_lost_sentence(captured_us))
         };
         assert_eq!(lost(Some(30), 31), (true, false), "told once");

@@ -7,7 +7,7 @@ use device_protocol::{
 };
 use gateway_core::vocab::{SoundReport, Turn};
 
-use super::{incoming::Incoming, outgoing::Outgoing, quality::Quality, room::Room};
+use super::{frame_limits::FrameLimits, incoming::Incoming, outgoing::Outgoing, quality::Quality};
 use crate::{
     clock,
     transport::{self, Link, LinkError, Transport},
@@ -20,8 +20,7 @@ pub(super) struct SessionLink {
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     pub(super) quality: Quality,
-    /// Limits of the device's frames.
-    pub(super) room: Room,
+    pub(super) frame_limits: FrameLimits,
     heartbeat_ms: u32,
     /// The device's last heartbeat: its clock and the gateway's.
     heartbeat: Option<(u64, u64)>,
@@ -37,7 +36,7 @@ impl SessionLink {
             outgoing: Outgoing::new(link.down.clone(), is_resumable),
             incoming: Incoming::default(),
             quality: Quality::default(),
-            room: Room::of(capabilities),
+            frame_limits: FrameLimits::of(capabilities),
             heartbeat_ms,
             heartbeat: None,
             heard_us: None,
@@ -45,9 +44,9 @@ impl SessionLink {
     }
 
     /// The gateway was restarted: the device repeats sound with which the process before this one has not dealt.
-    /// `called_us`: as for [`Incoming::continues`].
-    pub(super) fn continues(&mut self, called_us: Option<u64>) {
-        self.incoming.continues(called_us);
+    /// `addressed_us`: as for [`Incoming::continues`].
+    pub(super) fn continues(&mut self, addressed_us: Option<u64>) {
+        self.incoming.continues(addressed_us);
         self.quality = Quality::continued(clock::mono_us());
     }
 

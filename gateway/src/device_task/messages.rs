@@ -22,7 +22,7 @@ impl Session {
             DeviceMessage::RequestSent(sent) => self.turns.request_sent(&sent),
             DeviceMessage::Transcribed(transcribed) => self.transcribed(transcribed),
             DeviceMessage::Translated(translated) => {
-                let told = self.translations.ended(translated, self.ear.as_mut(), &mut self.tap);
+                let told = self.translations.ended(translated, self.ear.as_mut(), &mut self.app_feed);
                 told.into_iter().for_each(|input| self.input(input));
             }
             DeviceMessage::Synthesised(clause) => self.synthesised(clause),
@@ -85,12 +85,12 @@ impl Session {
                 let text = result.text;
                 let understood = self.services.engines.languages.of(&self.user.name);
                 if let Some(tag) = understood.turned(result.language, kind, &text) {
-                    self.tap.turn_to(tag);
+                    self.app_feed.turn_to(tag);
                     if self.requests.turn_to(tag) {
                         self.services.assistant.preparer.prepare(&self.user.name, &self.id, tag);
                     }
                 }
-                let foreign = self.tap.is_foreign();
+                let foreign = self.app_feed.is_foreign();
                 self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence, foreign }));
             }
             Err(error) => {

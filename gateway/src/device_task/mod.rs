@@ -3,13 +3,15 @@
 //! `session` holds the parts of a session, each of which has its types in a file that does not know the session; the other files
 //! are what a session does with them. Here a connection gets its session: a new one, or the one that its device takes up again.
 
-mod again;
+mod app_feed;
+mod approval;
 mod calls;
 mod chunks;
 mod down;
 mod drawing;
 mod firmware;
 pub(crate) mod formats;
+mod frame_limits;
 mod incoming;
 mod known;
 mod link;
@@ -25,15 +27,14 @@ mod quality;
 pub(crate) mod quiet;
 pub(crate) mod requests;
 pub(crate) mod restart;
+mod restored_approvals;
 mod resume;
-mod room;
 mod running;
 pub(crate) mod services;
 mod session;
 pub(crate) mod settings;
 mod sound;
 mod speech_output;
-mod tap;
 mod tokens;
 mod translations;
 mod turn_records;

@@ -14,6 +14,8 @@ use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
+    app_feed::{self, AppFeed},
+    approval::OpenApproval,
     calls::DeviceCalls,
     formats::{self, Agreed, Terms},
     link::SessionLink,
@@ -25,7 +27,6 @@ use super::{
     session::Session,
     settings::Changeable,
     speech_output::SpeechOutput,
-    tap::{self, Tap},
     translations::Translations,
     turn_records::TurnRecords,
     update::Update,
@@ -82,7 +83,7 @@ impl Session {
         };
         let conversation = conversation_of(&services.engines, &settings, &hello, ear.as_ref());
         let presence =
-            enter(&services, &id, present, (tap::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
+            enter(&services, &id, present, (app_feed::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
         let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
         let restored = is_resumable.then(|| restored_of(&services, &hello, &record.user, &id)).flatten();
         services.assistant.preparer.prepare(&record.user, &id, &language);
@@ -100,7 +101,7 @@ impl Session {
             ),
             turns: TurnRecords::new(&id, link.transport),
             user: SessionUser::new(record.user, lease, user),
-            tap: Tap::new(feed, &hello.model, spoken.language().code()),
+            app_feed: AppFeed::new(feed, &hello.model, spoken.language().code()),
             translations: Translations::default(),
             services,
             id,
@@ -111,7 +112,7 @@ impl Session {
             status,
             calls: DeviceCalls::new(link.failures.take()),
             photos: Photos::default(),
-            asked: None,
+            approval: OpenApproval::default(),
             end: None,
             presence,
             messages,
@@ -141,10 +142,10 @@ impl Session {
 
     /// Goes on with what is left of a session after a restart.
     fn go_on_with(&mut self, restored: Restored) {
-        let Restored { muted, ear, question, called_us, turn, .. } = restored;
+        let Restored { muted, ear, question, addressed_us, turn, .. } = restored;
         tracing::info!(device = self.id, session = self.number, turn = turn.is_some(), "goes on after a restart");
-        self.link.continues(called_us);
-        self.stored.called(called_us);
+        self.link.continues(addressed_us);
+        self.stored.addressed(addressed_us);
         if muted {
             self.input(Input::Mute(true));
         }

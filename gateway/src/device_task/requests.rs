@@ -23,10 +23,10 @@ use tools::{
 };
 
 use super::{
-    again::AskedBefore,
     known,
     prepare::{Preparer, answered_late, are_ready},
     progress::OnDisplay,
+    restored_approvals::RestoredApprovals,
     services::Assistant,
 };
 use crate::{
@@ -57,7 +57,7 @@ pub(crate) struct Requests {
     mailbox: Mailbox,
     called: BTreeMap<String, CancellationToken>,
     /// Calls about which the wearer was being asked when the process before this one died, and is asked again.
-    asked_before: AskedBefore,
+    restored_approvals: RestoredApprovals,
     /// The last request of the current turn.
     last: Option<Last>,
     /// The last turn for which a model was asked, and what was said up to then.
@@ -109,7 +109,7 @@ impl Requests {
             context: assistant.context.clone(),
             mailbox,
             called: BTreeMap::new(),
-            asked_before: AskedBefore::default(),
+            restored_approvals: RestoredApprovals::default(),
             last: None,
             conversation: None,
         }
@@ -297,19 +297,19 @@ impl Requests {
 
     /// The wearer was being asked about these calls when the process died, and is asked again when they are run.
     pub(crate) fn ask_again(&mut self, questions: Vec<LeftQuestion>) -> Vec<ToolCall> {
-        self.asked_before = AskedBefore::of(questions);
-        self.asked_before.calls()
+        self.restored_approvals = RestoredApprovals::of(questions);
+        self.restored_approvals.calls()
     }
 
     /// The wearer is not asked about them any more.
     pub(crate) fn give_up_asking(&mut self) {
-        self.asked_before.give_up(&self.executor, &self.user);
+        self.restored_approvals.give_up(&self.executor, &self.user);
     }
 
     /// Runs a tool until its single result. Returns what it declares about itself, if there is such a tool.
     pub(crate) fn run_tool(&mut self, turn: Turn, call: ToolCall) -> Option<Input> {
         let declared = known::declared(self.executor.registry(), (&self.user, &self.device), turn, &call);
-        let before = self.asked_before.take(&call);
+        let before = self.restored_approvals.take(&call);
         let cancel = CancellationToken::new();
         self.called.retain(|_, cancel| !cancel.is_cancelled());
         self.called.insert(call.id.clone(), cancel.clone());

@@ -7,15 +7,15 @@ use gateway_core::{
     conversation::Conversation,
     driver::Driver,
     input::{Input, UserInput},
-    vocab::Turn,
 };
 use tokio::sync::mpsc;
 use tools::ports::DeviceStatus;
 
 use super::{
-    Claim, Claims, calls::DeviceCalls, formats::Terms, link::SessionLink, photos::Photos, presence::Presence,
-    requests::Requests, restart::StoredSession, services::Services, speech_output::SpeechOutput, tap::Tap,
-    translations::Translations, turn_records::TurnRecords, update::Update, user::SessionUser,
+    Claim, Claims, app_feed::AppFeed, approval::OpenApproval, calls::DeviceCalls, formats::Terms, link::SessionLink,
+    photos::Photos, presence::Presence, requests::Requests, restart::StoredSession, services::Services,
+    speech_output::SpeechOutput, translations::Translations, turn_records::TurnRecords, update::Update,
+    user::SessionUser,
 };
 use crate::{
     mailbox::{DeviceMessage, Ending, Mailbox},
@@ -32,13 +32,6 @@ pub(super) enum End {
     /// The session is over, for this reason and a text for people; `None`: the device said goodbye, or did not come
     /// back.
     Over(Option<(GoodbyeReason, String)>),
-}
-
-/// A question, as the glasses know it.
-#[derive(Clone, Copy)]
-pub(super) struct Asked {
-    pub(super) number: u32,
-    pub(super) turn: Option<Turn>,
 }
 
 /// State of one device's session.
@@ -61,13 +54,11 @@ pub(super) struct Session {
     pub(super) status: Arc<Mutex<DeviceStatus>>,
     pub(super) calls: DeviceCalls,
     pub(super) photos: Photos,
-    /// What apps receive.
-    pub(super) tap: Tap,
+    pub(super) app_feed: AppFeed,
     /// Utterances that are being translated.
     pub(super) translations: Translations,
     pub(super) turns: TurnRecords,
-    /// The question that was asked last.
-    pub(super) asked: Option<Asked>,
+    pub(super) approval: OpenApproval,
     /// The update of its firmware.
     pub(super) update: Update,
     pub(super) end: Option<End>,
@@ -80,13 +71,13 @@ impl Session {
     /// Passes the ear's events to the core.
     pub(super) fn take_facts(&mut self) {
         if let Some(ear) = &mut self.ear {
-            self.tap.sound(ear);
+            self.app_feed.sound(ear);
         }
-        if let Some(followed) = self.tap.newly_followed() {
+        if let Some(followed) = self.app_feed.newly_followed() {
             self.input(Input::Followed(followed));
         }
         while let Some(fact) = self.ear.as_mut().and_then(Ear::next_fact) {
-            self.tap.voice(fact);
+            self.app_feed.voice(fact);
             self.input(Input::Voice(fact));
         }
         if let Some(ear) = &self.ear

@@ -93,7 +93,7 @@ impl Session {
             }
             Up::Ack(ack) => self.acknowledged(&ack),
             Up::HeadPosition(head) => {
-                self.tap.head(&head);
+                self.app_feed.head(&head);
                 self.input(Input::Look { up: head.posture == Posture::Up });
             }
             Up::Heartbeat(_) => self.link.heartbeat_came(stamp.time_us, now_us),
@@ -110,10 +110,10 @@ impl Session {
                 }
             }
             Up::Button(button) => {
-                self.tap.button(&button);
+                self.app_feed.button(&button);
                 self.button(&button);
             }
-            Up::Touch(touch) => match self.tap.touch(touch.gesture) {
+            Up::Touch(touch) => match self.app_feed.touch(touch.gesture) {
                 Gesture::Tap => self.input(Input::Button(Button::Press)),
                 Gesture::LongTap => self.input(Input::Button(Button::LongPress)),
                 _ => {}
@@ -125,7 +125,7 @@ impl Session {
                 drop(status);
                 self.tell_status();
                 if battery.percent <= 100 {
-                    self.tap.battery(battery.percent, battery.charging);
+                    self.app_feed.battery(battery.percent, battery.charging);
                     self.services.apps.battery(&self.user.name, battery.percent, battery.charging);
                 }
             }
@@ -191,7 +191,7 @@ impl Session {
         let pauses = is_pause(codec, packet.payload);
         let incoming = &mut self.link.incoming;
         if !incoming.audio(stamp.sequence, packet.duration_us, pauses, now_us) {
-            if incoming.tell_of_sound() {
+            if incoming.take_drop_warning() {
                 let text = format!("sound {} is too far ahead of what came before; it was passed over", stamp.sequence);
                 self.warn(WarningCode::SoundDropped, "", &text);
             }
@@ -202,7 +202,7 @@ impl Session {
             self.input(Input::SoundRepeated { backlog_ms: u32::try_from(backlog_us / 1_000).unwrap_or(u32::MAX) });
         }
         if self.link.incoming.take_lost_sentence(stamp.time_us) {
-            self.stored.called(None);
+            self.stored.addressed(None);
             self.input(Input::SentenceLost);
         }
         // By their numbers, not by their times: in silence a device may send nothing.
