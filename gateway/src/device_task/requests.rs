@@ -37,7 +37,8 @@ use crate::{
     runtime::spawn,
 };
 
-/// Events of a model that may wait for the device's task.
+/// Events of a model that may wait for the device's task. They have a channel of their own before the mailbox: a model knows
+/// neither mailbox nor turn, and what a cancelled request still sends is dropped with its channel.
 const EVENTS_MAX: usize = 64;
 /// The executor and the core agree about the longest call.
 const _: () = assert!(tools::limits::CALL_MS_MAX == TOOL_MS_MAX as u64);
