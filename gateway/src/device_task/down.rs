@@ -2,22 +2,21 @@
 
 use std::sync::PoisonError;
 
-use device_protocol::{Choice, Down, GoodbyeReason, Sound, down as message, limits};
+use device_protocol::{Down, GoodbyeReason, Sound, down as message, limits};
 use gateway_core::{
     input::{AnnouncementId, Input, UserInput},
     output::{Chime, CloseReason, Output, ToolActivityState},
-    vocab::{Approval, ApprovalOutcome, ListeningState, Meant, Pending, Settlement, TranscriptKind, Turn},
+    vocab::{Approval, ListeningState, Meant, Pending, Settlement, TranscriptKind, Turn},
 };
 
 use super::{
     formats::wire,
-    session::{Asked, End, Session, Speech, turn_on_wire},
+    session::{End, Session},
 };
 use crate::{
     clock,
     speech::{ear::Ear, mouth::Due},
-    text::crop,
-    transport::{self, LinkError},
+    transport::LinkError,
 };
 
 /// Milliseconds over which the device fades what it still plays.
@@ -60,72 +59,66 @@ impl Session {
             Output::Listening { turn, state } => {
                 self.update.conversation(state);
                 let listening = message::Listening { state: listening(state) };
-                self.send(turn, Down::Listening(listening))?;
+                self.link.send(turn, Down::Listening(listening))?;
             }
             Output::Caption { turn, utterance, revision, last, addressed, text } => {
                 self.caption(turn, utterance, revision, (last, addressed), &text)?;
             }
             Output::ExpectRequest { rank } => {
                 self.requests.expect_request(rank);
-                self.stored.called(self.ear.as_ref().and_then(Ear::heard_until_us));
+                self.stored.addressed(self.ear.as_ref().and_then(Ear::heard_until_us));
             }
             Output::EarOpen(ear) => self.stored.ear(ear),
             Output::QuestionOpen(question) => self.stored.question(question),
             Output::RequestTurn { turn, request } => {
-                self.stored.turn(turn.id, request, self.incoming.control_received());
+                self.stored.turn(turn.id, request, self.link.incoming.control_received());
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
             Output::RestartTold => self.restart_told(),
             Output::TurnReopened { turn, request } => {
-                self.stored.turn(turn.id, request, self.incoming.control_received());
+                self.stored.turn(turn.id, request, self.link.incoming.control_received());
             }
             Output::AskModel { turn, rank, messages, pending } => self.ask_model(turn, rank, messages, pending),
             Output::ModelUsed { turn, rank, usage, outcome } => {
-                self.record(turn.id).used(usage);
+                self.turns.record(turn.id).used(usage);
                 self.tell_user(UserInput::ModelUsed { rank, usage, outcome });
             }
             Output::FallbackTold { reason, level } => {
                 self.tell_user(UserInput::FallbackTold { reason, level });
             }
-            Output::FollowUpsOffered { turn, count } => self.record(turn.id).follow_ups = count,
+            Output::FollowUpsOffered { turn, count } => self.turns.record(turn.id).follow_ups = count,
             Output::CancelModel { turn } => self.requests.cancel_model(turn),
             Output::RunTool { turn, call } => {
-                let declared = self.requests.declared(turn, &call);
-                let before = self.asked_before.take(&call);
-                self.requests.run_tool(turn, call, before);
+                let declared = self.requests.run_tool(turn, call);
                 declared.into_iter().for_each(|input| self.input(input));
             }
-            Output::Prefer(preference) => self.services.assistant.preferences.keep(&self.user_name, preference),
+            Output::Prefer(preference) => self.services.assistant.preferences.keep(&self.user.name, preference),
             Output::CancelTool { call_id, .. } => self.requests.cancel_tool(&call_id),
             Output::ToolActivity { turn, call_id, tool, state } => {
                 let label = self.requests.title(&tool);
-                self.activity(turn, call_id, &label, state)?
+                self.activity(turn, &call_id, &label, state)?;
             }
             // A further start of the same call, with another label.
             Output::ToolProgress { turn, call_id, line } => {
-                self.activity(turn, call_id, &line, ToolActivityState::Started)?;
+                self.activity(turn, &call_id, &line, ToolActivityState::Started)?;
             }
             Output::Speak { turn, speech, clause, text, from, last } => {
                 self.speak(turn, speech, Due { clause, text, from, last })?;
             }
-            Output::EndSpeech { speech, clause } => {
-                if let Some(mouth) = &mut self.mouth {
-                    mouth.end(speech, clause, &self.mailbox);
-                }
-            }
+            Output::EndSpeech { speech, clause } => self.speech.finish(speech, clause),
             Output::Play { speech, clause, sound, piece, last } => {
                 self.play(speech, clause, sound, piece, last)?;
             }
             Output::Hush { speech } => self.hush(speech)?,
             Output::Display(command) => self.display(&command)?,
             Output::Chime(chime) => {
-                self.send(None, Down::Chime(message::Chime { sound: sound(chime) }))?;
+                self.link.send(None, Down::Chime(message::Chime { sound: sound(chime) }))?;
             }
             Output::AskApproval(approval) => self.ask_approval(&approval)?,
             Output::ApprovalSettled(settled) => self.approval_settled(settled)?,
             Output::TurnDone { turn, messages, outcome } => self.turn_done(turn, messages, outcome),
-            Output::Mark { turn, stage, at_us } => self.mark(turn, stage, at_us),
+            Output::Mark { turn, stage, at_us } => self.turns.mark(turn, stage, at_us, self.ear.as_mut()),
             Output::Undelivered { text } => self.tell_user(UserInput::Undelivered { text }),
             Output::Announced { id: AnnouncementId::App(id), heard } => self.services.apps.spoken(id, heard),
             Output::Announced { id: AnnouncementId::Schedule(id), heard } => {
@@ -134,8 +127,8 @@ impl Session {
             }
             Output::CodeSound(coding) => self.code_sound(coding),
             Output::Heartbeat => {
-                let beat = transport::heartbeat(self.heartbeat, clock::mono_us());
-                self.send(None, Down::Heartbeat(beat))?;
+                let heartbeat = self.link.heartbeat();
+                self.link.send(None, Down::Heartbeat(heartbeat))?;
             }
             Output::Close { reason } => self.close_for(reason),
         }
@@ -151,7 +144,7 @@ impl Session {
     }
 
     fn match_command(&mut self, of: (u32, u16), text: &str, pending: Option<Pending>) {
-        let scene = self.services.assistant.scenes.of(&self.user_name);
+        let scene = self.services.assistant.scenes.of(&self.user.name);
         if let Some(matched) = self.requests.match_command(of, text, pending, scene) {
             self.input(matched);
         }
@@ -166,7 +159,8 @@ impl Session {
 
     fn set_muted(&mut self, muted: bool) {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).muted = muted;
-        self.stored.muted(muted, self.incoming.control_received(), self.incoming.sound_until_us());
+        let incoming = &self.link.incoming;
+        self.stored.muted(muted, incoming.control_received(), incoming.sound_until_us());
         if let Some(ear) = &mut self.ear {
             ear.set_muted(muted);
         }
@@ -181,8 +175,8 @@ impl Session {
         (last, addressed): (bool, bool),
         text: &str,
     ) -> Result<(), LinkError> {
-        self.tap.words(utterance, text, last);
-        if last && self.tap.wants_translations() {
+        self.app_feed.words(utterance, text, last);
+        if last && self.app_feed.wants_translations() {
             self.translations.for_apps(utterance, self.ear.as_mut());
         }
         let transcript = message::Transcript {
@@ -190,44 +184,50 @@ impl Session {
             revision: revision.into(),
             is_final: last,
             addressed,
-            text: self.room.crop(text, limits::TEXT_BYTES_MAX, 0),
+            text: self.link.frame_limits.crop(text, limits::TEXT_BYTES_MAX, 0),
         };
-        self.send(turn, Down::Transcript(transcript)).map(drop)
+        self.link.send(turn, Down::Transcript(transcript))
+    }
+
+    /// Shows what becomes of a call of the turn.
+    fn activity(&mut self, turn: Turn, call_id: &str, label: &str, state: ToolActivityState) -> Result<(), LinkError> {
+        let activity = self.calls.activity(call_id, label, state);
+        self.link.send(Some(turn), Down::ToolActivity(activity))
     }
 
     fn speak(&mut self, turn: Option<Turn>, speech: u32, due: Due) -> Result<(), LinkError> {
         let clause = due.clause;
-        let Some(mouth) = &mut self.mouth else {
+        let caption = self.link.frame_limits.crop(&due.text, limits::TEXT_BYTES_MAX, 0).to_owned();
+        let Some(is_new) = self.speech.speak(turn, speech, due) else {
             self.input(Input::SpeechFailed { speech, clause });
             return Ok(());
         };
-        let caption = self.room.crop(&due.text, limits::TEXT_BYTES_MAX, 0).to_owned();
-        let new = mouth.speak(speech, turn_on_wire(turn), due, &self.mailbox);
-        if new {
+        if is_new {
             self.start_speech(speech, turn, &caption)?;
         }
         if !caption.is_empty() {
-            self.send(turn, Down::Clause(message::Clause { speech, clause, text: &caption }))?;
+            self.link.send(turn, Down::Clause(message::Clause { speech, clause, text: &caption }))?;
         }
         Ok(())
     }
 
     fn start_speech(&mut self, speech: u32, turn: Option<Turn>, caption: &str) -> Result<(), LinkError> {
-        self.speech = Some(Speech { number: speech, turn });
-        let (codec, rate_hz) = self.formats.down.unwrap_or((audio::codec::Codec::Pcm16, 0));
+        let (codec, rate_hz) = self.terms.formats.down.unwrap_or((audio::codec::Codec::Pcm16, 0));
         let start = message::SpeechStart { speech, codec: wire(codec), rate_hz, text: caption };
-        self.send(turn, Down::SpeechStart(start)).map(drop)
+        self.link.send(turn, Down::SpeechStart(start))
     }
 
     /// Plays a piece of an app's sound.
     fn play(&mut self, speech: u32, clause: u16, sound: u64, piece: u16, last: bool) -> Result<(), LinkError> {
-        let (Some(mouth), Some(sound)) = (&mut self.mouth, self.services.apps.sound(sound)) else {
+        let played = self.services.apps.sound(sound).and_then(|sound| {
+            let pcm = sound.piece(piece, gateway_core::limits::SOUND_PIECE_MS);
+            self.speech.play(speech, clause, pcm, sound.rate_hz, last)
+        });
+        let Some((is_new, failed)) = played else {
             self.input(Input::SpeechFailed { speech, clause });
             return Ok(());
         };
-        let pcm = sound.piece(piece, gateway_core::limits::SOUND_PIECE_MS);
-        let (new, failed) = mouth.play(speech, clause, pcm, sound.rate_hz, last);
-        if new {
+        if is_new {
             self.start_speech(speech, None, "")?;
         }
         if let Some(failed) = failed {
@@ -237,42 +237,25 @@ impl Session {
     }
 
     fn hush(&mut self, speech: u32) -> Result<(), LinkError> {
-        if let Some(mouth) = &mut self.mouth {
-            mouth.hush(speech, clock::mono_us());
-        }
-        self.speech_end.take_if(|(_, end)| end.speech == speech);
-        let turn = self.speech.filter(|latest| latest.number == speech).and_then(|latest| latest.turn);
-        self.send(turn, Down::Hush(message::Hush { speech, fade_ms: HUSH_FADE_MS })).map(drop)
+        self.speech.hush(speech);
+        let turn = self.speech.turn_of(speech);
+        self.link.send(turn, Down::Hush(message::Hush { speech, fade_ms: HUSH_FADE_MS }))
     }
 
     fn ask_approval(&mut self, approval: &Approval) -> Result<(), LinkError> {
-        let title = crop(&approval.question.title, limits::LABEL_BYTES_MAX);
-        let request = message::ApprovalRequest {
-            approval: u32::try_from(approval.id).unwrap_or(u32::MAX),
-            title,
-            message: self.room.crop(&approval.question.shown, limits::DISPLAY_TEXT_BYTES_MAX, title.len()),
-            expires_ms: approval.expires_ms,
-        };
-        self.asked = Some(Asked { number: request.approval, turn: approval.turn });
-        self.send(approval.turn, Down::ApprovalRequest(request)).map(drop)
+        let request = self.approval.ask(approval, self.link.frame_limits);
+        self.link.send(approval.turn, Down::ApprovalRequest(request))
     }
 
     fn approval_settled(&mut self, settled: Settlement) -> Result<(), LinkError> {
         self.services.approvals.settle(Some(&self.id), settled);
-        let choice = match settled.outcome {
-            ApprovalOutcome::Approved => Choice::Yes,
-            ApprovalOutcome::Denied => Choice::No,
-            ApprovalOutcome::Expired | ApprovalOutcome::Unasked => Choice::Expired,
-            ApprovalOutcome::Cancelled => Choice::Dismissed,
-        };
-        let approval = u32::try_from(settled.id).unwrap_or(u32::MAX);
-        let turn = self.asked.filter(|latest| latest.number == approval).and_then(|latest| latest.turn);
-        self.send(turn, Down::ApprovalSettled(message::ApprovalSettled { approval, choice })).map(drop)
+        let (turn, settled) = self.approval.settle(settled);
+        self.link.send(turn, Down::ApprovalSettled(settled))
     }
 
     fn close_for(&mut self, reason: CloseReason) {
         match reason {
-            CloseReason::Silent if self.outgoing.is_resumable() => self.end(End::Lost),
+            CloseReason::Silent if self.link.outgoing.is_resumable() => self.end(End::Lost),
             CloseReason::Silent => self.close(GoodbyeReason::Silent, "nothing was heard of the device".to_owned()),
             CloseReason::Expired => self.end(End::Over(None)),
             CloseReason::Shutdown => self.close(GoodbyeReason::ShuttingDown, "the gateway is stopping".to_owned()),
@@ -284,15 +267,15 @@ impl Session {
     pub(super) fn send_speech(&mut self) -> Result<(), LinkError> {
         let now_us = clock::mono_us();
         loop {
-            self.outgoing.send_again()?;
-            if !self.outgoing.takes_sound() {
+            self.link.outgoing.send_again()?;
+            if !self.link.outgoing.takes_sound() {
                 return Ok(());
             }
             // Behind its last packet.
-            if let Some((turn, end)) = self.speech_end.take() {
-                self.outgoing.send(turn, now_us, Down::SpeechEnd(end))?;
+            if let Some((turn, end)) = self.speech.take_end() {
+                self.link.outgoing.send(turn, now_us, Down::SpeechEnd(end))?;
             }
-            let Some(packet) = self.mouth.as_mut().and_then(|mouth| mouth.poll_packet(now_us)) else { return Ok(()) };
+            let Some(packet) = self.speech.poll_packet(now_us) else { return Ok(()) };
             let chunk = message::SpeechChunk {
                 speech: packet.speech,
                 clause: packet.clause,
@@ -300,20 +283,11 @@ impl Session {
                 duration_us: u32::try_from(packet.duration_us).unwrap_or(0),
                 payload: &packet.bytes,
             };
-            let sequence = self.outgoing.send(packet.turn, packet.planned_us, Down::SpeechChunk(chunk))?;
-            let speech = self.speech.filter(|speech| packet.speech == speech.number);
-            if let Some(turn) = speech.and_then(|speech| speech.turn) {
-                self.record(turn.id).first_frame_us.get_or_insert(now_us);
+            let sequence = self.link.outgoing.send(packet.turn, packet.planned_us, Down::SpeechChunk(chunk))?;
+            if let Some(turn) = self.speech.turn_of(packet.speech) {
+                self.turns.record(turn.id).first_frame_us.get_or_insert(now_us);
             }
-            if packet.last_of_speech {
-                let end = message::SpeechEnd {
-                    speech: packet.speech,
-                    last_audio_sequence: sequence,
-                    duration_us: packet.playout_us + packet.duration_us,
-                };
-                self.speech_end = Some((packet.turn, end));
-            }
-            if let Some(input) = self.mouth.as_mut().and_then(|mouth| mouth.first_of_clause(&packet)) {
+            if let Some(input) = self.speech.sent(&packet, sequence) {
                 self.input(input);
             }
         }

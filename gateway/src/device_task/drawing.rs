@@ -58,7 +58,7 @@ impl Session {
                 countdown_ms: 0,
             },
         };
-        self.send(self.answered(), Down::Display(self.room.fit(display))).map(drop)
+        self.link.send(self.turns.current(), Down::Display(self.link.frame_limits.fit(display)))
     }
 }
 

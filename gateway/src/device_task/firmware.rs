@@ -27,13 +27,12 @@ const LINK_BUSY_US: u64 = 20_000;
 impl Session {
     /// When the update of the firmware is to be looked at.
     pub(super) fn firmware_due_us(&self) -> Option<u64> {
-        self.update.next_wake_us().filter(|_| self.outgoing.is_attached() && self.is_conversation_idle())
+        self.update.next_wake_us().filter(|_| self.link.outgoing.is_attached() && self.is_conversation_idle())
     }
 
     /// Whether nobody speaks, and nothing is worked on: else firmware waits.
     fn is_conversation_idle(&self) -> bool {
-        let speaks = self.mouth.as_ref().is_some_and(|mouth| mouth.next_wake_us().is_some());
-        self.update.is_idle && self.turn.is_none() && self.speech_end.is_none() && !speaks
+        self.update.is_idle && self.turns.current().is_none() && !self.speech.is_under_way()
     }
 
     /// Offers firmware, or sends what is due of it.
@@ -41,7 +40,7 @@ impl Session {
     /// # Errors
     /// The link is gone, or too slow.
     pub(super) fn update_firmware(&mut self) -> Result<(), LinkError> {
-        if self.update.candidate.is_none() || !self.outgoing.is_attached() {
+        if self.update.candidate.is_none() || !self.link.outgoing.is_attached() {
             return Ok(());
         }
         let now_us = clock::mono_us();
@@ -79,7 +78,7 @@ impl Session {
         self.update.end(later_us);
         self.services.firmware.transfers(&self.id, None);
         match number {
-            Some(update) => self.send(None, Down::FirmwareCancel(FirmwareCancel { update })).map(drop),
+            Some(update) => self.link.send(None, Down::FirmwareCancel(FirmwareCancel { update })),
             None => Ok(()),
         }
     }
@@ -130,7 +129,7 @@ impl Session {
             signature: image.signature,
             chunk_bytes: FIRMWARE_CHUNK_BYTES_MAX as u16,
         };
-        self.send(None, Down::FirmwareOffer(offer))?;
+        self.link.send(None, Down::FirmwareOffer(offer))?;
         tracing::info!(device = self.id, version = %image.version, "firmware offered");
         let sending = Sending { number, bytes, sent: 0, stored: 0, next_us: 0, progress_us: 0 };
         self.update.stage = Stage::Offered { image, sending, since_us: clock::mono_us(), place };
@@ -142,7 +141,7 @@ impl Session {
         if !self.is_conversation_idle() {
             return Ok(());
         }
-        let is_link_idle = self.outgoing.is_link_idle();
+        let is_link_idle = self.link.outgoing.is_link_idle();
         let rate_bytes_s = self.services.firmware.rate_bytes_s();
         let Stage::Sending { sending, .. } = &mut self.update.stage else { return Ok(()) };
         if !is_link_idle {
@@ -152,7 +151,7 @@ impl Session {
         let Some((offset, range)) = sending.next_chunk(now_us, rate_bytes_s) else { return Ok(()) };
         let (update, bytes) = (sending.number, sending.bytes.clone());
         let payload = bytes.get(range).unwrap_or_default();
-        self.send(None, Down::FirmwareChunk(FirmwareChunk { update, offset, payload })).map(drop)
+        self.link.send(None, Down::FirmwareChunk(FirmwareChunk { update, offset, payload }))
     }
 
     /// The device says something about firmware.

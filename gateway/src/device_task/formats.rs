@@ -93,8 +93,26 @@ pub(super) fn heartbeat_ms(capabilities: &Capabilities, often_ms: u32) -> u32 {
     capabilities.heartbeat_ms.clamp(often_ms, limits::HEARTBEAT_MS_MAX)
 }
 
+/// What a session is begun with. A device takes its session up again on the same terms.
+#[derive(PartialEq, Eq)]
+pub(super) struct Terms {
+    pub(super) formats: Agreed,
+    pub(super) info: DeviceInfo,
+}
+
+impl Terms {
+    /// With a device of this user.
+    ///
+    /// # Errors
+    /// There is no common format; the reason.
+    pub(super) fn of(id: &str, user: &str, capabilities: &Capabilities) -> Result<Self, String> {
+        let formats = agree(capabilities)?;
+        Ok(Self { formats, info: info(id, user, capabilities, &formats) })
+    }
+}
+
 /// What the core is told about the device.
-pub(super) fn info(id: &str, user: &str, capabilities: &Capabilities, formats: &Agreed) -> DeviceInfo {
+fn info(id: &str, user: &str, capabilities: &Capabilities, formats: &Agreed) -> DeviceInfo {
     DeviceInfo {
         id: id.to_owned(),
         user: user.to_owned(),

@@ -41,6 +41,10 @@ pub(super) struct Incoming {
     sound_until_us: u64,
     /// After a restart, until the first sound.
     continues: bool,
+    /// As for [`continues`](Self::continues), until the first sound.
+    addressed_us: Option<u64>,
+    /// The device was told that sound was passed over.
+    drop_warned: bool,
 }
 
 impl Incoming {
@@ -96,9 +100,22 @@ impl Incoming {
         self.sound_until_us
     }
 
+    /// Whether the device is to be told that sound was passed over: once.
+    pub(super) fn take_drop_warning(&mut self) -> bool {
+        !std::mem::replace(&mut self.drop_warned, true)
+    }
+
     /// The gateway was restarted: the device repeats sound with which the process before this one has not dealt.
-    pub(super) fn continues(&mut self) {
+    /// `addressed_us`: capture time at which somebody was speaking to the assistant whose words were not dealt with.
+    pub(super) fn continues(&mut self, addressed_us: Option<u64>) {
         self.continues = true;
+        self.addressed_us = addressed_us;
+    }
+
+    /// Whether those words are lost, for the first sound after a restart: the wake phrase is older than what the device has
+    /// kept.
+    pub(super) fn take_lost_sentence(&mut self, captured_us: u64) -> bool {
+        self.addressed_us.take().is_some_and(|addressed_us| addressed_us < captured_us)
     }
 
     /// Of what the device repeats after a restart, for the first sound: how much older than the present it is.
@@ -203,14 +220,25 @@ mod tests {
         let mut incoming = Incoming::default();
         incoming.note_time(50_000_000);
         assert_eq!(incoming.take_backlog_us(40_000_000), None, "no restart");
-        incoming.continues();
+        incoming.continues(None);
         incoming.note_time(45_000_000);
         assert_eq!(incoming.take_backlog_us(32_000_000), Some(18_000_000));
         assert_eq!(incoming.take_backlog_us(32_020_000), None, "told once");
-        incoming.continues();
+        incoming.continues(None);
         assert_eq!(incoming.take_backlog_us(0), Some(limits::REPLAY_OPEN_AUDIO_US_MAX), "no device keeps more");
-        incoming.continues();
+        incoming.continues(None);
         assert_eq!(incoming.take_backlog_us(50_020_000), Some(0), "nothing else came before it");
+    }
+
+    #[test]
+    fn a_sentence_is_lost_whose_beginning_does_not_come_again() {
+        let lost = |addressed_us, captured_us| {
+            let mut incoming = Incoming::default();
+            incoming.continues(addressed_us);
+            (incoming.take_lost_sentence(captured_us), incoming.take_lost_sentence(captured_us))
+        };
+        assert_eq!(lost(Some(30), 31), (true, false), "told once");
+        assert_eq!([lost(Some(30), 30), lost(None, 31)], [(false, false); 2]);
     }
 
     #[test]

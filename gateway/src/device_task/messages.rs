@@ -15,19 +15,14 @@ impl Session {
             DeviceMessage::Input(input) => {
                 if let Input::Tool { call_id, result, .. } = &input {
                     self.requests.tool_done(call_id);
-                    self.tell_failure(call_id, result);
+                    self.calls.tell_failure(call_id, result);
                 }
                 self.input(input);
             }
-            DeviceMessage::RequestSent(sent) => {
-                // If it arrives after the end of its turn, the record is gone.
-                if let Some(record) = self.records.get_mut(&sent.turn.id) {
-                    record.sent(&sent);
-                }
-            }
+            DeviceMessage::RequestSent(sent) => self.turns.request_sent(&sent),
             DeviceMessage::Transcribed(transcribed) => self.transcribed(transcribed),
             DeviceMessage::Translated(translated) => {
-                let told = self.translations.ended(translated, self.ear.as_mut(), &mut self.tap);
+                let told = self.translations.ended(translated, self.ear.as_mut(), &mut self.app_feed);
                 told.into_iter().for_each(|input| self.input(input));
             }
             DeviceMessage::Synthesised(clause) => self.synthesised(clause),
@@ -48,7 +43,7 @@ impl Session {
                 }
             }
             DeviceMessage::CancelCalls => {
-                if let Err(error) = self.cancel_calls() {
+                if let Err(error) = self.calls.cancel(&mut self.link) {
                     self.failed(&error);
                 }
             }
@@ -66,14 +61,14 @@ impl Session {
 
     /// The sound of a clause is there.
     fn synthesised(&mut self, clause: Synthesised) {
-        let speech = self.speech.filter(|speech| clause.speech == speech.number && clause.clause == 0);
-        if let Some(turn) = speech.and_then(|speech| speech.turn) {
-            let record = self.record(turn.id);
+        if clause.clause == 0
+            && let Some(turn) = self.speech.turn_of(clause.speech)
+        {
+            let record = self.turns.record(turn.id);
             record.tts_us.get_or_insert(clause.compute_us);
             record.tts_queue_us.get_or_insert(clause.queue_us);
         }
-        let input = self.mouth.as_mut().and_then(|mouth| mouth.take(clause, &self.mailbox));
-        if let Some(input) = input {
+        if let Some(input) = self.speech.synthesised(clause) {
             self.input(input);
         }
     }
@@ -84,18 +79,18 @@ impl Session {
         match report.result {
             Ok(result) => {
                 if matches!(kind, TranscriptKind::Speculative | TranscriptKind::Final) {
-                    self.last_decode = Some((report.queue_us, result.decode_us));
+                    self.turns.decoded(report.queue_us, result.decode_us);
                 }
                 let confidence = result.confidence();
                 let text = result.text;
-                let understood = self.services.engines.languages.of(&self.user_name);
+                let understood = self.services.engines.languages.of(&self.user.name);
                 if let Some(tag) = understood.turned(result.language, kind, &text) {
-                    self.tap.turn_to(tag);
+                    self.app_feed.turn_to(tag);
                     if self.requests.turn_to(tag) {
-                        self.services.assistant.preparer.prepare(&self.user_name, &self.id, tag);
+                        self.services.assistant.preparer.prepare(&self.user.name, &self.id, tag);
                     }
                 }
-                let foreign = self.tap.is_foreign();
+                let foreign = self.app_feed.is_foreign();
                 self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence, foreign }));
             }
             Err(error) => {

@@ -3,15 +3,18 @@
 //! `session` holds the parts of a session, each of which has its types in a file that does not know the session; the other files
 //! are what a session does with them. Here a connection gets its session: a new one, or the one that its device takes up again.
 
-mod again;
+mod app_feed;
+mod approval;
 mod calls;
 mod chunks;
 mod down;
 mod drawing;
 mod firmware;
 pub(crate) mod formats;
+mod frame_limits;
 mod incoming;
 mod known;
+mod link;
 mod messages;
 mod open;
 mod outgoing;
@@ -24,19 +27,21 @@ mod quality;
 pub(crate) mod quiet;
 pub(crate) mod requests;
 pub(crate) mod restart;
+mod restored_approvals;
 mod resume;
-mod room;
 mod running;
 pub(crate) mod services;
 mod session;
 pub(crate) mod settings;
 mod sound;
-mod tap;
+mod speech_output;
 mod tokens;
 mod translations;
+mod turn_records;
 mod turns;
 mod up;
 mod update;
+mod user;
 mod welcome;
 mod window;
 
@@ -47,7 +52,6 @@ use std::{
 };
 
 use device_protocol::{Down, GoodbyeReason, RejectCode, down as message, limits, up::ResumeOwned};
-use gateway_core::vocab::DeviceInfo;
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
@@ -60,6 +64,7 @@ use crate::{
     transport::{Link, places::Place},
 };
 
+use formats::Terms;
 use services::{Admission, Services};
 use session::Session;
 use tokens::Tokens;
@@ -139,9 +144,7 @@ const CLAIMS_WAITING_MAX: usize = 1;
 /// never do two tasks decide for one device.
 struct Claim {
     resume: ResumeOwned,
-    user: String,
-    formats: formats::Agreed,
-    info: DeviceInfo,
+    terms: Terms,
     /// Gets the session; dropped if the claim is refused.
     reply: oneshot::Sender<Box<Session>>,
 }
@@ -201,11 +204,10 @@ impl Resumable {
     async fn claim(&self, admitted: &Admitted) -> Option<Box<Session>> {
         let Admitted { id, record, hello } = admitted;
         let resume = hello.resume.clone()?;
-        let formats = formats::agree(&hello.capabilities).ok()?;
-        let info = formats::info(id, &record.user, &hello.capabilities, &formats);
+        let terms = Terms::of(id, &record.user, &hello.capabilities).ok()?;
         let (_, session) = self.with(|sessions| sessions.get(id).cloned())?;
         let (reply, mut given) = oneshot::channel();
-        let claim = Box::new(Claim { resume, user: record.user.clone(), formats, info, reply });
+        let claim = Box::new(Claim { resume, terms, reply });
         let handed_over = async {
             session.send(claim).await.ok()?;
             (&mut given).await.ok()

@@ -1,9 +1,6 @@
 //! Start and end of a session: formats are agreed on, the device is registered and welcomed; at the end it is removed.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use audio::{asr::Spoken, jitter};
 use device_protocol::{RejectCode, Sensors, limits, up::HelloOwned};
@@ -17,22 +14,23 @@ use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
-    again::AskedBefore,
-    formats::{self, Agreed},
-    incoming::Incoming,
-    outgoing::Outgoing,
+    app_feed::{self, AppFeed},
+    approval::OpenApproval,
+    calls::DeviceCalls,
+    formats::{self, Agreed, Terms},
+    link::SessionLink,
     photos::Photos,
     presence::Presence,
-    quality::Quality,
     requests::Requests,
     restart::{Restored, RestoredTurn, StoredSession},
-    room::Room,
     services::{Engines, Services, SessionTelemetry},
     session::Session,
     settings::Changeable,
-    tap::{self, Tap},
+    speech_output::SpeechOutput,
     translations::Translations,
+    turn_records::TurnRecords,
     update::Update,
+    user::SessionUser,
 };
 use crate::{
     apps::{feed::Feed, glasses::Glasses},
@@ -61,7 +59,9 @@ impl Session {
         Admitted { id, record, hello }: Admitted,
         number: u32,
     ) -> Result<Box<Self>, (RejectCode, String)> {
-        let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
+        let terms =
+            Terms::of(&id, &record.user, &hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
+        let formats = terms.formats;
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
         // The session keeps them, also when others come meanwhile.
         let settings = services.settings.now();
@@ -83,7 +83,7 @@ impl Session {
         };
         let conversation = conversation_of(&services.engines, &settings, &hello, ear.as_ref());
         let presence =
-            enter(&services, &id, present, (tap::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
+            enter(&services, &id, present, (app_feed::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
         let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
         let restored = is_resumable.then(|| restored_of(&services, &hello, &record.user, &id)).flatten();
         services.assistant.preparer.prepare(&record.user, &id, &language);
@@ -91,46 +91,28 @@ impl Session {
             update: Update::new(&id, &hello, &services.firmware),
             claims: services.resumption.resumable.enter(&id, number),
             stored: stored_of(&services, &record.user, &id, &mailbox),
-            outgoing: Outgoing::new(link.down.clone(), is_resumable),
-            incoming: Incoming::default(),
-            quality: restored.as_ref().map_or_else(Quality::default, |_| Quality::continued(clock::mono_us())),
-            info: formats::info(&id, &record.user, &hello.capabilities, &formats),
-            heartbeat_ms: conversation.heartbeat_ms,
+            link: SessionLink::new(link, &hello.capabilities, conversation.heartbeat_ms, is_resumable),
+            terms,
             driver: driver_of(&services.telemetry, (&record.user, &id, number), &lease, conversation),
-            heard_us: None,
             requests: requests_of(&services, (&record.user, &id, number), language, &lease, &mailbox),
-            transport: link.transport,
-            speaking: mouth.is_some().then(|| Speaking::load(&services.store, &record.user, &id, settings.voice)),
-            user_name: record.user,
-            tap: Tap::new(feed, &hello.model, spoken.language().code()),
+            speech: SpeechOutput::new(
+                mouth.map(|mouth| (mouth, Speaking::load(&services.store, &record.user, &id, settings.voice))),
+                mailbox.clone(),
+            ),
+            turns: TurnRecords::new(&id, link.transport),
+            user: SessionUser::new(record.user, lease, user),
+            app_feed: AppFeed::new(feed, &hello.model, spoken.language().code()),
             translations: Translations::default(),
             services,
             id,
             number,
-            user,
-            lease,
             ear,
-            mouth,
-            formats,
             mailbox,
             ending,
             status,
-            asked_before: AskedBefore::default(),
-            calls: BTreeMap::new(),
-            numbers: BTreeMap::new(),
-            numbered: 0,
-            failures: link.failures.take(),
-            last_decode: None,
+            calls: DeviceCalls::new(link.failures.take()),
             photos: Photos::default(),
-            records: BTreeMap::new(),
-            turn: None,
-            speech: None,
-            asked: None,
-            told_of_sound: false,
-            called_us: None,
-            speech_end: None,
-            room: Room::of(&hello.capabilities),
-            heartbeat: None,
+            approval: OpenApproval::default(),
             end: None,
             presence,
             messages,
@@ -145,11 +127,13 @@ impl Session {
     /// Welcomes the device, and tells the others that it is there.
     fn begin(&mut self, restored: Option<Restored>) -> Result<(), LinkError> {
         // Before the welcome: who sees it may count on the device's tools, and on being able to reach its wearer.
-        self.begin_speaking();
+        if self.speech.has_speaker() {
+            self.register_tools(Vec::new());
+        }
         self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
         self.welcome(false, restored.as_ref().map(|restored| restored.continued))?;
         self.presence.connected(true);
-        self.input(Input::Connected { device: self.info.clone(), resumed: false });
+        self.input(Input::Connected { device: self.terms.info.clone(), resumed: false });
         if let Some(restored) = restored {
             self.go_on_with(restored);
         }
@@ -158,11 +142,10 @@ impl Session {
 
     /// Goes on with what is left of a session after a restart.
     fn go_on_with(&mut self, restored: Restored) {
-        let Restored { muted, ear, question, called_us, turn, .. } = restored;
+        let Restored { muted, ear, question, addressed_us, turn, .. } = restored;
         tracing::info!(device = self.id, session = self.number, turn = turn.is_some(), "goes on after a restart");
-        self.called_us = called_us;
-        self.incoming.continues();
-        self.stored.called(called_us);
+        self.link.continues(addressed_us);
+        self.stored.addressed(addressed_us);
         if muted {
             self.input(Input::Mute(true));
         }
@@ -174,8 +157,7 @@ impl Session {
     fn cut_off(&mut self, RestoredTurn { request, unknown, asked }: RestoredTurn) -> LostTurn {
         let calls = unknown.iter().map(|call| self.lost_call(call)).collect();
         self.stored.cut_off(request.clone(), unknown);
-        self.asked_before = AskedBefore::of(asked);
-        LostTurn { request, unknown: calls, asked: self.asked_before.calls() }
+        LostTurn { request, unknown: calls, asked: self.requests.ask_again(asked) }
     }
 
     /// A call of which the wearer is told that its outcome is unknown.

@@ -26,6 +26,7 @@ use super::{
     known,
     prepare::{Preparer, answered_late, are_ready},
     progress::OnDisplay,
+    restored_approvals::RestoredApprovals,
     services::Assistant,
 };
 use crate::{
@@ -36,7 +37,8 @@ use crate::{
     runtime::spawn,
 };
 
-/// Events of a model that may wait for the device's task.
+/// Events of a model that may wait for the device's task. They have a channel of their own before the mailbox: a model knows
+/// neither mailbox nor turn, and what a cancelled request still sends is dropped with its channel.
 const EVENTS_MAX: usize = 64;
 /// The executor and the core agree about the longest call.
 const _: () = assert!(tools::limits::CALL_MS_MAX == TOOL_MS_MAX as u64);
@@ -55,6 +57,8 @@ pub(crate) struct Requests {
     context: Arc<ContextBuilder>,
     mailbox: Mailbox,
     called: BTreeMap<String, CancellationToken>,
+    /// Calls about which the wearer was being asked when the process before this one died, and is asked again.
+    restored_approvals: RestoredApprovals,
     /// The last request of the current turn.
     last: Option<Last>,
     /// The last turn for which a model was asked, and what was said up to then.
@@ -93,7 +97,6 @@ impl Requests {
         lease: SessionLease,
         mailbox: Mailbox,
     ) -> Self {
-        let called = BTreeMap::new();
         Self {
             user,
             device,
@@ -106,7 +109,8 @@ impl Requests {
             lease,
             context: assistant.context.clone(),
             mailbox,
-            called,
+            called: BTreeMap::new(),
+            restored_approvals: RestoredApprovals::default(),
             last: None,
             conversation: None,
         }
@@ -292,13 +296,21 @@ impl Requests {
         }
     }
 
-    /// What the tool of a call declares about itself; `None`: there is no such tool.
-    pub(crate) fn declared(&self, turn: Turn, call: &ToolCall) -> Option<Input> {
-        known::declared(self.executor.registry(), (&self.user, &self.device), turn, call)
+    /// The wearer was being asked about these calls when the process died, and is asked again when they are run.
+    pub(crate) fn ask_again(&mut self, questions: Vec<LeftQuestion>) -> Vec<ToolCall> {
+        self.restored_approvals = RestoredApprovals::of(questions);
+        self.restored_approvals.calls()
     }
 
-    /// Runs a tool until its single result. `before`: the wearer was being asked about this call when the process died.
-    pub(crate) fn run_tool(&mut self, turn: Turn, call: ToolCall, before: Option<LeftQuestion>) {
+    /// The wearer is not asked about them any more.
+    pub(crate) fn give_up_asking(&mut self) {
+        self.restored_approvals.give_up(&self.executor, &self.user);
+    }
+
+    /// Runs a tool until its single result. Returns what it declares about itself, if there is such a tool.
+    pub(crate) fn run_tool(&mut self, turn: Turn, call: ToolCall) -> Option<Input> {
+        let declared = known::declared(self.executor.registry(), (&self.user, &self.device), turn, &call);
+        let before = self.restored_approvals.take(&call);
         let cancel = CancellationToken::new();
         self.called.retain(|_, cancel| !cancel.is_cancelled());
         self.called.insert(call.id.clone(), cancel.clone());
@@ -350,6 +362,7 @@ impl Requests {
         if (&mut calling).now_or_never().is_none() {
             spawn("tool", calling);
         }
+        declared
     }
 
     /// The turn was interrupted: stops the call if that is safe.

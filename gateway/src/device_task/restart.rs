@@ -67,8 +67,8 @@ struct Row {
     #[serde(default)]
     question: Option<OpenQuestion>,
     /// Capture time at which somebody was certainly speaking to the assistant, last.
-    #[serde(default)]
-    called_us: Option<u64>,
+    #[serde(default, rename = "called_us")]
+    addressed_us: Option<u64>,
 }
 
 /// A session's row, which follows the session: [`store`](Self::store) after each round of its loop.
@@ -213,8 +213,8 @@ impl StoredSession {
     }
 
     /// Somebody was speaking to the assistant at this capture time, or it does not matter any more (`None`).
-    pub(super) fn called(&mut self, at_us: Option<u64>) {
-        self.row.called_us = at_us;
+    pub(super) fn addressed(&mut self, at_us: Option<u64>) {
+        self.row.addressed_us = at_us;
     }
 
     pub(super) fn question(&mut self, question: Option<OpenQuestion>) {

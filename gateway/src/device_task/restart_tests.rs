@@ -72,11 +72,11 @@ async fn a_session_goes_on_from_its_row_and_one_without_a_row_from_its_beginning
     let mut calls = session(&store, "calls", 7);
     calls.keep();
     calls.utterance_ended(1, Some(20));
-    calls.called(Some(30));
+    calls.addressed(Some(30));
     calls.store();
     let mut settled = session(&store, "settled", 8);
     settled.keep();
-    settled.called(Some(30));
+    settled.addressed(Some(30));
     settled.utterance_ended(1, Some(40));
     settled.utterances_settled(1);
     settled.store();
@@ -92,9 +92,13 @@ async fn a_session_goes_on_from_its_row_and_one_without_a_row_from_its_beginning
     let second = next(&store).await;
     assert_eq!(second.next(), 9, "a number that no row has");
     let take = |device: &str, user: &str, number| second.take(device, user, &of(number));
-    assert_eq!(take("calls", USER, 7).unwrap().called_us, Some(30));
-    assert_eq!(take("calls", USER, 9).unwrap().called_us, Some(30), "a session of it died before its row was written");
-    assert_eq!(take("settled", USER, 8).unwrap().called_us, None);
+    assert_eq!(take("calls", USER, 7).unwrap().addressed_us, Some(30));
+    assert_eq!(
+        take("calls", USER, 9).unwrap().addressed_us,
+        Some(30),
+        "a session of it died before its row was written"
+    );
+    assert_eq!(take("settled", USER, 8).unwrap().addressed_us, None);
     let begun = Continued { control_received: 0, sound_until_us: 0 };
     let row = take("glasses", USER, 2).unwrap();
     assert_eq!(row.continued, Continued { control_received: 5, sound_until_us: 9 });
@@ -284,7 +288,7 @@ async fn what_was_said_into_a_muted_microphone_is_dealt_with() {
     let store = Store::open(folder.path(), 16).unwrap();
     let mut glasses = session(&store, "glasses", 1);
     glasses.keep();
-    glasses.called(Some(9_000_000));
+    glasses.addressed(Some(9_000_000));
     // Words are awaited, and are dropped with everything else.
     glasses.utterance_ended(1, Some(9_500_000));
     glasses.muted(true, 4, 10_000_000);
@@ -293,7 +297,7 @@ async fn what_was_said_into_a_muted_microphone_is_dealt_with() {
     store.settled().await.unwrap();
     assert_eq!(glasses.dealt_with_us(30_000_000, None), 30_000_000, "the glasses need not keep it");
     let muted = next(&store).await.take("glasses", USER, &of(1)).unwrap();
-    assert_eq!((muted.muted, muted.called_us), (true, None), "who mutes is not asked to say it again");
+    assert_eq!((muted.muted, muted.addressed_us), (true, None), "who mutes is not asked to say it again");
     glasses.muted(false, 5, 31_000_000);
     glasses.store();
     // Before anything else was heard.

@@ -13,10 +13,10 @@ use crate::{
 impl Session {
     /// Whether a claim is good: the token is right, nothing is missing for the replay, and the device is as it was.
     pub(super) fn grants(&self, claim: &Claim) -> bool {
-        let Claim { resume, user, formats, info, .. } = claim;
+        let Claim { resume, terms, .. } = claim;
         self.claims.tokens.have(&resume.token)
-            && self.outgoing.can_replay(resume.control_received)
-            && (user, formats, info) == (&self.user_name, &self.formats, &self.info)
+            && self.link.outgoing.can_replay(resume.control_received)
+            && *terms == self.terms
     }
 
     /// A frame has come over the present connection: the device has its welcome.
@@ -33,18 +33,17 @@ impl Session {
     /// The new link is gone, or too slow.
     pub(super) fn resume(&mut self, link: &Link, resume: &ResumeOwned) -> Result<(), LinkError> {
         self.claims.tokens.come_with(&resume.token);
-        self.transport = link.transport;
         self.services.roster.moved(&self.id, self.number, Via::now(link.transport, link.peer));
         if let Some(ear) = &mut self.ear {
             ear.resume(open::waits(link.transport, true), clock::mono_us());
         }
-        self.incoming.resume(self.audio_received());
-        self.quality.resume(clock::mono_us());
-        self.outgoing.attach(link.down.clone());
+        let audio_received = self.audio_received();
+        self.link.resume(link, audio_received);
+        self.turns.moved(link.transport);
         self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
         self.welcome(true, None)?;
-        self.outgoing.replay(resume.control_received, resume.audio_received)?;
-        self.input(Input::Connected { device: self.info.clone(), resumed: true });
+        self.link.outgoing.replay(resume.control_received, resume.audio_received)?;
+        self.input(Input::Connected { device: self.terms.info.clone(), resumed: true });
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     clock,
     mailbox::{DeviceMessage, Farewell},
     runtime::drive::{Shell, drive, settle},
-    speech::{ear::Ear, mouth::Mouth},
+    speech::ear::Ear,
     transport::{Link, LinkError, Receiver, places::Place},
 };
 
@@ -32,7 +32,7 @@ impl Session {
             let up = connection.link.as_mut().map(|link| &mut link.up);
             match drive(&mut Running { session: &mut self, up }).await {
                 End::Over(reason) => break reason,
-                End::Lost if connection.link.is_some() && self.outgoing.is_resumable() => {
+                End::Lost if connection.link.is_some() && self.link.outgoing.is_resumable() => {
                     self.lost();
                     connection.let_go();
                 }
@@ -55,13 +55,11 @@ impl Session {
 
     /// The link is gone, if it was not yet; the session waits for its device.
     fn lost(&mut self) {
-        if self.outgoing.detach() {
+        if self.link.lose() {
             tracing::info!(device = self.id, session = self.number, "link lost");
             self.services.roster.lost(&self.id, self.number);
             self.input(Input::LinkLost);
             self.tell_user(UserInput::DeviceLeft { device: self.id.clone() });
-            self.heard_us = None;
-            self.heartbeat = None;
         }
     }
 
@@ -95,23 +93,23 @@ impl Session {
         let missing = self.ear.as_mut().and_then(Ear::take_missing);
         self.report_sound();
         let quiet_us = self.ear.as_ref().and_then(Ear::quiet_until_us);
-        let sound_until_us = self.stored.dealt_with_us(self.incoming.sound_until_us(), quiet_us);
-        let ack = self.incoming.take_ack(audio);
+        let sound_until_us = self.stored.dealt_with_us(self.link.incoming.sound_until_us(), quiet_us);
+        let ack = self.link.incoming.take_ack(audio);
         let ack = down::Ack { audio_missing: missing.unwrap_or(0), sound_until_us, ..ack };
-        let ack = self.quality.advise(ack, self.formats.up.is_some_and(|(codec, _)| codec == Codec::Opus));
-        self.send(None, Down::Ack(ack)).map(drop)
+        let is_opus = self.terms.formats.up.is_some_and(|(codec, _)| codec == Codec::Opus);
+        self.link.send(None, Down::Ack(self.link.quality.advise(ack, is_opus)))
     }
 
     fn ack_due_us(&self) -> Option<u64> {
-        let is_asked = self.outgoing.is_resumable() && self.outgoing.is_attached();
+        let is_asked = self.link.outgoing.is_resumable() && self.link.outgoing.is_attached();
         let missing_us = self.ear.as_ref().is_some_and(Ear::is_missing).then_some(0);
-        missing_us.or(self.incoming.ack_due_us()).filter(|_| is_asked && self.stored.is_written())
+        missing_us.or(self.link.incoming.ack_due_us()).filter(|_| is_asked && self.stored.is_written())
     }
 
     /// The last sound that need not be sent again. Behind a gap that may still fill, it is the one before the gap.
     pub(super) fn audio_received(&self) -> u32 {
         let taken = self.ear.as_ref().and_then(Ear::last_sequence);
-        taken.unwrap_or(self.incoming.audio_received())
+        taken.unwrap_or(self.link.incoming.audio_received())
     }
 }
 
@@ -182,9 +180,9 @@ impl Shell for Running<'_> {
             farewell = self.session.ending.asked() => Event::Dismissed(farewell),
             message = self.session.messages.recv() => Event::Message(message),
             // A session that was too busy for the goodbye ends here.
-            () = self.session.lease.ended() => Event::Erasing,
+            () = self.session.user.lease.ended() => Event::Erasing,
             claim = self.session.claims.next() => Event::Claimed(claim),
-            () = self.session.outgoing.room_for_sound() => Event::Room,
+            () = self.session.link.outgoing.room_for_sound() => Event::Room,
             () = self.session.update.changed() => Event::Firmware,
             frame = next_frame(&mut self.up) => Event::Frame(frame),
         }
@@ -227,12 +225,12 @@ impl Shell for Running<'_> {
     fn next_tick_us(&self) -> Option<u64> {
         let session = &self.session;
         // Else the link wakes the session.
-        let mouth = session.mouth.as_ref().filter(|_| session.outgoing.takes_sound()).and_then(Mouth::next_wake_us);
+        let speech = session.speech.next_wake_us().filter(|_| session.link.outgoing.takes_sound());
         // While the link is lost no sound is missing: it comes with the replay.
         let ear = session.ear.as_ref().filter(|_| self.up.is_some()).and_then(Ear::next_wake_us);
         let own =
             session.ack_due_us().into_iter().chain(session.photos.next_wake_us()).chain(session.firmware_due_us());
-        ear.into_iter().chain(mouth).chain(own).min()
+        ear.into_iter().chain(speech).chain(own).min()
     }
 
     fn tick(&mut self) {
@@ -246,7 +244,7 @@ impl Shell for Running<'_> {
         // Only timers of the core depend on it, and each of them fires behind it: the deadline for silence cannot pass
         // while frames come.
         let is_due = self.session.driver.poll_timeout().is_some_and(|(at_us, _)| at_us <= clock::mono_us());
-        if is_due && let Some(at_us) = self.session.heard_us.take() {
+        if is_due && let Some(at_us) = self.session.link.take_heard_us() {
             self.session.input(Input::Alive { at_us });
         }
     }

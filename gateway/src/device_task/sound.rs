@@ -16,14 +16,14 @@ impl Session {
     /// A packet with sound has come.
     pub(super) fn sound_heard(&mut self, capture_us: u64) {
         if let Some(ear) = &self.ear {
-            self.quality.heard(ear.transit_us(), ear.to_gateway_us(capture_us), clock::mono_us());
+            self.link.quality.heard(ear.transit_us(), ear.to_gateway_us(capture_us), clock::mono_us());
         }
     }
 
     /// Reports to the core how sound has come since the last report.
     pub(super) fn report_sound(&mut self) {
         let counts = self.ear.as_ref().map(Ear::stats);
-        if let Some(report) = counts.and_then(|counts| self.quality.take_up(counts)) {
+        if let Some(report) = counts.and_then(|counts| self.link.quality.take_up(counts)) {
             self.input(Input::Sound(report));
         }
     }
@@ -46,12 +46,11 @@ impl Session {
     }
 
     pub(super) fn acknowledged(&mut self, ack: &up::Ack) {
-        let sent_us = self.outgoing.acknowledged(ack.control, ack.audio);
-        let was_measured = self.quality.is_measured();
-        if let Some(report) = self.quality.acknowledged(ack, sent_us, clock::mono_us()) {
+        let was_measured = self.link.quality.is_measured();
+        if let Some(report) = self.link.acknowledged(ack) {
             self.input(Input::Sound(report));
         }
-        if self.quality.is_measured() && !was_measured {
+        if self.link.quality.is_measured() && !was_measured {
             self.code_speech();
         }
     }
@@ -60,15 +59,15 @@ impl Session {
     pub(super) fn code_sound(&mut self, coding: SoundCoding) {
         let SoundCoding { bitrate, packet_ms, loss_percent } = coding;
         tracing::debug!(device = self.id, bitrate, packet_ms, loss_percent, "the coding of sound changes");
-        self.quality.coding = Some(coding);
-        if self.quality.is_measured() {
+        self.link.quality.coding = Some(coding);
+        if self.link.quality.is_measured() {
             self.code_speech();
         }
     }
 
     fn code_speech(&mut self) {
-        if let (Some(mouth), Some(coding)) = (&mut self.mouth, self.quality.coding) {
-            mouth.set_coding(coding);
+        if let Some(coding) = self.link.quality.coding {
+            self.speech.set_coding(coding);
         }
     }
 }

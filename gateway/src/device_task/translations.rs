@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use audio::asr::{Error, Language};
 use gateway_core::{input::Input, vocab::Translation};
 
-use super::tap::Tap;
+use super::app_feed::AppFeed;
 use crate::{mailbox::Translated, speech::ear::Ear};
 
 /// Utterances that are being translated. Each is translated once, for the wearer and for all apps.
@@ -45,7 +45,7 @@ impl Translations {
     }
 
     /// A translation has ended. Returns what the core is told of it, if the wearer waits for it.
-    pub(super) fn ended(&mut self, translated: Translated, ear: Option<&mut Ear>, tap: &mut Tap) -> Option<Input> {
+    pub(super) fn ended(&mut self, translated: Translated, ear: Option<&mut Ear>, apps: &mut AppFeed) -> Option<Input> {
         let Translated { utterance, report } = translated;
         self.under_way.remove(&utterance);
         let wearer_waits = self.for_wearer.remove(&utterance);
@@ -55,7 +55,7 @@ impl Translations {
         let translation = match report.result {
             Ok(result) => {
                 let language = result.language.unwrap_or(Language::ENGLISH);
-                tap.translated(utterance, &result.text, language.code());
+                apps.translated(utterance, &result.text, language.code());
                 let from = (language != Language::ENGLISH).then(|| language.name());
                 Some(Translation { text: result.text, from })
             }

@@ -9,7 +9,7 @@ use device_protocol::{
 };
 use gateway_core::{
     input::{Button, Input},
-    vocab::{AnsweredBy, ApprovalChoice, DeviceFacts, ErrorCode, ToolError, ToolResult, Unkept},
+    vocab::{AnsweredBy, ApprovalChoice, DeviceFacts, Unkept},
 };
 use tools::{definition::Hints, device::Offer};
 
@@ -69,7 +69,7 @@ impl Session {
         if class != Class::Control {
             return true;
         }
-        match self.incoming.control(stamp.sequence, now_us) {
+        match self.link.incoming.control(stamp.sequence, now_us) {
             Order::Next => true,
             Order::Repeated => false,
             Order::Gap { expected } => {
@@ -81,13 +81,11 @@ impl Session {
     }
 
     fn message(&mut self, stamp: Stamp, message: Up<'_>, now_us: u64) {
-        self.incoming.note_time(stamp.time_us);
-        // Every frame shows that the device is alive.
-        self.heard_us = Some(now_us);
+        self.link.heard(stamp.time_us, now_us);
         match message {
             Up::Audio(packet) => self.audio(stamp, &packet, now_us),
             Up::AudioEnd(end) => {
-                let last = self.incoming.last_audio(end.last_audio_sequence, self.transport.ordered);
+                let last = self.link.last_audio(end.last_audio_sequence);
                 if let Some(ear) = &mut self.ear {
                     ear.end_stream(last, now_us);
                 }
@@ -95,12 +93,10 @@ impl Session {
             }
             Up::Ack(ack) => self.acknowledged(&ack),
             Up::HeadPosition(head) => {
-                self.tap.head(&head);
+                self.app_feed.head(&head);
                 self.input(Input::Look { up: head.posture == Posture::Up });
             }
-            // Reported with the gateway's next heartbeat, and never answered by one: two sides that did so would not
-            // stop.
-            Up::Heartbeat(_) => self.heartbeat = Some((stamp.time_us, now_us)),
+            Up::Heartbeat(_) => self.link.heartbeat_came(stamp.time_us, now_us),
             Up::Played(played) => {
                 let stopped = played.state == PlayState::Stopped;
                 let report = Report {
@@ -109,16 +105,15 @@ impl Session {
                     playing: played.state == PlayState::Playing,
                     finished: played.state == PlayState::Finished,
                 };
-                let input = self.mouth.as_mut().and_then(|mouth| mouth.played(played.speech, report, stopped));
-                if let Some(input) = input {
+                if let Some(input) = self.speech.played(played.speech, report, stopped) {
                     self.input(input);
                 }
             }
             Up::Button(button) => {
-                self.tap.button(&button);
+                self.app_feed.button(&button);
                 self.button(&button);
             }
-            Up::Touch(touch) => match self.tap.touch(touch.gesture) {
+            Up::Touch(touch) => match self.app_feed.touch(touch.gesture) {
                 Gesture::Tap => self.input(Input::Button(Button::Press)),
                 Gesture::LongTap => self.input(Input::Button(Button::LongPress)),
                 _ => {}
@@ -130,8 +125,8 @@ impl Session {
                 drop(status);
                 self.tell_status();
                 if battery.percent <= 100 {
-                    self.tap.battery(battery.percent, battery.charging);
-                    self.services.apps.battery(&self.user_name, battery.percent, battery.charging);
+                    self.app_feed.battery(battery.percent, battery.charging);
+                    self.services.apps.battery(&self.user.name, battery.percent, battery.charging);
                 }
             }
             Up::Connection(connection) => self.connection(connection.link),
@@ -142,7 +137,7 @@ impl Session {
                 self.input(Input::ApprovalAnswered { id: answer.approval.into(), choice, by: AnsweredBy::Tap });
             }
             Up::ToolList(list) => self.tools_offered(&list),
-            Up::ToolResult(result) => self.tool_answered(&result),
+            Up::ToolResult(result) => self.calls.answered(&result),
             Up::PhotoChunk(chunk) => self.photo_piece(&chunk),
             Up::FirmwareAnswer(_) | Up::FirmwareProgress(_) | Up::FirmwareReport(_) => self.about_firmware(&message),
             Up::TextInput(text) => self.input(Input::Text(text.text.to_owned())),
@@ -183,7 +178,7 @@ impl Session {
     }
 
     fn audio(&mut self, stamp: Stamp, packet: &up::Audio<'_>, now_us: u64) {
-        let Some((codec, rate_hz)) = self.formats.up else {
+        let Some((codec, rate_hz)) = self.terms.formats.up else {
             return self.close(GoodbyeReason::BadFormat, "sound from a device without a microphone".to_owned());
         };
         if let Some(what) = misfit(packet, codec, rate_hz) {
@@ -194,24 +189,24 @@ impl Session {
             return self.close(GoodbyeReason::Malformed, text);
         }
         let pauses = is_pause(codec, packet.payload);
-        if !self.incoming.audio(stamp.sequence, packet.duration_us, pauses, now_us) {
-            if !std::mem::replace(&mut self.told_of_sound, true) {
+        let incoming = &mut self.link.incoming;
+        if !incoming.audio(stamp.sequence, packet.duration_us, pauses, now_us) {
+            if incoming.take_drop_warning() {
                 let text = format!("sound {} is too far ahead of what came before; it was passed over", stamp.sequence);
                 self.warn(WarningCode::SoundDropped, "", &text);
             }
             return;
         }
-        self.incoming.note_sound(stamp.time_us.saturating_add(packet.duration_us.into()));
-        if let Some(backlog_us) = self.incoming.take_backlog_us(stamp.time_us) {
+        incoming.note_sound(stamp.time_us.saturating_add(packet.duration_us.into()));
+        if let Some(backlog_us) = incoming.take_backlog_us(stamp.time_us) {
             self.input(Input::SoundRepeated { backlog_ms: u32::try_from(backlog_us / 1_000).unwrap_or(u32::MAX) });
         }
-        // The wake phrase itself is older than what the device has kept.
-        if self.called_us.take().is_some_and(|called_us| called_us < stamp.time_us) {
-            self.stored.called(None);
+        if self.link.incoming.take_lost_sentence(stamp.time_us) {
+            self.stored.addressed(None);
             self.input(Input::SentenceLost);
         }
         // By their numbers, not by their times: in silence a device may send nothing.
-        let received = self.incoming.take_resumed_at();
+        let received = self.link.incoming.take_resumed_at();
         let packets = received.map_or(0, |received| stamp.sequence.saturating_sub(received).saturating_sub(1));
         if packets > 0 {
             self.input(Input::SoundMissed { packets, until_us: stamp.time_us });
@@ -248,7 +243,7 @@ impl Session {
     pub(super) fn warn(&mut self, code: WarningCode, name: &str, text: &str) {
         let name = crop(name, limits::NAME_BYTES_MAX);
         let warning = message::Warning { code, name, message: crop(text, limits::LABEL_BYTES_MAX) };
-        if let Err(error) = self.send(None, Down::Warning(warning)) {
+        if let Err(error) = self.link.send(None, Down::Warning(warning)) {
             self.failed(&error);
         }
     }
@@ -286,22 +281,6 @@ impl Session {
         self.register_tools(offers);
     }
 
-    fn tool_answered(&mut self, result: &up::ToolResult<'_>) {
-        let Some(called) = self.calls.remove(&result.call) else {
-            tracing::debug!(call = result.call, "a device tool answered twice or too late");
-            return;
-        };
-        let code = match result.error {
-            "unknown_tool" => ErrorCode::ToolNotFound,
-            "invalid_arguments" => ErrorCode::InvalidArguments,
-            "cancelled" => ErrorCode::Cancelled,
-            _ => ErrorCode::ExecutionError,
-        };
-        let error = (!result.ok).then(|| ToolError { code, message: result.content.to_owned(), retryable: false });
-        let data = serde_json::from_str(result.data).ok();
-        called.answer(ToolResult { content: result.content.to_owned(), data, error, ..ToolResult::default() });
-    }
-
     fn photo_piece(&mut self, chunk: &up::PhotoChunk<'_>) {
         let pushed = self.photos.push(chunk, clock::mono_us());
         self.tell_of_lost_photos();
@@ -329,11 +308,11 @@ impl Session {
 
     fn photo(&mut self, photo: Photo) {
         tracing::info!(device = self.id, bytes = photo.bytes.len(), "photo received");
-        let mut called = photo.call.and_then(|call| self.calls.get_mut(&call));
+        let mut called = photo.call.and_then(|call| self.calls.open(call));
         let wanted_by_call = called.as_mut().is_none_or(|called| called.push(&photo));
         // No data of a user who is being erased is written.
-        let Some(lease) = self.lease.enter().filter(|_| wanted_by_call) else { return };
-        let of_user = (lease, self.user_name.clone());
+        let Some(lease) = self.user.lease.enter().filter(|_| wanted_by_call) else { return };
+        let of_user = (lease, self.user.name.clone());
         let kept = self.services.gallery.keep(&self.id, of_user, (photo.mime, photo.bytes));
         match called {
             Some(called) => called.keeps(kept),

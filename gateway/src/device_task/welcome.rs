@@ -13,12 +13,12 @@ impl Session {
     /// The link is gone.
     pub(super) fn welcome(&mut self, resumed: bool, continued: Option<message::Continued>) -> Result<(), LinkError> {
         let now = clock::now();
-        let is_resumable = self.outgoing.is_resumable();
+        let is_resumable = self.link.outgoing.is_resumable();
         let token = if is_resumable { Some(self.claims.tokens.renew(self.stored.number())?) } else { None };
         let settings = self.services.settings.now();
         let resume_ms = settings.conversation.resume_ms_max;
         let resumed = resumed.then(|| message::Resumed {
-            control_received: self.incoming.control_received(),
+            control_received: self.link.incoming.control_received(),
             audio_received: self.audio_received(),
         });
         let welcome = message::Welcome {
@@ -27,15 +27,15 @@ impl Session {
             resume_ms: if is_resumable { resume_ms } else { 0 },
             resumed,
             gateway_name: &settings.gateway_name,
-            user_name: &self.user_name,
-            heartbeat_ms: self.heartbeat_ms,
-            audio_up: format(self.formats.up),
-            audio_down: format(self.formats.down),
+            user_name: &self.user.name,
+            heartbeat_ms: self.link.heartbeat_ms(),
+            audio_up: format(self.terms.formats.up),
+            audio_down: format(self.terms.formats.down),
             wall_ms: u64::try_from(now.wall_ms).unwrap_or(0),
             zone_offset_s: now.offset_s,
             listening: listening(self.driver.machine().listening()),
             continued,
         };
-        self.outgoing.send(0, now.mono_us, Down::Welcome(welcome)).map(drop)
+        self.link.outgoing.send(0, now.mono_us, Down::Welcome(welcome)).map(drop)
     }
 }

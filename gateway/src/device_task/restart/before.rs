@@ -31,7 +31,7 @@ pub(crate) struct Restored {
     pub(in crate::device_task) ear: Option<OpenEar>,
     pub(in crate::device_task) question: Option<OpenQuestion>,
     /// Capture time at which somebody was speaking to the assistant whose words were not dealt with.
-    pub(in crate::device_task) called_us: Option<u64>,
+    pub(in crate::device_task) addressed_us: Option<u64>,
     /// The turn that was cut off, if the wearer is still to be told.
     pub(in crate::device_task) turn: Option<RestoredTurn>,
 }
@@ -88,8 +88,8 @@ impl Row {
     }
 
     /// When somebody was speaking to the assistant, unless that was dealt with.
-    fn unsettled_call(&self) -> Option<u64> {
-        self.called_us.filter(|at_us| *at_us > self.sound_until_us)
+    fn unsettled_addressed_us(&self) -> Option<u64> {
+        self.addressed_us.filter(|at_us| *at_us > self.sound_until_us)
     }
 }
 
@@ -139,22 +139,25 @@ impl StoredSessions {
             Some((owner, _)) if owner != user => return None,
             // Its own row was never written: the one of the session before it still says how things stand, and nothing of
             // what it was sent has been dealt with. One with a number came after those without.
-            Some((_, row)) if number > row.number => {
-                Row { called_us: row.unsettled_call(), control_received: 0, sound_until_us: 0, ..row.clone() }
-            }
+            Some((_, row)) if number > row.number => Row {
+                addressed_us: row.unsettled_addressed_us(),
+                control_received: 0,
+                sound_until_us: 0,
+                ..row.clone()
+            },
             Some((_, row)) if row.is_of(number, &resume.token) => row.clone(),
             None if number.is_some() => Row::default(),
             _ => return None,
         };
         let request = row.untold_request().cloned();
-        let called_us = row.unsettled_call().filter(|_| request.is_none());
+        let addressed_us = row.unsettled_addressed_us().filter(|_| request.is_none());
         let Row { muted, control_received, sound_until_us, ear, question, .. } = row;
         Some(Restored {
             continued: Continued { control_received, sound_until_us },
             muted,
             ear,
             question,
-            called_us,
+            addressed_us,
             turn: request.map(|request| open.turn(device, user, request)),
         })
     }

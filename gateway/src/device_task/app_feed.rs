@@ -24,7 +24,7 @@ use crate::{
 const UTTERANCES_MAX: usize = 8;
 
 /// What apps receive from one device.
-pub(super) struct Tap {
+pub(super) struct AppFeed {
     feed: Arc<Feed>,
     model: Arc<str>,
     tapped: bool,
@@ -64,7 +64,7 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses 
     }
 }
 
-impl Tap {
+impl AppFeed {
     pub(super) fn new(feed: Arc<Feed>, model: &str, language: &'static str) -> Self {
         let (ended, times) = (BTreeMap::new(), BTreeMap::new());
         Self { feed, model: model.into(), tapped: false, followed: false, language, ended, times }
@@ -232,11 +232,11 @@ mod tests {
 
     #[test]
     fn what_is_not_english_is_foreign() {
-        let mut tap = Tap::new(Arc::new(Feed::default()), "", Language::ENGLISH.code());
-        assert!(!tap.is_foreign(), "until another language is detected");
+        let mut feed = AppFeed::new(Arc::new(Feed::default()), "", Language::ENGLISH.code());
+        assert!(!feed.is_foreign(), "until another language is detected");
         for (code, expected) in [("de", true), ("en", false)] {
-            tap.turn_to(code);
-            assert_eq!(tap.is_foreign(), expected, "{code}");
+            feed.turn_to(code);
+            assert_eq!(feed.is_foreign(), expected, "{code}");
         }
     }
 }

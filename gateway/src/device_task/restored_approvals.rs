@@ -5,9 +5,9 @@ use tools::{executor::Executor, intents::LeftQuestion};
 
 /// Those that were not made again yet.
 #[derive(Default)]
-pub(super) struct AskedBefore(Vec<LeftQuestion>);
+pub(super) struct RestoredApprovals(Vec<LeftQuestion>);
 
-impl AskedBefore {
+impl RestoredApprovals {
     /// These calls are to be made only if their tools are as they were.
     pub(super) fn of(questions: Vec<LeftQuestion>) -> Self {
         Self(questions)

@@ -9,9 +9,9 @@ const BESIDES_BYTES: usize = 96;
 
 /// Bytes of the long texts of one frame.
 #[derive(Clone, Copy)]
-pub(super) struct Room(usize);
+pub(super) struct FrameLimits(usize);
 
-impl Room {
+impl FrameLimits {
     /// From the device's announced frame size.
     pub(super) fn of(capabilities: &Capabilities) -> Self {
         let frame = match usize::try_from(capabilities.frame_bytes_max).unwrap_or(usize::MAX) {
@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    fn room(frame_bytes_max: u32) -> Room {
+    fn frame_limits(frame_bytes_max: u32) -> FrameLimits {
         let screen = Screen {
             kind: DisplayKind::Pixels,
             width_px: 0,
@@ -65,7 +65,7 @@ mod tests {
             colour_bits: 1,
             captions: false,
         };
-        Room::of(&Capabilities {
+        FrameLimits::of(&Capabilities {
             codecs_up: Codecs::EMPTY,
             codecs_down: Codecs::EMPTY,
             audio_up_hz: 0,
@@ -99,7 +99,7 @@ mod tests {
             second in "[a-z]{0,6000}",
             picture in prop::option::of(0usize..16_000),
         ) {
-            let room = room(frame);
+            let frames = frame_limits(frame);
             let max = match frame { 0 => limits::FRAME_BYTES_MAX, frame => (frame as usize).clamp(2_048, limits::FRAME_BYTES_MAX) };
             let pixels = vec![0; picture.unwrap_or(0)];
             let wanted = message::Display {
@@ -112,13 +112,13 @@ mod tests {
                 bitmap: picture.map(|_| message::Bitmap { width_px: u16::MAX, height_px: u16::MAX, pixels: &pixels }),
                 countdown_ms: u32::MAX,
             };
-            let shown = room.fit(wanted);
+            let shown = frames.fit(wanted);
             prop_assert!(bytes(Down::Display(shown)) <= max);
             if bytes(Down::Display(wanted)) + BESIDES_BYTES <= max {
                 prop_assert_eq!(shown, wanted);
             }
             prop_assert!(first.starts_with(shown.content.first));
-            let text = room.crop(&first, limits::TEXT_BYTES_MAX, 0);
+            let text = frames.crop(&first, limits::TEXT_BYTES_MAX, 0);
             let numbers = u32::MAX;
             let codec = device_protocol::Codec::Opus;
             let start = message::SpeechStart { speech: numbers, codec, rate_hz: numbers, text };
@@ -126,7 +126,7 @@ mod tests {
             let transcript = message::Transcript { utterance: numbers, revision: numbers, is_final: true, addressed: true, text };
             prop_assert!(bytes(Down::Transcript(transcript)) <= max);
             let title = crop(&second, limits::LABEL_BYTES_MAX);
-            let message = room.crop(&first, limits::DISPLAY_TEXT_BYTES_MAX, title.len());
+            let message = frames.crop(&first, limits::DISPLAY_TEXT_BYTES_MAX, title.len());
             let request = message::ApprovalRequest { approval: numbers, title, message, expires_ms: numbers };
             prop_assert!(bytes(Down::ApprovalRequest(request)) <= max);
         }

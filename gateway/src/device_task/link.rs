@@ -1,0 +1,120 @@
+//! The link to the device, as its session has it: it outlives the connections that carry it.
+
+use device_protocol::{
+    Down,
+    down::Heartbeat,
+    up::{self, Capabilities},
+};
+use gateway_core::vocab::{SoundReport, Turn};
+
+use super::{frame_limits::FrameLimits, incoming::Incoming, outgoing::Outgoing, quality::Quality};
+use crate::{
+    clock,
+    transport::{self, Link, LinkError, Transport},
+};
+
+/// Frames to and from the device, and what is known of the way that they take.
+pub(super) struct SessionLink {
+    /// Of the present connection, or of the last one.
+    transport: Transport,
+    pub(super) outgoing: Outgoing,
+    pub(super) incoming: Incoming,
+    pub(super) quality: Quality,
+    pub(super) frame_limits: FrameLimits,
+    heartbeat_ms: u32,
+    /// The device's last heartbeat: its clock and the gateway's.
+    heartbeat: Option<(u64, u64)>,
+    /// When something last arrived, unless already reported to the core.
+    heard_us: Option<u64>,
+}
+
+impl SessionLink {
+    /// For a new session on this connection. `is_resumable`: frames are kept.
+    pub(super) fn new(link: &Link, capabilities: &Capabilities, heartbeat_ms: u32, is_resumable: bool) -> Self {
+        Self {
+            transport: link.transport,
+            outgoing: Outgoing::new(link.down.clone(), is_resumable),
+            incoming: Incoming::default(),
+            quality: Quality::default(),
+            frame_limits: FrameLimits::of(capabilities),
+            heartbeat_ms,
+            heartbeat: None,
+            heard_us: None,
+        }
+    }
+
+    /// The gateway was restarted: the device repeats sound with which the process before this one has not dealt.
+    /// `addressed_us`: as for [`Incoming::continues`].
+    pub(super) fn continues(&mut self, addressed_us: Option<u64>) {
+        self.incoming.continues(addressed_us);
+        self.quality = Quality::continued(clock::mono_us());
+    }
+
+    /// The session goes on over this connection. `audio_received`: the last sound that need not come again.
+    pub(super) fn resume(&mut self, link: &Link, audio_received: u32) {
+        self.transport = link.transport;
+        self.incoming.resume(audio_received);
+        self.quality.resume(clock::mono_us());
+        self.outgoing.attach(link.down.clone());
+    }
+
+    /// The connection is gone; `false`: it was before.
+    pub(super) fn lose(&mut self) -> bool {
+        let was_there = self.outgoing.detach();
+        if was_there {
+            (self.heartbeat, self.heard_us) = (None, None);
+        }
+        was_there
+    }
+
+    /// Sends a message of this turn, or of none.
+    ///
+    /// # Errors
+    /// As [`Outgoing::send`].
+    pub(super) fn send(&mut self, turn: Option<Turn>, message: Down<'_>) -> Result<(), LinkError> {
+        self.outgoing.send(turn_on_wire(turn), clock::mono_us(), message).map(drop)
+    }
+
+    /// A message has come, with its time on the device's clock. Every one shows that the device is alive.
+    pub(super) fn heard(&mut self, time_us: u64, now_us: u64) {
+        self.incoming.note_time(time_us);
+        self.heard_us = Some(now_us);
+    }
+
+    /// When something last arrived; `None`: the core was told before.
+    pub(super) fn take_heard_us(&mut self) -> Option<u64> {
+        self.heard_us.take()
+    }
+
+    /// Milliseconds between two heartbeats.
+    pub(super) fn heartbeat_ms(&self) -> u32 {
+        self.heartbeat_ms
+    }
+
+    /// The device's heartbeat is reported with the gateway's next one, and never answered by one: two sides that did so
+    /// would not stop.
+    pub(super) fn heartbeat_came(&mut self, time_us: u64, now_us: u64) {
+        self.heartbeat = Some((time_us, now_us));
+    }
+
+    /// What the gateway's next heartbeat says.
+    pub(super) fn heartbeat(&self) -> Heartbeat {
+        transport::heartbeat(self.heartbeat, clock::mono_us())
+    }
+
+    /// The device has received this; returns how its sound came there, if it measures.
+    pub(super) fn acknowledged(&mut self, ack: &up::Ack) -> Option<SoundReport> {
+        let sent_us = self.outgoing.acknowledged(ack.control, ack.audio);
+        self.quality.acknowledged(ack, sent_us, clock::mono_us())
+    }
+
+    /// The last sound of a stream that ends; `named`: its number, as the device says.
+    pub(super) fn last_audio(&self, named: u32) -> u32 {
+        self.incoming.last_audio(named, self.transport.ordered)
+    }
+}
+
+/// A turn's number in frames: 0 stands for none.
+pub(super) fn turn_on_wire(turn: Option<Turn>) -> u32 {
+    turn.map_or(0, |turn| turn.id)
+}
