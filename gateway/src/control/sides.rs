@@ -79,8 +79,8 @@ pub(super) fn forget(admin: &Admin, user: &str, about: Option<&str>) -> Result<A
 /// The operator's name of a side.
 fn name(installed: &Installed, side: &Side) -> String {
     match side {
-        Side::BuiltIn(group) if group.is_empty() => BUILT_IN.to_owned(),
-        Side::BuiltIn(group) => format!("{BUILT_IN} {group}"),
+        Side::BuiltIn(None) => BUILT_IN.to_owned(),
+        Side::BuiltIn(Some(group)) => format!("{BUILT_IN} {group}"),
         Side::Mcp(name) => format!("{MCP}{name}"),
         Side::Capability(name) => format!("{CAPABILITY}{name}"),
         Side::App(package) => {
@@ -93,9 +93,9 @@ fn name(installed: &Installed, side: &Side) -> String {
 fn find(installed: &Installed, wanted: &str) -> Result<Side, String> {
     let wanted = wanted.trim();
     if let Some(rest) = wanted.strip_prefix(BUILT_IN) {
-        let group = rest.trim();
-        if group.is_empty() || groups().any(|known| known == group) {
-            return Ok(Side::BuiltIn(group.to_owned()));
+        let group = Some(rest.trim()).filter(|group| !group.is_empty());
+        if group.is_none_or(|group| groups().any(|known| known == group)) {
+            return Ok(Side::BuiltIn(group.map(str::to_owned)));
         }
         let known: Vec<&str> = groups().collect();
         return Err(format!("built in are {}", known.join(", ")));
