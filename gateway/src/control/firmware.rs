@@ -56,13 +56,7 @@ pub(super) fn about(request: &FirmwareRequest) -> Option<&str> {
 pub(crate) fn facts(services: &Services) -> Result<Facts, String> {
     let devices = services.store.disk().devices().map_err(|error| error.to_string())?;
     let names: BTreeMap<String, String> = devices.into_iter().map(|(id, record)| (id, record.name)).collect();
-    let mut facts = services.firmware.facts();
-    // What a device that is not paired any more has reported is nobody's.
-    facts.devices.retain(|device| names.contains_key(&device.device));
-    for device in &mut facts.devices {
-        device.name = names.get(&device.device).cloned().unwrap_or_default();
-    }
-    Ok(facts)
+    Ok(services.firmware.facts(&names))
 }
 
 pub(super) async fn carry_out(admin: &Admin, request: FirmwareRequest) -> Result<Answer, String> {
