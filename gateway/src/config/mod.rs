@@ -170,7 +170,7 @@ pub fn load(path: Option<&Path>) -> Result<Config, Vec<Problem>> {
     };
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
-        .map_err(|error| vec![Problem { file: name.clone(), line: 0, what: format!("cannot be read: {error}") }])?;
+        .map_err(|error| vec![Problem { file: name.clone(), line: None, what: format!("cannot be read: {error}") }])?;
     let mut config = check(&text, &name)?;
     // The process may change its working folder.
     let file = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());

@@ -103,6 +103,6 @@ mod tests {
         let problems = check("[code]\nhttp.hosts = [\"no host\"]\n", "x.toml").unwrap_err();
         assert!(problems[0].what.contains("no host"), "{problems:?}");
         let problems = check("[code]\nmode = \"only\"\n", "x.toml").unwrap_err();
-        assert!(problems[0].line == 2 && problems[0].what.contains("`beside`"), "{problems:?}");
+        assert!(problems[0].line == Some(2) && problems[0].what.contains("`beside`"), "{problems:?}");
     }
 }
