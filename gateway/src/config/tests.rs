@@ -76,6 +76,16 @@ fn a_file_that_cannot_be_read_has_no_line() {
 }
 
 #[test]
+fn a_file_has_a_folder_and_a_text_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.toml");
+    std::fs::write(&file, "").unwrap();
+    let config = load(Some(&file)).unwrap();
+    assert_eq!((config.file.as_ref(), config.folder.as_deref()), (Some(&file), Some(folder.path())));
+    assert_eq!(check("", &file.display().to_string()).unwrap().folder, None);
+}
+
+#[test]
 fn an_unknown_key_names_its_line() {
     let found = problems("name = \"x\"\n[listen]\nwebb = \"127.0.0.1:1\"\n");
     assert_eq!(found[0].0, Some(3));

@@ -14,7 +14,10 @@ use super::{
     language::Languages,
     wake::{self, WakeHeads},
 };
-use crate::problems::{Problems, unwritten};
+use crate::{
+    environment::Machine,
+    problems::{Problems, unwritten},
+};
 
 /// The second model if the configuration names none: used if it was fetched.
 pub(crate) const SECOND_MODEL: &str = "whisper-base.bin";
@@ -160,19 +163,20 @@ impl RawHearing {
     pub(crate) fn check(
         self,
         problems: &mut Problems<'_>,
+        machine: &Machine,
         models_dir: &Path,
         conversation: &mut conversation::Config,
     ) -> Hearing {
         self.check_turns(problems, conversation);
         let wake = self.check_wake(problems, models_dir);
         let workers = match problems.between(&self.workers, "hearing.workers", 0..=64) {
-            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            0 => machine.processors,
             workers => workers,
         };
         let dead_s = problems.between(&self.dead_microphone_s, "hearing.dead_microphone_s", 0..=600);
         let dead_microphone_us = (dead_s > 0).then_some(u64::from(dead_s) * 1_000_000);
         let fetched = models_dir.join(SECOND_MODEL);
-        let second_model = self.second_model.or_else(|| fetched.exists().then_some(fetched));
+        let second_model = self.second_model.or_else(|| (machine.has_file)(&fetched).then_some(fetched));
         // An empty path disables it.
         let second_model = second_model.filter(|path| !path.as_os_str().is_empty());
         let language = self.language.and_then(|written| spoken(problems, "hearing.language", &written));
@@ -320,10 +324,46 @@ impl RawVoice {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::check;
+    use std::path::{Path, PathBuf};
+
+    use super::SECOND_MODEL;
+    use crate::{
+        config::{check, check_for},
+        environment::Machine,
+    };
 
     fn problems(text: &str) -> Vec<(usize, String)> {
         check(text, "x.toml").unwrap_err().into_iter().map(|problem| (problem.line.unwrap(), problem.what)).collect()
+    }
+
+    #[test]
+    fn what_is_not_written_follows_from_the_machine() {
+        let (folder, second) = (Path::new("/m"), Path::new("/m").join(SECOND_MODEL));
+        let bare = Machine {
+            processors: 3,
+            data_dir: "/d".into(),
+            models_dir: folder.into(),
+            has_file: |_| false,
+            variable: |_| None,
+        };
+        let fetched = Machine { has_file: |file| file.ends_with(SECOND_MODEL), ..bare.clone() };
+        let first = folder.join(super::MODEL);
+        for (machine, text, workers, model, second_model) in [
+            (&bare, "", 3, &first, None),
+            (&bare, "workers = 2\nsecond_model = \"/x\"", 2, &first, Some(Path::new("/x"))),
+            (&bare, "language = \"de\"", 3, &first, None),
+            (&fetched, "", 3, &first, Some(&*second)),
+            (&fetched, "second_model = \"\"", 3, &first, None),
+            (&fetched, "language = \"de\"", 3, &second, None),
+            (&fetched, "language = \"de\"\nmodel = \"/m/whisper-tiny.en.bin\"", 3, &first, Some(&*second)),
+        ] {
+            let config = check_for(machine, &format!("[hearing]\n{text}\n"), "x.toml").unwrap();
+            let hearing = &config.hearing;
+            assert_eq!((hearing.workers, &hearing.model), (workers, model), "{text}");
+            assert_eq!(hearing.second_model.as_deref(), second_model, "{text}");
+            assert_eq!(config.conversation.second_model, second_model.is_some(), "{text}");
+            assert_eq!((config.data_dir, config.models_dir), (PathBuf::from("/d"), PathBuf::from("/m")));
+        }
     }
 
     #[test]
