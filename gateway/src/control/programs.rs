@@ -86,7 +86,7 @@ pub(super) async fn carry_out(admin: &Admin, request: ProgramsRequest) -> Result
 
 async fn admitted(admin: &Admin, request: ProgramsRequest) -> Result<Answer, String> {
     let (services, routines) = (&admin.services, &admin.routines);
-    let device = device_of(services, about(&request));
+    let device = device_of(&services.roster, about(&request));
     let kept = |kept: Result<Kept, NotKept>| kept.map(|kept| done(told(&kept))).map_err(why);
     let records = match request {
         ProgramsRequest::Runs { user } => {
@@ -189,7 +189,7 @@ async fn again(admin: &Admin, user: String, id: u64) -> Result<Value, String> {
     let run = find(&admin.routines, &user, id)?;
     let call = format!("control-{}", clock::mono_us());
     let context = CallContext {
-        device: device_of(services, &user),
+        device: device_of(&services.roster, &user),
         user: user.clone(),
         // A repeated command of an operator is intended.
         session: None,
