@@ -137,7 +137,7 @@ pub struct Stats {
 
 /// A gap that the sender was asked for.
 #[derive(Clone, Copy)]
-struct Asked {
+struct RequestedGap {
     /// Its first packet.
     from: u64,
     /// Its end: the first packet that was held behind it.
@@ -174,7 +174,7 @@ pub struct JitterBuffer<T> {
     last: Option<(u64, u64)>,
     /// Capture time of the last packet that was delivered.
     delivered_capture_us: Option<u64>,
-    asked: Option<Asked>,
+    asked: Option<RequestedGap>,
     /// Gaps in a row that were asked for and did not come.
     unanswered: u32,
     /// The last gap that was asked for and is over.
@@ -363,7 +363,7 @@ impl<T> JitterBuffer<T> {
             }
             let (from, packet_us) = (self.next.unwrap_or(first), self.packet_us(first));
             let (progress_us, is_answered, is_told) = (now_us, false, false);
-            self.asked = Some(Asked { from, until: first, packet_us, progress_us, is_answered, is_told });
+            self.asked = Some(RequestedGap { from, until: first, packet_us, progress_us, is_answered, is_told });
         }
         is_asked
     }

@@ -8,8 +8,8 @@ use std::thread;
 
 use audio::asr::wer::{Wer, wer};
 use audio::asr::{
-    Config, Context, Engine, Error, Heard, Job, Options, Pair, Priority, Scheduler, SchedulerConfig, Transcribe as _,
-    normalise,
+    Config, Context, DecodeJob, Engine, Error, Heard, Options, Pair, Priority, Scheduler, SchedulerConfig,
+    Transcribe as _, normalise,
 };
 use audio::fair::Owner;
 use audio::models::{self, catalogue};
@@ -233,7 +233,7 @@ fn decoders_share_the_model_across_threads() {
 fn the_scheduler_answers_with_text() {
     let scheduler = Scheduler::start(engine(), SchedulerConfig { workers: 1, queue_max: 4 }).unwrap();
     let (sender, receiver) = mpsc::sync_channel(64);
-    let job = Job {
+    let job = DecodeJob {
         pcm: goforward().into(),
         options: Options::default(),
         priority: Priority::Final,

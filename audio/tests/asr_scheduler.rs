@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use audio::asr::{
-    Busy, Error, Heard, Job, Options, Priority, Report, Scheduler, SchedulerConfig, Shed, Transcribe, Transcription,
+    Busy, DecodeJob, Error, Heard, Options, Priority, Report, Scheduler, SchedulerConfig, Shed, Transcribe,
+    Transcription,
 };
 use audio::fair::Owner;
 
@@ -64,16 +65,16 @@ impl World {
     }
 
     /// A job identified by its number of samples.
-    fn job(&self, id: usize, priority: Priority, owner: Owner) -> Job {
+    fn job(&self, id: usize, priority: Priority, owner: Owner) -> DecodeJob {
         let reply = self.reply.clone();
         let reply = move |report: Report| reply.send((id, report.result.map(|heard| heard.text))).unwrap();
         let (pcm, options, reply) = (vec![0; id].into(), Options::default(), Box::new(reply));
-        Job { pcm, options, priority, patient: false, owner, begun: None, reply }
+        DecodeJob { pcm, options, priority, patient: false, owner, begun: None, reply }
     }
 
     /// Submits one that waits however many there are.
     fn submit_patient(&self, owner: Owner, id: usize, priority: Priority) -> Result<audio::asr::Ticket, Busy> {
-        self.scheduler.as_ref().unwrap().submit(Job { patient: true, ..self.job(id, priority, owner) })
+        self.scheduler.as_ref().unwrap().submit(DecodeJob { patient: true, ..self.job(id, priority, owner) })
     }
 
     fn submit(&self, id: usize, priority: Priority) -> Result<audio::asr::Ticket, Busy> {

@@ -6,13 +6,13 @@ use device_protocol::{ButtonAction, ButtonId, Choice, Gesture};
 use tokio::sync::oneshot;
 
 use crate::acoustics::{Ambience, Change};
-use crate::microphone::{Clip, Said};
+use crate::microphone::{Clip, ClipTimes};
 use crate::network;
 use crate::transport::Target;
 
 /// Actions of the wearer.
 pub(crate) enum Command {
-    Say(Clip, oneshot::Sender<Said>),
+    Say(Clip, oneshot::Sender<ClipTimes>),
     Button(ButtonId, ButtonAction),
     Touch(Gesture),
     Mute(bool),

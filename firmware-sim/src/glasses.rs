@@ -15,7 +15,7 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::firmware::Updater;
 use crate::identity::Identity;
-use crate::microphone::{Clip, Said};
+use crate::microphone::{Clip, ClipTimes};
 use crate::network;
 use crate::options::Options;
 use crate::record::{self, Interruption};
@@ -129,7 +129,7 @@ impl Glasses {
     ///
     /// # Errors
     /// The session is over, or the glasses have no microphone.
-    pub async fn say_pcm(&self, label: &str, pcm: &[i16], voiced_us: Option<u64>) -> Result<Said, Error> {
+    pub async fn say_pcm(&self, label: &str, pcm: &[i16], voiced_us: Option<u64>) -> Result<ClipTimes, Error> {
         self.say(Clip::new(label, pcm, voiced_us)).await
     }
 
@@ -138,7 +138,7 @@ impl Glasses {
     /// # Errors
     /// The voice cannot be loaded, or as [`Glasses::say_pcm`].
     #[cfg(feature = "tts")]
-    pub async fn say_text(&self, text: &str) -> Result<Said, Error> {
+    pub async fn say_text(&self, text: &str) -> Result<ClipTimes, Error> {
         let pcm = crate::voice::speak(text).await.map_err(Error::Voice)?;
         self.say_pcm(text, &pcm, None).await
     }
@@ -147,7 +147,7 @@ impl Glasses {
     ///
     /// # Errors
     /// The session is over, or the glasses have no microphone.
-    pub async fn say(&self, clip: Clip) -> Result<Said, Error> {
+    pub async fn say(&self, clip: Clip) -> Result<ClipTimes, Error> {
         let (done, said) = oneshot::channel();
         self.send(Command::Say(clip, done)).await?;
         said.await.map_err(|_| Error::Over)

@@ -6,7 +6,7 @@ use device_protocol::{
 };
 
 use crate::display::Outcome;
-use crate::driver::{ANSWERS_MAX, Asked, Driver};
+use crate::driver::{ANSWERS_MAX, Driver, StandingQuestion};
 use crate::names::named;
 use crate::photo;
 use crate::seen::Seen;
@@ -158,7 +158,7 @@ impl Driver {
         if self.approvals.len() == APPROVALS_MAX {
             self.approvals.remove(0);
         }
-        self.approvals.push(Asked {
+        self.approvals.push(StandingQuestion {
             approval: request.approval,
             readable_us: now_us + READ_US,
             expires_us: now_us + u64::from(request.expires_ms) * 1_000,

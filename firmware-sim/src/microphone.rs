@@ -98,7 +98,7 @@ fn rms(pcm: &[i16]) -> f64 {
 
 /// When a clip was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct ClipTimes {
     /// Label of the clip.
     pub label: String,
     /// Capture time of its first sample.
@@ -111,7 +111,7 @@ pub struct Said {
 
 struct Waiting {
     clip: Clip,
-    done: oneshot::Sender<Said>,
+    done: oneshot::Sender<ClipTimes>,
 }
 
 struct Speaking {
@@ -121,7 +121,7 @@ struct Speaking {
     t0_us: u64,
     sound: Sound,
     at: usize,
-    done: Option<oneshot::Sender<Said>>,
+    done: Option<oneshot::Sender<ClipTimes>>,
 }
 
 /// The microphone of one session.
@@ -152,7 +152,7 @@ pub struct Packet {
     /// False within a pause: only its first packet is sent.
     pub is_sent: bool,
     /// A clip whose last voiced sample is in this packet.
-    pub said: Option<Said>,
+    pub said: Option<ClipTimes>,
     /// The sound before it was coded; empty where packets are given.
     pub pcm: Vec<i16>,
 }
@@ -271,7 +271,7 @@ impl Microphone {
 
     /// Says `clip` after those already queued. `done` receives the times once its voice has ended; it is dropped if the
     /// clip cannot be said.
-    pub fn say(&mut self, clip: Clip, done: oneshot::Sender<Said>) {
+    pub fn say(&mut self, clip: Clip, done: oneshot::Sender<ClipTimes>) {
         if self.waiting.len() < CLIPS_MAX {
             self.waiting.push_back(Waiting { clip, done });
         }
@@ -314,7 +314,7 @@ impl Microphone {
                 && let Some(done) = speaking.done.take()
             {
                 let (begins_us, onset_us, t0_us) = (speaking.begins_us, speaking.onset_us, speaking.t0_us);
-                let times = Said { label: speaking.label.clone(), begins_us, onset_us, t0_us };
+                let times = ClipTimes { label: speaking.label.clone(), begins_us, onset_us, t0_us };
                 // The receiver may be gone.
                 drop(done.send(times.clone()));
                 said = Some(times);
@@ -445,7 +445,7 @@ mod tests {
         assert_eq!(samples(&second)[..80], [1_000; 80]);
         assert_eq!(samples(&second)[80..], [0; 240]);
         // 400 samples at 16 kHz are 25 ms.
-        let times = Said { label: "x".into(), begins_us: 20_000, onset_us: 20_000, t0_us: 45_000 };
+        let times = ClipTimes { label: "x".into(), begins_us: 20_000, onset_us: 20_000, t0_us: 45_000 };
         assert_eq!(second.said.as_ref(), Some(&times));
         assert_eq!(said.try_recv().unwrap(), times);
         assert!(!microphone.is_speaking());

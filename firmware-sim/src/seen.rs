@@ -255,7 +255,7 @@ pub struct Event {
 }
 
 #[derive(Default)]
-struct Kept {
+struct Events {
     events: VecDeque<Event>,
     /// Number of the first event that is still kept.
     first: u64,
@@ -264,7 +264,7 @@ struct Kept {
 /// All events, for any number of readers.
 #[derive(Clone)]
 pub struct Log {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<Events>>,
     count: watch::Sender<u64>,
 }
 
@@ -320,7 +320,7 @@ impl Log {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Events> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

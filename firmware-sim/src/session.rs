@@ -7,7 +7,7 @@ use device_protocol::limits;
 
 /// A frame kept for a replay.
 #[derive(Clone, Debug)]
-struct Kept {
+struct SentFrame {
     sequence: u32,
     time_us: u64,
     bytes: Bytes,
@@ -46,9 +46,9 @@ pub struct Sequences {
     audio_count: u32,
     /// Which of the last ones have come; bit 0 is the highest.
     audio_recent: u128,
-    kept: VecDeque<Kept>,
+    kept: VecDeque<SentFrame>,
     kept_bytes: usize,
-    kept_sound: VecDeque<Kept>,
+    kept_sound: VecDeque<SentFrame>,
     /// The last sound that was dropped because it was too old, as its sequence and its capture time.
     dropped: Option<(u32, u64)>,
     /// Capture time before which the gateway has dealt with all sound; `None`: it says nothing of that.
@@ -83,7 +83,7 @@ impl Sequences {
     /// Keeps a control frame until it is acknowledged.
     pub fn keep(&mut self, sequence: u32, time_us: u64, bytes: Bytes) {
         self.kept_bytes += bytes.len();
-        self.kept.push_back(Kept { sequence, time_us, bytes });
+        self.kept.push_back(SentFrame { sequence, time_us, bytes });
         while self.kept.len() > limits::REPLAY_CONTROL_FRAMES_MAX || self.kept_bytes > limits::REPLAY_CONTROL_BYTES_MAX
         {
             if let Some(dropped) = self.kept.pop_front() {
@@ -96,7 +96,7 @@ impl Sequences {
     /// Keeps a sound frame captured at `time_us`, and drops those that are too old: all is kept for 10 s or, where the
     /// gateway says with what it has dealt, the rest for 30 s.
     pub fn keep_sound(&mut self, sequence: u32, time_us: u64, bytes: Bytes) {
-        self.kept_sound.push_back(Kept { sequence, time_us, bytes });
+        self.kept_sound.push_back(SentFrame { sequence, time_us, bytes });
         let most_us = match self.dealt_with_us {
             Some(_) => limits::REPLAY_OPEN_AUDIO_US_MAX,
             None => limits::REPLAY_AUDIO_US_MAX,

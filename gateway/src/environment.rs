@@ -1,14 +1,16 @@
-//! What surrounds an installed gateway: its configuration, the variables that systemd gives its service, and what the service
-//! does not see.
+//! What surrounds a gateway: the machine; of an installed one its configuration, the variables that systemd gives its
+//! service, and what the service does not see.
 
 use std::{
     collections::BTreeMap,
     env::{self, VarError},
     fs::File,
     io::{self, ErrorKind, Read as _},
-    path::Path,
+    num::NonZero,
+    path::{Path, PathBuf},
     str::Chars,
     sync::OnceLock,
+    thread,
 };
 
 /// The configuration of an installed gateway.
@@ -20,6 +22,50 @@ const VARIABLES_BYTES_MAX: u64 = 64 * 1024;
 
 /// Those of the file, once it was read.
 static OF_SERVICE: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+
+/// The value of a secret that is not set here.
+const PLACEHOLDER: &str = "a secret of a usual length";
+
+/// All that the check of a configuration asks about the machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    /// Threads that run at once.
+    pub(crate) processors: usize,
+    /// Folder for data, unless another one is configured.
+    pub(crate) data_dir: PathBuf,
+    /// The same for models.
+    pub(crate) models_dir: PathBuf,
+    /// Whether there is a file.
+    pub(crate) has_file: fn(&Path) -> bool,
+    /// The value of a variable of the process.
+    pub(crate) variable: fn(&str) -> Option<String>,
+}
+
+impl Machine {
+    /// The one that this process runs on.
+    pub(crate) fn this() -> Self {
+        Self {
+            processors: thread::available_parallelism().map_or(1, NonZero::get),
+            data_dir: default_data_dir(),
+            models_dir: audio::models::default_dir(),
+            has_file: Path::exists,
+            variable: |name| env::var(name).ok(),
+        }
+    }
+
+    /// The value of a variable with a secret. Whether it is set is checked when it is used: here another value takes its place.
+    pub(crate) fn secret(&self, name: &str) -> Option<String> {
+        Some((self.variable)(name).unwrap_or_else(|| PLACEHOLDER.to_owned()))
+    }
+}
+
+/// `$XDG_DATA_HOME/lorgnette`, `~/.local/share/lorgnette`, or the working folder.
+pub(crate) fn default_data_dir() -> PathBuf {
+    env::var_os("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share")))
+        .map_or_else(|| PathBuf::from("lorgnette-data"), |base| base.join("lorgnette"))
+}
 
 /// The configuration of a gateway that is installed on this machine.
 pub(crate) fn installed() -> Option<&'static Path> {

@@ -27,7 +27,7 @@ use common::aims::Aims;
 use common::clips::CLIP_HZ;
 use common::voices::Speaker;
 use common::{TestGateway, argument, clip, number, row};
-use firmware_sim::microphone::{Clip, Said, voiced_begin_us, voiced_end_us};
+use firmware_sim::microphone::{Clip, ClipTimes, voiced_begin_us, voiced_end_us};
 use firmware_sim::random::Random;
 use firmware_sim::transport::Scheme;
 use firmware_sim::{Event, Glasses, Seen};
@@ -237,7 +237,7 @@ struct Tally {
 
 impl Tally {
     /// Takes a passage and all events since it began.
-    fn take(&mut self, passage: &Passage, said: &Said, events: &[Event]) {
+    fn take(&mut self, passage: &Passage, said: &ClipTimes, events: &[Event]) {
         let captions: Vec<Caption> = events.iter().filter_map(Caption::of).collect();
         for (word, end_us) in &passage.ends {
             let Some(caption) = captions.iter().find(|caption| caption.words.contains(word)) else {

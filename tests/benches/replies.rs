@@ -21,7 +21,7 @@ use common::aims::Aims;
 use common::planted::{self, RECITE, WIPE};
 use common::voices::Speaker;
 use common::{TestGateway, number, rest, row};
-use firmware_sim::microphone::Said;
+use firmware_sim::microphone::ClipTimes;
 use firmware_sim::transport::Scheme;
 use firmware_sim::{Glasses, Seen};
 use tokio::time::{sleep, timeout};
@@ -193,7 +193,7 @@ impl Wearer<'_> {
     }
 
     /// From the last voiced sample to the first event that is wanted, of those since the voice began, in microseconds.
-    async fn until(&self, mark: u64, said: &Said, wanted: impl Fn(&Seen) -> bool) -> Option<i64> {
+    async fn until(&self, mark: u64, said: &ClipTimes, wanted: impl Fn(&Seen) -> bool) -> Option<i64> {
         let found = self.glasses.log().find(mark, |event| event.at_us >= said.onset_us && wanted(&event.seen));
         let (event, _) = timeout(REPLY_MAX, found).await.ok()?;
         Some(event.at_us as i64 - said.t0_us as i64)

@@ -186,7 +186,7 @@ async fn a_bad_image_stops_its_roll_out_and_old_glasses_are_offered_nothing() {
     assert_eq!(facts.rollouts[0].counts.bad, 1);
     assert_eq!(facts.devices.len(), 1, "{facts:?}");
     let (_, report) = &facts.devices[0].reports[0];
-    assert_eq!((report.version.as_str(), report.failure.as_str()), ("1.0.0", "boot: the image does not start"));
+    assert_eq!((report.version.as_str(), report.failure.as_deref()), ("1.0.0", Some("boot: the image does not start")));
     // It holds after a restart of the gateway.
     glasses.goodbye().await;
     let log = old.goodbye().await.since(0);

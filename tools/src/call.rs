@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     caller::{Caller, Watcher},
-    conversation::Said,
+    conversation::PastMessage,
     in_flight::SessionLease,
 };
 
@@ -32,7 +32,7 @@ pub struct CallContext {
     /// The client itself, if it can be contacted while the call runs.
     pub caller: Option<Arc<dyn Caller>>,
     /// The recent conversation of the turn that makes the call; empty if it belongs to no turn.
-    pub conversation: Arc<[Said]>,
+    pub conversation: Arc<[PastMessage]>,
     /// The lease of the calling session, if it ends with an erasure of the user: a call from before the erasure is
     /// rejected.
     pub session_lease: Option<SessionLease>,

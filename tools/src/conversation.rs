@@ -12,7 +12,7 @@ use crate::{
 
 /// Something that was said: one message of the conversation as an app gets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Said {
+pub struct PastMessage {
     /// `user` or `assistant`.
     pub role: &'static str,
     /// What was said, cut to the limit.
@@ -22,7 +22,7 @@ pub struct Said {
 /// What the wearer and the assistant said last, oldest first, as in a request to a model: the current words of the
 /// wearer are included, and what belongs to an earlier conversation is not. Neither are calls and their results,
 /// pictures, thoughts, summaries and the gateway's own texts.
-pub fn recent(messages: &[Message]) -> Arc<[Said]> {
+pub fn recent(messages: &[Message]) -> Arc<[PastMessage]> {
     let mut said = Vec::new();
     let mut left = CONVERSATION_BYTES_MAX;
     for message in messages.iter().rev() {
@@ -40,7 +40,7 @@ pub fn recent(messages: &[Message]) -> Arc<[Said]> {
         let is_whole = content.len() <= left;
         let content = cut(&content, left);
         left = left.saturating_sub(content.len());
-        said.push(Said { role, content });
+        said.push(PastMessage { role, content });
         if !is_whole || said.len() >= CONVERSATION_MESSAGES_MAX {
             break;
         }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, ClientClass, ErrorCode};
+use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, ClientClass, ErrorCode, absent};
 use serde::{Deserialize, Serialize};
 
-use crate::{absent, source::Source};
+use crate::source::Source;
 
 /// One call of a persistent tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

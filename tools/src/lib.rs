@@ -4,7 +4,6 @@
 //! (the interfaces that the gateway implements). A built-in tool is one file in [`builtin`] that declares everything
 //! about itself and registers itself.
 
-pub mod absent;
 pub mod alike;
 pub mod apps;
 pub mod arguments;

@@ -219,7 +219,7 @@ pub struct Keep {
 
 /// A routine that was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptRoutine {
     /// Its name and version.
     pub of: OfRoutine,
     /// What the wearer says to run it.
@@ -246,7 +246,7 @@ pub trait ProgramStore: Send + Sync {
     async fn called(&self, user: &str, run: &WhichRun) -> Option<Vec<String>>;
     /// Keeps a run as a routine, in a new version if there is one of this name. `device`: the tools of these glasses
     /// count where phrases are compared.
-    async fn keep(&self, user: &str, device: Option<&str>, keep: Keep) -> Result<Kept, NotKept>;
+    async fn keep(&self, user: &str, device: Option<&str>, keep: Keep) -> Result<KeptRoutine, NotKept>;
 }
 
 /// A store without programs.
@@ -260,7 +260,7 @@ impl ProgramStore for NoPrograms {
         None
     }
 
-    async fn keep(&self, _user: &str, _device: Option<&str>, _keep: Keep) -> Result<Kept, NotKept> {
+    async fn keep(&self, _user: &str, _device: Option<&str>, _keep: Keep) -> Result<KeptRoutine, NotKept> {
         Err(NotKept::Port(PortError::Unavailable("no programs are kept".to_owned())))
     }
 }

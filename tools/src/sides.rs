@@ -44,12 +44,12 @@ const OPERATORS: &str = "operators";
 
 /// The routines of a user.
 pub fn routines() -> Side {
-    Side::BuiltIn(ROUTINES.to_owned())
+    Side::BuiltIn(Some(ROUTINES.to_owned()))
 }
 
 /// The built-in timers.
 pub fn timers() -> Side {
-    Side::BuiltIn(TIMERS.to_owned())
+    Side::BuiltIn(Some(TIMERS.to_owned()))
 }
 
 /// The groups of the built-in tools.
@@ -60,25 +60,25 @@ pub fn groups() -> impl Iterator<Item = &'static str> {
 /// The side of a built-in tool.
 pub(crate) fn built_in(name: &str) -> Side {
     let group = GROUPS.iter().find(|(_, tools)| tools.contains(&name));
-    Side::BuiltIn(group.map_or_else(String::new, |(group, _)| (*group).to_owned()))
+    Side::BuiltIn(group.map(|(group, _)| (*group).to_owned()))
 }
 
 /// The side of the tools for an operator's programs.
 pub(crate) fn operators() -> Side {
-    Side::BuiltIn(OPERATORS.to_owned())
+    Side::BuiltIn(Some(OPERATORS.to_owned()))
 }
 
 /// Whether a tool is for an operator's programs, and not for conversations: a model of a wearer is not offered it, and may
 /// not call it.
 pub fn is_for_operators(spec: &ToolSpec) -> bool {
-    matches!(&spec.side, Side::BuiltIn(group) if group == OPERATORS)
+    matches!(&spec.side, Side::BuiltIn(Some(group)) if group == OPERATORS)
 }
 
 /// Sets the tool's side. What an app or a server claims about its side is ignored.
 pub(crate) fn put(spec: ToolSpec, source: &Source) -> ToolSpec {
     let side = match source {
         Source::BuiltIn => spec.side.clone(),
-        Source::Device(_) => Side::BuiltIn(GLASSES.to_owned()),
+        Source::Device(_) => Side::BuiltIn(Some(GLASSES.to_owned())),
         Source::App(package) => Side::App(package.clone()),
         Source::Mcp(name) => Side::Mcp(name.clone()),
         Source::Capability(name) => Side::Capability(name.clone()),
@@ -106,6 +106,6 @@ mod tests {
         assert_eq!(put(Source::App("com.a".into())), Side::App("com.a".into()));
         assert_eq!(put(Source::Mcp("a".into())), Side::Mcp("a".into()));
         assert_eq!(put(Source::Capability("a".into())), Side::Capability("a".into()));
-        assert_eq!(put(Source::Device("a".into())), Side::BuiltIn(GLASSES.into()));
+        assert_eq!(put(Source::Device("a".into())), Side::BuiltIn(Some(GLASSES.into())));
     }
 }

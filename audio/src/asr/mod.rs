@@ -26,7 +26,7 @@ pub use engine::{Config, Engine, check, is_multilingual};
 pub use language::{Language, Spoken};
 pub use pair::Pair;
 pub use prompt::prompt_for;
-pub use scheduler::{Busy, Job, Priority, Report, Scheduler, SchedulerConfig, Shed, Ticket, Transcribe};
+pub use scheduler::{Busy, DecodeJob, Priority, Report, Scheduler, SchedulerConfig, Shed, Ticket, Transcribe};
 pub use transcription::{Heard, Options, Pcm, Transcription};
 
 /// Whisper's sample rate.

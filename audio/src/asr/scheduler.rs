@@ -13,7 +13,7 @@
 //! Jobs of one priority are taken from their owners in turn; an owner without a running job comes before one with some.
 //! When the queue is full, an owner that has several jobs in it loses its newest to an owner that has fewer.
 //!
-//! A patient job ([`Job::patient`]) takes no place in the queue: it is never displaced and displaces none, and waits behind
+//! A patient job ([`DecodeJob::patient`]) takes no place in the queue: it is never displaced and displaces none, and waits behind
 //! those that came before it, however many there are. It is refused only if its owner has several of them waiting; its
 //! caller cancels it when nobody waits any longer.
 
@@ -91,7 +91,7 @@ pub struct Report {
 }
 
 /// An utterance to decode.
-pub struct Job {
+pub struct DecodeJob {
     /// 16 kHz, one channel, at most 30 s.
     pub pcm: Arc<[i16]>,
     /// How to decode it. The scheduler sets `abort` itself.
@@ -174,7 +174,7 @@ struct State {
 }
 
 struct Waiting {
-    job: Job,
+    job: DecodeJob,
     id: u64,
     since: Instant,
     abort: Arc<AtomicBool>,
@@ -224,7 +224,7 @@ impl State {
 
     /// Decides over a job for which no thread is free: takes out the one that gives way to it, if one has to; `is_excess`:
     /// it may not take a place that is free for others.
-    fn make_room(&mut self, job: &Job, queue_max: usize, is_excess: bool) -> Result<Option<Waiting>, Busy> {
+    fn make_room(&mut self, job: &DecodeJob, queue_max: usize, is_excess: bool) -> Result<Option<Waiting>, Busy> {
         let takes_place = |waiting: &Waiting| !waiting.job.patient && waiting.job.priority != Priority::Partial;
         let own = job.priority as usize;
         let (has_room, displaced) = if job.patient {
@@ -320,7 +320,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`Busy`].
-    pub fn submit(&self, job: Job) -> Result<Ticket, Busy> {
+    pub fn submit(&self, job: DecodeJob) -> Result<Ticket, Busy> {
         let mut state = self.shared.lock();
         if state.closing {
             return Err(Busy::ShuttingDown);

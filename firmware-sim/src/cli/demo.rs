@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use firmware_sim::latency::{self, Latency};
-use firmware_sim::microphone::{Clip, Said};
+use firmware_sim::microphone::{Clip, ClipTimes};
 use firmware_sim::transport::Target;
 use firmware_sim::{Event, Glasses, Options, Seen, record};
 
@@ -350,7 +350,7 @@ impl Narrator {
     }
 
     /// Prints events while `clip` is said. A broken link shows in the following steps.
-    async fn while_saying(&mut self, glasses: &Glasses, clip: Clip, wait: Duration) -> Result<Said> {
+    async fn while_saying(&mut self, glasses: &Glasses, clip: Clip, wait: Duration) -> Result<ClipTimes> {
         let end = |event: &Event| matches!(event.seen, Seen::Said { .. });
         let (said, _) = tokio::join!(glasses.say(clip), self.until(glasses, wait, end));
         Ok(said?)

@@ -53,7 +53,7 @@ struct Tally {
 }
 
 /// Shared by all glasses.
-struct Piece {
+struct EncodedClip {
     packets: Arc<[Bytes]>,
     voiced_us: u64,
     length: Duration,
@@ -77,7 +77,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     let encode = |pcm: &[i16]| {
         encode_all(pcm, codec, options.profile.microphone_hz, codec.usual_packet_us()).map_err(anyhow::Error::msg)
     };
-    let piece = Arc::new(Piece {
+    let encoded = Arc::new(EncodedClip {
         packets: encode(&pcm).with_context(|| arguments.wav.display().to_string())?,
         voiced_us: voiced_end_us(&pcm),
         length: Duration::from_secs_f64(pcm.len() as f64 / f64::from(CLIP_HZ)),
@@ -103,7 +103,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     let mut tasks = JoinSet::new();
     for (number, glasses) in glasses.into_iter().enumerate() {
         let random = Random::new(common.seed ^ (number as u64) << 32);
-        tasks.spawn(live(glasses, Arc::clone(&piece), random, ends));
+        tasks.spawn(live(glasses, Arc::clone(&encoded), random, ends));
     }
     let mut total = Tally::default();
     while let Some(tally) = tasks.join_next().await {
@@ -120,17 +120,17 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
 }
 
 /// One pair of glasses speaks, waits, and speaks again.
-async fn live(glasses: Glasses, piece: Arc<Piece>, mut random: Random, ends: Instant) -> Tally {
+async fn live(glasses: Glasses, encoded: Arc<EncodedClip>, mut random: Random, ends: Instant) -> Tally {
     let mut tally = Tally::default();
-    let period = piece.length.div_f64(piece.duty);
+    let period = encoded.length.div_f64(encoded.duty);
     // If all glasses spoke at once, the run would measure a queue that no household has.
     let mut next = Instant::now() + period.mul_f64(random.unit());
     while next < ends && !glasses.is_over() {
         sleep_until(next).await;
         next = (next + period).max(Instant::now());
         let mark = glasses.log().mark();
-        let sound = Sound::Packets(Arc::clone(&piece.packets));
-        let clip = Clip { label: "fleet".to_owned(), voiced_us: piece.voiced_us, sound };
+        let sound = Sound::Packets(Arc::clone(&encoded.packets));
+        let clip = Clip { label: "fleet".to_owned(), voiced_us: encoded.voiced_us, sound };
         tally.said += 1;
         let Ok(said) = glasses.say(clip).await else {
             break;

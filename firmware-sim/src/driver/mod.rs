@@ -66,7 +66,7 @@ const CATCH_UP_PACKETS_MAX: u32 = 100;
 pub(crate) const ANSWERS_MAX: usize = 64;
 
 /// A question of the gateway, until the wearer answers it or it expires.
-pub(crate) struct Asked {
+pub(crate) struct StandingQuestion {
     pub(crate) approval: u32,
     /// When the wearer can have read it.
     pub(crate) readable_us: u64,
@@ -75,7 +75,7 @@ pub(crate) struct Asked {
     pub(crate) choice: Option<Choice>,
 }
 
-impl Asked {
+impl StandingQuestion {
     /// When it next needs handling.
     fn due_us(&self) -> u64 {
         if self.choice.is_some() { self.readable_us } else { self.expires_us }
@@ -95,7 +95,7 @@ pub(crate) struct Driver {
     pub(crate) screen: Screen,
     pub(crate) controls: Controls,
     pub(crate) answers: VecDeque<(u32, Answer)>,
-    pub(crate) approvals: Vec<Asked>,
+    pub(crate) approvals: Vec<StandingQuestion>,
     pub(crate) echo: Option<(u64, u64)>,
     /// What takes new firmware; `None`: these glasses take none.
     pub(crate) updater: Option<Updater>,
@@ -376,7 +376,7 @@ impl Driver {
             self.microphone.as_ref().map(|microphone| self.capture_us + microphone.frame_us()),
             self.speaker.poll_timeout(),
             self.screen.poll_timeout(),
-            self.approvals.iter().map(Asked::due_us).min(),
+            self.approvals.iter().map(StandingQuestion::due_us).min(),
             (online && !self.replay.is_empty()).then_some(self.replay_us),
             (online && !self.missing.is_empty()).then_some(self.missing_us),
         ]

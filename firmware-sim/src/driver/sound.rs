@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use device_protocol::down;
 
 use crate::acoustics::{Ambience, Change};
-use crate::microphone::Said;
+use crate::microphone::ClipTimes;
 use crate::wake::{Phrase, Verdict};
 
 use super::*;
@@ -86,7 +86,7 @@ impl Driver {
                 self.take_captured(&packet.pcm, captured);
             }
             if let Some(said) = packet.said {
-                let Said { label, begins_us, onset_us, t0_us } = said;
+                let ClipTimes { label, begins_us, onset_us, t0_us } = said;
                 self.see(Seen::Said { label, begins_us, onset_us, t0_us });
             }
         }

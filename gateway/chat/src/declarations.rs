@@ -63,11 +63,11 @@ pub struct Declared {
 #[derive(Debug)]
 pub struct Declarations {
     style: Style,
-    kept: Mutex<Kept>,
+    kept: Mutex<Cache>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Cache {
     /// By the address of the tool held in each entry.
     tools: HashMap<usize, ToolDeclaration>,
     bytes: usize,
@@ -122,7 +122,7 @@ impl Declarations {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Cache> {
         // After a panic at most one entry is missing.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -149,7 +149,7 @@ impl Declared {
     }
 }
 
-impl Kept {
+impl Cache {
     fn declare(&mut self, style: &Style, tools: &[Arc<ToolSpec>], called: &BTreeSet<&str>) -> Declared {
         self.time += 1;
         let mut offered = crate::transcript::offered(tools);

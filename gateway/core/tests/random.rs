@@ -222,6 +222,7 @@ fn app() -> impl Strategy<Value = AppEvent> {
     let package = (0_u8..20).prop_map(|number| format!("app{}", number.min(4)));
     (package, 0_u8..10, 0_u8..3, prop::option::of(0_u32..3_000), any::<bool>(), words()).prop_map(
         |(package, what, kind, duration_ms, force, text)| {
+            let duration = duration_ms.into();
             let name = text.clone();
             let kind = [AppKind::Foreground, AppKind::Background, AppKind::Dashboard][usize::from(kind)];
             match what {
@@ -230,14 +231,14 @@ fn app() -> impl Strategy<Value = AppEvent> {
                 2 => AppEvent::Stopped { package },
                 3 => AppEvent::DashboardLine { package, text: force.then_some(text) },
                 9 => AppEvent::Listens { package, listens: force },
-                4 => AppEvent::Draw { package, view: View::Main, content: None, duration_ms, force },
+                4 => AppEvent::Draw { package, view: View::Main, content: None, duration, force },
                 5 => {
                     let content = Some(Content::Text { text });
-                    AppEvent::Draw { package, view: View::Dashboard, content, duration_ms, force }
+                    AppEvent::Draw { package, view: View::Dashboard, content, duration, force }
                 }
                 _ => {
                     let content = Some(Content::Card { title: name, text });
-                    AppEvent::Draw { package, view: View::Main, content, duration_ms, force }
+                    AppEvent::Draw { package, view: View::Main, content, duration, force }
                 }
             }
         },

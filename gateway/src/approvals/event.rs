@@ -1,9 +1,9 @@
 //! What admin clients are told of questions.
 
-use gateway_core::vocab::{AnsweredBy, ApprovalOutcome};
+use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, absent};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tools::{absent, ports::ConsentRequest, registry::Registry, source::Source};
+use tools::{ports::ConsentRequest, registry::Registry, source::Source};
 
 use crate::clock;
 

@@ -77,7 +77,7 @@ struct Open {
 }
 
 /// Withdraws the question when the requester is dropped.
-struct Asked<'a> {
+struct WithdrawOnDrop<'a> {
     approvals: &'a ApprovalBroker,
     id: u64,
 }
@@ -231,7 +231,7 @@ impl Consent for ApprovalBroker {
             let (arguments_hash, event) = (request.arguments_hash, event.clone());
             open.insert(id, Open { arguments_hash, reference, device, event, reply });
         }
-        let _asked = Asked { approvals: self, id };
+        let _asked = WithdrawOnDrop { approvals: self, id };
         let approval = Approval {
             id,
             turn: request.turn,
@@ -262,7 +262,7 @@ impl Consent for ApprovalBroker {
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for WithdrawOnDrop<'_> {
     fn drop(&mut self) {
         let left = self.approvals.open().remove(&self.id);
         if let Some(open) = left {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gateway_core::vocab::{Bitmap, Content, View};
+use gateway_core::vocab::{Bitmap, Content, DrawingDuration, View};
 use serde_json::Value;
 
 use super::bitmap;
@@ -46,19 +46,28 @@ pub(crate) fn view(named: Option<&str>, layout: &Value) -> View {
     }
 }
 
-/// How long a drawing stays; fractions and invalid values become whole milliseconds in range.
-pub(crate) fn duration_ms(given: Option<f64>) -> Option<u32> {
-    // Casts from floats saturate; NaN has no duration.
-    given.filter(|ms| ms.is_finite() && *ms >= 0.0).map(|ms| ms as u32)
+/// How long a drawing is shown, by the number of milliseconds that an app gives.
+pub(crate) fn duration(given_ms: Option<f64>) -> DrawingDuration {
+    given_ms.and_then(whole_ms).into()
+}
+
+/// Whole milliseconds in range; `None`: it is no duration.
+fn whole_ms(given: f64) -> Option<u32> {
+    // Casts from floats saturate.
+    (given.is_finite() && given >= 0.0).then_some(given as u32)
 }
 
 /// A one-line description of a drawing, for the app's author.
-pub(crate) fn told(view: View, duration_ms: Option<u32>, layout: &Value) -> String {
+pub(crate) fn told(view: View, duration: DrawingDuration, layout: &Value) -> String {
     let text = |field: &str| layout.get(field).and_then(Value::as_str);
     let fields = ["title", "text", "topText", "bottomText", "leftText", "rightText"];
     let words: Vec<String> = fields.iter().filter_map(|field| text(field)).map(|words| format!("{words:?}")).collect();
     let view = if view == View::Dashboard { "dashboard" } else { "main" };
-    let stands = duration_ms.map_or_else(String::new, |ms| format!(" for {ms} ms"));
+    let stands = match duration {
+        DrawingDuration::UntilReplaced => String::new(),
+        DrawingDuration::Once => " once".to_owned(),
+        DrawingDuration::Ms(ms) => format!(" for {ms} ms"),
+    };
     let kind = tools::reply::cut(&tools::wording::plain(text("layoutType").unwrap_or("no layout")), 40);
     format!("{kind} on {view}{stands} {}", words.join(" ")).trim_end().to_owned()
 }
@@ -110,7 +119,7 @@ fn animation(layout: &Value) -> Drawn {
     };
     let (shortest, longest) = INTERVAL_MS_RANGE;
     let interval = layout.get("interval").and_then(Value::as_f64).unwrap_or(INTERVAL_MS);
-    let interval_ms = duration_ms(Some(interval)).unwrap_or(shortest).clamp(shortest, longest);
+    let interval_ms = whole_ms(interval).unwrap_or(shortest).clamp(shortest, longest);
     let repeat = layout.get("repeat").and_then(Value::as_bool).unwrap_or(false);
     Drawn::Animation { frames, interval: Duration::from_millis(interval_ms.into()), repeat }
 }
@@ -197,10 +206,18 @@ mod tests {
         assert_eq!(view(None, &wall), View::Main);
         assert_eq!(view(None, &card), View::Dashboard);
         assert_eq!(view(Some("moon"), &wall), View::Main);
-        assert_eq!(duration_ms(Some(1500.7)), Some(1500));
-        assert_eq!(duration_ms(Some(0.0)), Some(0));
-        assert_eq!(duration_ms(Some(1e18)), Some(u32::MAX));
-        assert_eq!(duration_ms(Some(-1.0)), None);
-        assert_eq!(duration_ms(None), None);
+        for (given, ms, words) in [
+            (Some(1500.7), Some(1500), " for 1500 ms"),
+            (Some(0.0), Some(0), " once"),
+            (Some(0.4), Some(0), " once"),
+            (Some(1e18), Some(u32::MAX), " for 4294967295 ms"),
+            (Some(-1.0), None, ""),
+            (Some(f64::NAN), None, ""),
+            (None, None, ""),
+        ] {
+            let duration = duration(given);
+            assert_eq!(duration, DrawingDuration::from(ms), "{given:?}");
+            assert_eq!(told(View::Main, duration, &wall), format!("text_wall on main{words} \"x\""));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What a mini-app may send, for `tests/fuzz` only.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use gateway_core::vocab::{Bitmap, Content};
+use gateway_core::vocab::{Bitmap, Content, DrawingDuration, View};
 use serde_json::{Map, Value, json};
 use tools::apps::manifest::App;
 
@@ -33,7 +33,7 @@ pub(crate) fn frame(bytes: &[u8]) {
     match message {
         FromApp::SubscriptionUpdate { subscriptions } => subscribe(subscriptions),
         FromApp::DisplayEvent { view, layout, duration_ms, .. } => {
-            drawn(drawing::view(view.as_deref(), &layout), drawing::duration_ms(duration_ms), &layout);
+            drawn(drawing::view(view.as_deref(), &layout), drawing::duration(duration_ms), &layout);
         }
         FromApp::AudioPlayRequest { audio_url, track_id, .. } => {
             let _ = (words_of(&audio_url), track_id.map(track), Relay::owns(&audio_url));
@@ -87,11 +87,11 @@ fn subscribe(subscriptions: Vec<Subscription>) {
 /// A layout as JSON.
 pub(crate) fn layout(bytes: &[u8]) {
     let Ok(layout) = serde_json::from_slice::<Value>(bytes) else { return };
-    drawn(drawing::view(None, &layout), Some(1), &layout);
+    drawn(drawing::view(None, &layout), DrawingDuration::Once, &layout);
 }
 
-fn drawn(view: gateway_core::vocab::View, duration_ms: Option<u32>, layout: &Value) {
-    let told = drawing::told(view, duration_ms, layout);
+fn drawn(view: View, duration: DrawingDuration, layout: &Value) {
+    let told = drawing::told(view, duration, layout);
     assert!(!told.contains(char::is_control), "{told:?}");
     match drawing::read(layout) {
         Drawn::Refused(why) => assert!(!why.is_empty() && why.len() <= 512, "{why}"),

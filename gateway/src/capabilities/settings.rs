@@ -11,10 +11,7 @@ use tools::{
     source::check_users,
 };
 
-use crate::problems::Problems;
-
-/// The value of a variable that is not set here.
-const PLACEHOLDER: &str = "a secret of a usual length";
+use crate::{environment::Machine, problems::Problems};
 
 /// Which capabilities, apps and MCP servers are for whom. Files are read when the gateway starts, and by `lorgnette
 /// check`.
@@ -57,15 +54,14 @@ impl HandlerPolicy {
 
 impl CapabilitySettings {
     /// Checks what does not depend on files.
-    pub(crate) fn check(&self, problems: &mut Problems<'_>) {
+    pub(crate) fn check(&self, problems: &mut Problems<'_>, machine: &Machine) {
         let names: Vec<String> = self.users.keys().cloned().collect();
         if let Err(why) = check_users(&names).or_else(|why| if names.is_empty() { Ok(()) } else { Err(why) }) {
             problems.nowhere(format!("`capabilities.users`: {why}"));
         }
-        // A variable belongs to the gateway's process: whether it is set is checked when the files are read.
-        let of_process = |name: &str| Some(std::env::var(name).unwrap_or_else(|_| PLACEHOLDER.to_owned()));
+        // Whether a variable is set is checked when the files are read.
         for (capability, policy) in &self.policy {
-            if let Err(error) = StdPolicy::check_for(capability, policy.library(), of_process) {
+            if let Err(error) = StdPolicy::check_for(capability, policy.library(), |name| machine.secret(name)) {
                 problems.nowhere(error.to_string());
             }
         }

@@ -7,8 +7,8 @@ use crate::config::{Config, check};
 
 fn config(folder: &Path, text: &str) -> Config {
     let data = folder.join("data").display().to_string();
-    let file = folder.join("gateway.toml").display().to_string();
-    check(&format!("data_dir = {data:?}\n{text}"), &file).expect("the configuration")
+    let config = check(&format!("data_dir = {data:?}\n{text}"), "gateway.toml").expect("the configuration");
+    Config { folder: Some(folder.to_path_buf()), ..config }
 }
 
 fn loaded(folder: &Path, text: &str) -> Result<(Prepared, PreparedServers), Vec<String>> {

@@ -95,7 +95,7 @@ impl Wearer {
         } else if arguments.json || !std::io::stdin().is_terminal() {
             Self::Absent
         } else {
-            Self::AtTerminal(Terminal { asked: Arc::default(), stream: Some(stream) })
+            Self::AtTerminal(Terminal { prompt: Arc::default(), stream: Some(stream) })
         }
     }
 
@@ -112,7 +112,7 @@ impl Wearer {
     /// The question has been answered, here or elsewhere.
     fn settled(&mut self, id: u32) {
         if let Self::AtTerminal(terminal) = self {
-            lock(&terminal.asked).question.take_if(|open| *open == id);
+            lock(&terminal.prompt).question.take_if(|open| *open == id);
         }
     }
 }
@@ -120,13 +120,13 @@ impl Wearer {
 /// The user at the terminal. Reading from it cannot be interrupted, so a thread does it that ends with the process.
 /// Messages of the gateway, such as an answer from elsewhere, do not wait for it.
 struct Terminal {
-    asked: Arc<Mutex<Asked>>,
+    prompt: Arc<Mutex<Prompt>>,
     /// Present until the thread takes it.
     stream: Option<UnixStream>,
 }
 
 #[derive(Default)]
-struct Asked {
+struct Prompt {
     /// The question that waits for a line.
     question: Option<u32>,
     /// The input has ended.
@@ -136,14 +136,14 @@ struct Asked {
 impl Terminal {
     fn ask(&mut self, id: u32) -> Result<bool> {
         {
-            let mut asked = lock(&self.asked);
-            if asked.is_over {
+            let mut prompt = lock(&self.prompt);
+            if prompt.is_over {
                 return Ok(false);
             }
-            asked.question = Some(id);
+            prompt.question = Some(id);
         }
         let Some(mut stream) = self.stream.take() else { return Ok(true) };
-        let asked = self.asked.clone();
+        let prompt = self.prompt.clone();
         let read = move || {
             for line in std::io::stdin().lock().lines() {
                 let Ok(line) = line else { break };
@@ -151,21 +151,21 @@ impl Terminal {
                     "y" | "yes" => true,
                     "n" | "no" => false,
                     _ => {
-                        if lock(&asked).question.is_some() {
+                        if lock(&prompt).question.is_some() {
                             print!("yes or no? ");
                         }
                         continue;
                     }
                 };
-                let question = lock(&asked).question.take();
+                let question = lock(&prompt).question.take();
                 if let Some(id) = question {
                     reply(&mut stream, id, yes);
                 }
             }
-            let mut asked = lock(&asked);
-            asked.is_over = true;
+            let mut prompt = lock(&prompt);
+            prompt.is_over = true;
             // The end of the input counts as a no.
-            if let Some(id) = asked.question.take() {
+            if let Some(id) = prompt.question.take() {
                 reply(&mut stream, id, false);
             }
         };
@@ -174,8 +174,8 @@ impl Terminal {
     }
 }
 
-fn lock(asked: &Mutex<Asked>) -> MutexGuard<'_, Asked> {
-    asked.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(prompt: &Mutex<Prompt>) -> MutexGuard<'_, Prompt> {
+    prompt.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// If the gateway refuses it, its next event says why.

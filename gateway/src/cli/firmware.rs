@@ -181,8 +181,7 @@ fn device(device: &DeviceFacts) {
     println!("  {name}  runs {}{away}{transfer}", in_one_line(&device.version));
     for (version, report) in &device.reports {
         let at = jiff::Timestamp::from_millisecond(report.wall_ms).unwrap_or_default();
-        let why =
-            if report.failure.is_empty() { String::new() } else { format!(" ({})", in_one_line(&report.failure)) };
+        let why = report.failure.as_ref().map_or_else(String::new, |why| format!(" ({})", in_one_line(why)));
         println!("    {version}: {}{why}, {at:.0}", report.outcome.name());
     }
 }

@@ -20,10 +20,11 @@ use audio::{
     wav,
 };
 
-use crate::config::Config;
+use crate::{
+    config::Config,
+    speech::wake::{FOLDER, file_of},
+};
 
-/// Folder of heads in the models folder.
-const FOLDER: &str = "wake";
 /// Embeddings of real speech in that folder, which training uses if it is there; and of other real speech, which judges.
 const REAL_SPEECH: &str = "real-speech.f16";
 const OTHER_SPEECH: &str = "real-speech-held-out.f16";
@@ -121,7 +122,7 @@ fn train(config: &Config, models: &Arc<Models>, arguments: &Train) -> Result<()>
     if !arguments.voices.is_empty() {
         plan.speakers = arguments.voices.iter().map(|name| named(name)).collect::<Result<_>>()?;
     }
-    let out = arguments.out.clone().unwrap_or_else(|| folder.join(plan.phrase.replace(' ', "_") + ".onnx"));
+    let out = arguments.out.clone().unwrap_or_else(|| folder.join(file_of(&plan.phrase)));
     let real = speech(&folder, arguments.real.as_ref(), REAL_SPEECH)?;
     let held_out = speech(&folder, arguments.real_held_out.as_ref(), OTHER_SPEECH)?;
     if real.is_empty() {

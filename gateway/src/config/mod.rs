@@ -17,7 +17,7 @@ use crate::{
         settings::{Assistant, RawAssistant, RawDisplay, check_language, check_name},
     },
     discovery::settings::{Discovery, RawDiscovery},
-    environment,
+    environment::{self, Machine},
     firmware::settings::{FirmwareSettings, RawFirmware},
     http::settings::{Listen, RawListen},
     limits::{Limits, RawLimits},
@@ -170,24 +170,29 @@ pub fn load(path: Option<&Path>) -> Result<Config, Vec<Problem>> {
     };
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
-        .map_err(|error| vec![Problem { file: name.clone(), line: 0, what: format!("cannot be read: {error}") }])?;
+        .map_err(|error| vec![Problem { file: name.clone(), line: None, what: format!("cannot be read: {error}") }])?;
     let mut config = check(&text, &name)?;
     // The process may change its working folder.
     let file = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     environment::uses(&file);
+    config.folder = file.parent().map(Path::to_path_buf);
     config.file = Some(file);
     Ok(config)
 }
 
-/// Checks a configuration's text; `file` is for the messages.
+/// Checks a configuration's text for this machine; `file` is for the messages.
 ///
 /// # Errors
 /// All problems.
 pub fn check(text: &str, file: &str) -> Result<Config, Vec<Problem>> {
+    check_for(&Machine::this(), text, file)
+}
+
+/// The same for any machine: it depends on the arguments alone.
+pub(crate) fn check_for(machine: &Machine, text: &str, file: &str) -> Result<Config, Vec<Problem>> {
     let mut problems = Problems::new(file, text);
-    let folder = Path::new(file).parent().filter(|folder| folder.is_dir()).map(Path::to_path_buf);
     let config = match toml::from_str::<RawConfig>(text) {
-        Ok(raw) => raw.check(&mut problems, folder),
+        Ok(raw) => raw.check(&mut problems, machine),
         Err(error) => {
             problems.unreadable(&error);
             None
@@ -204,7 +209,7 @@ pub fn check(text: &str, file: &str) -> Result<Config, Vec<Problem>> {
 
 impl RawConfig {
     /// Checks every section. Settings that the core needs from several sections go into `conversation` and `user`.
-    fn check(self, problems: &mut Problems<'_>, folder: Option<PathBuf>) -> Option<Config> {
+    fn check(self, problems: &mut Problems<'_>, machine: &Machine) -> Option<Config> {
         let (mut conversation, mut user) = (conversation::Config::default(), user::Config::default());
         let listen = self.listen.check(problems);
         let discovery = self.discovery.check(problems);
@@ -212,10 +217,10 @@ impl RawConfig {
         check_name(problems, &self.name);
         check_language(problems, &self.language);
         self.mcp.check(problems);
-        self.capabilities.check(problems);
-        let data_dir = problems.folder(self.data_dir.as_ref(), "data_dir").unwrap_or_else(default_data_dir);
+        self.capabilities.check(problems, machine);
+        let data_dir = problems.folder(self.data_dir.as_ref(), "data_dir").unwrap_or_else(|| machine.data_dir.clone());
         let models_dir =
-            problems.folder(self.models_dir.as_ref(), "models_dir").unwrap_or_else(audio::models::default_dir);
+            problems.folder(self.models_dir.as_ref(), "models_dir").unwrap_or_else(|| machine.models_dir.clone());
         let routing = RawRouting {
             model: &self.model,
             fallback: &self.fallback,
@@ -224,7 +229,7 @@ impl RawConfig {
         };
         let chain = routing.check(problems, &data_dir, &mut user);
         conversation.conversational = chain.as_ref().and_then(|chain| chain.first()) != Some(&Model::Offline);
-        let hearing = self.hearing.check(problems, &models_dir, &mut conversation);
+        let hearing = self.hearing.check(problems, machine, &models_dir, &mut conversation);
         self.display.check(problems, &mut conversation);
         self.quiet_hours.check(problems, &mut conversation);
         self.budgets.check(problems, &mut conversation);
@@ -237,13 +242,13 @@ impl RawConfig {
         let tools = self.tools.check(problems);
         let telemetry = self.telemetry.check(problems);
         let recordings = self.recordings.check(problems);
-        self.code.check(problems);
+        self.code.check(problems, machine);
         Some(Config {
             name: self.name.into_inner(),
             language: self.language.into_inner(),
             file: None,
             written: toml::Table::new(),
-            folder,
+            folder: None,
             data_dir,
             models_dir,
             listen: listen?,
@@ -267,14 +272,6 @@ impl RawConfig {
             recordings,
         })
     }
-}
-
-/// `$XDG_DATA_HOME/lorgnette`, `~/.local/share/lorgnette`, or the working folder.
-pub(crate) fn default_data_dir() -> PathBuf {
-    std::env::var_os("XDG_DATA_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share")))
-        .map_or_else(|| PathBuf::from("lorgnette-data"), |base| base.join("lorgnette"))
 }
 
 #[cfg(test)]

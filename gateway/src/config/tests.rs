@@ -3,7 +3,7 @@
 
 use super::*;
 
-fn problems(text: &str) -> Vec<(usize, String)> {
+fn problems(text: &str) -> Vec<(Option<usize>, String)> {
     check(text, "x.toml").unwrap_err().into_iter().map(|problem| (problem.line, problem.what)).collect()
 }
 
@@ -45,21 +45,21 @@ fn every_key_of_the_example_can_be_uncommented() {
 fn mistakes_that_would_show_later_are_told_at_once() {
     let long = format!("name = \"{}\"", "x".repeat(65));
     for (text, line, words) in [
-        (long.as_str(), 1, "1 to 64 bytes"),
-        ("language = \"klingon!!\"", 1, "such as en or en-GB"),
-        ("\ndata_dir = \"~/lorgnette\"", 2, "write it out"),
-        ("models_dir = \"~/m\"", 1, "write it out"),
-        ("[mcp]\nhosts = [\"http://box.lan\"]", 0, "such as box.lan"),
-        ("[model]\nbase_url = \"http://a/v1\"\nmodel = \"x\"", 2, "asks no server"),
-        ("[model]\nkind = \"anthropic\"\nmodel = \"x\"\nkey_env = \"X\"\nazure = true", 5, "`azure` belongs to"),
-        ("[fallback]\nkind = \"offline\"", 1, "[[fallback]]"),
-        ("[hearing]\nwake_phrases = [\"!!!\"]", 2, "each with Latin letters"),
-        ("[hearing]\nlanguages.ann = \"klingon\"", 2, "`hearing.languages.ann` must be a two-letter code"),
-        ("[limits]\nsessions = -5", 2, "a whole number from 0 on"),
-        ("[listen]\nplain = \"yes\"", 2, "`listen.plain`: invalid type: string \"yes\", expected true or false"),
-        ("limits.sessions = \"50\"", 1, "`limits.sessions`: invalid type"),
-        ("[mcp.servers.a]\nargs = [\"x\", 7]", 2, "`mcp.servers.a"),
-        ("name = 7", 1, "`name`: invalid type"),
+        (long.as_str(), Some(1), "1 to 64 bytes"),
+        ("language = \"klingon!!\"", Some(1), "such as en or en-GB"),
+        ("\ndata_dir = \"~/lorgnette\"", Some(2), "write it out"),
+        ("models_dir = \"~/m\"", Some(1), "write it out"),
+        ("[mcp]\nhosts = [\"http://box.lan\"]", None, "such as box.lan"),
+        ("[model]\nbase_url = \"http://a/v1\"\nmodel = \"x\"", Some(2), "asks no server"),
+        ("[model]\nkind = \"anthropic\"\nmodel = \"x\"\nkey_env = \"X\"\nazure = true", Some(5), "`azure` belongs to"),
+        ("[fallback]\nkind = \"offline\"", Some(1), "[[fallback]]"),
+        ("[hearing]\nwake_phrases = [\"!!!\"]", Some(2), "each with Latin letters"),
+        ("[hearing]\nlanguages.ann = \"klingon\"", Some(2), "`hearing.languages.ann` must be a two-letter code"),
+        ("[limits]\nsessions = -5", Some(2), "a whole number from 0 on"),
+        ("[listen]\nplain = \"yes\"", Some(2), "`listen.plain`: invalid type: string \"yes\", expected true or false"),
+        ("limits.sessions = \"50\"", Some(1), "`limits.sessions`: invalid type"),
+        ("[mcp.servers.a]\nargs = [\"x\", 7]", Some(2), "`mcp.servers.a"),
+        ("name = 7", Some(1), "`name`: invalid type"),
     ] {
         let found = problems(text);
         assert_eq!((found.len(), found[0].0), (1, line), "{text}: {found:?}");
@@ -76,21 +76,31 @@ fn a_file_that_cannot_be_read_has_no_line() {
 }
 
 #[test]
+fn a_file_has_a_folder_and_a_text_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.toml");
+    std::fs::write(&file, "").unwrap();
+    let config = load(Some(&file)).unwrap();
+    assert_eq!((config.file.as_ref(), config.folder.as_deref()), (Some(&file), Some(folder.path())));
+    assert_eq!(check("", &file.display().to_string()).unwrap().folder, None);
+}
+
+#[test]
 fn an_unknown_key_names_its_line() {
     let found = problems("name = \"x\"\n[listen]\nwebb = \"127.0.0.1:1\"\n");
-    assert_eq!(found[0].0, 3);
+    assert_eq!(found[0].0, Some(3));
     assert!(found[0].1.contains("webb"), "{found:?}");
 }
 
 #[test]
 fn a_wrong_type_names_its_line() {
     let found = problems("[limits]\n\nsessions = \"many\"\n");
-    assert_eq!(found[0].0, 3);
+    assert_eq!(found[0].0, Some(3));
     assert!(found[0].1.contains("string"), "{found:?}");
 }
 
 #[test]
 fn all_values_out_of_range_are_told_at_once() {
     let found = problems("[hearing]\nfollow_up_ms = 400000\n[voice]\nspeed = 9.0\n[listen]\nweb = \"nowhere\"\n");
-    assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [6, 2, 4]);
+    assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [Some(6), Some(2), Some(4)]);
 }

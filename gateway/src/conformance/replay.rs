@@ -13,12 +13,12 @@ const ORDER_SLACK_US: u64 = 250_000;
 const BURST_US: u64 = 500_000;
 
 /// Frames by class, sound or not, and sequence.
-pub(super) type Kept = BTreeMap<(bool, u32), Bytes>;
+pub(super) type Frames = BTreeMap<(bool, u32), Bytes>;
 
 /// A replay under way.
 pub(super) struct Replay {
     /// Frames that the judge has seen, and says not to have received.
-    lacking: Kept,
+    lacking: Frames,
     welcomed_us: u64,
     newest_us: u64,
     sound_us: u64,
@@ -26,7 +26,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub(super) fn new(lacking: Kept, welcomed_us: u64) -> Self {
+    pub(super) fn new(lacking: Frames, welcomed_us: u64) -> Self {
         Self { lacking, welcomed_us, newest_us: 0, sound_us: 0, again: 0 }
     }
 

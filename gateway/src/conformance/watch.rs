@@ -14,7 +14,7 @@ use device_protocol::{
 use super::{
     Rule,
     playback::Playback,
-    replay::{Kept, Replay},
+    replay::{Frames, Replay},
     rules::Report,
     sound::Sound,
 };
@@ -38,7 +38,7 @@ pub(super) struct Watch {
     since_us: Option<u64>,
     /// What the judge has acknowledged: control and sound.
     acknowledged: (u32, u32),
-    kept: Kept,
+    kept: Frames,
     pub(super) sound: Sound,
     pub(super) playback: Option<Playback>,
     pub(super) replay: Option<Replay>,
@@ -69,7 +69,7 @@ impl Watch {
             unacknowledged: (0, 0),
             since_us: None,
             acknowledged: (0, 0),
-            kept: Kept::new(),
+            kept: Frames::new(),
             sound: Sound::default(),
             playback: None,
             replay: None,

@@ -6,9 +6,11 @@ use tokio::{
     sync::broadcast::error::RecvError,
     time::{Duration, interval},
 };
+use tokio_util::sync::CancellationToken;
 use tools::apps::log::{Entry, FOLLOWERS_MAX, Log};
 
-use super::{Answer, admin::Admin, apps::not_installed, reply::say};
+use super::{Answer, apps::not_installed, reply::say};
+use crate::apps::installed::Installed;
 
 /// Interval of updates on what an app drew and received last, in milliseconds.
 const LATEST_MS: u64 = 1_000;
@@ -17,11 +19,12 @@ const LATEST_MS: u64 = 1_000;
 pub(super) async fn follow(
     mut read: impl AsyncRead + Unpin,
     mut write: OwnedWriteHalf,
-    admin: &Admin,
+    installed: &Installed,
+    stop: &CancellationToken,
     package: &str,
 ) -> anyhow::Result<()> {
-    let log = admin.installed.client().log();
-    if admin.installed.get(package).is_none() {
+    let log = installed.client().log();
+    if installed.get(package).is_none() {
         return say(&mut write, &Answer::Error { message: not_installed(package) }).await;
     }
     let Some(mut coming) = log.follow() else {
@@ -48,7 +51,7 @@ pub(super) async fn follow(
             _ = look.tick() => unseen(log, package, &mut told, u64::MAX),
             // The client sends nothing more: any read is its end.
             _ = read.read_u8() => return Ok(()),
-            () = admin.services.admission.stop.cancelled() => return Ok(()),
+            () = stop.cancelled() => return Ok(()),
         };
         if !entries.is_empty() {
             say(&mut write, &Answer::AppLog { entries }).await?;

@@ -112,18 +112,17 @@ pub(super) fn name(request: &AppsRequest) -> &'static str {
 }
 
 pub(super) async fn carry_out(admin: &Admin, request: AppsRequest) -> Result<Answer, String> {
+    let (installed, preferences) = (&admin.installed, &admin.services.assistant.preferences);
     match request {
         AppsRequest::Add(given) => add(admin, given).await,
-        AppsRequest::List => {
-            Ok(Answer::Apps { apps: admin.installed.list().iter().map(|app| listed(admin, app)).collect() })
-        }
+        AppsRequest::List => Ok(Answer::Apps { apps: installed.list().iter().map(|app| listed(admin, app)).collect() }),
         AppsRequest::Remove { package } => match admin.services.apps.remove(&package).await {
             Ok(true) => Ok(Answer::Done { message: format!("removed {package}") }),
             Ok(false) => Err(not_installed(&package)),
             Err(error) => Err(error.to_string()),
         },
-        AppsRequest::Logs { package } => match admin.installed.get(&package) {
-            Some(_) => Ok(Answer::AppLog { entries: admin.installed.client().log().of(&package) }),
+        AppsRequest::Logs { package } => match installed.get(&package) {
+            Some(_) => Ok(Answer::AppLog { entries: installed.client().log().of(&package) }),
             None => Err(not_installed(&package)),
         },
         AppsRequest::Start { package, user } => match start(admin, &user, &package).await? {
@@ -145,9 +144,11 @@ pub(super) async fn carry_out(admin: &Admin, request: AppsRequest) -> Result<Ans
             admin.services.apps.set(&user, &package, &key, value).await?;
             Ok(Answer::Done { message: format!("set `{key}` of {package} for {user}") })
         }
-        AppsRequest::Preferences { user } => sides::list(admin, &user),
-        AppsRequest::Prefer { user, side, over } => sides::prefer(admin, &user, &side, &over),
-        AppsRequest::ForgetPreferences { user, about } => sides::forget(admin, &user, about.as_deref()),
+        AppsRequest::Preferences { user } => sides::list(preferences, installed, &user),
+        AppsRequest::Prefer { user, side, over } => sides::prefer(preferences, installed, &user, (&side, &over)),
+        AppsRequest::ForgetPreferences { user, about } => {
+            sides::forget(preferences, installed, &user, about.as_deref())
+        }
         AppsRequest::Try { text, user, device, run } => attempt(admin, &text, &user, device.as_deref(), run).await,
     }
 }

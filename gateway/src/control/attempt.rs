@@ -64,7 +64,7 @@ pub(super) async fn attempt(
     }
     // If the user's glasses are connected, tools may use their display and ask questions there.
     let services = &admin.services;
-    let device = device.map(str::to_owned).or_else(|| device_of(services, user));
+    let device = device.map(str::to_owned).or_else(|| device_of(&services.roster, user));
     let request = request(services, text, user, device.as_deref());
     let calls = match Engine::new().decide(&request) {
         Decision::Say(said) | Decision::Ask(said, _) => {
@@ -104,7 +104,7 @@ pub(super) fn explain(services: &Services, text: &str, user: &str) -> Result<Ans
     if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
         return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
     }
-    let device = device_of(services, user);
+    let device = device_of(&services.roster, user);
     let all = services.registry.snapshot(user, device.as_deref()).for_client(ClientClass::Internal);
     let explanation = Engine::new().explain(&request(services, text, user, device.as_deref()), &all);
     Ok(Answer::Explained { explanation: Box::new(explanation) })

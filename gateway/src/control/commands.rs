@@ -99,23 +99,25 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::PairFingerprint { fingerprint, user, name } => {
             devices::pair_fingerprint(services, &fingerprint, user, name).await
         }
-        Request::Rename { device, name } => devices::rename(services, &device, name).await,
+        Request::Rename { device, name } => devices::rename(&services.store, &device, name).await,
         Request::Revoke { device } => devices::revoke(services, &device).await,
         Request::Apps { request } => apps::carry_out(admin, request).await,
         Request::Memory { request } => memory::carry_out(admin, request).await,
         Request::Programs { request } => Box::pin(programs::carry_out(admin, request)).await,
-        Request::Firmware { request } => firmware::carry_out(admin, request).await,
+        Request::Firmware { request } => firmware::carry_out(&services.firmware, &services.store, request).await,
         // The socket's server writes the records after this answer.
         Request::Export { user } => check_name(&user).map(|()| Answer::Records { records: Vec::new() }),
         Request::Tools { user } => tools::list(admin, &user),
         Request::Callable { user } => tools::callable(admin, &user),
-        Request::ToolReports => Ok(tools::reports(services)),
+        Request::ToolReports => Ok(tools::reports(&services.registry)),
         Request::CallTool { user, name, arguments } => tools::call(services, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(admin, &user, &name, on).await,
         Request::ExplainSentence { text, user } => attempt::explain(services, &text, &user),
-        Request::ApplyTools { user } => Ok(tools::apply(services, user.as_deref())),
-        Request::Usage { user, since_wall_ms } => tools::usage(services, user.as_deref(), since_wall_ms).await,
-        Request::Decisions { user, since_wall_ms } => tools::decisions(services, user.as_deref(), since_wall_ms).await,
+        Request::ApplyTools { user } => Ok(tools::apply(&services.roster, user.as_deref())),
+        Request::Usage { user, since_wall_ms } => tools::usage(&services.store, user.as_deref(), since_wall_ms).await,
+        Request::Decisions { user, since_wall_ms } => {
+            tools::decisions(&services.store, user.as_deref(), since_wall_ms).await
+        }
         Request::Approvals | Request::WatchApprovals => Ok(Answer::Approvals { approvals: services.approvals.list() }),
         Request::AnswerApproval { id, yes } => {
             let choice = if yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
@@ -134,9 +136,9 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::RestartMcpServer { name } => mcp::restart(&admin.mcp, &name).await,
         Request::McpServerLogs { name } => mcp::logs(&admin.mcp, &name),
         Request::Status => gather::answer(admin).await,
-        Request::Logs { filter, limit, cursor } => logs::page(admin, filter, limit, cursor.as_deref()).await,
+        Request::Logs { filter, limit, cursor } => logs::page(&admin.logs, filter, limit, cursor.as_deref()).await,
         Request::StoredTurns { count, since_wall_ms, until_wall_ms } => {
-            logs::turns(admin, since_wall_ms..=until_wall_ms.unwrap_or(i64::MAX), count).await
+            logs::turns(&admin.logs, since_wall_ms..=until_wall_ms.unwrap_or(i64::MAX), count).await
         }
         Request::Version => Ok(version(admin, (std::process::id(), Version::own()))),
         Request::Upgrade { program, wait_s } => upgrade(admin, &program, wait_s).await,

@@ -14,8 +14,8 @@ use crate::{
         pairing::REVOKED,
         typed,
     },
-    roster::Present,
-    store::{DeviceRecord, Error, Write, names},
+    roster::{Present, Roster},
+    store::{DeviceRecord, Error, Store, Write, names},
 };
 
 /// How long storing a device after a granted pairing may take, in milliseconds.
@@ -76,8 +76,8 @@ fn seconds_since(at_us: u64) -> u64 {
 }
 
 /// The user's glasses, if any are connected: their tools, and their display for questions.
-pub(super) fn device_of(services: &Services, user: &str) -> Option<String> {
-    let mut present = services.roster.all().into_iter().filter(|(_, present)| present.user == user);
+pub(super) fn device_of(roster: &Roster, user: &str) -> Option<String> {
+    let mut present = roster.all().into_iter().filter(|(_, present)| present.user == user);
     present.next().map(|(id, _)| id)
 }
 
@@ -142,9 +142,8 @@ async fn paired(device: &str, outcome: oneshot::Receiver<Outcome>) -> Result<Ans
 
 /// A device by its fingerprint, a prefix of it, or its name; exactly one must match. A name matches revoked devices
 /// only if no other device has it.
-pub(super) fn find(services: &Services, wanted: &str) -> Result<(String, DeviceRecord), String> {
-    let mut fitting: Vec<_> = services
-        .store
+pub(super) fn find(store: &Store, wanted: &str) -> Result<(String, DeviceRecord), String> {
+    let mut fitting: Vec<_> = store
         .disk()
         .devices()
         .map_err(|error: Error| error.to_string())?
@@ -165,11 +164,11 @@ pub(super) fn find(services: &Services, wanted: &str) -> Result<(String, DeviceR
 ///
 /// # Errors
 /// The name is none; another device that is not revoked has it; no device fits `device`, or several do; it cannot be stored.
-pub(super) async fn rename(services: &Services, device: &str, name: String) -> Result<Answer, String> {
+pub(super) async fn rename(store: &Store, device: &str, name: String) -> Result<Answer, String> {
     check_name(&name)?;
-    let (id, _) = find(services, device)?;
+    let (id, _) = find(store, device)?;
     let write = Write::RenameDevice { id: id.clone(), name: name.clone() };
-    match services.store.write(write).await.map_err(|error| error.to_string())? {
+    match store.write(write).await.map_err(|error| error.to_string())? {
         0 => Err(format!("{id} was erased meanwhile")),
         _ => Ok(done(format!("{id} is now called {name}"))),
     }
@@ -178,7 +177,7 @@ pub(super) async fn rename(services: &Services, device: &str, name: String) -> R
 /// Keeps a device out: first in memory, which always works, then in the store. Where that cannot be read, the device has to be
 /// named by its whole fingerprint.
 pub(super) async fn revoke(services: &Services, wanted: &str) -> Result<Answer, String> {
-    let found = find(services, wanted);
+    let found = find(&services.store, wanted);
     let id = match &found {
         Ok((id, _)) => id.clone(),
         Err(_) if services.roster.get(wanted).is_some() => wanted.to_owned(),
@@ -191,7 +190,7 @@ pub(super) async fn revoke(services: &Services, wanted: &str) -> Result<Answer, 
         Some(_) => "; its session was told to end and has not ended yet, see `lorgnette devices list`",
     };
     let stored = match found {
-        Ok((_, record)) => put(services, &id, DeviceRecord { revoked: true, ..record }).await,
+        Ok((_, record)) => put(&services.store, &id, DeviceRecord { revoked: true, ..record }).await,
         Err(error) => Err(error),
     };
     tracing::info!(device = id, cut, stored = stored.is_ok(), "revoked");
@@ -204,7 +203,7 @@ pub(super) async fn revoke(services: &Services, wanted: &str) -> Result<Answer, 
     }
 }
 
-async fn put(services: &Services, id: &str, device: DeviceRecord) -> Result<(), String> {
+async fn put(store: &Store, id: &str, device: DeviceRecord) -> Result<(), String> {
     let write = Write::PutDevice { id: id.to_owned(), device };
-    services.store.write(write).await.map(drop).map_err(|error| error.to_string())
+    store.write(write).await.map(drop).map_err(|error| error.to_string())
 }

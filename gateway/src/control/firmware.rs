@@ -1,13 +1,13 @@
 //! Requests about firmware for devices.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, admin::Admin, devices::find, reply::done};
+use super::{Answer, devices::find, reply::done};
 use crate::{
-    device_task::services::Services,
-    firmware::{NAMED_MAX, Scope, facts::Facts},
+    firmware::{Firmware, NAMED_MAX, Scope, facts::Facts},
+    store::Store,
 };
 
 /// What `lorgnette firmware` and the console ask about firmware.
@@ -49,27 +49,22 @@ pub(super) fn about(request: &FirmwareRequest) -> Option<&str> {
 }
 
 /// The state of firmware, with the names of devices: images, roll-outs, and what each device runs, is sent and has reported.
-/// For `lorgnette firmware`, and for whatever else shows it.
-///
-/// # Errors
-/// The store cannot be read.
-pub(crate) fn facts(services: &Services) -> Result<Facts, String> {
-    let devices = services.store.disk().devices().map_err(|error| error.to_string())?;
+fn facts(firmware: &Firmware, store: &Store) -> Result<Facts, String> {
+    let devices = store.disk().devices().map_err(|error| error.to_string())?;
     let names: BTreeMap<String, String> = devices.into_iter().map(|(id, record)| (id, record.name)).collect();
-    let mut facts = services.firmware.facts();
-    // What a device that is not paired any more has reported is nobody's.
-    facts.devices.retain(|device| names.contains_key(&device.device));
-    for device in &mut facts.devices {
-        device.name = names.get(&device.device).cloned().unwrap_or_default();
-    }
-    Ok(facts)
+    Ok(firmware.facts(&names))
 }
 
-pub(super) async fn carry_out(admin: &Admin, request: FirmwareRequest) -> Result<Answer, String> {
-    let (services, firmware) = (&admin.services, &admin.services.firmware);
+pub(super) async fn carry_out(
+    firmware: &Arc<Firmware>,
+    store: &Store,
+    request: FirmwareRequest,
+) -> Result<Answer, String> {
     let because = |error: anyhow::Error| format!("{error:#}");
     match request {
-        FirmwareRequest::State => facts(services).map(|firmware| Answer::Firmware { firmware: Box::new(firmware) }),
+        FirmwareRequest::State => {
+            facts(firmware, store).map(|firmware| Answer::Firmware { firmware: Box::new(firmware) })
+        }
         FirmwareRequest::Add { manifest, image } => {
             let stored = firmware.add(manifest, image).await.map_err(because)?;
             Ok(done(format!(
@@ -78,7 +73,7 @@ pub(super) async fn carry_out(admin: &Admin, request: FirmwareRequest) -> Result
             )))
         }
         FirmwareRequest::RollOut { model, version, scope, again } => {
-            let scope = named(services, scope)?;
+            let scope = named(store, scope)?;
             let stored = firmware.roll_out(&model, &version, scope, again).await.map_err(because)?;
             Ok(done(format!("{} {} is offered from now on", stored.model, stored.version)))
         }
@@ -94,13 +89,13 @@ pub(super) async fn carry_out(admin: &Admin, request: FirmwareRequest) -> Result
 }
 
 /// A scope with the fingerprints of devices in place of their names.
-fn named(services: &Services, scope: Scope) -> Result<Scope, String> {
+fn named(store: &Store, scope: Scope) -> Result<Scope, String> {
     match scope {
         Scope::Devices(devices) if devices.is_empty() || devices.len() > NAMED_MAX => {
             Err(format!("a roll-out may name 1 to {NAMED_MAX} devices"))
         }
         Scope::Devices(devices) => {
-            let ids = devices.iter().map(|device| find(services, device).map(|(id, _)| id));
+            let ids = devices.iter().map(|device| find(store, device).map(|(id, _)| id));
             ids.collect::<Result<_, _>>().map(Scope::Devices)
         }
         Scope::Percent(percent) if percent > 100 => Err("a percentage is 0 to 100".to_owned()),

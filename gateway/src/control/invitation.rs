@@ -24,7 +24,6 @@ use super::{
 };
 use crate::{
     clock,
-    device_task::services::Services,
     discovery::reach::Reach,
     identity::{
         fingerprint,
@@ -32,6 +31,7 @@ use crate::{
         invitations::{Code, INVITED_US},
         random,
     },
+    store::Store,
 };
 
 /// Addresses in an invitation: with more, its picture is hard to scan.
@@ -71,10 +71,10 @@ impl Open {
     }
 
     /// What became of it, or why nothing did: at the latest when it expires.
-    pub(crate) async fn settled(self, services: &Services) -> Result<String, String> {
+    pub(crate) async fn settled(self, store: &Store) -> Result<String, String> {
         match timeout(Duration::from_micros(INVITED_US), self.outcome).await {
             Ok(Ok(Ok(name))) => {
-                let (device, record) = find(services, &name)?;
+                let (device, record) = find(store, &name)?;
                 Ok(format!("paired {device}, called {name} ({})", record.model))
             }
             Ok(Ok(Err(why))) => Err(format!("the glasses are not paired: {why}")),
@@ -98,7 +98,7 @@ pub(super) async fn serve(
     };
     say(&mut write, &Answer::Invited { text: open.text.clone(), expires_s: INVITED_US / 1_000_000 }).await?;
     let settled = tokio::select! {
-        settled = open.settled(&admin.services) => settled,
+        settled = open.settled(&admin.services.store) => settled,
         // The client sends nothing more: any read is its end.
         _ = read.read_u8() => return Ok(()),
         () = admin.services.admission.stop.cancelled() => return Ok(()),

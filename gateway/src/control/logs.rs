@@ -6,9 +6,11 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     net::unix::OwnedWriteHalf,
 };
+use tokio_util::sync::CancellationToken;
 use tools::inspection::logs::{LogCursor, LogFilter, LogPage, LogQuery};
 
-use super::{Answer, admin::Admin, reply::say};
+use super::{Answer, reply::say};
+use crate::telemetry::log::Logs;
 
 /// Lines in one answer to a follower: it reads them as they come.
 const FOLLOWED_MAX: usize = 64;
@@ -17,21 +19,15 @@ const FOLLOWED_MAX: usize = 64;
 const TURNS_MAX: usize = 10_000;
 
 /// A page, newest first.
-pub(super) async fn page(
-    admin: &Admin,
-    filter: LogFilter,
-    limit: usize,
-    cursor: Option<&str>,
-) -> Result<Answer, String> {
+pub(super) async fn page(logs: &Logs, filter: LogFilter, limit: usize, cursor: Option<&str>) -> Result<Answer, String> {
     let cursor = cursor.map(str::parse::<LogCursor>).transpose()?;
-    let page = admin.logs.query(LogQuery { filter, limit, cursor, ..LogQuery::default() }).await;
+    let page = logs.query(LogQuery { filter, limit, cursor, ..LogQuery::default() }).await;
     let LogPage { logs, cursor } = page.map_err(|error| error.to_string())?;
     Ok(Answer::Logs { logs, cursor: cursor.map(|cursor| cursor.to_string()) })
 }
 
 /// The latest turns that ended at these times, oldest first.
-pub(super) async fn turns(admin: &Admin, ended_wall_ms: RangeInclusive<i64>, count: usize) -> Result<Answer, String> {
-    let logs = &admin.logs;
+pub(super) async fn turns(logs: &Logs, ended_wall_ms: RangeInclusive<i64>, count: usize) -> Result<Answer, String> {
     // Those that have just ended are shown, too.
     logs.settled().await.map_err(|error| error.to_string())?;
     let turns = logs.turns(ended_wall_ms, count.min(TURNS_MAX)).await.map_err(|error| error.to_string())?;
@@ -43,10 +39,10 @@ pub(super) async fn turns(admin: &Admin, ended_wall_ms: RangeInclusive<i64>, cou
 pub(super) async fn follow(
     mut read: impl AsyncRead + Unpin,
     mut write: OwnedWriteHalf,
-    admin: &Admin,
+    logs: &Logs,
+    stop: &CancellationToken,
     (filter, limit): (LogFilter, usize),
 ) -> anyhow::Result<()> {
-    let logs = &admin.logs;
     let mut stored = logs.watch();
     let mut last = logs.end()?;
     // Up to that line, which belongs to it; all others follow.
@@ -59,7 +55,7 @@ pub(super) async fn follow(
             changed = stored.changed() => changed?,
             // The client sends nothing more: any read is its end.
             _ = read.read_u8() => return Ok(()),
-            () = admin.services.admission.stop.cancelled() => return Ok(()),
+            () = stop.cancelled() => return Ok(()),
         }
         loop {
             let (entries, seen) = logs.after(last, filter.clone(), FOLLOWED_MAX).await?;

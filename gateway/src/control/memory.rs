@@ -1,6 +1,6 @@
 //! Requests about users and their stored data. Texts are sent over this socket only.
 
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gateway_core::{
@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use super::{Answer, admin::Admin, names::check_name, reply::done};
 use crate::{
     clock,
-    device_task::services::Services,
     erasing::Erasure,
     models::spending,
     photos,
@@ -112,19 +111,21 @@ pub(super) async fn carry_out(admin: &Admin, request: MemoryRequest) -> Result<A
             let usable = usable.iter().map(|skill| json!({"name": skill.name, "description": skill.description}));
             usable.chain(admin.skills.problems().into_iter().map(|problem| json!({"problem": problem}))).collect()
         }
-        MemoryRequest::Spending { user, days } => spent(services, user.as_deref(), days)?,
+        MemoryRequest::Spending { user, days } => {
+            spent(&services.store, services.users.nano_per_day(), user.as_deref(), days)?
+        }
     };
     Ok(Answer::Records { records })
 }
 
 /// One record per user and day. `money` and `budget` are in the currency of the models' prices.
-fn spent(services: &Services, user: Option<&str>, days: usize) -> Result<Vec<Value>, String> {
+fn spent(store: &Store, nano_per_day: Option<u64>, user: Option<&str>, days: usize) -> Result<Vec<Value>, String> {
     user.map_or(Ok(()), check_name)?;
     let now = clock::now();
     let today = now.wall_ms.saturating_add(i64::from(now.offset_s) * 1_000).div_euclid(DAY_MS);
-    let budget = services.users.nano_per_day().map(whole);
+    let budget = nano_per_day.map(whole);
     let mut records = Vec::new();
-    for (user, days) in spending::of(&services.store, user, today, days).map_err(words)? {
+    for (user, days) in spending::of(store, user, today, days).map_err(words)? {
         for Spending { day, nano, input, output } in days {
             let moment = jiff::Timestamp::from_millisecond(day.saturating_mul(DAY_MS)).map_err(words)?;
             let date = moment.to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
@@ -225,7 +226,8 @@ fn users(store: &Store) -> Result<Vec<Value>, store::Error> {
 
 /// All stored data of a user, in pieces of one answer line each. `None` at the end.
 pub(super) struct Export {
-    services: Arc<Services>,
+    store: Store,
+    data_dir: PathBuf,
     user: String,
     next: Part,
 }
@@ -239,20 +241,20 @@ enum Part {
 }
 
 impl Export {
-    pub(super) fn new(services: Arc<Services>, user: String) -> Result<Self, String> {
+    pub(super) fn new(store: Store, data_dir: PathBuf, user: String) -> Result<Self, String> {
         check_name(&user)?;
-        Ok(Self { services, user, next: Part::Head })
+        Ok(Self { store, data_dir, user, next: Part::Head })
     }
 
     /// The next records, read on a thread of its own; and what follows them.
     pub(super) async fn next(mut self) -> Result<Option<(Vec<Value>, Self)>, String> {
-        let store = self.services.store.clone();
+        let store = self.store.clone();
         let read = store.read(move |_| Ok(self.read().map(|records| records.map(|records| (records, self)))));
         read.await.map_err(words)?
     }
 
     fn read(&mut self) -> Result<Option<Vec<Value>>, String> {
-        let disk = self.services.store.disk();
+        let disk = self.store.disk();
         let user = &self.user;
         Ok(match self.next {
             Part::Head => {
@@ -282,8 +284,7 @@ impl Export {
                 }
             },
             Part::Photo { at } => {
-                let photos =
-                    photos::of(&self.services.settings.data_dir, user).map_err(|error| format!("{error:#}"))?;
+                let photos = photos::of(&self.data_dir, user).map_err(|error| format!("{error:#}"))?;
                 let Some(path) = photos.get(at) else {
                     self.next = Part::File { at: 0 };
                     return Ok(Some(Vec::new()));
@@ -294,8 +295,7 @@ impl Export {
                 Some(vec![json!({"kind": "photo", "file": file, "base64": STANDARD.encode(bytes)})])
             }
             Part::File { at } => {
-                let data_dir = &self.services.settings.data_dir;
-                let Some((path, content)) = workspace::file(data_dir, user, at).map_err(words)? else {
+                let Some((path, content)) = workspace::file(&self.data_dir, user, at).map_err(words)? else {
                     return Ok(None);
                 };
                 self.next = Part::File { at: at + 1 };
@@ -305,7 +305,7 @@ impl Export {
     }
 
     fn head(&self) -> Result<Vec<Value>, String> {
-        let disk = self.services.store.disk();
+        let disk = self.store.disk();
         let user = &self.user;
         let mut out = vec![json!({"kind": "user", "name": user, "version": 1, "exported_wall_ms": clock::wall_ms()})];
         for (id, device) in disk.devices().map_err(words)?.into_iter().filter(|(_, device)| device.user == *user) {
@@ -329,7 +329,7 @@ impl Export {
     }
 
     fn rows(&self, kind: Kind, name: &str) -> Result<Vec<Value>, String> {
-        let rows = self.services.store.disk().rows(kind, &self.user, b"", ROWS_MAX).map_err(words)?;
+        let rows = self.store.disk().rows(kind, &self.user, b"", ROWS_MAX).map_err(words)?;
         let text = |bytes: Vec<u8>| match String::from_utf8(bytes) {
             Ok(text) => Value::String(text),
             Err(error) => json!({"base64": STANDARD.encode(error.as_bytes())}),

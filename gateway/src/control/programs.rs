@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tools::{
     call::CallContext,
     code::names::RUN,
-    programs::{Keep, Kept, NotKept, ProgramStore as _, Run, WhichRun},
+    programs::{Keep, KeptRoutine, NotKept, ProgramStore as _, Run, WhichRun},
 };
 
 use super::{Answer, admin::Admin, devices::device_of, names::check_name, reply::done};
@@ -86,8 +86,8 @@ pub(super) async fn carry_out(admin: &Admin, request: ProgramsRequest) -> Result
 
 async fn admitted(admin: &Admin, request: ProgramsRequest) -> Result<Answer, String> {
     let (services, routines) = (&admin.services, &admin.routines);
-    let device = device_of(services, about(&request));
-    let kept = |kept: Result<Kept, NotKept>| kept.map(|kept| done(told(&kept))).map_err(why);
+    let device = device_of(&services.roster, about(&request));
+    let kept = |kept: Result<KeptRoutine, NotKept>| kept.map(|kept| done(told(&kept))).map_err(why);
     let records = match request {
         ProgramsRequest::Runs { user } => {
             let (all, store) = (routines.clone(), services.store.clone());
@@ -176,8 +176,8 @@ fn listed(routine: &Stored) -> Value {
     })
 }
 
-fn told(kept: &Kept) -> String {
-    let Kept { of, phrases, tools } = kept;
+fn told(kept: &KeptRoutine) -> String {
+    let KeptRoutine { of, phrases, tools } = kept;
     let phrases: Vec<String> = phrases.iter().map(|phrase| format!("\"{phrase}\"")).collect();
     let tools = if tools.is_empty() { "nothing".to_owned() } else { tools.join(", ") };
     format!("kept as {}, version {}; said as {}; may call {tools}", of.name, of.version, phrases.join(" or "))
@@ -189,7 +189,7 @@ async fn again(admin: &Admin, user: String, id: u64) -> Result<Value, String> {
     let run = find(&admin.routines, &user, id)?;
     let call = format!("control-{}", clock::mono_us());
     let context = CallContext {
-        device: device_of(services, &user),
+        device: device_of(&services.roster, &user),
         user: user.clone(),
         // A repeated command of an operator is intended.
         session: None,

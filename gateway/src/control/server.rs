@@ -19,13 +19,13 @@ use super::{
     socket_path,
 };
 use crate::{
-    approvals::WATCHERS_MAX,
+    approvals::{ApprovalBroker, WATCHERS_MAX},
     control::admin::Admin,
-    device_task::services::Services,
     runtime::{
         descriptors::{are_used_up, is_broken},
         spawn,
     },
+    store::Store,
 };
 
 /// Commands at once, from the connection to the answer. Clients that stay have places of their own, so that these are
@@ -128,16 +128,17 @@ async fn converse(
         let message = format!("{STAYING_MAX} clients of the control socket stay already, and more may not");
         return say(&mut write, &Answer::Error { message }).await;
     };
+    let (services, stop) = (&admin.services, &admin.services.admission.stop);
     if matches!(request, Ok(Request::WatchApprovals)) {
-        return watch_approvals(reader.into_inner(), write, &admin.services).await;
+        return watch_approvals(reader.into_inner(), write, &services.approvals, stop).await;
     }
     if let Ok(Request::FollowApp { package }) = request {
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "apps logs", "control");
-        return app_log::follow(reader.into_inner(), write, admin, &package).await;
+        return app_log::follow(reader.into_inner(), write, &admin.installed, stop, &package).await;
     }
     if let Ok(Request::FollowLogs { filter, limit }) = request {
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "logs", "control");
-        return logs::follow(reader.into_inner(), write, admin, (filter, limit)).await;
+        return logs::follow(reader.into_inner(), write, &admin.logs, stop, (filter, limit)).await;
     }
     if let Ok(Request::Backup { device_keys }) = request {
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "backup", "control");
@@ -145,7 +146,7 @@ async fn converse(
     }
     if let Ok(Request::Ask { user, text }) = request {
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "ask", about = user, "control");
-        return ask::serve(reader.into_inner(), write, &admin.services, user, &text).await;
+        return ask::serve(reader.into_inner(), write, services, user, &text).await;
     }
     if let Ok(Request::Invite { user, name, addresses }) = request {
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "invite", about = user, "control");
@@ -175,7 +176,7 @@ async fn converse(
     };
     say(&mut write, &answer).await?;
     if let Some(user) = export.filter(|_| !matches!(answer, Answer::Error { .. })) {
-        return write_export(write, admin.services.clone(), user).await;
+        return write_export(write, &services.store, &services.settings.data_dir, user).await;
     }
     if let Some(who) = mcp.filter(|_| !matches!(answer, Answer::Error { .. })) {
         // The client sends nothing before it has read the answer: the buffer is empty.
@@ -200,9 +201,9 @@ fn stays(request: &Request) -> bool {
 }
 
 /// All data of a user, in pieces; `Done` marks the end.
-async fn write_export(mut write: OwnedWriteHalf, services: Arc<Services>, user: String) -> Result<()> {
-    services.store.settled().await?;
-    let mut export = memory::Export::new(services, user).map_err(anyhow::Error::msg)?;
+async fn write_export(mut write: OwnedWriteHalf, store: &Store, data_dir: &Path, user: String) -> Result<()> {
+    store.settled().await?;
+    let mut export = memory::Export::new(store.clone(), data_dir.to_owned(), user).map_err(anyhow::Error::msg)?;
     loop {
         let answer = match export.next().await {
             Ok(Some((records, following))) => {
@@ -223,25 +224,26 @@ async fn write_export(mut write: OwnedWriteHalf, services: Arc<Services>, user: 
 async fn watch_approvals(
     mut read: impl AsyncRead + Unpin,
     mut write: OwnedWriteHalf,
-    services: &Services,
+    approvals: &ApprovalBroker,
+    stop: &CancellationToken,
 ) -> Result<()> {
-    let Some(mut events) = services.approvals.watch() else {
+    let Some(mut events) = approvals.watch() else {
         let message = format!("{WATCHERS_MAX} clients watch already, and more may not");
         return say(&mut write, &Answer::Error { message }).await;
     };
-    say(&mut write, &Answer::Approvals { approvals: services.approvals.list() }).await?;
+    say(&mut write, &Answer::Approvals { approvals: approvals.list() }).await?;
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
             // The client sends nothing more: any read is its end.
             _ = read.read_u8() => return Ok(()),
-            () = services.admission.stop.cancelled() => return Ok(()),
+            () = stop.cancelled() => return Ok(()),
         };
         match event {
             Ok(event) => say(&mut write, &Answer::Approvals { approvals: vec![event] }).await?,
             // Missed events are replaced by the list of open questions.
             Err(RecvError::Lagged(_)) => {
-                say(&mut write, &Answer::Approvals { approvals: services.approvals.list() }).await?;
+                say(&mut write, &Answer::Approvals { approvals: approvals.list() }).await?;
             }
             Err(RecvError::Closed) => return Ok(()),
         }

@@ -5,7 +5,7 @@ use gateway_core::vocab::{Preference, Side};
 use tools::{apps::manifest::App, sides::groups};
 
 use super::{Answer, admin::Admin, names::check_name, reply::done};
-use crate::apps::installed::Installed;
+use crate::{apps::installed::Installed, ports::preferences::Preferences};
 
 /// Colliding sentences that are named when an app is installed, as examples for the operator.
 const COLLISIONS_MAX: usize = 8;
@@ -42,10 +42,10 @@ pub(super) fn collisions(admin: &Admin, app: &App) -> String {
     out
 }
 
-pub(super) fn list(admin: &Admin, user: &str) -> Result<Answer, String> {
+pub(super) fn list(preferences: &Preferences, installed: &Installed, user: &str) -> Result<Answer, String> {
     check_name(user)?;
-    let kept = admin.services.assistant.preferences.of(user);
-    let lines: Vec<String> = kept.iter().map(|one| line(&admin.installed, one)).collect();
+    let kept = preferences.of(user);
+    let lines: Vec<String> = kept.iter().map(|one| line(installed, one)).collect();
     let none = || {
         format!(
             "{user} has chosen nothing; the question comes with the first sentence that two understand equally well"
@@ -58,29 +58,39 @@ fn line(installed: &Installed, one: &Preference) -> String {
     format!("{} before {}", name(installed, &one.side), name(installed, &one.over))
 }
 
-pub(super) fn prefer(admin: &Admin, user: &str, side: &str, over: &str) -> Result<Answer, String> {
+pub(super) fn prefer(
+    preferences: &Preferences,
+    installed: &Installed,
+    user: &str,
+    (side, over): (&str, &str),
+) -> Result<Answer, String> {
     check_name(user)?;
-    let new = Preference { side: find(&admin.installed, side)?, over: find(&admin.installed, over)? };
+    let new = Preference { side: find(installed, side)?, over: find(installed, over)? };
     if new.side.is_with(&new.over) {
         return Err(format!("`{side}` and `{over}` are one side"));
     }
-    let message = format!("{user}: {}", line(&admin.installed, &new));
-    admin.services.assistant.preferences.keep(user, new);
+    let message = format!("{user}: {}", line(installed, &new));
+    preferences.keep(user, new);
     Ok(done(message))
 }
 
-pub(super) fn forget(admin: &Admin, user: &str, about: Option<&str>) -> Result<Answer, String> {
+pub(super) fn forget(
+    preferences: &Preferences,
+    installed: &Installed,
+    user: &str,
+    about: Option<&str>,
+) -> Result<Answer, String> {
     check_name(user)?;
-    let about = about.map(|about| find(&admin.installed, about)).transpose()?;
-    let count = admin.services.assistant.preferences.forget(user, about.as_ref());
+    let about = about.map(|about| find(installed, about)).transpose()?;
+    let count = preferences.forget(user, about.as_ref());
     Ok(done(format!("{count} choice(s) of {user} forgotten")))
 }
 
 /// The operator's name of a side.
 fn name(installed: &Installed, side: &Side) -> String {
     match side {
-        Side::BuiltIn(group) if group.is_empty() => BUILT_IN.to_owned(),
-        Side::BuiltIn(group) => format!("{BUILT_IN} {group}"),
+        Side::BuiltIn(None) => BUILT_IN.to_owned(),
+        Side::BuiltIn(Some(group)) => format!("{BUILT_IN} {group}"),
         Side::Mcp(name) => format!("{MCP}{name}"),
         Side::Capability(name) => format!("{CAPABILITY}{name}"),
         Side::App(package) => {
@@ -93,9 +103,9 @@ fn name(installed: &Installed, side: &Side) -> String {
 fn find(installed: &Installed, wanted: &str) -> Result<Side, String> {
     let wanted = wanted.trim();
     if let Some(rest) = wanted.strip_prefix(BUILT_IN) {
-        let group = rest.trim();
-        if group.is_empty() || groups().any(|known| known == group) {
-            return Ok(Side::BuiltIn(group.to_owned()));
+        let group = Some(rest.trim()).filter(|group| !group.is_empty());
+        if group.is_none_or(|group| groups().any(|known| known == group)) {
+            return Ok(Side::BuiltIn(group.map(str::to_owned)));
         }
         let known: Vec<&str> = groups().collect();
         return Err(format!("built in are {}", known.join(", ")));

@@ -10,10 +10,17 @@ use tools::{
     ledger,
     limits::NAME_BYTES_MAX,
     permissions::{Switches as _, is_denied},
+    registry::{Registered, Registry},
 };
 
 use super::{Answer, Callable, Offered, admin::Admin, devices::device_of, names::check_name, reply::done};
-use crate::{clock, device_task::services::Services, ports::records::StoredLedger, store::Kind};
+use crate::{
+    clock,
+    device_task::services::Services,
+    ports::records::StoredLedger,
+    roster::Roster,
+    store::{Kind, Store},
+};
 
 /// Timeout of tools that set none.
 const CALL_TIME: Duration = Duration::from_secs(30);
@@ -26,9 +33,9 @@ const DECISIONS_MAX: usize = 500;
 
 pub(super) fn list(admin: &Admin, user: &str) -> Result<Answer, String> {
     check_name(user)?;
-    let snapshot = admin.services.registry.snapshot(user, device_of(&admin.services, user).as_deref());
+    let snapshot = admin.services.registry.snapshot(user, device_of(&admin.services.roster, user).as_deref());
     let denied = admin.switches.denied(user);
-    let offered = |tool: &Arc<tools::registry::Registered>| Offered {
+    let offered = |tool: &Arc<Registered>| Offered {
         source: tool.source.to_string(),
         off: is_denied(&denied, &tool.spec.name),
         clients_configured: admin.services.registry.has_configured_clients(&tool.spec.name),
@@ -40,10 +47,10 @@ pub(super) fn list(admin: &Admin, user: &str) -> Result<Answer, String> {
 /// The tools that the user's assistant may call now: without those that are switched off or for other clients.
 pub(super) fn callable(admin: &Admin, user: &str) -> Result<Answer, String> {
     check_name(user)?;
-    let (services, device) = (&admin.services, device_of(&admin.services, user));
+    let (services, device) = (&admin.services, device_of(&admin.services.roster, user));
     let snapshot = services.registry.snapshot(user, device.as_deref());
     let (_, specs) = services.executor.offered(user, device.as_deref(), ClientClass::Internal);
-    let callable = |tool: &std::sync::Arc<tools::registry::Registered>| Callable {
+    let callable = |tool: &Arc<Registered>| Callable {
         source: tool.source.clone(),
         local_name: tool.local_name.clone(),
         about: tool.about.as_deref().cloned(),
@@ -54,13 +61,12 @@ pub(super) fn callable(admin: &Admin, user: &str) -> Result<Answer, String> {
 }
 
 /// Has turns that have said nothing begin anew with the tools as they are now.
-pub(super) fn apply(services: &Services, user: Option<&str>) -> Answer {
-    let told = services.roster.apply_tools(user);
+pub(super) fn apply(roster: &Roster, user: Option<&str>) -> Answer {
+    let told = roster.apply_tools(user);
     done(format!("{told} connected device(s): a turn that has said nothing yet begins anew with the new tools"))
 }
 
-pub(super) fn reports(services: &Services) -> Answer {
-    let registry = &services.registry;
+pub(super) fn reports(registry: &Registry) -> Answer {
     let absent = registry.configured_but_absent();
     let note = |name: String| format!("`tools.clients` names {name}, which nobody is offered at the moment");
     let configured = (!absent.is_empty()).then(|| (CONFIGURATION.to_owned(), absent.into_iter().map(note).collect()));
@@ -71,7 +77,7 @@ pub(super) fn reports(services: &Services) -> Answer {
 pub(super) async fn call(services: &Services, user: String, name: String, arguments: Value) -> Result<Answer, String> {
     check_name(&user)?;
     let context = CallContext {
-        device: device_of(services, &user),
+        device: device_of(&services.roster, &user),
         user,
         // A repeated command of an operator is intended.
         session: None,
@@ -107,7 +113,7 @@ pub(super) async fn switch(admin: &Admin, user: &str, name: &str, on: bool) -> R
     let state = if on { "on" } else { "off" };
     let before = if changed { "now" } else { "already" };
     let beginning = name.strip_suffix('*');
-    let snapshot = admin.services.registry.snapshot(user, device_of(&admin.services, user).as_deref());
+    let snapshot = admin.services.registry.snapshot(user, device_of(&admin.services.roster, user).as_deref());
     let known = match beginning {
         Some(beginning) => snapshot.tools().iter().any(|tool| tool.spec.name.starts_with(beginning)),
         None => snapshot.find(name).is_some(),
@@ -119,14 +125,14 @@ pub(super) async fn switch(admin: &Admin, user: &str, name: &str, on: bool) -> R
 
 /// Recorded calls by user, newest first.
 async fn records(
-    services: &Services,
+    store: &Store,
     user: Option<&str>,
     since_wall_ms: i64,
 ) -> Result<Vec<(String, Vec<ledger::Record>)>, String> {
-    services.store.settled().await.map_err(|error| error.to_string())?;
+    store.settled().await.map_err(|error| error.to_string())?;
     user.map_or(Ok(()), check_name)?;
     let user = user.map(str::to_owned);
-    let read = services.store.read(move |store| {
+    let read = store.read(move |store| {
         let users = match user {
             Some(user) => vec![user],
             None => store.disk().owners(Kind::Ledger)?,
@@ -142,14 +148,14 @@ async fn records(
     read.await.map_err(|error| error.to_string())
 }
 
-pub(super) async fn usage(services: &Services, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
-    let all = records(services, user, since_wall_ms).await?;
+pub(super) async fn usage(store: &Store, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
+    let all = records(store, user, since_wall_ms).await?;
     let used = all.into_iter().filter(|(_, records)| !records.is_empty());
     Ok(Answer::Usage { users: used.map(|(user, records)| (user, ledger::usage(records))).collect() })
 }
 
-pub(super) async fn decisions(services: &Services, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
-    let all = records(services, user, since_wall_ms).await?;
+pub(super) async fn decisions(store: &Store, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
+    let all = records(store, user, since_wall_ms).await?;
     let mut decisions: Vec<_> = all.into_iter().flat_map(|(_, records)| records).collect();
     decisions.retain(|record| record.approval.is_some());
     decisions.sort_by_key(|record| std::cmp::Reverse(record.wall_ms));

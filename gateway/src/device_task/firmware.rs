@@ -236,8 +236,8 @@ impl Session {
         }
         let Some(candidate) = &self.update.candidate else { return };
         let failure = match (report.failure.name(), report.message) {
-            (Some("none"), "") => String::new(),
-            (name, message) => in_one_line(&format!("{}: {message}", name.unwrap_or("unknown"))).into_owned(),
+            (Some("none"), "") => None,
+            (name, message) => Some(in_one_line(&format!("{}: {message}", name.unwrap_or("unknown"))).into_owned()),
         };
         let version = in_one_line(report.version).into_owned();
         let report_kept = Report { outcome, failure, version, wall_ms: clock::wall_ms(), tries: 0 };

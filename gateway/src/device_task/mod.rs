@@ -77,7 +77,8 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Plac
     // Stopping the gateway waits for this token.
     let _open = services.admission.open.token();
     let Admission { key, pairings, .. } = &services.admission;
-    let door = identity::Door { key, pairings, users_max: services.settings.limits.users_max, place: Some(place) };
+    let door =
+        identity::AdmissionContext { key, pairings, users_max: services.settings.limits.users_max, place: Some(place) };
     let admitted = tokio::select! {
         admitted = identity::admit(&mut link, &door, &services.store) => admitted,
         () = services.admission.stop.cancelled() => Err(identity::turn_away(

@@ -74,7 +74,10 @@ mod tests {
             ("+1:00", "08:00", 2),
         ] {
             let problems = hours(from, to).unwrap_err();
-            assert!(problems[0].line == line && problems[0].what.contains("time of day"), "{from}, {to}: {problems:?}");
+            assert!(
+                problems[0].line == Some(line) && problems[0].what.contains("time of day"),
+                "{from}, {to}: {problems:?}"
+            );
         }
         assert!(hours("07:00", "07:00").unwrap_err()[0].what.contains("same time"));
     }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tools::{
     call::CallContext,
     code::modules::Modules,
-    conversation::{self, Said},
+    conversation::{self, PastMessage},
     executor::Executor,
     in_flight::SessionLease,
     intents::LeftQuestion,
@@ -62,7 +62,7 @@ pub(crate) struct Requests {
     /// The last request of the current turn.
     last: Option<Last>,
     /// The last turn for which a model was asked, and what was said up to then.
-    conversation: Option<(u32, Arc<[Said]>)>,
+    conversation: Option<(u32, Arc<[PastMessage]>)>,
 }
 
 /// A request that was sent to a model.

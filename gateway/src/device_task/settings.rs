@@ -265,7 +265,7 @@ mod tests {
     use crate::config::check;
 
     fn problems(text: &str) -> Vec<(usize, String)> {
-        check(text, "x.toml").unwrap_err().into_iter().map(|problem| (problem.line, problem.what)).collect()
+        check(text, "x.toml").unwrap_err().into_iter().map(|problem| (problem.line.unwrap(), problem.what)).collect()
     }
 
     #[test]

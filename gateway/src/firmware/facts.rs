@@ -63,7 +63,7 @@ pub struct RolloutFacts {
 pub struct DeviceFacts {
     /// Fingerprint of its key.
     pub device: String,
-    /// Its name; empty where nobody has filled it in.
+    /// What its owner calls it.
     #[serde(default)]
     pub name: String,
     /// The version that runs, as it said last.
@@ -94,31 +94,34 @@ impl Facts {
         (images, unsigned): (&[Stored], &[Stored]),
         rollouts: &Rollouts,
         present: &BTreeMap<String, (Candidate, Option<Transfer>)>,
+        names: &BTreeMap<String, String>,
     ) -> Self {
         let version_of = |id: &str| {
             let found = images.iter().chain(unsigned).find(|image| hex(&image.id) == id);
             found.map(|image| image.version.to_string()).unwrap_or_default()
         };
-        let mut devices: BTreeMap<&str, DeviceFacts> = BTreeMap::new();
-        for (image, reports) in &rollouts.reports {
-            for (device, report) in reports {
-                let version = report.version.clone();
-                let facts = devices.entry(device).or_insert_with(|| DeviceFacts::new(device, version));
-                facts.reports.push((version_of(image), report.clone()));
-            }
-        }
-        for facts in devices.values_mut() {
-            facts.reports.sort_by_key(|(_, report)| report.wall_ms);
-            if let Some((_, last)) = facts.reports.last() {
-                facts.version.clone_from(&last.version);
-            }
-        }
-        for (device, (candidate, transfer)) in present {
-            let facts = devices.entry(device).or_insert_with(|| DeviceFacts::new(device, String::new()));
-            facts.version = candidate.version.to_string();
-            facts.connected = true;
-            facts.transfer.clone_from(transfer);
-        }
+        // What a device that is not paired any more has reported is nobody's.
+        let devices = names.iter().filter_map(|(device, name)| {
+            let of_device = |(image, reports): (&String, &BTreeMap<String, Report>)| {
+                reports.get(device).map(|report| (version_of(image), report.clone()))
+            };
+            let mut reports: Vec<_> = rollouts.reports.iter().filter_map(of_device).collect();
+            reports.sort_by_key(|(_, report)| report.wall_ms);
+            let there = present.get(device);
+            let version = match (there, reports.last()) {
+                (Some((candidate, _)), _) => candidate.version.to_string(),
+                (None, Some((_, last))) => last.version.clone(),
+                (None, None) => return None,
+            };
+            Some(DeviceFacts {
+                device: device.clone(),
+                name: name.clone(),
+                version,
+                connected: there.is_some(),
+                transfer: there.and_then(|(_, transfer)| transfer.clone()),
+                reports,
+            })
+        });
         Self {
             images: images
                 .iter()
@@ -136,7 +139,7 @@ impl Facts {
                     counts: rollouts.counts(&rollout.image),
                 })
                 .collect(),
-            devices: devices.into_values().collect(),
+            devices: devices.collect(),
         }
     }
 }
@@ -152,19 +155,6 @@ impl ImageFacts {
             version_min: image.version_min.map(|version| version.to_string()),
             downgrade: image.downgrade,
             unsigned,
-        }
-    }
-}
-
-impl DeviceFacts {
-    fn new(device: &str, version: String) -> Self {
-        Self {
-            device: device.to_owned(),
-            name: String::new(),
-            version,
-            connected: false,
-            transfer: None,
-            reports: Vec::new(),
         }
     }
 }

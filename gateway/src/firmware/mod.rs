@@ -191,7 +191,7 @@ impl Firmware {
             device = candidate.device,
             version = %stored.version,
             outcome = ?report.outcome,
-            failure = report.failure,
+            failure = report.failure.as_deref(),
             "firmware report"
         );
         if shared.rollouts.report(&stored, candidate, report, self.settings.stop_percent) {
@@ -324,10 +324,10 @@ impl Firmware {
         })
     }
 
-    /// Everything about firmware, for people and tools.
-    pub(crate) fn facts(&self) -> Facts {
+    /// Everything about firmware, for people and tools. `names`: those of all paired devices, by fingerprint.
+    pub(crate) fn facts(&self, names: &BTreeMap<String, String>) -> Facts {
         let shared = self.lock();
-        Facts::of((&shared.images, &shared.unsigned), &shared.rollouts, &shared.present)
+        Facts::of((&shared.images, &shared.unsigned), &shared.rollouts, &shared.present, names)
     }
 }
 
@@ -399,12 +399,12 @@ mod tests {
         start(folder.path()).add(signed_file, image_file).await.unwrap();
         let gone = FirmwareSettings { rate_bytes_s: 1, stop_percent: 20, makers: BTreeMap::new() };
         let firmware = Arc::new(Firmware::start(folder.path(), gone).unwrap());
-        let facts = firmware.facts();
+        let facts = firmware.facts(&BTreeMap::new());
         assert!(facts.images.len() == 1 && facts.images[0].unsigned && facts.images[0].bytes == 100, "{facts:?}");
         let refused = firmware.roll_out(MODEL, "1.0.0", Scope::All, false).await.unwrap_err().to_string();
         assert!(refused.contains("no maker that is configured"), "{refused}");
         firmware.remove(MODEL, "1.0.0").await.unwrap();
-        assert!(firmware.facts().images.is_empty());
+        assert!(firmware.facts(&BTreeMap::new()).images.is_empty());
         let left: Vec<_> = fs::read_dir(folder.path().join(FOLDER)).unwrap().map(|file| file.unwrap().path()).collect();
         assert!(left.iter().all(|file| file.ends_with(STATE)), "{left:?}");
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use device_protocol::{UpdateOutcome, firmware::Version};
+use gateway_core::vocab::absent;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -117,8 +118,9 @@ impl Outcome {
 pub struct Report {
     /// How it ended.
     pub outcome: Outcome,
-    /// Why it failed; empty: it did not.
-    pub failure: String,
+    /// Why it failed, if it did.
+    #[serde(with = "absent")]
+    pub failure: Option<String>,
     /// The version that ran then.
     pub version: String,
     /// When it came, in milliseconds since the Unix epoch.
@@ -207,7 +209,7 @@ impl Rollouts {
         let mut report = report;
         if report.outcome == Outcome::Applied && candidate.version != image.version {
             report.outcome = Outcome::Failed;
-            report.failure = format!("says that it runs, and runs {}", candidate.version);
+            report.failure = Some(format!("says that it runs, and runs {}", candidate.version));
         }
         let tries = before.map_or(0, |before| before.tries);
         report.tries = tries.saturating_add(u8::from(report.outcome == Outcome::Verified));

@@ -19,7 +19,7 @@ fn device(number: u32) -> Candidate {
 }
 
 fn report(outcome: Outcome) -> Report {
-    Report { outcome, failure: String::new(), version: "1.0.0".to_owned(), wall_ms: 5, tries: 0 }
+    Report { outcome, failure: None, version: "1.0.0".to_owned(), wall_ms: 5, tries: 0 }
 }
 
 fn offered(rollouts: &Rollouts, images: &[Stored], candidate: &Candidate) -> bool {
@@ -123,7 +123,12 @@ fn a_model_has_one_roll_out_and_it_can_be_paused() {
     assert_eq!(rollouts.offer(&images, &device(1)).unwrap().version, images[1].version);
     assert!(rollouts.pause(MODEL));
     assert!(!offered(&rollouts, &images, &device(1)));
+    let failed = Report { failure: Some("flash: worn".to_owned()), ..report(Outcome::Failed) };
+    for (number, report) in [report(Outcome::Verified), failed].into_iter().enumerate() {
+        rollouts.report(&images[1], &device(u32::try_from(number).unwrap()), report, 100);
+    }
     let stored = serde_json::to_string(&rollouts).unwrap();
+    assert!(stored.contains(r#""failure":"","#) && stored.contains(r#""failure":"flash: worn""#), "{stored}");
     assert_eq!(serde_json::from_str::<Rollouts>(&stored).unwrap(), rollouts);
     rollouts.forget(&images[1].id);
     assert_eq!(rollouts, Rollouts::default());

@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(config.firmware.makers["Example One"][..2], [0x3d, 0x40]);
         for wrong in ["", "3d40", &key.replace('3', "x"), &format!("{key}00")] {
             let problems = check(&maker(wrong), "x.toml").unwrap_err();
-            assert_eq!((problems.len(), problems[0].line), (1, 3), "{problems:?}");
+            assert_eq!((problems.len(), problems[0].line), (1, Some(3)), "{problems:?}");
         }
         let twice = maker(key) + &maker(key);
         assert!(check(&twice, "x.toml").unwrap_err()[0].what.contains("twice"));

@@ -176,8 +176,8 @@ pub fn handshake(bytes: &[u8]) {
             last
         };
         let admitting = async {
-            let door = identity::Door { key, pairings: &pairings, users_max: 64, place: None };
-            let admitted = identity::admit(&mut link, &door, store).await;
+            let context = identity::AdmissionContext { key, pairings: &pairings, users_max: 64, place: None };
+            let admitted = identity::admit(&mut link, &context, store).await;
             drop(link);
             admitted
         };

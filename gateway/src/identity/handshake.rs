@@ -16,7 +16,7 @@ use tokio::time::{interval, timeout_at};
 
 use super::{
     GatewayKey, Pairings,
-    door::Door,
+    context::AdmissionContext,
     fingerprint,
     grant::{Grant, Granted},
     invitations::{self, Shown},
@@ -86,8 +86,8 @@ fn broken(error: &LinkError) -> Refusal {
 ///
 /// # Errors
 /// The device was rejected, or vanished.
-pub(crate) async fn admit(link: &mut Link, door: &Door<'_>, store: &Store) -> Result<Admitted, Refusal> {
-    let result = run(link, door, store).await;
+pub(crate) async fn admit(link: &mut Link, context: &AdmissionContext<'_>, store: &Store) -> Result<Admitted, Refusal> {
+    let result = run(link, context, store).await;
     if let Err(refusal) = &result {
         tell(link, refusal);
     }
@@ -110,14 +110,14 @@ fn tell(link: &mut Link, refusal: &Refusal) {
     drop(link.down.send_last(clock::mono_us(), Down::Reject(reject)));
 }
 
-async fn run(link: &mut Link, door: &Door<'_>, store: &Store) -> Result<Admitted, Refusal> {
+async fn run(link: &mut Link, context: &AdmissionContext<'_>, store: &Store) -> Result<Admitted, Refusal> {
     let deadline = clock::instant_at(link.opened_us + u64::from(limits::HANDSHAKE_MS_MAX) * 1_000);
-    let (hello, handshake, proof) = timeout_at(deadline, prove(link, door.key))
+    let (hello, handshake, proof) = timeout_at(deadline, prove(link, context.key))
         .await
         .map_err(|_| refuse(RejectCode::Timeout, "the handshake took too long"))??;
     let id = fingerprint(&handshake.device_key);
     let proven = Proven { id: &id, hello: &hello, handshake: &handshake, proof: &proof };
-    match known_or_paired(link, store, door, proven).await {
+    match known_or_paired(link, store, context, proven).await {
         Ok(record) => Ok(Admitted { id, record, hello }),
         Err(refusal) => Err(Refusal { device: Some(id), ..refusal }),
     }
@@ -135,16 +135,16 @@ struct Proven<'a> {
 async fn known_or_paired(
     link: &mut Link,
     store: &Store,
-    door: &Door<'_>,
+    context: &AdmissionContext<'_>,
     proven: Proven<'_>,
 ) -> Result<DeviceRecord, Refusal> {
     match store.device_or_refuse(proven.id)? {
-        Some(record) if !record.revoked && !door.pairings.is_revoked(proven.id) => Ok(record),
+        Some(record) if !record.revoked && !context.pairings.is_revoked(proven.id) => Ok(record),
         // A revocation can be undone by naming this very key.
-        Some(_) if !door.pairings.is_open_for(clock::mono_us(), proven.id) => {
+        Some(_) if !context.pairings.is_open_for(clock::mono_us(), proven.id) => {
             Err(refuse(RejectCode::Revoked, pairing::REVOKED))
         }
-        _ => pair(link, store, door, proven).await,
+        _ => pair(link, store, context, proven).await,
     }
 }
 
@@ -209,18 +209,23 @@ fn check_texts(hello: &HelloOwned) -> Result<(), Refusal> {
     }
 }
 
-async fn pair(link: &mut Link, store: &Store, door: &Door<'_>, proven: Proven<'_>) -> Result<DeviceRecord, Refusal> {
+async fn pair(
+    link: &mut Link,
+    store: &Store,
+    context: &AdmissionContext<'_>,
+    proven: Proven<'_>,
+) -> Result<DeviceRecord, Refusal> {
     let id = proven.id;
-    let granted = match by_invitation(door.pairings, proven) {
+    let granted = match by_invitation(context.pairings, proven) {
         Some(taken) => taken.map_err(|error| refuse(RejectCode::PairingFailed, error.to_string()))?,
-        None => by_operator(link, door, proven).await?,
+        None => by_operator(link, context, proven).await?,
     };
     // The grant is used up.
-    door.place.inspect(|place| place.waits(true));
-    let mut stored = put(store, door.users_max, proven, granted.grant()).await;
+    context.place.inspect(|place| place.waits(true));
+    let mut stored = put(store, context.users_max, proven, granted.grant()).await;
     // Revoked meanwhile: the record may have been written over the revocation.
     if let Ok(record) = &stored
-        && door.pairings.is_revoked(id)
+        && context.pairings.is_revoked(id)
     {
         let device = DeviceRecord { revoked: true, ..record.clone() };
         if let Err(error) = store.write(Write::PutDevice { id: id.to_owned(), device }).await {
@@ -248,14 +253,14 @@ fn by_invitation(pairings: &Pairings, proven: Proven<'_>) -> Option<Result<Grant
 }
 
 /// Waits until the operator has confirmed the device.
-async fn by_operator(link: &mut Link, door: &Door<'_>, proven: Proven<'_>) -> Result<Granted, Refusal> {
+async fn by_operator(link: &mut Link, context: &AdmissionContext<'_>, proven: Proven<'_>) -> Result<Granted, Refusal> {
     let Proven { id, hello, handshake, proof } = proven;
     let digest: [u8; 32] = Sha256::digest(handshake.pairing_transcript(&proof.nonce)).into();
     let shows_code = has_display(&hello.capabilities);
     let code = shows_code.then(|| pairing_code(&digest).iter().map(|digit| char::from(*digit)).collect::<String>());
-    let wait = door.pairings.wait(clock::mono_us(), id, &hello.model, code, link.peer.ip());
+    let wait = context.pairings.wait(clock::mono_us(), id, &hello.model, code, link.peer.ip());
     let wait = wait.map_err(|error| not_now(&error))?;
-    door.place.inspect(|place| place.waits(true));
+    context.place.inspect(|place| place.waits(true));
     let method = if shows_code { PairingMethod::Code } else { PairingMethod::Fingerprint };
     let until_us = clock::mono_us() + pairing::OPEN_US;
     tracing::info!(device = id, model = hello.model, "a new device waits for pairing");
@@ -263,7 +268,7 @@ async fn by_operator(link: &mut Link, door: &Door<'_>, proven: Proven<'_>) -> Re
     let decided = timeout_at(clock::instant_at(until_us), decided).await;
     let decided = decided.unwrap_or_else(|_| Err(refuse(RejectCode::NotPaired, LATE)));
     if decided.is_err() {
-        door.place.inspect(|place| place.waits(false));
+        context.place.inspect(|place| place.waits(false));
     }
     decided
 }

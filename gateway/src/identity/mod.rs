@@ -1,6 +1,6 @@
 //! Identity of devices: keys, the handshake, pairing; and of people at the console.
 
-mod door;
+mod context;
 pub mod grant;
 pub(crate) mod handshake;
 pub mod invitations;
@@ -9,7 +9,7 @@ pub mod operators;
 pub mod pairing;
 pub(crate) mod typed;
 
-pub(crate) use door::Door;
+pub(crate) use context::AdmissionContext;
 pub use handshake::Admitted;
 pub(crate) use handshake::{admit, retry_ms, turn_away};
 pub(crate) use keys::random;

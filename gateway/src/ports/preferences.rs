@@ -105,7 +105,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 16).unwrap();
         let preferences = Preferences::load(store.clone()).unwrap();
-        let (lists, todo, notes) = (app("lists"), app("todo"), Side::BuiltIn("notes".into()));
+        let (lists, todo, notes) = (app("lists"), app("todo"), Side::BuiltIn(Some("notes".into())));
         preferences.keep("ann", over(&lists, &todo));
         preferences.keep("ann", over(&notes, &todo));
         preferences.keep("ann", over(&todo, &lists));

@@ -16,8 +16,8 @@ use tools::{
     },
     ports::Clock,
     programs::{
-        Keep, Kept, LIBRARY, NotKept, OfRoutine, PHRASES_MAX, ProgramStore, ROUTINES_MAX, Run, VERSIONS_MAX, WhichRun,
-        check_name, phrase,
+        Keep, KeptRoutine, LIBRARY, NotKept, OfRoutine, PHRASES_MAX, ProgramStore, ROUTINES_MAX, Run, VERSIONS_MAX,
+        WhichRun, check_name, phrase,
     },
     registry::Registry,
     source::{Scope, Source},
@@ -148,7 +148,13 @@ impl StoredRoutines {
     ///
     /// # Errors
     /// There is none, its phrases are taken by now, or the store failed.
-    pub async fn restore(&self, user: &str, device: Option<&str>, name: &str, number: u32) -> Result<Kept, NotKept> {
+    pub async fn restore(
+        &self,
+        user: &str,
+        device: Option<&str>,
+        name: &str,
+        number: u32,
+    ) -> Result<KeptRoutine, NotKept> {
         let _changing = self.changing.lock().await;
         let routines = self.of(user);
         let found = routines.get(name).and_then(|routine| routine.versions.iter().find(|one| one.number == number));
@@ -166,7 +172,7 @@ impl StoredRoutines {
         self.runs.erase(user);
     }
 
-    async fn keep_run(&self, user: &str, device: Option<&str>, keep: Keep) -> Result<Kept, NotKept> {
+    async fn keep_run(&self, user: &str, device: Option<&str>, keep: Keep) -> Result<KeptRoutine, NotKept> {
         if self.engine.is_none() {
             return refuse("programs are switched off; `enabled = true` in [code] switches them on");
         }
@@ -230,7 +236,7 @@ impl StoredRoutines {
         mut routines: OfUser,
         name: &str,
         version: Version,
-    ) -> Result<Kept, NotKept> {
+    ) -> Result<KeptRoutine, NotKept> {
         if !routines.contains_key(name) && routines.len() >= ROUTINES_MAX {
             return refuse(format!(
                 "{ROUTINES_MAX} routines are kept already; `lorgnette code routine remove` drops one"
@@ -249,7 +255,7 @@ impl StoredRoutines {
         let value = serde_json::to_vec(routine).map_err(|error| NotKept::Refused(error.to_string()))?;
         let (kind, owner, key) = (Kind::Routines, user.to_owned(), name.as_bytes().to_vec());
         self.change(user, routines, Write::PutRow { kind, owner, key, value }).await?;
-        Ok(Kept { of, phrases, tools: tools.into_keys().collect() })
+        Ok(KeptRoutine { of, phrases, tools: tools.into_keys().collect() })
     }
 
     /// Offers these routines of a user in place of the present ones, and stores the change.
@@ -330,7 +336,7 @@ impl ProgramStore for StoredRoutines {
         self.runs.find(user, run).ok()?.map(|run| run.called().into_keys().collect())
     }
 
-    async fn keep(&self, user: &str, device: Option<&str>, keep: Keep) -> Result<Kept, NotKept> {
+    async fn keep(&self, user: &str, device: Option<&str>, keep: Keep) -> Result<KeptRoutine, NotKept> {
         self.keep_run(user, device, keep).await
     }
 }

@@ -69,7 +69,7 @@ impl Bench {
         self.routines.record("ann", Run { wall_ms, source: source.into(), calls: calls.collect(), ..Run::default() });
     }
 
-    async fn keep(&self, run: u64, name: &str, phrases: &[&str]) -> Result<Kept, String> {
+    async fn keep(&self, run: u64, name: &str, phrases: &[&str]) -> Result<KeptRoutine, String> {
         let phrases = phrases.iter().map(|phrase| (*phrase).to_owned()).collect();
         let keep = Keep { run: WhichRun::Number(run), name: name.to_owned(), phrases };
         self.routines.keep("ann", None, keep).await.map_err(|error| match error {

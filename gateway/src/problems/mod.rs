@@ -8,22 +8,14 @@ use toml::Spanned;
 
 /// A problem of a configuration: what is wrong, where, and what to do.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{file}{}: {what}", Line(*line))]
+#[error("{file}{}: {what}", line.map(|line| format!(":{line}")).unwrap_or_default())]
 pub struct Problem {
     /// Its path, as it is to be shown.
     pub file: String,
-    /// Its line, from 1; 0: no particular line.
-    pub line: usize,
+    /// Its line, from 1; `None`: no particular line.
+    pub line: Option<usize>,
     /// What is wrong and what to do.
     pub what: String,
-}
-
-struct Line(usize);
-
-impl std::fmt::Display for Line {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.0 == 0 { Ok(()) } else { write!(f, ":{}", self.0) }
-    }
 }
 
 /// A value that is not in the file: a default.
@@ -91,21 +83,21 @@ impl<'a> Problems<'a> {
 
     /// Reports a problem at this position, in bytes of the text.
     pub(crate) fn at(&mut self, span: Range<usize>, what: impl Into<String>) {
-        self.push(line_of(self.text, span.start), what.into());
+        self.push(Some(line_of(self.text, span.start)), what.into());
     }
 
     /// Reports a problem without a particular line.
     pub(crate) fn nowhere(&mut self, what: impl Into<String>) {
-        self.push(0, what.into());
+        self.push(None, what.into());
     }
 
-    fn push(&mut self, line: usize, what: String) {
+    fn push(&mut self, line: Option<usize>, what: String) {
         self.found.push(Problem { file: self.file.to_owned(), line, what });
     }
 
     /// Reports an error of the parser.
     pub(crate) fn unreadable(&mut self, error: &toml::de::Error) {
-        let line = error.span().map_or(0, |span| line_of(self.text, span.start));
+        let line = error.span().map(|span| line_of(self.text, span.start));
         let key = error.span().and_then(|span| key::at(self.text, span.start));
         self.push(line, remedy(error.message(), key.as_deref()));
     }

@@ -18,13 +18,13 @@ pub(crate) struct EchoWatch {
     played: Option<Played>,
     utterance: Option<u32>,
     /// Capture time of the last look.
-    looked_us: u64,
+    compared_us: u64,
 }
 
 impl EchoWatch {
     /// Of a device with a speaker of this rate.
     pub(super) fn new(rate_hz: u32) -> Self {
-        Self { rate_hz, played: None, utterance: None, looked_us: 0 }
+        Self { rate_hz, played: None, utterance: None, compared_us: 0 }
     }
 
     /// A speech begins: from now on its sound is kept for comparison.
@@ -52,19 +52,19 @@ impl EchoWatch {
     }
 
     /// Compares what is heard with what is played, if it is time for that.
-    pub(super) fn look(&mut self, ear: &Ear) -> Option<VoiceFact> {
+    pub(super) fn compare(&mut self, ear: &Ear) -> Option<VoiceFact> {
         let open = ear.open_utterance();
         if open != self.utterance {
-            (self.utterance, self.looked_us) = (open, 0);
+            (self.utterance, self.compared_us) = (open, 0);
         }
         let (utterance, played, heard_us) = (open?, self.played.as_mut()?, ear.heard_until_us()?);
-        if heard_us < self.looked_us.saturating_add(EVERY_US) {
+        if heard_us < self.compared_us.saturating_add(EVERY_US) {
             return None;
         }
-        self.looked_us = heard_us;
+        self.compared_us = heard_us;
         let (pcm, end_us) = ear.last_sound(COMPARED_US);
         let likeness = played.likeness(&pcm, end_us)?;
-        tracing::trace!(utterance, likeness, "a look at the echo");
+        tracing::trace!(utterance, likeness, "the echo was compared");
         Some(VoiceFact::Echo { utterance, likeness })
     }
 }

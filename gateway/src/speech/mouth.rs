@@ -23,7 +23,7 @@ use gateway_core::{
 use super::{
     ear::Ear,
     echo::EchoWatch,
-    elsewhere::voice::{Clause as Wanted, Said, Voices},
+    elsewhere::voice::{Clause as Wanted, Synthesis, Voices},
 };
 use crate::{
     clock,
@@ -217,7 +217,7 @@ impl Mouth {
         let (language, hushed) = (self.language.clone(), current.hushed.clone());
         let wanted = Wanted { text, language, speed: self.speed, hushed };
         let asked_us = clock::mono_us();
-        let said = move |Said { mut pcm, began_us }| {
+        let said = move |Synthesis { mut pcm, began_us }| {
             let skipped = pcm.as_ref().map_or(0, |pcm| speaker::resume_at(pcm, Voice::RATE_HZ, from));
             if let Some(pcm) = &mut pcm {
                 pcm.drain(..skipped);
@@ -266,7 +266,7 @@ impl Mouth {
 
     /// Tells when the ear begins or ceases to hear this mouth; `None`: nothing has changed.
     pub(crate) fn hear_echo(&mut self, ear: &Ear) -> Option<VoiceFact> {
-        self.echo.as_mut()?.look(ear)
+        self.echo.as_mut()?.compare(ear)
     }
 
     /// Whether this packet is the first of its clause; then returns the input for the core.

@@ -14,7 +14,10 @@ use super::{
     language::Languages,
     wake::{self, WakeHeads},
 };
-use crate::problems::{Problems, unwritten};
+use crate::{
+    environment::Machine,
+    problems::{Problems, unwritten},
+};
 
 /// The second model if the configuration names none: used if it was fetched.
 pub(crate) const SECOND_MODEL: &str = "whisper-base.bin";
@@ -29,7 +32,7 @@ const LANGUAGES_MAX: usize = 1_000;
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum WakeBy {
-    /// By their sound if each of them has a head in the folder of heads, otherwise by their text.
+    /// By their sound if each of them has a file with its name in the folder of heads, otherwise by their text.
     Auto,
     /// By the text of everything that is said.
     Text,
@@ -162,19 +165,20 @@ impl RawHearing {
     pub(crate) fn check(
         self,
         problems: &mut Problems<'_>,
+        machine: &Machine,
         models_dir: &Path,
         conversation: &mut conversation::Config,
     ) -> Hearing {
         self.check_turns(problems, conversation);
-        let wake = self.check_wake(problems, models_dir);
+        let wake = self.check_wake(problems, machine, models_dir);
         let workers = match problems.between(&self.workers, "hearing.workers", 0..=64) {
-            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            0 => machine.processors,
             workers => workers,
         };
         let dead_s = problems.between(&self.dead_microphone_s, "hearing.dead_microphone_s", 0..=600);
         let dead_microphone_us = (dead_s > 0).then_some(u64::from(dead_s) * 1_000_000);
         let fetched = models_dir.join(SECOND_MODEL);
-        let second_model = self.second_model.or_else(|| fetched.exists().then_some(fetched));
+        let second_model = self.second_model.or_else(|| (machine.has_file)(&fetched).then_some(fetched));
         // An empty path disables it.
         let second_model = second_model.filter(|path| !path.as_os_str().is_empty());
         let language = self.language.and_then(|written| spoken(problems, "hearing.language", &written));
@@ -209,7 +213,7 @@ impl RawHearing {
     }
 
     /// Checks how wake phrases are known.
-    fn check_wake(&self, problems: &mut Problems<'_>, models_dir: &Path) -> Option<WakeHeads> {
+    fn check_wake(&self, problems: &mut Problems<'_>, machine: &Machine, models_dir: &Path) -> Option<WakeHeads> {
         let files = self.wake_heads.get_ref();
         if files.len() > WAKE_PHRASES_MAX {
             problems.at(self.wake_heads.span(), format!("`hearing.wake_heads` has at most {WAKE_PHRASES_MAX} files"));
@@ -221,13 +225,14 @@ impl RawHearing {
             }
             return Some(WakeHeads::Files(files.clone()));
         }
-        let folder = WakeHeads::Folder(models_dir.join(wake::FOLDER));
+        let folder = models_dir.join(wake::FOLDER);
+        let has_head = |phrase: &String| (machine.has_file)(&folder.join(wake::file_of(phrase)));
         let is_by_sound = match self.wake {
-            WakeBy::Auto => wake::have_heads(&folder, self.wake_phrases.get_ref()),
+            WakeBy::Auto => self.wake_phrases.get_ref().iter().all(has_head),
             WakeBy::Text => false,
             WakeBy::Acoustic => true,
         };
-        is_by_sound.then_some(folder)
+        is_by_sound.then_some(WakeHeads::Folder(folder))
     }
 
     /// Checks the settings of the begin and the end of a turn.
@@ -325,13 +330,47 @@ impl RawVoice {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::SECOND_MODEL;
     use crate::{
-        config::check,
-        speech::wake::{FOLDER, WakeHeads, tests::always},
+        config::{check, check_for},
+        environment::Machine,
+        speech::wake::WakeHeads,
     };
 
     fn problems(text: &str) -> Vec<(usize, String)> {
-        check(text, "x.toml").unwrap_err().into_iter().map(|problem| (problem.line, problem.what)).collect()
+        check(text, "x.toml").unwrap_err().into_iter().map(|problem| (problem.line.unwrap(), problem.what)).collect()
+    }
+
+    #[test]
+    fn what_is_not_written_follows_from_the_machine() {
+        let (folder, second) = (Path::new("/m"), Path::new("/m").join(SECOND_MODEL));
+        let bare = Machine {
+            processors: 3,
+            data_dir: "/d".into(),
+            models_dir: folder.into(),
+            has_file: |_| false,
+            variable: |_| None,
+        };
+        let fetched = Machine { has_file: |file| file.ends_with(SECOND_MODEL), ..bare.clone() };
+        let first = folder.join(super::MODEL);
+        for (machine, text, workers, model, second_model) in [
+            (&bare, "", 3, &first, None),
+            (&bare, "workers = 2\nsecond_model = \"/x\"", 2, &first, Some(Path::new("/x"))),
+            (&bare, "language = \"de\"", 3, &first, None),
+            (&fetched, "", 3, &first, Some(&*second)),
+            (&fetched, "second_model = \"\"", 3, &first, None),
+            (&fetched, "language = \"de\"", 3, &second, None),
+            (&fetched, "language = \"de\"\nmodel = \"/m/whisper-tiny.en.bin\"", 3, &first, Some(&*second)),
+        ] {
+            let config = check_for(machine, &format!("[hearing]\n{text}\n"), "x.toml").unwrap();
+            let hearing = &config.hearing;
+            assert_eq!((hearing.workers, &hearing.model), (workers, model), "{text}");
+            assert_eq!(hearing.second_model.as_deref(), second_model, "{text}");
+            assert_eq!(config.conversation.second_model, second_model.is_some(), "{text}");
+            assert_eq!((config.data_dir, config.models_dir), (PathBuf::from("/d"), PathBuf::from("/m")));
+        }
     }
 
     #[test]
@@ -347,21 +386,27 @@ mod tests {
 
     #[test]
     fn wake_phrases_are_known_by_their_sound_where_all_have_heads() {
-        let models = tempfile::tempdir().unwrap();
-        let heads = models.path().join(FOLDER);
-        let wake = |more: &str| {
-            let phrases = "wake_phrases = [\"hey mentra\", \"Computer\"]";
-            let text = format!("models_dir = {:?}\n[hearing]\n{phrases}\n{more}", models.path());
-            check(&text, "x.toml").unwrap().hearing.wake
+        let bare = Machine {
+            processors: 3,
+            data_dir: "/d".into(),
+            models_dir: "/m".into(),
+            has_file: |_| false,
+            variable: |_| None,
         };
-        assert_eq!(wake(""), None, "there is no folder");
-        std::fs::create_dir(&heads).unwrap();
-        std::fs::write(heads.join("hey_mentra.onnx"), always("hey mentra")).unwrap();
-        std::fs::write(heads.join("damaged.onnx"), "computer").unwrap();
-        assert_eq!(wake(""), None, "one phrase has none");
-        std::fs::write(heads.join("computer.onnx"), always("computer")).unwrap();
-        assert_eq!(wake(""), Some(WakeHeads::Folder(heads.clone())));
-        assert_eq!(wake("wake = \"text\"\n"), None);
+        let one = Machine { has_file: |file| file == Path::new("/m/wake/hey_mentra.onnx"), ..bare.clone() };
+        let both = Machine { has_file: |file| file.starts_with("/m/wake"), ..bare.clone() };
+        let folder = || Some(WakeHeads::Folder("/m/wake".into()));
+        for (machine, wake, heads) in [
+            (&bare, "", None),
+            (&one, "", None),
+            (&both, "", folder()),
+            (&both, "wake = \"auto\"", folder()),
+            (&both, "wake = \"text\"", None),
+            (&bare, "wake = \"acoustic\"", folder()),
+        ] {
+            let text = format!("[hearing]\nwake_phrases = [\"hey mentra\", \"Computer\"]\n{wake}\n");
+            assert_eq!(check_for(machine, &text, "x.toml").unwrap().hearing.wake, heads, "{wake}");
+        }
         let found = problems("[hearing]\nwake_heads = [\"/x/hey_mentra.onnx\"]\n");
         assert!(found[0].0 == 2 && found[0].1.contains("needs `hearing.wake = \"acoustic\"`"), "{found:?}");
     }

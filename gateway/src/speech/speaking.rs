@@ -62,7 +62,7 @@ const SPEED_PHRASES: &[&str] = &[
 
 /// What the wearer has set; the configuration counts for the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+struct Settings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     volume: Option<u8>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ pub(crate) struct Speaking {
     user: String,
     device: String,
     configured: Voice,
-    kept: Kept,
+    kept: Settings,
     own: Vec<&'static str>,
 }
 

@@ -133,9 +133,9 @@ impl WakeWords {
     }
 }
 
-/// Whether each of these phrases has a head that can be used.
-pub(crate) fn have_heads(heads: &WakeHeads, phrases: &[String]) -> bool {
-    without_head(&read_heads(heads).heads, phrases).is_empty()
+/// Name of the file with the head of a phrase.
+pub(crate) fn file_of(phrase: &str) -> String {
+    phrase.to_lowercase().replace(' ', "_") + ".onnx"
 }
 
 /// What would keep the gateway from listening for these phrases by their sound, apart from the shared models.

@@ -61,7 +61,10 @@ mod tests {
         assert_eq!(traces("").unwrap().telemetry.traces, None);
         for value in ["127.0.0.1:4318", "grpc://x", "http://a:b@x", "http://x/?k=1", "http://x/#f", "x"] {
             let problems = traces(value).unwrap_err();
-            assert!(problems[0].line == 2 && problems[0].what.contains("telemetry.otlp"), "{value}: {problems:?}");
+            assert!(
+                problems[0].line == Some(2) && problems[0].what.contains("telemetry.otlp"),
+                "{value}: {problems:?}"
+            );
         }
     }
 }

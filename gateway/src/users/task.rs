@@ -37,7 +37,7 @@ use crate::{
 /// Writes and summaries of one user that may be in progress; the store takes four times as many of all users.
 const IN_PROGRESS_MAX: usize = 256;
 /// Until it is looked again whether somebody still has a sender of a task that has nothing to do, in microseconds.
-const LOOK_US: u64 = 1_000_000;
+const RECHECK_US: u64 = 1_000_000;
 
 /// A user's task.
 pub(super) struct Task {
@@ -65,7 +65,7 @@ pub(super) struct Task {
     /// Since when there has been nothing to do, in microseconds.
     quiet_us: Option<u64>,
     /// When to look again whether it may end.
-    look_us: Option<u64>,
+    recheck_us: Option<u64>,
 }
 
 /// What happens to a user's task.
@@ -99,7 +99,7 @@ impl Shell for Task {
     }
 
     fn handle_event(&mut self, event: Event) {
-        (self.quiet_us, self.look_us) = (None, None);
+        (self.quiet_us, self.recheck_us) = (None, None);
         match event {
             Event::Result(input) | Event::Message(Some(UserMessage::Input(input))) => self.driver.push(input),
             // Nobody has a sender any more: it was ended as idle, or the gateway stops.
@@ -141,21 +141,21 @@ impl Shell for Task {
             return;
         }
         match self.quiescence() {
-            Some(quiescence) if self.quiet_us.is_none() => self.look(quiescence),
+            Some(quiescence) if self.quiet_us.is_none() => self.report_rest(quiescence),
             Some(_) => {}
-            None => (self.quiet_us, self.look_us) = (None, None),
+            None => (self.quiet_us, self.recheck_us) = (None, None),
         }
     }
 
     fn next_tick_us(&self) -> Option<u64> {
-        self.look_us
+        self.recheck_us
     }
 
     fn tick(&mut self) {
-        if self.look_us.is_some_and(|at_us| at_us <= clock::mono_us())
+        if self.recheck_us.is_some_and(|at_us| at_us <= clock::mono_us())
             && let Some(quiescence) = self.quiescence()
         {
-            self.look(quiescence);
+            self.report_rest(quiescence);
         }
     }
 
@@ -192,7 +192,7 @@ impl Task {
             ended: false,
             idle_us: users.idle_us,
             quiet_us: None,
-            look_us: None,
+            recheck_us: None,
         }
     }
 
@@ -203,14 +203,14 @@ impl Task {
     }
 
     /// Reports that there is nothing to do; after a while of that the task is ended.
-    fn look(&mut self, quiescence: Quiescence) {
+    fn report_rest(&mut self, quiescence: Quiescence) {
         let now_us = clock::mono_us();
         let over_us = self.quiet_us.get_or_insert(now_us).saturating_add(self.idle_us);
         let leaves = quiescence == Quiescence::Idle && over_us <= now_us;
         let alone = self.users.upgrade().is_none_or(|users| users.rests(&self.name, self.number, quiescence, leaves));
-        self.look_us = match (alone, quiescence) {
-            (false, _) => Some(now_us.saturating_add(LOOK_US)),
-            (true, Quiescence::Idle) => Some(over_us.max(now_us.saturating_add(LOOK_US))),
+        self.recheck_us = match (alone, quiescence) {
+            (false, _) => Some(now_us.saturating_add(RECHECK_US)),
+            (true, Quiescence::Idle) => Some(over_us.max(now_us.saturating_add(RECHECK_US))),
             (true, Quiescence::Pending) => None,
         };
     }

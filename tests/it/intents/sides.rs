@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::fixture::{request, tool, tools};
 
 fn built_in(group: &str) -> Side {
-    Side::BuiltIn(group.into())
+    Side::BuiltIn(Some(group.into()))
 }
 
 fn app(name: &str) -> Side {
@@ -223,7 +223,7 @@ fn what_was_chosen_holds_for_all_that_both_understand() {
     assert_eq!(called(ADD, &prefers(&for_todo, &[("lists", AppLife::InFront)])), "lists.add");
     // A preference for reminders does not apply to timers.
     assert_eq!(called(TIMER, &prefers(&[chosen(&reminders, &app("clock"))], &[])), WHICH_TIMER);
-    assert_eq!(called(TIMER, &prefers(&[chosen(&built_in(""), &app("clock"))], &[])), "timer.set");
+    assert_eq!(called(TIMER, &prefers(&[chosen(&Side::default(), &app("clock"))], &[])), "timer.set");
     let built = prefers(&[chosen(&reminders, &todo)], &[]);
     assert_eq!(called("Remind me to call Ben.", &built), "When should I remind you?");
 }

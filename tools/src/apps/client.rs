@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     consent::cancelled,
-    conversation::Said,
+    conversation::PastMessage,
     registry::{RunContext, Runner},
     reply::cut,
     secret::{Secret, Secrets},
@@ -154,7 +154,7 @@ struct PublishedCall<'a> {
     timestamp: &'a str,
     active_session: Option<()>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    conversation_history: Option<&'a [Said]>,
+    conversation_history: Option<&'a [PastMessage]>,
 }
 
 #[derive(Serialize)]
@@ -172,10 +172,10 @@ struct McpContext<'a> {
     timestamp: &'a str,
     activated_for_tool: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    conversation_history: Option<&'a [Said]>,
+    conversation_history: Option<&'a [PastMessage]>,
 }
 
-fn body(app: &App, context: &RunContext, arguments: &Value, conversation_history: Option<&[Said]>) -> String {
+fn body(app: &App, context: &RunContext, arguments: &Value, conversation_history: Option<&[PastMessage]>) -> String {
     // Published apps index into it without a check.
     let none = Value::Object(serde_json::Map::new());
     let arguments = if arguments.is_object() { arguments } else { &none };

@@ -176,7 +176,7 @@ impl Bench {
             activated: self.activated,
             ports: World::usual().ports(),
             offered: Registry::new().snapshot("u", None),
-            conversation: [Said { role: "user", content: "a secret plan".into() }].into(),
+            conversation: [PastMessage { role: "user", content: "a secret plan".into() }].into(),
             caller: None,
             program: None,
             calls: None,

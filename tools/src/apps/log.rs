@@ -9,11 +9,11 @@ use std::{
     },
 };
 
-use gateway_core::vocab::ErrorCode;
+use gateway_core::vocab::{ErrorCode, absent};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
-use crate::{absent, reply::cut};
+use crate::reply::cut;
 
 /// Faults kept per app: for debugging, the last few suffice.
 pub const FAULTS_PER_APP_MAX: usize = 32;

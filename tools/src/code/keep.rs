@@ -8,7 +8,7 @@ use super::names::KEEP;
 use crate::{
     arguments::{Arguments, Refusal},
     builtin::{Definition, Tool},
-    programs::{Keep, Kept, NotKept, PHRASE_BYTES_MAX, PHRASES_MAX, ROUTINE_NAME_BYTES_MAX, WhichRun},
+    programs::{Keep, KeptRoutine, NotKept, PHRASE_BYTES_MAX, PHRASES_MAX, ROUTINE_NAME_BYTES_MAX, WhichRun},
     registry::{Asking, RunContext},
     spoken,
     wording::words,
@@ -88,8 +88,8 @@ fn last(device: Option<&str>, session: Option<&str>, until_wall_ms: i64) -> Whic
     WhichRun::Last { device: device.map(str::to_owned), session: session.map(str::to_owned), until_wall_ms }
 }
 
-fn told(kept: &Kept) -> ToolResult {
-    let Kept { of, phrases, tools } = kept;
+fn told(kept: &KeptRoutine) -> ToolResult {
+    let KeptRoutine { of, phrases, tools } = kept;
     let phrase = phrases.first().map(String::as_str).unwrap_or_default();
     let version = if of.version > 1 { format!(" in version {}", of.version) } else { String::new() };
     let mut result = ToolResult::said(format!("I have kept {}{version}. Say \"{phrase}\" to run it.", words(&of.name)));

@@ -21,26 +21,26 @@ const SWEPT_MIN: usize = 256;
 #[derive(Default)]
 pub(crate) struct Shared {
     /// By the SHA-256 of the definition.
-    specs: Mutex<Kept<[u8; 32], ToolSpec>>,
+    specs: Mutex<Pool<[u8; 32], ToolSpec>>,
     /// By the addresses of the list's items; the items live at least as long as the list.
-    lists: Mutex<Kept<Addresses, List>>,
+    lists: Mutex<Pool<Addresses, List>>,
 }
 
 type Addresses = Box<[usize]>;
 type List = [Arc<ToolSpec>];
 
-struct Kept<K, T: ?Sized> {
+struct Pool<K, T: ?Sized> {
     entries: HashMap<K, Weak<T>>,
     sweep_at: usize,
 }
 
-impl<K, T: ?Sized> Default for Kept<K, T> {
+impl<K, T: ?Sized> Default for Pool<K, T> {
     fn default() -> Self {
         Self { entries: HashMap::new(), sweep_at: SWEPT_MIN }
     }
 }
 
-impl<K: Eq + std::hash::Hash, T: ?Sized> Kept<K, T> {
+impl<K: Eq + std::hash::Hash, T: ?Sized> Pool<K, T> {
     fn get_or_keep(&mut self, key: K, new: impl FnOnce() -> Arc<T>) -> Arc<T> {
         if let Some(known) = self.entries.get(&key).and_then(Weak::upgrade) {
             return known;

@@ -17,7 +17,7 @@ use crate::{
     call::CallContext,
     caller::Caller,
     canonical::{self, arguments_hash},
-    conversation::Said,
+    conversation::PastMessage,
     nested::NestedCalls,
     permissions,
     ports::Ports,
@@ -56,7 +56,7 @@ pub struct RunContext {
     /// The tools that are currently offered.
     pub offered: Arc<Snapshot>,
     /// The recent conversation, for an app that declares that it needs it; empty if the call belongs to no turn.
-    pub conversation: Arc<[Said]>,
+    pub conversation: Arc<[PastMessage]>,
     /// The client that made the call, if it can be contacted while the call runs.
     pub caller: Option<Arc<dyn Caller>>,
     /// Id of the call whose program makes this call; `None`: no program makes it.

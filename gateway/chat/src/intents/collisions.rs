@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn templates_that_accept_the_same_words_collide() {
-        let (own, lists) = (Side::BuiltIn("timers".into()), Side::App("lists".into()));
+        let (own, lists) = (Side::BuiltIn(Some("timers".into())), Side::App("lists".into()));
         let new = Side::App("new".into());
         let tools = [
             tool(&own, "timer.set", &["(set|start) [a] timer for {seconds:duration}"]),

@@ -24,11 +24,11 @@ pub const LISTS_MAX: usize = 256;
 /// Compiled tool sets. Cheap to clone: clones share everything.
 #[derive(Clone, Default)]
 pub struct Grammars {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<Cache>>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct Cache {
     lists: HashMap<ListKey, Known>,
     /// By the keys of the parts, in order.
     grammars: HashMap<PartKey, Weak<Grammar>>,
@@ -108,7 +108,7 @@ impl Grammars {
     }
 
     /// Nothing that can panic runs under the lock.
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Cache> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -143,9 +143,9 @@ impl<'a> Sides<'a> {
             }
             Side::Mcp(name) => name.clone(),
             Side::Capability(name) => spaced(name),
-            Side::BuiltIn(group) if group.is_empty() => "the built-in one".to_owned(),
-            Side::BuiltIn(group) if group == "glasses" => "the glasses".to_owned(),
-            Side::BuiltIn(group) => format!("the built-in {group}"),
+            Side::BuiltIn(None) => "the built-in one".to_owned(),
+            Side::BuiltIn(Some(group)) if group == "glasses" => "the glasses".to_owned(),
+            Side::BuiltIn(Some(group)) => format!("the built-in {group}"),
         }
     }
 
@@ -154,7 +154,7 @@ impl<'a> Sides<'a> {
         match side {
             Side::BuiltIn(group) => {
                 let rest = heard.strip_prefix("built in").or_else(|| heard.strip_prefix("builtin"));
-                let own = !group.is_empty() && Name::new(group).distance(heard).is_some();
+                let own = group.as_ref().is_some_and(|group| Name::new(group).distance(heard).is_some());
                 (rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')) || own).then_some(0)
             }
             Side::App(_) | Side::Mcp(_) | Side::Capability(_) => Name::new(&self.name(side)).distance(heard),

@@ -7,7 +7,7 @@ use crate::{
     agent::{self, Spoken, phrases},
     approval::Answer,
     floor::{
-        self, Activity, Said,
+        self, Activity, Utterance,
         commands::{self, Command, Translate},
     },
     input::Button,
@@ -123,7 +123,7 @@ impl Conversation {
         }
     }
 
-    fn said(&mut self, said: Said) {
+    fn said(&mut self, said: Utterance) {
         self.settle_notice(said.cancels);
         if self.approvals.standing().is_some() {
             let text = said.request.as_deref().unwrap_or(&said.text);

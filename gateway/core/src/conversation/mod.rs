@@ -146,8 +146,8 @@ impl Conversation {
             Timer::ProgressDue => self.agent.handle_progress_due(&mut self.cx),
             Timer::SettleExpired => self.agent.handle_settle_expired(&mut self.cx),
             Timer::SpeechStalled => self.speech_stalled(),
-            Timer::DisplayDue => self.reply.board.handle_display_due(&mut self.cx),
-            Timer::PageDue => self.reply.board.handle_page_due(&mut self.cx),
+            Timer::DisplayDue => self.reply.display.handle_display_due(&mut self.cx),
+            Timer::PageDue => self.reply.display.handle_page_due(&mut self.cx),
             Timer::ApprovalExpired => {
                 let settled = self.approvals.handle_expired(&mut self.cx);
                 self.approval_settled(settled);

@@ -4,7 +4,7 @@ use super::Conversation;
 use crate::{
     agent::phrases,
     floor::{
-        Said,
+        Utterance,
         commands::{self, Command, Translate},
     },
     reply::Purpose,
@@ -31,7 +31,7 @@ impl Conversation {
     }
 
     /// Whether talk is an end of the translation: these words need no wake phrase.
-    pub(super) fn is_end_of_translation(&self, said: &Said) -> bool {
+    pub(super) fn is_end_of_translation(&self, said: &Utterance) -> bool {
         let is_end = || commands::command(&said.text) == Some(Command::Translate(Translate::End));
         self.interpreter.is_on() && !said.echo && is_end()
     }

@@ -2,7 +2,10 @@
 
 use alloc::string::String;
 
-use crate::{limits::APP_TEXT_CHARS_MAX, vocab::Content};
+use crate::{
+    limits::APP_TEXT_CHARS_MAX,
+    vocab::{Content, DrawingDuration},
+};
 
 /// Shortest time that a timed drawing is shown: less is not perceptible, and would circumvent the minimum time between
 /// two drawings.
@@ -14,16 +17,14 @@ pub(super) struct Drawing {
     /// Unique number.
     pub(super) serial: u64,
     pub(super) content: Content,
-    /// As in [`AppEvent::Draw`](crate::vocab::AppEvent::Draw).
-    duration_ms: Option<u32>,
+    duration: DrawingDuration,
     /// When it first became visible, monotonic.
     shown_us: Option<u64>,
 }
 
 impl Drawing {
-    pub(super) fn new(serial: u64, content: Content, duration_ms: Option<u32>) -> Self {
-        let duration_ms = duration_ms.map(|ms| if ms == 0 { 0 } else { ms.max(STANDS_MS_MIN) });
-        Self { serial, content: bounded(content), duration_ms, shown_us: None }
+    pub(super) fn new(serial: u64, content: Content, duration: DrawingDuration) -> Self {
+        Self { serial, content: bounded(content), duration, shown_us: None }
     }
 
     /// It is visible from now on, unless it was already.
@@ -33,30 +34,30 @@ impl Drawing {
 
     /// When it expires, counted from when it first became visible.
     pub(super) fn ends_us(&self) -> Option<u64> {
-        let duration_ms = self.duration_ms.filter(|ms| *ms > 0)?;
-        Some(self.shown_us?.saturating_add(u64::from(duration_ms) * 1_000))
+        let DrawingDuration::Ms(ms) = self.duration else { return None };
+        Some(self.shown_us?.saturating_add(u64::from(ms.get().max(STANDS_MS_MIN)) * 1_000))
     }
 
     pub(super) fn has_ended(&self, now_us: u64) -> bool {
         self.ends_us().is_some_and(|ends_us| ends_us <= now_us)
     }
 
-    /// Whether it may be shown again after it was covered: a timed drawing while its time lasts, one with duration 0
-    /// never, any other one unless the wearer has had time to read it.
+    /// Whether it may be shown again after it was covered: a timed drawing while its time lasts, one that is shown until it
+    /// is replaced unless the wearer has had time to read it.
     pub(super) fn comes_back(&self, now_us: u64, consumed_ms: u32) -> bool {
         let Some(shown_us) = self.shown_us else {
             return true;
         };
-        match self.duration_ms {
-            Some(0) => false,
-            Some(_) => !self.has_ended(now_us),
-            None => now_us.saturating_sub(shown_us) < u64::from(consumed_ms) * 1_000,
+        match self.duration {
+            DrawingDuration::Once => false,
+            DrawingDuration::Ms(_) => !self.has_ended(now_us),
+            DrawingDuration::UntilReplaced => now_us.saturating_sub(shown_us) < u64::from(consumed_ms) * 1_000,
         }
     }
 
     /// It was covered and comes back: without a duration, its time begins anew then.
     pub(super) fn cover(&mut self) {
-        if self.duration_ms.is_none_or(|ms| ms == 0) {
+        if !matches!(self.duration, DrawingDuration::Ms(_)) {
             self.shown_us = None;
         }
     }

@@ -195,10 +195,10 @@ impl Display {
                 self.dashboard.clear(&package);
                 self.apps.stop(moment, &package);
             }
-            AppEvent::Draw { package, view, content, duration_ms, force } => {
+            AppEvent::Draw { package, view, content, duration, force } => {
                 self.serial += 1;
                 let content = content.filter(|content| !is_empty(content));
-                let drawing = content.map(|content| Drawing::new(self.serial, content, duration_ms));
+                let drawing = content.map(|content| Drawing::new(self.serial, content, duration));
                 let dashboard = view == View::Dashboard && self.apps.kind(&package) == Some(AppKind::Dashboard);
                 match (drawing, dashboard) {
                     _ if !self.present => {}

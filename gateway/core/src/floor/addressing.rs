@@ -47,7 +47,7 @@ pub(crate) struct AskedAgain {
 
 /// The last spoken request, by which an utterance is recognised that goes on with it.
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
+pub(super) struct LastRequest {
     words: String,
     ended_us: u64,
 }
@@ -146,7 +146,7 @@ impl Floor {
         self.close_ear(cx);
         self.handed_over = false;
         self.wordless = None;
-        self.last = spoken.map(|(_, ended_us)| Piece { words: String::from(words), ended_us });
+        self.last = spoken.map(|(_, ended_us)| LastRequest { words: String::from(words), ended_us });
         // Typed text is complete.
         pending.filter(|pending| spoken.is_some() || !pending.calls.is_empty())
     }

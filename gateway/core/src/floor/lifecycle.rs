@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use super::{
-    Activity, Event, Floor, Said, addressing, awaited, barge_in, cancel_all, caption, commands,
+    Activity, Event, Floor, Utterance, addressing, awaited, barge_in, cancel_all, caption, commands,
     named::Named,
     origin::{Grounds, Origin},
     second_pass::FirstText,
@@ -358,7 +358,7 @@ impl Floor {
         let over_turn = origin.during_turn || closed.is_interrupting();
         let obeyed = cancels && (over_turn || activity.busy || self.is_expecting(cx.now_us()));
         caption::last(cx, (closed.id, closed.captions), request.is_some() || obeyed, &text);
-        Event::Said(Said {
+        Event::Said(Utterance {
             utterance: closed.id,
             woken: woken.is_some(),
             echo: origin.echo,

@@ -28,7 +28,7 @@ use alloc::{collections::VecDeque, string::String};
 
 pub(crate) use self::addressing::AskedAgain;
 use self::{
-    addressing::{Piece, Question},
+    addressing::{LastRequest, Question},
     link_loss::Missed,
     named::{InSound, Named},
     origin::Grounds,
@@ -62,7 +62,7 @@ pub(crate) enum Event {
     /// The wearer intentionally speaks over the assistant.
     Interrupt,
     /// An utterance has ended with this text.
-    Said(Said),
+    Said(Utterance),
     /// An utterance has ended without words.
     Nothing,
     /// An utterance has ended and could not be understood.
@@ -74,7 +74,7 @@ pub(crate) enum Event {
 
 /// An utterance with its text.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct Utterance {
     pub(crate) utterance: u32,
     /// The whole text.
     pub(crate) text: String,
@@ -132,7 +132,7 @@ pub(crate) struct Floor {
     /// After a restart: the question is put again, unless it is answered before.
     asked_again: Option<AskedAgain>,
     /// The previous request, which more words may belong to.
-    last: Option<Piece>,
+    last: Option<LastRequest>,
     /// Whether a foreground app has begun to listen since the last request.
     handed_over: bool,
     talk: Talk,

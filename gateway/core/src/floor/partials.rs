@@ -32,7 +32,7 @@ pub(super) enum Part {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Request {
     revision: u16,
     at_us: u64,
     part: Part,
@@ -44,7 +44,7 @@ pub(super) struct Partials {
     /// The newest one whose text was taken.
     taken: u16,
     /// The last one that was asked for, until it ends.
-    asked: Option<Asked>,
+    asked: Option<Request>,
     /// When that was, or when the voice began or went on.
     since_us: u64,
     /// When the first one is due.
@@ -70,7 +70,7 @@ impl Partials {
         if !self.is_awaited(now_us) {
             // That of a long utterance would take too long.
             let begun = begun.filter(|_| self.end_from_us.is_none());
-            self.asked = begun.map(|revision| Asked { revision, at_us: now_us, part: Part::Whole });
+            self.asked = begun.map(|revision| Request { revision, at_us: now_us, part: Part::Whole });
         }
         self.asked.map(|asked| asked.revision)
     }
@@ -118,7 +118,7 @@ impl Partials {
     }
 
     pub(super) fn ask(&mut self, revision: u16, now_us: u64, part: Part) {
-        self.asked = Some(Asked { revision, at_us: now_us, part });
+        self.asked = Some(Request { revision, at_us: now_us, part });
         self.since_us = now_us;
     }
 

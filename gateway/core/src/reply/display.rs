@@ -21,7 +21,7 @@ const STANDS_MS_MAX: u32 = 30_000;
 
 /// The assistant's part of the display.
 #[derive(Debug, Default)]
-pub(crate) struct Board {
+pub(crate) struct AnswerDisplay {
     answer: String,
     page: usize,
     turn: Option<Turn>,
@@ -38,7 +38,7 @@ pub(crate) struct Board {
     follow_ups: Vec<String>,
 }
 
-impl Board {
+impl AnswerDisplay {
     /// Begins a new answer.
     pub(super) fn begin(&mut self, cx: &mut Context, turn: Option<Turn>) {
         self.answer.clear();

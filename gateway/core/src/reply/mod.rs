@@ -7,7 +7,7 @@ mod stopping;
 
 use alloc::{string::String, vec::Vec};
 
-use self::{display::Board, playout::Job};
+use self::{display::AnswerDisplay, playout::Playout};
 pub(crate) use self::{
     display::{cards, reading_ms},
     playout::Purpose,
@@ -19,7 +19,7 @@ use crate::{
     output::Chime,
     speech_text::{
         self,
-        markup::{Markup, Piece},
+        markup::{Markup, TextRun},
     },
     timers::Timer,
     vocab::{Content, Priority, Turn},
@@ -45,8 +45,8 @@ pub(crate) struct Ended {
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     last_speech: u32,
-    job: Option<Job>,
-    pub(crate) board: Board,
+    playout: Option<Playout>,
+    pub(crate) display: AnswerDisplay,
     markup: Markup,
     last_answer: String,
     last_spoken: String,
@@ -61,21 +61,21 @@ impl Reply {
         if purpose == Purpose::Answer {
             cx.release(Priority::Notice);
         }
-        self.board.begin(cx, turn);
+        self.display.begin(cx, turn);
         self.markup = Markup::default();
-        self.job = Some(Job::new(cx, purpose, turn));
+        self.playout = Some(Playout::new(cx, purpose, turn));
     }
 
     pub(crate) fn is_active(&self) -> bool {
-        self.job.is_some()
+        self.playout.is_some()
     }
 
     pub(crate) fn is_speaking(&self) -> bool {
-        self.job.as_ref().is_some_and(Job::is_speaking)
+        self.playout.as_ref().is_some_and(Playout::is_speaking)
     }
 
     pub(crate) fn purpose(&self) -> Option<&Purpose> {
-        self.job.as_ref().map(|job| &job.purpose)
+        self.playout.as_ref().map(|playout| &playout.purpose)
     }
 
     /// Whether playback has begun since the last call.
@@ -90,14 +90,14 @@ impl Reply {
 
     /// The answer that is being given, if it was not heard to its end.
     pub(crate) fn unheard_answer(&self) -> Option<String> {
-        let job = self.job.as_ref().filter(|job| job.purpose == Purpose::Answer)?;
-        (job.heard() != Heard::All).then(|| job.text())
+        let playout = self.playout.as_ref().filter(|playout| playout.purpose == Purpose::Answer)?;
+        (playout.heard() != Heard::All).then(|| playout.text())
     }
 
     /// The spoken text that the microphone may have picked up: before anything of an answer is said, it is the last one's.
     pub(crate) fn spoken(&self) -> String {
-        match self.job.as_ref().filter(|job| job.has_begun()) {
-            Some(job) => job.spoken(),
+        match self.playout.as_ref().filter(|playout| playout.has_begun()) {
+            Some(playout) => playout.spoken(),
             None => self.last_spoken.clone(),
         }
     }
@@ -109,39 +109,39 @@ impl Reply {
         self.go_on(cx)
     }
 
-    fn add(&mut self, cx: &mut Context, step: usize, pieces: Vec<Piece>) {
-        for Piece { text, spoken } in pieces {
-            if let Some(job) = self.job.as_mut().filter(|_| spoken) {
-                job.push(step, &text);
+    fn add(&mut self, cx: &mut Context, step: usize, pieces: Vec<TextRun>) {
+        for TextRun { text, spoken } in pieces {
+            if let Some(playout) = self.playout.as_mut().filter(|_| spoken) {
+                playout.push(step, &text);
             }
-            self.board.push(cx, &text);
+            self.display.push(cx, &text);
         }
     }
 
     /// Adds the rest of a text that has ended.
     fn end_text(&mut self, cx: &mut Context) {
         let pieces = self.markup.finish();
-        let step = self.job.as_ref().map_or(0, Job::step);
+        let step = self.playout.as_ref().map_or(0, Playout::step);
         self.add(cx, step, pieces);
     }
 
     /// Says the text so far, even if it does not end a clause.
     pub(crate) fn flush(&mut self, cx: &mut Context) {
         self.end_text(cx);
-        if let Some(job) = &mut self.job {
-            job.flush();
+        if let Some(playout) = &mut self.playout {
+            playout.flush();
             self.go_on(cx);
         }
-        self.board.space();
+        self.display.space();
     }
 
     /// Adds a complete sentence.
     pub(crate) fn push_sentence(&mut self, cx: &mut Context, step: usize, text: &str) -> Option<Ended> {
         self.end_text(cx);
         let (shown, said) = speech_text::clean(text);
-        self.job.as_mut()?.push_sentence(step, &said);
-        self.board.space();
-        self.board.push(cx, &shown);
+        self.playout.as_mut()?.push_sentence(step, &said);
+        self.display.space();
+        self.display.push(cx, &shown);
         self.go_on(cx)
     }
 
@@ -149,27 +149,27 @@ impl Reply {
     pub(crate) fn push_aside(&mut self, cx: &mut Context, text: &str, shown: bool) -> Option<Ended> {
         self.end_text(cx);
         let (read, said) = speech_text::clean(text);
-        self.job.as_mut()?.push_aside(&said);
+        self.playout.as_mut()?.push_aside(&said);
         if shown {
-            self.board.space();
-            self.board.push(cx, &read);
-            self.board.space();
+            self.display.space();
+            self.display.push(cx, &read);
+            self.display.space();
         }
         self.go_on(cx)
     }
 
     /// Whether any of the answer was heard; without a speaker: whether any was given.
     pub(crate) fn is_heard(&self) -> bool {
-        self.job.as_ref().is_some_and(Job::is_heard)
+        self.playout.as_ref().is_some_and(Playout::is_heard)
     }
 
     /// Drops the answer so far, none of which was heard. Sentences in addition to it are still said.
     pub(crate) fn begin_anew(&mut self, cx: &mut Context) {
-        if let Some(mut job) = self.job.take() {
-            job.hush(cx);
-            self.board.clear(cx);
-            let beside = job.asides_left(cx);
-            self.begin(cx, job.purpose, job.turn);
+        if let Some(mut playout) = self.playout.take() {
+            playout.hush(cx);
+            self.display.clear(cx);
+            let beside = playout.asides_left(cx);
+            self.begin(cx, playout.purpose, playout.turn);
             if !beside.is_empty() {
                 self.push_aside(cx, &beside, true);
             }
@@ -178,36 +178,36 @@ impl Reply {
 
     /// Sets the follow-ups, which are shown after the answer if there is room.
     pub(crate) fn suggest(&mut self, follow_ups: Vec<String>) {
-        self.board.suggest(follow_ups);
+        self.display.suggest(follow_ups);
     }
 
     /// Plays a recorded sound, which nothing follows.
     pub(crate) fn play(&mut self, cx: &mut Context, sound: u64, ms: u32) -> Option<Ended> {
-        self.job.as_mut()?.push_sound(sound, ms);
+        self.playout.as_mut()?.push_sound(sound, ms);
         self.go_on(cx)
     }
 
     /// Adds a question for consent, said at its place in the answer.
     pub(crate) fn push_question(&mut self, cx: &mut Context, id: u64, text: &str) {
-        if let Some(job) = &mut self.job {
-            job.push_question(&speech_text::clean(text).1, id);
+        if let Some(playout) = &mut self.playout {
+            playout.push_question(&speech_text::clean(text).1, id);
             self.go_on(cx);
         }
     }
 
     /// Whether any of a question has been played.
     pub(crate) fn heard_question(&self, id: u64) -> bool {
-        self.job.as_ref().is_some_and(|job| job.heard_question(id))
+        self.playout.as_ref().is_some_and(|playout| playout.heard_question(id))
     }
 
     pub(crate) fn drop_question(&mut self, cx: &mut Context, id: u64) -> Option<Ended> {
-        self.job.as_mut()?.drop_question(cx, id);
+        self.playout.as_mut()?.drop_question(cx, id);
         self.go_on(cx)
     }
 
     /// What has begun is only spoken, not shown.
     pub(crate) fn say_only(&mut self) {
-        self.board.say_only();
+        self.display.say_only();
     }
 
     /// Shows separate content.
@@ -215,25 +215,25 @@ impl Reply {
         let stands_ms = display::stands_ms(display::chars(&content)).max(SHOWN_MS_MIN);
         // Without a speaker the display is the only output for the answer.
         let keeps = cx.speaker || matches!(self.purpose(), Some(Purpose::Notice { .. }));
-        self.board.show(cx, content, priority, Some(stands_ms), keeps);
+        self.display.show(cx, content, priority, Some(stands_ms), keeps);
     }
 
     /// No more text follows.
     pub(crate) fn finish(&mut self, cx: &mut Context) -> Option<Ended> {
         self.end_text(cx);
-        self.job.as_mut()?.finish();
-        self.board.complete(cx);
+        self.playout.as_mut()?.finish();
+        self.display.complete(cx);
         self.go_on(cx)
     }
 
     pub(crate) fn handle_spoken(&mut self, cx: &mut Context, speech: u32, clause: u16, us: u64) {
-        if let Some(job) = &mut self.job {
-            job.handle_spoken(cx, speech, clause, us);
+        if let Some(playout) = &mut self.playout {
+            playout.handle_spoken(cx, speech, clause, us);
         }
     }
 
     pub(crate) fn handle_failed(&mut self, cx: &mut Context, speech: u32, clause: u16) -> Option<Ended> {
-        if self.job.as_mut()?.handle_failed(speech, clause) && cx.display.is_none() {
+        if self.playout.as_mut()?.handle_failed(speech, clause) && cx.display.is_none() {
             cx.chime(Chime::Trouble);
         }
         self.go_on(cx)
@@ -247,82 +247,82 @@ impl Reply {
         part: f32,
         playback: Playback,
     ) -> Option<Ended> {
-        let job = self.job.as_mut()?;
+        let playout = self.playout.as_mut()?;
         // What was stopped on a hush is no running speech any more.
-        if !job.handle_played(cx, speech, clauses_done, part, playback == Playback::Finished) {
+        if !playout.handle_played(cx, speech, clauses_done, part, playback == Playback::Finished) {
             return None;
         }
         if playback == Playback::Stopped {
-            job.silence(cx);
+            playout.silence(cx);
         }
         self.go_on(cx)
     }
 
     /// Stops the playback only; what was not handed out yet is still said.
     pub(crate) fn pause(&mut self, cx: &mut Context) {
-        if let Some(job) = &mut self.job {
-            self.last_spoken = job.spoken();
-            job.hush(cx);
+        if let Some(playout) = &mut self.playout {
+            self.last_spoken = playout.spoken();
+            playout.hush(cx);
         }
     }
 
     /// Stops the playback until it is known whether the wearer interrupts: then it is stopped for good, or resumed.
     pub(crate) fn set_aside(&mut self, cx: &mut Context) {
-        if let Some(job) = &mut self.job {
-            self.last_spoken = job.spoken();
-            job.pause(cx);
+        if let Some(playout) = &mut self.playout {
+            self.last_spoken = playout.spoken();
+            playout.pause(cx);
         }
     }
 
     pub(crate) fn is_set_aside(&self) -> bool {
-        self.job.as_ref().is_some_and(Job::is_paused)
+        self.playout.as_ref().is_some_and(Playout::is_paused)
     }
 
     /// Goes on where it was set aside.
     pub(crate) fn resume(&mut self, cx: &mut Context) -> Option<Ended> {
-        self.job.as_mut()?.resume();
+        self.playout.as_mut()?.resume();
         self.go_on(cx)
     }
 
     /// Whether what is said ends in a question.
     pub(crate) fn asks(&self) -> bool {
-        self.job.as_ref().is_some_and(|job| ends_in_question(&job.text()))
+        self.playout.as_ref().is_some_and(|playout| ends_in_question(&playout.text()))
     }
 
     /// Stops for good and removes the answer from the display.
     pub(crate) fn stop(&mut self, cx: &mut Context) -> Option<Ended> {
-        self.job.as_ref()?;
-        self.board.clear(cx);
+        self.playout.as_ref()?;
+        self.display.clear(cx);
         self.pause(cx);
         self.end()
     }
 
     /// Arms the timer for the device's acknowledgements, or disarms it without a link.
     pub(crate) fn watch(&self, cx: &mut Context, linked: bool) {
-        match &self.job {
-            Some(job) if linked => job.watch(cx),
+        match &self.playout {
+            Some(playout) if linked => playout.watch(cx),
             _ => cx.disarm(Timer::SpeechStalled),
         }
     }
 
     fn go_on(&mut self, cx: &mut Context) -> Option<Ended> {
-        let job = self.job.as_mut()?;
-        self.began |= job.release(cx, &mut self.last_speech);
-        if job.is_over() {
+        let playout = self.playout.as_mut()?;
+        self.began |= playout.release(cx, &mut self.last_speech);
+        if playout.is_over() {
             return self.end();
         }
         None
     }
 
     fn end(&mut self) -> Option<Ended> {
-        let job = self.job.take()?;
-        let text = job.text();
+        let playout = self.playout.take()?;
+        let text = playout.text();
         let asks = ends_in_question(&text);
-        if job.purpose == Purpose::Answer && !text.is_empty() {
+        if playout.purpose == Purpose::Answer && !text.is_empty() {
             self.last_answer = text;
         }
-        self.last_spoken = job.spoken();
-        Some(Ended { heard: job.heard(), part: job.heard_part(), asks, purpose: job.purpose })
+        self.last_spoken = playout.spoken();
+        Some(Ended { heard: playout.heard(), part: playout.heard_part(), asks, purpose: playout.purpose })
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) enum Purpose {
 /// Something that is said, from its first clause to its last. It takes several speeches if playback is stopped and
 /// continues.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct Playout {
     pub(super) purpose: Purpose,
     pub(super) turn: Option<Turn>,
     splitter: Splitter,
@@ -60,7 +60,7 @@ pub(super) struct Job {
     pub(super) is_silenced: bool,
 }
 
-impl Job {
+impl Playout {
     pub(super) fn new(cx: &Context, purpose: Purpose, turn: Option<Turn>) -> Self {
         Self {
             purpose,
@@ -439,31 +439,31 @@ mod tests {
     #[test]
     fn a_paused_answer_goes_on_where_it_was_paused() {
         let mut cx = Context::new(crate::config::Config::default());
-        let mut job = job(&mut cx, &["One is here.", "Two is here.", "Three is here."]);
-        job.handle_played(&mut cx, 1, 1, 0.4, false);
-        job.pause(&mut cx);
-        assert_eq!((job.is_paused(), job.is_speaking(), job.is_over()), (true, false, false));
-        assert_eq!(heard(&job), "One is here. Two");
-        assert!(!job.release(&mut cx, &mut 1), "it is paused");
-        job.resume();
+        let mut playout = playout(&mut cx, &["One is here.", "Two is here.", "Three is here."]);
+        playout.handle_played(&mut cx, 1, 1, 0.4, false);
+        playout.pause(&mut cx);
+        assert_eq!((playout.is_paused(), playout.is_speaking(), playout.is_over()), (true, false, false));
+        assert_eq!(heard(&playout), "One is here. Two");
+        assert!(!playout.release(&mut cx, &mut 1), "it is paused");
+        playout.resume();
         while cx.pop().is_some() {}
-        assert!(job.release(&mut cx, &mut 1));
+        assert!(playout.release(&mut cx, &mut 1));
         assert_eq!(spoken(&mut cx), [(2, 0, "Two is here.".into(), 0.4), (2, 1, "Three is here.".into(), 0.0)]);
-        assert_eq!(heard(&job), "One is here. Two", "as before");
+        assert_eq!(heard(&playout), "One is here. Two", "as before");
         // It begins a little earlier, and is paused again, for which the device reports nothing.
-        job.handle_played(&mut cx, 2, 0, 0.35, false);
-        assert_eq!(heard(&job), "One is here. Two", "what was heard was heard");
-        job.handle_played(&mut cx, 2, 0, 0.8, false);
-        job.pause(&mut cx);
-        job.resume();
-        job.release(&mut cx, &mut 2);
-        job.pause(&mut cx);
-        job.resume();
+        playout.handle_played(&mut cx, 2, 0, 0.35, false);
+        assert_eq!(heard(&playout), "One is here. Two", "what was heard was heard");
+        playout.handle_played(&mut cx, 2, 0, 0.8, false);
+        playout.pause(&mut cx);
+        playout.resume();
+        playout.release(&mut cx, &mut 2);
+        playout.pause(&mut cx);
+        playout.resume();
         spoken(&mut cx);
-        job.release(&mut cx, &mut 3);
+        playout.release(&mut cx, &mut 3);
         assert_eq!(spoken(&mut cx), [(4, 0, "Two is here.".into(), 0.8), (4, 1, "Three is here.".into(), 0.0)]);
-        job.handle_played(&mut cx, 4, 2, 0.0, true);
-        assert_eq!((heard(&job).as_str(), job.is_over()), ("(all)", true));
+        playout.handle_played(&mut cx, 4, 2, 0.0, true);
+        assert_eq!((heard(&playout).as_str(), playout.is_over()), ("(all)", true));
     }
 
     /// The clauses that are to be said, each with the part from which on.
@@ -477,19 +477,19 @@ mod tests {
     }
 
     /// A complete answer of these sentences, handed out as far as allowed.
-    fn job(cx: &mut Context, sentences: &[&str]) -> Job {
+    fn playout(cx: &mut Context, sentences: &[&str]) -> Playout {
         cx.speaker = true;
-        let mut job = Job::new(cx, Purpose::Answer, Some(Turn { id: 1, revision: 0 }));
+        let mut playout = Playout::new(cx, Purpose::Answer, Some(Turn { id: 1, revision: 0 }));
         for sentence in sentences {
-            job.push_sentence(0, sentence);
+            playout.push_sentence(0, sentence);
         }
-        job.finish();
-        job.release(cx, &mut 0);
-        job
+        playout.finish();
+        playout.release(cx, &mut 0);
+        playout
     }
 
-    fn heard(job: &Job) -> String {
-        match job.heard() {
+    fn heard(playout: &Playout) -> String {
+        match playout.heard() {
             Heard::All => String::from("(all)"),
             Heard::Part(steps) => steps.concat(),
         }
@@ -498,22 +498,22 @@ mod tests {
     #[test]
     fn what_was_never_given_was_not_heard() {
         let mut cx = Context::new(crate::config::Config::default());
-        let mut job = job(&mut cx, &["One is here.", "Two is here.", "Three is here."]);
-        assert_eq!(job.released, CLAUSES_AHEAD_MAX);
-        assert!(!job.handle_failed(1, 2), "it was not given");
-        job.handle_spoken(&mut cx, 1, 2, 1);
-        assert_eq!(job.clauses[2].duration_us, None);
-        assert!(job.handle_played(&mut cx, 1, 9, 0.9, false));
-        assert_eq!(heard(&job), "One is here. Two is here.");
+        let mut playout = playout(&mut cx, &["One is here.", "Two is here.", "Three is here."]);
+        assert_eq!(playout.released, CLAUSES_AHEAD_MAX);
+        assert!(!playout.handle_failed(1, 2), "it was not given");
+        playout.handle_spoken(&mut cx, 1, 2, 1);
+        assert_eq!(playout.clauses[2].duration_us, None);
+        assert!(playout.handle_played(&mut cx, 1, 9, 0.9, false));
+        assert_eq!(heard(&playout), "One is here. Two is here.");
     }
 
     #[test]
     fn a_device_that_tells_of_whole_clauses_only_is_heard_too() {
         let mut cx = Context::new(crate::config::Config::default());
-        let mut job = job(&mut cx, &["One is here.", "Two is here."]);
+        let mut playout = playout(&mut cx, &["One is here.", "Two is here."]);
         while cx.pop().is_some() {}
         let mut heard = |done: u16| {
-            job.handle_played(&mut cx, 1, done, 0.0, false);
+            playout.handle_played(&mut cx, 1, done, 0.0, false);
             let marks = core::iter::from_fn(|| cx.pop());
             marks.filter(|output| matches!(output, Output::Mark { stage: Stage::Heard, .. })).count()
         };
@@ -524,32 +524,32 @@ mod tests {
     fn a_sound_that_fails_in_its_middle_was_heard_so_far() {
         for (part, expected) in [(0.5, "The capital of"), (0.0, "(all)")] {
             let mut cx = Context::new(crate::config::Config::default());
-            let mut job = job(&mut cx, &["The capital of France is Paris."]);
+            let mut playout = playout(&mut cx, &["The capital of France is Paris."]);
             // With a display, all of what cannot be said was read.
-            job.readable = true;
-            job.handle_played(&mut cx, 1, 0, part, false);
-            assert!(job.handle_failed(1, 0));
-            assert_eq!(heard(&job), expected, "{part}");
-            assert!(!job.handle_failed(1, 0), "once");
+            playout.readable = true;
+            playout.handle_played(&mut cx, 1, 0, part, false);
+            assert!(playout.handle_failed(1, 0));
+            assert_eq!(heard(&playout), expected, "{part}");
+            assert!(!playout.handle_failed(1, 0), "once");
         }
     }
 
     #[test]
     fn a_device_has_time_for_what_is_not_made_yet() {
         let mut cx = Context::new(crate::config::Config::default());
-        let mut job = job(&mut cx, &["The capital of France is Paris."]);
+        let mut playout = playout(&mut cx, &["The capital of France is Paris."]);
         // 31 characters.
         assert_eq!(cx.next_timer(), Some((31 * 80_000 + 8_000_000, Timer::SpeechStalled)));
-        job.handle_spoken(&mut cx, 1, 0, 2_000_000);
+        playout.handle_spoken(&mut cx, 1, 0, 2_000_000);
         assert_eq!(cx.next_timer(), Some((10_000_000, Timer::SpeechStalled)));
     }
 
     #[test]
     fn a_recorded_sound_is_given_in_pieces() {
         let purpose = Purpose::Notice { id: AnnouncementId::App(7) };
-        let mut job = Job::new(&Context::new(crate::config::Config::default()), purpose, None);
-        job.push_sound(7, 2 * SOUND_PIECE_MS + 1);
-        let pieces: Vec<_> = job.clauses.iter().map(|clause| (clause.sound, clause.duration_us)).collect();
+        let mut playout = Playout::new(&Context::new(crate::config::Config::default()), purpose, None);
+        playout.push_sound(7, 2 * SOUND_PIECE_MS + 1);
+        let pieces: Vec<_> = playout.clauses.iter().map(|clause| (clause.sound, clause.duration_us)).collect();
         let whole = u64::from(SOUND_PIECE_MS) * 1_000;
         let expected = [(Some((7, 0)), Some(whole)), (Some((7, 1)), Some(whole)), (Some((7, 2)), Some(1_000))];
         assert_eq!(pieces, expected);

@@ -2,11 +2,11 @@
 
 use super::{
     clause::{Kind, State},
-    playout::Job,
+    playout::Playout,
 };
 use crate::{context::Context, output::Output, timers::Timer};
 
-impl Job {
+impl Playout {
     pub(super) fn is_paused(&self) -> bool {
         self.paused_at.is_some()
     }

@@ -15,7 +15,7 @@ use super::marks::{ENTITIES, LINE_MARKS, TAGS, WAITING_CHARS_MAX, closing, is_ma
 
 /// A stretch of text without markup.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct TextRun {
     pub(crate) text: String,
     /// Code is not spoken.
     pub(crate) spoken: bool,
@@ -53,7 +53,7 @@ pub(crate) struct Markup {
     /// Whether the current word is an address: its characters are no markup.
     address: bool,
     word: String,
-    pieces: Vec<Piece>,
+    pieces: Vec<TextRun>,
 }
 
 impl Default for Markup {
@@ -84,19 +84,19 @@ impl Default for Markup {
 
 impl Markup {
     /// Adds text; returns what is decided now.
-    pub(crate) fn push(&mut self, text: &str) -> Vec<Piece> {
+    pub(crate) fn push(&mut self, text: &str) -> Vec<TextRun> {
         self.rest.extend(text.chars());
         self.go_on(false)
     }
 
     /// The text has ended, or something else comes before it continues.
-    pub(crate) fn finish(&mut self) -> Vec<Piece> {
+    pub(crate) fn finish(&mut self) -> Vec<TextRun> {
         let pieces = self.go_on(true);
         *self = Self::default();
         pieces
     }
 
-    fn go_on(&mut self, whole: bool) -> Vec<Piece> {
+    fn go_on(&mut self, whole: bool) -> Vec<TextRun> {
         let mut rest = core::mem::take(&mut self.rest);
         let mut done = 0;
         while let Some(left) = rest.get(done..).filter(|left| !left.is_empty()) {
@@ -429,7 +429,7 @@ impl Markup {
         let spoken = self.fence.is_none();
         match self.pieces.last_mut() {
             Some(last) if last.spoken == spoken => last.text.push_str(text),
-            _ => self.pieces.push(Piece { text: text.to_string(), spoken }),
+            _ => self.pieces.push(TextRun { text: text.to_string(), spoken }),
         }
     }
 

@@ -86,7 +86,7 @@ fn the_pieces_of_a_stream_do_not_matter() {
 #[test]
 fn words_do_not_wait_for_the_end_of_their_emphasis() {
     let mut markup = Markup::default();
-    let text = |pieces: Vec<Piece>| pieces.into_iter().map(|piece| piece.text).collect::<String>();
+    let text = |pieces: Vec<TextRun>| pieces.into_iter().map(|piece| piece.text).collect::<String>();
     assert_eq!(text(markup.push("So **very")), "So very");
     assert_eq!(text(markup.push(" much")), " much");
     assert_eq!(text(markup.push("** ")), "");

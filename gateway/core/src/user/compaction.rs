@@ -44,7 +44,7 @@ pub(super) type Messages = VecDeque<(Message, u32)>;
 #[derive(Debug, Default)]
 pub(super) struct Compaction {
     summary: Option<Summary>,
-    asked: Option<Asked>,
+    asked: Option<Request>,
     last_request: u64,
     /// Nothing is requested before this time.
     again_us: u64,
@@ -59,7 +59,7 @@ struct Summary {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct Request {
     request: u64,
     covers: usize,
     until_us: u64,
@@ -67,7 +67,7 @@ struct Asked {
 
 /// A summary to be stored.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct StoredSummary {
     pub(super) text: String,
     /// Number of newest messages that it does not cover.
     pub(super) behind: usize,
@@ -145,7 +145,7 @@ impl Compaction {
             return None;
         }
         self.last_request = self.last_request.saturating_add(1);
-        self.asked = Some(Asked {
+        self.asked = Some(Request {
             request: self.last_request,
             covers: self.covers() + count,
             until_us: now_us.saturating_add(u64::from(config.summary_ms_max).saturating_mul(1_000)),
@@ -163,7 +163,7 @@ impl Compaction {
         request: u64,
         text: Option<String>,
         messages: &Messages,
-    ) -> Option<Kept> {
+    ) -> Option<StoredSummary> {
         let asked = self.asked.take_if(|asked| asked.request == request)?;
         let text = text.map(|text| text.trim().chars().take(SUMMARY_CHARS_MAX).collect::<String>());
         let Some(text) = text.filter(|text| !text.is_empty()) else {
@@ -172,7 +172,7 @@ impl Compaction {
         };
         let covers = asked.covers.min(messages.len());
         self.summary = Some(Summary { tokens: tokens_of(&text), text: text.clone(), covers });
-        Some(Kept { text, behind: messages.len() - covers })
+        Some(StoredSummary { text, behind: messages.len() - covers })
     }
 
     fn failed(&mut self, now_us: u64, config: &Config) {

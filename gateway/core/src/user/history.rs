@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::compaction::{Compaction, Config, Kept, Messages};
+use super::compaction::{Compaction, Config, Messages, StoredSummary};
 use crate::{
     limits::HISTORY_MESSAGES_MAX,
     vocab::{Message, Part, Role},
@@ -102,7 +102,7 @@ impl History {
         config: &Config,
         request: u64,
         text: Option<String>,
-    ) -> Option<Kept> {
+    ) -> Option<StoredSummary> {
         self.compaction.handle_summarised(now_us, config, request, text, &self.messages)
     }
 }

@@ -15,7 +15,7 @@ use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 use self::{
     approvals::PendingApprovals,
-    compaction::Kept,
+    compaction::StoredSummary,
     history::History,
     routing::ModelRouter,
     schedule::{Schedule, State},
@@ -211,7 +211,7 @@ impl Machine for User {
                 let spent = self.models.spent(now, rank, usage);
                 self.spent(spent);
                 let kept = self.history.handle_summarised(now.mono_us, &self.config.compaction, request, text);
-                if let Some(Kept { text, behind }) = kept {
+                if let Some(StoredSummary { text, behind }) = kept {
                     self.persist(Record::Summary { text, behind });
                 }
             }

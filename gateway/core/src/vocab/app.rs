@@ -1,6 +1,8 @@
 //! Mini-apps: their use of the glasses, and their life cycle.
 
 use alloc::string::String;
+use core::num::NonZeroU32;
+
 use serde::{Deserialize, Serialize};
 
 use super::display::{Content, View};
@@ -55,8 +57,9 @@ pub enum AppEvent {
         view: View,
         /// What; `None` clears.
         content: Option<Content>,
-        /// How long it is shown, in milliseconds; `None`: until replaced; 0: once, never restored.
-        duration_ms: Option<u32>,
+        /// How long it is shown.
+        #[serde(rename = "duration_ms")]
+        duration: DrawingDuration,
         /// Draw at once, without the throttle.
         force: bool,
     },
@@ -66,6 +69,34 @@ pub enum AppEvent {
         /// The line, if any.
         text: Option<String>,
     },
+}
+
+/// How long a drawing of an app is shown. Apps and recordings write it as a number of milliseconds, if any; 0: once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<u32>", into = "Option<u32>")]
+pub enum DrawingDuration {
+    /// Until it is replaced. Once it was covered, it is restored if the wearer has not had time to read it.
+    UntilReplaced,
+    /// Until it is replaced or covered: it is never restored.
+    Once,
+    /// For so many milliseconds.
+    Ms(NonZeroU32),
+}
+
+impl From<Option<u32>> for DrawingDuration {
+    fn from(ms: Option<u32>) -> Self {
+        ms.map_or(Self::UntilReplaced, |ms| NonZeroU32::new(ms).map_or(Self::Once, Self::Ms))
+    }
+}
+
+impl From<DrawingDuration> for Option<u32> {
+    fn from(duration: DrawingDuration) -> Self {
+        match duration {
+            DrawingDuration::UntilReplaced => None,
+            DrawingDuration::Once => Some(0),
+            DrawingDuration::Ms(ms) => Some(ms.get()),
+        }
+    }
 }
 
 /// Number of a connection, unique in the process.
@@ -125,5 +156,24 @@ impl AppStopReason {
             Self::System => "system_stop",
             Self::Error => "error",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_stored_as_apps_write_it() {
+        for (ms, stored) in [(None, "null"), (Some(0), "0"), (Some(1), "1"), (Some(u32::MAX), "4294967295")] {
+            let duration = DrawingDuration::from(ms);
+            assert_eq!(duration == DrawingDuration::Once, ms == Some(0));
+            assert_eq!(serde_json::to_string(&duration).unwrap(), stored);
+            assert_eq!(serde_json::from_str::<DrawingDuration>(stored).unwrap(), duration);
+        }
+        let drawn = r#"{"Draw":{"package":"a","view":"main","content":null,"duration_ms":0,"force":false}}"#;
+        let event: AppEvent = serde_json::from_str(drawn).unwrap();
+        assert!(matches!(event, AppEvent::Draw { duration: DrawingDuration::Once, .. }), "{event:?}");
+        assert_eq!(serde_json::to_string(&event).unwrap(), drawn);
     }
 }

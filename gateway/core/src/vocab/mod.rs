@@ -1,5 +1,6 @@
 //! Types shared by core, tools and chat models.
 
+pub mod absent;
 pub mod accents;
 mod app;
 mod approval;
@@ -24,7 +25,7 @@ mod turn;
 mod unkept;
 mod voice;
 
-pub use app::{AppCard, AppConnection, AppEvent, AppKind, AppState, AppStopReason, WebhookCall};
+pub use app::{AppCard, AppConnection, AppEvent, AppKind, AppState, AppStopReason, DrawingDuration, WebhookCall};
 pub use approval::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Question, Settlement};
 pub use context_view::{ContextView, Refused};
 pub use device::{DeviceFacts, DeviceInfo, DisplaySize, ListeningState};

@@ -4,8 +4,9 @@ use gateway_core::{
     input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Input, UserInput},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, CommandMatch, Content,
-        DeviceFacts, Due, ErrorCode, FailureKind, LostCall, LostTurn, MicrophoneFault, Question, Remains,
-        ScheduleChange, ScheduleKind, ToolFlags, ToolResult, Translation, Turn, Unkept, Usage, View, VoiceFact,
+        DeviceFacts, DrawingDuration, Due, ErrorCode, FailureKind, LostCall, LostTurn, MicrophoneFault, Question,
+        Remains, ScheduleChange, ScheduleKind, ToolFlags, ToolResult, Translation, Turn, Unkept, Usage, View,
+        VoiceFact,
     },
 };
 
@@ -494,7 +495,7 @@ fn app(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
             package: package.clone(),
             view: if words.has("dashboard") { View::Dashboard } else { View::Main },
             content,
-            duration_ms: if words.has("once") { Some(0) } else { duration },
+            duration: if words.has("once") { DrawingDuration::Once } else { duration.into() },
             force: words.has("force"),
         })
     };

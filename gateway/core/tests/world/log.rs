@@ -8,7 +8,8 @@ use gateway_core::{
 
 fn side_name(side: &Side) -> &str {
     match side {
-        Side::BuiltIn(name) | Side::App(name) | Side::Mcp(name) | Side::Capability(name) => name,
+        Side::BuiltIn(None) => "",
+        Side::BuiltIn(Some(name)) | Side::App(name) | Side::Mcp(name) | Side::Capability(name) => name,
     }
 }
 

@@ -30,17 +30,12 @@ impl Session {
         duration_ms: Option<f64>,
         force: bool,
     ) -> Vec<Value> {
-        let (package, duration_ms) = (self.app.package.clone(), drawing::duration_ms(duration_ms));
+        let (package, duration) = (self.app.package.clone(), drawing::duration(duration_ms));
         let view = drawing::view(view, &layout);
-        let told = drawing::told(view, duration_ms, &layout);
+        let told = drawing::told(view, duration, &layout);
         self.host.installed.note_latest(&self.user, &package, Latest::Drawing, told);
-        let draw = move |content: Option<Content>| AppEvent::Draw {
-            package: package.clone(),
-            view,
-            content,
-            duration_ms,
-            force,
-        };
+        let draw =
+            move |content: Option<Content>| AppEvent::Draw { package: package.clone(), view, content, duration, force };
         match drawing::read(&layout) {
             Drawn::Refused(why) => return vec![wire::error("LAYOUT_NOT_AVAILABLE", &why, clock::wall_ms())],
             Drawn::Content(content) => {

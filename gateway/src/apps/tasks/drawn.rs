@@ -1,6 +1,6 @@
 //! What stands drawn of an app, for glasses that connect later.
 
-use gateway_core::vocab::{AppEvent, View};
+use gateway_core::vocab::{AppEvent, DrawingDuration, View};
 
 /// An app's drawings that stay until it draws something else.
 #[derive(Default)]
@@ -16,8 +16,8 @@ impl Drawn {
     pub(super) fn keep(&mut self, event: &AppEvent) {
         match event {
             AppEvent::DashboardLine { .. } => self.line = Some(event.clone()),
-            AppEvent::Draw { view: View::Main, content, duration_ms, .. } => {
-                let stands = content.is_some() && duration_ms.is_none_or(|ms| ms == 0);
+            AppEvent::Draw { view: View::Main, content, duration, .. } => {
+                let stands = content.is_some() && !matches!(duration, DrawingDuration::Ms(_));
                 self.main = stands.then(|| event.clone());
             }
             _ => {}

@@ -18,7 +18,7 @@ use chat_models::kinds::Kind;
 
 use self::{ask::Asker, autostart::Systemd, present::Present, written::Document};
 use super::SYSTEM_CONFIG;
-use crate::config::{self, default_data_dir};
+use crate::{config, environment::default_data_dir};
 
 /// Model that needs no other: the sentences of the tools.
 const OFFLINE: &str = "offline";

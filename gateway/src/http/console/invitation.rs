@@ -118,7 +118,7 @@ async fn invite(State(pages): State<Pages>, Extension(visit): Extension<Visit>) 
 /// Waits for what becomes of an invitation, for as long as its operator's session goes on.
 async fn attend(pages: Pages, visit: Visit, open: Open, withdrawn: CancellationToken) {
     let (session, services) = (visit.visitor.number, &pages.admin.services);
-    let settled = open.settled(services);
+    let settled = open.settled(&services.store);
     pin!(settled);
     let mut looks = interval(LOOKED);
     loop {

@@ -11,10 +11,7 @@ use tools::code::{
     tools::Programs,
 };
 
-use crate::problems::Problems;
-
-/// The value of a variable that is not set here.
-const PLACEHOLDER: &str = "a secret of a usual length";
+use crate::{environment::Machine, problems::Problems};
 
 /// `[code]`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -46,11 +43,10 @@ enum Mode {
 }
 
 impl CodeSettings {
-    /// Checks what the standard library may do, also where it is off: a wrong line is one all the same. A variable belongs
-    /// to the gateway's process: whether it is set is checked at the start.
-    pub(crate) fn check(&self, problems: &mut Problems<'_>) {
-        let of_process = |name: &str| Some(std::env::var(name).unwrap_or_else(|_| PLACEHOLDER.to_owned()));
-        if let Err(error) = StdPolicy::check(self.library(), of_process) {
+    /// Checks what the standard library may do, also where it is off: a wrong line is one all the same. Whether a variable
+    /// is set is checked at the start.
+    pub(crate) fn check(&self, problems: &mut Problems<'_>, machine: &Machine) {
+        if let Err(error) = StdPolicy::check(self.library(), |name| machine.secret(name)) {
             problems.nowhere(error.to_string());
         }
     }
@@ -103,6 +99,6 @@ mod tests {
         let problems = check("[code]\nhttp.hosts = [\"no host\"]\n", "x.toml").unwrap_err();
         assert!(problems[0].what.contains("no host"), "{problems:?}");
         let problems = check("[code]\nmode = \"only\"\n", "x.toml").unwrap_err();
-        assert!(problems[0].line == 2 && problems[0].what.contains("`beside`"), "{problems:?}");
+        assert!(problems[0].line == Some(2) && problems[0].what.contains("`beside`"), "{problems:?}");
     }
 }

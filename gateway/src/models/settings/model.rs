@@ -257,7 +257,7 @@ mod tests {
         ];
         for (text, line, word) in cases {
             let problems = check(text, "x.toml").unwrap_err();
-            assert_eq!(problems[0].line, line, "{text}: {problems:?}");
+            assert_eq!(problems[0].line, Some(line), "{text}: {problems:?}");
             assert!(problems[0].what.contains(word), "{text}: {problems:?}");
         }
     }

@@ -142,7 +142,7 @@ mod tests {
 
     fn problems(text: &str) -> Vec<(usize, String)> {
         let found = check(text, "x.toml").expect_err("problems");
-        found.into_iter().map(|problem| (problem.line, problem.what)).collect()
+        found.into_iter().map(|problem| (problem.line.unwrap(), problem.what)).collect()
     }
 
     const CHAT: &str = "kind = \"chat_completions\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n";

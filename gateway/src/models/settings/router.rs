@@ -119,7 +119,7 @@ mod tests {
             ("sentences_ms = 1", "between 10 and 5000"),
         ] {
             let problems = check(&format!("[router]\n{text}\n"), "x.toml").unwrap_err();
-            assert!(problems[0].line == 2 && problems[0].what.contains(words), "{problems:?}");
+            assert!(problems[0].line == Some(2) && problems[0].what.contains(words), "{problems:?}");
         }
     }
 }

@@ -169,7 +169,7 @@ mod tests {
             (format!("[model]\n{CHAT}{}", format!("[[fallback]]\n{CHAT}").repeat(8)), 2),
         ] {
             let problems = check(&text, "x.toml").unwrap_err();
-            assert_eq!(problems[0].line, line, "{text}: {problems:?}");
+            assert_eq!(problems[0].line, Some(line), "{text}: {problems:?}");
         }
     }
 }

@@ -10,7 +10,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use audio::{
-    asr::{Job, Options, Priority, Report, SAMPLES_MAX, Scheduler, Spoken, Ticket},
+    asr::{DecodeJob, Options, Priority, Report, SAMPLES_MAX, Scheduler, Spoken, Ticket},
     fair::Owner,
     frame::{RATE_HZ, us_to_samples},
 };
@@ -40,12 +40,12 @@ pub(super) struct Decodes {
     /// Those that have not ended, oldest first.
     sent: Vec<Sent>,
     /// The utterances that were closed last, oldest first, as many as the core waits for.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<ClosedUtterance>,
 }
 
 /// What is decoded of an utterance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum Purpose {
     /// Its words, by the number of the request.
     Words { revision: u16 },
     /// The same in English.
@@ -55,14 +55,14 @@ enum Asked {
 /// A decode that the queue has taken.
 struct Sent {
     utterance: u32,
-    asked: Asked,
+    purpose: Purpose,
     /// What it becomes if its utterance is over.
     at_end: Option<Priority>,
     ticket: Ticket,
 }
 
 /// The audio of a closed utterance: it may have to be decoded once more.
-struct Kept {
+struct ClosedUtterance {
     utterance: u32,
     pcm: Arc<[i16]>,
     until_us: u64,
@@ -110,14 +110,18 @@ impl Decodes {
         if self.kept.len() >= UTTERANCES_PENDING_MAX {
             self.kept.pop_front();
         }
-        self.kept.push_back(Kept { utterance, pcm: Arc::from(pcm), until_us: now_us.saturating_add(KEPT_US) });
+        self.kept.push_back(ClosedUtterance {
+            utterance,
+            pcm: Arc::from(pcm),
+            until_us: now_us.saturating_add(KEPT_US),
+        });
     }
 
     /// The microphone was switched on or off: nothing more is made of the sound so far. The core cancels the decodes that
     /// it waits for by itself.
     pub(super) fn forget(&mut self) {
         self.kept.clear();
-        self.cancel_where(|sent| sent.asked == Asked::Translation);
+        self.cancel_where(|sent| sent.purpose == Purpose::Translation);
     }
 
     /// Advances the time.
@@ -144,7 +148,7 @@ impl Decodes {
         };
         let mailbox = self.mailbox.clone();
         let is_last = matches!(kind, TranscriptKind::Speculative | TranscriptKind::Final);
-        let job = Job {
+        let job = DecodeJob {
             pcm,
             options: self.options(kind),
             begun: is_last.then(|| self.tell_begun(utterance, revision)),
@@ -161,7 +165,7 @@ impl Decodes {
         };
         let is_begun = kind == TranscriptKind::Speculative && meant != Meant::Overheard;
         let at_end = is_begun.then(|| priority(TranscriptKind::Final, meant));
-        self.submit(utterance, (Asked::Words { revision }, at_end), job)
+        self.submit(utterance, (Purpose::Words { revision }, at_end), job)
     }
 
     /// What tells the core that a decode has begun.
@@ -179,7 +183,7 @@ impl Decodes {
         if let Some(pcm) = open {
             return pcm.get(last(pcm)..).map(Arc::from);
         }
-        let Kept { pcm, .. } = self.kept.iter().find(|kept| kept.utterance == utterance)?;
+        let ClosedUtterance { pcm, .. } = self.kept.iter().find(|kept| kept.utterance == utterance)?;
         match last(pcm) {
             0 => Some(pcm.clone()),
             first => pcm.get(first..).map(Arc::from),
@@ -193,7 +197,7 @@ impl Decodes {
             return false;
         };
         let mailbox = self.mailbox.clone();
-        let job = Job {
+        let job = DecodeJob {
             pcm,
             begun: None,
             options: Options { spoken: Some(Spoken::Detected), translate: true, ..Options::default() },
@@ -206,21 +210,21 @@ impl Decodes {
                 }
             }),
         };
-        self.submit(utterance, (Asked::Translation, None), job)
+        self.submit(utterance, (Purpose::Translation, None), job)
     }
 
-    fn submit(&mut self, utterance: u32, (asked, at_end): (Asked, Option<Priority>), job: Job) -> bool {
+    fn submit(&mut self, utterance: u32, (purpose, at_end): (Purpose, Option<Priority>), job: DecodeJob) -> bool {
         let taken = self.scheduler.submit(job);
         match taken {
             Ok(ticket) => {
                 if self.sent.len() >= SENT_MAX {
                     self.sent.remove(0);
                 }
-                self.sent.push(Sent { utterance, asked, at_end, ticket });
+                self.sent.push(Sent { utterance, purpose, at_end, ticket });
                 true
             }
             Err(busy) => {
-                tracing::debug!(utterance, ?asked, %busy, "recognition did not take the job");
+                tracing::debug!(utterance, ?purpose, %busy, "recognition did not take the job");
                 false
             }
         }
@@ -228,16 +232,16 @@ impl Decodes {
 
     /// A decode of this device has ended.
     pub(super) fn ended(&mut self, utterance: u32, revision: u16) {
-        self.forget_sent(utterance, Asked::Words { revision });
+        self.forget_sent(utterance, Purpose::Words { revision });
     }
 
     /// A translation has ended.
     pub(super) fn translated(&mut self, utterance: u32) {
-        self.forget_sent(utterance, Asked::Translation);
+        self.forget_sent(utterance, Purpose::Translation);
     }
 
-    fn forget_sent(&mut self, utterance: u32, asked: Asked) {
-        self.sent.retain(|sent| (sent.utterance, sent.asked) != (utterance, asked));
+    fn forget_sent(&mut self, utterance: u32, purpose: Purpose) {
+        self.sent.retain(|sent| (sent.utterance, sent.purpose) != (utterance, purpose));
     }
 
     fn options(&self, kind: TranscriptKind) -> Options {
@@ -258,7 +262,7 @@ impl Decodes {
     /// Cancels decodes of the utterance's words older than `revision`, except this one. It may be translated all the same.
     pub(super) fn cancel(&mut self, utterance: u32, revision: u16, except: Option<u16>) {
         self.cancel_where(|sent| {
-            let Asked::Words { revision: asked } = sent.asked else {
+            let Purpose::Words { revision: asked } = sent.purpose else {
                 return false;
             };
             sent.utterance == utterance && asked < revision && Some(asked) != except

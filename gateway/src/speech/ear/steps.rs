@@ -49,13 +49,13 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Piece>,
+    waiting: VecDeque<SoundChunk>,
     /// Whether a job is queued or runs.
     working: bool,
 }
 
 /// Sound of an utterance: whole steps, but for its last piece.
-struct Piece {
+struct SoundChunk {
     utterance: u32,
     /// Whether it begins the utterance, so that everything before it is forgotten.
     first: bool,
@@ -90,7 +90,7 @@ impl Steps {
             return;
         }
         let mut state = self.shared.state();
-        let waiting: usize = state.waiting.iter().map(|piece| piece.pcm.len()).sum();
+        let waiting: usize = state.waiting.iter().map(|chunk| chunk.pcm.len()).sum();
         if waiting + now.len() > WAITING_MAX {
             // The steps that follow would mean something else.
             self.skipped = true;
@@ -103,7 +103,7 @@ impl Steps {
         let left_us = samples_to_us((new.len() - now.len()) as u64, RATE_HZ);
         self.passed += now.len();
         let (end, end_us) = (self.passed, end_us.saturating_sub(left_us));
-        state.waiting.push_back(Piece { utterance, first, pcm, end, end_us });
+        state.waiting.push_back(SoundChunk { utterance, first, pcm, end, end_us });
         drop(state);
         self.shared.clone().work();
     }
@@ -114,7 +114,7 @@ impl Steps {
         let mut state = self.shared.state();
         state.waiting.clear();
         // Its job wipes what the detector holds.
-        state.waiting.push_back(Piece { utterance: 0, first: true, pcm: Vec::new(), end: 0, end_us: 0 });
+        state.waiting.push_back(SoundChunk { utterance: 0, first: true, pcm: Vec::new(), end: 0, end_us: 0 });
         drop(state);
         self.shared.clone().work();
     }
@@ -142,7 +142,7 @@ impl Shared {
         drop(state);
         let (compute, shared) = (self.compute.clone(), self.clone());
         let job = move || {
-            shared.take_pieces();
+            shared.take_chunks();
             shared.work();
         };
         if compute.submit_for(self.owner, Urgency::Now, job).is_err() {
@@ -151,29 +151,29 @@ impl Shared {
         }
     }
 
-    fn take_pieces(&self) {
+    fn take_chunks(&self) {
         let _working = Working(self);
         let mut detector = self.detector.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..PIECES_AT_ONCE {
-            let Some(piece) = self.state().waiting.pop_front() else { return };
-            self.hear(&mut detector, &piece);
+            let Some(chunk) = self.state().waiting.pop_front() else { return };
+            self.hear(&mut detector, &chunk);
         }
     }
 
-    fn hear(&self, detector: &mut Detector, piece: &Piece) {
-        if piece.first {
+    fn hear(&self, detector: &mut Detector, chunk: &SoundChunk) {
+        if chunk.first {
             detector.reset();
         }
         let mut found = Vec::new();
-        if let Err(error) = detector.push(&piece.pcm, &mut found) {
+        if let Err(error) = detector.push(&chunk.pcm, &mut found) {
             tracing::warn!(%error, "wake phrases were not listened for");
             self.counts.skipped();
         }
         for detection in found {
             // In the silence behind the end, if there was none of it.
-            let end = usize::try_from(detection.end).unwrap_or(usize::MAX).min(piece.end);
-            let back_us = samples_to_us((piece.end - end) as u64, RATE_HZ);
-            let (utterance, at_us) = (piece.utterance, piece.end_us.saturating_sub(back_us));
+            let end = usize::try_from(detection.end).unwrap_or(usize::MAX).min(chunk.end);
+            let back_us = samples_to_us((chunk.end - end) as u64, RATE_HZ);
+            let (utterance, at_us) = (chunk.utterance, chunk.end_us.saturating_sub(back_us));
             self.counts.heard();
             let heard = WakeHeard { utterance, at_us, score: detection.score, end };
             if self.mailbox.try_send(DeviceMessage::WakeHeard(heard)).is_err() {

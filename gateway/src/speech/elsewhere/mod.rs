@@ -108,7 +108,7 @@ pub(crate) enum Unanswered {
 }
 
 /// Asks an engine outside of the gateway, and keeps account of it.
-pub(crate) struct Asked {
+pub(crate) struct RemoteEngine {
     part: &'static str,
     place: String,
     waiting: Waiting,
@@ -116,7 +116,7 @@ pub(crate) struct Asked {
     pub(crate) meter: Arc<Meter>,
 }
 
-impl Asked {
+impl RemoteEngine {
     fn new(part: &'static str, place: String, meter: Arc<Meter>) -> std::io::Result<Self> {
         Ok(Self { part, place, waiting: Waiting::start("elsewhere")?, breaker: Breaker::default(), meter })
     }
@@ -183,8 +183,8 @@ mod tests {
 
     use super::*;
 
-    fn asked() -> Asked {
-        Asked::new(SPEECH, "somewhere".to_owned(), Arc::default()).unwrap()
+    fn asked() -> RemoteEngine {
+        RemoteEngine::new(SPEECH, "somewhere".to_owned(), Arc::default()).unwrap()
     }
 
     #[test]

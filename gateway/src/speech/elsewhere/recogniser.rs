@@ -11,7 +11,7 @@ use audio::{
 use chat_models::audio_api::{AudioApi, Failed};
 
 use super::{
-    Asked, RECOGNITION, Unanswered,
+    RECOGNITION, RemoteEngine, Unanswered,
     settings::{Order, RecognitionServer},
 };
 use crate::clock;
@@ -20,7 +20,7 @@ use crate::clock;
 pub(crate) struct RemoteRecogniser {
     api: AudioApi,
     order: Order,
-    pub(super) asked: Asked,
+    pub(super) asked: RemoteEngine,
 }
 
 impl RemoteRecogniser {
@@ -30,7 +30,7 @@ impl RemoteRecogniser {
     /// Its key cannot be read, its address is wrong, or the system cannot start a thread.
     pub(crate) fn new(remote: &RecognitionServer, meter: Arc<Meter>) -> Result<Self> {
         let api = remote.server.api().context("`hearing.remote`")?;
-        let asked = Asked::new(RECOGNITION, remote.server.to_string(), meter);
+        let asked = RemoteEngine::new(RECOGNITION, remote.server.to_string(), meter);
         Ok(Self { api, order: remote.order, asked: asked.context("starting the thread for recognition elsewhere")? })
     }
 

@@ -354,26 +354,26 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         for (text, line, words) in [
-            ("[hearing]\nremote = { base_url = \"host/v1\", model = \"m\", use = \"instead\" }", 2, "http://"),
-            ("[hearing]\nremote = { base_url = \"http://h\", model = \"\", use = \"instead\" }", 2, "`model`"),
-            ("[hearing]\nremote = { base_url = \"http://h\", model = \"m\" }", 2, "use"),
-            ("[hearing]\nremote = { base_url = \"http://h\", model = \"m\", use = \"always\" }", 2, "fallback"),
+            ("[hearing]\nremote = { base_url = \"host/v1\", model = \"m\", use = \"instead\" }", Some(2), "http://"),
+            ("[hearing]\nremote = { base_url = \"http://h\", model = \"\", use = \"instead\" }", Some(2), "`model`"),
+            ("[hearing]\nremote = { base_url = \"http://h\", model = \"m\" }", Some(2), "use"),
+            ("[hearing]\nremote = { base_url = \"http://h\", model = \"m\", use = \"always\" }", Some(2), "fallback"),
             (
                 "[hearing]\nremote = { base_url = \"http://h\", model = \"m\", use = \"instead\", timeout_ms = 5 }",
-                2,
+                Some(2),
                 "hearing.remote.timeout_ms",
             ),
             (
                 "[hearing]\nremote = { base_url = \"http://h\", model = \"m\", use = \"instead\", key_env = \"K\", key_file = \"/k\" }",
-                2,
+                Some(2),
                 "only one of",
             ),
-            ("[voice]\n\n[voice.other]\ncommand = []", 4, "espeak-ng"),
-            ("[voice]\nother = { use = \"all\" }", 0, "either"),
-            ("[voice]\nother = { command = [\"x\"], base_url = \"http://h\", model = \"m\" }", 2, "either"),
-            ("[voice]\nother = { command = [\"x\"], model = \"m\" }", 2, "belongs to a server"),
-            ("[voice]\nother = { base_url = \"http://h\" }", 2, "needs `model`"),
-            ("[voice]\nother = { base_url = \"http://h\", model = \"m\", format = \"mp3\" }", 2, "`wav`"),
+            ("[voice]\n\n[voice.other]\ncommand = []", Some(4), "espeak-ng"),
+            ("[voice]\nother = { use = \"all\" }", None, "either"),
+            ("[voice]\nother = { command = [\"x\"], base_url = \"http://h\", model = \"m\" }", Some(2), "either"),
+            ("[voice]\nother = { command = [\"x\"], model = \"m\" }", Some(2), "belongs to a server"),
+            ("[voice]\nother = { base_url = \"http://h\" }", Some(2), "needs `model`"),
+            ("[voice]\nother = { base_url = \"http://h\", model = \"m\", format = \"mp3\" }", Some(2), "`wav`"),
         ] {
             let problems = check(&format!("{text}\n"), "x.toml").unwrap_err();
             assert!(problems[0].line == line && problems[0].what.contains(words), "{text}: {problems:?}");

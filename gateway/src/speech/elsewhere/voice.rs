@@ -16,7 +16,7 @@ use audio::{
 use chat_models::audio_api::{AudioApi, SoundForm, Speech};
 
 use super::{
-    Asked, SPEECH, Unanswered, command, language,
+    RemoteEngine, SPEECH, Unanswered, command, language,
     settings::{Other, Speaker, Texts},
 };
 use crate::{
@@ -61,7 +61,7 @@ pub(crate) struct OtherVoice {
     engine: Engine,
     texts: Texts,
     compute: Compute,
-    pub(super) asked: Asked,
+    pub(super) asked: RemoteEngine,
 }
 
 enum Engine {
@@ -86,7 +86,7 @@ impl OtherVoice {
             engine,
             texts: other.texts,
             compute: Compute::start("voice", THREADS, WAITING_MAX).context(start)?,
-            asked: Asked::new(SPEECH, other.speaker.to_string(), meter).context(start)?,
+            asked: RemoteEngine::new(SPEECH, other.speaker.to_string(), meter).context(start)?,
         })
     }
 
@@ -161,7 +161,7 @@ pub(crate) struct Voices {
 }
 
 /// The sound of a clause, and when a thread began with it.
-pub(crate) struct Said {
+pub(crate) struct Synthesis {
     /// As of [`Voice::synthesize`]; `None`: nobody could say it.
     pub(crate) pcm: Option<Vec<i16>>,
     /// When it was begun, of [`clock::mono_us`].
@@ -177,7 +177,7 @@ impl Voices {
         &self,
         (owner, urgency): (Owner, Urgency),
         clause: Clause,
-        reply: impl FnOnce(Said) + Send + 'static,
+        reply: impl FnOnce(Synthesis) + Send + 'static,
     ) -> Result<(), Full> {
         let Some(other) = self.other.clone().filter(|other| other.is_for(&clause)) else {
             return self.say_ourselves((owner, urgency), clause, reply);
@@ -189,7 +189,7 @@ impl Voices {
             }
             let began_us = clock::mono_us();
             match other.speak(&clause) {
-                Ok(pcm) => reply(Said { pcm: Some(pcm), began_us }),
+                Ok(pcm) => reply(Synthesis { pcm: Some(pcm), began_us }),
                 Err(Unanswered::GivenUp) => {}
                 // It was logged where it arose.
                 Err(Unanswered::Rests | Unanswered::Failed(_)) => this.say_instead((owner, urgency), clause, reply),
@@ -201,14 +201,14 @@ impl Voices {
         &self,
         (owner, urgency): (Owner, Urgency),
         clause: Clause,
-        reply: impl FnOnce(Said) + Send + 'static,
+        reply: impl FnOnce(Synthesis) + Send + 'static,
     ) -> Result<(), Full> {
         let own = self.own.clone();
         self.compute.submit_for(owner, urgency, move || speak_ourselves(own.as_ref(), &clause, reply))
     }
 
     /// On a thread that has failed to have it said elsewhere: the reply is owed.
-    fn say_instead(&self, place: (Owner, Urgency), clause: Clause, reply: impl FnOnce(Said) + Send + 'static) {
+    fn say_instead(&self, place: (Owner, Urgency), clause: Clause, reply: impl FnOnce(Synthesis) + Send + 'static) {
         // Both jobs may hold it, and one of them takes it.
         let reply = Arc::new(std::sync::Mutex::new(Some(reply)));
         let owed = reply.clone();
@@ -223,19 +223,19 @@ impl Voices {
         if submitted.is_err()
             && let Some(reply) = take(&reply)
         {
-            reply(Said { pcm: None, began_us: clock::mono_us() });
+            reply(Synthesis { pcm: None, began_us: clock::mono_us() });
         }
     }
 }
 
-fn speak_ourselves(own: &dyn Speak, clause: &Clause, reply: impl FnOnce(Said)) {
+fn speak_ourselves(own: &dyn Speak, clause: &Clause, reply: impl FnOnce(Synthesis)) {
     if clause.hushed.load(Ordering::Relaxed) {
         return;
     }
     let began_us = clock::mono_us();
     let pcm = if clause.text.trim().is_empty() { Ok(Vec::new()) } else { own.speak(clause) };
     let pcm = pcm.inspect_err(|error| tracing::warn!(?error, "a clause could not be synthesised")).ok();
-    reply(Said { pcm, began_us });
+    reply(Synthesis { pcm, began_us });
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ fn a_hushed_clause_is_neither_waited_for_nor_heard() {
     let (speaker, requests) = server(vec![Answer::Hangs, Answer::Hangs], SoundForm::Pcm);
     let voices = voices(speaker, Texts::All);
     let hushed = Arc::new(AtomicBool::new(false));
-    let (told, said) = sync_channel::<Said>(1);
+    let (told, said) = sync_channel::<Synthesis>(1);
     let clause = Clause { hushed: hushed.clone(), ..clause("Good morning.", "en") };
     let reply = move |said| told.send(said).unwrap();
     voices.say((Owner::unique(), Urgency::Now), clause, reply).unwrap();

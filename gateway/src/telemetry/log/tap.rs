@@ -103,16 +103,16 @@ impl<S: Subscriber> Layer<S> for Storing {
             Level::WARN => LogLevel::Warn,
             _ => LogLevel::Info,
         };
-        let mut said = Said::default();
-        event.record(&mut said);
-        let row = said.into_row(event.metadata().target());
+        let mut values = Values::default();
+        event.record(&mut values);
+        let row = values.into_row(event.metadata().target());
         take(Line { wall_ms: clock::wall_ms(), level, row });
     }
 }
 
 /// The values of an event.
 #[derive(Default)]
-struct Said {
+struct Values {
     message: String,
     values: String,
     context: Option<String>,
@@ -122,7 +122,7 @@ struct Said {
     server: Option<String>,
 }
 
-impl Said {
+impl Values {
     fn into_row(self, target: &str) -> Row {
         let Self { mut message, values, context, user, device, package, server } = self;
         message.push_str(&values);
@@ -156,7 +156,7 @@ impl Said {
     }
 }
 
-impl Visit for Said {
+impl Visit for Values {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.note(field, value);
     }

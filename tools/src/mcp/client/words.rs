@@ -22,10 +22,10 @@ const TOLD_PER_MIN: usize = 60;
 
 /// The newest lines that one server wrote, for the operator.
 #[derive(Default)]
-pub(crate) struct Words(Mutex<Kept>);
+pub(crate) struct Words(Mutex<Lines>);
 
 #[derive(Default)]
-struct Kept {
+struct Lines {
     lines: VecDeque<Line>,
     /// Number of lines received so far.
     count: u64,
@@ -89,7 +89,7 @@ impl Words {
         self.kept().lines.iter().map(|line| (now - line.at, line.text.clone())).collect()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Lines> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@ use crate::transport::places::Place;
 
 /// What a handshake needs to decide whether a device gets a session.
 #[derive(Clone, Copy)]
-pub(crate) struct Door<'a> {
+pub(crate) struct AdmissionContext<'a> {
     /// The gateway's identity.
     pub(crate) key: &'a GatewayKey,
     /// Pairings under way.
