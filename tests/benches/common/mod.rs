@@ -9,6 +9,7 @@ pub mod figures;
 pub mod fixture;
 pub mod g722;
 pub mod pages;
+pub mod paired;
 pub mod planted;
 pub mod process;
 #[path = "../../it/relay.rs"]
