@@ -1,6 +1,7 @@
 //! What the measuring programs share: a gateway in this process, paired glasses, the machine's state.
 #![allow(dead_code)] // each program uses its part
 
+pub mod acoustic;
 pub mod aims;
 pub mod clips;
 pub mod ear;
