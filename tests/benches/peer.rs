@@ -162,20 +162,25 @@ struct Peer {
 impl Peer {
     /// Starts it, and checks that its weights are those that ours are made from.
     fn start() -> Result<Self> {
-        let mut child = Command::new(cache::python("faster-whisper", "asr_peer_requirements.txt"))
+        let child = Command::new(cache::python("faster-whisper", "asr_peer_requirements.txt"))
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/python/asr_peer.py"))
             // Threads of NumPy that wait for work would count as its own.
             .envs([("OMP_NUM_THREADS", "1"), ("OPENBLAS_NUM_THREADS", "1")])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let requests = child.stdin.take().context("its standard input")?;
-        let mut answers = BufReader::new(child.stdout.take().context("its standard output")?).lines();
-        let packages = answers.next().context("faster-whisper did not start")??;
+        let mut peer = Self::of(child)?;
+        let packages = peer.answers.next().context("faster-whisper did not start")??;
         for file in catalogue::find(catalogue::WHISPER_TINY_EN)?.packaged {
             let found = sha256_file(&Path::new(&packages).join(file.path))?;
             ensure!(found == file.sha256, "{} is another one than the catalogue's", file.path);
         }
+        Ok(peer)
+    }
+
+    fn of(mut child: Child) -> Result<Self> {
+        let requests = child.stdin.take().context("its standard input")?;
+        let answers = BufReader::new(child.stdout.take().context("its standard output")?).lines();
         Ok(Self { child, requests, answers })
     }
 

@@ -2,7 +2,8 @@
 //!
 //! As in the gateway, the listener's facts go to the core, which asks for decodes; sentences of the tools are matched and answered by
 //! the command engine, and all else is answered by a model whose first word takes its time. There is no clock and no socket: a
-//! decode is done after the same time each time, and is not computed if it was given up before.
+//! decode is done after the same time each time, and is not computed if it was given up before. A wake phrase is known by its text, or
+//! heard in the sound by a head (`acoustic.rs`).
 
 use std::sync::Arc;
 
