@@ -1,14 +1,14 @@
 //! How soon the glasses are silent when the wearer speaks over an answer, and how often an "okay" over it ends it.
 //!
-//! `cargo xtask bench bargein [--rounds 1] [--only none|residual|echo] [--transport ws|quic] [--voices others|NAME,NAME] [--require]`
+//! `cargo xtask bench bargein [--rounds 1] [--only none|residual|claimed|echo] [--transport ws|quic] [--voices others|NAME,NAME] [--require]`
 //!
 //! One pair of glasses at a time has a long answer read out. One to three seconds after its first sound the wearer speaks over it: to
 //! interrupt it, or as a listener does ("okay", "mhm"). The glasses cancel their echo (`none`); or that too, but some of it is left
-//! (`residual`); or they do not (`echo`), where a wake or cancel word is needed. All is counted from the first voiced sample of the clip by
-//! its energy: the arrival of the last packet of sound, and the last sample that was not silence (60 dB below full scale), as
-//! the simulator received and played them. The core's decision is the hush that it puts out, with the time of the input that it follows
-//! from: sessions are recorded (`[recordings]`), and both clocks run in this process. An answer that fell into one of its own pauses
-//! by then is silent before the decision: below 0.
+//! (`residual`); or they say that they do, and do not (`claimed`); or they do not, and say so (`echo`), where a wake or cancel word is
+//! needed. All is counted from the first voiced sample of the clip by its energy: the arrival of the last packet of sound, and the last
+//! sample that was not silence (60 dB below full scale), as the simulator received and played them. The core's decision is the hush that
+//! it puts out, with the time of the input that it follows from: sessions are recorded (`[recordings]`), and both clocks run in this
+//! process. An answer that fell into one of its own pauses by then is silent before the decision: below 0.
 //!
 //! An answer counts as ended by an "okay" where its turn is not completed; the voice alone may pause it for a while.
 //!
@@ -63,9 +63,10 @@ struct World {
     interruptions: &'static [&'static str],
 }
 
-const WORLDS: [World; 3] = [
+const WORLDS: [World; 4] = [
     World { name: "none", echo: None, cancels: true, interruptions: ANYTHING },
     World { name: "residual", echo: Some(echo(45.0)), cancels: true, interruptions: ANYTHING },
+    World { name: "claimed", echo: Some(echo(12.0)), cancels: true, interruptions: ANYTHING },
     World { name: "echo", echo: Some(echo(12.0)), cancels: false, interruptions: CALLS },
 ];
 

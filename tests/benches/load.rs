@@ -329,6 +329,7 @@ fn report(records: &[TurnRecord]) {
     );
     row("synthesis", all(&|turn| Some(turn.tts_us? as i64)));
     row("wait for a synthesis thread", all(&|turn| Some(turn.tts_queue_us? as i64)));
+    row("last voice -> final", all(&|turn| since(turn.final_us, turn.last_voice_us)));
     row("end decided -> final (recognition)", all(&|turn| since(turn.final_us, turn.end_decided_us)));
     row("wait for a recognition thread", all(&|turn| Some(turn.asr_queue_us? as i64)));
     row("final decode", all(&|turn| Some(turn.asr_decode_us? as i64)));

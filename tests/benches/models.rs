@@ -15,7 +15,6 @@ mod cache;
 mod common;
 
 use std::{
-    path::Path,
     process::Command,
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
@@ -23,7 +22,6 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
-use cache::Cache;
 use common::{TestGateway, argument, row, until};
 use firmware_sim::transport::Scheme;
 use gateway::clock;
@@ -245,18 +243,8 @@ fn theirs(lines: &[Value], log: &Log) -> Result<()> {
 
 /// Installs the agent where a later run finds it, and runs it.
 fn python(url: &str, tools: usize, rounds: usize) -> Result<Vec<Value>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
-    let wanted = std::fs::read_to_string(folder.join("agent_requirements.txt"))?;
-    let cache = Cache::lock("agent");
-    let python = cache.folder().join("python/bin/python");
-    cache.once(&wanted, |home| {
-        cache::run(Command::new("python3").args(["-m", "venv"]).arg(home.join("python")), "the package python3-venv");
-        let mut pip = Command::new(&python);
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
-        cache::run(pip.arg(folder.join("agent_requirements.txt")), "a package registry that pip reaches");
-    });
-    let output = Command::new(&python)
-        .arg(folder.join("agent_latency.py"))
+    let output = Command::new(cache::python("pydantic-ai", "agent_requirements.txt"))
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/python/agent_latency.py"))
         .args([url, &tools.to_string(), &(rounds + WARM_UP).to_string()])
         .output()?;
     anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -20,9 +20,9 @@ use anyhow::{Context as _, Result};
 use audio::asr::wer::{Wer, wer};
 use audio::asr::{Context, Options};
 use common::clips::{self, Clip};
+use common::paired::{interval, sum};
 use common::{TestGateway, argument};
 use firmware_sim::network::Profile;
-use firmware_sim::random::Random;
 use firmware_sim::transport::Scheme;
 use firmware_sim::{Event, Glasses, Seen};
 use tokio::task::JoinSet;
@@ -32,7 +32,6 @@ const GLASSES: usize = 6;
 const FINAL_MAX: Duration = Duration::from_secs(10);
 /// Silence between clips: longer than the longest silence that a turn waits for.
 const GAP: Duration = Duration::from_millis(1_500);
-const RESAMPLES: usize = 10_000;
 
 /// What became of a clip.
 struct Outcome {
@@ -220,36 +219,6 @@ fn report(outcomes: &[Outcome]) {
         outcomes.len(),
         100.0 * within as f64 / outcomes.len().max(1) as f64
     );
-}
-
-fn sum(pairs: &[(Wer, Wer)]) -> (Wer, Wer) {
-    let mut total = (Wer::default(), Wer::default());
-    for (glasses, whole) in pairs {
-        total.0 += *glasses;
-        total.1 += *whole;
-    }
-    total
-}
-
-/// Percentile bootstrap of the difference of the rates, over clips, paired.
-fn interval(pairs: &[(Wer, Wer)]) -> (f64, f64) {
-    if pairs.is_empty() {
-        return (0.0, 0.0);
-    }
-    let mut random = Random::new(20);
-    let mut differences: Vec<i64> = (0..RESAMPLES)
-        .map(|_| {
-            let sample: Vec<(Wer, Wer)> = (0..pairs.len())
-                .filter_map(|_| pairs.get(random.below(pairs.len() as u64) as usize).copied())
-                .collect();
-            let (glasses, whole) = sum(&sample);
-            // In billionths, so that they can be ranked.
-            ((glasses.rate() - whole.rate()) * 1e9) as i64
-        })
-        .collect();
-    let low = common::quantile(&mut differences, 0.025).unwrap_or(0);
-    let high = common::quantile(&mut differences, 0.975).unwrap_or(0);
-    (low as f64 / 1e9, high as f64 / 1e9)
 }
 
 /// For each place where an utterance was cut: whether a sentence ends there, and the words before it.

@@ -41,6 +41,21 @@ impl Cache {
     }
 }
 
+/// A Python in the folder `name`, with the packages of a file of requirements in `tests/python`.
+pub fn python(name: &str, requirements: &str) -> PathBuf {
+    let requirements = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(requirements);
+    let wanted = std::fs::read_to_string(&requirements).expect("the requirements");
+    let cache = Cache::lock(name);
+    let python = cache.folder().join("bin/python");
+    cache.once(&wanted, |folder| {
+        run(Command::new("python3").args(["-m", "venv"]).arg(folder), "the package python3-venv");
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
+        run(&mut pip, "a package registry that pip reaches");
+    });
+    python
+}
+
 /// Runs a command that must succeed; `needs`: what the machine lacks if it does not.
 pub fn run(command: &mut Command, needs: &str) {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; needs {needs}"));

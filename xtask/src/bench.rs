@@ -22,8 +22,10 @@ const CRATES: [&str; 9] = [
     "tests/sqlite",
 ];
 
-/// The program that needs speech in other languages, which no other needs.
+/// The program that needs speech in other languages, with its texts.
 const LANGUAGES: &str = "languages";
+/// The one that needs it without.
+const WAKE_FALSE: &str = "wake_false";
 
 struct Bench {
     name: String,
@@ -45,8 +47,10 @@ pub(crate) fn run(places: &Places, arguments: &[String]) -> Result<(), Failure> 
         Failure::new(format!("no bench is called `{name}`; there are: {}", names.join(", ")))
     })?;
     needs::require(&[&needs::BUILD])?;
-    if name == LANGUAGES {
-        speech::fetch_texts(places)?;
+    match name.as_str() {
+        LANGUAGES => speech::fetch_texts(places)?,
+        WAKE_FALSE => drop(speech::fetch_for_wake_words(places)?),
+        _ => {}
     }
     let mut command = cargo(places, &["bench", "--locked", "--manifest-path", &bench.manifest]);
     command.args(["--bench", name, "--"]).args(rest);

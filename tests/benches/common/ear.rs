@@ -2,7 +2,8 @@
 //!
 //! As in the gateway, the listener's facts go to the core, which asks for decodes; sentences of the tools are matched and answered by
 //! the command engine, and all else is answered by a model whose first word takes its time. There is no clock and no socket: a
-//! decode is done after the same time each time, and is not computed if it was given up before.
+//! decode is done after the same time each time, and is not computed if it was given up before. A wake phrase is known by its text, or
+//! heard in the sound by a head (`acoustic.rs`).
 
 use std::sync::Arc;
 
@@ -19,11 +20,13 @@ use gateway::speech::facts;
 use gateway_core::conversation::{self, Conversation};
 use gateway_core::driver::Driver;
 use gateway_core::input::{Button, Input, Playback};
-use gateway_core::output::Output;
+use gateway_core::output::{Chime, Output};
 use gateway_core::vocab::{
     CommandMatch, DeviceInfo, ModelEvent, ModelRoute, StopReason, Timestamp, Transcript, TranscriptKind, Turn, Usage,
+    VoiceFact,
 };
 
+use super::acoustic::{Acoustic, Phrase, WakeHead};
 use super::clips::CLIP_HZ;
 use super::fixture;
 
@@ -45,6 +48,8 @@ pub struct Engines {
     has_second: bool,
     commands: intents::Engine,
     tools: Tools,
+    /// Hears the wake phrase in the sound; `None`: its text tells.
+    pub wake: Option<WakeHead>,
     /// How long a decode takes in virtual time, in microseconds.
     decode_us: u64,
     /// How long a model takes to its first word, in microseconds; 0: there is none but the command engine.
@@ -80,10 +85,14 @@ pub enum What {
     Began,
     /// The end of an utterance was decided.
     Ended,
+    /// A wake phrase was heard in the sound.
+    WakeHeard,
     /// A decode gave this text.
     Decoded(String),
     /// The wearer, or an app, is told this text.
     Told(String),
+    /// The ear opens behind a wake phrase.
+    Called,
     /// A turn begins.
     Requested,
     /// What follows was taken for more of the same request.
@@ -95,6 +104,7 @@ pub struct Ear {
     manner: Manner,
     encoder: Encoder,
     listener: Listener,
+    acoustic: Option<Acoustic>,
     core: Driver<Conversation>,
     phrases: Arc<[String]>,
     vocabulary: Arc<[String]>,
@@ -145,6 +155,7 @@ impl Engines {
             has_second,
             commands: intents::Engine::new(),
             tools: fixture::tools(),
+            wake: None,
             decode_us: decode_ms * 1_000,
             model_us: model_ms * 1_000,
             decodes_us: Vec::new(),
@@ -166,16 +177,21 @@ impl Ear {
         let Manner { codec, always_listening, seed, .. } = manner;
         let (rate_hz, jitter) = (CLIP_HZ, jitter::Config::ORDERED);
         let config = listener::Config { codec, rate_hz, jitter, ..listener::Config::default() };
-        let settings = conversation::Config {
+        let mut settings = conversation::Config {
+            acoustic_wake: engines.wake.is_some(),
             always_listening,
             conversational: engines.model_us > 0,
             second_model: engines.has_second,
             ..conversation::Config::default()
         };
+        if let Some(head) = &engines.wake {
+            settings.wake_phrases = vec![head.phrase()];
+        }
         let mut ear = Self {
             manner,
             encoder: Encoder::new(codec, CLIP_HZ, BITRATE)?,
             listener: Listener::new(config, engines.silero.clone())?,
+            acoustic: engines.wake.as_ref().map(Acoustic::new),
             phrases: settings.wake_phrases.clone().into(),
             core: Driver::new(Conversation::new(settings)),
             vocabulary: Arc::new([]),
@@ -223,6 +239,7 @@ impl Ear {
                 }
                 self.core.push(Input::Voice(facts::of_listener(fact)));
             }
+            self.listen_for_wake(false)?;
             self.settle(engines)?;
         }
         Ok(())
@@ -246,6 +263,21 @@ impl Ear {
             let noise = self.random.below(2 * most as u64 + 1) as i64 - most;
             *sample = (i64::from(*sample) + noise).clamp(i16::MIN.into(), i16::MAX.into()) as i16;
         }
+    }
+
+    /// Has the head listen to what is new of the open utterance; `is_over`: no more of it follows.
+    fn listen_for_wake(&mut self, is_over: bool) -> Result<()> {
+        let (Some(acoustic), Some(open)) = (&mut self.acoustic, self.listener.open_utterance()) else { return Ok(()) };
+        if let Some(Phrase { utterance, at_us, score, .. }) = acoustic.listen(open, is_over)? {
+            self.core.push(Input::Voice(VoiceFact::WakeHeard { utterance, at_us, score }));
+            self.note(What::WakeHeard);
+        }
+        Ok(())
+    }
+
+    /// Samples of an utterance before this capture time, by the wake phrase that was heard in it.
+    fn samples_before(&self, utterance: u32, from_us: u64) -> usize {
+        self.acoustic.as_ref().map_or(0, |acoustic| acoustic.samples_before(utterance, from_us))
     }
 
     /// Does what is due, and what follows from it and from what was pushed.
@@ -272,14 +304,21 @@ impl Ear {
             self.core.push_timeout();
         }
         while let Some(output) = self.core.poll_output(now) {
-            self.carry_out(engines, output);
+            self.carry_out(engines, output)?;
         }
         Ok(())
     }
 
-    fn carry_out(&mut self, engines: &mut Engines, output: Output) {
+    fn carry_out(&mut self, engines: &mut Engines, output: Output) -> Result<()> {
         match output {
-            Output::Transcribe { utterance, revision, kind, .. } => self.transcribe(engines, utterance, revision, kind),
+            Output::Transcribe { utterance, revision, kind, from_us, .. } => {
+                let first = from_us.map_or(0, |from_us| self.samples_before(utterance, from_us));
+                self.transcribe(engines, (utterance, revision), kind, first);
+            }
+            Output::MeasureFrom { utterance, from_us } => {
+                let samples = self.samples_before(utterance, from_us);
+                self.listener.measure_from(utterance, samples);
+            }
             Output::CancelTranscribe { utterance, revision, except } => self.due.retain(|due| match &due.work {
                 Work::Decode(decode) => {
                     let is_kept = decode.revision >= revision || Some(decode.revision) == except;
@@ -290,6 +329,7 @@ impl Ear {
             Output::CloseUtterance { utterance } => {
                 if let Some(pcm) = self.listener.utterance_pcm(utterance) {
                     self.kept = Some((utterance, pcm.to_vec()));
+                    self.listen_for_wake(true)?;
                 }
                 self.listener.close_utterance(utterance);
                 self.note(What::Ended);
@@ -302,6 +342,7 @@ impl Ear {
                 self.core.push(Input::CommandMatched { utterance, revision, matched, vocabulary });
             }
             Output::SetVocabulary(vocabulary) => self.vocabulary = vocabulary,
+            Output::Chime(Chime::Attentive) => self.note(What::Called),
             Output::RequestTurn { turn, .. } => {
                 self.note(What::Requested);
                 self.core.push(Input::Granted { turn, history: Vec::new(), route: ModelRoute::default() });
@@ -325,16 +366,19 @@ impl Ear {
             Output::Caption { text, .. } if !text.trim().is_empty() => self.note(What::Told(text)),
             _ => {}
         }
+        Ok(())
     }
 
-    fn transcribe(&mut self, engines: &Engines, utterance: u32, revision: u16, kind: TranscriptKind) {
+    /// Has an utterance decoded, but for its first samples.
+    fn transcribe(&mut self, engines: &Engines, (utterance, revision): (u32, u16), kind: TranscriptKind, first: usize) {
         let kept = self.kept.as_ref().filter(|(of, _)| *of == utterance).map(|(_, pcm)| pcm.as_slice());
         let Some(pcm) = self.listener.utterance_pcm(utterance).or(kept) else {
             self.core.push(Input::TranscriptFailed { utterance, revision });
             return;
         };
         // Of more than can be decoded at once the end is.
-        let pcm = pcm[pcm.len().saturating_sub(SAMPLES_MAX)..].to_vec();
+        let first = first.max(pcm.len().saturating_sub(SAMPLES_MAX));
+        let pcm = pcm.get(first..).unwrap_or_default().to_vec();
         let work = Work::Decode(Decode { utterance, revision, kind, pcm });
         self.due.push(Due { at_us: self.now_us + engines.decode_us, work });
     }

@@ -1,6 +1,7 @@
 //! What the measuring programs share: a gateway in this process, paired glasses, the machine's state.
 #![allow(dead_code)] // each program uses its part
 
+pub mod acoustic;
 pub mod aims;
 pub mod clips;
 pub mod ear;
@@ -9,6 +10,7 @@ pub mod figures;
 pub mod fixture;
 pub mod g722;
 pub mod pages;
+pub mod paired;
 pub mod planted;
 pub mod process;
 #[path = "../../it/relay.rs"]

@@ -1,10 +1,6 @@
 //! An independent client, written from PROTOCOL.md alone, performs one turn with a real gateway.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Stdio,
-    sync::mpsc::sync_channel,
-};
+use std::{path::Path, process::Stdio, sync::mpsc::sync_channel};
 
 use audio::wav;
 use firmware_sim::{microphone::CLIP_HZ, voice};
@@ -15,25 +11,10 @@ use tokio::{
 };
 
 use super::ear;
-use crate::cache::{Cache, run};
+use crate::cache;
 use crate::world::{USER, WAIT, World, floor};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python");
-
-/// A Python environment with the client's requirements.
-fn interpreter() -> PathBuf {
-    let cache = Cache::lock("python");
-    let python = cache.folder().join("bin/python");
-    let requirements = Path::new(FOLDER).join("requirements.txt");
-    let wanted = std::fs::read_to_string(&requirements).expect("requirements.txt");
-    cache.once(&wanted, |folder| {
-        run(std::process::Command::new("python3").args(["-m", "venv"]).arg(folder), "apt-get install python3-venv");
-        let mut pip = std::process::Command::new(&python);
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
-        run(&mut pip, "a package registry that pip reaches");
-    });
-    python
-}
 
 /// Runs the client for one turn; returns its summary, and the transcribed answer.
 async fn speak(world: &World, python: &Path, extra: &[&str]) -> (serde_json::Value, String) {
@@ -83,7 +64,7 @@ async fn speak(world: &World, python: &Path, extra: &[&str]) -> (serde_json::Val
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_in_python_speaks_a_turn_in_both_forms() {
     let _floor = floor().await;
-    let python = tokio::task::spawn_blocking(interpreter).await.expect("a Python");
+    let python = tokio::task::spawn_blocking(|| cache::python("python", "requirements.txt")).await.expect("a Python");
     let world = World::start().await;
     // The later runs are paired already.
     for extra in [&[][..], &["--json"]] {
@@ -100,7 +81,7 @@ async fn a_client_in_python_speaks_a_turn_in_both_forms() {
 async fn glasses_that_let_the_talk_button_go_are_not_waited_for() {
     const SILENCE_MS: u64 = 3_000;
     let _floor = floor().await;
-    let python = tokio::task::spawn_blocking(interpreter).await.expect("a Python");
+    let python = tokio::task::spawn_blocking(|| cache::python("python", "requirements.txt")).await.expect("a Python");
     let keys = ["silence_ms", "silence_command_ms", "silence_complete_ms", "silence_incomplete_ms"];
     let settings: String = keys.iter().map(|key| format!("{key} = {SILENCE_MS}\n")).collect();
     let world = World::with(&format!("[hearing]\n{settings}")).await;
