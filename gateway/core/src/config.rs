@@ -39,7 +39,7 @@ pub struct Config {
     pub silence_complete_ms: u32,
     /// The same if the text is a command to which nothing can be added, or the answer to a yes/no question.
     pub silence_command_ms: u32,
-    /// The same if something is missing, as after a bare wake phrase or within a number.
+    /// The same if something is missing, as in a command without its argument or within a number.
     pub silence_incomplete_ms: u32,
     /// The same if the text lacks its end, or looks like a beginning: "tomorrow at eight".
     pub silence_trailing_ms: u32,
@@ -141,7 +141,7 @@ impl Default for Config {
             silence_ms: 600,
             silence_complete_ms: 450,
             silence_command_ms: 200,
-            silence_incomplete_ms: 1_000,
+            silence_incomplete_ms: 1_600,
             silence_trailing_ms: 2_000,
             partial_interval_ms: 100,
             transcript_ms_max: 10_000,

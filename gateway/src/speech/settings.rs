@@ -427,10 +427,10 @@ mod tests {
             // Against the default of a key that is not written.
             ("silence_complete_ms = 601", 2, "at most `hearing.silence_ms`, which is 600 where nothing is written"),
             ("\nsilence_ms = 400", 3, "at least `hearing.silence_complete_ms`, which is 450 where nothing is written"),
-            ("silence_ms = 1500", 2, "at most `hearing.silence_incomplete_ms`, which is 1000"),
+            ("silence_ms = 1700", 2, "at most `hearing.silence_incomplete_ms`, which is 1600"),
             ("silence_incomplete_ms = 500", 2, "at least `hearing.silence_ms`, which is 600"),
             ("silence_command_ms = 451", 2, "at most `hearing.silence_complete_ms`, which is 450"),
-            ("silence_trailing_ms = 900", 2, "at least `hearing.silence_incomplete_ms`, which is 1000"),
+            ("silence_trailing_ms = 900", 2, "at least `hearing.silence_incomplete_ms`, which is 1600"),
         ] {
             let found = problems(&format!("[hearing]\n{text}\n"));
             assert_eq!((found.len(), found[0].0), (1, line), "{text}: {found:?}");
@@ -438,7 +438,7 @@ mod tests {
         }
         for text in [
             "silence_ms = 450",
-            "silence_ms = 1000",
+            "silence_ms = 1600",
             "silence_complete_ms = 600",
             "silence_ms = 1900\nsilence_complete_ms = 1900\nsilence_incomplete_ms = 1900",
             "silence_incomplete_ms = 2500",

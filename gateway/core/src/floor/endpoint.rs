@@ -28,12 +28,12 @@ const SCORE_GOING_ON: f32 = 0.2;
 enum Completeness {
     /// The end is missing, or the words look like a beginning, though they may be all: "tomorrow at eight".
     TrailsOff,
-    /// Something is missing, though nothing sounds like it: a bare wake phrase, a command without an argument, the rest of a
-    /// number, what follows "because".
+    /// Something is missing, though nothing sounds like it: a command without an argument, the rest of a number, what
+    /// follows "because".
     Incomplete,
     /// Nothing is known.
     Unknown,
-    /// A whole sentence.
+    /// A whole sentence, or a wake phrase alone: the sooner it is over, the sooner the wearer learns that the ear is open.
     Sentence,
     /// Nothing can be added: a command without an open slot, the answer to a yes/no question, an "okay" or a cough over
     /// the assistant's speech.
@@ -104,7 +104,7 @@ fn silence_ms(config: &Config, pace: &Pace, evidence: Evidence<'_>) -> u32 {
 
 fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
     if evidence.only_wake {
-        return Completeness::Incomplete;
+        return Completeness::Sentence;
     }
     let sure_of_more = evidence.score.is_some_and(|score| score < SCORE_GOING_ON);
     let answers = evidence.asked && commands::yes_or_no(text).is_some();
@@ -169,8 +169,8 @@ mod tests {
             ("Take a note.", None, 450),
             ("When I get home.", None, 2_000),
             ("When is the next train?", None, 450),
-            ("My number is 5 5 5.", None, 1_000),
-            ("Dial 0171.", None, 1_000),
+            ("My number is 5 5 5.", None, 1_600),
+            ("Dial 0171.", None, 1_600),
             ("I was born in 1971.", None, 450),
         ] {
             assert_eq!(judged(Evidence { score, ..of(text) }), expected, "{text} {score:?}");
@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_phrase_alone_is_waited_for() {
-        assert_eq!(judged(Evidence { only_wake: true, score: Some(0.9), ..of("") }), 1_000);
+    fn a_wake_phrase_alone_is_over_as_soon_as_a_sentence() {
+        assert_eq!(judged(Evidence { only_wake: true, score: Some(0.1), ..of("") }), 450);
     }
 
     #[test]
     fn a_command_that_lacks_something_is_waited_for() {
         let matched = Some(CommandMatch::Incomplete);
-        assert_eq!(judged(Evidence { matched, score: Some(0.9), ..of("Set a timer.") }), 1_000);
+        assert_eq!(judged(Evidence { matched, score: Some(0.9), ..of("Set a timer.") }), 1_600);
     }
 
     #[test]
@@ -257,15 +257,15 @@ mod tests {
         for (text, matched, asked, expected) in [
             ("To.", None, true, 450),
             ("For", None, true, 600),
-            ("At.", incomplete, true, 1_000),
+            ("At.", incomplete, true, 1_600),
             ("Convert.", beginning, true, 450),
             ("To.", Some(CommandMatch::FreeText), false, 450),
             ("Two,", None, true, 2_000),
-            ("Because.", None, false, 1_000),
-            ("Please.", None, false, 1_000),
-            ("Put.", None, false, 1_000),
-            ("Convert", beginning, false, 1_000),
-            ("Timer.", incomplete, false, 1_000),
+            ("Because.", None, false, 1_600),
+            ("Please.", None, false, 1_600),
+            ("Put.", None, false, 1_600),
+            ("Convert", beginning, false, 1_600),
+            ("Timer.", incomplete, false, 1_600),
             ("Berlin.", None, false, 450),
             ("Remind me to", None, false, 2_000),
             ("Remind me to", None, true, 2_000),
@@ -283,7 +283,7 @@ mod tests {
             ("Ich will", 600),
             ("Milch, Eier,", 2_000),
             ("Ich dachte...", 2_000),
-            ("Die Nummer ist 5 5 5.", 1_000),
+            ("Die Nummer ist 5 5 5.", 1_600),
         ] {
             assert_eq!(judged(Evidence { foreign: true, ..of(text) }), expected, "{text}");
         }
