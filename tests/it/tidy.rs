@@ -6,6 +6,7 @@
 mod cycles;
 mod documents;
 mod layers;
+mod links;
 mod manifests;
 mod providers;
 mod rust_sources;

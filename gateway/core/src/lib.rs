@@ -1,4 +1,4 @@
-//! All decisions of the gateway as pure state machines: [`Conversation`](conversation) for one pair of glasses,
+//! All decisions about conversations as pure state machines: [`Conversation`](conversation) for one pair of glasses,
 //! [`User`](user) for their wearer, [`AppLifecycles`](app_life) for a wearer's mini-apps. `no_std`, so that the
 //! compiler rules out clocks, threads, sockets, files and randomly ordered maps.
 //!

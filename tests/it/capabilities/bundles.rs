@@ -10,7 +10,7 @@ use serde_json::json;
 use super::handlers::{checked, result, world};
 use crate::programs::Programs;
 
-/// The flags in docs/code.md.
+/// The flags in docs/capabilities.md.
 const FLAGS: [&str; 6] = [
     "--bundle",
     "--format=esm",
@@ -88,8 +88,8 @@ async fn a_package_with_a_dependency_is_one_module_and_its_functions_are_called(
     let text = std::fs::read_to_string(bundle).expect("a bundle");
     assert!(!text.contains("from \"ms\"") && !text.contains("from \"./"), "{text}");
     // What is documented is what was used.
-    let told = include_str!("../../../docs/code.md").replace('\'', "");
-    assert!(told.contains(&FLAGS.join(" ")), "docs/code.md names other flags");
+    let told = include_str!("../../../docs/capabilities.md").replace('\'', "");
+    assert!(told.contains(&FLAGS.join(" ")), "docs/capabilities.md names other flags");
 
     let world = world(&[("journeys.mjs", text)], "").await;
     for (line, text, milliseconds) in [("lake", "1 hour", 3_600_000), ("hill", "3 hours", 9_000_000)] {

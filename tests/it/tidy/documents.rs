@@ -3,9 +3,17 @@
 use super::tree::File;
 use super::{no_complaints, tree};
 
-/// Documents with a limit of their words: today's figures and no history, how things are tested, a grammar.
-const WORDS_MAX: [(&str, usize); 3] =
-    [("docs/measurements.md", 2_000), ("docs/testing.md", 2_000), ("gateway/core/tests/dialogues/README.md", 500)];
+/// Documents with a limit of their words: today's figures and no history, how things are tested, a grammar, pages that
+/// were split once because they had grown too long.
+const WORDS_MAX: [(&str, usize); 7] = [
+    ("docs/assistant.md", 2_300),
+    ("docs/measurements.md", 2_000),
+    ("docs/measurements-hearing.md", 3_200),
+    ("docs/measurements-reliability.md", 1_500),
+    ("docs/requests.md", 2_000),
+    ("docs/testing.md", 2_000),
+    ("gateway/core/tests/dialogues/README.md", 500),
+];
 
 /// Words of a document, without the pipes and rulers of its tables.
 fn words(text: &str) -> usize {
@@ -34,6 +42,6 @@ fn a_document_with_too_many_words_is_found_and_the_lines_of_tables_do_not_count(
         let full = format!("| a |\n|---|:-:|\n{}", "b ".repeat(max - 1));
         no_complaints(&too_wordy(&File::new(path, &full)));
         assert_eq!(too_wordy(&File::new(path, &format!("{full} c"))).len(), 1, "{path}");
-        no_complaints(&too_wordy(&File::new("docs/assistant.md", &format!("{full} c"))));
+        no_complaints(&too_wordy(&File::new("docs/skills.md", &format!("{full} c"))));
     }
 }

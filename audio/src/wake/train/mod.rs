@@ -158,7 +158,7 @@ pub struct Trained {
     pub point: Point,
 }
 
-/// Times that the phrase is said. This many reach the aims in five minutes (docs/wake-words.md).
+/// Times that the phrase is said. This many reach the aims in five minutes (docs/measurements-hearing.md).
 pub const SAYINGS: u16 = 130;
 
 /// Steps in a row that a head wants.

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Such a file is a program: it is evaluated by the sandbox only, once for its definition ([`read`]), and once for each
-//! call ([`HandlerFile::runner`]) under the capability's own policy. docs/code.md has the rules.
+//! call ([`HandlerFile::runner`]) under the capability's own policy. docs/capabilities.md has the rules.
 
 mod definition;
 mod runner;
