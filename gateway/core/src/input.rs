@@ -121,16 +121,18 @@ pub enum Input {
 }
 
 /// Button and touch gestures.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Button {
     /// Short press: open the ear, or stop speech.
     Press,
     /// Long press: mute or unmute.
     LongPress,
-    /// The talk button went down: until it is released, speech is one request, pauses included.
-    Down,
+    /// The talk button went down: until it is released, speech is one request, pauses included. `at_us`: when, on the
+    /// glasses' clock, as the times of voice facts.
+    Down { at_us: u64 },
     /// It was released. Soon after `Down`, the two are a short press.
-    Up,
+    Up { at_us: u64 },
 }
 
 /// Unsolicited output: a due reminder or timer, or speech or sound of a mini-app.

@@ -116,7 +116,7 @@ impl Session {
             }
             Up::Button(button) => {
                 self.tap.button(&button);
-                self.button(&button);
+                self.button(&button, stamp.time_us);
             }
             Up::Touch(touch) => match self.tap.touch(touch.gesture) {
                 Gesture::Tap => self.input(Input::Button(Button::Press)),
@@ -253,12 +253,13 @@ impl Session {
         }
     }
 
-    fn button(&mut self, button: &up::Button) {
+    /// A button was used at this time, on the device's clock.
+    fn button(&mut self, button: &up::Button, at_us: u64) {
         let gesture = match (button.button, button.action) {
             (ButtonId::Mute, ButtonAction::Press) | (ButtonId::Main, ButtonAction::LongPress) => Button::LongPress,
             (ButtonId::Main, ButtonAction::Press) => Button::Press,
-            (ButtonId::Main, ButtonAction::Down) => Button::Down,
-            (ButtonId::Main, ButtonAction::Up) => Button::Up,
+            (ButtonId::Main, ButtonAction::Down) => Button::Down { at_us },
+            (ButtonId::Main, ButtonAction::Up) => Button::Up { at_us },
             _ => return,
         };
         self.input(Input::Button(gesture));

@@ -246,8 +246,8 @@ impl Conversation {
             Button::Press if self.is_busy() => self.stop(true),
             Button::Press if self.muted || !self.link.is_up() => {}
             Button::Press => self.call(),
-            Button::Down => self.talk_down(),
-            Button::Up => self.talk_up(),
+            Button::Down { at_us } => self.talk_down(at_us),
+            Button::Up { at_us } => self.talk_up(at_us),
         }
     }
 
