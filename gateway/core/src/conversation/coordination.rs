@@ -142,8 +142,12 @@ impl Conversation {
         }
         let expecting = self.floor.is_expecting(self.cx.now_us());
         let going_on = self.is_busy() || said.over_turn || expecting;
+        let is_older = self.is_older(said.started_us);
         if said.cancels && going_on {
             self.interpreter.note_addressed(said.utterance);
+            if is_older {
+                return self.forget_waiting();
+            }
             self.interpreter.hush();
             self.stop(true);
             self.floor.close_ear(&mut self.cx);
@@ -158,7 +162,6 @@ impl Conversation {
         let Some(request) = said.request.filter(|request| !self.is_answer_to_be_repeated(request)) else {
             return;
         };
-        let is_older = self.is_older(said.started_us);
         if !commands::has_words(&request) {
             if !is_older {
                 self.stop(false);
@@ -170,21 +173,19 @@ impl Conversation {
         if is_over_speech && !said.woken && !self.reply.asks() && commands::is_backchannel(&request) {
             return;
         }
+        let spoken = Spoken {
+            started_us: said.started_us,
+            last_voice_us: said.last_voice_us,
+            decided_us: said.decided_us,
+            is_command: matches!(said.matched, Some(CommandMatch::Exact | CommandMatch::Closed)),
+        };
         match commands::command(&request) {
-            Some(Command::Repeat) => self.repeat(),
             Some(Command::Mute) => self.mute(true),
+            _ if is_older => self.wait_for_typed(request, spoken),
+            Some(Command::Repeat) => self.repeat(),
             Some(Command::Translate(wanted)) => self.translate(wanted),
             Some(Command::Cancel) if self.interpreter.is_on() => self.translate(Translate::End),
             Some(Command::Cancel) | None => {
-                let spoken = Spoken {
-                    started_us: said.started_us,
-                    last_voice_us: said.last_voice_us,
-                    decided_us: said.decided_us,
-                    is_command: matches!(said.matched, Some(CommandMatch::Exact | CommandMatch::Closed)),
-                };
-                if is_older {
-                    return self.wait_for_typed(request, spoken);
-                }
                 if said.woken || !self.reopen_turn(&request, spoken) {
                     self.start_turn(request, Some(spoken));
                     self.cx.chime(Chime::Understood);

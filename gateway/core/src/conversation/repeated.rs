@@ -1,10 +1,15 @@
 //! After a restart the glasses repeat what was said meanwhile. It is older than what the wearer types after it, and so it
-//! interrupts no typed request, but waits for its answer.
+//! interrupts no typed request, but waits for its answer; a "stop" ends only what was said before it.
 
 use alloc::{collections::VecDeque, string::String};
 
 use super::Conversation;
-use crate::{agent::Spoken, limits::UTTERANCES_PENDING_MAX, output::Chime};
+use crate::{
+    agent::Spoken,
+    floor::commands::{self, Command},
+    limits::UTTERANCES_PENDING_MAX,
+    output::Chime,
+};
 
 /// Sound that the glasses repeat.
 #[derive(Debug, Default)]
@@ -41,7 +46,7 @@ impl Conversation {
         waiting.push_back((request, spoken));
     }
 
-    /// The wearer wants nothing more.
+    /// The wearer wants nothing more of what waits.
     pub(super) fn forget_waiting(&mut self) {
         self.repeated.waiting.clear();
     }
@@ -52,10 +57,18 @@ impl Conversation {
         if self.is_busy() || !self.link.is_up() || !free {
             return;
         }
-        if let Some((request, spoken)) = self.repeated.waiting.pop_front() {
-            self.start_turn(request, Some(spoken));
-            self.cx.chime(Chime::Understood);
-            self.cx.name_turn(self.agent.turn());
+        let Some((request, spoken)) = self.repeated.waiting.pop_front() else {
+            return;
+        };
+        match commands::command(&request) {
+            // It meant an answer from before the restart.
+            Some(Command::Repeat) => {}
+            Some(Command::Translate(wanted)) => self.translate(wanted),
+            _ => {
+                self.start_turn(request, Some(spoken));
+                self.cx.chime(Chime::Understood);
+                self.cx.name_turn(self.agent.turn());
+            }
         }
     }
 }
