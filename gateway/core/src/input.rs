@@ -66,6 +66,8 @@ pub enum Input {
     Followed(bool),
     /// The wearer typed instead of speaking; always meant for the assistant.
     Text(String),
+    /// After a restart: the glasses repeat what the wearer typed before it.
+    TextRepeated(String),
     /// The user's machine grants this device the requested turn: `history` is the conversation so far, oldest first,
     /// trimmed for the model; `route` lists the models that it may ask.
     Granted { turn: Turn, history: Vec<Message>, route: ModelRoute },

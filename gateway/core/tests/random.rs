@@ -176,6 +176,7 @@ fn input() -> impl Strategy<Value = Input> {
             vocabulary: None,
         }),
         2 => words().prop_map(Input::Text),
+        1 => words().prop_map(Input::TextRepeated),
         6 => (turn(), route()).prop_map(|(turn, route)| Input::Granted { turn, history: Vec::new(), route }),
         12 => (turn(), event()).prop_map(|(turn, event)| Input::Model { turn, event }),
         6 => (turn(), call_id(), result()).prop_map(|(turn, call_id, result)| Input::Tool { turn, call_id, result }),

@@ -41,9 +41,17 @@ pub(super) struct Incoming {
     sound_until_us: u64,
     /// After a restart, until the first sound.
     continues: bool,
+    /// After a restart: when the device asked to go on, on its clock.
+    asked_us: u64,
 }
 
 impl Incoming {
+    /// The gateway was restarted: the device, which asked to go on at this time on its clock, repeats what the process before
+    /// this one has not dealt with.
+    pub(super) fn continued(asked_us: u64) -> Self {
+        Self { continues: true, asked_us, newest_us: asked_us, ..Self::default() }
+    }
+
     /// A control frame: they arrive once each and in order.
     pub(super) fn control(&mut self, sequence: u32, now_us: u64) -> Order {
         let expected = self.control.saturating_add(1);
@@ -96,9 +104,9 @@ impl Incoming {
         self.sound_until_us
     }
 
-    /// The gateway was restarted: the device repeats sound with which the process before this one has not dealt.
-    pub(super) fn continues(&mut self) {
-        self.continues = true;
+    /// Whether the device did this before it came to the restarted gateway, and repeats it.
+    pub(super) fn is_repeated(&self, time_us: u64) -> bool {
+        time_us < self.asked_us
     }
 
     /// Of what the device repeats after a restart, for the first sound: how much older than the present it is.
@@ -203,14 +211,20 @@ mod tests {
         let mut incoming = Incoming::default();
         incoming.note_time(50_000_000);
         assert_eq!(incoming.take_backlog_us(40_000_000), None, "no restart");
-        incoming.continues();
+        let mut incoming = Incoming::continued(50_000_000);
         incoming.note_time(45_000_000);
         assert_eq!(incoming.take_backlog_us(32_000_000), Some(18_000_000));
         assert_eq!(incoming.take_backlog_us(32_020_000), None, "told once");
-        incoming.continues();
-        assert_eq!(incoming.take_backlog_us(0), Some(limits::REPLAY_OPEN_AUDIO_US_MAX), "no device keeps more");
-        incoming.continues();
-        assert_eq!(incoming.take_backlog_us(50_020_000), Some(0), "nothing else came before it");
+        let most_us = limits::REPLAY_OPEN_AUDIO_US_MAX;
+        assert_eq!(Incoming::continued(50_000_000).take_backlog_us(0), Some(most_us), "no device keeps more");
+        assert_eq!(Incoming::continued(50_000_000).take_backlog_us(50_020_000), Some(0), "nothing is repeated");
+    }
+
+    #[test]
+    fn what_is_older_than_the_hello_is_repeated_after_a_restart() {
+        let incoming = Incoming::continued(50_000_000);
+        assert_eq!([49_999_999, 50_000_000].map(|time_us| incoming.is_repeated(time_us)), [true, false]);
+        assert!(!Incoming::default().is_repeated(0), "a session that begins, or goes on over a lost link");
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Session {
     pub(super) async fn open(
         services: Arc<Services>,
         link: &mut Link,
-        Admitted { id, record, hello }: Admitted,
+        Admitted { id, record, hello, hello_us }: Admitted,
         number: u32,
     ) -> Result<Box<Self>, (RejectCode, String)> {
         let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
@@ -92,7 +92,7 @@ impl Session {
             claims: services.resumption.resumable.enter(&id, number),
             stored: stored_of(&services, &record.user, &id, &mailbox),
             outgoing: Outgoing::new(link.down.clone(), is_resumable),
-            incoming: Incoming::default(),
+            incoming: restored.as_ref().map_or_else(Incoming::default, |_| Incoming::continued(hello_us)),
             quality: restored.as_ref().map_or_else(Quality::default, |_| Quality::continued(clock::mono_us())),
             info: formats::info(&id, &record.user, &hello.capabilities, &formats),
             heartbeat_ms: conversation.heartbeat_ms,
@@ -161,7 +161,6 @@ impl Session {
         let Restored { muted, ear, question, called_us, turn, .. } = restored;
         tracing::info!(device = self.id, session = self.number, turn = turn.is_some(), "goes on after a restart");
         self.called_us = called_us;
-        self.incoming.continues();
         self.stored.called(called_us);
         if muted {
             self.input(Input::Mute(true));

@@ -145,6 +145,9 @@ impl Session {
             Up::ToolResult(result) => self.tool_answered(&result),
             Up::PhotoChunk(chunk) => self.photo_piece(&chunk),
             Up::FirmwareAnswer(_) | Up::FirmwareProgress(_) | Up::FirmwareReport(_) => self.about_firmware(&message),
+            Up::TextInput(text) if self.incoming.is_repeated(stamp.time_us) => {
+                self.input(Input::TextRepeated(text.text.to_owned()));
+            }
             Up::TextInput(text) => self.input(Input::Text(text.text.to_owned())),
             Up::Goodbye(goodbye) => {
                 tracing::debug!(reason = ?goodbye.reason, "the device says goodbye");

@@ -199,6 +199,7 @@ impl Machine for Conversation {
             Input::Translated { utterance, translation } => self.interpreter.handle_translated(utterance, translation),
             Input::Followed(followed) => self.followed(followed),
             Input::Text(text) => self.typed(&text),
+            Input::TextRepeated(text) => self.typed_before(&text),
             Input::Granted { turn, history, route } => {
                 let events = self.agent.handle_granted(&mut self.cx, turn, history, route);
                 self.answer(events);

@@ -37,6 +37,18 @@ impl Conversation {
         self.is_older_than_typed(began_us) || is_asked()
     }
 
+    /// Typed before the restart. A yes or a no was the answer to a question that has died with the process, and may have been
+    /// acted upon: it is no request, and no answer to what is asked since then. An engine's question lives on, and a "stop"
+    /// ends a turn that was typed before it.
+    pub(super) fn typed_before(&mut self, text: &str) {
+        let is_asked = self.floor.has_open_question(self.cx.now_us()) && !self.floor.is_asked_since(0);
+        let ends_turn = self.agent.turn().is_some() && commands::command(text) == Some(Command::Cancel);
+        let counts = self.approvals.standing().is_none() && (is_asked || ends_turn);
+        if counts || commands::yes_or_no(text).is_none() {
+            self.typed(text);
+        }
+    }
+
     /// A request is dealt with once nothing else goes on. Of too many the oldest is left out.
     pub(super) fn wait_for_typed(&mut self, request: String, spoken: Spoken) {
         let waiting = &mut self.repeated.waiting;

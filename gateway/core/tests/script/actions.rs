@@ -152,7 +152,7 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         "unmute" => input(world, device, Input::Mute(false)),
         "type" => {
             let text = words.quoted().ok_or("type what?")?.to_string();
-            input(world, device, Input::Text(text))
+            input(world, device, if words.has("before") { Input::TextRepeated(text) } else { Input::Text(text) })
         }
         "apply" => input(world, device, Input::ApplyTools),
         "shutdown" => input(world, device, Input::Shutdown),
