@@ -92,7 +92,7 @@ impl Session {
             claims: services.resumption.resumable.enter(&id, number),
             stored: stored_of(&services, &record.user, &id, &mailbox),
             outgoing: Outgoing::new(link.down.clone(), is_resumable),
-            incoming: restored.as_ref().map_or_else(Incoming::default, |_| Incoming::continued(hello_us)),
+            incoming: incoming_of(restored.as_ref(), hello_us),
             quality: restored.as_ref().map_or_else(Quality::default, |_| Quality::continued(clock::mono_us())),
             info: formats::info(&id, &record.user, &hello.capabilities, &formats),
             heartbeat_ms: conversation.heartbeat_ms,
@@ -202,6 +202,11 @@ fn driver_of(
 /// What is left of the device's session after a restart, if it asks for that.
 fn restored_of(services: &Services, hello: &HelloOwned, user: &str, id: &str) -> Option<Restored> {
     services.resumption.stored.take(id, user, hello.resume.as_ref()?)
+}
+
+/// The device's frames; `hello_us`: when it asked for the session, on its clock.
+fn incoming_of(restored: Option<&Restored>, hello_us: u64) -> Incoming {
+    restored.map_or_else(Incoming::default, |left| Incoming::continued(hello_us, left.stream_end_us))
 }
 
 fn stored_of(services: &Services, user: &str, id: &str, mailbox: &Mailbox) -> StoredSession {

@@ -69,6 +69,9 @@ struct Row {
     /// Capture time at which somebody was certainly speaking to the assistant, last.
     #[serde(default)]
     called_us: Option<u64>,
+    /// Capture time at which the device's stream ended last: what was acknowledged it does not say again.
+    #[serde(default)]
+    stream_end_us: Option<u64>,
 }
 
 /// A session's row, which follows the session: [`store`](Self::store) after each round of its loop.
@@ -215,6 +218,11 @@ impl StoredSession {
     /// Somebody was speaking to the assistant at this capture time, or it does not matter any more (`None`).
     pub(super) fn called(&mut self, at_us: Option<u64>) {
         self.row.called_us = at_us;
+    }
+
+    /// A stream of the device has ended at this capture time.
+    pub(super) fn stream_ended(&mut self, at_us: Option<u64>) {
+        self.row.stream_end_us = at_us;
     }
 
     pub(super) fn question(&mut self, question: Option<OpenQuestion>) {

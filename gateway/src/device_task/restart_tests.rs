@@ -303,6 +303,22 @@ async fn what_was_said_into_a_muted_microphone_is_dealt_with() {
 }
 
 #[tokio::test]
+async fn where_a_stream_has_ended_is_known_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    let mut glasses = session(&store, "glasses", 1);
+    glasses.keep();
+    glasses.utterance_ended(1, Some(9_500_000));
+    glasses.stream_ended(Some(9_600_000));
+    // Another turn ends: the frames so far have been dealt with, the end of the stream among them, and its sound has not.
+    glasses.turn_done(1, 6);
+    glasses.store();
+    let left = next(&store).await.take("glasses", USER, &of(1)).unwrap();
+    assert_eq!(left.continued, Continued { control_received: 6, sound_until_us: 0 });
+    assert_eq!(left.stream_end_us, Some(9_600_000));
+}
+
+#[tokio::test]
 async fn a_button_that_mutes_is_not_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), 16).unwrap();

@@ -88,9 +88,7 @@ impl Session {
             Up::Audio(packet) => self.audio(stamp, &packet, now_us),
             Up::AudioEnd(end) => {
                 let last = self.incoming.last_audio(end.last_audio_sequence, self.transport.ordered);
-                if let Some(ear) = &mut self.ear {
-                    ear.end_stream(last, now_us);
-                }
+                self.end_stream(last, now_us);
                 self.take_facts();
             }
             Up::Ack(ack) => self.acknowledged(&ack),
@@ -204,7 +202,8 @@ impl Session {
             }
             return;
         }
-        self.incoming.note_sound(stamp.time_us.saturating_add(packet.duration_us.into()));
+        let until_us = stamp.time_us.saturating_add(packet.duration_us.into());
+        self.incoming.note_sound(stamp.sequence, until_us);
         if let Some(backlog_us) = self.incoming.take_backlog_us(stamp.time_us) {
             self.input(Input::SoundRepeated { backlog_ms: u32::try_from(backlog_us / 1_000).unwrap_or(u32::MAX) });
         }
@@ -224,9 +223,20 @@ impl Session {
         {
             tracing::debug!(%error, "a packet could not be heard");
         }
+        if self.incoming.take_repeated_end(stamp.time_us, until_us) {
+            self.end_stream(stamp.sequence, now_us);
+        }
         self.end_if_undecodable();
         self.sound_heard(stamp.time_us);
         self.take_facts();
+    }
+
+    /// The device's stream has ended with this packet.
+    fn end_stream(&mut self, last: u32, now_us: u64) {
+        self.incoming.end_stream(last);
+        if let Some(ear) = &mut self.ear {
+            ear.end_stream(last, now_us);
+        }
     }
 
     /// Ends the session if too many packets of sound in a row could not be decoded: those that came, or had waited for others.

@@ -32,6 +32,8 @@ pub(crate) struct Restored {
     pub(in crate::device_task) question: Option<OpenQuestion>,
     /// Capture time at which somebody was speaking to the assistant whose words were not dealt with.
     pub(in crate::device_task) called_us: Option<u64>,
+    /// Capture time at which the device's stream ended last.
+    pub(in crate::device_task) stream_end_us: Option<u64>,
     /// The turn that was cut off, if the wearer is still to be told.
     pub(in crate::device_task) turn: Option<RestoredTurn>,
 }
@@ -148,13 +150,14 @@ impl StoredSessions {
         };
         let request = row.untold_request().cloned();
         let called_us = row.unsettled_call().filter(|_| request.is_none());
-        let Row { muted, control_received, sound_until_us, ear, question, .. } = row;
+        let Row { muted, control_received, sound_until_us, ear, question, stream_end_us, .. } = row;
         Some(Restored {
             continued: Continued { control_received, sound_until_us },
             muted,
             ear,
             question,
             called_us,
+            stream_end_us,
             turn: request.map(|request| open.turn(device, user, request)),
         })
     }
