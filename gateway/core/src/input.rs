@@ -94,8 +94,10 @@ pub enum Input {
     Played { speech: u32, clauses_done: u16, clause_part: f32, playback: Playback },
     /// A button or touch gesture.
     Button(Button),
-    /// The wearer or the device switched the microphone off or on.
+    /// The device has switched its microphone off or on.
     Mute(bool),
+    /// The device begins a session anew, and in the one before it the wearer had the gateway mute it. Follows `Connected`.
+    StaysMuted,
     /// The executor needs the wearer's consent.
     ApprovalAsked(Approval),
     /// Answered by tap or by an operator (`by`); spoken answers arrive as transcripts.

@@ -185,6 +185,7 @@ fn input() -> impl Strategy<Value = Input> {
         8 => (0_u32..4, 0_u16..5, any::<f32>(), prop::sample::select(&PLAYBACKS[..])).prop_map(|(speech, clauses_done, clause_part, playback)| Input::Played { speech, clauses_done, clause_part, playback }),
         2 => prop::sample::select(vec![Button::Press, Button::LongPress, Button::Down { at_us: 1 }, Button::Up { at_us: 1 }, Button::Up { at_us: 900_000 }]).prop_map(Input::Button),
         1 => any::<bool>().prop_map(Input::Mute),
+        1 => Just(Input::StaysMuted),
         1 => any::<bool>().prop_map(Input::Followed),
         4 => (1_u32..4, prop::option::of((words(), any::<bool>()))).prop_map(|(utterance, translated)| {
             let translation =

@@ -150,6 +150,11 @@ impl Session {
         self.welcome(false, restored.as_ref().map(|restored| restored.continued))?;
         self.presence.connected(true);
         self.input(Input::Connected { device: self.info.clone(), resumed: false });
+        if self.services.resumption.stored.stays_muted(&self.id, &self.user_name) {
+            self.input(Input::StaysMuted);
+        } else if restored.as_ref().is_some_and(|restored| restored.muted) {
+            self.input(Input::Mute(true));
+        }
         if let Some(restored) = restored {
             self.go_on_with(restored);
         }
@@ -158,13 +163,10 @@ impl Session {
 
     /// Goes on with what is left of a session after a restart.
     fn go_on_with(&mut self, restored: Restored) {
-        let Restored { muted, ear, question, called_us, turn, .. } = restored;
+        let Restored { ear, question, called_us, turn, .. } = restored;
         tracing::info!(device = self.id, session = self.number, turn = turn.is_some(), "goes on after a restart");
         self.called_us = called_us;
         self.stored.called(called_us);
-        if muted {
-            self.input(Input::Mute(true));
-        }
         let turn = turn.map(|turn| self.cut_off(turn));
         self.input(Input::Restarted(Remains { ear, question, turn }));
     }

@@ -335,6 +335,32 @@ async fn a_button_that_mutes_is_not_repeated() {
 }
 
 #[tokio::test]
+async fn a_mute_of_the_gateway_outlives_the_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    for (device, number, stays) in [("glasses", 1, true), ("with a switch", 2, false)] {
+        let mut session = session(&store, device, number);
+        session.keep();
+        session.muted(true, 4, 0);
+        session.mute_stays(stays);
+        session.store();
+        // The device does not come back in time.
+        session.end();
+    }
+    let sessions = next(&store).await;
+    assert_eq!(sessions.take("glasses", USER, &of(1)), None);
+    let stays = |device: &str, user: &str| sessions.stays_muted(device, user);
+    assert!(stays("glasses", USER) && !stays("with a switch", USER) && !stays("glasses", "bob"));
+    sessions.mute_stays("glasses", USER, false);
+    assert!(!stays("glasses", USER));
+    sessions.mute_stays("glasses", USER, true);
+    sessions.erase("bob");
+    assert!(stays("glasses", USER));
+    sessions.erase(USER);
+    assert!(!stays("glasses", USER));
+}
+
+#[tokio::test]
 async fn a_turn_that_ends_late_does_not_end_the_one_behind_it() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), 16).unwrap();

@@ -149,6 +149,7 @@ impl Session {
             Up::TextInput(text) => self.input(Input::Text(text.text.to_owned())),
             Up::Goodbye(goodbye) => {
                 tracing::debug!(reason = ?goodbye.reason, "the device says goodbye");
+                self.mute_stays(false);
                 self.input(Input::LinkLost);
                 self.end(End::Over(None));
             }

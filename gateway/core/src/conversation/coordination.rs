@@ -180,7 +180,7 @@ impl Conversation {
             is_command: matches!(said.matched, Some(CommandMatch::Exact | CommandMatch::Closed)),
         };
         match commands::command(&request) {
-            Some(Command::Mute) => self.mute(true),
+            Some(Command::Mute) => self.mute(true, true),
             _ if is_older => self.wait_for_typed(request, spoken),
             Some(Command::Repeat) => self.repeat(),
             Some(Command::Translate(wanted)) => self.translate(wanted),
@@ -229,7 +229,7 @@ impl Conversation {
                 self.floor.close_ear(&mut self.cx);
             }
             Some(Command::Repeat) => self.repeat(),
-            Some(Command::Mute) => self.mute(true),
+            Some(Command::Mute) => self.mute(true, true),
             Some(Command::Translate(wanted)) => self.translate(wanted),
             _ => self.start_turn(request, None),
         }
@@ -243,7 +243,7 @@ impl Conversation {
 
     pub(super) fn button(&mut self, button: Button) {
         match button {
-            Button::LongPress => self.mute(!self.muted),
+            Button::LongPress => self.mute(!self.muted, true),
             Button::Press if self.is_busy() => self.stop(true),
             Button::Press if self.muted || !self.link.is_up() => {}
             Button::Press => self.call(),
@@ -252,16 +252,18 @@ impl Conversation {
         }
     }
 
-    pub(super) fn mute(&mut self, muted: bool) {
-        if self.muted == muted {
+    /// Switches the microphone off or on. `by_gateway`: the device does not do it by itself.
+    pub(super) fn mute(&mut self, muted: bool, by_gateway: bool) {
+        let stays = muted && by_gateway;
+        if (self.muted, self.mute_stays) == (muted, stays) {
             return;
         }
-        self.muted = muted;
-        if muted {
+        if muted && !self.muted {
             self.held = None;
             self.floor.discard(&mut self.cx);
         }
-        self.cx.push(Output::SetMuted(muted));
+        (self.muted, self.mute_stays) = (muted, stays);
+        self.cx.push(Output::SetMuted { muted, stays });
     }
 }
 

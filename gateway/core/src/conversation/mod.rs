@@ -71,6 +71,8 @@ pub struct Conversation {
     /// The talk button, while it is held.
     held: Option<Held>,
     muted: bool,
+    /// It is the gateway that mutes, as the wearer wanted: the device does not know it by itself.
+    mute_stays: bool,
     listening: ListeningState,
 }
 
@@ -102,6 +104,7 @@ impl Conversation {
             cut_question: false,
             held: None,
             muted: false,
+            mute_stays: false,
             listening: ListeningState::default(),
         }
     }
@@ -235,7 +238,8 @@ impl Machine for Conversation {
                 self.ended(ended);
             }
             Input::Button(button) => self.button(button),
-            Input::Mute(muted) => self.mute(muted),
+            Input::Mute(muted) => self.mute(muted, false),
+            Input::StaysMuted => self.mute(true, true),
             Input::ApprovalAsked(approval) => self.approval_asked(approval),
             Input::ApprovalAnswered { id, choice, by } => self.approval_answered(id, choice, by),
             Input::ApprovalWithdrawn { id } => self.approval_withdrawn(id),

@@ -43,7 +43,7 @@ impl Conversation {
             self.agent.handle_resumed(&mut self.cx);
         }
         if self.muted {
-            self.cx.push(Output::SetMuted(true));
+            self.cx.push(Output::SetMuted { muted: true, stays: self.mute_stays });
         }
         let turn = self.agent.turn();
         self.cx.push(Output::Listening { turn, state: self.listening });
