@@ -16,6 +16,7 @@ pub mod microphone;
 pub mod models;
 pub mod preroll;
 pub mod resample;
+pub mod samples;
 pub mod scheduling;
 pub mod sound_file;
 pub mod speaker;

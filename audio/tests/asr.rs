@@ -234,7 +234,7 @@ fn the_scheduler_answers_with_text() {
     let scheduler = Scheduler::start(engine(), SchedulerConfig { workers: 1, queue_max: 4 }).unwrap();
     let (sender, receiver) = mpsc::sync_channel(64);
     let job = DecodeJob {
-        pcm: goforward().into(),
+        pcm: Arc::new(goforward().into()),
         options: Options::default(),
         priority: Priority::Final,
         patient: false,

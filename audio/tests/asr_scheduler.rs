@@ -68,7 +68,7 @@ impl World {
     fn job(&self, id: usize, priority: Priority, owner: Owner) -> DecodeJob {
         let reply = self.reply.clone();
         let reply = move |report: Report| reply.send((id, report.result.map(|heard| heard.text))).unwrap();
-        let (pcm, options, reply) = (vec![0; id].into(), Options::default(), Box::new(reply));
+        let (pcm, options, reply) = (Arc::new(vec![0_i16; id].into()), Options::default(), Box::new(reply));
         DecodeJob { pcm, options, priority, patient: false, owner, begun: None, reply }
     }
 

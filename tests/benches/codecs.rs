@@ -180,7 +180,7 @@ fn listened(packets: &[Packet], codec: Codec, silero: &Arc<silero::Model>) -> Re
         if let Some(payload) = &packet.payload {
             listener.push_packet(packet.sequence, packet.capture_us, payload, packet.capture_us, &mut facts)?;
         }
-        pcm.append(&mut listener.take_tapped());
+        pcm.extend_from_slice(&listener.take_tapped());
     }
     Ok(pcm)
 }

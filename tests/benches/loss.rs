@@ -168,7 +168,7 @@ fn listened(packets: &[Option<Vec<u8>>], silero: &Arc<silero::Model>) -> Result<
             Some(packet) => listener.push_packet(number, capture_us, packet, capture_us, &mut facts)?,
             None => listener.tick(capture_us, &mut facts),
         }
-        pcm.append(&mut listener.take_tapped());
+        pcm.extend_from_slice(&listener.take_tapped());
     }
     Ok(pcm)
 }

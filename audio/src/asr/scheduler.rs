@@ -25,6 +25,7 @@ use std::time::Instant;
 
 use super::{Decoder, Engine, Error, Options, Transcription};
 use crate::fair::{FairQueue, Owner};
+use crate::samples::Samples;
 use crate::scheduling::Scheduling;
 
 /// Purpose of a job, in ascending order of importance.
@@ -93,7 +94,7 @@ pub struct Report {
 /// An utterance to decode.
 pub struct DecodeJob {
     /// 16 kHz, one channel, at most 30 s.
-    pub pcm: Arc<[i16]>,
+    pub pcm: Arc<Samples>,
     /// How to decode it. The scheduler sets `abort` itself.
     pub options: Options,
     /// One of higher priority goes first, and may displace others.

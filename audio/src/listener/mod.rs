@@ -26,6 +26,7 @@ use crate::jitter::{self, JitterBuffer, Pushed, Slot};
 use crate::microphone::{Analyser, Fault};
 use crate::preroll::Preroll;
 use crate::resample::Resampler;
+use crate::samples::{Samples, erase};
 use crate::vad::detector::{Detector, Window};
 use crate::vad::silero::{self, WINDOW_SAMPLES};
 
@@ -80,7 +81,7 @@ pub struct Listener {
     utterances: Utterances,
     muted: bool,
     /// Sound since it was last taken; `None` while the tap is off.
-    tap: Option<Vec<i16>>,
+    tap: Option<Samples>,
     /// Samples of the last packet at 16 kHz: the assumed length of a lost one.
     packet_samples: u64,
     last_arrival_us: Option<u64>,
@@ -286,21 +287,18 @@ impl Listener {
         if muted && !self.muted {
             self.jitter.reset();
             self.resampler.reset();
-            self.partial.fill(0);
+            erase(&mut self.partial);
             self.partial.clear();
-            self.decoded.fill(0);
+            erase(&mut self.decoded);
             self.decoded.clear();
             self.decoder.release();
             self.recent.erase();
             self.detector.reset();
             self.background = Background::new();
             self.microphone.forget();
-            self.voiced.fill(0);
+            erase(&mut self.voiced);
             self.voiced.clear();
-            if let Some(tap) = &mut self.tap {
-                tap.fill(0);
-                tap.clear();
-            }
+            self.tap = self.tap.take().map(|_| Samples::default());
             self.utterances.erase(self.recent.end());
             self.timeline.unhook();
             self.last_arrival_us = None;
@@ -481,5 +479,12 @@ impl Listener {
     /// Microseconds of sound processed so far.
     pub fn heard_us(&self) -> u64 {
         samples_to_us(self.recent.end(), RATE_HZ)
+    }
+}
+
+impl Drop for Listener {
+    /// The device is gone: no sound of it stays in memory.
+    fn drop(&mut self) {
+        self.set_muted(true);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Listener;
 use crate::frame::RATE_HZ;
+use crate::samples::Samples;
 
 /// Most sound kept for the tap: one second. It is taken after every packet.
 const TAPPED_SAMPLES_MAX: usize = RATE_HZ as usize;
@@ -18,7 +19,7 @@ impl Listener {
     /// Turns the tap on or off: while on, sound is kept for [`take_tapped`](Self::take_tapped).
     pub fn set_tapped(&mut self, tapped: bool) {
         match (tapped, &self.tap) {
-            (true, None) => self.tap = Some(Vec::new()),
+            (true, None) => self.tap = Some(Samples::default()),
             (false, Some(_)) => self.tap = None,
             _ => {}
         }
@@ -26,7 +27,7 @@ impl Listener {
 
     /// Sound since the last call, mono at 16 kHz, with lost packets concealed. Empty while the tap is off. Sound beyond
     /// one second that was not taken is dropped.
-    pub fn take_tapped(&mut self) -> Vec<i16> {
+    pub fn take_tapped(&mut self) -> Samples {
         self.tap.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -34,7 +35,7 @@ impl Listener {
         if let Some(tap) = &mut self.tap
             && tap.len() + samples.len() <= TAPPED_SAMPLES_MAX
         {
-            tap.extend_from_slice(samples);
+            tap.append(samples);
         }
     }
 }

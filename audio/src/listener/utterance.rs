@@ -5,6 +5,7 @@ use super::timeline::Timeline;
 use super::{Config, Fact};
 use crate::frame::{RATE_HZ, samples_to_us, us_to_samples};
 use crate::preroll::Preroll;
+use crate::samples::Samples;
 use crate::vad::detector::Window;
 
 pub(super) struct Utterances {
@@ -28,7 +29,7 @@ pub(super) struct Utterances {
 
 struct Open {
     start: u64,
-    pcm: Vec<i16>,
+    pcm: Samples,
     /// Position just after the last voiced window.
     voice_end: u64,
     in_voice: bool,
@@ -75,7 +76,7 @@ impl Utterances {
 
     /// Number, position of the first sample, and all sound of the open utterance.
     pub(super) fn open(&self) -> Option<(u32, u64, &[i16])> {
-        self.open.as_ref().map(|open| (self.number, open.start, open.pcm.as_slice()))
+        self.open.as_ref().map(|open| (self.number, open.start, &*open.pcm))
     }
 
     pub(super) fn note_score(&mut self, utterance: u32, score: f32) {
@@ -108,9 +109,6 @@ impl Utterances {
 
     /// Erases all sound up to stream position `end`.
     pub(super) fn erase(&mut self, end: u64) {
-        if let Some(open) = &mut self.open {
-            open.pcm.fill(0);
-        }
         self.open = None;
         self.run = 0;
         self.consumed = end;
@@ -121,7 +119,7 @@ impl Utterances {
         let Some(open) = &mut self.open else { return };
         let bound = us_to_samples(UTTERANCE_US_MAX, RATE_HZ) as usize + open.uncounted;
         let room = bound.saturating_sub(open.pcm.len());
-        open.pcm.extend_from_slice(&pcm[..pcm.len().min(room)]);
+        open.pcm.append(&pcm[..pcm.len().min(room)]);
         if (open.pcm.len() - open.uncounted) as u64 >= self.length_max && !open.told_too_long {
             open.told_too_long = true;
             self.end(timeline, facts);
@@ -187,7 +185,7 @@ impl Utterances {
         let start = recent.copy_from(from, &mut pcm);
         self.open = Some(Open {
             start,
-            pcm,
+            pcm: pcm.into(),
             voice_end: window.end,
             in_voice: true,
             paused: false,

@@ -66,6 +66,8 @@ pub enum Input {
     Followed(bool),
     /// The wearer typed instead of speaking; always meant for the assistant.
     Text(String),
+    /// After a restart: the glasses repeat what the wearer typed before it.
+    TextRepeated(String),
     /// The user's machine grants this device the requested turn: `history` is the conversation so far, oldest first,
     /// trimmed for the model; `route` lists the models that it may ask.
     Granted { turn: Turn, history: Vec<Message>, route: ModelRoute },
@@ -92,8 +94,10 @@ pub enum Input {
     Played { speech: u32, clauses_done: u16, clause_part: f32, playback: Playback },
     /// A button or touch gesture.
     Button(Button),
-    /// The wearer or the device switched the microphone off or on.
+    /// The device has switched its microphone off or on.
     Mute(bool),
+    /// The device begins a session anew, and in the one before it the wearer had the gateway mute it. Follows `Connected`.
+    StaysMuted,
     /// The executor needs the wearer's consent.
     ApprovalAsked(Approval),
     /// Answered by tap or by an operator (`by`); spoken answers arrive as transcripts.
@@ -121,16 +125,18 @@ pub enum Input {
 }
 
 /// Button and touch gestures.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Button {
     /// Short press: open the ear, or stop speech.
     Press,
     /// Long press: mute or unmute.
     LongPress,
-    /// The talk button went down: until it is released, speech is one request, pauses included.
-    Down,
+    /// The talk button went down: until it is released, speech is one request, pauses included. `at_us`: when, on the
+    /// glasses' clock, as the times of voice facts.
+    Down { at_us: u64 },
     /// It was released. Soon after `Down`, the two are a short press.
-    Up,
+    Up { at_us: u64 },
 }
 
 /// Unsolicited output: a due reminder or timer, or speech or sound of a mini-app.

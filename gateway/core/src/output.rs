@@ -42,8 +42,9 @@ pub enum Output {
     /// All utterances up to this one are dealt with: their words were acted upon, passed over, or are lost. After a
     /// restart their sound need not be heard again.
     UtterancesSettled { until: u32 },
-    /// Stop or resume audio capture. It is stored for a restart, and in the status that tools read.
-    SetMuted(bool),
+    /// Stop or resume audio capture. It is stored for a restart, and in the status that tools read. `stays`: the device does
+    /// not know of it by itself, so that a session which it begins anew begins with `Input::StaysMuted`.
+    SetMuted { muted: bool, stays: bool },
     /// The listening indicator of the glasses. `turn` is the one under way. Unless it is idle or muted, the shell also
     /// holds back new firmware for the device.
     Listening { turn: Option<Turn>, state: ListeningState },

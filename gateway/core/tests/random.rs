@@ -176,14 +176,16 @@ fn input() -> impl Strategy<Value = Input> {
             vocabulary: None,
         }),
         2 => words().prop_map(Input::Text),
+        1 => words().prop_map(Input::TextRepeated),
         6 => (turn(), route()).prop_map(|(turn, route)| Input::Granted { turn, history: Vec::new(), route }),
         12 => (turn(), event()).prop_map(|(turn, event)| Input::Model { turn, event }),
         6 => (turn(), call_id(), result()).prop_map(|(turn, call_id, result)| Input::Tool { turn, call_id, result }),
         4 => (0_u32..4, 0_u16..4, any::<u64>()).prop_map(|(speech, clause, duration_us)| Input::Spoken { speech, clause, duration_us }),
         1 => (0_u32..4, 0_u16..4).prop_map(|(speech, clause)| Input::SpeechFailed { speech, clause }),
         8 => (0_u32..4, 0_u16..5, any::<f32>(), prop::sample::select(&PLAYBACKS[..])).prop_map(|(speech, clauses_done, clause_part, playback)| Input::Played { speech, clauses_done, clause_part, playback }),
-        2 => prop::sample::select(vec![Button::Press, Button::LongPress, Button::Down, Button::Up]).prop_map(Input::Button),
+        2 => prop::sample::select(vec![Button::Press, Button::LongPress, Button::Down { at_us: 1 }, Button::Up { at_us: 1 }, Button::Up { at_us: 900_000 }]).prop_map(Input::Button),
         1 => any::<bool>().prop_map(Input::Mute),
+        1 => Just(Input::StaysMuted),
         1 => any::<bool>().prop_map(Input::Followed),
         4 => (1_u32..4, prop::option::of((words(), any::<bool>()))).prop_map(|(utterance, translated)| {
             let translation =

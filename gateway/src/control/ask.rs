@@ -174,7 +174,7 @@ fn admitted(user: String, number: u32) -> Admitted {
         binding: ChannelBinding::Exporter,
     };
     // A fingerprint never contains a dot.
-    Admitted { id: format!("text.{number}"), record, hello }
+    Admitted { id: format!("text.{number}"), record, hello, hello_us: 0 }
 }
 
 /// The device's side of the link.

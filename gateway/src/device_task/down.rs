@@ -55,7 +55,7 @@ impl Session {
             }
             Output::UtterancesSettled { until } => self.stored.utterances_settled(until),
             Output::CloseUtterance { utterance } => self.close_utterance(utterance),
-            Output::SetMuted(muted) => self.set_muted(muted),
+            Output::SetMuted { muted, stays } => self.set_muted(muted, stays),
             Output::Listening { turn, state } => {
                 self.update.conversation(state);
                 let listening = message::Listening { state: listening(state) };
@@ -157,12 +157,22 @@ impl Session {
         }
     }
 
-    fn set_muted(&mut self, muted: bool) {
+    fn set_muted(&mut self, muted: bool, stays: bool) {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).muted = muted;
         let incoming = &self.link.incoming;
         self.stored.muted(muted, incoming.control_received(), incoming.sound_until_us());
+        self.mute_stays(stays);
         if let Some(ear) = &mut self.ear {
             ear.set_muted(muted);
+        }
+    }
+
+    /// Keeps whether a session that the device begins anew begins muted.
+    pub(super) fn mute_stays(&mut self, stays: bool) {
+        self.stored.mute_stays(stays);
+        // Others never come again.
+        if self.link.is_glasses() {
+            self.services.resumption.stored.mute_stays(&self.id, &self.user.name, stays);
         }
     }
 

@@ -41,13 +41,32 @@ pub(super) struct Incoming {
     sound_until_us: u64,
     /// After a restart, until the first sound.
     continues: bool,
-    /// As for [`continues`](Self::continues), until the first sound.
+    /// After a restart, until the first sound: when somebody was speaking whose words were not dealt with.
     addressed_us: Option<u64>,
     /// The device was told that sound was passed over.
     drop_warned: bool,
+    /// After a restart: when the device asked to go on, on its clock.
+    asked_us: u64,
+    /// The last packet of the stream that ended last, and the capture time of the end of its sound.
+    stream_end: Option<(u32, u64)>,
+    /// After a restart: the same time, of sound that the device repeats.
+    repeated_end_us: Option<u64>,
 }
 
 impl Incoming {
+    /// The gateway was restarted: the device, which asked to go on at this time on its clock, repeats what the process before
+    /// this one has not dealt with. `addressed_us`: capture time at which somebody was speaking to the assistant whose words were
+    /// not dealt with. `stream_end_us`: as [`stream_end_us`](Self::stream_end_us) was there.
+    pub(super) fn continued(asked_us: u64, addressed_us: Option<u64>, stream_end_us: Option<u64>) -> Self {
+        let (newest_us, repeated_end_us) = (asked_us, stream_end_us);
+        Self { continues: true, addressed_us, asked_us, newest_us, repeated_end_us, ..Self::default() }
+    }
+
+    /// Whether the device is about to repeat that.
+    pub(super) fn is_continued(&self) -> bool {
+        self.continues
+    }
+
     /// A control frame: they arrive once each and in order.
     pub(super) fn control(&mut self, sequence: u32, now_us: u64) -> Order {
         let expected = self.control.saturating_add(1);
@@ -91,8 +110,30 @@ impl Incoming {
     }
 
     /// Sound has come that ends at this capture time.
-    pub(super) fn note_sound(&mut self, until_us: u64) {
+    pub(super) fn note_sound(&mut self, sequence: u32, until_us: u64) {
         self.sound_until_us = self.sound_until_us.max(until_us);
+        if let Some((last, end_us)) = &mut self.stream_end
+            && sequence <= *last
+        {
+            *end_us = until_us.max(*end_us);
+        }
+    }
+
+    /// The device has ended its stream with this packet, which may be under way.
+    pub(super) fn end_stream(&mut self, last: u32) {
+        self.stream_end = Some((last, self.sound_until_us));
+    }
+
+    /// Capture time at which a stream of the device ended last; `None`: none has.
+    pub(super) fn stream_end_us(&self) -> Option<u64> {
+        self.stream_end.map(|(_, end_us)| end_us).or(self.repeated_end_us)
+    }
+
+    /// After a restart: whether the stream that the device repeats ends with this packet, captured from the one time to the
+    /// other. The device may not say so again.
+    pub(super) fn take_repeated_end(&mut self, captured_us: u64, until_us: u64) -> bool {
+        let end_us = self.repeated_end_us.take_if(|end_us| *end_us <= until_us);
+        end_us.is_some_and(|end_us| captured_us < end_us)
     }
 
     /// Capture time of the end of the sound so far; 0: none came.
@@ -105,17 +146,15 @@ impl Incoming {
         !std::mem::replace(&mut self.drop_warned, true)
     }
 
-    /// The gateway was restarted: the device repeats sound with which the process before this one has not dealt.
-    /// `addressed_us`: capture time at which somebody was speaking to the assistant whose words were not dealt with.
-    pub(super) fn continues(&mut self, addressed_us: Option<u64>) {
-        self.continues = true;
-        self.addressed_us = addressed_us;
-    }
-
-    /// Whether those words are lost, for the first sound after a restart: the wake phrase is older than what the device has
-    /// kept.
+    /// Whether the process before this one knew that somebody was speaking to the assistant whose words are lost, for the first
+    /// sound after a restart: the wake phrase is older than what the device has kept.
     pub(super) fn take_lost_sentence(&mut self, captured_us: u64) -> bool {
         self.addressed_us.take().is_some_and(|addressed_us| addressed_us < captured_us)
+    }
+
+    /// Whether the device did this before it came to the restarted gateway, and repeats it.
+    pub(super) fn is_repeated(&self, time_us: u64) -> bool {
+        time_us < self.asked_us
     }
 
     /// Of what the device repeats after a restart, for the first sound: how much older than the present it is.
@@ -220,21 +259,57 @@ mod tests {
         let mut incoming = Incoming::default();
         incoming.note_time(50_000_000);
         assert_eq!(incoming.take_backlog_us(40_000_000), None, "no restart");
-        incoming.continues(None);
+        let mut incoming = Incoming::continued(50_000_000, None, None);
         incoming.note_time(45_000_000);
         assert_eq!(incoming.take_backlog_us(32_000_000), Some(18_000_000));
         assert_eq!(incoming.take_backlog_us(32_020_000), None, "told once");
-        incoming.continues(None);
-        assert_eq!(incoming.take_backlog_us(0), Some(limits::REPLAY_OPEN_AUDIO_US_MAX), "no device keeps more");
-        incoming.continues(None);
-        assert_eq!(incoming.take_backlog_us(50_020_000), Some(0), "nothing else came before it");
+        let most_us = limits::REPLAY_OPEN_AUDIO_US_MAX;
+        assert_eq!(
+            Incoming::continued(50_000_000, None, None).take_backlog_us(0),
+            Some(most_us),
+            "no device keeps more"
+        );
+        assert_eq!(
+            Incoming::continued(50_000_000, None, None).take_backlog_us(50_020_000),
+            Some(0),
+            "nothing is repeated"
+        );
+    }
+
+    #[test]
+    fn what_is_older_than_the_hello_is_repeated_after_a_restart() {
+        let incoming = Incoming::continued(50_000_000, None, None);
+        assert_eq!([49_999_999, 50_000_000].map(|time_us| incoming.is_repeated(time_us)), [true, false]);
+        assert!(!Incoming::default().is_repeated(0), "a session that begins, or goes on over a lost link");
+    }
+
+    #[test]
+    fn the_end_of_a_stream_is_known_when_its_last_packet_has_come() {
+        let mut incoming = Incoming::default();
+        incoming.note_sound(1, 20_000);
+        assert_eq!(incoming.stream_end_us(), None);
+        // On QUIC the message may overtake sound.
+        incoming.end_stream(2);
+        incoming.note_sound(2, 40_000);
+        incoming.note_sound(3, 1_020_000);
+        assert_eq!(incoming.stream_end_us(), Some(40_000), "another stream has begun");
+    }
+
+    #[test]
+    fn a_stream_that_had_ended_ends_where_it_did_when_it_is_repeated() {
+        let mut incoming = Incoming::continued(50_000_000, None, Some(40_000));
+        assert!(!incoming.take_repeated_end(0, 20_000));
+        assert_eq!(incoming.stream_end_us(), Some(40_000), "for the process behind this one");
+        assert!(incoming.take_repeated_end(20_000, 40_000) && !incoming.take_repeated_end(40_000, 60_000));
+        let mut dealt_with = Incoming::continued(50_000_000, None, Some(40_000));
+        assert!(!dealt_with.take_repeated_end(40_000, 60_000), "what is repeated is of a later stream");
+        assert!(!Incoming::default().take_repeated_end(0, 20_000));
     }
 
     #[test]
     fn a_sentence_is_lost_whose_beginning_does_not_come_again() {
         let lost = |addressed_us, captured_us| {
-            let mut incoming = Incoming::default();
-            incoming.continues(addressed_us);
+            let mut incoming = Incoming::continued(50, addressed_us, None);
             (incoming.take_lost_sentence(captured_us), incoming.take_lost_sentence(captured_us))
         };
         assert_eq!(lost(Some(30), 31), (true, false), "told once");

@@ -29,13 +29,20 @@ pub(super) struct SessionLink {
 }
 
 impl SessionLink {
-    /// For a new session on this connection. `is_resumable`: frames are kept.
-    pub(super) fn new(link: &Link, capabilities: &Capabilities, heartbeat_ms: u32, is_resumable: bool) -> Self {
+    /// For a new session on this connection, with the device's frames. `is_resumable`: those to it are kept.
+    pub(super) fn new(
+        link: &Link,
+        capabilities: &Capabilities,
+        incoming: Incoming,
+        heartbeat_ms: u32,
+        is_resumable: bool,
+    ) -> Self {
+        let quality = if incoming.is_continued() { Quality::continued(clock::mono_us()) } else { Quality::default() };
         Self {
             transport: link.transport,
             outgoing: Outgoing::new(link.down.clone(), is_resumable),
-            incoming: Incoming::default(),
-            quality: Quality::default(),
+            incoming,
+            quality,
             frame_limits: FrameLimits::of(capabilities),
             heartbeat_ms,
             heartbeat: None,
@@ -43,11 +50,9 @@ impl SessionLink {
         }
     }
 
-    /// The gateway was restarted: the device repeats sound with which the process before this one has not dealt.
-    /// `addressed_us`: as for [`Incoming::continues`].
-    pub(super) fn continues(&mut self, addressed_us: Option<u64>) {
-        self.incoming.continues(addressed_us);
-        self.quality = Quality::continued(clock::mono_us());
+    /// Whether glasses are at its other end.
+    pub(super) fn is_glasses(&self) -> bool {
+        self.transport.is_glasses
     }
 
     /// The session goes on over this connection. `audio_received`: the last sound that need not come again.

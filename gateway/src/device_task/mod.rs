@@ -203,7 +203,7 @@ impl Resumable {
 
     /// The session that this device asks for; `None`: it asks for none, or for one that cannot go on.
     async fn claim(&self, admitted: &Admitted) -> Option<Box<Session>> {
-        let Admitted { id, record, hello } = admitted;
+        let Admitted { id, record, hello, .. } = admitted;
         let resume = hello.resume.clone()?;
         let terms = Terms::of(id, &record.user, &hello.capabilities).ok()?;
         let (_, session) = self.with(|sessions| sessions.get(id).cloned())?;
@@ -283,7 +283,7 @@ mod tests {
             resume: Some(ResumeOwned { token: vec![1; 40], control_received: 0, audio_received: 0 }),
             binding: ChannelBinding::Exporter,
         };
-        Admitted { id: id.to_owned(), record, hello }
+        Admitted { id: id.to_owned(), record, hello, hello_us: 0 }
     }
 
     #[tokio::test(start_paused = true)]

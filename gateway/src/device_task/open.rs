@@ -18,6 +18,7 @@ use super::{
     approval::OpenApproval,
     calls::DeviceCalls,
     formats::{self, Agreed, Terms},
+    incoming::Incoming,
     link::SessionLink,
     photos::Photos,
     presence::Presence,
@@ -56,7 +57,7 @@ impl Session {
     pub(super) async fn open(
         services: Arc<Services>,
         link: &mut Link,
-        Admitted { id, record, hello }: Admitted,
+        Admitted { id, record, hello, hello_us }: Admitted,
         number: u32,
     ) -> Result<Box<Self>, (RejectCode, String)> {
         let terms =
@@ -91,7 +92,13 @@ impl Session {
             update: Update::new(&id, &hello, &services.firmware),
             claims: services.resumption.resumable.enter(&id, number),
             stored: stored_of(&services, &record.user, &id, &mailbox),
-            link: SessionLink::new(link, &hello.capabilities, conversation.heartbeat_ms, is_resumable),
+            link: SessionLink::new(
+                link,
+                &hello.capabilities,
+                incoming_of(restored.as_ref(), hello_us),
+                conversation.heartbeat_ms,
+                is_resumable,
+            ),
             terms,
             driver: driver_of(&services.telemetry, (&record.user, &id, number), &lease, conversation),
             requests: requests_of(&services, (&record.user, &id, number), language, &lease, &mailbox),
@@ -134,6 +141,11 @@ impl Session {
         self.welcome(false, restored.as_ref().map(|restored| restored.continued))?;
         self.presence.connected(true);
         self.input(Input::Connected { device: self.terms.info.clone(), resumed: false });
+        if self.services.resumption.stored.stays_muted(&self.id, &self.user.name) {
+            self.input(Input::StaysMuted);
+        } else if restored.as_ref().is_some_and(|restored| restored.muted) {
+            self.input(Input::Mute(true));
+        }
         if let Some(restored) = restored {
             self.go_on_with(restored);
         }
@@ -142,13 +154,9 @@ impl Session {
 
     /// Goes on with what is left of a session after a restart.
     fn go_on_with(&mut self, restored: Restored) {
-        let Restored { muted, ear, question, addressed_us, turn, .. } = restored;
+        let Restored { ear, question, addressed_us, turn, .. } = restored;
         tracing::info!(device = self.id, session = self.number, turn = turn.is_some(), "goes on after a restart");
-        self.link.continues(addressed_us);
         self.stored.addressed(addressed_us);
-        if muted {
-            self.input(Input::Mute(true));
-        }
         let turn = turn.map(|turn| self.cut_off(turn));
         self.input(Input::Restarted(Remains { ear, question, turn }));
     }
@@ -185,6 +193,11 @@ fn driver_of(
 /// What is left of the device's session after a restart, if it asks for that.
 fn restored_of(services: &Services, hello: &HelloOwned, user: &str, id: &str) -> Option<Restored> {
     services.resumption.stored.take(id, user, hello.resume.as_ref()?)
+}
+
+/// The device's frames; `hello_us`: when it asked for the session, on its clock.
+fn incoming_of(restored: Option<&Restored>, hello_us: u64) -> Incoming {
+    restored.map_or_else(Incoming::default, |left| Incoming::continued(hello_us, left.addressed_us, left.stream_end_us))
 }
 
 fn stored_of(services: &Services, user: &str, id: &str, mailbox: &Mailbox) -> StoredSession {

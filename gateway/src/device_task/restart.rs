@@ -49,6 +49,9 @@ struct Row {
     #[serde(default)]
     over: bool,
     muted: bool,
+    /// A session that the device begins anew begins muted, too; also of one that is over.
+    #[serde(default)]
+    mute_stays: bool,
     /// A turn is under way.
     turn: bool,
     control_received: u32,
@@ -69,6 +72,9 @@ struct Row {
     /// Capture time at which somebody was certainly speaking to the assistant, last.
     #[serde(default, rename = "called_us")]
     addressed_us: Option<u64>,
+    /// Capture time at which the device's stream ended last: what was acknowledged it does not say again.
+    #[serde(default)]
+    stream_end_us: Option<u64>,
 }
 
 /// A session's row, which follows the session: [`store`](Self::store) after each round of its loop.
@@ -158,6 +164,11 @@ impl StoredSession {
         self.dealt_with_until(come_us);
     }
 
+    /// Whether a session that the device begins anew begins muted.
+    pub(super) fn mute_stays(&mut self, stays: bool) {
+        self.row.mute_stays = stays;
+    }
+
     /// This turn begins, or has another request. The frames up to here have been dealt with.
     pub(super) fn turn(&mut self, turn: u32, request: String, control_received: u32) {
         self.turn = turn;
@@ -217,6 +228,11 @@ impl StoredSession {
         self.row.addressed_us = at_us;
     }
 
+    /// A stream of the device has ended at this capture time.
+    pub(super) fn stream_ended(&mut self, at_us: Option<u64>) {
+        self.row.stream_end_us = at_us;
+    }
+
     pub(super) fn question(&mut self, question: Option<OpenQuestion>) {
         self.row.question = question;
     }
@@ -240,7 +256,8 @@ impl StoredSession {
 
     /// The session is over for good.
     pub(super) fn end(&mut self) {
-        self.row = Row { number: self.row.number, over: true, ..Row::default() };
+        let Row { number, mute_stays, .. } = self.row;
+        self.row = Row { number, mute_stays, over: true, ..Row::default() };
         self.store();
         self.stored = None;
     }

@@ -307,6 +307,22 @@ async fn what_was_said_into_a_muted_microphone_is_dealt_with() {
 }
 
 #[tokio::test]
+async fn where_a_stream_has_ended_is_known_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    let mut glasses = session(&store, "glasses", 1);
+    glasses.keep();
+    glasses.utterance_ended(1, Some(9_500_000));
+    glasses.stream_ended(Some(9_600_000));
+    // Another turn ends: the frames so far have been dealt with, the end of the stream among them, and its sound has not.
+    glasses.turn_done(1, 6);
+    glasses.store();
+    let left = next(&store).await.take("glasses", USER, &of(1)).unwrap();
+    assert_eq!(left.continued, Continued { control_received: 6, sound_until_us: 0 });
+    assert_eq!(left.stream_end_us, Some(9_600_000));
+}
+
+#[tokio::test]
 async fn a_button_that_mutes_is_not_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), 16).unwrap();
@@ -320,6 +336,32 @@ async fn a_button_that_mutes_is_not_repeated() {
         assert_eq!((left.muted, left.continued.control_received), (muted, pressed));
         assert_eq!(left.turn.map(|turn| turn.request), Some("what time is it".to_owned()), "it goes on");
     }
+}
+
+#[tokio::test]
+async fn a_mute_of_the_gateway_outlives_the_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    for (device, number, stays) in [("glasses", 1, true), ("with a switch", 2, false)] {
+        let mut session = session(&store, device, number);
+        session.keep();
+        session.muted(true, 4, 0);
+        session.mute_stays(stays);
+        session.store();
+        // The device does not come back in time.
+        session.end();
+    }
+    let sessions = next(&store).await;
+    assert_eq!(sessions.take("glasses", USER, &of(1)), None);
+    let stays = |device: &str, user: &str| sessions.stays_muted(device, user);
+    assert!(stays("glasses", USER) && !stays("with a switch", USER) && !stays("glasses", "bob"));
+    sessions.mute_stays("glasses", USER, false);
+    assert!(!stays("glasses", USER));
+    sessions.mute_stays("glasses", USER, true);
+    sessions.erase("bob");
+    assert!(stays("glasses", USER));
+    sessions.erase(USER);
+    assert!(!stays("glasses", USER));
 }
 
 #[tokio::test]

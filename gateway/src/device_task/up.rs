@@ -86,9 +86,7 @@ impl Session {
             Up::Audio(packet) => self.audio(stamp, &packet, now_us),
             Up::AudioEnd(end) => {
                 let last = self.link.last_audio(end.last_audio_sequence);
-                if let Some(ear) = &mut self.ear {
-                    ear.end_stream(last, now_us);
-                }
+                self.end_stream(last, now_us);
                 self.take_facts();
             }
             Up::Ack(ack) => self.acknowledged(&ack),
@@ -111,7 +109,7 @@ impl Session {
             }
             Up::Button(button) => {
                 self.app_feed.button(&button);
-                self.button(&button);
+                self.button(&button, stamp.time_us);
             }
             Up::Touch(touch) => match self.app_feed.touch(touch.gesture) {
                 Gesture::Tap => self.input(Input::Button(Button::Press)),
@@ -140,9 +138,13 @@ impl Session {
             Up::ToolResult(result) => self.calls.answered(&result),
             Up::PhotoChunk(chunk) => self.photo_piece(&chunk),
             Up::FirmwareAnswer(_) | Up::FirmwareProgress(_) | Up::FirmwareReport(_) => self.about_firmware(&message),
+            Up::TextInput(text) if self.link.incoming.is_repeated(stamp.time_us) => {
+                self.input(Input::TextRepeated(text.text.to_owned()));
+            }
             Up::TextInput(text) => self.input(Input::Text(text.text.to_owned())),
             Up::Goodbye(goodbye) => {
                 tracing::debug!(reason = ?goodbye.reason, "the device says goodbye");
+                self.mute_stays(false);
                 self.input(Input::LinkLost);
                 self.end(End::Over(None));
             }
@@ -197,7 +199,8 @@ impl Session {
             }
             return;
         }
-        incoming.note_sound(stamp.time_us.saturating_add(packet.duration_us.into()));
+        let until_us = stamp.time_us.saturating_add(packet.duration_us.into());
+        incoming.note_sound(stamp.sequence, until_us);
         if let Some(backlog_us) = incoming.take_backlog_us(stamp.time_us) {
             self.input(Input::SoundRepeated { backlog_ms: u32::try_from(backlog_us / 1_000).unwrap_or(u32::MAX) });
         }
@@ -216,9 +219,20 @@ impl Session {
         {
             tracing::debug!(%error, "a packet could not be heard");
         }
+        if self.link.incoming.take_repeated_end(stamp.time_us, until_us) {
+            self.end_stream(stamp.sequence, now_us);
+        }
         self.end_if_undecodable();
         self.sound_heard(stamp.time_us);
         self.take_facts();
+    }
+
+    /// The device's stream has ended with this packet.
+    fn end_stream(&mut self, last: u32, now_us: u64) {
+        self.link.incoming.end_stream(last);
+        if let Some(ear) = &mut self.ear {
+            ear.end_stream(last, now_us);
+        }
     }
 
     /// Ends the session if too many packets of sound in a row could not be decoded: those that came, or had waited for others.
@@ -248,12 +262,13 @@ impl Session {
         }
     }
 
-    fn button(&mut self, button: &up::Button) {
+    /// A button was used at this time, on the device's clock.
+    fn button(&mut self, button: &up::Button, at_us: u64) {
         let gesture = match (button.button, button.action) {
             (ButtonId::Mute, ButtonAction::Press) | (ButtonId::Main, ButtonAction::LongPress) => Button::LongPress,
             (ButtonId::Main, ButtonAction::Press) => Button::Press,
-            (ButtonId::Main, ButtonAction::Down) => Button::Down,
-            (ButtonId::Main, ButtonAction::Up) => Button::Up,
+            (ButtonId::Main, ButtonAction::Down) => Button::Down { at_us },
+            (ButtonId::Main, ButtonAction::Up) => Button::Up { at_us },
             _ => return,
         };
         self.input(Input::Button(gesture));

@@ -45,6 +45,8 @@ pub struct Admitted {
     pub record: DeviceRecord,
     /// What it has said of itself.
     pub hello: HelloOwned,
+    /// When it has, on its own clock, in microseconds.
+    pub hello_us: u64,
 }
 
 /// Why a device was rejected.
@@ -112,13 +114,13 @@ fn tell(link: &mut Link, refusal: &Refusal) {
 
 async fn run(link: &mut Link, context: &AdmissionContext<'_>, store: &Store) -> Result<Admitted, Refusal> {
     let deadline = clock::instant_at(link.opened_us + u64::from(limits::HANDSHAKE_MS_MAX) * 1_000);
-    let (hello, handshake, proof) = timeout_at(deadline, prove(link, context.key))
+    let ((hello, hello_us), handshake, proof) = timeout_at(deadline, prove(link, context.key))
         .await
         .map_err(|_| refuse(RejectCode::Timeout, "the handshake took too long"))??;
     let id = fingerprint(&handshake.device_key);
     let proven = Proven { id: &id, hello: &hello, handshake: &handshake, proof: &proof };
     match known_or_paired(link, store, context, proven).await {
-        Ok(record) => Ok(Admitted { id, record, hello }),
+        Ok(record) => Ok(Admitted { id, record, hello, hello_us }),
         Err(refusal) => Err(Refusal { device: Some(id), ..refusal }),
     }
 }
@@ -148,15 +150,15 @@ async fn known_or_paired(
     }
 }
 
-async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(HelloOwned, Handshake, Proof), Refusal> {
+async fn prove(link: &mut Link, key: &GatewayKey) -> Result<((HelloOwned, u64), Handshake, Proof), Refusal> {
     let internal = |error: anyhow::Error| refuse(RejectCode::Internal, error.to_string());
     let frame = next(link).await?;
-    let hello = match decode(&frame)? {
-        (_, Up::Hello(hello)) => {
+    let (hello, hello_us) = match decode(&frame)? {
+        (stamp, Up::Hello(hello)) => {
             let hello =
                 HelloOwned::from_borrowed(&hello).map_err(|error| refuse(RejectCode::Malformed, error.to_string()))?;
             check_texts(&hello)?;
-            hello
+            (hello, stamp.time_us)
         }
         _ => {
             return Err(refuse(RejectCode::UnexpectedMessage, "the first frame must be a Hello"));
@@ -193,7 +195,7 @@ async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(HelloOwned, Handsha
     device_key
         .verify_strict(&handshake.device_proof(&proof.nonce), &Signature::from_bytes(&proof.signature))
         .map_err(|_| bad("the signature does not fit this connection; was the handshake relayed?"))?;
-    Ok((hello, handshake, proof))
+    Ok(((hello, hello_us), handshake, proof))
 }
 
 /// The device's texts are shown to the operator, who decides by them: they must not contain terminal control

@@ -23,7 +23,7 @@ pub(crate) use self::{
 };
 
 /// Version of the form of the files.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 /// Folder in the data folder; in it, one for each user.
 pub(crate) const FOLDER: &str = "recordings";
 /// End of the names of files.

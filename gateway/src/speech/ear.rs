@@ -15,6 +15,7 @@ use audio::{
     end_of_turn, jitter,
     listener::{self, Fact, Listener},
     microphone::Fault,
+    samples::Samples,
     vad::silero,
 };
 use gateway_core::vocab::{Meant, MicrophoneFault, TranscriptKind, VoiceFact};
@@ -273,7 +274,7 @@ impl Ear {
             return;
         };
         // The model uses only the last part.
-        let pcm = pcm.get(pcm.len().saturating_sub(end_of_turn::SAMPLES)..).unwrap_or(pcm).to_vec();
+        let pcm = Samples::from(pcm.get(pcm.len().saturating_sub(end_of_turn::SAMPLES)..).unwrap_or(pcm));
         let (model, mailbox, present) = (judge.model.clone(), self.mailbox.clone(), self.pauses.clone());
         let job = move || {
             if !present.is_present(pause) {

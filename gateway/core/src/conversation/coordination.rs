@@ -142,8 +142,12 @@ impl Conversation {
         }
         let expecting = self.floor.is_expecting(self.cx.now_us());
         let going_on = self.is_busy() || said.over_turn || expecting;
+        let is_older = self.is_older(said.started_us);
         if said.cancels && going_on {
             self.interpreter.note_addressed(said.utterance);
+            if is_older {
+                return self.forget_waiting();
+            }
             self.interpreter.hush();
             self.stop(true);
             self.floor.close_ear(&mut self.cx);
@@ -158,7 +162,6 @@ impl Conversation {
         let Some(request) = said.request.filter(|request| !self.is_answer_to_be_repeated(request)) else {
             return;
         };
-        let is_older = self.is_older(said.started_us);
         if !commands::has_words(&request) {
             if !is_older {
                 self.stop(false);
@@ -170,21 +173,19 @@ impl Conversation {
         if is_over_speech && !said.woken && !self.reply.asks() && commands::is_backchannel(&request) {
             return;
         }
+        let spoken = Spoken {
+            started_us: said.started_us,
+            last_voice_us: said.last_voice_us,
+            decided_us: said.decided_us,
+            is_command: matches!(said.matched, Some(CommandMatch::Exact | CommandMatch::Closed)),
+        };
         match commands::command(&request) {
+            Some(Command::Mute) => self.mute(true, true),
+            _ if is_older => self.wait_for_typed(request, spoken),
             Some(Command::Repeat) => self.repeat(),
-            Some(Command::Mute) => self.mute(true),
             Some(Command::Translate(wanted)) => self.translate(wanted),
             Some(Command::Cancel) if self.interpreter.is_on() => self.translate(Translate::End),
             Some(Command::Cancel) | None => {
-                let spoken = Spoken {
-                    started_us: said.started_us,
-                    last_voice_us: said.last_voice_us,
-                    decided_us: said.decided_us,
-                    is_command: matches!(said.matched, Some(CommandMatch::Exact | CommandMatch::Closed)),
-                };
-                if is_older {
-                    return self.wait_for_typed(request, spoken);
-                }
                 if said.woken || !self.reopen_turn(&request, spoken) {
                     self.start_turn(request, Some(spoken));
                     self.cx.chime(Chime::Understood);
@@ -228,7 +229,7 @@ impl Conversation {
                 self.floor.close_ear(&mut self.cx);
             }
             Some(Command::Repeat) => self.repeat(),
-            Some(Command::Mute) => self.mute(true),
+            Some(Command::Mute) => self.mute(true, true),
             Some(Command::Translate(wanted)) => self.translate(wanted),
             _ => self.start_turn(request, None),
         }
@@ -242,25 +243,27 @@ impl Conversation {
 
     pub(super) fn button(&mut self, button: Button) {
         match button {
-            Button::LongPress => self.mute(!self.muted),
+            Button::LongPress => self.mute(!self.muted, true),
             Button::Press if self.is_busy() => self.stop(true),
             Button::Press if self.muted || !self.link.is_up() => {}
             Button::Press => self.call(),
-            Button::Down => self.talk_down(),
-            Button::Up => self.talk_up(),
+            Button::Down { at_us } => self.talk_down(at_us),
+            Button::Up { at_us } => self.talk_up(at_us),
         }
     }
 
-    pub(super) fn mute(&mut self, muted: bool) {
-        if self.muted == muted {
+    /// Switches the microphone off or on. `by_gateway`: the device does not do it by itself.
+    pub(super) fn mute(&mut self, muted: bool, by_gateway: bool) {
+        let stays = muted && by_gateway;
+        if (self.muted, self.mute_stays) == (muted, stays) {
             return;
         }
-        self.muted = muted;
-        if muted {
+        if muted && !self.muted {
             self.held = None;
             self.floor.discard(&mut self.cx);
         }
-        self.cx.push(Output::SetMuted(muted));
+        (self.muted, self.mute_stays) = (muted, stays);
+        self.cx.push(Output::SetMuted { muted, stays });
     }
 }
 

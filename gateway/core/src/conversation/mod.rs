@@ -71,6 +71,8 @@ pub struct Conversation {
     /// The talk button, while it is held.
     held: Option<Held>,
     muted: bool,
+    /// It is the gateway that mutes, as the wearer wanted: the device does not know it by itself.
+    mute_stays: bool,
     listening: ListeningState,
 }
 
@@ -102,6 +104,7 @@ impl Conversation {
             cut_question: false,
             held: None,
             muted: false,
+            mute_stays: false,
             listening: ListeningState::default(),
         }
     }
@@ -199,6 +202,7 @@ impl Machine for Conversation {
             Input::Translated { utterance, translation } => self.interpreter.handle_translated(utterance, translation),
             Input::Followed(followed) => self.followed(followed),
             Input::Text(text) => self.typed(&text),
+            Input::TextRepeated(text) => self.typed_before(&text),
             Input::Granted { turn, history, route } => {
                 let events = self.agent.handle_granted(&mut self.cx, turn, history, route);
                 self.answer(events);
@@ -234,7 +238,8 @@ impl Machine for Conversation {
                 self.ended(ended);
             }
             Input::Button(button) => self.button(button),
-            Input::Mute(muted) => self.mute(muted),
+            Input::Mute(muted) => self.mute(muted, false),
+            Input::StaysMuted => self.mute(true, true),
             Input::ApprovalAsked(approval) => self.approval_asked(approval),
             Input::ApprovalAnswered { id, choice, by } => self.approval_answered(id, choice, by),
             Input::ApprovalWithdrawn { id } => self.approval_withdrawn(id),

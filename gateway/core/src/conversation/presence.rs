@@ -43,7 +43,7 @@ impl Conversation {
             self.agent.handle_resumed(&mut self.cx);
         }
         if self.muted {
-            self.cx.push(Output::SetMuted(true));
+            self.cx.push(Output::SetMuted { muted: true, stays: self.mute_stays });
         }
         let turn = self.agent.turn();
         self.cx.push(Output::Listening { turn, state: self.listening });
@@ -61,7 +61,7 @@ impl Conversation {
     /// A wearer who asks, types, presses or looks up is not asleep, nor is one who speaks to an app that listens.
     pub(super) fn note_awake(&mut self, input: &Input) {
         let is_awake = match input {
-            Input::Text(_) | Input::Button(_) | Input::Look { up: true } => true,
+            Input::Text(_) | Input::TextRepeated(_) | Input::Button(_) | Input::Look { up: true } => true,
             Input::Voice(_) => self.cx.app_listens(),
             _ => self.agent.turn().is_some(),
         };

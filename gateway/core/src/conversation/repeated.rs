@@ -1,10 +1,15 @@
 //! After a restart the glasses repeat what was said meanwhile. It is older than what the wearer types after it, and so it
-//! interrupts no typed request, but waits for its answer.
+//! interrupts no typed request, but waits for its answer; a "stop" ends only what was said before it.
 
 use alloc::{collections::VecDeque, string::String};
 
 use super::Conversation;
-use crate::{agent::Spoken, limits::UTTERANCES_PENDING_MAX, output::Chime};
+use crate::{
+    agent::Spoken,
+    floor::commands::{self, Command},
+    limits::UTTERANCES_PENDING_MAX,
+    output::Chime,
+};
 
 /// Sound that the glasses repeat.
 #[derive(Debug, Default)]
@@ -32,6 +37,18 @@ impl Conversation {
         self.is_older_than_typed(began_us) || is_asked()
     }
 
+    /// Typed before the restart. A yes or a no was the answer to a question that has died with the process, and may have been
+    /// acted upon: it is no request, and no answer to what is asked since then. An engine's question lives on, and a "stop"
+    /// ends a turn that was typed before it.
+    pub(super) fn typed_before(&mut self, text: &str) {
+        let is_asked = self.floor.has_open_question(self.cx.now_us()) && !self.floor.is_asked_since(0);
+        let ends_turn = self.agent.turn().is_some() && commands::command(text) == Some(Command::Cancel);
+        let counts = self.approvals.standing().is_none() && (is_asked || ends_turn);
+        if counts || commands::yes_or_no(text).is_none() {
+            self.typed(text);
+        }
+    }
+
     /// A request is dealt with once nothing else goes on. Of too many the oldest is left out.
     pub(super) fn wait_for_typed(&mut self, request: String, spoken: Spoken) {
         let waiting = &mut self.repeated.waiting;
@@ -41,7 +58,7 @@ impl Conversation {
         waiting.push_back((request, spoken));
     }
 
-    /// The wearer wants nothing more.
+    /// The wearer wants nothing more of what waits.
     pub(super) fn forget_waiting(&mut self) {
         self.repeated.waiting.clear();
     }
@@ -52,10 +69,18 @@ impl Conversation {
         if self.is_busy() || !self.link.is_up() || !free {
             return;
         }
-        if let Some((request, spoken)) = self.repeated.waiting.pop_front() {
-            self.start_turn(request, Some(spoken));
-            self.cx.chime(Chime::Understood);
-            self.cx.name_turn(self.agent.turn());
+        let Some((request, spoken)) = self.repeated.waiting.pop_front() else {
+            return;
+        };
+        match commands::command(&request) {
+            // It meant an answer from before the restart.
+            Some(Command::Repeat) => {}
+            Some(Command::Translate(wanted)) => self.translate(wanted),
+            _ => {
+                self.start_turn(request, Some(spoken));
+                self.cx.chime(Chime::Understood);
+                self.cx.name_turn(self.agent.turn());
+            }
         }
     }
 }

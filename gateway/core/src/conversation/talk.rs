@@ -8,13 +8,27 @@ const PRESS_US_MAX: u64 = 400_000;
 /// The talk button, since it went down.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
+    /// When, on the glasses' clock.
+    at_us: u64,
+    /// When that has arrived, monotonic.
     since_us: u64,
     /// Whether it has stopped something: a short press does no more than that.
     stopped: bool,
 }
 
+impl Held {
+    /// For how long, where the release at this time arrives now. A link that replays both edges brings them sooner one
+    /// behind the other, a stalled one later; a clock that stands still tells nothing.
+    fn held_us(&self, released_at_us: u64, now_us: u64) -> u64 {
+        match released_at_us.saturating_sub(self.at_us) {
+            0 => now_us.saturating_sub(self.since_us),
+            held_us => held_us,
+        }
+    }
+}
+
 impl Conversation {
-    pub(super) fn talk_down(&mut self) {
+    pub(super) fn talk_down(&mut self, at_us: u64) {
         if self.muted || !self.link.is_up() {
             return;
         }
@@ -24,15 +38,15 @@ impl Conversation {
             self.stop(true);
             self.call();
         }
-        self.held = Some(Held { since_us: self.cx.now_us(), stopped });
+        self.held = Some(Held { at_us, since_us: self.cx.now_us(), stopped });
         self.floor.hold(&mut self.cx);
     }
 
-    pub(super) fn talk_up(&mut self) {
+    pub(super) fn talk_up(&mut self, at_us: u64) {
         let Some(held) = self.held.take() else {
             return;
         };
-        if self.cx.now_us().saturating_sub(held.since_us) >= PRESS_US_MAX {
+        if held.held_us(at_us, self.cx.now_us()) >= PRESS_US_MAX {
             let activity = self.activity();
             let event = self.floor.release(&mut self.cx, &activity);
             return self.heard(event);

@@ -183,7 +183,7 @@ impl Floor {
     }
 
     /// Whether a request waits for the answer to the assistant's question.
-    pub(super) fn has_open_question(&self, now_us: u64) -> bool {
+    pub(crate) fn has_open_question(&self, now_us: u64) -> bool {
         self.asked(now_us).is_some_and(|question| question.pending.is_some())
     }
 

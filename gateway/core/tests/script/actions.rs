@@ -145,14 +145,15 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         "press" => input(world, device, Input::Button(Button::Press)),
         "hold" => input(world, device, Input::Button(Button::LongPress)),
         "talk" => {
-            let button = if words.has("up") { Button::Up } else { Button::Down };
+            let at_us = world.now_ms.saturating_sub(words.number_after("old")?.unwrap_or(0)) * 1_000;
+            let button = if words.has("up") { Button::Up { at_us } } else { Button::Down { at_us } };
             input(world, device, Input::Button(button))
         }
         "mute" => input(world, device, Input::Mute(true)),
         "unmute" => input(world, device, Input::Mute(false)),
         "type" => {
             let text = words.quoted().ok_or("type what?")?.to_string();
-            input(world, device, Input::Text(text))
+            input(world, device, if words.has("before") { Input::TextRepeated(text) } else { Input::Text(text) })
         }
         "apply" => input(world, device, Input::ApplyTools),
         "shutdown" => input(world, device, Input::Shutdown),

@@ -158,6 +158,8 @@ pub struct Device {
     pub plays: bool,
     /// Whether the microphone works.
     pub records: bool,
+    /// Whether a session that it begins anew begins muted.
+    pub stored_mute: bool,
     /// What is stored of its session for a restart: the time in which no wake phrase is needed,
     pub stored_ear: Option<OpenEar>,
     /// the question that waits for its answer,
@@ -359,6 +361,7 @@ impl World {
             speech: None,
             plays: true,
             records: true,
+            stored_mute: false,
             stored_ear: None,
             stored_question: None,
             stored_request: None,
@@ -491,6 +494,9 @@ impl World {
         self.devices[device].resumes = resumed;
         self.input(device, Input::Connected { device: info, resumed });
         self.devices[device].resumes = false;
+        if !resumed && self.devices[device].stored_mute {
+            self.input(device, Input::StaysMuted);
+        }
         self.user_input(UserInput::DeviceJoined { device: id });
         if resumed {
             self.replay(device);

@@ -197,6 +197,7 @@ impl World {
                     said.closed = true;
                 }
             }
+            Output::SetMuted { stays, .. } => self.devices[device].stored_mute = stays,
             Output::EarOpen(ear) => self.devices[device].stored_ear = ear,
             Output::QuestionOpen(question) => self.devices[device].stored_question = question,
             Output::RequestTurn { turn, request } => {

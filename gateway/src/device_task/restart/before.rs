@@ -32,6 +32,8 @@ pub(crate) struct Restored {
     pub(in crate::device_task) question: Option<OpenQuestion>,
     /// Capture time at which somebody was speaking to the assistant whose words were not dealt with.
     pub(in crate::device_task) addressed_us: Option<u64>,
+    /// Capture time at which the device's stream ended last.
+    pub(in crate::device_task) stream_end_us: Option<u64>,
     /// The turn that was cut off, if the wearer is still to be told.
     pub(in crate::device_task) turn: Option<RestoredTurn>,
 }
@@ -68,6 +70,8 @@ struct Open {
     /// Devices for which nothing is left: they have a welcome of this process and ask for sessions of its own, or their
     /// user was erased.
     back: BTreeSet<String>,
+    /// Devices, and their users, whose next session begins muted: no more than are paired.
+    muted: BTreeMap<String, String>,
 }
 
 impl Row {
@@ -111,7 +115,7 @@ impl StoredSessions {
     /// # Errors
     /// The store cannot be read.
     pub(crate) fn read(store: &Store, resume_ms: u32, left: Left) -> Result<Self, store::Error> {
-        let (mut sessions, mut last) = (BTreeMap::new(), 0);
+        let (mut sessions, mut muted, mut last) = (BTreeMap::new(), BTreeMap::new(), 0);
         for user in store.disk().owners(Kind::DeviceSessions)? {
             let rows = store.disk().rows(Kind::DeviceSessions, &user, b"", DEVICES_MAX)?;
             let rows: BTreeMap<_, _> = rows.into_iter().collect();
@@ -121,11 +125,14 @@ impl StoredSessions {
                 let Some(device) = String::from_utf8(key).ok().filter(|_| !store.is_barred(&user)) else { continue };
                 // One that cannot be read: nobody knows what has been dealt with.
                 let row = row.unwrap_or(Row { number: Some(u64::MAX), over: true, ..Row::default() });
+                if row.mute_stays {
+                    muted.insert(device.clone(), user.clone());
+                }
                 sessions.insert(device, (user.clone(), row));
             }
         }
         let until_us = clock::mono_us() + u64::from(resume_ms) * 1_000;
-        Ok(Self { until_us, last: last.into(), open: Mutex::new(Open { sessions, left, ..Open::default() }) })
+        Ok(Self { until_us, last: last.into(), open: Mutex::new(Open { sessions, left, muted, ..Open::default() }) })
     }
 
     /// What is left of the session that this device asks for.
@@ -151,13 +158,14 @@ impl StoredSessions {
         };
         let request = row.untold_request().cloned();
         let addressed_us = row.unsettled_addressed_us().filter(|_| request.is_none());
-        let Row { muted, control_received, sound_until_us, ear, question, .. } = row;
+        let Row { muted, control_received, sound_until_us, ear, question, stream_end_us, .. } = row;
         Some(Restored {
             continued: Continued { control_received, sound_until_us },
             muted,
             ear,
             question,
             addressed_us,
+            stream_end_us,
             turn: request.map(|request| open.turn(device, user, request)),
         })
     }
@@ -171,10 +179,26 @@ impl StoredSessions {
         }
     }
 
+    /// Whether the gateway is to mute this device of this user in a session that it begins anew, as in the last one.
+    pub(in crate::device_task) fn stays_muted(&self, device: &str, user: &str) -> bool {
+        self.open().muted.get(device).is_some_and(|owner| owner == user)
+    }
+
+    /// Sets that, for the sessions of this process; a row has it for those of the next one.
+    pub(in crate::device_task) fn mute_stays(&self, device: &str, user: &str, stays: bool) {
+        let mut open = self.open();
+        if stays {
+            open.muted.insert(device.to_owned(), user.to_owned());
+        } else {
+            open.muted.remove(device);
+        }
+    }
+
     /// This user was erased: no session goes on where it was.
     pub(crate) fn erase(&self, user: &str) {
         let mut open = self.open();
-        let Open { sessions, left, given, back } = &mut *open;
+        let Open { sessions, left, given, back, muted } = &mut *open;
+        muted.retain(|_, owner| owner.as_str() != user);
         sessions.retain(|device, (owner, _)| {
             let stays = owner.as_str() != user;
             if !stays {

@@ -13,6 +13,7 @@ use audio::{
     asr::{DecodeJob, Options, Priority, Report, SAMPLES_MAX, Scheduler, Spoken, Ticket},
     fair::Owner,
     frame::{RATE_HZ, us_to_samples},
+    samples::Samples,
 };
 use gateway_core::{
     input::Input,
@@ -64,8 +65,13 @@ struct Sent {
 /// The audio of a closed utterance: it may have to be decoded once more.
 struct ClosedUtterance {
     utterance: u32,
-    pcm: Arc<[i16]>,
+    pcm: Arc<Samples>,
     until_us: u64,
+}
+
+/// A copy that leaves nothing behind.
+fn own(pcm: &[i16]) -> Arc<Samples> {
+    Arc::new(pcm.into())
 }
 
 fn priority(kind: TranscriptKind, meant: Meant) -> Priority {
@@ -110,11 +116,8 @@ impl Decodes {
         if self.kept.len() >= UTTERANCES_PENDING_MAX {
             self.kept.pop_front();
         }
-        self.kept.push_back(ClosedUtterance {
-            utterance,
-            pcm: Arc::from(pcm),
-            until_us: now_us.saturating_add(KEPT_US),
-        });
+        let until_us = now_us.saturating_add(KEPT_US);
+        self.kept.push_back(ClosedUtterance { utterance, pcm: own(pcm), until_us });
     }
 
     /// The microphone was switched on or off: nothing more is made of the sound so far. The core cancels the decodes that
@@ -178,15 +181,15 @@ impl Decodes {
     }
 
     /// The sound of an utterance from this sample on; of more than can be decoded at once the end.
-    fn sound(&self, utterance: u32, open: Option<&[i16]>, first: usize) -> Option<Arc<[i16]>> {
+    fn sound(&self, utterance: u32, open: Option<&[i16]>, first: usize) -> Option<Arc<Samples>> {
         let last = |pcm: &[i16]| first.max(pcm.len().saturating_sub(SAMPLES_MAX));
         if let Some(pcm) = open {
-            return pcm.get(last(pcm)..).map(Arc::from);
+            return pcm.get(last(pcm)..).map(own);
         }
         let ClosedUtterance { pcm, .. } = self.kept.iter().find(|kept| kept.utterance == utterance)?;
         match last(pcm) {
             0 => Some(pcm.clone()),
-            first => pcm.get(first..).map(Arc::from),
+            first => pcm.get(first..).map(own),
         }
     }
 

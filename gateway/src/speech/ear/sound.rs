@@ -1,6 +1,9 @@
 //! Sound that is taken out of an ear.
 
-use audio::frame::{RATE_HZ, us_to_samples};
+use audio::{
+    frame::{RATE_HZ, us_to_samples},
+    samples::Samples,
+};
 
 use super::Ear;
 
@@ -11,7 +14,7 @@ impl Ear {
     }
 
     /// The audio since the last call, mono at 16 kHz.
-    pub(crate) fn take_tapped(&mut self) -> Vec<i16> {
+    pub(crate) fn take_tapped(&mut self) -> Samples {
         self.listener.take_tapped()
     }
 

@@ -11,6 +11,7 @@ use std::{
 use audio::{
     fair::Owner,
     frame::{RATE_HZ, samples_to_us},
+    samples::Samples,
     wake::{Detector, Head, STEP_SAMPLES},
 };
 
@@ -59,7 +60,7 @@ struct SoundChunk {
     utterance: u32,
     /// Whether it begins the utterance, so that everything before it is forgotten.
     first: bool,
-    pcm: Vec<i16>,
+    pcm: Samples,
     /// Samples of the utterance up to its end, and the capture time of that.
     end: usize,
     end_us: u64,
@@ -96,9 +97,9 @@ impl Steps {
             self.skipped = true;
             return self.shared.counts.skipped();
         }
-        let mut pcm = now.to_vec();
+        let mut pcm = Samples::from(now);
         if last {
-            pcm.resize(pcm.len() + SILENCE_SAMPLES, 0);
+            pcm.append(&[0; SILENCE_SAMPLES]);
         }
         let left_us = samples_to_us((new.len() - now.len()) as u64, RATE_HZ);
         self.passed += now.len();
@@ -114,7 +115,7 @@ impl Steps {
         let mut state = self.shared.state();
         state.waiting.clear();
         // Its job wipes what the detector holds.
-        state.waiting.push_back(SoundChunk { utterance: 0, first: true, pcm: Vec::new(), end: 0, end_us: 0 });
+        state.waiting.push_back(SoundChunk { utterance: 0, first: true, pcm: Samples::default(), end: 0, end_us: 0 });
         drop(state);
         self.shared.clone().work();
     }
