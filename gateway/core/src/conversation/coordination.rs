@@ -330,6 +330,12 @@ impl Conversation {
         }
     }
 
+    /// Sound was played, or will not be; `ended`: what was said to its end with it.
+    pub(super) fn played(&mut self, ended: Option<Ended>) {
+        self.question_played();
+        self.ended(ended);
+    }
+
     /// Something was said to its end.
     pub(super) fn ended(&mut self, ended: Option<Ended>) {
         let Some(ended) = ended else {

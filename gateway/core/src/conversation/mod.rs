@@ -229,13 +229,11 @@ impl Machine for Conversation {
             }
             Input::SpeechFailed { speech, clause } => {
                 let ended = self.reply.handle_failed(&mut self.cx, speech, clause);
-                self.question_played();
-                self.ended(ended);
+                self.played(ended);
             }
             Input::Played { speech, clauses_done, clause_part, playback } => {
                 let ended = self.reply.handle_played(&mut self.cx, speech, clauses_done, clause_part, playback);
-                self.question_played();
-                self.ended(ended);
+                self.played(ended);
             }
             Input::Button(button) => self.button(button),
             Input::Mute(muted) => self.mute(muted, false),
