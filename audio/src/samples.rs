@@ -46,9 +46,12 @@ impl From<&[i16]> for Samples {
     }
 }
 
-/// Overwrites samples that nobody needs any more.
-pub fn erase(pcm: &mut [i16]) {
-    pcm.fill(0);
+/// Overwrites samples that nobody needs any more, and leaves none.
+pub fn erase(pcm: &mut Vec<i16>) {
+    pcm.clear();
+    // What lies behind the last sample as well.
+    pcm.resize(pcm.capacity(), 0);
     // Where they are dropped next the compiler would leave it out.
-    std::hint::black_box(pcm);
+    std::hint::black_box(pcm.as_mut_slice());
+    pcm.clear();
 }

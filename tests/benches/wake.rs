@@ -39,8 +39,8 @@ const FRONT: usize = CLIP_HZ as usize / 2;
 const BEHIND: usize = CLIP_HZ as usize * 3 / 10;
 /// Noise behind a phrase that stands alone: so much below its voice.
 const NOISE_DB: f32 = 12.0;
-/// A wake phrase alone is waited for: a second of silence ends it.
-const OPEN_MAX: Duration = Duration::from_millis(1_600);
+/// A wake phrase alone is over after 450 ms of silence, once its text is known.
+const OPEN_MAX: Duration = Duration::from_millis(1_000);
 const GIVEN_UP: Duration = Duration::from_secs(6);
 
 /// What a text means to a conversation.

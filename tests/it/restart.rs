@@ -259,6 +259,36 @@ async fn what_was_said_while_the_gateway_was_muted_is_not_heard_after_a_kill_9()
 }
 
 /// Waits for a question; its number.
+fn is_muted(event: &Event) -> bool {
+    matches!(&event.seen, Seen::Listening { state, .. } if state == "muted")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_gateway_muted_is_muted_in_a_session_that_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    hold(&mut glasses, "muted").await;
+    // They begin anew, as after a crash: without a goodbye, and without their token.
+    let mut anew = world::connect(&data, gateway.options()).await;
+    until(&mut anew, "muted", is_muted).await;
+    written(&gateway).await;
+    gateway.kill().await;
+    // So they do after a restart.
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut restarted = world::connect(&data, gateway.options()).await;
+    until(&mut restarted, "muted", is_muted).await;
+    // Whoever switches them off and on again finds them as they come.
+    restarted.goodbye().await;
+    let mut switched_on = world::connect(&data, gateway.options()).await;
+    text(&mut switched_on, "what is two plus two?").await;
+    answered(&mut switched_on).await;
+    assert!(!switched_on.log().since(0).iter().any(is_muted), "{:#?}", switched_on.log().since(0));
+    switched_on.goodbye().await;
+    gateway.kill().await;
+}
+
 async fn question(glasses: &mut Glasses) -> u32 {
     match until(glasses, "a question", |event| matches!(event.seen, Seen::ApprovalRequest { .. })).await {
         Seen::ApprovalRequest { approval, .. } => approval,

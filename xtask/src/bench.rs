@@ -49,7 +49,10 @@ pub(crate) fn run(places: &Places, arguments: &[String]) -> Result<(), Failure> 
     needs::require(&[&needs::BUILD])?;
     match name.as_str() {
         LANGUAGES => speech::fetch_texts(places)?,
-        WAKE_FALSE => drop(speech::fetch_for_wake_words(places)?),
+        WAKE_FALSE => {
+            speech::fetch(places)?;
+            speech::fetch_for_wake_words(places)?;
+        }
         _ => {}
     }
     let mut command = cargo(places, &["bench", "--locked", "--manifest-path", &bench.manifest]);

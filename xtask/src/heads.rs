@@ -84,27 +84,39 @@ fn provide(
 ) -> Result<String, Failure> {
     let name = phrase.replace(' ', "_");
     let (head, record) = (folder.join(format!("{name}.onnx")), folder.join(format!("{name}.recipe")));
-    let (kept, left_out) = (format!("{recipe}\nkept\n"), format!("{recipe}\nleft out: it misses an aim\n"));
+    let left_out = format!("{recipe}\nleft out: it misses an aim\n");
     let recorded = fs::read_to_string(&record).unwrap_or_default();
-    match head.is_file() {
-        true if recorded.is_empty() => {
+    if head.is_file() {
+        let file = fs::read(&head).map_err(Failure::at(&head))?;
+        if !recorded.ends_with(&kept(&file)) {
             return Ok(format!("{phrase}: {} was not made by this command, and stays", head.display()));
         }
-        true if recorded == kept => return Ok(format!("{phrase}: {} is there already", head.display())),
-        false if recorded == left_out => return Ok(format!("{phrase}: left out already, since it misses an aim")),
-        _ => {}
+        if recorded.starts_with(&format!("{recipe}\n")) {
+            return Ok(format!("{phrase}: {} is there already", head.display()));
+        }
+    } else if recorded == left_out {
+        return Ok(format!("{phrase}: left out already, since it misses an aim"));
     }
     let making = folder.join("making");
+    // A run that was stopped may have left something.
+    if making.exists() {
+        fs::remove_dir_all(&making).map_err(Failure::at(&making))?;
+    }
     fs::create_dir_all(&making).map_err(Failure::at(&making))?;
     let made = making.join(format!("{name}.onnx"));
     let outcome = train(&made).and_then(|()| {
         let is_good = made.is_file();
-        // Before the head, so that one that was made is never taken for one that was not.
-        fs::write(&record, if is_good { &kept } else { &left_out }).map_err(Failure::at(&record))?;
+        let outcome = match is_good {
+            true => format!("{recipe}\n{}", kept(&fs::read(&made).map_err(Failure::at(&made))?)),
+            false => left_out,
+        };
+        // In this order: a run that is stopped in between makes the head again, and none stays without its record.
+        if head.is_file() {
+            fs::remove_file(&head).map_err(Failure::at(&head))?;
+        }
+        fs::write(&record, outcome).map_err(Failure::at(&record))?;
         if is_good {
             fs::rename(&made, &head).map_err(Failure::at(&head))?;
-        } else if head.is_file() {
-            fs::remove_file(&head).map_err(Failure::at(&head))?;
         }
         let picture = made.with_extension("svg");
         if picture.is_file() {
@@ -118,6 +130,11 @@ fn provide(
     });
     fs::remove_dir_all(&making).map_err(Failure::at(&making))?;
     outcome
+}
+
+/// The end of the record of a head that was kept: a head with another hash was made by something else.
+fn kept(head: &[u8]) -> String {
+    format!("kept {:08x}\n", fnv_1a(head))
 }
 
 #[cfg(test)]
@@ -156,7 +173,13 @@ mod tests {
         assert_eq!(made("two", unasked), Ok(false));
         assert_eq!(made("three", |_| Err(Failure::new("stopped"))), Err("stopped".to_owned()));
         assert_eq!(made("three", good), Ok(true));
-        // One that somebody else has made.
+        // Those that somebody else has made: in the place of one that was kept, of one that was left out, and of none.
+        fs::write(&head, "another").unwrap();
+        assert_eq!(made("four", unasked), Ok(true));
+        fs::remove_file(&head).unwrap();
+        assert_eq!(made("four", bad), Ok(false));
+        fs::write(&head, "another").unwrap();
+        assert_eq!(made("four", unasked), Ok(true));
         fs::remove_file(folder.join("hey_mentra.recipe")).unwrap();
         assert_eq!(made("four", unasked), Ok(true));
         fs::remove_dir_all(&folder).unwrap();

@@ -14,8 +14,7 @@
 //! When the queue is full, an owner that has several jobs in it loses its newest to an owner that has fewer.
 //!
 //! A patient job ([`DecodeJob::patient`]) takes no place in the queue: it is never displaced and displaces none, and waits behind
-//! those that came before it, however many there are. It is refused only if its owner has several of them waiting; its
-//! caller cancels it when nobody waits any longer.
+//! those that came before it. It is refused only if its owner has several of them waiting; its caller cancels it when nobody waits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -109,7 +109,8 @@ impl Listener {
         Ok(Self {
             jitter: JitterBuffer::new(config.jitter.clone()),
             decoder: Decoder::new(config.codec, decoded_hz)?,
-            partial: Vec::with_capacity(2 * FRAME_SAMPLES),
+            // The samples of 60 ms and the rest of a frame.
+            partial: Vec::with_capacity(4 * FRAME_SAMPLES),
             decoded: Vec::new(),
             windows: Vec::new(),
             recent: Preroll::new(us_to_samples(config.preroll_us, RATE_HZ) as usize),
@@ -288,16 +289,13 @@ impl Listener {
             self.jitter.reset();
             self.resampler.reset();
             erase(&mut self.partial);
-            self.partial.clear();
             erase(&mut self.decoded);
-            self.decoded.clear();
             self.decoder.release();
             self.recent.erase();
             self.detector.reset();
             self.background = Background::new();
             self.microphone.forget();
             erase(&mut self.voiced);
-            self.voiced.clear();
             self.tap = self.tap.take().map(|_| Samples::default());
             self.utterances.erase(self.recent.end());
             self.timeline.unhook();
@@ -483,7 +481,7 @@ impl Listener {
 }
 
 impl Drop for Listener {
-    /// The device is gone: no sound of it stays in memory.
+    /// The device is gone: what is kept of its sound is erased.
     fn drop(&mut self) {
         self.set_muted(true);
     }

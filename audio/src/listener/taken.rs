@@ -10,10 +10,10 @@ const TAPPED_SAMPLES_MAX: usize = RATE_HZ as usize;
 impl Listener {
     /// The last samples, at most so many, mono at 16 kHz, and the capture time of their end in microseconds. With gaps filled and
     /// lost packets concealed; none while the microphone is muted.
-    pub fn last_sound(&self, samples: usize) -> (Vec<i16>, u64) {
-        let (end, mut pcm) = (self.recent.end(), Vec::new());
+    pub fn last_sound(&self, samples: usize) -> (Samples, u64) {
+        let (end, mut pcm) = (self.recent.end(), Vec::with_capacity(samples));
         self.recent.copy_from(end.saturating_sub(samples as u64), &mut pcm);
-        (pcm, self.timeline.capture_us(end))
+        (pcm.into(), self.timeline.capture_us(end))
     }
 
     /// Turns the tap on or off: while on, sound is kept for [`take_tapped`](Self::take_tapped).

@@ -7,6 +7,7 @@ use super::webrtc::Gate;
 use crate::frame::FRAME_SAMPLES;
 use crate::meter::Meter;
 use crate::preroll::Preroll;
+use crate::samples::erase;
 
 /// Windows of older sound given to Silero first when the gate opens: without them it takes about that long to recognise
 /// speech. Three runs stay under half a millisecond.
@@ -92,8 +93,7 @@ impl Detector {
         self.gate.reset();
         self.silero.reset();
         self.following = false;
-        self.partial.fill(0);
-        self.partial.clear();
+        erase(&mut self.partial);
     }
 
     /// Counts so far.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Error, Head, Models, STEP_SAMPLES, Stream};
+use crate::samples::erase;
 
 /// Steps after a detection in which there is no other: one and a half seconds. The phrase is still in the window of the
 /// heads.
@@ -57,8 +58,7 @@ impl Detector {
         self.stream.reset();
         self.runs.fill(Run::default());
         self.resting = 0;
-        self.partial.fill(0);
-        self.partial.clear();
+        erase(&mut self.partial);
         self.taken = 0;
     }
 

@@ -64,7 +64,7 @@ impl Driver {
             Ok(verified) => {
                 self.report_firmware();
                 if verified {
-                    self.say_goodbye(GoodbyeReason::PowerOff, "restarts with the new firmware");
+                    self.say_goodbye(GoodbyeReason::Unspecified, "restarts with the new firmware");
                     self.restarting = true;
                 }
             }

@@ -45,6 +45,8 @@ pub const SETTLING_TURNS_MAX: usize = 4;
 pub const ANSWER_CHARS_MAX: usize = 10_000;
 /// Turns of speech that captions keep: a display has hardly more room, and a frame of 2 KiB none.
 pub const CAPTION_TURNS_MAX: usize = 4;
+/// Bytes of captions, so that a frame of 2 KiB holds them.
+pub const CAPTION_BYTES_MAX: usize = 1_900;
 /// Characters of a clause, so that synthesis of one clause stays short.
 pub const CLAUSE_CHARS_MAX: usize = 220;
 /// Clauses passed to synthesis but not yet played: one plays while the next is synthesised.

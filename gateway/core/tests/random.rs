@@ -316,10 +316,10 @@ proptest! {
     #[test]
     fn a_conversation_never_panics_and_never_hangs(
         first in device(),
-        (always_listening, conversational, acoustic_wake) in any::<(bool, bool, bool)>(),
+        (always_listening, conversational, acoustic_wake, captions) in any::<(bool, bool, bool, bool)>(),
         inputs in prop::collection::vec((input(), 0_u64..3_000_000), 1..120),
     ) {
-        let display = DisplayConfig { captions: true, ..DisplayConfig::default() };
+        let display = DisplayConfig { captions, ..DisplayConfig::default() };
         let config =
             Config { always_listening, conversational, acoustic_wake, translates: true, display, ..Config::default() };
         let mut conversation = Conversation::new(config);

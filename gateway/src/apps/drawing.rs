@@ -151,9 +151,9 @@ mod tests {
             assert_eq!(read(&layout), Drawn::Content(wanted), "{layout}");
         }
         let card = json!({"layoutType": "reference_card", "title": "T", "text": "a\nb"});
-        assert_eq!(told(View::Main, Some(5_000), &card), r#"reference_card on main for 5000 ms "T" "a\nb""#);
+        assert_eq!(told(View::Main, Some(5_000).into(), &card), r#"reference_card on main for 5000 ms "T" "a\nb""#);
         assert_eq!(
-            told(View::Dashboard, None, &json!({"layoutType": "bitmap_view", "data": "x"})),
+            told(View::Dashboard, DrawingDuration::UntilReplaced, &json!({"layoutType": "bitmap_view", "data": "x"})),
             "bitmap_view on dashboard"
         );
         for layout in [json!({"layoutType": "clear_view"}), json!({"layoutType": "text_wall", "text": " "})] {

@@ -161,7 +161,8 @@ impl Session {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).muted = muted;
         let incoming = &self.link.incoming;
         self.stored.muted(muted, incoming.control_received(), incoming.sound_until_us());
-        self.mute_stays(stays);
+        // Without a button they would be deaf for good.
+        self.mute_stays(stays && self.terms.can_unmute);
         if let Some(ear) = &mut self.ear {
             ear.set_muted(muted);
         }

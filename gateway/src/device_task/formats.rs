@@ -2,7 +2,7 @@
 
 use audio::codec::{self, Codec, RATES_HZ, lc3};
 use device_protocol::{
-    Codecs, DisplayKind, down as message, limits,
+    Buttons, Codecs, DisplayKind, Sensors, down as message, limits,
     up::{self, Capabilities},
 };
 use gateway_core::vocab::{DeviceInfo, DisplaySize};
@@ -98,6 +98,8 @@ pub(super) fn heartbeat_ms(capabilities: &Capabilities, often_ms: u32) -> u32 {
 pub(super) struct Terms {
     pub(super) formats: Agreed,
     pub(super) info: DeviceInfo,
+    /// Whether the device has what switches the microphone on again: a button, or a touch pad.
+    pub(super) can_unmute: bool,
 }
 
 impl Terms {
@@ -107,7 +109,11 @@ impl Terms {
     /// There is no common format; the reason.
     pub(super) fn of(id: &str, user: &str, capabilities: &Capabilities) -> Result<Self, String> {
         let formats = agree(capabilities)?;
-        Ok(Self { formats, info: info(id, user, capabilities, &formats) })
+        let buttons = capabilities.buttons;
+        let can_unmute = buttons.contains(Buttons::MAIN)
+            || buttons.contains(Buttons::MUTE)
+            || capabilities.sensors.contains(Sensors::TOUCH);
+        Ok(Self { formats, info: info(id, user, capabilities, &formats), can_unmute })
     }
 }
 

@@ -132,8 +132,8 @@ impl Incoming {
     /// After a restart: whether the stream that the device repeats ends with this packet, captured from the one time to the
     /// other. The device may not say so again.
     pub(super) fn take_repeated_end(&mut self, captured_us: u64, until_us: u64) -> bool {
-        let end_us = self.repeated_end_us.take_if(|end_us| *end_us <= until_us);
-        end_us.is_some_and(|end_us| captured_us < end_us)
+        // On QUIC a later packet may overtake it.
+        self.repeated_end_us.take_if(|end_us| captured_us < *end_us && *end_us <= until_us).is_some()
     }
 
     /// Capture time of the end of the sound so far; 0: none came.

@@ -23,9 +23,8 @@ use std::{
 };
 
 use device_protocol::limits;
-use gateway_core::vocab::{OpenEar, OpenQuestion};
+use gateway_core::vocab::{OpenEar, OpenQuestion, absent};
 use serde::{Deserialize, Serialize};
-use tools::absent;
 
 pub(super) use self::before::RestoredTurn;
 pub(crate) use self::before::{Restored, StoredSessions};

@@ -215,7 +215,7 @@ impl Shell for Running<'_> {
     /// Stores what has changed, and sends the speech, the acknowledgement and the firmware that are due, in this order.
     fn settled(&mut self) {
         let session = &mut *self.session;
-        session.stored.stream_ended(session.incoming.stream_end_us());
+        session.stored.stream_ended(session.link.incoming.stream_end_us());
         session.stored.store();
         let sent = session.send_speech().and_then(|()| session.acknowledge()).and_then(|()| session.update_firmware());
         if let Err(error) = sent {

@@ -144,7 +144,10 @@ impl Session {
             Up::TextInput(text) => self.input(Input::Text(text.text.to_owned())),
             Up::Goodbye(goodbye) => {
                 tracing::debug!(reason = ?goodbye.reason, "the device says goodbye");
-                self.mute_stays(false);
+                // Whoever switches them on again finds them as they come; those that failed, or restart by themselves, stay muted.
+                if goodbye.reason == GoodbyeReason::PowerOff {
+                    self.mute_stays(false);
+                }
                 self.input(Input::LinkLost);
                 self.end(End::Over(None));
             }

@@ -153,17 +153,11 @@ async fn known_or_paired(
 async fn prove(link: &mut Link, key: &GatewayKey) -> Result<((HelloOwned, u64), Handshake, Proof), Refusal> {
     let internal = |error: anyhow::Error| refuse(RejectCode::Internal, error.to_string());
     let frame = next(link).await?;
-    let (hello, hello_us) = match decode(&frame)? {
-        (stamp, Up::Hello(hello)) => {
-            let hello =
-                HelloOwned::from_borrowed(&hello).map_err(|error| refuse(RejectCode::Malformed, error.to_string()))?;
-            check_texts(&hello)?;
-            (hello, stamp.time_us)
-        }
-        _ => {
-            return Err(refuse(RejectCode::UnexpectedMessage, "the first frame must be a Hello"));
-        }
+    let (stamp, Up::Hello(hello)) = decode(&frame)? else {
+        return Err(refuse(RejectCode::UnexpectedMessage, "the first frame must be a Hello"));
     };
+    let hello = HelloOwned::from_borrowed(&hello).map_err(|error| refuse(RejectCode::Malformed, error.to_string()))?;
+    check_texts(&hello)?;
     let binding = link.bindings.of(hello.binding).ok_or_else(|| {
         let number = hello.binding.number();
         refuse(RejectCode::BadProof, format!("channel binding {number} is unknown; use exporter or certificate"))
@@ -195,7 +189,7 @@ async fn prove(link: &mut Link, key: &GatewayKey) -> Result<((HelloOwned, u64), 
     device_key
         .verify_strict(&handshake.device_proof(&proof.nonce), &Signature::from_bytes(&proof.signature))
         .map_err(|_| bad("the signature does not fit this connection; was the handshake relayed?"))?;
-    Ok(((hello, hello_us), handshake, proof))
+    Ok(((hello, stamp.time_us), handshake, proof))
 }
 
 /// The device's texts are shown to the operator, who decides by them: they must not contain terminal control

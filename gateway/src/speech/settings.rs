@@ -256,9 +256,10 @@ impl RawHearing {
         problems.in_order((&self.silence_command_ms, "hearing.silence_command_ms"), complete);
         problems.in_order(complete, silence);
         problems.in_order(silence, incomplete);
-        let is_written = !self.silence_trailing_ms.span().is_empty();
-        if is_written {
-            problems.in_order(incomplete, (&self.silence_trailing_ms, "hearing.silence_trailing_ms"));
+        let trailing = (&self.silence_trailing_ms, "hearing.silence_trailing_ms");
+        let is_written = |value: &Spanned<u32>| !value.span().is_empty();
+        if is_written(trailing.0) {
+            problems.in_order(if is_written(incomplete.0) { incomplete } else { silence }, trailing);
         }
         let mut ms = |value, key, range| problems.between(value, key, range);
         conversation.partial_interval_ms = ms(&self.partial_interval_ms, "hearing.partial_interval_ms", 50..=5_000);
@@ -266,10 +267,13 @@ impl RawHearing {
         conversation.silence_ms = ms(&self.silence_ms, "hearing.silence_ms", 250..=3_000);
         conversation.silence_command_ms = ms(&self.silence_command_ms, "hearing.silence_command_ms", 100..=3_000);
         conversation.silence_complete_ms = ms(&self.silence_complete_ms, "hearing.silence_complete_ms", 250..=3_000);
-        conversation.silence_incomplete_ms =
-            ms(&self.silence_incomplete_ms, "hearing.silence_incomplete_ms", 250..=5_000);
-        let trailing_ms = ms(&self.silence_trailing_ms, "hearing.silence_trailing_ms", 250..=5_000);
-        conversation.silence_trailing_ms = trailing_ms.max(conversation.silence_incomplete_ms);
+        let incomplete_ms = ms(incomplete.0, incomplete.1, 250..=5_000);
+        let trailing_ms = ms(trailing.0, trailing.1, 250..=5_000);
+        // Of two that contradict each other one is not written.
+        (conversation.silence_incomplete_ms, conversation.silence_trailing_ms) = match is_written(incomplete.0) {
+            true => (incomplete_ms, trailing_ms.max(incomplete_ms)),
+            false => (incomplete_ms.min(trailing_ms), trailing_ms),
+        };
     }
 }
 
@@ -430,7 +434,12 @@ mod tests {
             ("silence_ms = 1700", 2, "at most `hearing.silence_incomplete_ms`, which is 1600"),
             ("silence_incomplete_ms = 500", 2, "at least `hearing.silence_ms`, which is 600"),
             ("silence_command_ms = 451", 2, "at most `hearing.silence_complete_ms`, which is 450"),
-            ("silence_trailing_ms = 900", 2, "at least `hearing.silence_incomplete_ms`, which is 1600"),
+            (
+                "silence_incomplete_ms = 1000\nsilence_trailing_ms = 900",
+                3,
+                "at least `hearing.silence_incomplete_ms`, which is 1000",
+            ),
+            ("silence_trailing_ms = 500", 2, "at least `hearing.silence_ms`, which is 600"),
         ] {
             let found = problems(&format!("[hearing]\n{text}\n"));
             assert_eq!((found.len(), found[0].0), (1, line), "{text}: {found:?}");
@@ -442,6 +451,7 @@ mod tests {
             "silence_complete_ms = 600",
             "silence_ms = 1900\nsilence_complete_ms = 1900\nsilence_incomplete_ms = 1900",
             "silence_incomplete_ms = 2500",
+            "silence_trailing_ms = 1000",
         ] {
             check(&format!("[hearing]\n{text}\n"), "x.toml").unwrap_or_else(|found| panic!("{text}: {found:?}"));
         }

@@ -74,7 +74,7 @@ impl Conversation {
         };
         match commands::command(&request) {
             // It meant an answer from before the restart.
-            Some(Command::Repeat) => {}
+            Some(Command::Repeat) => self.begin_waiting(),
             Some(Command::Translate(wanted)) => self.translate(wanted),
             _ => {
                 self.start_turn(request, Some(spoken));

@@ -7,7 +7,10 @@
 use alloc::{collections::VecDeque, format, string::String, vec::Vec};
 
 use super::lines::wrap;
-use crate::{limits::CAPTION_TURNS_MAX, vocab::DisplaySize};
+use crate::{
+    limits::{CAPTION_BYTES_MAX, CAPTION_TURNS_MAX},
+    vocab::DisplaySize,
+};
 
 const DASH: &str = "– ";
 /// Characters of the earlier turn's line on a display that does not tell how many it has.
@@ -32,15 +35,17 @@ impl Captions {
         self.turns.clear();
     }
 
-    /// Takes all words of an utterance so far. None: it had none after all.
-    pub(super) fn take(&mut self, utterance: u32, text: &str) {
+    /// Takes all words of an utterance so far. None: it had none after all; `false`: and none of it were shown.
+    pub(super) fn take(&mut self, utterance: u32, text: &str) -> bool {
         let at = self.turns.partition_point(|turn| turn.utterance < utterance);
         let is_known = self.turns.get(at).is_some_and(|turn| turn.utterance == utterance);
         if text.trim().is_empty() {
             if is_known {
                 self.turns.remove(at);
             }
-        } else if let Some(turn) = self.turns.get_mut(at).filter(|_| is_known) {
+            return is_known;
+        }
+        if let Some(turn) = self.turns.get_mut(at).filter(|_| is_known) {
             turn.text = String::from(text);
         } else {
             self.turns.insert(at, Turn { utterance, text: String::from(text), gone: 0 });
@@ -48,6 +53,7 @@ impl Captions {
                 self.turns.pop_front();
             }
         }
+        true
     }
 
     /// What is shown now: the latest lines. Without a known size that is the latest turn, and one line of the turn before.
@@ -72,6 +78,15 @@ impl Captions {
             }
         }
         self.turns.drain(..self.turns.len() - kept);
+        // The latest line is the last one, and what is too long for a frame is cut at its end.
+        let mut left = CAPTION_BYTES_MAX;
+        let fitting = shown.iter().take_while(|line| {
+            let fits = line.len() < left;
+            left = left.saturating_sub(line.len() + 1);
+            fits
+        });
+        let fitting = fitting.count().max(1).min(shown.len());
+        shown.truncate(fitting);
         shown.reverse();
         shown.join("\n")
     }
@@ -140,6 +155,17 @@ mod tests {
             assert_eq!(shown[1], "the party last night with his brother.\n– Why?", "{columns} {rows}");
             assert_eq!(shown[2], "– Why?\n– No.", "{columns} {rows}");
         }
+    }
+
+    #[test]
+    fn of_more_than_a_frame_holds_the_latest_lines_are_shown() {
+        let said: Vec<(u32, String)> =
+            (0..4).map(|utterance| (utterance, format!("{utterance} {}", "ж".repeat(400)))).collect();
+        let said: Vec<(u32, &str)> = said.iter().map(|(utterance, text)| (*utterance, text.as_str())).collect();
+        let shown = shown(1_000, 1_000, &said);
+        let turns = |shown: &String| shown.lines().filter_map(|line| line.chars().nth(2)).collect::<String>();
+        assert_eq!(shown.iter().map(turns).collect::<Vec<_>>(), ["0", "01", "12", "23"]);
+        assert!(shown.iter().all(|shown| shown.len() <= CAPTION_BYTES_MAX));
     }
 
     #[test]

@@ -153,7 +153,9 @@ impl Display {
         if claim.is_none_or(|claim| claim.ends_us.is_some_and(|ends_us| ends_us <= now.mono_us)) {
             self.captions.clear();
         }
-        self.captions.take(utterance, text);
+        if !self.captions.take(utterance, text) {
+            return;
+        }
         let text = self.captions.layout(size);
         if text.is_empty() {
             self.handle_release(now, Priority::Caption);

@@ -29,7 +29,7 @@ enum Completeness {
     /// The end is missing, or the words look like a beginning, though they may be all: "tomorrow at eight".
     TrailsOff,
     /// Something is missing, though nothing sounds like it: a command without an argument, the rest of a number, what
-    /// follows "because".
+    /// follows "because", the answer to a question behind a wake phrase.
     Incomplete,
     /// Nothing is known.
     Unknown,
@@ -104,7 +104,8 @@ fn silence_ms(config: &Config, pace: &Pace, evidence: Evidence<'_>) -> u32 {
 
 fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
     if evidence.only_wake {
-        return Completeness::Sentence;
+        // While something is asked, the ear is open already; and a call by itself would put the question aside.
+        return if evidence.asked { Completeness::Incomplete } else { Completeness::Sentence };
     }
     let sure_of_more = evidence.score.is_some_and(|score| score < SCORE_GOING_ON);
     let answers = evidence.asked && commands::yes_or_no(text).is_some();
@@ -220,6 +221,7 @@ mod tests {
     #[test]
     fn a_wake_phrase_alone_is_over_as_soon_as_a_sentence() {
         assert_eq!(judged(Evidence { only_wake: true, score: Some(0.1), ..of("") }), 450);
+        assert_eq!(judged(Evidence { only_wake: true, asked: true, ..of("") }), 1_600, "an answer may follow");
     }
 
     #[test]

@@ -70,8 +70,8 @@ struct Open {
     /// Devices for which nothing is left: they have a welcome of this process and ask for sessions of its own, or their
     /// user was erased.
     back: BTreeSet<String>,
-    /// Devices, and their users, whose next session begins muted: no more than are paired.
-    muted: BTreeMap<String, String>,
+    /// Devices, with their users, whose next session begins muted: no more than were paired.
+    muted: BTreeSet<(String, String)>,
 }
 
 impl Row {
@@ -115,7 +115,7 @@ impl StoredSessions {
     /// # Errors
     /// The store cannot be read.
     pub(crate) fn read(store: &Store, resume_ms: u32, left: Left) -> Result<Self, store::Error> {
-        let (mut sessions, mut muted, mut last) = (BTreeMap::new(), BTreeMap::new(), 0);
+        let (mut sessions, mut muted, mut last) = (BTreeMap::new(), BTreeSet::new(), 0);
         for user in store.disk().owners(Kind::DeviceSessions)? {
             let rows = store.disk().rows(Kind::DeviceSessions, &user, b"", DEVICES_MAX)?;
             let rows: BTreeMap<_, _> = rows.into_iter().collect();
@@ -126,7 +126,7 @@ impl StoredSessions {
                 // One that cannot be read: nobody knows what has been dealt with.
                 let row = row.unwrap_or(Row { number: Some(u64::MAX), over: true, ..Row::default() });
                 if row.mute_stays {
-                    muted.insert(device.clone(), user.clone());
+                    muted.insert((device.clone(), user.clone()));
                 }
                 sessions.insert(device, (user.clone(), row));
             }
@@ -181,16 +181,16 @@ impl StoredSessions {
 
     /// Whether the gateway is to mute this device of this user in a session that it begins anew, as in the last one.
     pub(in crate::device_task) fn stays_muted(&self, device: &str, user: &str) -> bool {
-        self.open().muted.get(device).is_some_and(|owner| owner == user)
+        self.open().muted.contains(&(device.to_owned(), user.to_owned()))
     }
 
     /// Sets that, for the sessions of this process; a row has it for those of the next one.
     pub(in crate::device_task) fn mute_stays(&self, device: &str, user: &str, stays: bool) {
-        let mut open = self.open();
+        let (mut open, device) = (self.open(), (device.to_owned(), user.to_owned()));
         if stays {
-            open.muted.insert(device.to_owned(), user.to_owned());
+            open.muted.insert(device);
         } else {
-            open.muted.remove(device);
+            open.muted.remove(&device);
         }
     }
 
@@ -198,7 +198,7 @@ impl StoredSessions {
     pub(crate) fn erase(&self, user: &str) {
         let mut open = self.open();
         let Open { sessions, left, given, back, muted } = &mut *open;
-        muted.retain(|_, owner| owner.as_str() != user);
+        muted.retain(|(_, owner)| owner.as_str() != user);
         sessions.retain(|device, (owner, _)| {
             let stays = owner.as_str() != user;
             if !stays {

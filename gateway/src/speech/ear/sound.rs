@@ -24,7 +24,7 @@ impl Ear {
     }
 
     /// The last sound, so many microseconds of it, mono at 16 kHz, and the capture time of its end.
-    pub(crate) fn last_sound(&self, us: u64) -> (Vec<i16>, u64) {
+    pub(crate) fn last_sound(&self, us: u64) -> (Samples, u64) {
         self.listener.last_sound(us_to_samples(us, RATE_HZ) as usize)
     }
 }
