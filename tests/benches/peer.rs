@@ -2,9 +2,9 @@
 //!
 //! `cargo xtask bench peer [--half held-out|all] [--clips N] [--only clean|babble-20|babble-10|babble-5] [--out FILE] [--require]`
 //!
-//! Telephone prompts, clean and in babble of synthetic voices, are decoded as whole files: by the gateway's recogniser as it
+//! Telephone prompts (with `all` other readings as well), clean and in babble of synthetic voices, are decoded as whole files: by the gateway's recogniser as it
 //! decodes a request (context by length, the default wake phrases as its prompt), and by faster-whisper with 8-bit weights,
-//! without timestamps, with beams of 1 and of 5. Each has one thread; they decode a clip one after the other, with each clip another
+//! without timestamps, with beams of 1 and of 5, and its own fallback to higher temperatures. Each has one thread; they decode a clip one after the other, with each clip another
 //! one first, so that what else runs meets all alike. Processor time is that of the whole process, from the samples to the
 //! text. Both are scored by the same normaliser; the interval is that of a paired bootstrap over the clips.
 //!
