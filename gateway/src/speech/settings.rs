@@ -436,8 +436,8 @@ mod tests {
             ("silence_command_ms = 451", 2, "at most `hearing.silence_complete_ms`, which is 450"),
             (
                 "silence_incomplete_ms = 1000\nsilence_trailing_ms = 900",
-                3,
-                "at least `hearing.silence_incomplete_ms`, which is 1000",
+                2,
+                "at most `hearing.silence_trailing_ms`, which is 900",
             ),
             ("silence_trailing_ms = 500", 2, "at least `hearing.silence_ms`, which is 600"),
         ] {
