@@ -1,5 +1,4 @@
-//! Word error rate of real speech through simulated glasses, against whole files at full context; false cut-offs; what noise,
-//! networks and fewer bits change.
+//! Word error rate of real speech through simulated glasses: against whole files, in noise, over networks; false cut-offs.
 //!
 //! `cargo xtask bench speech [--glasses N] [--half held-out|all] [--only CLIP] [--reference FILE] [--out FILE]
 //! [--from SECONDS] [--clips N] [--transport ws|quic] [--in WORLD/WORLD/...] [--seed N] [--require]`
