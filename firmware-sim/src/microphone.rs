@@ -19,7 +19,7 @@ pub use crate::sound::CLIP_HZ;
 const CLIPS_MAX: usize = 32;
 
 /// Bit rate of Opus in bits per second: typical of such glasses over Bluetooth and Wi-Fi.
-const BITRATE: u32 = 24_000;
+pub(crate) const BITRATE: u32 = 24_000;
 /// Bit rate, milliseconds of a packet and expected loss in percent with which Opus begins, as long as nothing is known of
 /// the link (PROTOCOL.md, section 8).
 const START: (u32, u16, u8) = (12_000, 60, LOSS_PERCENT);
@@ -132,6 +132,8 @@ pub struct Microphone {
     frame_us: u64,
     agreed_us: u64,
     encoder: Option<Encoder>,
+    /// Most bits per second of Opus.
+    bitrate_max: u32,
     /// Bit rate, milliseconds of a packet and expected loss; 0: as agreed.
     coding: (u32, u16, u8),
     /// A pause has begun, which is not sent.
@@ -155,11 +157,6 @@ pub struct Packet {
     pub said: Option<ClipTimes>,
     /// The sound before it was coded; empty where packets are given.
     pub pcm: Vec<i16>,
-}
-
-/// The bit rate for one that is asked for; 0: as agreed.
-fn bitrate_of(asked: u32) -> u32 {
-    if asked == 0 { BITRATE } else { asked.min(BITRATE) }
 }
 
 impl Microphone {
@@ -186,6 +183,7 @@ impl Microphone {
             frame_us,
             agreed_us: frame_us,
             encoder,
+            bitrate_max: BITRATE,
             coding: (0, 0, 0),
             pauses: false,
             background,
@@ -206,6 +204,16 @@ impl Microphone {
         self.code(bitrate, frame_ms, loss_percent).map(drop)
     }
 
+    /// Codes Opus with at most so many bits per second.
+    ///
+    /// # Errors
+    /// The coder cannot.
+    pub fn limit_bitrate(&mut self, most: u32) -> Result<(), String> {
+        self.bitrate_max = most;
+        let limited = self.encoder.as_mut().map_or(Ok(()), |encoder| encoder.set_coding(most, LOSS_PERCENT));
+        limited.map_err(|error| error.to_string())
+    }
+
     /// Sends little in silence.
     ///
     /// # Errors
@@ -220,7 +228,7 @@ impl Microphone {
     /// # Errors
     /// A coding that does not exist.
     pub fn set_coding(&mut self, bitrate: u32, frame_ms: u16, loss_percent: u8) -> Result<bool, String> {
-        let (before, now) = (bitrate_of(self.coding.0), bitrate_of(bitrate));
+        let (before, now) = (self.bitrate_of(self.coding.0), self.bitrate_of(bitrate));
         if !self.code(bitrate, frame_ms, loss_percent)? {
             return Ok(false);
         }
@@ -232,17 +240,22 @@ impl Microphone {
     }
 
     fn code(&mut self, bitrate: u32, frame_ms: u16, loss_percent: u8) -> Result<bool, String> {
-        let asked = (bitrate, frame_ms, loss_percent);
+        let (asked, bitrate) = ((bitrate, frame_ms, loss_percent), self.bitrate_of(bitrate));
         let (Some(encoder), true) = (&mut self.encoder, self.coding != asked) else {
             return Ok(false);
         };
         let asked_us = if frame_ms == 0 { self.agreed_us } else { u64::from(frame_ms) * 1_000 };
         let frame_us = self.codec.packet_us(asked_us).ok_or_else(|| format!("packets of {frame_ms} ms"))?;
         let loss_percent = if loss_percent == 0 { LOSS_PERCENT } else { loss_percent };
-        encoder.set_coding(bitrate_of(bitrate), loss_percent).map_err(|error| error.to_string())?;
+        encoder.set_coding(bitrate, loss_percent).map_err(|error| error.to_string())?;
         self.frame_us = frame_us;
         self.coding = asked;
         Ok(true)
+    }
+
+    /// The bit rate for one that is asked for; 0: as agreed.
+    fn bitrate_of(&self, asked: u32) -> u32 {
+        if asked == 0 { self.bitrate_max } else { asked.min(self.bitrate_max) }
     }
 
     /// Codec on the wire.
@@ -461,6 +474,21 @@ mod tests {
         assert_ne!(hear(1), hear(2));
         assert!(hear(1).iter().all(|sample| sample.abs() <= 8));
         assert!(hear(1).iter().any(|sample| sample.abs() == 8));
+    }
+
+    #[test]
+    fn opus_takes_no_more_than_its_limit_whatever_is_asked_for() {
+        let bytes = |most: u32, asked: u32| {
+            let format = AudioFormat { codec: device_protocol::Codec::Opus, ..PCM };
+            let mut microphone = Microphone::new(format, Background::Noise(2_000), 1, None).unwrap();
+            microphone.limit_bitrate(most).unwrap();
+            if asked > 0 {
+                microphone.set_coding(asked, 20, LOSS_PERCENT).unwrap();
+            }
+            (0..50).map(|n| microphone.capture(n * 20_000).unwrap().payload.len()).sum::<usize>()
+        };
+        assert!(bytes(12_000, 0) < bytes(24_000, 0));
+        assert_eq!(bytes(12_000, 24_000), bytes(12_000, 0));
     }
 
     #[test]

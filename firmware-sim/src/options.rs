@@ -10,7 +10,7 @@ use crate::acoustics::Acoustics;
 use crate::delays::Delays;
 use crate::firmware::Updates;
 use crate::identity::Trust;
-use crate::microphone::Background;
+use crate::microphone::{BITRATE, Background};
 use crate::network;
 use crate::profile::Profile;
 use crate::transport::Target;
@@ -42,6 +42,8 @@ pub struct Options {
     pub background: Background,
     /// Echo, room, noise and half duplex.
     pub acoustics: Acoustics,
+    /// Most bits per second of Opus.
+    pub bitrate_max: u32,
     /// Whether Opus sends little in silence (discontinuous transmission); where the gateway finds the link thin, it does.
     pub dtx: bool,
     /// Whether a lost link is reopened.
@@ -74,6 +76,7 @@ impl Options {
             seed: 0,
             background: Background::Noise(8),
             acoustics: Acoustics::default(),
+            bitrate_max: BITRATE,
             dtx: false,
             reconnect: true,
             decode: true,

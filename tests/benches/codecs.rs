@@ -1,10 +1,11 @@
-//! What codecs, their error correction and their concealment do to recognition: PCM, Opus and LC3, with and without lost packets.
+//! What codecs, rates, error correction and concealment do to recognition: PCM, Opus and LC3, with and without lost packets.
 //!
 //! `cargo xtask bench codecs [--half held-out|all] [--clips N] [--loss PERCENT] [--seed N] [--only NAME]`
 //!
 //! Real speech is coded as glasses code it, in packets of 20 ms (15 ms where LC3 frames have 7.5 ms). What the listener
 //! makes of the packets, all of them or without those that are lost by chance, each one for itself, is transcribed with the
-//! shipped weights and scored against the transcript. For comparison, lost packets are replaced by silence as well.
+//! shipped weights and scored against the transcript. For comparison, lost packets are replaced by silence as well. A
+//! microphone has 16 kHz where no other rate is named; a clip at a higher rate has no more in it than at 16 kHz.
 //! Bits per second are those of the payloads that are sent.
 
 mod common;
@@ -14,22 +15,25 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use audio::asr::wer::{Wer, wer};
 use audio::asr::{Decoder as Recogniser, Options};
-use audio::codec::lc3::Format;
+use audio::codec::lc3::{ENCODER_RATES_HZ, Format};
 use audio::codec::{Codec, Decoder, Encoder, is_pause};
 use audio::jitter;
 use audio::listener::{Config, Listener};
 use audio::vad::silero;
+use audio::wav;
 use common::argument;
 use common::clips::{self, CLIP_HZ, Clip};
 use firmware_sim::random::Random;
 
-/// Silence behind a clip, as the listener's pause leaves it.
-const BEHIND: usize = CLIP_HZ as usize / 2;
+/// Rates of other microphones.
+const OTHER_RATES_HZ: [u32; 3] = [8_000, 24_000, 48_000];
 
 /// How sound is coded.
 #[derive(Clone, Copy)]
 struct Coding {
     codec: Codec,
+    /// Rate of the microphone.
+    rate_hz: u32,
     /// Bits per second of Opus.
     bitrate: u32,
     /// Expected loss in percent, which decides about copies; `None`: as the encoder begins.
@@ -42,7 +46,7 @@ struct Coding {
 
 impl Coding {
     const fn of(codec: Codec) -> Self {
-        Self { codec, bitrate: 24_000, expected: None, dtx: false, silent: false }
+        Self { codec, rate_hz: CLIP_HZ, bitrate: 24_000, expected: None, dtx: false, silent: false }
     }
 }
 
@@ -71,14 +75,30 @@ fn codings() -> Result<Vec<(String, Coding, bool)>> {
     for bitrate in [16_000, 24_000, 32_000] {
         all.push((format!("opus {bitrate}"), Coding { bitrate, ..opus }, false));
     }
+    all.push(("opus no fec".to_owned(), Coding { expected: Some(0), ..opus }, false));
     all.push(("opus dtx".to_owned(), Coding { dtx: true, ..opus }, false));
     for bytes in [20, 40, 60, 120] {
         all.push((format!("lc3 10 ms, {bytes} bytes"), lc3(10_000, bytes)?, false));
     }
-    all.push(("lc3 7.5 ms, 30 bytes".to_owned(), lc3(7_500, 30)?, false));
-    for (name, expected, dtx) in
-        [("fec", None, false), ("no fec", Some(0), false), ("fec, dtx", None, true), ("no fec, dtx", Some(0), true)]
-    {
+    for bytes in [20, 30, 120] {
+        all.push((format!("lc3 7.5 ms, {bytes} bytes"), lc3(7_500, bytes)?, false));
+    }
+    for rate_hz in OTHER_RATES_HZ {
+        let khz = rate_hz / 1_000;
+        all.push((format!("pcm16 {khz} kHz"), Coding { rate_hz, ..Coding::of(Codec::Pcm16) }, false));
+        all.push((format!("opus {khz} kHz"), Coding { rate_hz, ..opus }, false));
+        if ENCODER_RATES_HZ.contains(&rate_hz) {
+            all.push((format!("lc3 {khz} kHz, 10 ms, 60 bytes"), Coding { rate_hz, ..lc3(10_000, 60)? }, false));
+        }
+    }
+    for (name, expected, dtx) in [
+        ("fec", None, false),
+        ("fec for 20 %", Some(20), false),
+        ("fec for 30 %", Some(30), false),
+        ("no fec", Some(0), false),
+        ("fec, dtx", None, true),
+        ("no fec, dtx", Some(0), true),
+    ] {
         all.push((format!("opus {name}"), Coding { expected, dtx, ..opus }, true));
     }
     let plain = [("pcm16", Coding::of(Codec::Pcm16)), ("lc3 10 ms, 40 bytes", lc3(10_000, 40)?)];
@@ -130,8 +150,7 @@ fn score(
     let (mut random, mut tally) = (Random::new(seed), Tally::default());
     for clip in clips {
         let packets = coded(clip, coding, percent, &mut random, &mut tally)?;
-        let pcm =
-            if coding.silent { silenced(&packets, coding.codec)? } else { listened(&packets, coding.codec, silero)? };
+        let pcm = if coding.silent { silenced(&packets, coding)? } else { listened(&packets, coding, silero)? };
         let heard = recogniser.transcribe(pcm.as_slice(), &Options::default())?.text;
         let score = wer(&clip.text, &heard);
         tally.right += usize::from(score.edits == 0);
@@ -143,10 +162,11 @@ fn score(
 /// The packets of a clip that are sent.
 fn coded(clip: &Clip, coding: Coding, percent: u64, random: &mut Random, tally: &mut Tally) -> Result<Vec<Packet>> {
     let packet_us = coding.codec.usual_packet_us();
-    let samples = (packet_us * u64::from(CLIP_HZ) / 1_000_000) as usize;
-    let mut pcm = clip.pcm.clone();
-    pcm.resize((pcm.len() + BEHIND).next_multiple_of(samples), 0);
-    let mut encoder = Encoder::new(coding.codec, CLIP_HZ, coding.bitrate)?;
+    let samples = (packet_us * u64::from(coding.rate_hz) / 1_000_000) as usize;
+    let mut pcm = wav::convert(&clip.pcm, CLIP_HZ, coding.rate_hz)?;
+    // Half a second of silence behind it, as the listener's pause leaves it.
+    pcm.resize((pcm.len() + coding.rate_hz as usize / 2).next_multiple_of(samples), 0);
+    let mut encoder = Encoder::new(coding.codec, coding.rate_hz, coding.bitrate)?;
     if let Some(expected) = coding.expected {
         encoder.set_coding(coding.bitrate, expected)?;
     }
@@ -171,8 +191,9 @@ fn coded(clip: &Clip, coding: Coding, percent: u64, random: &mut Random, tally: 
 }
 
 /// What the listener hears of them, on a link that keeps order.
-fn listened(packets: &[Packet], codec: Codec, silero: &Arc<silero::Model>) -> Result<Vec<i16>> {
-    let config = Config { codec, rate_hz: CLIP_HZ, jitter: jitter::Config::ORDERED, ..Config::default() };
+fn listened(packets: &[Packet], coding: Coding, silero: &Arc<silero::Model>) -> Result<Vec<i16>> {
+    let Coding { codec, rate_hz, .. } = coding;
+    let config = Config { codec, rate_hz, jitter: jitter::Config::ORDERED, ..Config::default() };
     let mut listener = Listener::new(config, silero.clone())?;
     listener.set_tapped(true);
     let (mut pcm, mut facts) = (Vec::new(), Vec::new());
@@ -186,9 +207,9 @@ fn listened(packets: &[Packet], codec: Codec, silero: &Arc<silero::Model>) -> Re
 }
 
 /// With silence in place of what is lost.
-fn silenced(packets: &[Packet], codec: Codec) -> Result<Vec<i16>> {
-    let mut decoder = Decoder::new(codec, CLIP_HZ)?;
-    let samples = (codec.usual_packet_us() * u64::from(CLIP_HZ) / 1_000_000) as usize;
+fn silenced(packets: &[Packet], Coding { codec, rate_hz, .. }: Coding) -> Result<Vec<i16>> {
+    let mut decoder = Decoder::new(codec, rate_hz)?;
+    let samples = (codec.usual_packet_us() * u64::from(rate_hz) / 1_000_000) as usize;
     let mut pcm = Vec::new();
     for packet in packets {
         match &packet.payload {
@@ -196,5 +217,5 @@ fn silenced(packets: &[Packet], codec: Codec) -> Result<Vec<i16>> {
             None => pcm.resize(pcm.len() + samples, 0),
         }
     }
-    Ok(pcm)
+    Ok(wav::convert(&pcm, rate_hz, CLIP_HZ)?)
 }

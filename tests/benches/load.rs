@@ -1,10 +1,11 @@
 //! Many glasses at once: the gateway's own share of a turn, processor time, and bytes per session.
 //!
-//! `cargo xtask bench load [--glasses 50] [--duty 20] [--seconds 120] [--typed 0] [--users GLASSES] [--pages 0] [--rounds 8]
+//! `cargo xtask bench load [--glasses 50|1,10,50] [--duty 20] [--seconds 120] [--typed 0] [--users GLASSES] [--pages 0] [--rounds 8]
 //! [--wake-head FILE] [--clips 60] [--require]`
 //!
 //! Each pair of glasses has a user of its own, unless there are to be fewer: turns of one user wait for one another. A sentence
-//! is said at its own time, whatever became of the one before, so that what is lost takes no load away.
+//! is said at its own time, whatever became of the one before, so that what is lost takes no load away. Several numbers of glasses
+//! are measured one after the other, each in processes of its own.
 //!
 //! With `--typed`, the glasses type the sum instead, one after the other and so many times each: nothing is recognised,
 //! so that what is left of a turn can be timed, and counted by a profiler, undisturbed.
@@ -38,7 +39,7 @@ use anyhow::{Context as _, Result, ensure};
 use audio::asr::Shed;
 use audio::wake::Head;
 use common::aims::Aims;
-use common::second::Second;
+use common::second::{Second, once_for_each};
 use common::voices::Speaker;
 use common::{ANY_SILENCE, TestGateway, argument, clip, clips, resident, row};
 use firmware_sim::delays::Delays;
@@ -67,6 +68,9 @@ const FRAME_MS_MAX: u64 = 40;
 fn main() -> Result<()> {
     if argument("--generator").is_some() {
         return common::runtime()?.block_on(generate());
+    }
+    if let Some(counts) = argument("--glasses").filter(|counts| counts.contains(',')) {
+        return once_for_each("--glasses", &counts);
     }
     if number("--typed", 0)? > 0 {
         return common::runtime()?.block_on(run())?.judge();

@@ -22,7 +22,6 @@ use firmware_sim::latency::measure;
 use firmware_sim::network::Profile;
 use firmware_sim::transport::Scheme;
 use firmware_sim::{Event, Seen};
-use gateway::clock;
 use tokio::time::{sleep, timeout};
 
 const TABLE: &str = include_str!("data/commands.tsv");
@@ -149,10 +148,7 @@ async fn through(
         tally.sounds_us.extend(latency.sound_us);
         tally.codings += events.iter().filter(|event| matches!(event.seen, Seen::Coding { .. })).count();
         sleep(REST).await;
-        // The record is complete when its turn is. Both clocks are of this process.
-        let offset_us = clock::mono_us() as i64 - glasses.now_us() as i64;
-        let ended = gateway.turns(&glasses).pop().and_then(|turn| turn.end_decided_us);
-        tally.ends_us.extend(ended.map(|at_us| at_us as i64 - offset_us - said.t0_us as i64).filter(|us| *us > 0));
+        tally.ends_us.extend(gateway.end_of_turn_us(&glasses, &said));
     }
     glasses.goodbye().await;
     Ok(tally)

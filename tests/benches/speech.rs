@@ -1,29 +1,37 @@
-//! Word error rate of real speech through simulated glasses, against whole files at full context; false cut-offs.
+//! Word error rate of real speech through simulated glasses: against whole files, in noise, over networks; false cut-offs.
 //!
 //! `cargo xtask bench speech [--glasses N] [--half held-out|all] [--only CLIP] [--reference FILE] [--out FILE]
-//! [--from SECONDS] [--clips N] [--network NAME] [--seed N]`
+//! [--from SECONDS] [--clips N] [--transport ws|quic] [--in WORLD/WORLD/...] [--seed N] [--require]`
 //!
 //! Every clip is streamed in real time as Opus, by turns over WebSocket and QUIC, to a gateway with
 //! the settings that are shipped, but for `always_listening`. Its final transcripts, in order, are
 //! the hypothesis. The reference system is the same weights on the whole file at full context without
 //! a prompt; both are scored by the same normaliser. The glasses have no speaker, so that no answer
 //! is in the way of the next clip.
+//!
+//! `--in`: all clips are said in one world after the other, and what each one changes is told beside the first one, clip by clip:
+//! words, and the time from the last voiced sample to the end of the turn. A world is `clean`, or has a noise around the glasses
+//! (`babble,20`), a network (`rough`) and most bits per second of Opus (`16000`), with `+` between them:
+//! `--transport quic --in babble,20/babble,20+rough+16000`. With `--require`, it ends with an error where a world with a network
+//! has a word error rate more than 2 points above the first world's, or its turns end more than 100 ms later at the median.
 
 mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use audio::asr::wer::{Wer, wer};
 use audio::asr::{Context, Options};
+use common::aims::Aims;
 use common::clips::{self, Clip};
 use common::paired::{interval, sum};
-use common::{TestGateway, argument};
+use common::{TestGateway, argument, row};
+use firmware_sim::acoustics::Noise;
 use firmware_sim::network::Profile;
-use firmware_sim::transport::Scheme;
 use firmware_sim::{Event, Glasses, Seen};
 use tokio::task::JoinSet;
 
@@ -32,16 +40,61 @@ const GLASSES: usize = 6;
 const FINAL_MAX: Duration = Duration::from_secs(10);
 /// Silence between clips: longer than the longest silence that a turn waits for.
 const GAP: Duration = Duration::from_millis(1_500);
+/// A world without noise, over this machine's own network.
+const CLEAN: &str = "clean";
+/// By how many points the word error rate in a network may be higher.
+const POINTS_MAX: f64 = 2.0;
+/// By how much the end of a turn in a network may be later, at the median.
+const LATER_MS_MAX: i64 = 100;
+
+/// Where clips are said.
+#[derive(Default)]
+struct World {
+    name: String,
+    noise: Option<Noise>,
+    network: Option<Profile>,
+    /// Most bits per second of Opus.
+    bitrate: Option<u32>,
+}
+
+impl World {
+    fn parse(name: &str) -> Result<Self> {
+        let mut world = Self { name: name.to_owned(), ..Self::default() };
+        for part in name.split('+').filter(|part| *part != CLEAN) {
+            if let Some(network) = Profile::named(part) {
+                world.network = Some(network);
+            } else if let Ok(bitrate) = part.parse::<u32>() {
+                world.bitrate = Some(bitrate);
+            } else {
+                let noise =
+                    part.parse::<Noise>().map_err(|what| anyhow!("--in {name}: {part} is no network; {what}"))?;
+                world.noise = Some(noise);
+            }
+        }
+        Ok(world)
+    }
+}
 
 /// What became of a clip.
 struct Outcome {
-    clip: Clip,
+    clip: Arc<Clip>,
     transport: &'static str,
     finals: Vec<String>,
-    reference: String,
+    /// Whether a final came in time.
+    in_time: bool,
+    /// From the last voiced sample to the end of the turn.
+    end_us: Option<i64>,
+}
+
+impl Outcome {
+    fn wer(&self) -> Wer {
+        wer(&self.clip.text, &self.finals.join(" "))
+    }
 }
 
 fn main() -> Result<()> {
+    let worlds = argument("--in").unwrap_or_else(|| CLEAN.to_owned());
+    let worlds = worlds.split('/').map(World::parse).collect::<Result<Vec<_>>>()?;
     let wanted = argument("--half").unwrap_or_else(|| "held-out".to_owned());
     let mut clips = clips::all()?;
     clips.retain(|clip| wanted == "all" || !clip.development);
@@ -58,34 +111,42 @@ fn main() -> Result<()> {
     }
     let seconds: f64 = clips.iter().map(Clip::seconds).sum();
     println!("{} clips ({wanted}), {seconds:.0} s, {glasses} glasses", clips.len());
+    // The longest first, so that all glasses end at about the same time.
+    clips.sort_by_key(|clip| std::cmp::Reverse(clip.pcm.len()));
+    let clips: Vec<Arc<Clip>> = clips.into_iter().map(Arc::new).collect();
 
     common::calibrate("before")?;
-    let mut reference = whole_files(&clips)?;
-    let before = common::busy();
-    let (outcomes, refused) = common::runtime()?.block_on(stream(clips, glasses))?;
-    let empty = outcomes.iter().filter(|(_, _, finals)| finals.is_empty()).count();
-    println!(
-        "processor {:.0} % busy while streaming; {refused} clips without a final in time, {empty} without any text",
-        common::busy_percent(before)
-    );
-    common::calibrate("after")?;
-
-    let outcomes: Vec<Outcome> = outcomes
-        .into_iter()
-        .map(|(clip, transport, finals)| {
-            let reference = reference.remove(&clip.name).unwrap_or_default();
-            Outcome { clip, transport, finals, reference }
-        })
-        .collect();
-    if let Some(file) = argument("--out") {
-        write(Path::new(&file), &outcomes)?;
+    let reference = whole_files(&clips)?;
+    let (runtime, mut runs, mut aims) = (common::runtime()?, Vec::<Vec<Outcome>>::new(), Aims::default());
+    for world in &worlds {
+        let before = common::busy();
+        let outcomes = runtime.block_on(stream(&clips, glasses, world))?;
+        let late = outcomes.iter().filter(|outcome| !outcome.in_time).count();
+        let empty = outcomes.iter().filter(|outcome| outcome.finals.is_empty()).count();
+        println!(
+            "{}: processor {:.0} % busy while streaming; {late} clips without a final in time, {empty} without any text",
+            world.name,
+            common::busy_percent(before)
+        );
+        beside(&outcomes, "whole file at full context", |outcome| {
+            wer(&outcome.clip.text, reference.get(&outcome.clip.name).map_or("", String::as_str))
+        });
+        row("last voice -> end of turn", outcomes.iter().filter_map(|outcome| outcome.end_us).collect());
+        report_cuts(&outcomes);
+        if let (Some(first), Some(run)) = (worlds.first(), runs.first()) {
+            compare(world, &outcomes, &first.name, run, &mut aims);
+        }
+        runs.push(outcomes);
     }
-    report(&outcomes);
-    Ok(())
+    common::calibrate("after")?;
+    if let Some(file) = argument("--out") {
+        write(Path::new(&file), &worlds, &runs, &reference)?;
+    }
+    aims.judge()
 }
 
 /// Texts of the whole files at full context; kept in a file where one is named, since they never change.
-fn whole_files(clips: &[Clip]) -> Result<BTreeMap<String, String>> {
+fn whole_files(clips: &[Arc<Clip>]) -> Result<BTreeMap<String, String>> {
     let file = argument("--reference");
     let mut known = BTreeMap::new();
     if let Some(text) = file.as_ref().and_then(|file| fs::read_to_string(file).ok()) {
@@ -109,58 +170,61 @@ fn whole_files(clips: &[Clip]) -> Result<BTreeMap<String, String>> {
     Ok(known)
 }
 
-type Heard = (Clip, &'static str, Vec<String>);
-
-async fn stream(clips: Vec<Clip>, count: usize) -> Result<(Vec<Heard>, usize)> {
-    let gateway = TestGateway::start("[hearing]\nalways_listening = true").await?;
-    let mut shares: Vec<Vec<Clip>> = (0..count).map(|_| Vec::new()).collect();
-    // The longest first, each to those who have least to say: all end at about the same time.
-    let mut clips = clips;
-    clips.sort_by_key(|clip| std::cmp::Reverse(clip.pcm.len()));
+/// All clips in one world.
+async fn stream(clips: &[Arc<Clip>], count: usize, world: &World) -> Result<Vec<Outcome>> {
+    let gateway = Arc::new(TestGateway::start("[hearing]\nalways_listening = true").await?);
+    let mut shares: Vec<Vec<Arc<Clip>>> = vec![Vec::new(); count];
     for clip in clips {
+        // Each to those who have least to say.
         let least = shares.iter_mut().min_by_key(|share| share.iter().map(|clip| clip.pcm.len()).sum::<usize>());
-        least.context("at least one pair of glasses")?.push(clip);
+        least.context("at least one pair of glasses")?.push(clip.clone());
     }
+    let seed: u64 = argument("--seed").map_or(Ok(1), |seed| seed.parse())?;
+    let schemes = common::schemes()?;
     let mut tasks = JoinSet::new();
     for (number, share) in shares.into_iter().enumerate() {
-        let scheme = if number % 2 == 0 { Scheme::Ws } else { Scheme::Quic };
+        let scheme = schemes[number % schemes.len()];
         let mut options = gateway.options(scheme, &format!("glasses-{number}"))?;
         options.profile.speaker_hz = 0;
-        if let Some(name) = argument("--network") {
-            options.network = Some(Profile::named(&name).with_context(|| format!("{name} is no network"))?);
-        }
-        options.seed = argument("--seed").map_or(Ok(1), |seed| seed.parse())? ^ (number as u64) << 8;
+        options.acoustics.noise = world.noise;
+        options.network = world.network.clone();
+        options.bitrate_max = world.bitrate.unwrap_or(options.bitrate_max);
+        options.seed = seed ^ (number as u64) << 8;
         let glasses = gateway.glasses(options, &format!("user-{number}")).await?;
-        tasks.spawn(speak(glasses, scheme.name(), share));
+        tasks.spawn(speak(gateway.clone(), glasses, scheme.name(), share));
     }
-    let (mut heard, mut refused) = (Vec::new(), 0);
+    let mut outcomes = Vec::new();
     while let Some(done) = tasks.join_next().await {
-        let (of_one, without) = done??;
-        heard.extend(of_one);
-        refused += without;
+        outcomes.extend(done??);
     }
+    let gateway = Arc::into_inner(gateway).context("glasses that still speak")?;
     gateway.running.stop().await;
-    Ok((heard, refused))
+    Ok(outcomes)
 }
 
-async fn speak(glasses: Glasses, transport: &'static str, clips: Vec<Clip>) -> Result<(Vec<Heard>, usize)> {
-    let (mut heard, mut without) = (Vec::new(), 0);
+async fn speak(
+    gateway: Arc<TestGateway>,
+    glasses: Glasses,
+    transport: &'static str,
+    clips: Vec<Arc<Clip>>,
+) -> Result<Vec<Outcome>> {
+    let mut outcomes = Vec::new();
     for clip in clips {
         let mark = glasses.log().mark();
         let said = glasses.say_pcm(&clip.name, &clip.pcm, None).await?;
         let last = glasses.log().find(mark, |event| {
             event.at_us >= said.t0_us && matches!(event.seen, Seen::Transcript { is_final: true, .. })
         });
-        if tokio::time::timeout(FINAL_MAX, last).await.is_err() {
-            without += 1;
-        }
+        let in_time = tokio::time::timeout(FINAL_MAX, last).await.is_ok();
         let voiced = Duration::from_micros(said.t0_us - said.begins_us).as_secs_f64();
         let rest = Duration::from_secs_f64((clip.seconds() - voiced).max(0.0));
         tokio::time::sleep(rest + GAP).await;
-        heard.push((clip, transport, finals(&glasses.log().since(mark))));
+        let finals = finals(&glasses.log().since(mark));
+        let end_us = gateway.end_of_turn_us(&glasses, &said);
+        outcomes.push(Outcome { clip, transport, finals, in_time, end_us });
     }
     glasses.goodbye().await;
-    Ok((heard, without))
+    Ok(outcomes)
 }
 
 /// The last final text of each utterance, in order.
@@ -176,31 +240,51 @@ fn finals(events: &[Event]) -> Vec<String> {
     texts.into_values().collect()
 }
 
-fn report(outcomes: &[Outcome]) {
+/// Prints the word error rates of each transport beside those of another system on the same clips; by how much that of all is
+/// higher.
+fn beside(outcomes: &[Outcome], other: &str, of_other: impl Fn(&Outcome) -> Wer) -> f64 {
+    let mut higher = 0.0;
     for transport in ["ws", "quic", "both"] {
-        let chosen: Vec<&Outcome> =
-            outcomes.iter().filter(|outcome| transport == "both" || outcome.transport == transport).collect();
-        let pairs: Vec<(Wer, Wer)> = chosen
-            .iter()
-            .map(|outcome| {
-                let text = &outcome.clip.text;
-                (wer(text, &outcome.finals.join(" ")), wer(text, &outcome.reference))
-            })
-            .collect();
-        let (glasses, whole) = sum(&pairs);
+        let chosen = outcomes.iter().filter(|outcome| transport == "both" || outcome.transport == transport);
+        let pairs: Vec<(Wer, Wer)> = chosen.map(|outcome| (outcome.wer(), of_other(outcome))).collect();
+        if pairs.is_empty() {
+            continue;
+        }
+        let (glasses, others) = sum(&pairs);
         let (low, high) = interval(&pairs);
+        higher = glasses.rate() - others.rate();
         println!(
-            "{transport:5} {} clips, {} words: through the glasses {:.2} %, whole file at full context {:.2} %, \
+            "{transport:5} {} clips, {} words: through the glasses {:.2} %, {other} {:.2} %, \
              difference {:+.2} points (95 % interval {:+.2} to {:+.2})",
-            chosen.len(),
+            pairs.len(),
             glasses.words,
             100.0 * glasses.rate(),
-            100.0 * whole.rate(),
-            100.0 * (glasses.rate() - whole.rate()),
+            100.0 * others.rate(),
+            100.0 * higher,
             100.0 * low,
             100.0 * high,
         );
     }
+    higher
+}
+
+/// What a world changes of the same clips in the first one.
+fn compare(world: &World, outcomes: &[Outcome], first: &str, run: &[Outcome], aims: &mut Aims) {
+    let before: BTreeMap<&str, &Outcome> = run.iter().map(|outcome| (outcome.clip.name.as_str(), outcome)).collect();
+    let in_first = |outcome: &Outcome| before.get(outcome.clip.name.as_str()).copied();
+    let higher = beside(outcomes, first, |outcome| in_first(outcome).map(Outcome::wer).unwrap_or_default());
+    let later: Vec<i64> =
+        outcomes.iter().filter_map(|outcome| Some(outcome.end_us? - in_first(outcome)?.end_us?)).collect();
+    row(&format!("end of turn, later than in {first}"), later.clone());
+    if world.network.is_some() {
+        let points = 100.0 * higher;
+        let what = format!("{}, beside {first}", world.name);
+        aims.note(points <= POINTS_MAX, format!("{what}: {points:+.2} points of word error rate, aim {POINTS_MAX}"));
+        aims.at_most_ms(&format!("{what}: end of a turn, later"), &later, 0.5, LATER_MS_MAX);
+    }
+}
+
+fn report_cuts(outcomes: &[Outcome]) {
     let (mut between, mut within, mut possible) = (0, 0, 0);
     for outcome in outcomes {
         let (ends, cuts) = cuts(&outcome.clip.text, &outcome.finals);
@@ -241,18 +325,24 @@ fn cuts(text: &str, finals: &[String]) -> (usize, Vec<(bool, String)>) {
     (possible, found)
 }
 
-fn write(file: &Path, outcomes: &[Outcome]) -> Result<()> {
+fn write(file: &Path, worlds: &[World], runs: &[Vec<Outcome>], reference: &BTreeMap<String, String>) -> Result<()> {
     let mut lines = String::new();
-    for Outcome { clip, transport, finals, reference } in outcomes {
-        let through = wer(&clip.text, &finals.join(" ")).edits;
-        let whole = wer(&clip.text, reference).edits;
-        lines.push_str(&format!(
-            "{}\t{transport}\t{:.1}\t{through}\t{whole}\t{}\t{}\t{reference}\n",
-            clip.name,
-            clip.seconds(),
-            clip.text,
-            finals.join(" | "),
-        ));
+    for (world, outcomes) in worlds.iter().zip(runs) {
+        for outcome in outcomes {
+            let clip = &outcome.clip;
+            let whole = reference.get(&clip.name).map_or("", String::as_str);
+            lines.push_str(&format!(
+                "{}\t{}\t{}\t{:.1}\t{}\t{}\t{}\t{}\t{whole}\n",
+                world.name,
+                clip.name,
+                outcome.transport,
+                clip.seconds(),
+                outcome.wer().edits,
+                wer(&clip.text, whole).edits,
+                clip.text,
+                outcome.finals.join(" | "),
+            ));
+        }
     }
     fs::write(file, lines).with_context(|| file.display().to_string())
 }

@@ -139,6 +139,7 @@ impl Driver {
             let (background, seed) = (self.options.background, self.options.seed);
             let microphone = Microphone::new(welcome.audio_up, background, seed, self.options.silence.clone());
             let mut microphone = microphone.map_err(Error::Format)?;
+            microphone.limit_bitrate(self.options.bitrate_max).map_err(Error::Format)?;
             if self.options.dtx {
                 microphone.pause_in_silence().map_err(Error::Format)?;
             }

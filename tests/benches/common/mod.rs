@@ -27,7 +27,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use audio::asr::{self, Engine};
 use audio::codec::Codec;
 use bytes::Bytes;
-use firmware_sim::microphone::{CLIP_HZ, Clip, Sound, encode_all, voiced_end_us};
+use firmware_sim::microphone::{CLIP_HZ, Clip, ClipTimes, Sound, encode_all, voiced_end_us};
 use firmware_sim::transport::{Scheme, Target};
 use firmware_sim::{Glasses, Options, Seen};
 use gateway::identity::grant::Grant;
@@ -118,6 +118,15 @@ impl TestGateway {
         let mut turns = self.running.services().telemetry.turns.last(usize::MAX);
         turns.retain(|turn| plain(&turn.device) == id);
         turns
+    }
+
+    /// From the last voiced sample of what these glasses have said last to the decision that its turn ends, in microseconds. The
+    /// record is complete when its turn is.
+    pub fn end_of_turn_us(&self, glasses: &Glasses, said: &ClipTimes) -> Option<i64> {
+        // Both clocks are of this process.
+        let offset_us = clock::mono_us() as i64 - glasses.now_us() as i64;
+        let decided_us = self.turns(glasses).pop()?.end_decided_us?;
+        Some(decided_us as i64 - offset_us - said.t0_us as i64).filter(|us| *us > 0)
     }
 
     /// All tool calls in the user's stored conversation.

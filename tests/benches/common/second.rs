@@ -1,10 +1,26 @@
-//! A second process of the same program, told line by line what to do: its memory and processor time are its own.
+//! The same program in processes of their own: a second one that is told line by line what to do, and one after the other.
 
 use std::process::{ExitStatus, Stdio};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+/// Runs this program once for each of these values of an option, with all else that it was given: what one run leaves behind
+/// is not in the memory of the next.
+pub fn once_for_each(option: &str, values: &str) -> Result<()> {
+    let mut failed = Vec::new();
+    for value in values.split(',') {
+        // Of an option that is there twice the first counts.
+        let arguments = [option.to_owned(), value.to_owned()].into_iter().chain(std::env::args().skip(1));
+        let ended = std::process::Command::new(std::env::current_exe()?).args(arguments).status()?;
+        if !ended.success() {
+            failed.push(value);
+        }
+    }
+    ensure!(failed.is_empty(), "{option} {}: failed", failed.join(","));
+    Ok(())
+}
 
 /// The second process, seen from the first. It ends with this.
 pub struct Second {
