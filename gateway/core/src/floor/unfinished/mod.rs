@@ -185,8 +185,8 @@ fn is_whole(said: &str) -> bool {
 }
 
 /// Whether the words have the form of a beginning: a question without its verb or that ends with its subject, a verb without
-/// its complement, a noun with a clause but no verb, a clause or a time before the main clause, a noun that announces its text. Some of these may be all that is said, so they count
-/// only where the words are neither understood nor an answer.
+/// its complement, a noun with a clause but no verb, a clause or a time before the main clause, a noun that announces its
+/// text. Some of these may be all that is said, so they count only where the words are neither understood nor an answer.
 pub(super) fn is_beginning(text: &str) -> bool {
     let said = commands::plain(text);
     let words: Vec<&str> = said.split(' ').collect();

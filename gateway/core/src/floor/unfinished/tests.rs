@@ -1,6 +1,7 @@
 use super::*;
 
-/// Sentences that break off at a word of content. Written before the rules.
+/// Sentences that break off. Written before the rules, like the whole ones; of those four are left out, which are held:
+/// "Tell me.", "How many times?", "Note that Julia called." and "The dog that barked bites."
 const UNFINISHED_SENTENCES: &[&str] = &[
     "The man who sold us the boat.",
     "My neighbour who works nights.",
@@ -100,7 +101,7 @@ const UNFINISHED_SENTENCES: &[&str] = &[
     "Email my boss.",
 ];
 
-/// Whole ones that look like them.
+/// Whole ones that look like those.
 const WHOLE_SENTENCES: &[&str] = &[
     "The woman lives upstairs.",
     "Who lives upstairs?",
