@@ -243,8 +243,9 @@ mod tests {
         for (text, matched, asked, expected) in [
             ("Put the bins.", None, false, 2_000),
             ("Put the bins.", None, true, 450),
-            ("Remember that the gate.", Some(CommandMatch::None), false, 2_000),
-            ("Remember that the gate.", free_text, false, 450),
+            ("Ask Tom whether he.", Some(CommandMatch::None), false, 2_000),
+            ("Ask Tom whether he.", free_text, false, 450),
+            ("Remember that the gate.", free_text, false, 2_000),
             ("How many people?", Some(CommandMatch::Misheard), false, 2_000),
             ("How many people?", Some(CommandMatch::Exact), false, 450),
             ("Remind me to call my.", free_text, true, 2_000),
