@@ -1,3 +1,5 @@
+//! Sentences that break off, and whole ones that look like them.
+
 use super::*;
 
 /// Sentences that break off. Written before the rules, like the whole ones; of those four are left out, which are held:
