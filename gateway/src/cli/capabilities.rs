@@ -1,8 +1,9 @@
 //! `lorgnette capabilities`: the tools that programs may call, as modules.
 
 use std::{
-    fs,
-    io::ErrorKind,
+    fs::{self, OpenOptions},
+    io::{self, ErrorKind, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -17,7 +18,7 @@ use crate::{
     clock,
     config::Config,
     control::{Answer, Callable, Request, client},
-    private::{foreign_owner, make_folder},
+    private::{FILE_MODE, foreign_owner, make_folder},
 };
 
 /// The folder in the data folder.
@@ -150,9 +151,9 @@ fn write(module: &Module, out: &Path) -> Result<bool> {
     meta[BUILT_MS] = clock::wall_ms().into();
     let done = (|| {
         for (name, text) in &texts {
-            fs::write(beside.join(name), text)?;
+            write_file(&beside.join(name), text)?;
         }
-        fs::write(beside.join(META), serde_json::to_string_pretty(&meta)? + "\n")?;
+        write_file(&beside.join(META), &(serde_json::to_string_pretty(&meta)? + "\n"))?;
         if place.exists() {
             renameat_with(CWD, &beside, CWD, &place, RenameFlags::EXCHANGE)?;
             return Ok(());
@@ -168,6 +169,12 @@ fn write(module: &Module, out: &Path) -> Result<bool> {
     Ok(true)
 }
 
+/// Writes a new file that only its owner may read, as all of the data folder.
+fn write_file(path: &Path, text: &str) -> io::Result<()> {
+    let mut open = OpenOptions::new();
+    open.write(true).create(true).truncate(true).mode(FILE_MODE).open(path)?.write_all(text.as_bytes())
+}
+
 /// The metadata in a folder, without the time.
 fn built(place: &Path) -> Option<Value> {
     let mut meta: Value = serde_json::from_str(&fs::read_to_string(place.join(META)).ok()?).ok()?;
@@ -177,6 +184,8 @@ fn built(place: &Path) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use gateway_core::vocab::ToolSpec;
     use serde_json::json;
     use tools::capabilities::Origin;
@@ -203,6 +212,10 @@ mod tests {
         assert!(write(module, &folder).unwrap() && !write(module, &folder).unwrap());
         assert_eq!(fs::read_to_string(place.join("index.js")).unwrap(), module.js);
         let meta: Value = serde_json::from_str(&fs::read_to_string(place.join(META)).unwrap()).unwrap();
+        for name in ["index.js", "index.d.ts", "schema.json", META] {
+            let mode = fs::metadata(place.join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, FILE_MODE, "{name}");
+        }
         assert!(meta[BUILT_MS].as_i64().is_some_and(|at| at > 0) && meta["functions"]["getWeather"].is_object());
 
         // Other words for the same schema: the same version, and its place is taken at once.

@@ -119,6 +119,7 @@ pub(super) fn session(session: &SessionOf) -> String {
     };
     let battery = session.battery_percent.map_or_else(String::new, |percent| format!(", battery {percent} %"));
     let microphone = match session.microphone.as_slice() {
+        [] if session.muted => ", muted".to_owned(),
         [] => String::new(),
         faults => format!(", microphone {}", in_one_line(&faults.join(" and "))),
     };

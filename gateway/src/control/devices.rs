@@ -66,6 +66,7 @@ pub(super) fn session(present: &Present) -> SessionOf {
         lost_s: present.via.lost_us.map(seconds_since),
         firmware: status.firmware.clone(),
         battery_percent: status.battery_percent,
+        muted: status.muted,
         microphone: status.microphone_faults.iter().map(|fault| fault.name().to_owned()).collect(),
         turn: present.via.turn,
     }

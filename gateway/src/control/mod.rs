@@ -270,6 +270,9 @@ pub struct SessionOf {
     pub firmware: String,
     /// If reported.
     pub battery_percent: Option<u8>,
+    /// Whether its microphone is off.
+    #[serde(default)]
+    pub muted: bool,
     /// What is wrong with its microphone: `dead`, `clipping`, `quiet`, `offset`.
     #[serde(default)]
     pub microphone: Vec<String>,

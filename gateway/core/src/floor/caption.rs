@@ -93,10 +93,23 @@ impl Caption {
         let agreed = agreed.take_while(|((shown, old), new)| is_same(new, old) && is_same(shown, new)).count();
         let agreed = if agreed > 0 { both + agreed } else { 0 };
         let kept = agreed.max(self.shown.len().saturating_sub(LOOSE_WORDS)).max(from);
+        let is_loose = kept + LOOSE_WORDS > self.shown.len();
         self.shown.truncate(kept);
         let next = continued(rest(&self.shown, from), &words);
-        self.shown.extend(rest(&words, next).iter().cloned());
+        let more = rest(&words, next);
+        if let (true, Some(last), Some(first)) = (is_loose, self.shown.last_mut(), more.first()) {
+            join(last, first);
+        }
+        self.shown.extend(more.iter().cloned());
         (self.latest, self.latest_from) = (words, from);
+    }
+}
+
+/// A recogniser ends what it hears so far with a full stop. Where a small letter follows, the sentence goes on.
+fn join(last: &mut String, first: &str) {
+    let is_abbreviated = last.trim_end_matches('.').contains('.') || last.ends_with("..");
+    if last.ends_with(['.', '!', '?']) && !is_abbreviated && first.starts_with(char::is_lowercase) {
+        last.pop();
     }
 }
 
@@ -179,6 +192,19 @@ mod tests {
         let decodes = ["Hey man", "Hey Mentra, set", "Hey Mentra set the time", "Hey, mantra, set a timer for ten"];
         let shown = ["Hey man", "Hey Mentra, set", "Hey Mentra, set the time", "Hey Mentra, set a timer for ten"];
         assert_eq!(captions(&decodes), shown);
+    }
+
+    #[test]
+    fn a_full_stop_behind_which_the_sentence_goes_on_is_taken_back() {
+        for (decodes, shown) in [
+            (["Remind me.", "remind me in half"], "Remind me in half"),
+            (["What time?", "What time is it?"], "What time is it?"),
+            (["It is late.", "It is late. Good night."], "It is late. Good night."),
+            (["At 5 p.m.", "At 5 p.m. today"], "At 5 p.m. today"),
+            (["I thought...", "I thought... so"], "I thought... so"),
+        ] {
+            assert_eq!(captions(&decodes)[1], shown);
+        }
     }
 
     #[test]

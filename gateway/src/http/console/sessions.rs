@@ -63,6 +63,7 @@ pub(super) fn state(session: &SessionOf) -> Markup {
         (None, None) if !session.microphone.is_empty() => {
             badge("warn", &format!("microphone {}", session.microphone.join(" and ")))
         }
+        (None, None) if session.muted => badge("", "muted"),
         (None, None) => badge("", "listens"),
     }
 }
