@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use device_protocol::auth::INVITATION_CODE_BYTES;
@@ -76,6 +76,10 @@ impl Identity {
     /// # Errors
     /// A file that cannot be read, written or parsed.
     pub fn load_or_make(folder: &Path) -> Result<Self, Error> {
+        if folder.is_file() {
+            let what = "this is a file; the keys of the glasses need a folder (`--state` names another one)";
+            return Err(at(folder)(io::Error::new(ErrorKind::NotADirectory, what)));
+        }
         fs::create_dir_all(folder).map_err(at(folder))?;
         let path = folder.join(KEY_FILE);
         let seed = match read_key(&path)? {
@@ -160,7 +164,7 @@ pub fn random_bytes() -> Result<[u8; 32], Error> {
     Ok(bytes)
 }
 
-fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+fn at(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
     move |source| Error::File { path: path.to_path_buf(), source }
 }
 
@@ -229,6 +233,15 @@ mod tests {
             let mode = fs::metadata(state.join(KEY_FILE)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_the_folder_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("lorgnette-sim");
+        fs::write(&program, "a program").unwrap();
+        let error = Identity::load_or_make(&program).err().unwrap().to_string();
+        assert!(error.contains("lorgnette-sim: this is a file") && error.contains("--state"), "{error}");
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     println!("  models  {}", config.models_dir.display());
     println!("  answers {}", config.models.chain.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
     println!("  hears   {}", hears(&config));
-    println!("  wake    by {}", if config.hearing.wake.is_some() { "sound, verified by text" } else { "text" });
+    println!("  wake    by {}", woken(&config));
     show_elsewhere(&config);
     println!("  web     {}", config.listen.web);
     println!("  quic    {}", config.listen.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
@@ -235,6 +235,21 @@ fn addresses(config: &Config) -> Vec<String> {
         config.listen.quic.and_then(|address| Some((address, "UDP", "listen.quic", UdpSocket::bind(address).err()?)));
     let failed = web.into_iter().chain(quic).filter(|(.., error)| error.kind() != ErrorKind::AddrInUse);
     failed.map(|(address, kind, key, error)| cannot_listen(address, kind, key, &error)).collect()
+}
+
+/// How wake phrases are known, and what is missing for another way.
+fn woken(config: &Config) -> String {
+    if config.hearing.wake.is_some() {
+        return "sound, verified by text".to_owned();
+    }
+    let folder = config.models_dir.join(wake::FOLDER);
+    let phrases = &config.conversation.wake_phrases;
+    let lacking: Vec<&str> =
+        phrases.iter().filter(|phrase| !folder.join(wake::file_of(phrase)).exists()).map(String::as_str).collect();
+    if lacking.is_empty() || lacking.len() == phrases.len() {
+        return "text".to_owned();
+    }
+    format!("text: there is no head for {}", lacking.join(", "))
 }
 
 /// Which languages are understood.
