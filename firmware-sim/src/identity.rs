@@ -26,7 +26,7 @@ pub enum Error {
         /// The file or folder.
         path: PathBuf,
         /// The system's error.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A file does not contain 64 hexadecimal digits.
     #[error("{path} does not hold a key of 64 hexadecimal digits; remove it to make the glasses new")]
