@@ -11,6 +11,10 @@
 //!
 //! A row that the store does not take holds nothing up: without acknowledgements the device would soon have to drop what
 //! it keeps, and a lost link, which is far more frequent than a restart on a full disk, would end the session.
+//!
+//! A session has one row on its way to the disk; what changes meanwhile goes with the next one. So a device that changes
+//! its state at each frame takes one of the places in the store's queue, not all of them. Only a change that a turn's effects may
+//! follow does not wait, because its row has to be before them.
 
 mod before;
 
@@ -87,8 +91,10 @@ pub(super) struct StoredSession {
     turn: u32,
     /// Calls of which the wearer is still to be told that nobody knows what became of them.
     unknown: Vec<UnknownCall>,
-    /// The row as it was last stored; `None`: nothing is to be stored, since the session cannot be resumed, or is over.
+    /// The row as it was last submitted; `None`: nothing is to be stored, since the session cannot be resumed, or is over.
     stored: Option<Row>,
+    /// Effects may follow what has changed.
+    is_urgent: bool,
     /// Utterances whose words are awaited, and where each has ended: as many as the core awaits.
     ended: VecDeque<(u32, Option<u64>)>,
     /// Rows on their way to the disk.
@@ -113,6 +119,7 @@ impl StoredSession {
             turn: 0,
             unknown: Vec::new(),
             stored: None,
+            is_urgent: false,
             ended: VecDeque::new(),
             unwritten: Arc::default(),
             has_failed: Arc::default(),
@@ -132,10 +139,11 @@ impl StoredSession {
         self.stored.get_or_insert_default();
     }
 
-    /// Whether no row is on its way: the disk has it, or does not take it. Before that nothing is acknowledged: the device
-    /// would forget it.
+    /// Whether no row is on its way, and none waits for that: the disk has it, or does not take it. Before that nothing is
+    /// acknowledged: the device would forget it.
     pub(super) fn is_written(&self) -> bool {
-        self.unwritten.load(Ordering::Relaxed) == 0
+        let is_submitted = self.stored.as_ref().is_none_or(|stored| *stored == self.row);
+        is_submitted && self.unwritten.load(Ordering::Relaxed) == 0
     }
 
     /// Capture time before which all sound has been dealt with, also for the process behind this one, as far as the disk has the
@@ -174,6 +182,7 @@ impl StoredSession {
         self.row.turn = true;
         self.row.request = request;
         self.row.control_received = control_received;
+        self.is_urgent = true;
     }
 
     /// This turn is over. One that was interrupted may wait for its calls, and end after the next one has begun.
@@ -189,11 +198,13 @@ impl StoredSession {
     pub(super) fn cut_off(&mut self, request: String, unknown: Vec<UnknownCall>) {
         self.row.cut_off = Some(request);
         self.unknown = unknown;
+        self.is_urgent = true;
     }
 
     /// The wearer was told of it, and what is to be asked again is being asked.
     pub(super) fn told(&mut self) {
         self.row.cut_off = None;
+        self.is_urgent = true;
         intents::wearer_told(&self.store, &self.user, &std::mem::take(&mut self.unknown));
     }
 
@@ -234,10 +245,20 @@ impl StoredSession {
 
     pub(super) fn question(&mut self, question: Option<OpenQuestion>) {
         self.row.question = question;
+        self.is_urgent = true;
     }
 
-    /// Stores what has changed, and from time to time what could not be stored.
+    /// Stores what has changed, and from time to time what could not be stored; while a row is on its way, only what is urgent.
+    /// [`DeviceMessage::Stored`] tells the session that the rest can go.
     pub(super) fn store(&mut self) {
+        let places = if self.is_urgent { UNWRITTEN_MAX } else { 1 };
+        if self.unwritten.load(Ordering::Relaxed) < places {
+            self.submit_row();
+        }
+    }
+
+    fn submit_row(&mut self) {
+        self.is_urgent = false;
         let now_us = clock::mono_us();
         let is_late = self.has_failed.load(Ordering::Relaxed) && now_us >= self.again_us;
         let Some(stored) = self.stored.as_mut().filter(|stored| is_late || **stored != self.row) else { return };
@@ -250,6 +271,7 @@ impl StoredSession {
 
     /// The process stops: what the session was doing stays as it is.
     pub(super) fn freeze(&mut self) {
+        self.submit_row();
         self.stored = None;
     }
 
@@ -257,7 +279,7 @@ impl StoredSession {
     pub(super) fn end(&mut self) {
         let Row { number, mute_stays, .. } = self.row;
         self.row = Row { number, mute_stays, over: true, ..Row::default() };
-        self.store();
+        self.submit_row();
         self.stored = None;
     }
 
@@ -300,6 +322,8 @@ pub(super) fn token(number: u64, random: [u8; 32]) -> [u8; TOKEN_BYTES] {
 /// How long a voice may have lasted before an utterance is open: a detector takes a few tenths of a second, and a phrase that is said
 /// softly at first is noticed late.
 const ONSET_US_MAX: u64 = 2_000_000;
+/// Rows of one session on their way to the disk, with those that are urgent: more than a wearer begins turns in while a disk commits.
+const UNWRITTEN_MAX: usize = 8;
 /// After this time a row that could not be stored is tried again: the disk may be full or read-only for long.
 const AGAIN_US: u64 = 1_000_000;
 
