@@ -85,3 +85,8 @@ pub(crate) const ENGLISH: &str = "English";
 pub(crate) const MISSED_A_SENTENCE: &str = "(I missed a sentence.)";
 /// There is nothing to repeat.
 pub(crate) const NOTHING_TO_REPEAT: &str = "I have not said anything yet.";
+/// No word unmutes the glasses.
+pub(crate) const HOW_TO_UNMUTE: &str =
+    "Press and hold the button of the glasses to unmute them, or use their own switch.";
+/// The wearer asked for it, and was heard.
+pub(crate) const NOT_MUTED: &str = "The microphone is on.";

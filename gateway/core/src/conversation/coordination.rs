@@ -183,6 +183,7 @@ impl Conversation {
             Some(Command::Mute) => self.mute(true, true),
             _ if is_older => self.wait_for_typed(request, spoken),
             Some(Command::Repeat) => self.repeat(),
+            Some(Command::Unmute) => self.tell_of_unmuting(true),
             Some(Command::Translate(wanted)) => self.translate(wanted),
             Some(Command::Cancel) if self.interpreter.is_on() => self.translate(Translate::End),
             Some(Command::Cancel) | None => {
@@ -230,6 +231,7 @@ impl Conversation {
             }
             Some(Command::Repeat) => self.repeat(),
             Some(Command::Mute) => self.mute(true, true),
+            Some(Command::Unmute) => self.tell_of_unmuting(false),
             Some(Command::Translate(wanted)) => self.translate(wanted),
             _ => self.start_turn(request, None),
         }
@@ -250,20 +252,6 @@ impl Conversation {
             Button::Down { at_us } => self.talk_down(at_us),
             Button::Up { at_us } => self.talk_up(at_us),
         }
-    }
-
-    /// Switches the microphone off or on. `by_gateway`: the device does not do it by itself.
-    pub(super) fn mute(&mut self, muted: bool, by_gateway: bool) {
-        let stays = muted && by_gateway;
-        if (self.muted, self.mute_stays) == (muted, stays) {
-            return;
-        }
-        if muted && !self.muted {
-            self.held = None;
-            self.floor.discard(&mut self.cx);
-        }
-        (self.muted, self.mute_stays) = (muted, stays);
-        self.cx.push(Output::SetMuted { muted, stays });
     }
 }
 

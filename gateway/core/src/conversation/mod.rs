@@ -6,6 +6,7 @@ mod consent;
 mod coordination;
 mod earcons;
 mod interruption;
+mod muting;
 mod presence;
 mod repeated;
 mod talk;

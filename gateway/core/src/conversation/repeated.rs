@@ -75,6 +75,7 @@ impl Conversation {
         match commands::command(&request) {
             // It meant an answer from before the restart.
             Some(Command::Repeat) => self.begin_waiting(),
+            Some(Command::Unmute) => self.tell_of_unmuting(true),
             Some(Command::Translate(wanted)) => self.translate(wanted),
             _ => {
                 self.start_turn(request, Some(spoken));

@@ -19,6 +19,8 @@ pub(crate) enum Command {
     Repeat,
     /// Switch the microphone off.
     Mute,
+    /// Switch it on again, which no word does.
+    Unmute,
     /// Translate what people say, or no longer.
     Translate(Translate),
 }
@@ -38,6 +40,8 @@ pub(crate) fn command(text: &str) -> Option<Command> {
         Some(Command::Repeat)
     } else if is(|words| words.mute) {
         Some(Command::Mute)
+    } else if is(|words| words.unmute) {
+        Some(Command::Unmute)
     } else {
         let wanted = |words: &Words| translate::translate(polite(&said, words));
         words::ALL.iter().find_map(wanted).map(Command::Translate)
@@ -169,6 +173,9 @@ mod tests {
             ("Say that again", Some(Command::Repeat)),
             ("Stop listening.", Some(Command::Mute)),
             ("Mute yourself", Some(Command::Mute)),
+            ("Unmute.", Some(Command::Unmute)),
+            ("Turn the microphone on again, please.", Some(Command::Unmute)),
+            ("Turn the microphone of the hall on", None),
             ("Stop the kitchen timer", None),
             ("Cancel my appointment", None),
             ("", None),
@@ -251,6 +258,7 @@ mod tests {
                 (Some(Command::Cancel), _) => "cancel",
                 (Some(Command::Repeat), _) => "repeat",
                 (Some(Command::Mute), _) => "mute",
+                (Some(Command::Unmute), _) => "unmute",
                 (Some(Command::Translate(_)), _) => "translate",
                 (None, Some(true)) => "yes",
                 (None, Some(false)) => "no",
