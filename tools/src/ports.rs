@@ -93,6 +93,8 @@ pub trait Notes: Send + Sync {
 pub struct DeviceStatus {
     /// The name that its owner gave it.
     pub name: String,
+    /// Whether the request came without glasses, and these are others of the same user.
+    pub elsewhere: bool,
     /// Maker and model, as the device says.
     pub model: String,
     /// Version of the firmware.
@@ -125,7 +127,7 @@ pub trait DeviceCall: Send + Sync {
         deadline: Duration,
         cancel: CancellationToken,
     ) -> ToolResult;
-    /// State of the device; `None` if it is not connected.
+    /// State of the device; of what is no glasses that of the user's glasses. `None` if none are connected.
     fn status(&self, device: &str) -> Option<DeviceStatus>;
 }
 

@@ -63,6 +63,7 @@ impl World {
             memory: crate::memory::Memory::default(),
             status: Mutex::new(Some(DeviceStatus {
                 name: "kitchen".into(),
+                elsewhere: false,
                 model: "G1".into(),
                 firmware: "1.2.3".into(),
                 battery_percent: Some(80),

@@ -16,7 +16,7 @@ use tools::ports::{Clock, DeviceCall, DeviceStatus, Note, Notes, PortError, Sche
 use crate::{
     clock,
     mailbox::{CallDevice, DeviceMessage, Mailbox},
-    roster::Roster,
+    roster::{Present, Roster},
     store::{self, NoteRecord, Store, Write},
     users::{UserMessage, Users},
 };
@@ -203,9 +203,16 @@ impl DeviceCall for ConnectedDevices {
     }
 
     fn status(&self, device: &str) -> Option<DeviceStatus> {
-        let present = self.0.get(device)?;
-        let status = present.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Some(status)
+        let status = |present: &Present| present.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let asking = self.0.get(device)?;
+        if asking.via.transport.is_glasses {
+            return Some(status(&asking));
+        }
+        // Words over the control socket: the glasses are meant that the user has connected last.
+        let all = self.0.all().into_iter().map(|(_, present)| present);
+        let of_user = all.filter(|other| other.via.transport.is_glasses && other.user == asking.user);
+        let glasses = of_user.filter(|other| other.via.lost_us.is_none()).max_by_key(|other| other.via.since_us)?;
+        Some(DeviceStatus { elsewhere: true, ..status(&glasses) })
     }
 }
 
@@ -214,10 +221,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::{
-        roster::{Present, Via},
-        transport::Transport,
-    };
+    use crate::{roster::Via, transport::Transport};
 
     fn fixture() -> (ConnectedDevices, mpsc::Receiver<DeviceMessage>) {
         let (mailbox, messages) = mpsc::channel(8);
@@ -245,6 +249,25 @@ mod tests {
             Some(DeviceMessage::CallDevice(call)) => call,
             _ => panic!("no call"),
         }
+    }
+
+    #[test]
+    fn a_request_without_glasses_is_told_of_those_of_its_user() {
+        let (devices, _messages) = fixture();
+        let glasses = devices.0.get("glasses").unwrap();
+        glasses.status.lock().unwrap().battery_percent = Some(40);
+        let via = Via::now(Transport::TEXT, ([127, 0, 0, 1], 1).into());
+        for (number, user) in [(2, "ada"), (3, "bob")] {
+            let present =
+                Present { session: number, user: user.to_owned(), status: Arc::default(), via, ..glasses.clone() };
+            assert!(matches!(devices.0.enter(&format!("text.{number}"), present, 3), Ok(None)));
+        }
+        let told = |device| devices.status(device).map(|status| (status.battery_percent, status.elsewhere));
+        assert_eq!(told("glasses"), Some((Some(40), false)));
+        assert_eq!(told("text.2"), Some((Some(40), true)));
+        assert_eq!(told("text.3"), None, "of another user");
+        devices.0.lost("glasses", 1);
+        assert_eq!(told("text.2"), None);
     }
 
     #[tokio::test]

@@ -72,19 +72,26 @@ impl Tool for StatusOfDevice {
 }
 
 fn say(status: &DeviceStatus) -> String {
-    let mut say = match (status.battery_percent, status.charging) {
+    let mut say = String::new();
+    if status.elsewhere {
+        say.push_str(&format!("There are no glasses here, but yours called {} are connected. ", status.name));
+    }
+    say.push_str(&match (status.battery_percent, status.charging) {
         (Some(percent), Some(true)) => {
             format!("The battery is at {} percent and charging.", percent.min(100))
         }
         (Some(percent), _) => format!("The battery is at {} percent.", percent.min(100)),
         (None, Some(true)) => "The battery is charging.".to_owned(),
         (None, _) => "The glasses don't tell their battery.".to_owned(),
-    };
+    });
     if !status.connection.is_empty() {
         say.push_str(&format!(" Connected over {}.", status.connection));
     }
     if !status.firmware.is_empty() {
         say.push_str(&format!(" Firmware {}.", status.firmware));
+    }
+    if status.muted {
+        say.push_str(" Their microphone is off.");
     }
     say
 }
@@ -100,6 +107,9 @@ fn show(status: &DeviceStatus) -> String {
     }
     if !status.firmware.is_empty() {
         lines.push(format!("Firmware {}", status.firmware));
+    }
+    if status.muted {
+        lines.push("Microphone off".to_owned());
     }
     if lines.is_empty() {
         lines.push("Connected".to_owned());

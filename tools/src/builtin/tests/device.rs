@@ -25,6 +25,15 @@ async fn the_glasses_status() {
         let say = fixture.say("device.status", json!({})).await;
         assert!(say.starts_with(begin), "{say}");
     }
+    if let Some(status) = fixture.world.status.lock().unwrap().as_mut() {
+        status.muted = true;
+        status.elsewhere = true;
+    }
+    let result = fixture.run("device.status", json!({})).await;
+    let say = "There are no glasses here, but yours called kitchen are connected. The glasses don't tell their battery. \
+               Connected over Wi-Fi. Firmware 1.2.3. Their microphone is off.";
+    assert_eq!(result.say.as_deref(), Some(say));
+    assert_eq!(shown(&result), ("Glasses", "Wi-Fi\nFirmware 1.2.3\nMicrophone off"));
     *fixture.world.status.lock().unwrap() = None;
     let failed = fixture.fail("device.status", json!({})).await;
     assert_eq!(failed, (ErrorCode::AppNotAvailable, "The glasses are not connected.".into()));
