@@ -58,6 +58,10 @@ async fn check_names_the_line_and_the_remedy() {
     fs::write(&file, format!("[skills]\nfolders = [\"{here}\", {absent:?}]\n")).unwrap();
     let told = succeeds(&["check", &shown(&file)]).await;
     assert!(told.contains(&format!("{here}\n")) && told.contains("absent (not there)"), "{told}");
+    assert!(!told.contains("captions"), "{told}");
+    fs::write(&file, "[display]\ncaptions = true\n").unwrap();
+    let told = succeeds(&["check", &shown(&file)]).await;
+    assert!(told.contains("captions are on (`display.captions`), so all speech"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -108,7 +108,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     println!("  models  {}", config.models_dir.display());
     println!("  answers {}", config.models.chain.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
     println!("  hears   {}", hears(&config));
-    println!("  wake    by {}", woken(&config));
+    println!("  wake    by {}{}", woken(&config), followed(&config));
     show_elsewhere(&config);
     println!("  web     {}", config.listen.web);
     println!("  quic    {}", config.listen.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
@@ -250,6 +250,15 @@ fn woken(config: &Config) -> String {
         return "text".to_owned();
     }
     format!("text: there is no head for {}", lacking.join(", "))
+}
+
+/// What is decoded all the same, though it needs a wake phrase.
+fn followed(config: &Config) -> &'static str {
+    if config.conversation.display.captions {
+        "; captions are on (`display.captions`), so all speech that glasses with a display hear is decoded as it goes on"
+    } else {
+        ""
+    }
 }
 
 /// Which languages are understood.
