@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::{
-    fs::{FlockOperation, OFlags, flock},
+    fs::{Access, FlockOperation, OFlags, access, flock},
     process::geteuid,
 };
 
@@ -21,6 +21,9 @@ pub(crate) const FILE_MODE: u32 = 0o600;
 const OTHERS: u32 = 0o077;
 /// Folders below each other that are looked into: the data folder has three.
 const DEPTH_MAX: usize = 16;
+/// What to do about a data folder that is [`unusable`].
+pub(crate) const HOW_TO_BE_USABLE: &str =
+    "set another `data_dir`, or give this place to the user that runs the gateway, as a folder with mode 700";
 /// The file in the data folder that a running gateway has locked.
 const LOCK: &str = "lock";
 
@@ -30,6 +33,22 @@ const LOCK: &str = "lock";
 /// It cannot be made.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
+}
+
+/// Why this process cannot keep data in a folder: it has to be usable, or it must be possible to make it. `None`: it is.
+pub(crate) fn unusable(folder: &Path) -> Option<String> {
+    if fs::symlink_metadata(folder).is_ok() && !folder.exists() {
+        return Some(format!("{} is a symbolic link that leads to nothing", folder.display()));
+    }
+    let there = folder.ancestors().find(|folder| folder.exists() || folder.as_os_str().is_empty())?;
+    let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
+    let (whole, shown) = (folder.display(), there.display());
+    let below = if there == folder { String::new() } else { format!("{whole} cannot be made: ") };
+    if !there.is_dir() {
+        return Some(format!("{below}{shown} is no folder"));
+    }
+    let denied = access(there, Access::WRITE_OK | Access::EXEC_OK).err();
+    denied.map(|error| format!("{below}{shown} cannot be written to: {error}"))
 }
 
 /// A user's name as a file name: what could leave the folder is escaped, so that no two users share one.
@@ -275,6 +294,26 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_folder_is_usable_where_it_is_or_can_be_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("none"), &link).unwrap();
+        for usable in [folder.path().to_path_buf(), folder.path().join("a/b")] {
+            assert_eq!(unusable(&usable), None, "{usable:?}");
+        }
+        let told = |path: &Path| unusable(path).unwrap();
+        assert!(told(&file).ends_with("file is no folder"));
+        let below = told(&file.join("data"));
+        assert!(below.contains("data cannot be made: ") && below.ends_with("file is no folder"), "{below}");
+        assert!(told(&link).ends_with("leads to nothing"));
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o500)).unwrap();
+        // Root may write all the same.
+        assert_eq!(unusable(&folder.path().join("c")).is_none(), geteuid().is_root());
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).unwrap();
     }
 
     #[test]

@@ -74,7 +74,7 @@ async fn check_finds_what_would_show_at_the_start() {
     let below = taken.join("data");
     for (text, words) in [
         (format!("data_dir = {taken:?}"), "is no folder"),
-        (format!("data_dir = {below:?}"), "is no folder"),
+        (format!("data_dir = {below:?}"), "is no folder; set another `data_dir`"),
         (format!("models_dir = {empty:?}"), "missing: whisper-tiny.en, silero"),
         ("[hearing]\nmodel = \"/no/such.bin\"".to_owned(), "there is no model /no/such.bin"),
         ("listen.web = \"192.0.2.1:8460\"".to_owned(), "this machine has no such address"),

@@ -135,6 +135,14 @@ async fn a_box_without_faults_has_none_with_and_without_its_gateway() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_data_folder_that_is_none() {
+    let place = Place::new().await;
+    fs::remove_dir_all(&place.data).unwrap();
+    fs::write(&place.data, "").unwrap();
+    place.is_told("fault", "data folder", "is no folder", "set another `data_dir`").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_configuration_and_what_it_refers_to() {
     Place::with("[voice]\nspeedd = 1.0\n")
         .await

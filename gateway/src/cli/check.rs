@@ -11,7 +11,6 @@ use audio::{
     asr,
     models::{self as weights, Entry, Status},
 };
-use rustix::fs::Access;
 
 use crate::{
     capabilities::{Evaluator, Prepared as Capabilities},
@@ -19,7 +18,7 @@ use crate::{
     mcp::Prepared,
     models::{self, metered::Meters, settings::RouterBy},
     ports::settings::class_names,
-    private::{FolderLock, give_to_owner},
+    private::{FolderLock, HOW_TO_BE_USABLE, give_to_owner, unusable},
     speech::{
         elsewhere::settings::{Order, Speaker, Texts},
         wake,
@@ -81,7 +80,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     }
     crate::serve::models(&config.models, None, &Meters::default())?;
     let mut problems = mcp.as_ref().map(Prepared::problems).unwrap_or_default();
-    problems.extend(data_folder(&config.data_dir));
+    problems.extend(unusable(&config.data_dir).map(|why| format!("`data_dir`: {why}; {HOW_TO_BE_USABLE}")));
     problems.extend(addresses(&config));
     problems.extend(wanting(&config));
     let heads = config.hearing.wake.iter();
@@ -214,18 +213,6 @@ fn wanting(config: &Config) -> Vec<String> {
         (!ids.is_empty()).then(told)
     });
     told.collect()
-}
-
-/// Problems with the data folder: it must be usable, or it must be possible to create it.
-fn data_folder(folder: &Path) -> Option<String> {
-    let told = |what: String| Some(format!("`data_dir` {}: {what}", folder.display()));
-    let there = folder.ancestors().find(|folder| folder.exists() || folder.as_os_str().is_empty())?;
-    let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
-    if !there.is_dir() {
-        return told(format!("{} is no folder", there.display()));
-    }
-    let usable = rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK);
-    usable.err().and_then(|error| told(format!("{} cannot be written to: {error}", there.display())))
 }
 
 /// Addresses on which nothing can listen. One that is in use is most likely used by the gateway itself.

@@ -18,7 +18,7 @@ use crate::{
     findings::{Findings, Level},
     health::DISK_BYTES_MIN,
     identity::GatewayKey,
-    private::{FILE_MODE, give_to_owner},
+    private::{FILE_MODE, HOW_TO_BE_USABLE, give_to_owner, unusable},
     store::{self, Store},
     transport::tls,
     units::{ago, bytes},
@@ -38,9 +38,13 @@ const FILES_MAX: usize = 100_000;
 pub(super) fn examine(config: &Config, used_by: &Use, findings: &mut Findings) {
     let folder = &config.data_dir;
     disk(folder, findings);
-    if !folder.exists() {
-        findings.ok("data folder", format!("{} is not there yet; the first start makes it", folder.display()));
-        return;
+    if !folder.is_dir() {
+        return match unusable(folder) {
+            Some(why) => findings.fault("data folder", why, HOW_TO_BE_USABLE),
+            None => {
+                findings.ok("data folder", format!("{} is not there yet; the first start makes it", folder.display()))
+            }
+        };
     }
     usage(folder, used_by, findings);
     rights(folder, findings);
