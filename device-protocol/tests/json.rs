@@ -159,7 +159,7 @@ fn bytes_are_described_for_a_person() {
     bad[11] = 2;
     assert_eq!(error(&bad), "field `muted` at byte 11 has a value that its type does not have");
     assert_eq!(describe(&bad).head, head);
-    assert_eq!(error(&[]), "0 byte(s) are no envelope, its header alone has 8");
+    assert_eq!(error(&[]), "no envelope: 0 of the 8 bytes of its header");
     assert_eq!(error(&[9]), "envelope version 9 is unknown, this side speaks version 1");
 }
 

@@ -1,4 +1,6 @@
-//! Times and sizes in units for people.
+//! Times, sizes and numbers in units for people.
+
+use std::fmt::Display;
 
 /// A span of time in its largest unit and the next one: `5 s`, `12 min`, `3 h 20 min`, `2 d 4 h`.
 pub(crate) fn ago(seconds: u64) -> String {
@@ -27,6 +29,12 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{size:.*} {unit}", usize::from(size < 10.0 && unit != "B"))
 }
 
+/// So many of something, in words: `1 problem`, `2 problems`.
+pub(crate) fn number_of<N: Display + PartialEq + From<u8>>(number: N, what: &str) -> String {
+    let plural = if number == N::from(1) { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,6 +45,9 @@ mod tests {
             assert_eq!(ago(seconds), text);
         }
         assert_eq!(ago(187_200), "2 d 4 h");
+        for (number, text) in [(0, "0 problems"), (1, "1 problem"), (2, "2 problems")] {
+            assert_eq!(number_of(number, "problem"), text);
+        }
         for (count, text) in [(5, "5 B"), (106_496, "104 KiB"), (1_610_612_736, "1.5 GiB"), (1 << 50, "1024 TiB")] {
             assert_eq!(bytes(count), text);
         }

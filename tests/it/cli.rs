@@ -326,7 +326,7 @@ async fn models_are_carried_in_one_file() {
     let small = audio::models::catalogue::SILERO;
     let told = succeeds(&["models", "export", &here, small]).await;
     let bundle = shown(&folder.path().join("lorgnette-models.zip"));
-    assert!(told.contains(&bundle) && told.contains("1 model(s)"), "{told}");
+    assert!(told.contains(&bundle) && told.contains("1 model;"), "{told}");
     let told = succeeds(&["models", "import", &bundle, "--config", &file]).await;
     assert!(told.contains("installed in") && told.contains(small), "{told}");
     let list = succeeds(&["models", "list", "--config", &file]).await;

@@ -62,7 +62,7 @@ async fn an_app_from_its_manifest_to_its_removal() {
     assert!(again.contains("the same as before") && !again.contains(&key), "{again}");
     let list = operator.does(&["list"]).await;
     assert!(list.contains("com.example.reminders.show") && list.contains("  standard  "), "{list}");
-    assert!(!list.contains("fault(s)") && !list.contains("runs for"), "{list}");
+    assert!(!list.contains("the last: ") && !list.contains("runs for"), "{list}");
 
     // A trial run only prints what a sentence would do.
     let sentence = "keep in mind the dentist at noon";
@@ -142,7 +142,7 @@ async fn a_wrong_manifest_is_told_key_by_key() {
     let path = file.display().to_string();
     std::fs::write(&file, "name = \"Todo\"\n[[tools]]\nid = \"add\"\nparameters = 7\n").unwrap();
     let error = operator.fails(&["add", &path]).await;
-    for words in ["3 problem(s)", "packageName: is missing", "publicUrl: is missing", "tools/0/parameters"] {
+    for words in ["3 problems:", "packageName: is missing", "publicUrl: is missing", "tools/0/parameters"] {
         assert!(error.contains(words), "{words}: {error}");
     }
     std::fs::write(&file, "name = \"Todo\"\n[[tools]]\nid = \"add\"\ndescription = \"Adds.\"\n").unwrap();

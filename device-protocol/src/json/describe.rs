@@ -23,7 +23,7 @@ pub fn describe(bytes: &[u8]) -> Description {
     let header = match peek(bytes) {
         Ok(Some(header)) => header,
         Ok(None) => {
-            return none(format!("{} byte(s) are no envelope, its header alone has {HEADER_BYTES}", bytes.len()));
+            return none(format!("no envelope: {} of the {HEADER_BYTES} bytes of its header", bytes.len()));
         }
         Err(error) => return none(error.to_string()),
     };

@@ -18,6 +18,7 @@ use crate::{
         attempt::Tried,
         client::ask_within,
     },
+    units::number_of,
 };
 
 /// How long a command may take: longer than the deadline of any tool that is tried.
@@ -221,7 +222,7 @@ fn show_app(app: &Listed) {
         println!("  {} for {user}", word(*state));
     }
     if let Some(fault) = &app.last_fault {
-        println!("  {} fault(s), the last: {}", app.faults, line(fault));
+        println!("  {}, the last: {}", number_of(app.faults, "fault"), line(fault));
     }
     for tool in &app.tools {
         println!("  tool {tool}");

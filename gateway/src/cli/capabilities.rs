@@ -19,6 +19,7 @@ use crate::{
     config::Config,
     control::{Answer, Callable, Request, client},
     private::{FILE_MODE, foreign_owner, make_folder},
+    units::number_of,
 };
 
 /// The folder in the data folder.
@@ -114,7 +115,7 @@ fn list(bundle: &Bundle, json: bool) -> Result<()> {
         println!("{}  {}", module.specifier, names.join(" "));
     }
     if !json {
-        println!("?: asks first; {} module(s)", bundle.modules().len());
+        println!("?: asks first; {}", number_of(bundle.modules().len(), "module"));
     }
     Ok(())
 }
@@ -126,7 +127,7 @@ fn build(bundle: &Bundle, out: &Path) -> Result<()> {
         written += usize::from(write(module, out).with_context(|| format!("writing {}", module.meta.name))?);
     }
     let same = bundle.modules().len() - written;
-    println!("{written} module(s) written to {}, {same} unchanged", out.display());
+    println!("{} written to {}, {same} unchanged", number_of(written, "module"), out.display());
     Ok(())
 }
 

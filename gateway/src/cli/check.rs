@@ -25,6 +25,7 @@ use crate::{
     },
     store::{self, Store},
     transport::sockets::cannot_listen,
+    units::number_of,
 };
 
 /// Check a configuration.
@@ -58,7 +59,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
         for problem in problems {
             eprintln!("{problem}");
         }
-        bail!("the section [mcp] has {} problem(s)", problems.len());
+        bail!("the section [mcp] has {}", number_of(problems.len(), "problem"));
     }
     let capabilities = match &mut mcp {
         Ok(mcp) => capabilities(&config, mcp)?,
@@ -76,7 +77,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
         for problem in &keys {
             eprintln!("{problem}");
         }
-        bail!("{} model(s) have no key that can be used", keys.len());
+        bail!("without a key that can be used: {}", number_of(keys.len(), "model"));
     }
     crate::serve::models(&config.models, None, &Meters::default())?;
     let mut problems = mcp.as_ref().map(Prepared::problems).unwrap_or_default();
@@ -99,7 +100,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
         for problem in &problems {
             eprintln!("{problem}");
         }
-        bail!("{} problem(s) would show when the gateway is started", problems.len());
+        bail!("{} would show when the gateway is started", number_of(problems.len(), "problem"));
     }
     let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
     println!("{shown} is valid");
@@ -159,7 +160,7 @@ fn capabilities(config: &Config, mcp: &mut Prepared) -> Result<Capabilities> {
         for problem in &problems {
             eprintln!("{problem}");
         }
-        bail!("the section [capabilities] has {} problem(s)", problems.len())
+        bail!("the section [capabilities] has {}", number_of(problems.len(), "problem"))
     })
 }
 
@@ -190,10 +191,11 @@ fn check_store(config: &Config, aside: Option<&Path>) -> Result<()> {
     match (damaged.len(), aside) {
         (0, _) => println!("no record of the store is damaged"),
         (count, Some(file)) => {
-            println!("{count} damaged record(s) are in {} now, and no longer in the store", file.display())
+            println!("no longer in the store, but in {}: {}", file.display(), number_of(count, "damaged record"))
         }
         (count, None) => bail!(
-            "{count} damaged record(s); the gateway leaves them out. Restore a backup, or move them to a file with `--set-aside FILE`"
+            "{}, left out by the gateway. Restore a backup, or move this to a file with `--set-aside FILE`",
+            number_of(count, "damaged record")
         ),
     }
     Ok(())

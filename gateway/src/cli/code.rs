@@ -12,6 +12,7 @@ use crate::{
     control::{Answer, Request, client, programs::ProgramsRequest},
     ports::routines::Stored,
     text::in_one_line,
+    units::number_of,
 };
 
 /// How long a program may take: its own time, and ten questions to the wearer.
@@ -187,7 +188,7 @@ fn runs(runs: &[Value], json: bool) -> Result<()> {
         );
     }
     if !json {
-        println!("{} run(s): number, time, duration, program, calls, outcome", runs.len());
+        println!("{}: number, time, duration, program, calls, outcome", number_of(runs.len(), "run"));
     }
     Ok(())
 }
@@ -295,7 +296,7 @@ fn routines(all: &[Value], json: bool) -> Result<()> {
         println!("    may call: {}", texts("may_call").join(", "));
     }
     if !json {
-        println!("{} routine(s)", all.len());
+        println!("{}", number_of(all.len(), "routine"));
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::{
     clock,
     config::Config,
     control::{Answer, Request, client, memory::MemoryRequest},
+    units::number_of,
 };
 
 /// How long an erasure may take: it copies a store of up to a gigabyte.
@@ -96,7 +97,7 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
                 }
             }
             if !json {
-                println!("{} conversation(s): number, last said, messages, title", all.len());
+                println!("{}: number, last said, messages, title", number_of(all.len(), "conversation"));
             }
         }
         Command::Show { id, user } => {

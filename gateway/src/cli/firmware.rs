@@ -16,6 +16,7 @@ use crate::{
         facts::{DeviceFacts, Facts, RolloutFacts, Transfer},
     },
     text::in_one_line,
+    units::number_of,
 };
 
 /// How long the gateway may take: 16 MiB are read, hashed, and written to a slow card.
@@ -156,7 +157,7 @@ fn rollout(rollout: &RolloutFacts) {
     let scope = match &rollout.scope {
         Scope::All => "all".to_owned(),
         Scope::Percent(percent) => format!("{percent} percent"),
-        Scope::Devices(devices) => format!("{} device(s)", devices.len()),
+        Scope::Devices(devices) => number_of(devices.len(), "device"),
     };
     let stage = match &rollout.stage {
         Stage::Running => "running".to_owned(),

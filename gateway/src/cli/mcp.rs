@@ -18,7 +18,7 @@ use crate::{
         client::{ANSWER_WAIT, ask, ask_within, converse},
     },
     text::in_one_line,
-    units::ago,
+    units::{ago, number_of},
 };
 
 /// How long a server may take to start: as long as the gateway waits for it, and a little more.
@@ -114,7 +114,7 @@ fn list(servers: &[McpServer], json: bool) -> Result<()> {
 /// A server as one line.
 pub(super) fn line(server: &McpServer) -> String {
     let detail = match server.state.as_str() {
-        "up" => format!("{} tool(s), MCP {}", server.tools, server.detail),
+        "up" => format!("{}, MCP {}", number_of(server.tools, "tool"), server.detail),
         _ => in_one_line(&server.detail).into_owned(),
     };
     format!("{}  {} for {}: {detail}", server.name, server.state, ago(server.for_s))

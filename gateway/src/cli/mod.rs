@@ -55,6 +55,7 @@ use crate::{
     config::{self, Config},
     control::{Answer, Request, client::follow},
     environment,
+    units::number_of,
 };
 
 /// Edge gateway for smart glasses.
@@ -261,7 +262,7 @@ fn load(path: Option<PathBuf>) -> Result<Config> {
             for problem in &problems {
                 eprintln!("{problem}");
             }
-            bail!("the configuration has {} problem(s)", problems.len());
+            bail!("the configuration has {}", number_of(problems.len(), "problem"));
         }
     }
 }

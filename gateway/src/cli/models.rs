@@ -14,6 +14,7 @@ use crate::{
     config::Config,
     control::{Answer, Request, client::ask},
     text::in_one_line,
+    units::number_of,
 };
 
 /// In whose name the gateway is asked what its models have done: its answer is the same for all.
@@ -111,7 +112,8 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
             }
             if wrong > 0 {
                 bail!(
-                    "{wrong} model(s) are missing or damaged; `lorgnette models fetch` brings what the configuration needs"
+                    "missing or damaged: {}; `lorgnette models fetch` brings what the configuration needs",
+                    number_of(wrong, "model")
                 );
             }
         }
@@ -167,7 +169,8 @@ fn export(config: &Config, target: PathBuf, ids: &[String]) -> Result<()> {
     };
     let target = if target.is_dir() { target.join(bundle::FILE_NAME) } else { target };
     bundle::export(&entries, dir, &target, &mut show)?;
-    println!("{} model(s) are in {}; `lorgnette models import` installs them", entries.len(), target.display());
+    let models = number_of(entries.len(), "model");
+    println!("in {}: {models}; to install: `lorgnette models import`", target.display());
     Ok(())
 }
 

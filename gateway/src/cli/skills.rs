@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::conversations::{records, words};
-use crate::{config::Config, control::memory::MemoryRequest};
+use crate::{config::Config, control::memory::MemoryRequest, units::number_of};
 
 /// Show the offered skills, and problems with others.
 #[derive(clap::Args)]
@@ -17,7 +17,7 @@ pub(super) fn run(config: &Config, _arguments: &Arguments) -> Result<()> {
     }
     match skills.len() {
         0 => println!("no skills; put their folders into {}", config.data_dir.join("skills").display()),
-        count => println!("{count} skill(s)"),
+        count => println!("{}", number_of(count, "skill")),
     }
     for problem in problems {
         eprintln!("not offered: {}", words(problem, "problem"));

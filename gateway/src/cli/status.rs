@@ -12,7 +12,7 @@ use crate::{
     discovery::state::Announced,
     speech::wake::WakeTally,
     text::in_one_line,
-    units::{ago, bytes},
+    units::{ago, bytes, number_of},
 };
 
 /// Show the state of the gateway: sessions, users, models, recognition, MCP servers, disk.
@@ -34,7 +34,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     }
     match status.problems.len() {
         0 => Ok(()),
-        count => bail!("{count} problem(s), which stand above"),
+        count => bail!("{} above", number_of(count, "problem")),
     }
 }
 
@@ -85,8 +85,11 @@ fn show(status: &Status) {
     println!("answers     {}", status.models.join(", then "));
     let heard = &status.recogniser;
     println!(
-        "recognition {}: {} of {} thread(s) busy, {} waiting",
-        heard.model, heard.running, heard.workers, heard.waiting
+        "recognition {}: {} of {} busy, {} waiting",
+        heard.model,
+        heard.running,
+        number_of(heard.workers, "thread"),
+        heard.waiting
     );
     if let Some(line) = left_out(heard) {
         println!("            {line}");

@@ -13,6 +13,7 @@ use super::conversations::{ERASE_WAIT, number, records, told, words};
 use crate::{
     config::Config,
     control::{Answer, Request, client, memory::MemoryRequest},
+    units::number_of,
 };
 
 /// List users, export and erase everything of one.
@@ -51,7 +52,7 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     match arguments.command {
         Command::List => {
             for user in records(config, MemoryRequest::Users)? {
-                println!("{}  {} device(s)", words(&user, "user"), number(&user, "devices"));
+                println!("{}  {}", words(&user, "user"), number_of(number(&user, "devices"), "device"));
             }
             Ok(())
         }

@@ -13,6 +13,7 @@ use tools::{
 };
 
 use super::{Answer, admin::Admin, attempt::attempt, sides};
+use crate::units::number_of;
 
 /// Bytes of a key: those of 96 random bits in Base64, which nobody guesses.
 const KEY_BYTES_MIN: usize = 16;
@@ -233,7 +234,7 @@ async fn add(admin: &Admin, given: Given) -> Result<Answer, String> {
 
 fn lines(problems: &[import::Problem]) -> String {
     let lines: Vec<String> = problems.iter().map(|problem| format!("\n  {problem}")).collect();
-    format!("the app's description has {} problem(s):{}", problems.len(), lines.concat())
+    format!("the app's description has {}:{}", number_of(problems.len(), "problem"), lines.concat())
 }
 
 fn new_key() -> Result<String, String> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tools::mcp::client::{FailedCall, State, Status};
 
 use super::{Answer, McpServer, reply::done};
-use crate::mcp::Mcp;
+use crate::{mcp::Mcp, units::number_of};
 
 /// Last output lines of a failed server: the end of a traceback.
 const WORDS_MAX: usize = 3;
@@ -44,7 +44,7 @@ pub(super) fn servers(mcp: &Mcp) -> Vec<McpServer> {
 pub(super) async fn restart(mcp: &Mcp, name: &str) -> Result<Answer, String> {
     let status = mcp.pool().restart(name).await.ok_or_else(|| unknown(name))?;
     match status.state {
-        State::Up(version) => Ok(done(format!("{name} is up: {} tool(s), MCP {version}", status.tools))),
+        State::Up(version) => Ok(done(format!("{name} is up: {}, MCP {version}", number_of(status.tools, "tool")))),
         State::Down(why) => Err(format!("{name} is down: {why}; `lorgnette mcp logs {name}` shows what it said")),
         State::Starting => Err(format!("{name} has not answered yet; `lorgnette mcp list` shows how it goes on")),
     }

@@ -18,6 +18,7 @@ use crate::{
     photos,
     ports::memory::{search, spoken},
     store::{self, Conversation, KINDS, Kind, Scope, Store},
+    units::number_of,
     workspace,
 };
 
@@ -194,7 +195,7 @@ async fn erase_conversations(admin: &Admin, user: String, id: Option<u64>) -> Re
     if is_last {
         services.users.tell(&user, UserInput::HistoryErased);
     }
-    Ok(done(format!("erased {count} conversation(s) of {user}")))
+    Ok(done(format!("{user}: erased {}", number_of(count, "conversation"))))
 }
 
 async fn erase_user(admin: &Admin, user: String, devices: bool) -> Result<Answer, String> {

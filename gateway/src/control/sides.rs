@@ -5,7 +5,7 @@ use gateway_core::vocab::{Preference, Side};
 use tools::{apps::manifest::App, sides::groups};
 
 use super::{Answer, admin::Admin, names::check_name, reply::done};
-use crate::{apps::installed::Installed, ports::preferences::Preferences};
+use crate::{apps::installed::Installed, ports::preferences::Preferences, units::number_of};
 
 /// Colliding sentences that are named when an app is installed, as examples for the operator.
 const COLLISIONS_MAX: usize = 8;
@@ -83,7 +83,7 @@ pub(super) fn forget(
     check_name(user)?;
     let about = about.map(|about| find(installed, about)).transpose()?;
     let count = preferences.forget(user, about.as_ref());
-    Ok(done(format!("{count} choice(s) of {user} forgotten")))
+    Ok(done(format!("{} of {user} forgotten", number_of(count, "choice"))))
 }
 
 /// The operator's name of a side.

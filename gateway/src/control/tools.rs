@@ -20,6 +20,7 @@ use crate::{
     ports::records::StoredLedger,
     roster::Roster,
     store::{Kind, Store},
+    units::number_of,
 };
 
 /// Timeout of tools that set none.
@@ -63,7 +64,8 @@ pub(super) fn callable(admin: &Admin, user: &str) -> Result<Answer, String> {
 /// Has turns that have said nothing begin anew with the tools as they are now.
 pub(super) fn apply(roster: &Roster, user: Option<&str>) -> Answer {
     let told = roster.apply_tools(user);
-    done(format!("{told} connected device(s): a turn that has said nothing yet begins anew with the new tools"))
+    let told = number_of(told, "connected device");
+    done(format!("{told}: a turn that has said nothing yet begins anew with the new tools"))
 }
 
 pub(super) fn reports(registry: &Registry) -> Answer {

@@ -21,7 +21,7 @@ use tools::{
 };
 
 use self::{keys::Keys, settings::McpSettings};
-use crate::{clock, environment, roster::Roster};
+use crate::{clock, environment, roster::Roster, units::number_of};
 
 /// Largest file of servers, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -132,8 +132,8 @@ impl fmt::Display for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let http = match (self.settings.http, self.settings.without_key) {
             (false, _) => "off".to_owned(),
-            (true, false) => format!("{} key(s)", self.keys.count()),
-            (true, true) => format!("{} key(s), none needed on this machine", self.keys.count()),
+            (true, false) => number_of(self.keys.count(), "key"),
+            (true, true) => format!("{}, none needed on this machine", number_of(self.keys.count(), "key")),
         };
         let named = |server: &Server| match server.users.as_slice() {
             [] => server.name.clone(),

@@ -102,7 +102,7 @@ async fn a_sentence_of_two_apps_goes_where_the_wearer_wants_it() {
     assert_eq!(request(&world, prefer).await, format!("{USER}: Lists before Todo"));
     assert!(say("add tea to my list").await.contains("lists has tea"));
     let forget = AppsRequest::ForgetPreferences { user: USER.into(), about: Some("Todo".into()) };
-    assert_eq!(request(&world, forget).await, format!("1 choice(s) of {USER} forgotten"));
+    assert_eq!(request(&world, forget).await, format!("1 choice of {USER} forgotten"));
     assert!(say("add tea to my list").await.contains(which));
     glasses.goodbye().await;
     world.stop().await;

@@ -306,7 +306,7 @@ async fn check_tells_what_is_wrong_with_a_file_and_where() {
     ] {
         let told = checked(folder.path(), name, &source, "").await;
         assert!(words.iter().all(|words| told.contains(words)), "{name}: {words:?}: {told}");
-        assert!(told.contains("the section [capabilities] has 1 problem(s)"), "{told}");
+        assert!(told.contains("the section [capabilities] has 1 problem"), "{told}");
     }
     let policy = "[capabilities.policy.b]\nhosts = [\"api.example.com\"]\n";
     let told = checked(folder.path(), "a.ts", &one("{ handler() {} }"), policy).await;

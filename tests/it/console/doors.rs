@@ -68,7 +68,7 @@ async fn a_session_that_ends_ends_its_live_updates() {
     let ended = async { while stream.chunk().await.unwrap().is_some() {} };
     tokio::time::timeout(WAIT, ended).await.expect("the stream ends with the session");
     assert_eq!(other.get("/console").await.status(), 401);
-    assert!(one.text("/console/access").await.contains("1 session(s) ended"));
+    assert!(one.text("/console/access").await.contains("1 session ended"));
 
     // Signing out is everybody's.
     let viewer = Visitor::signed_in(&world, Role::Viewer).await;

@@ -22,6 +22,7 @@ use crate::{
     registry::RunContext,
     reply::cut,
     secret::Secrets,
+    spoken::count,
 };
 
 /// Time of a program without the wearer's time to answer questions, if its call names none, in milliseconds.
@@ -144,7 +145,7 @@ impl Recording {
         let mut room = OUTPUT_BYTES_MAX;
         for line in &outcome.logs {
             let Some(left) = room.checked_sub(line.len() + 1) else {
-                notes.push(format!("{} printed line(s)", outcome.logs.len() - run.output.len()));
+                notes.push(count(outcome.logs.len() - run.output.len(), "printed line"));
                 break;
             };
             room = left;

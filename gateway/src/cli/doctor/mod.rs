@@ -12,6 +12,7 @@ use crate::{
     doctor::{self, Use},
     findings::{Finding, Findings, Level},
     text::in_one_line,
+    units::number_of,
 };
 use speed::Speed;
 
@@ -56,10 +57,10 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     match (findings.count(Level::Fault), findings.count(Level::Warning)) {
         (0, 0) => Ok(()),
         (0, warnings) => {
-            eprintln!("{warnings} warning(s), no fault");
+            eprintln!("{}, no fault", number_of(warnings, "warning"));
             Ok(())
         }
-        (faults, warnings) => bail!("{faults} fault(s), {warnings} warning(s)"),
+        (faults, warnings) => bail!("{}, {}", number_of(faults, "fault"), number_of(warnings, "warning")),
     }
 }
 

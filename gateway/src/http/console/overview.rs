@@ -15,7 +15,7 @@ use crate::{
         gather,
         status::{Queue, Status},
     },
-    units::bytes,
+    units::{bytes, number_of},
 };
 
 pub(super) fn routes() -> Router<Pages> {
@@ -51,7 +51,7 @@ fn gateway(status: &Status) -> Markup {
             (facts(&[
                 ("State", match status.problems.len() {
                     0 => badge("good", "works"),
-                    count => badge("bad", &format!("{count} problem(s)")),
+                    count => badge("bad", &number_of(count, "problem")),
                 }),
                 ("Version", html! { (status.version) }),
                 ("Up for", html! { (seconds(status.up_s)) }),

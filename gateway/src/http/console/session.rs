@@ -26,6 +26,7 @@ use crate::{
     clock,
     http::{peer::Peer, reply::to_wrong_key},
     identity::operators::Refusal,
+    units::number_of,
 };
 
 /// Where a link leads.
@@ -181,7 +182,7 @@ async fn end(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> 
     };
     let ended = pages.operators().end(number);
     tracing::info!(session = visit.visitor.number, ended, "sessions of the console were ended");
-    pages.operators().tell(&visit.visitor, ended > 0, &format!("{ended} session(s) ended"));
+    pages.operators().tell(&visit.visitor, ended > 0, &format!("{} ended", number_of(ended, "session")));
     see_other(PATH)
 }
 
