@@ -126,7 +126,7 @@ async fn a_box_without_faults_has_none_with_and_without_its_gateway() {
     let examined = Examined::new(output);
     assert!(examined.success && examined.of("fault").is_empty(), "{:#}", examined.report);
     let said = |what: &str| examined.of("ok").iter().any(|found| found["what"].as_str().unwrap().contains(what));
-    assert!(said("is this gateway's") && said("runs, for"), "{:#}", examined.report);
+    assert!(said("is this gateway's") && said("runs, for") && said("whisper-tiny.en"), "{:#}", examined.report);
     examined.has("note", "watchdog", "no service manager watches this gateway", "WatchdogSec=60");
     let speed = &examined.report["speed"];
     let [low, devices, high] = ["devices_low", "devices", "devices_high"].map(|key| speed[key].as_u64().unwrap());

@@ -102,7 +102,7 @@ fn wake_words(config: &Config, findings: &mut Findings) {
     let Some(heads) = &config.hearing.wake else { return };
     let problems = wake::examine(heads, &config.conversation.wake_phrases);
     if problems.is_empty() {
-        findings.ok("wake words", format!("{} phrases have heads", config.conversation.wake_phrases.len()));
+        findings.ok("wake words", format!("heads for {}", config.conversation.wake_phrases.join(", ")));
     }
     for problem in problems {
         let remedy =
@@ -140,8 +140,9 @@ pub(super) fn examine_models(config: &Config, findings: &mut Findings) -> bool {
     wake_words(config, findings);
     let are_there = findings.count(Level::Fault) == before;
     if are_there {
-        let whole = wanted.iter().filter(|entry| weights::status(entry, folder) != Status::Missing).count();
-        findings.ok("models", format!("{whole} models in {}, unchanged", folder.display()));
+        let whole = wanted.iter().filter(|entry| weights::status(entry, folder) != Status::Missing);
+        let whole: Vec<&str> = whole.map(|entry| entry.id).collect();
+        findings.ok("models", format!("unchanged in {}: {}", folder.display(), whole.join(", ")));
     }
     are_there && config.hearing.model.is_file()
 }
