@@ -151,6 +151,7 @@ impl Fixture {
                 self.locked_until_us = self.now_us + OPEN_US;
                 assert!(self.pairings.waiting(self.now_us).is_empty(), "all are turned away");
             }
+            Err(PairError::NoneWaits) => assert!(!is_locked && self.pairings.waiting(self.now_us).is_empty()),
             Err(PairError::Ambiguous) => assert!(!is_locked && showing.len() > 1),
             Err(other) => panic!("{other}"),
         }

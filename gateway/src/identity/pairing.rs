@@ -133,6 +133,11 @@ pub enum PairError {
         /// Remaining tries.
         tries_left: u8,
     },
+    /// There is no device whose code it could be.
+    #[error(
+        "no device waits for pairing: connect the glasses, and type the code that they show then, within two minutes"
+    )]
+    NoneWaits,
     /// Too many wrong codes.
     #[error("too many wrong codes: pairing is closed for {wait_s} seconds; then reconnect the glasses")]
     Locked {
@@ -197,8 +202,8 @@ impl Pairings {
     /// The operator typed a code: returns the device that shows it, and a channel for the result.
     ///
     /// # Errors
-    /// No device shows it, several do (they have to connect again, which gives each another code), or there were too many
-    /// tries.
+    /// No device shows it, or none waits; several do (they have to connect again, which gives each another code); or there were
+    /// too many tries.
     pub(crate) fn by_code(
         &self,
         now_us: u64,
@@ -222,6 +227,10 @@ impl Pairings {
                 // If the device has just disconnected, it drops this, and with it the outcome.
                 drop(candidate.answer.send(Ok(granted)));
                 return Ok((fingerprint, outcome));
+            }
+            // Where no device waits no code can be guessed.
+            if state.waiting.is_empty() {
+                return Err(PairError::NoneWaits);
             }
             let tries_left = self.tries.borrow().saturating_sub(1);
             if tries_left == 0 {
@@ -403,7 +412,23 @@ mod tests {
     fn a_code_expires() {
         let pairings = Pairings::default();
         let _device = pairings.wait(0, "aa", "m", Some("111111".to_owned()), HERE).unwrap();
-        assert!(matches!(pairings.by_code(OPEN_US + 1, "111111", grant("x")), Err(PairError::WrongCode { .. })));
+        assert_eq!(pairings.by_code(OPEN_US + 1, "111111", grant("x")).err(), Some(PairError::NoneWaits));
+    }
+
+    #[test]
+    fn a_code_costs_no_try_while_no_device_waits() {
+        let pairings = Pairings::default();
+        for _ in 0..2 * TRIES_MAX {
+            assert_eq!(pairings.by_code(0, "111111", grant("x")).err(), Some(PairError::NoneWaits));
+        }
+        let device = waits(&pairings, 1, "aa", "111111", "192.0.2.1");
+        let wrong = |now_us| pairings.by_code(now_us, "000000", grant("x")).err();
+        assert_eq!(wrong(2), Some(PairError::WrongCode { tries_left: TRIES_MAX - 1 }));
+        // What was tried before it left counts for the next one.
+        drop(device);
+        assert_eq!(wrong(3), Some(PairError::NoneWaits));
+        let _next = waits(&pairings, 4, "bb", "222222", "192.0.2.1");
+        assert_eq!(wrong(5), Some(PairError::WrongCode { tries_left: TRIES_MAX - 2 }));
     }
 
     #[test]
