@@ -103,7 +103,15 @@ async fn what_the_gateway_logs_is_found_and_nothing_that_was_said() {
     assert_eq!(turns.len(), 6, "{turns:#?}");
     assert!(turns.is_sorted_by_key(|turn| turn["ended_wall_ms"].as_i64()), "{turns:#?}");
     let shares = succeeds(&["turns", "--config", &config, "--since", "1h", "--percentiles"]).await;
-    assert!(shares.lines().any(|line| line.starts_with("final         6")), "{shares}");
+    // In each run one was spoken and two were typed.
+    for line in ["milliseconds after the last word; 2 spoken turns", "milliseconds after the text; 4 typed turns"] {
+        assert!(shares.lines().any(|other| other == line), "{line}: {shares}");
+    }
+    let finals: Vec<&str> = shares.lines().filter(|line| line.starts_with("final ")).collect();
+    assert!(
+        matches!(finals[..], [spoken, typed] if spoken.starts_with("final         2") && typed.starts_with("final         4")),
+        "{shares}"
+    );
     let none = succeeds(&["turns", "--config", &config]).await;
     assert_eq!(none, "no turns since the gateway was started\n");
     gateway.terminate().await;

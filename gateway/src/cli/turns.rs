@@ -8,7 +8,8 @@ use crate::{
     clock,
     config::Config,
     control::{Answer, Request, client::ask},
-    telemetry::spans::{columns, share, spans, titles},
+    telemetry::spans::{Kind, columns, kinds, share, spans, titles},
+    units::number_of,
 };
 
 /// Turns that are shown, if no number is given: those of a table on one screen, and all with percentiles.
@@ -23,7 +24,7 @@ pub(super) struct Arguments {
     /// How far back, over restarts: 90m, 12h, 30d, or a time such as 2026-11-24T08:00:00Z. Default: this run.
     #[arg(long)]
     since: Option<String>,
-    /// Percentiles of each stage in place of the turns.
+    /// Percentiles of each stage in place of the turns: those of spoken turns and of typed ones.
     #[arg(long)]
     percentiles: bool,
     /// One JSON object per line, with all stages in microseconds.
@@ -75,24 +76,29 @@ fn show(turns: &[Value]) {
 }
 
 fn show_percentiles(turns: &[Value], json: bool) {
-    if !json {
-        println!("milliseconds after the last voiced sample, or after a typed text; {} turns", turns.len());
-        print!("{:<8} {:>6}", "stage", "turns");
-        SHARES.iter().for_each(|percent| print!(" {:>8}", format!("p{percent}")));
-        println!();
+    if turns.is_empty() && !json {
+        println!("no turns");
     }
-    for (title, sorted) in columns(turns) {
-        if json {
-            let mut row = json!({"stage": title, "turns": sorted.len()});
-            for percent in SHARES {
-                row[format!("p{percent}_us")] = share(&sorted, percent).into();
-            }
-            println!("{row}");
-            continue;
+    for Kind { name, from, turns } in kinds(turns).into_iter().filter(|kind| !kind.turns.is_empty()) {
+        if !json {
+            println!("milliseconds after {from}; {}", number_of(turns.len(), &format!("{name} turn")));
+            print!("{:<8} {:>6}", "stage", "turns");
+            SHARES.iter().for_each(|percent| print!(" {:>8}", format!("p{percent}")));
+            println!();
         }
-        print!("{title:<8} {:>6}", sorted.len());
-        SHARES.iter().for_each(|percent| print!(" {:>8}", milliseconds(share(&sorted, *percent))));
-        println!();
+        for (title, sorted) in columns(turns) {
+            if json {
+                let mut row = json!({"kind": name, "stage": title, "turns": sorted.len()});
+                for percent in SHARES {
+                    row[format!("p{percent}_us")] = share(&sorted, percent).into();
+                }
+                println!("{row}");
+                continue;
+            }
+            print!("{title:<8} {:>6}", sorted.len());
+            SHARES.iter().for_each(|percent| print!(" {:>8}", milliseconds(share(&sorted, *percent))));
+            println!();
+        }
     }
 }
 

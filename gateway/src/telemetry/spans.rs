@@ -34,8 +34,28 @@ pub(crate) fn titles() -> impl Iterator<Item = &'static str> {
     STAGES.into_iter().chain(DURATIONS).map(|(title, _)| title)
 }
 
+/// Turns that began alike: their times count from the same moment.
+pub(crate) struct Kind<'t> {
+    /// How they began, in a word.
+    pub(crate) name: &'static str,
+    /// The moment, in words.
+    pub(crate) from: &'static str,
+    pub(crate) turns: Vec<&'t Value>,
+}
+
+/// The spoken turns and the typed ones. Who types waits for no end of speech and no recogniser, so that percentiles of both would
+/// be those of neither.
+pub(crate) fn kinds(turns: &[Value]) -> [Kind<'_>; 2] {
+    let is_spoken = |turn: &&Value| turn.get("last_voice_us").is_some_and(Value::is_u64);
+    let (spoken, typed) = turns.iter().partition(is_spoken);
+    [
+        Kind { name: "spoken", from: "the last word", turns: spoken },
+        Kind { name: "typed", from: "the text", turns: typed },
+    ]
+}
+
 /// Of each stage and duration, by its title: the times of the turns that came through it, in microseconds, sorted.
-pub(crate) fn columns(turns: &[Value]) -> Vec<(&'static str, Vec<u64>)> {
+pub(crate) fn columns<'t>(turns: impl IntoIterator<Item = &'t Value>) -> Vec<(&'static str, Vec<u64>)> {
     let mut columns: Vec<(&str, Vec<u64>)> = titles().map(|title| (title, Vec::new())).collect();
     for turn in turns {
         for ((_, column), span) in columns.iter_mut().zip(spans(turn)) {
@@ -70,5 +90,11 @@ mod tests {
         );
         assert_eq!((share(of("end"), 99), share(of("heard"), 50)), (Some(4), None));
         assert_eq!((of("final").len(), of("ask").len()), (100, 0));
+        let [spoken, typed] = kinds(&turns);
+        assert_eq!(
+            [&spoken, &typed].map(|kind| (kind.name, kind.turns.len())),
+            [("spoken", 1), ("typed", 100)],
+            "what was typed is no part of the times of speech"
+        );
     }
 }

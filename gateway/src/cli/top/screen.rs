@@ -14,7 +14,7 @@ use tools::inspection::logs::{LogEntry, LogLevel};
 use crate::{
     clock,
     control::status::Status,
-    telemetry::spans::{columns, share},
+    telemetry::spans::{columns, kinds, share},
     text::in_one_line,
     units::{ago, bytes},
 };
@@ -45,11 +45,11 @@ fn title(text: &str) -> Block<'_> {
     Block::bordered().title(text)
 }
 
-fn shares_of(turns: &[Value]) -> Vec<Shares> {
+fn shares_of(turns: &[&Value]) -> Vec<Shares> {
     let of_column = |(title, sorted): (&'static str, Vec<u64>)| {
         (title, sorted.len(), SHARES.map(|percent| share(&sorted, percent)))
     };
-    columns(turns).into_iter().map(of_column).collect()
+    columns(turns.iter().copied()).into_iter().map(of_column).collect()
 }
 
 fn milliseconds(us: Option<u64>) -> String {
@@ -59,7 +59,10 @@ fn milliseconds(us: Option<u64>) -> String {
 impl Screen {
     /// Draws it; what does not fit is left out, the oldest lines of the log first. `keys`: what a key does, if there are any.
     pub(super) fn draw(&self, area: Rect, buffer: &mut Buffer, keys: &str) {
-        let shares = shares_of(&self.turns);
+        // There is room for one kind.
+        let [spoken, typed] = kinds(&self.turns);
+        let of_turns = if spoken.turns.is_empty() && !typed.turns.is_empty() { typed } else { spoken };
+        let shares = shares_of(&of_turns.turns);
         let sessions = self.sessions();
         let lines = |count: usize| u16::try_from(count + 2).unwrap_or(u16::MAX);
         let middle = BOX_LINES.max(lines(shares.len() + 1));
@@ -73,9 +76,9 @@ impl Screen {
         Paragraph::new(self.head(keys)).render(head, buffer);
         let name = format!(" sessions: {} of {} ", self.status.sessions.len(), self.status.sessions_max);
         Paragraph::new(sessions).block(title(&name)).render(of_sessions, buffer);
+        let name = format!(" {} turns: {}, ms after {} ", of_turns.name, of_turns.turns.len(), of_turns.from);
         let [of_turns, of_box] =
             Layout::horizontal([Constraint::Length(TURN_COLUMNS), Constraint::Min(20)]).areas(numbers);
-        let name = format!(" turns: {}, ms after the last word ", self.turns.len());
         Paragraph::new(turns(&shares)).block(title(&name)).render(of_turns, buffer);
         Paragraph::new(self.numbers()).block(title(" box and queues ")).render(of_box, buffer);
         let shown = usize::from(log.height.saturating_sub(2));
@@ -219,12 +222,20 @@ mod tests {
             "disk    1.0 GiB of 2.0 GiB free",
             "decodes 1 of 2 threads, 3 wait",
             "synthesis: 2 wait",
+            "typed turns: 1, ms after the text",
             "line 49",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
         assert!(text.lines().any(|line| line.contains("display") && line.contains("50")), "{text}");
         assert!(!text.contains("files:") && !text.contains('\u{1b}'), "{text}");
+        // Once somebody has spoken, what is typed has no part in the times.
+        let mut both = screen(1);
+        both.turns.push(json!({"last_voice_us": 1_000, "final_us": 301_000, "first_display_us": 701_000}));
+        let both = drawn(&both, 110, 40);
+        assert!(both.contains("spoken turns: 1, ms after the last word"), "{both}");
+        let of_display = both.lines().find(|line| line.contains("display")).unwrap();
+        assert!(of_display.contains(" 700 ") && !of_display.contains(" 50 "), "{both}");
         // The newest line is the last one.
         let at = |part: &str| text.lines().position(|line| line.contains(part));
         assert!(at("line 48") < at("line 49"), "{text}");

@@ -17,7 +17,8 @@ use crate::{
     clock,
     control::{Answer, Request},
     runtime::on_own_thread,
-    telemetry::spans::{columns, share},
+    telemetry::spans::{Kind, columns, kinds, share},
+    units::number_of,
 };
 
 const PATH: &str = "/console/turns";
@@ -127,7 +128,17 @@ fn over_time(turns: &[Value], since_ms: i64, now_ms: i64) -> Markup {
     }
 }
 
+/// Of each kind of turns that there are.
 fn stages(turns: &[Value]) -> Markup {
+    html! {
+        @for kind in kinds(turns).into_iter().filter(|kind| !kind.turns.is_empty()) {
+            (of_kind(kind))
+        }
+    }
+}
+
+fn of_kind(Kind { name, from, turns }: Kind<'_>) -> Markup {
+    let count = turns.len();
     let rows = columns(turns).into_iter().map(|(stage, sorted)| {
         let cell = |percent| match share(&sorted, percent) {
             Some(us) => html! { (plot::number(us as f64 / 1e3)) " ms" },
@@ -135,7 +146,10 @@ fn stages(turns: &[Value]) -> Markup {
         };
         vec![html! { (stage) }, html! { (sorted.len()) }, cell(50), cell(90), cell(95), cell(99)]
     });
-    html! { (Table::new("Percentiles", &["Stage", "Turns", "p50", "p90", "p95", "p99"]).rows(rows)) }
+    html! {
+        p.soft { (number_of(count, &format!("{name} turn"))) ", from " (from) " on" }
+        (Table::new("Percentiles", &["Stage", "Turns", "p50", "p90", "p95", "p99"]).rows(rows))
+    }
 }
 
 /// Turns with their parts drawn.
