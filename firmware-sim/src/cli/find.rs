@@ -14,11 +14,11 @@ use super::options::Common;
 
 /// The gateway of an invitation.
 pub(super) fn invited(common: &mut Common, invitation: &Invitation) -> Result<()> {
-    let identity = Identity::load_or_make(&common.state)?;
+    let identity = Identity::load_or_make(&common.state())?;
     ensure!(
         identity.pinned().is_none(),
         "these glasses are paired already; remove gateway.pub from {} to pair them anew",
-        common.state.display()
+        common.state().display()
     );
     let Invitation { targets, fingerprint, code, name } = invitation.clone();
     common.found = wanted(common, targets);
@@ -39,7 +39,7 @@ pub(super) async fn gateway(common: &mut Common) -> Result<()> {
         return Ok(());
     }
     let look = Duration::from_secs(common.look_s);
-    let identity = Identity::load_or_make(&common.state)?.trusting(common.trust.clone());
+    let identity = Identity::load_or_make(&common.state())?.trusting(common.trust.clone());
     let expected = match identity.expected() {
         Some(expected) => expected,
         None => ask(look).await?,

@@ -19,6 +19,13 @@ pub(super) struct Arguments {
     command: Command,
 }
 
+impl Arguments {
+    /// Whether it plays glasses.
+    pub(super) fn has_glasses(&self) -> bool {
+        matches!(self.command, Command::Run { .. })
+    }
+}
+
 #[derive(Subcommand)]
 enum Command {
     /// Make the key of a maker, and print its public half. If the file is there, only print it.

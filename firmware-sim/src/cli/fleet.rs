@@ -88,7 +88,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     let mut glasses = Vec::new();
     for number in 0..arguments.count {
         let mut options: Options = options.clone();
-        options.state = common.state.join(format!("{number:04}"));
+        options.state = common.state().join(format!("{number:04}"));
         options.profile.device_id = format!("fleet-{number:04}");
         options.seed = common.seed.wrapping_add(u64::from(number));
         options.decode = false;

@@ -50,6 +50,17 @@ enum Command {
     Man(completions::Man),
 }
 
+impl Command {
+    /// Whether it plays glasses.
+    fn has_glasses(&self) -> bool {
+        match self {
+            Self::Completions(_) | Self::Man(_) => false,
+            Self::Firmware(arguments) => arguments.has_glasses(),
+            _ => true,
+        }
+    }
+}
+
 pub(crate) fn run() -> ExitCode {
     let arguments = Arguments::parse();
     tracing_subscriber::fmt()
@@ -81,6 +92,9 @@ fn in_one_line(error: &anyhow::Error) -> String {
 fn block_on(arguments: Arguments) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
     let Arguments { mut common, command } = arguments;
+    if command.has_glasses() {
+        common.announce_state();
+    }
     let result = runtime.block_on(async {
         match &command {
             Command::Pair(pair::Arguments { invite: Some(invitation) }) => find::invited(&mut common, invitation)?,

@@ -49,9 +49,10 @@ pub(crate) struct Common {
     /// For --codec lc3: milliseconds (10 or 7.5) and bytes (20 to 120) of a frame.
     #[arg(long, global = true, value_name = "FRAME_MS,BYTES", default_value = "10,40", value_parser = lc3_frames)]
     lc3: (u16, u16),
-    /// Folder with the key of the glasses and of the gateway that they are paired with.
-    #[arg(long, global = true, default_value = "lorgnette-sim")]
-    pub(crate) state: PathBuf,
+    /// Folder with the key of the glasses and of the gateway that they are paired with. Default:
+    /// $XDG_STATE_HOME/lorgnette-sim, else ~/.local/state/lorgnette-sim.
+    #[arg(long, global = true)]
+    state: Option<PathBuf>,
     /// Maker and model that the glasses name.
     #[arg(long, global = true)]
     model: Option<String>,
@@ -167,13 +168,27 @@ enum CodecName {
 }
 
 impl Common {
+    /// The folder with the keys.
+    pub(crate) fn state(&self) -> PathBuf {
+        let of = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        self.state.clone().unwrap_or_else(|| usual_state(of("XDG_STATE_HOME"), of("HOME")))
+    }
+
+    /// Says where the keys will be, if they are about to be made.
+    pub(crate) fn announce_state(&self) {
+        let folder = self.state();
+        if !folder.exists() && !self.quiet {
+            eprintln!("these glasses are new: their keys will be in {}", folder.display());
+        }
+    }
+
     /// Options of glasses for one gateway.
     pub(crate) fn options(&self) -> Result<Options> {
         ensure!((0.0..=100.0).contains(&self.loss), "--loss is a percentage from 0 to 100");
         ensure!(self.columns > 0 && self.rows > 0, "--columns and --rows must be at least 1");
         let mut target = self.found.first().unwrap_or(&self.gateway).clone();
         target.scheme = self.scheme().unwrap_or(target.scheme);
-        let mut options = Options::new(target, &self.state);
+        let mut options = Options::new(target, &self.state());
         options.trust = self.trust.clone();
         options.profile = Profile {
             codecs: match self.codec {
@@ -258,6 +273,13 @@ impl Common {
     }
 }
 
+/// Where the keys are if nothing else is said, by the variables of the system. A relative folder of state counts as none.
+fn usual_state(state: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
+    let home = home.filter(|home| home.is_absolute()).map(|home| home.join(".local/state"));
+    let base = state.filter(|state| state.is_absolute()).or(home).unwrap_or_default();
+    base.join("lorgnette-sim")
+}
+
 /// Reads a noise, or an amplitude.
 fn noises(text: &str) -> Result<Noises, String> {
     match text.parse() {
@@ -282,4 +304,21 @@ fn lc3_frames(text: &str) -> Result<(u16, u16), String> {
 /// Reads a key.
 fn public_key(text: &str) -> Result<[u8; 32], String> {
     firmware_sim::identity::read_hex(text).ok_or_else(|| "64 hexadecimal digits are wanted".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_where_the_system_keeps_state() {
+        for (state, home, expected) in [
+            (Some("/state"), Some("/home/ann"), "/state/lorgnette-sim"),
+            (None, Some("/home/ann"), "/home/ann/.local/state/lorgnette-sim"),
+            (Some(""), Some("/home/ann"), "/home/ann/.local/state/lorgnette-sim"),
+            (Some("state"), None, "lorgnette-sim"),
+        ] {
+            assert_eq!(usual_state(state.map(PathBuf::from), home.map(PathBuf::from)), Path::new(expected));
+        }
+    }
 }
