@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use audio::wav;
 use firmware_sim::latency::{self, Latency};
 use firmware_sim::microphone::{CLIP_HZ, Clip};
-use firmware_sim::{Glasses, Seen};
+use firmware_sim::{Event, Glasses, Seen};
 
 use super::options::Common;
 use super::{pair, show};
@@ -101,11 +101,24 @@ pub(super) struct Printer {
     json: bool,
     quiet: bool,
     next: u64,
+    /// The state of the conversation that was printed last.
+    state: String,
 }
 
 impl Printer {
     pub(super) fn new(common: &Common) -> Self {
-        Self { style: show::Style::detect(), json: common.json, quiet: common.quiet, next: 0 }
+        Self { style: show::Style::detect(), json: common.json, quiet: common.quiet, next: 0, state: String::new() }
+    }
+
+    /// An event in words; `None`: it is none for people, or says the last state again, as a welcome does.
+    fn line(&mut self, event: &Event, t0_us: Option<u64>) -> Option<String> {
+        if let Seen::Listening { state, .. } = &event.seen {
+            if self.state == *state {
+                return None;
+            }
+            self.state.clone_from(state);
+        }
+        show::line(self.style, event, t0_us)
     }
 
     /// Prints everything since the last call.
@@ -117,7 +130,7 @@ impl Printer {
                     show::json_line(&event);
                 }
             } else if !self.quiet
-                && let Some(line) = show::line(self.style, &event, t0_us)
+                && let Some(line) = self.line(&event, t0_us)
             {
                 println!("{line}");
             }
@@ -201,6 +214,18 @@ mod tests {
 
     fn heard(speech: u32) -> Seen {
         Seen::SpeechHeard { turn: 0, speech, text: String::new(), played_us: 1, complete: true }
+    }
+
+    #[test]
+    fn a_state_that_is_told_again_is_printed_once() {
+        let style = show::Style::detect();
+        let mut printer = Printer { style, json: false, quiet: false, next: 0, state: String::new() };
+        let mut printed = |seen| printer.line(&Event { at_us: 0, seen }, None);
+        let state = |state: &str| Seen::Listening { turn: 0, state: state.to_owned() };
+        let lines = ["idle", "idle", "thinking", "idle"].map(|name| printed(state(name)).is_some());
+        assert_eq!(lines, [true, false, true, true]);
+        let told = printed(Seen::LinkSound { sound: "lost" }).unwrap();
+        assert!(told.contains("chime       the link is lost"), "{told}");
     }
 
     #[tokio::test]

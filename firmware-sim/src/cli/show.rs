@@ -134,11 +134,20 @@ pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<St
         Seen::Rejected { code, message } => style.red(&format!("rejected    {code}: {}", plain(message))),
         Seen::Goodbye { reason, message, .. } => format!("goodbye     {reason}: {}", plain(message)),
         Seen::LinkLost { reason } => style.red(&format!("link lost   {}", plain(reason))),
-        Seen::LinkSound { sound } => style.dim(&format!("sound       {sound}")),
+        Seen::LinkSound { sound } => style.dim(&format!("chime       {}", of_link(sound))),
         Seen::Moved { address } => style.dim(&format!("moved       to {address}")),
         Seen::Violation { what } => style.red(&format!("violation   {}", plain(what))),
     };
     Some(format!("{} {words}", style.dim(&format!("{:>9}", when(event.at_us, t0_us)))))
+}
+
+/// What a sound about the link tells the wearer.
+fn of_link(sound: &str) -> &'static str {
+    match sound {
+        "lost" => "the link is lost",
+        "back" => "the link is back",
+        _ => "the link is back, but the session or what was said is lost",
+    }
 }
 
 /// Before t0 is known: seconds since the start; after: milliseconds from t0.
