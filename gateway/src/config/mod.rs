@@ -194,7 +194,7 @@ pub(crate) fn check_for(machine: &Machine, text: &str, file: &str) -> Result<Con
     let config = match toml::from_str::<RawConfig>(text) {
         Ok(raw) => raw.check(&mut problems, machine),
         Err(error) => {
-            problems.unreadable(&error);
+            problems.all_unreadable::<RawConfig>(error);
             None
         }
     };

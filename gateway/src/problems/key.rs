@@ -1,5 +1,7 @@
 //! Finds the key at a position of a file.
 
+use std::ops::Range;
+
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -33,9 +35,58 @@ fn in_value<'a>(value: &'a Spanned<DeValue<'_>>, offset: usize, path: &mut Vec<&
     }
 }
 
+/// The text with blanks in place of the key and value at this byte, so that all else stays where it is. `None`: there is no such
+/// key, or it does not stand on lines of its own, as in an inline table.
+pub(super) fn without(text: &str, offset: usize) -> Option<String> {
+    let place = entry(DeTable::parse(text).ok()?.get_ref(), offset)?;
+    let line = text.get(..place.start)?.rfind('\n').map_or(0, |end| end + 1);
+    if text.get(line..place.start)?.contains(['{', '[', ',']) {
+        return None;
+    }
+    let blank = |byte: u8| if byte == b'\n' { '\n' } else { ' ' };
+    let blanks: String = text.get(line..place.end)?.bytes().map(blank).collect();
+    let left = format!("{}{blanks}{}", text.get(..line)?, text.get(place.end..)?);
+    DeTable::parse(&left).is_ok().then_some(left)
+}
+
+/// Where the innermost key at this byte is, with its value. Sections are none.
+fn entry(table: &DeTable<'_>, offset: usize) -> Option<Range<usize>> {
+    table.iter().find_map(|(key, value)| match value.get_ref() {
+        DeValue::Table(inner) => entry(inner, offset),
+        DeValue::Array(list) if list.iter().all(|one| matches!(one.get_ref(), DeValue::Table(_))) => {
+            list.iter().find_map(|one| match one.get_ref() {
+                DeValue::Table(inner) => entry(inner, offset),
+                _ => None,
+            })
+        }
+        _ => {
+            let is_here = key.span().contains(&offset) || value.span().contains(&offset);
+            is_here.then(|| key.span().start..value.span().end)
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_left_out_and_all_else_stays_where_it_is() {
+        let text = "name = 1\n[a]\nb.c = 2 # two\nd = [\n3,\n4]\n[[f]]\ng = 5\ni = { j = 6 }\n";
+        for (at, left) in [
+            ("1", "        \n[a]\nb.c = 2 # two\nd = [\n3,\n4]\n[[f]]\ng = 5\ni = { j = 6 }\n"),
+            ("name", "        \n[a]\nb.c = 2 # two\nd = [\n3,\n4]\n[[f]]\ng = 5\ni = { j = 6 }\n"),
+            ("2", "name = 1\n[a]\n        # two\nd = [\n3,\n4]\n[[f]]\ng = 5\ni = { j = 6 }\n"),
+            ("3", "name = 1\n[a]\nb.c = 2 # two\n     \n  \n  \n[[f]]\ng = 5\ni = { j = 6 }\n"),
+            ("5", "name = 1\n[a]\nb.c = 2 # two\nd = [\n3,\n4]\n[[f]]\n     \ni = { j = 6 }\n"),
+        ] {
+            assert_eq!(without(text, text.find(at).unwrap()).as_deref(), Some(left), "{at}");
+        }
+        for at in ["6", "[a]"] {
+            assert_eq!(without(text, text.find(at).unwrap()), None, "{at}");
+        }
+        assert_eq!(without("a = ", 0), None);
+    }
 
     #[test]
     fn a_place_has_its_key() {

@@ -4,6 +4,7 @@ mod key;
 
 use std::{net::SocketAddr, ops::Range, path::PathBuf};
 
+use serde::de::DeserializeOwned;
 use toml::Spanned;
 
 /// A problem of a configuration: what is wrong, where, and what to do.
@@ -17,6 +18,9 @@ pub struct Problem {
     /// What is wrong and what to do.
     pub what: String,
 }
+
+/// Errors of the parser that are told of one file: nobody mends more at once.
+const UNREADABLE_MAX: usize = 20;
 
 /// A value that is not in the file: a default.
 pub(crate) fn unwritten<T>(value: T) -> Spanned<T> {
@@ -93,6 +97,22 @@ impl<'a> Problems<'a> {
 
     fn push(&mut self, line: Option<usize>, what: String) {
         self.found.push(Problem { file: self.file.to_owned(), line, what });
+    }
+
+    /// Reports an error of the parser, which stops at the first one, and those behind it: they are found without the keys of those
+    /// before.
+    pub(crate) fn all_unreadable<T: DeserializeOwned>(&mut self, mut error: toml::de::Error) {
+        let mut left = self.text.to_owned();
+        for _ in 0..UNREADABLE_MAX {
+            self.unreadable(&error);
+            let Some(without) = error.span().and_then(|span| key::without(&left, span.start)) else { return };
+            left = without;
+            match toml::from_str::<T>(&left) {
+                // What is missing may be what was left out.
+                Err(next) if !next.message().contains("missing field") => error = next,
+                _ => return,
+            }
+        }
     }
 
     /// Reports an error of the parser.
