@@ -289,6 +289,31 @@ async fn what_the_gateway_muted_is_muted_in_a_session_that_begins_anew() {
     gateway.kill().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_gateway_muted_is_muted_after_a_kill_9_where_nothing_is_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let no_resume = "[limits]\nresume_s = 0\n";
+    let gateway = Process::start(&data, no_resume, &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    hold(&mut glasses, "muted").await;
+    written(&gateway).await;
+    gateway.kill().await;
+    let gateway = Process::start(&data, no_resume, &[]).await;
+    let mut restarted = world::connect(&data, gateway.options()).await;
+    until(&mut restarted, "muted", is_muted).await;
+    hold(&mut restarted, "idle").await;
+    written(&gateway).await;
+    gateway.kill().await;
+    let gateway = Process::start(&data, no_resume, &[]).await;
+    let mut open = world::connect(&data, gateway.options()).await;
+    text(&mut open, "what is two plus two?").await;
+    answered(&mut open).await;
+    assert!(!open.log().since(0).iter().any(is_muted), "{:#?}", open.log().since(0));
+    open.goodbye().await;
+    gateway.kill().await;
+}
+
 async fn question(glasses: &mut Glasses) -> u32 {
     match until(glasses, "a question", |event| matches!(event.seen, Seen::ApprovalRequest { .. })).await {
         Seen::ApprovalRequest { approval, .. } => approval,

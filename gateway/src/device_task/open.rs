@@ -91,7 +91,7 @@ impl Session {
         let mut session = Box::new(Self {
             update: Update::new(&id, &hello, &services.firmware),
             claims: services.resumption.resumable.enter(&id, number),
-            stored: stored_of(&services, &record.user, &id, &mailbox),
+            stored: stored_of(&services, (&record.user, &id), (link.transport, is_resumable), &mailbox),
             link: SessionLink::new(
                 link,
                 &hello.capabilities,
@@ -200,9 +200,20 @@ fn incoming_of(restored: Option<&Restored>, hello_us: u64) -> Incoming {
     restored.map_or_else(Incoming::default, |left| Incoming::continued(hello_us, left.addressed_us, left.stream_end_us))
 }
 
-fn stored_of(services: &Services, user: &str, id: &str, mailbox: &Mailbox) -> StoredSession {
-    let number = services.resumption.stored.next();
-    StoredSession::new(services.store.clone(), user, id, number, mailbox.clone())
+/// What is stored of the session. One that can be resumed waits for the device to have its welcome; of one on the control socket
+/// nothing is.
+fn stored_of(
+    services: &Services,
+    (user, id): (&str, &str),
+    (transport, is_resumable): (Transport, bool),
+    mailbox: &Mailbox,
+) -> StoredSession {
+    let before = &services.resumption.stored;
+    let mut stored = StoredSession::new(services.store.clone(), user, id, before.next(), mailbox.clone());
+    if transport.is_glasses && !is_resumable {
+        stored.keep_mute(before.stays_muted(id, user));
+    }
+    stored
 }
 
 fn requests_of(

@@ -12,6 +12,9 @@
 //! A row that the store does not take holds nothing up: without acknowledgements the device would soon have to drop what
 //! it keeps, and a lost link, which is far more frequent than a restart on a full disk, would end the session.
 //!
+//! Of a session that cannot be resumed (`limits.resume_s` is 0) the row has only whether the next one begins muted, and is written
+//! when that changes.
+//!
 //! A session has one row on its way to the disk; what changes meanwhile goes with the next one. So a device that changes
 //! its state at each frame takes one of the places in the store's queue, not all of them. Only a change that a turn's effects may
 //! follow does not wait, because its row has to be before them.
@@ -80,6 +83,13 @@ struct Row {
     stream_end_us: Option<u64>,
 }
 
+impl Row {
+    /// What is kept of a session that is over.
+    fn of_one_over(&self) -> Self {
+        Self { number: self.number, mute_stays: self.mute_stays, over: true, ..Self::default() }
+    }
+}
+
 /// A session's row, which follows the session: [`store`](Self::store) after each round of its loop.
 pub(super) struct StoredSession {
     store: Store,
@@ -91,8 +101,11 @@ pub(super) struct StoredSession {
     turn: u32,
     /// Calls of which the wearer is still to be told that nobody knows what became of them.
     unknown: Vec<UnknownCall>,
-    /// The row as it was last submitted; `None`: nothing is to be stored, since the session cannot be resumed, or is over.
+    /// The row as it was last submitted; `None`: nothing is to be stored, since the device has no welcome yet, or the session is
+    /// over.
     stored: Option<Row>,
+    /// The session cannot be resumed: its row is that of one that is over, with whether the next one begins muted.
+    is_mute_only: bool,
     /// Effects may follow what has changed.
     is_urgent: bool,
     /// Utterances whose words are awaited, and where each has ended: as many as the core awaits.
@@ -119,6 +132,7 @@ impl StoredSession {
             turn: 0,
             unknown: Vec::new(),
             stored: None,
+            is_mute_only: false,
             is_urgent: false,
             ended: VecDeque::new(),
             unwritten: Arc::default(),
@@ -139,10 +153,23 @@ impl StoredSession {
         self.stored.get_or_insert_default();
     }
 
+    /// The session cannot be resumed, but a wearer who has the gateway mute the glasses relies on it also behind a restart.
+    /// `stays`: whether it begins muted, as the store has it.
+    pub(super) fn keep_mute(&mut self, stays: bool) {
+        self.is_mute_only = true;
+        self.row.mute_stays = stays;
+        self.stored = Some(self.row.of_one_over());
+    }
+
+    /// Whether the store has been given this row, as far as it keeps of it.
+    fn is_submitted(&self, stored: &Row) -> bool {
+        if self.is_mute_only { stored.mute_stays == self.row.mute_stays } else { *stored == self.row }
+    }
+
     /// Whether no row is on its way, and none waits for that: the disk has it, or does not take it. Before that nothing is
     /// acknowledged: the device would forget it.
     pub(super) fn is_written(&self) -> bool {
-        let is_submitted = self.stored.as_ref().is_none_or(|stored| *stored == self.row);
+        let is_submitted = self.stored.as_ref().is_none_or(|stored| self.is_submitted(stored));
         is_submitted && self.unwritten.load(Ordering::Relaxed) == 0
     }
 
@@ -261,11 +288,14 @@ impl StoredSession {
         self.is_urgent = false;
         let now_us = clock::mono_us();
         let is_late = self.has_failed.load(Ordering::Relaxed) && now_us >= self.again_us;
-        let Some(stored) = self.stored.as_mut().filter(|stored| is_late || **stored != self.row) else { return };
-        stored.clone_from(&self.row);
+        if self.stored.as_ref().is_none_or(|stored| !is_late && self.is_submitted(stored)) {
+            return;
+        }
+        let row = if self.is_mute_only { self.row.of_one_over() } else { self.row.clone() };
         self.again_us = now_us.saturating_add(AGAIN_US);
         let (kind, owner, key) = (Kind::DeviceSessions, self.user.clone(), self.device.clone().into_bytes());
-        let value = serde_json::to_vec(&self.row).unwrap_or_default();
+        let value = serde_json::to_vec(&row).unwrap_or_default();
+        self.stored = Some(row);
         self.submit(Write::PutRow { kind, owner, key, value });
     }
 
@@ -277,8 +307,7 @@ impl StoredSession {
 
     /// The session is over for good.
     pub(super) fn end(&mut self) {
-        let Row { number, mute_stays, .. } = self.row;
-        self.row = Row { number, mute_stays, over: true, ..Row::default() };
+        self.row = self.row.of_one_over();
         self.submit_row();
         self.stored = None;
     }

@@ -367,6 +367,35 @@ async fn a_mute_of_the_gateway_outlives_the_session() {
     assert!(!stays("glasses", USER));
 }
 
+#[tokio::test]
+async fn of_a_session_that_cannot_be_resumed_only_the_mute_of_the_gateway_outlives_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    let mut glasses = session(&store, "glasses", 1);
+    glasses.keep_mute(false);
+    glasses.turn(1, "what time is it".into(), 5);
+    glasses.store();
+    store.settled().await.unwrap();
+    assert!(store.disk().keys(Kind::DeviceSessions, USER, 9).unwrap().is_empty(), "there is nothing to keep");
+    glasses.muted(true, 6, 7_000_000);
+    glasses.mute_stays(true);
+    glasses.store();
+    // The process is killed.
+    let sessions = next(&store).await;
+    assert!(sessions.stays_muted("glasses", USER));
+    assert_eq!(sessions.take("glasses", USER, &of(1)), None);
+    let mut anew = session(&store, "glasses", sessions.next());
+    anew.keep_mute(true);
+    anew.muted(true, 0, 0);
+    anew.mute_stays(true);
+    anew.store();
+    assert!(anew.is_written(), "the store has it from the process before");
+    anew.muted(false, 3, 9_000_000);
+    anew.mute_stays(false);
+    anew.freeze();
+    assert!(!next(&store).await.stays_muted("glasses", USER));
+}
+
 /// Holds the store's thread until the sender is dropped.
 fn stalled(store: &Store) -> SyncSender<()> {
     let ((begun, has_begun), (release, released)) = (sync_channel(1), sync_channel::<()>(1));
