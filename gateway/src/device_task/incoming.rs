@@ -22,6 +22,16 @@ pub(super) enum Order {
     },
 }
 
+/// A stream that the device has ended.
+struct StreamEnd {
+    /// Its last packet.
+    last: u32,
+    /// The newest of its packets that has come.
+    come: u32,
+    /// Capture time of the end of its sound, as far as it can be known.
+    at_us: u64,
+}
+
 /// The device's side of a session's frames. It outlives its connections.
 #[derive(Default)]
 pub(super) struct Incoming {
@@ -39,6 +49,8 @@ pub(super) struct Incoming {
     newest_us: u64,
     /// Capture time of the end of the sound so far, whether it was heard or not.
     sound_until_us: u64,
+    /// Length of the last packet.
+    packet_us: u32,
     /// After a restart, until the first sound.
     continues: bool,
     /// After a restart, until the first sound: when somebody was speaking whose words were not dealt with.
@@ -47,8 +59,8 @@ pub(super) struct Incoming {
     drop_warned: bool,
     /// After a restart: when the device asked to go on, on its clock.
     asked_us: u64,
-    /// The last packet of the stream that ended last, and the capture time of the end of its sound.
-    stream_end: Option<(u32, u64)>,
+    /// The stream that ended last.
+    stream_end: Option<StreamEnd>,
     /// After a restart: the same time, of sound that the device repeats.
     repeated_end_us: Option<u64>,
 }
@@ -109,24 +121,34 @@ impl Incoming {
         self.newest_us = self.newest_us.max(time_us);
     }
 
-    /// Sound has come that ends at this capture time.
-    pub(super) fn note_sound(&mut self, sequence: u32, until_us: u64) {
+    /// Sound of this length has come that ends at this capture time.
+    pub(super) fn note_sound(&mut self, sequence: u32, until_us: u64, duration_us: u32) {
         self.sound_until_us = self.sound_until_us.max(until_us);
-        if let Some((last, end_us)) = &mut self.stream_end
-            && sequence <= *last
+        self.packet_us = duration_us;
+        if let Some(end) = &mut self.stream_end
+            && (end.come..=end.last).contains(&sequence)
         {
-            *end_us = until_us.max(*end_us);
+            let behind = end.last.saturating_sub(sequence);
+            (end.come, end.at_us) = (sequence, end_behind(until_us, behind, duration_us));
         }
     }
 
-    /// The device has ended its stream with this packet, which may be under way.
-    pub(super) fn end_stream(&mut self, last: u32) {
-        self.stream_end = Some((last, self.sound_until_us));
+    /// The device has ended its stream with this packet, at this time on its clock. On QUIC the packet, and others before it, may be
+    /// under way or lost, and sound of the next stream may have overtaken the message.
+    pub(super) fn end_stream(&mut self, last: u32, ended_us: u64) {
+        let (come, until_us) = (self.audio_received(), self.sound_until_us);
+        let at_us = match last.checked_sub(come) {
+            Some(_) if come == 0 => ended_us,
+            Some(behind) => end_behind(until_us, behind, self.packet_us),
+            // The next stream was captured later.
+            None => until_us.min(ended_us),
+        };
+        self.stream_end = Some(StreamEnd { last, come: come.min(last), at_us });
     }
 
     /// Capture time at which a stream of the device ended last; `None`: none has.
     pub(super) fn stream_end_us(&self) -> Option<u64> {
-        self.stream_end.map(|(_, end_us)| end_us).or(self.repeated_end_us)
+        self.stream_end.as_ref().map(|end| end.at_us).or(self.repeated_end_us)
     }
 
     /// After a restart: whether the stream that the device repeats ends with this packet, captured from the one time to the
@@ -134,6 +156,14 @@ impl Incoming {
     pub(super) fn take_repeated_end(&mut self, captured_us: u64, until_us: u64) -> bool {
         // On QUIC a later packet may overtake it.
         self.repeated_end_us.take_if(|end_us| captured_us < *end_us && *end_us <= until_us).is_some()
+    }
+
+    /// After a restart, for a packet before it is heard: the last one of the stream that the device repeats, and when that ended, where
+    /// this one is of the next stream. The end is between two packets where it was not known more exactly.
+    pub(super) fn take_passed_end(&mut self, sequence: u32, captured_us: u64) -> Option<(u32, u64)> {
+        let end_us = self.repeated_end_us.take_if(|end_us| *end_us <= captured_us)?;
+        // The first sound that is repeated: what was before it was dealt with.
+        sequence.checked_sub(1).filter(|last| *last > 0).map(|last| (last, end_us))
     }
 
     /// Capture time of the end of the sound so far; 0: none came.
@@ -207,9 +237,20 @@ impl Incoming {
     }
 }
 
+/// Capture time of the end of sound that is so many packets of this length behind other sound.
+fn end_behind(until_us: u64, packets: u32, packet_us: u32) -> u64 {
+    until_us.saturating_add(u64::from(packets).saturating_mul(packet_us.into()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A packet of 20 ms, captured at this time.
+    fn sound(incoming: &mut Incoming, sequence: u32, captured_us: u64) {
+        assert!(incoming.audio(sequence, 20_000, false, 0));
+        incoming.note_sound(sequence, captured_us + 20_000, 20_000);
+    }
 
     #[test]
     fn control_frames_come_once_each_and_in_order() {
@@ -286,13 +327,51 @@ mod tests {
     #[test]
     fn the_end_of_a_stream_is_known_when_its_last_packet_has_come() {
         let mut incoming = Incoming::default();
-        incoming.note_sound(1, 20_000);
+        sound(&mut incoming, 1, 0);
         assert_eq!(incoming.stream_end_us(), None);
         // On QUIC the message may overtake sound.
-        incoming.end_stream(2);
-        incoming.note_sound(2, 40_000);
-        incoming.note_sound(3, 1_020_000);
-        assert_eq!(incoming.stream_end_us(), Some(40_000), "another stream has begun");
+        incoming.end_stream(2, 45_000);
+        // A pause was between the two.
+        sound(&mut incoming, 2, 30_000);
+        sound(&mut incoming, 3, 1_000_000);
+        assert_eq!(incoming.stream_end_us(), Some(50_000), "another stream has begun");
+    }
+
+    #[test]
+    fn the_end_of_a_stream_is_behind_packets_that_are_under_way_or_lost() {
+        let mut incoming = Incoming::default();
+        incoming.end_stream(2, 45_000);
+        assert_eq!(incoming.stream_end_us(), Some(45_000), "nothing of it has come");
+        sound(&mut incoming, 1, 0);
+        assert_eq!(incoming.stream_end_us(), Some(40_000));
+        sound(&mut incoming, 3, 1_000_000);
+        incoming.end_stream(6, 1_085_000);
+        assert_eq!(incoming.stream_end_us(), Some(1_080_000), "three packets are under way");
+        sound(&mut incoming, 5, 1_040_000);
+        sound(&mut incoming, 4, 1_020_000);
+        assert_eq!(incoming.stream_end_us(), Some(1_080_000), "the last one is lost");
+    }
+
+    #[test]
+    fn sound_that_overtakes_the_end_of_the_stream_before_it_does_not_move_that() {
+        let mut incoming = Incoming::default();
+        sound(&mut incoming, 1, 0);
+        sound(&mut incoming, 3, 1_000_000);
+        incoming.end_stream(2, 45_000);
+        assert_eq!(incoming.stream_end_us(), Some(45_000), "before the next stream");
+        // The process behind this one ends the repeated stream in front of the first sound of the next.
+        let mut next = Incoming::continued(50_000_000, None, incoming.stream_end_us());
+        for (sequence, captured_us) in [(1, 0), (2, 20_000)] {
+            assert_eq!(next.take_passed_end(sequence, captured_us), None);
+            assert!(!next.take_repeated_end(captured_us, captured_us + 20_000));
+        }
+        assert_eq!(next.take_passed_end(3, 1_000_000), Some((2, 45_000)));
+        assert_eq!(next.take_passed_end(4, 1_020_000), None, "once");
+        let mut dealt_with = Incoming::continued(50_000_000, None, incoming.stream_end_us());
+        assert_eq!(dealt_with.take_passed_end(1, 1_000_000), None, "nothing of that stream is repeated");
+        // Its own packet, late.
+        sound(&mut incoming, 2, 20_000);
+        assert_eq!(incoming.stream_end_us(), Some(40_000));
     }
 
     #[test]

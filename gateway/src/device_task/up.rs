@@ -86,7 +86,7 @@ impl Session {
             Up::Audio(packet) => self.audio(stamp, &packet, now_us),
             Up::AudioEnd(end) => {
                 let last = self.link.last_audio(end.last_audio_sequence);
-                self.end_stream(last, now_us);
+                self.end_stream(last, stamp.time_us, now_us);
                 self.take_facts();
             }
             Up::Ack(ack) => self.acknowledged(&ack),
@@ -203,7 +203,7 @@ impl Session {
             return;
         }
         let until_us = stamp.time_us.saturating_add(packet.duration_us.into());
-        incoming.note_sound(stamp.sequence, until_us);
+        incoming.note_sound(stamp.sequence, until_us, packet.duration_us);
         if let Some(backlog_us) = incoming.take_backlog_us(stamp.time_us) {
             self.input(Input::SoundRepeated { backlog_ms: u32::try_from(backlog_us / 1_000).unwrap_or(u32::MAX) });
         }
@@ -217,22 +217,25 @@ impl Session {
         if packets > 0 {
             self.input(Input::SoundMissed { packets, until_us: stamp.time_us });
         }
+        if let Some((last, ended_us)) = self.link.incoming.take_passed_end(stamp.sequence, stamp.time_us) {
+            self.end_stream(last, ended_us, now_us);
+        }
         if let Some(ear) = &mut self.ear
             && let Err(error) = ear.push(stamp.sequence, stamp.time_us, packet.payload, now_us)
         {
             tracing::debug!(%error, "a packet could not be heard");
         }
         if self.link.incoming.take_repeated_end(stamp.time_us, until_us) {
-            self.end_stream(stamp.sequence, now_us);
+            self.end_stream(stamp.sequence, until_us, now_us);
         }
         self.end_if_undecodable();
         self.sound_heard(stamp.time_us);
         self.take_facts();
     }
 
-    /// The device's stream has ended with this packet.
-    fn end_stream(&mut self, last: u32, now_us: u64) {
-        self.link.incoming.end_stream(last);
+    /// The device's stream has ended with this packet, at this time on its clock.
+    fn end_stream(&mut self, last: u32, ended_us: u64, now_us: u64) {
+        self.link.incoming.end_stream(last, ended_us);
         if let Some(ear) = &mut self.ear {
             ear.end_stream(last, now_us);
         }
