@@ -46,7 +46,12 @@ pub struct Peer {
 
 /// The bytes of a frame with this sequence, of no turn.
 pub fn frame(sequence: u32, message: Up<'_>) -> Vec<u8> {
-    let stamp = Stamp { sequence, turn: 0, time_us: 1 };
+    frame_at(1, sequence, message)
+}
+
+/// As [`frame`], with this time on the device's clock.
+pub fn frame_at(time_us: u64, sequence: u32, message: Up<'_>) -> Vec<u8> {
+    let stamp = Stamp { sequence, turn: 0, time_us };
     let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
     let length = encode(&Frame::new(stamp, message), &mut buffer).expect("it fits");
     buffer.truncate(length);

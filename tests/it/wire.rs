@@ -1,15 +1,15 @@
 //! The guarantees of PROTOCOL.md, checked by a scripted device.
 
 use device_protocol::{
-    ChannelBinding, Codec, Codecs, Decoded, DisplayKind, Down, Frame, ListeningState, PlayState, Up, WarningCode,
-    decode_down, limits, up,
+    ChannelBinding, Codec, Codecs, Decoded, DisplayKind, Down, Frame, ListeningState, MicEnd, PlayState, Up,
+    WarningCode, decode_down, limits, up,
     up::{Capabilities, Screen},
 };
 use firmware_sim::Seen;
 
 use crate::{
-    peer::{Peer, Said, capabilities, frame},
-    world::{WAIT, World, answered, text},
+    peer::{Peer, Said, capabilities, frame, frame_at},
+    world::{WAIT, World, answered, floor, text},
 };
 
 /// Reads frames up to the first one that matches.
@@ -93,7 +93,7 @@ async fn one_wrong_number_does_not_make_a_session_deaf() {
     for sequence in 4..=20 {
         peer.raw(sound(sequence)).await;
     }
-    let end = up::AudioEnd { last_audio_sequence: 20, reason: device_protocol::MicEnd::Released };
+    let end = up::AudioEnd { last_audio_sequence: 20, reason: MicEnd::Released };
     peer.control(Up::AudioEnd(end)).await;
     peer.raw(frame(0, Up::Heartbeat(up::Heartbeat { echo_us: 0, held_us: 0 }))).await;
     let beat = |frame: &Frame<Down<'_>>| matches!(frame.message, Down::Heartbeat(_)).then_some(());
@@ -373,4 +373,67 @@ async fn an_answer_that_is_whole_is_drawn_once() {
     });
     let drawn: Vec<String> = drawn.collect();
     assert_eq!(drawn.len(), 1, "{drawn:#?}");
+}
+
+/// Samples of a packet.
+const PACKET: usize = 640;
+/// Its length.
+const PACKET_US: u32 = 40_000;
+
+/// A sentence in packets, without silence around it.
+async fn spoken(sentence: &str) -> Vec<Vec<i16>> {
+    let pcm = firmware_sim::voice::speak(sentence).await.expect("a voice");
+    let is_loud = |sample: &i16| sample.unsigned_abs() > 300;
+    let from = pcm.iter().position(is_loud).expect("a voice");
+    let last = pcm.iter().rposition(is_loud).expect("a voice");
+    pcm[from..=last].chunks_exact(PACKET).map(<[i16]>::to_vec).collect()
+}
+
+/// Sends this sound behind the packet with this number, captured without a pause; the number of its last packet.
+async fn send_sound(peer: &Peer, behind: u32, packets: &[Vec<i16>]) -> u32 {
+    let mut sequence = behind;
+    for pcm in packets {
+        sequence += 1;
+        let payload: Vec<u8> = pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+        let audio = up::Audio { codec: Codec::Pcm16, rate_hz: 16_000, duration_us: PACKET_US, payload: &payload };
+        peer.raw(frame_at(u64::from(sequence) * u64::from(PACKET_US), sequence, Up::Audio(audio))).await;
+    }
+    sequence
+}
+
+/// The device does not say again where its stream ended. In what it repeats, another voice follows the first without a pause.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_ended_before_a_restart_ends_there_when_it_is_repeated() {
+    let _floor = floor().await;
+    let note = spoken("Hey Mentra, take a note: buy oat milk.").await;
+    let question = spoken("Hey Mentra, what time is it?").await;
+    let end = |last_audio_sequence| Up::AudioEnd(up::AudioEnd { last_audio_sequence, reason: MicEnd::Released });
+    let world = World::start().await;
+    let mut peer = Peer::welcomed(&world, "ws", "peer").await;
+    // Nothing is heard before the restart.
+    let last = send_sound(&peer, 0, &vec![vec![0; PACKET]; note.len()]).await;
+    peer.control(end(last)).await;
+    let acknowledged =
+        |frame: &Frame<Down<'_>>| matches!(&frame.message, Down::Ack(ack) if ack.control == 1).then_some(());
+    next(&mut peer, "an acknowledgement", acknowledged).await;
+    let (folder, _) = world.halted().await;
+    let world = World::on(folder).await;
+    let mut again = Peer::connect(&world, "ws", "peer").await;
+    again.token = peer.token;
+    let handshake = again.hello().await;
+    again.prove(&handshake).await;
+    let continued = |frame: &Frame<Down<'_>>| match &frame.message {
+        Down::Welcome(welcome) => Some(welcome.continued.is_some()),
+        _ => None,
+    };
+    assert!(next(&mut again, "a welcome", continued).await, "it goes on");
+    let last = send_sound(&again, 0, &note).await;
+    let last = send_sound(&again, last, &question).await;
+    again.control(end(last)).await;
+    let whole = |frame: &Frame<Down<'_>>| match &frame.message {
+        Down::Transcript(transcript) if transcript.is_final => Some(transcript.text.to_lowercase()),
+        _ => None,
+    };
+    let first = next(&mut again, "a transcript", whole).await;
+    assert!(first.contains("milk") && !first.contains("time"), "{first}");
 }
