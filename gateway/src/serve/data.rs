@@ -22,6 +22,9 @@ pub(super) const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "lorgnette.local"
 /// How long a gateway waits for the data folder that another one has just given up for it: a command that finds no gateway
 /// there, such as `lorgnette doctor`, may have it for a moment.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(30);
+/// How long any other one waits: the lock of a process that was killed a moment ago is there until the system has cleared that
+/// away.
+pub(super) const START_LOCK_WAIT: Duration = Duration::from_secs(2);
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -64,12 +67,17 @@ impl Data {
 
 /// Takes the lock of the folder within this time.
 async fn locked(folder: &Path, wait: Duration) -> Result<FolderLock> {
+    if let Some(lock) = FolderLock::try_take(folder)? {
+        return Ok(lock);
+    }
+    let (shown, wait_s) = (folder.display(), wait.as_secs());
+    tracing::info!(folder = %shown, wait_s, "another process has the data folder: waiting for it");
     let free = async {
         loop {
+            sleep(LOOK_EVERY).await;
             if let Some(lock) = FolderLock::try_take(folder)? {
                 return Ok::<_, Error>(lock);
             }
-            sleep(LOOK_EVERY).await;
         }
     };
     match timeout(wait, free).await {
@@ -99,19 +107,25 @@ fn open_store(folder: &Path, settings: StoreSettings, is_known: bool) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_command_that_has_the_folder_for_a_moment_is_waited_for() {
+    async fn a_process_that_has_the_folder_for_a_moment_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
-        let held = FolderLock::take(folder.path()).unwrap();
-        let refused = locked(folder.path(), Duration::ZERO).await.err().unwrap().to_string();
-        assert!(refused.contains("another gateway already runs on"), "{refused}");
-        let command = async {
-            sleep(LOCK_WAIT / 2).await;
-            drop(held);
-        };
-        let (lock, ()) = tokio::join!(locked(folder.path(), LOCK_WAIT), command);
-        lock.unwrap();
+        for wait in [START_LOCK_WAIT, LOCK_WAIT] {
+            let held = FolderLock::take(folder.path()).unwrap();
+            let begun = Instant::now();
+            let refused = locked(folder.path(), wait).await.err().unwrap().to_string();
+            assert!(refused.contains("another gateway already runs on"), "{refused}");
+            assert!(begun.elapsed() >= wait, "one that stays");
+            let other = async {
+                sleep(wait / 2).await;
+                drop(held);
+            };
+            let (lock, ()) = tokio::join!(locked(folder.path(), wait), other);
+            lock.unwrap();
+        }
     }
 }

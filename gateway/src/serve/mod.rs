@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::handover::HANDOVER_MAX;
 pub use self::loaded::{Loaded, Origin};
 use self::{
-    data::{Data, LOCK_WAIT},
+    data::{Data, LOCK_WAIT, START_LOCK_WAIT},
     endpoints::{console, endpoints, started, try_page},
     reload::Reloader,
     tools::ToolServices,
@@ -112,7 +112,7 @@ pub(crate) async fn start_from(config: Config, origin: Origin) -> Result<Running
     let Origin { sockets, take_over, arguments, had_folder } = origin;
     let Some(mut take_over) = take_over else {
         // First, since it says best that another gateway runs.
-        let wait = if had_folder { LOCK_WAIT } else { Duration::ZERO };
+        let wait = if had_folder { LOCK_WAIT } else { START_LOCK_WAIT };
         let data = Data::open(&config.data_dir, config.store, wait).await?;
         let loaded = Loaded::load(&config, sockets).await?;
         return assemble(config, data, loaded, arguments).await;
