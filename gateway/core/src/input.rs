@@ -94,6 +94,8 @@ pub enum Input {
     Played { speech: u32, clauses_done: u16, clause_part: f32, playback: Playback },
     /// A button or touch gesture.
     Button(Button),
+    /// After a restart: the glasses repeat a gesture from before it.
+    ButtonRepeated(Button),
     /// The device has switched its microphone off or on.
     Mute(bool),
     /// The device begins a session anew, and in the one before it the wearer had the gateway mute it. Follows `Connected`.

@@ -184,6 +184,7 @@ fn input() -> impl Strategy<Value = Input> {
         1 => (0_u32..4, 0_u16..4).prop_map(|(speech, clause)| Input::SpeechFailed { speech, clause }),
         8 => (0_u32..4, 0_u16..5, any::<f32>(), prop::sample::select(&PLAYBACKS[..])).prop_map(|(speech, clauses_done, clause_part, playback)| Input::Played { speech, clauses_done, clause_part, playback }),
         2 => prop::sample::select(vec![Button::Press, Button::LongPress, Button::Down { at_us: 1 }, Button::Up { at_us: 1 }, Button::Up { at_us: 900_000 }]).prop_map(Input::Button),
+        1 => prop::sample::select(vec![Button::Press, Button::LongPress, Button::Down { at_us: 1 }, Button::Up { at_us: 1 }]).prop_map(Input::ButtonRepeated),
         1 => any::<bool>().prop_map(Input::Mute),
         1 => Just(Input::StaysMuted),
         1 => any::<bool>().prop_map(Input::Followed),

@@ -112,8 +112,8 @@ impl Session {
                 self.button(&button, stamp.time_us);
             }
             Up::Touch(touch) => match self.app_feed.touch(touch.gesture) {
-                Gesture::Tap => self.input(Input::Button(Button::Press)),
-                Gesture::LongTap => self.input(Input::Button(Button::LongPress)),
+                Gesture::Tap => self.pressed(Button::Press, stamp.time_us),
+                Gesture::LongTap => self.pressed(Button::LongPress, stamp.time_us),
                 _ => {}
             },
             Up::Battery(battery) => {
@@ -277,7 +277,13 @@ impl Session {
             (ButtonId::Main, ButtonAction::Up) => Button::Up { at_us },
             _ => return,
         };
-        self.input(Input::Button(gesture));
+        self.pressed(gesture, at_us);
+    }
+
+    /// The wearer pressed at this time, on the device's clock.
+    fn pressed(&mut self, gesture: Button, at_us: u64) {
+        let is_repeated = self.link.incoming.is_repeated(at_us);
+        self.input(if is_repeated { Input::ButtonRepeated(gesture) } else { Input::Button(gesture) });
     }
 
     fn tools_offered(&mut self, list: &up::ToolList<'_>) {

@@ -249,7 +249,7 @@ impl Conversation {
             Button::Press if self.is_busy() => self.stop(true),
             Button::Press if self.muted || !self.link.is_up() => {}
             Button::Press => self.call(),
-            Button::Down { at_us } => self.talk_down(at_us),
+            Button::Down { at_us } => self.talk_down(at_us, false),
             Button::Up { at_us } => self.talk_up(at_us),
         }
     }

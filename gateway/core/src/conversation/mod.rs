@@ -237,6 +237,7 @@ impl Machine for Conversation {
                 self.played(ended);
             }
             Input::Button(button) => self.button(button),
+            Input::ButtonRepeated(button) => self.pressed_before(button),
             Input::Mute(muted) => self.mute(muted, false),
             Input::StaysMuted => self.mute(true, true),
             Input::ApprovalAsked(approval) => self.approval_asked(approval),

@@ -61,7 +61,8 @@ impl Conversation {
     /// A wearer who asks, types, presses or looks up is not asleep, nor is one who speaks to an app that listens.
     pub(super) fn note_awake(&mut self, input: &Input) {
         let is_awake = match input {
-            Input::Text(_) | Input::TextRepeated(_) | Input::Button(_) | Input::Look { up: true } => true,
+            Input::Text(_) | Input::TextRepeated(_) | Input::Look { up: true } => true,
+            Input::Button(_) | Input::ButtonRepeated(_) => true,
             Input::Voice(_) => self.cx.app_listens(),
             _ => self.agent.turn().is_some(),
         };

@@ -7,6 +7,7 @@ use super::Conversation;
 use crate::{
     agent::Spoken,
     floor::commands::{self, Command},
+    input::Button,
     limits::UTTERANCES_PENDING_MAX,
     output::Chime,
 };
@@ -46,6 +47,18 @@ impl Conversation {
         let counts = self.approvals.standing().is_none() && (is_asked || ends_turn);
         if counts || commands::yes_or_no(text).is_none() {
             self.typed(text);
+        }
+    }
+
+    /// Pressed before the restart. It stops what was asked for before it and is repeated as well; what it was to stop else has died
+    /// with the process. Neither the news of the restart, nor a question that is asked again, nor anything else that has begun since
+    /// then is stopped by it.
+    pub(super) fn pressed_before(&mut self, button: Button) {
+        let is_newer = self.is_busy() && (self.agent.turn().is_none() || self.approvals.standing().is_some());
+        match button {
+            Button::Press if is_newer => {}
+            Button::Down { at_us } => self.talk_down(at_us, is_newer),
+            _ => self.button(button),
         }
     }
 

@@ -12,8 +12,10 @@ pub(super) struct Held {
     at_us: u64,
     /// When that has arrived, monotonic.
     since_us: u64,
-    /// Whether it has stopped something: a short press does no more than that.
+    /// Whether something was going on: a short press does no more than to stop that.
     stopped: bool,
+    /// Whether that goes on: it has begun behind a restart, and the press was before.
+    spares: bool,
 }
 
 impl Held {
@@ -28,17 +30,20 @@ impl Held {
 }
 
 impl Conversation {
-    pub(super) fn talk_down(&mut self, at_us: u64) {
+    /// `spares`: it stops nothing.
+    pub(super) fn talk_down(&mut self, at_us: u64, spares: bool) {
         if self.muted || !self.link.is_up() {
             return;
         }
         let stopped = self.is_busy();
         // What is said to a question is the answer to it, and needs no ear to be opened.
         if self.approvals.standing().is_none() {
-            self.stop(true);
+            if !spares {
+                self.stop(true);
+            }
             self.call();
         }
-        self.held = Some(Held { at_us, since_us: self.cx.now_us(), stopped });
+        self.held = Some(Held { at_us, since_us: self.cx.now_us(), stopped, spares });
         self.floor.hold(&mut self.cx);
     }
 
@@ -53,7 +58,9 @@ impl Conversation {
         }
         self.floor.let_go();
         // As a short press does: what goes on is stopped, a question with it, and that is all.
-        if held.stopped {
+        if held.spares {
+            self.floor.end_call(&mut self.cx);
+        } else if held.stopped {
             self.stop(true);
             self.floor.close_ear(&mut self.cx);
         }

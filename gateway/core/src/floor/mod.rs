@@ -229,6 +229,14 @@ impl Floor {
         self.watch_ear(cx);
     }
 
+    /// The wearer's call is dealt with; a question stays open.
+    pub(crate) fn end_call(&mut self, cx: &mut Context) {
+        if matches!(self.ear, Ear::Open { .. }) {
+            self.ear = Ear::Closed;
+            self.watch_ear(cx);
+        }
+    }
+
     pub(crate) fn close_ear(&mut self, cx: &mut Context) {
         self.ear = Ear::Closed;
         self.question = None;

@@ -142,12 +142,12 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             Ok(())
         }
         "photo" => input(world, device, Input::NotKept(Unkept::Photo)),
-        "press" => input(world, device, Input::Button(Button::Press)),
+        "press" => input(world, device, pressed(&words, Button::Press)),
         "hold" => input(world, device, Input::Button(Button::LongPress)),
         "talk" => {
             let at_us = world.now_ms.saturating_sub(words.number_after("old")?.unwrap_or(0)) * 1_000;
             let button = if words.has("up") { Button::Up { at_us } } else { Button::Down { at_us } };
-            input(world, device, Input::Button(button))
+            input(world, device, pressed(&words, button))
         }
         "mute" => input(world, device, Input::Mute(true)),
         "unmute" => input(world, device, Input::Mute(false)),
@@ -272,6 +272,10 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
 fn input(world: &mut World, device: usize, input: Input) -> Result<(), String> {
     world.input(device, input);
     Ok(())
+}
+
+fn pressed(words: &Words, button: Button) -> Input {
+    if words.has("before") { Input::ButtonRepeated(button) } else { Input::Button(button) }
 }
 
 fn status(words: &Words) -> Result<DeviceFacts, String> {
