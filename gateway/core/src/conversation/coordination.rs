@@ -159,7 +159,7 @@ impl Conversation {
             self.interpreter.note_addressed(said.utterance);
             return self.translate(Translate::End);
         }
-        let Some(request) = said.request.filter(|request| !self.is_answer_to_be_repeated(request)) else {
+        let Some(request) = said.request.filter(|request| !self.is_void_answer(request, said.started_us)) else {
             return;
         };
         if !commands::has_words(&request) {

@@ -42,12 +42,24 @@ impl Conversation {
     /// acted upon: it is no request, and no answer to what is asked since then. An engine's question lives on, and a "stop"
     /// ends a turn that was typed before it.
     pub(super) fn typed_before(&mut self, text: &str) {
-        let is_asked = self.floor.has_open_question(self.cx.now_us()) && !self.floor.is_asked_since(0);
+        let is_asked = self.is_asked_from_before(self.cx.now_us());
         let ends_turn = self.agent.turn().is_some() && commands::command(text) == Some(Command::Cancel);
         let counts = self.approvals.standing().is_none() && (is_asked || ends_turn);
         if counts || commands::yes_or_no(text).is_none() {
             self.typed(text);
         }
+    }
+
+    /// Whether what began at this time may answer the offline engine's own question, which has outlived the restart.
+    fn is_asked_from_before(&self, began_us: u64) -> bool {
+        self.floor.has_open_question(began_us) && !self.floor.is_asked_since(0)
+    }
+
+    /// Whether this is a yes or a no that counts for nothing: to a question that is asked again, or said before the restart, as
+    /// where it is [typed](Self::typed_before).
+    pub(super) fn is_void_answer(&self, text: &str, began_us: u64) -> bool {
+        let is_from_before = began_us < self.repeated.until_us && commands::yes_or_no(text).is_some();
+        self.is_answer_to_be_repeated(text) || is_from_before && !self.is_asked_from_before(began_us)
     }
 
     /// Pressed before the restart. It stops what was asked for before it and is repeated as well; what it was to stop else has died
