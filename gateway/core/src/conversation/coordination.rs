@@ -163,11 +163,7 @@ impl Conversation {
             return;
         };
         if !commands::has_words(&request) {
-            if !is_older {
-                self.stop(false);
-                self.call();
-            }
-            return;
+            return self.called(is_older);
         }
         let is_over_speech = self.reply.is_speaking() || self.reply.is_set_aside();
         if is_over_speech && !said.woken && !self.reply.asks() && commands::is_backchannel(&request) {
@@ -235,6 +231,15 @@ impl Conversation {
             Some(Command::Translate(wanted)) => self.translate(wanted),
             _ => self.start_turn(request, None),
         }
+    }
+
+    /// A bare wake phrase. One that the glasses repeat ends nothing that is newer: the request behind it waits for that.
+    fn called(&mut self, is_older: bool) {
+        if is_older {
+            return self.floor.open_ear(&mut self.cx);
+        }
+        self.stop(false);
+        self.call();
     }
 
     /// The wearer wants attention and has not said for what.

@@ -76,6 +76,10 @@ impl Conversation {
 
     /// A request is dealt with once nothing else goes on. Of too many the oldest is left out.
     pub(super) fn wait_for_typed(&mut self, request: String, spoken: Spoken) {
+        // A wake phrase before it has called, and nothing begins while a call is open.
+        if self.is_older_than_typed(spoken.started_us) {
+            self.floor.end_call(&mut self.cx);
+        }
         let waiting = &mut self.repeated.waiting;
         if waiting.len() >= UTTERANCES_PENDING_MAX {
             waiting.pop_front();
