@@ -23,7 +23,7 @@ const OTHERS: u32 = 0o077;
 const DEPTH_MAX: usize = 16;
 /// What to do about a data folder that is [`unusable`].
 pub(crate) const HOW_TO_BE_USABLE: &str =
-    "set another `data_dir`, or give this place to the user that runs the gateway, as a folder with mode 700";
+    "set another `data_dir`, or make this folder itself and give it, with mode 700, to the user that runs the gateway";
 /// The file in the data folder that a running gateway has locked.
 const LOCK: &str = "lock";
 
@@ -37,8 +37,9 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
 
 /// Why this process cannot keep data in a folder: it has to be usable, or it must be possible to make it. `None`: it is.
 pub(crate) fn unusable(folder: &Path) -> Option<String> {
-    if fs::symlink_metadata(folder).is_ok() && !folder.exists() {
-        return Some(format!("{} is a symbolic link that leads to nothing", folder.display()));
+    let is_dangling = |path: &&Path| fs::symlink_metadata(path).is_ok() && !path.exists();
+    if let Some(link) = folder.ancestors().find(is_dangling) {
+        return Some(format!("{} is a symbolic link that leads to nothing", link.display()));
     }
     let there = folder.ancestors().find(|folder| folder.exists() || folder.as_os_str().is_empty())?;
     let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
@@ -310,6 +311,7 @@ mod tests {
         let below = told(&file.join("data"));
         assert!(below.contains("data cannot be made: ") && below.ends_with("file is no folder"), "{below}");
         assert!(told(&link).ends_with("leads to nothing"));
+        assert!(told(&link.join("data")).ends_with("leads to nothing"));
         fs::set_permissions(folder.path(), Permissions::from_mode(0o500)).unwrap();
         // Root may write all the same.
         assert_eq!(unusable(&folder.path().join("c")).is_none(), geteuid().is_root());

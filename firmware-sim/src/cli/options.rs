@@ -313,9 +313,9 @@ mod tests {
     #[test]
     fn keys_are_where_the_system_keeps_state() {
         for (state, home, expected) in [
-            (Some("/state"), Some("/home/ann"), "/state/lorgnette-sim"),
-            (None, Some("/home/ann"), "/home/ann/.local/state/lorgnette-sim"),
-            (Some(""), Some("/home/ann"), "/home/ann/.local/state/lorgnette-sim"),
+            (Some("/state"), Some("/ann"), "/state/lorgnette-sim"),
+            (None, Some("/ann"), "/ann/.local/state/lorgnette-sim"),
+            (Some(""), Some("/ann"), "/ann/.local/state/lorgnette-sim"),
             (Some("state"), None, "lorgnette-sim"),
         ] {
             assert_eq!(usual_state(state.map(PathBuf::from), home.map(PathBuf::from)), Path::new(expected));

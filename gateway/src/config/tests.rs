@@ -111,9 +111,9 @@ fn all_wrong_types_and_unknown_keys_are_told_at_once() {
         "{found:?}"
     );
     assert!(found[2].1.contains("webb") && found[3].1.contains("`listen.plain`"), "{found:?}");
-    // A model has to have a kind: that it is missing follows from the first mistake.
-    let found = problems("[[fallback]]\nkind = 7\n");
-    assert_eq!(found.len(), 1, "{found:?}");
+    // A key has to have a user: that it is missing follows from the first mistake.
+    let found = problems("[[mcp.keys]]\nuser = 7\nclass = \"copilot\"\n");
+    assert_eq!((found.len(), found[0].0), (1, Some(2)), "{found:?}");
 }
 
 #[test]

@@ -187,10 +187,11 @@ impl Incoming {
         time_us < self.asked_us
     }
 
-    /// Of what the device repeats after a restart, for the first sound: how much older than the present it is.
+    /// Of what the device repeats after a restart, for the first sound: how much older than the present it is; `None`: it is
+    /// not repeated.
     pub(super) fn take_backlog_us(&mut self, captured_us: u64) -> Option<u64> {
         let backlog_us = self.newest_us.saturating_sub(captured_us).min(limits::REPLAY_OPEN_AUDIO_US_MAX);
-        std::mem::take(&mut self.continues).then_some(backlog_us)
+        (std::mem::take(&mut self.continues) && self.is_repeated(captured_us)).then_some(backlog_us)
     }
 
     /// The last control sequence without a gap.
@@ -312,7 +313,7 @@ mod tests {
         );
         assert_eq!(
             Incoming::continued(50_000_000, None, None).take_backlog_us(50_020_000),
-            Some(0),
+            None,
             "nothing is repeated"
         );
     }

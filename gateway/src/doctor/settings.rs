@@ -142,7 +142,8 @@ pub(super) fn examine_models(config: &Config, findings: &mut Findings) -> bool {
     if are_there {
         let whole = wanted.iter().filter(|entry| weights::status(entry, folder) != Status::Missing);
         let whole: Vec<&str> = whole.map(|entry| entry.id).collect();
-        findings.ok("models", format!("unchanged in {}: {}", folder.display(), whole.join(", ")));
+        let whole = if whole.is_empty() { "none is needed".to_owned() } else { whole.join(", ") };
+        findings.ok("models", format!("unchanged in {}: {whole}", folder.display()));
     }
     are_there && config.hearing.model.is_file()
 }

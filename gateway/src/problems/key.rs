@@ -30,7 +30,7 @@ fn in_value<'a>(value: &'a Spanned<DeValue<'_>>, offset: usize, path: &mut Vec<&
     match value.get_ref() {
         DeValue::Table(table) if in_table(table, offset, path) => true,
         // Entries of a list have no names: the key of the list is the answer.
-        DeValue::Array(list) if list.iter().any(|value| in_value(value, offset, path)) => true,
+        DeValue::Array(list) if !list.is_empty() && list.iter().any(|value| in_value(value, offset, path)) => true,
         _ => value.span().contains(&offset),
     }
 }
@@ -53,7 +53,9 @@ pub(super) fn without(text: &str, offset: usize) -> Option<String> {
 fn entry(table: &DeTable<'_>, offset: usize) -> Option<Range<usize>> {
     table.iter().find_map(|(key, value)| match value.get_ref() {
         DeValue::Table(inner) => entry(inner, offset),
-        DeValue::Array(list) if list.iter().all(|one| matches!(one.get_ref(), DeValue::Table(_))) => {
+        DeValue::Array(list)
+            if !list.is_empty() && list.iter().all(|one| matches!(one.get_ref(), DeValue::Table(_))) =>
+        {
             list.iter().find_map(|one| match one.get_ref() {
                 DeValue::Table(inner) => entry(inner, offset),
                 _ => None,

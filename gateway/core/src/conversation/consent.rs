@@ -174,6 +174,7 @@ impl Conversation {
         if let Some(Unanswered { request, calls, .. }) = self.unanswered.take_if(|open| open.from_us <= now_us) {
             self.agent.take_up(&mut self.cx, request, calls);
             let turn = self.agent.turn();
+            self.note_asked_again(turn);
             self.reply.begin(&mut self.cx, Purpose::Answer, turn);
         }
     }

@@ -101,7 +101,7 @@ impl Conversation {
     pub(super) fn heard(&mut self, event: Option<floor::Event>) {
         match event {
             None | Some(floor::Event::Nothing) => {}
-            Some(floor::Event::VoiceOver | floor::Event::Interrupt) if self.is_older_than_typed(self.cx.now_us()) => {}
+            Some(floor::Event::VoiceOver | floor::Event::Interrupt) if self.is_older_than_reply(self.cx.now_us()) => {}
             Some(floor::Event::VoiceOver) => self.voice_over(),
             Some(floor::Event::Interrupt) => self.interrupted(),
             Some(floor::Event::Lost { addressed }) => {
@@ -145,7 +145,8 @@ impl Conversation {
         let is_older = self.is_older(said.started_us);
         if said.cancels && going_on {
             self.interpreter.note_addressed(said.utterance);
-            if is_older {
+            if is_older || self.is_void_stop(said.started_us) {
+                self.floor.end_call(&mut self.cx);
                 return self.forget_waiting();
             }
             self.interpreter.hush();

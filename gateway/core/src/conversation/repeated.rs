@@ -1,5 +1,5 @@
-//! After a restart the glasses repeat what was said meanwhile. It is older than what the wearer types after it, and so it
-//! interrupts no typed request, but waits for its answer; a "stop" ends only what was said before it.
+//! After a restart the glasses repeat what was said meanwhile. It is older than what the wearer types after it, and than the
+//! news of the restart: it interrupts neither, but waits for them; a "stop" ends only what was said before it.
 
 use alloc::{collections::VecDeque, string::String};
 
@@ -10,6 +10,8 @@ use crate::{
     input::Button,
     limits::UTTERANCES_PENDING_MAX,
     output::Chime,
+    reply::Purpose,
+    vocab::Turn,
 };
 
 /// Sound that the glasses repeat.
@@ -17,8 +19,10 @@ use crate::{
 pub(super) struct Repeated {
     /// Voices that begin before this are repeated, monotonic.
     until_us: u64,
-    /// Requests that wait for the answer to a typed one, oldest first.
+    /// Requests that wait for the answer to a typed one, or for the news of the restart, oldest first.
     waiting: VecDeque<(String, Spoken)>,
+    /// The turn whose question, cut off by the restart, is asked again.
+    asked_again: Option<Turn>,
 }
 
 impl Conversation {
@@ -27,15 +31,22 @@ impl Conversation {
         self.repeated.until_us = until_us;
     }
 
-    /// Whether a voice that began at this time, monotonic, is repeated, and a typed request is being answered.
-    pub(super) fn is_older_than_typed(&self, began_us: u64) -> bool {
-        began_us < self.repeated.until_us && self.agent.is_typed()
+    /// This turn asks a question again that the restart has cut off.
+    pub(super) fn note_asked_again(&mut self, turn: Option<Turn>) {
+        self.repeated.asked_again = turn;
+    }
+
+    /// Whether a voice that began at this time, monotonic, is repeated, and what is going on is newer: a typed request, or the
+    /// news of the restart.
+    pub(super) fn is_older_than_reply(&self, began_us: u64) -> bool {
+        let tells_news = self.restart_untold && self.reply.purpose() == Some(&Purpose::Aside);
+        began_us < self.repeated.until_us && (self.agent.is_typed() || tells_news)
     }
 
     /// Whether a request that began at this time is repeated, and older than what is being answered or asked.
     pub(super) fn is_older(&self, began_us: u64) -> bool {
         let is_asked = || began_us < self.repeated.until_us && self.floor.is_asked_since(began_us);
-        self.is_older_than_typed(began_us) || is_asked()
+        self.is_older_than_reply(began_us) || is_asked()
     }
 
     /// Typed before the restart. A yes or a no was the answer to a question that has died with the process, and may have been
@@ -62,22 +73,33 @@ impl Conversation {
         self.is_answer_to_be_repeated(text) || is_from_before && !self.is_asked_from_before(began_us)
     }
 
+    /// Whether a "stop" that began at this time was said before the restart, and what it meant has died with the process.
+    pub(super) fn is_void_stop(&self, began_us: u64) -> bool {
+        let is_from_before = began_us < self.repeated.until_us && self.agent.turn().is_none();
+        is_from_before && !self.is_asked_from_before(began_us)
+    }
+
     /// Pressed before the restart. It stops what was asked for before it and is repeated as well; what it was to stop else has died
     /// with the process. Neither the news of the restart, nor a question that is asked again, nor anything else that has begun since
     /// then is stopped by it.
     pub(super) fn pressed_before(&mut self, button: Button) {
-        let is_newer = self.is_busy() && (self.agent.turn().is_none() || self.approvals.standing().is_some());
+        let turn = self.agent.turn();
+        let asks = self.approvals.standing().is_some() || turn == self.repeated.asked_again;
+        let is_newer = self.is_busy() && (turn.is_none() || asks);
+        // What is still to be asked again is newer, too.
+        let unanswered = self.unanswered.take();
         match button {
             Button::Press if is_newer => {}
             Button::Down { at_us } => self.talk_down(at_us, is_newer),
             _ => self.button(button),
         }
+        self.unanswered = unanswered;
     }
 
     /// A request is dealt with once nothing else goes on. Of too many the oldest is left out.
     pub(super) fn wait_for_typed(&mut self, request: String, spoken: Spoken) {
         // A wake phrase before it has called, and nothing begins while a call is open.
-        if self.is_older_than_typed(spoken.started_us) {
+        if self.is_older_than_reply(spoken.started_us) {
             self.floor.end_call(&mut self.cx);
         }
         let waiting = &mut self.repeated.waiting;

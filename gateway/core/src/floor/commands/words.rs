@@ -81,7 +81,6 @@ const ENGLISH: Words = Words {
         "turn the mic on",
         "turn the mic on again",
         "turn the mic back on",
-        "listen again",
         "start listening again",
     ],
     yes: &[
@@ -305,13 +304,7 @@ const SPANISH: Words = Words {
         "no escuches",
         "silenciate",
     ],
-    unmute: &[
-        "enciende el microfono",
-        "vuelve a encender el microfono",
-        "activa el microfono",
-        "microfono encendido",
-        "vuelve a escuchar",
-    ],
+    unmute: &["enciende el microfono", "vuelve a encender el microfono", "activa el microfono", "vuelve a escuchar"],
     yes: &[
         "si",
         "si por favor",
