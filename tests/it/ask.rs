@@ -8,8 +8,8 @@ use gateway::control::{Answer, Request};
 use gateway_core::vocab::{ErrorCode, ToolCall, ToolFlags, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt as _, BufReader},
-    process::Command,
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
 };
 use tools::{
     registry::{RunContext, Runner},
@@ -213,11 +213,27 @@ async fn without_a_terminal_a_question_waits_for_an_answer_from_elsewhere() {
     world.stop().await;
 }
 
-/// Ctrl-C ends the command; the gateway notices and cancels the turn.
+/// All but the last begin no turn, and most leave the state of the conversation as it is.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_goes_away_cancels_the_turn() {
-    let world = World::start().await;
-    doors(&world);
+async fn the_end_of_an_answer_does_not_depend_on_the_state_of_the_conversation() {
+    let world = World::tuned("", |config| config.conversation.follow_up_ms = 0).await;
+    for (words, answer) in [
+        ("stop translating", "I am not translating."),
+        ("translate what they say", "ranslat"),
+        ("repeat that", "I have not said anything yet."),
+        ("unmute", "unmute"),
+        ("mute", ""),
+        ("what is two plus two", "4"),
+    ] {
+        let events = asked(&world, &[words]).await;
+        assert!(text_of(&events).contains(answer), "{words}: {events:?}");
+        assert_eq!(events.last().expect("events")["event"], "done", "{words}");
+    }
+    world.stop().await;
+}
+
+/// The command, waiting for a tool that never returns, and its output.
+async fn entering(world: &World) -> (Child, Lines<BufReader<ChildStdout>>) {
     let mut child = Command::new(binary())
         .args(["ask", "--json", "enter the cellar", "--config"])
         .arg(configure(&world.data(), ""))
@@ -231,6 +247,33 @@ async fn who_goes_away_cancels_the_turn() {
         while !lines.next_line().await.expect("its output").expect("a line").contains("cellar enter") {}
     });
     started.await.expect("the tool runs");
+    (child, lines)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_a_stop_cuts_off_is_not_complete() {
+    let world = World::start().await;
+    doors(&world);
+    let (mut child, mut lines) = entering(&world).await;
+    world.stop().await;
+    let rest = tokio::time::timeout(WAIT, async {
+        let mut rest = Vec::new();
+        while let Some(line) = lines.next_line().await.expect("its output") {
+            rest.push(line);
+        }
+        rest
+    });
+    let rest = rest.await.expect("it ends");
+    assert!(!rest.iter().any(|line| line.contains("\"done\"")), "{rest:?}");
+    assert!(!child.wait().await.expect("it ends").success());
+}
+
+/// Ctrl-C ends the command; the gateway notices and cancels the turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_goes_away_cancels_the_turn() {
+    let world = World::start().await;
+    doors(&world);
+    let (mut child, _lines) = entering(&world).await;
     let id = child.id().expect("it runs").to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().await.expect("kill").success());
     assert!(!child.wait().await.expect("it ends").success());

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::{Result, bail};
 use device_protocol::{
-    Buttons, ChannelBinding, Choice, Codecs, Decoded, DisplayAction, DisplayKind, Down, Frame, Layout, ListeningState,
-    Sensors, Stamp, ToolState, Up, decode_down, encode, limits, up,
+    Buttons, ChannelBinding, Choice, Codecs, Decoded, DisplayAction, DisplayKind, Down, Frame, Layout, Sensors, Stamp,
+    ToolState, Up, decode_down, encode, limits, up,
 };
 use gateway_core::vocab::{ApprovalChoice, Priority};
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,8 @@ pub(super) async fn serve(
         device_task::run(services.clone(), link, None, admitted(user, number)).await;
     };
     let heartbeat = Duration::from_millis(services.settings.now().conversation.heartbeat_ms.into());
-    let glasses = Glasses { ends, heartbeat, failures: BTreeMap::new(), sequence: 0, told: String::new() };
+    let glasses =
+        Glasses { ends, heartbeat, is_connected: false, failures: BTreeMap::new(), sequence: 0, told: String::new() };
     let (_, told) = tokio::join!(session, glasses.run(services, read, write, text));
     told
 }
@@ -182,6 +183,8 @@ struct Glasses {
     ends: memory::Ends,
     /// Interval of heartbeats.
     heartbeat: Duration,
+    /// Whether the conversation takes requests.
+    is_connected: bool,
     /// Why calls failed, by number.
     failures: BTreeMap<u32, String>,
     sequence: u32,
@@ -198,7 +201,7 @@ impl Glasses {
         mut write: OwnedWriteHalf,
         text: &str,
     ) -> Result<()> {
-        let mut asked = false;
+        let mut text = Some(text);
         let mut read = read.take(REPLIES_BYTES_MAX);
         let mut line = Vec::new();
         let mut beat = tokio::time::interval(self.heartbeat);
@@ -211,19 +214,20 @@ impl Glasses {
                         let message = "the session is over".to_owned();
                         return say(&mut write, &Answer::Asked { event: Event::Ended { message } }).await;
                     };
-                    for event in self.seen(&frame) {
-                        // The first idle state is that of a new session; the next one is the end of the answer.
-                        if event == Event::Done && !asked {
-                            asked = true;
-                            self.send(Up::TextInput(up::TextInput { text })).await?;
-                            continue;
-                        }
-                        let last = matches!(event, Event::Done | Event::Ended { .. });
-                        say(&mut write, &Answer::Asked { event }).await?;
-                        if last {
+                    if self.pass_on(&frame, &mut write).await? {
+                        return Ok(());
+                    }
+                    if self.is_connected && let Some(text) = text.take() {
+                        self.send(Up::TextInput(up::TextInput { text })).await?;
+                    }
+                }
+                () = self.ends.answered.notified() => {
+                    while let Ok(frame) = self.ends.down.try_recv() {
+                        if self.pass_on(&frame, &mut write).await? {
                             return Ok(());
                         }
                     }
+                    return say(&mut write, &Answer::Asked { event: Event::Done }).await;
                 }
                 // If a frame arrives first, the partly read line stays in `line`.
                 read = read.read_until(b'\n', &mut line) => {
@@ -243,6 +247,18 @@ impl Glasses {
                 }
             }
         }
+    }
+
+    /// Tells the client what a frame says; returns whether the session is over with it.
+    async fn pass_on(&mut self, frame: &[u8], write: &mut OwnedWriteHalf) -> Result<bool> {
+        for event in self.seen(frame) {
+            let last = matches!(event, Event::Ended { .. });
+            say(write, &Answer::Asked { event }).await?;
+            if last {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn send(&mut self, message: Up<'_>) -> Result<()> {
@@ -294,11 +310,11 @@ impl Glasses {
             Down::ApprovalSettled(settled) => {
                 vec![Event::Settled { id: settled.approval, yes: settled.choice == Choice::Yes }]
             }
-            // It is thinking until the answer is complete, and all of it was sent before this.
-            Down::Listening(listening) => match listening.state {
-                ListeningState::Thinking | ListeningState::Speaking | ListeningState::Listening => Vec::new(),
-                _ => vec![Event::Done],
-            },
+            // The conversation reports its state as soon as it has a device.
+            Down::Listening(_) => {
+                self.is_connected = true;
+                Vec::new()
+            }
             Down::Reject(reject) => vec![Event::Ended { message: reject.message.to_owned() }],
             Down::Goodbye(goodbye) => vec![Event::Ended { message: goodbye.message.to_owned() }],
             _ => Vec::new(),

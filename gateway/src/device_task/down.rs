@@ -71,6 +71,7 @@ impl Session {
             Output::EarOpen(ear) => self.stored.ear(ear),
             Output::QuestionOpen(question) => self.stored.question(question),
             Output::RequestTurn { turn, request } => {
+                self.typed.turn_begun(turn);
                 self.stored.turn(turn.id, request, self.link.incoming.control_received());
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });

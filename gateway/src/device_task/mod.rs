@@ -39,6 +39,7 @@ mod tokens;
 mod translations;
 mod turn_records;
 mod turns;
+mod typed;
 mod up;
 mod update;
 mod user;

@@ -30,6 +30,7 @@ use super::{
     speech_output::SpeechOutput,
     translations::Translations,
     turn_records::TurnRecords,
+    typed::TypedRequest,
     update::Update,
     user::SessionUser,
 };
@@ -107,6 +108,7 @@ impl Session {
                 mailbox.clone(),
             ),
             turns: TurnRecords::new(&id, link.transport),
+            typed: TypedRequest::new(link.answered.take()),
             user: SessionUser::new(record.user, lease, user),
             app_feed: AppFeed::new(feed, &hello.model, spoken.language().code()),
             translations: Translations::default(),

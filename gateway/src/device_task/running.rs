@@ -212,7 +212,8 @@ impl Shell for Running<'_> {
         }
     }
 
-    /// Stores what has changed, and sends the speech, the acknowledgement and the firmware that are due, in this order.
+    /// Stores what has changed, and sends the speech, the acknowledgement and the firmware that are due, in this order. Behind
+    /// all of it, tells who waits for what was typed.
     fn settled(&mut self) {
         let session = &mut *self.session;
         session.stored.stream_ended(session.link.incoming.stream_end_us());
@@ -221,6 +222,7 @@ impl Shell for Running<'_> {
         if let Err(error) = sent {
             session.failed(&error);
         }
+        session.typed.settled();
     }
 
     fn next_tick_us(&self) -> Option<u64> {

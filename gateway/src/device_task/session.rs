@@ -14,8 +14,8 @@ use tools::ports::DeviceStatus;
 use super::{
     Claim, Claims, app_feed::AppFeed, approval::OpenApproval, calls::DeviceCalls, formats::Terms, link::SessionLink,
     photos::Photos, presence::Presence, requests::Requests, restart::StoredSession, services::Services,
-    speech_output::SpeechOutput, translations::Translations, turn_records::TurnRecords, update::Update,
-    user::SessionUser,
+    speech_output::SpeechOutput, translations::Translations, turn_records::TurnRecords, typed::TypedRequest,
+    update::Update, user::SessionUser,
 };
 use crate::{
     mailbox::{DeviceMessage, Ending, Mailbox},
@@ -58,6 +58,8 @@ pub(super) struct Session {
     /// Utterances that are being translated.
     pub(super) translations: Translations,
     pub(super) turns: TurnRecords,
+    /// What was typed and is not dealt with.
+    pub(super) typed: TypedRequest,
     pub(super) approval: OpenApproval,
     /// The update of its firmware.
     pub(super) update: Update,
@@ -97,6 +99,7 @@ impl Session {
 
     /// Notes why the loop is to end. That the session is over counts more than that its link is lost.
     pub(super) fn end(&mut self, end: End) {
+        self.typed.cut_off();
         if !matches!(self.end, Some(End::Over(_) | End::Claimed(_))) {
             self.end = Some(end);
         }

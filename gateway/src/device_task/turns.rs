@@ -21,6 +21,7 @@ impl Session {
     }
 
     pub(super) fn turn_done(&mut self, turn: Turn, messages: Vec<Message>, outcome: TurnOutcome) {
+        self.typed.turn_done(turn);
         self.stored.turn_done(turn.id, self.link.incoming.control_received());
         self.give_up_asking();
         self.services.roster.turn(&self.id, self.number, None);

@@ -141,7 +141,10 @@ impl Session {
             Up::TextInput(text) if self.link.incoming.is_repeated(stamp.time_us) => {
                 self.input(Input::TextRepeated(text.text.to_owned()));
             }
-            Up::TextInput(text) => self.input(Input::Text(text.text.to_owned())),
+            Up::TextInput(text) => {
+                self.typed.begin();
+                self.input(Input::Text(text.text.to_owned()));
+            }
             Up::Goodbye(goodbye) => {
                 tracing::debug!(reason = ?goodbye.reason, "the device says goodbye");
                 // Whoever switches them on again finds them as they come; those that failed, or restart by themselves, stay muted.

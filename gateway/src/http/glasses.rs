@@ -57,6 +57,7 @@ where
             up: Receiver::WebSocket(up),
             down,
             failures: None,
+            answered: None,
         };
         serve(link, peer.place).await;
     }))

@@ -1,7 +1,9 @@
 //! An in-process link, for text-only glasses. It uses the same envelopes and the same device task.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::{Bindings, DOWN_QUEUE_FRAMES, Link, Receiver, Sender, ToolFailure, Transport};
 use crate::clock;
@@ -19,6 +21,8 @@ pub(crate) struct Ends {
     pub down: mpsc::Receiver<Bytes>,
     /// Why tools failed; each is sent before the frame that reports the failure.
     pub failures: mpsc::Receiver<ToolFailure>,
+    /// Notified when what was typed is dealt with: every frame about it is in `down` by then.
+    pub answered: Arc<Notify>,
 }
 
 /// Creates a link, and the device's ends of it.
@@ -26,6 +30,7 @@ pub(crate) fn link() -> (Link, Ends) {
     let (up, frames) = mpsc::channel(UP_QUEUE_FRAMES);
     let (queue, down) = mpsc::channel(DOWN_QUEUE_FRAMES);
     let (failed, failures) = mpsc::channel(FAILURES_MAX);
+    let answered = Arc::new(Notify::new());
     let link = Link {
         opened_us: clock::mono_us(),
         peer: (std::net::Ipv4Addr::LOCALHOST, 0).into(),
@@ -34,6 +39,7 @@ pub(crate) fn link() -> (Link, Ends) {
         up: Receiver::Memory(frames),
         down: Sender::new(queue),
         failures: Some(failed),
+        answered: Some(answered.clone()),
     };
-    (link, Ends { up, down, failures })
+    (link, Ends { up, down, failures, answered })
 }

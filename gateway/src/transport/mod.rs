@@ -11,11 +11,11 @@ pub mod sockets;
 pub mod tls;
 pub(crate) mod websocket;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use device_protocol::{ChannelBinding, Class, Decoded, Down, Message, Stamp, auth, decode_down, down, limits, peek};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 pub(crate) use self::encoding::envelope;
 pub use self::kind::Transport;
@@ -92,6 +92,8 @@ pub struct Link {
     pub down: Sender,
     /// Receives more detail about failed tools than fits on the wire; `None`: detail is dropped.
     pub failures: Option<mpsc::Sender<ToolFailure>>,
+    /// Notified when what the peer has typed is dealt with, behind the last frame about it; `None`: the peer does not wait for that.
+    pub answered: Option<Arc<Notify>>,
 }
 
 /// A tool that failed.

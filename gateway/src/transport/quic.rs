@@ -96,6 +96,7 @@ pub async fn open(connection: Connection, certificate: [u8; 32]) -> Result<Link,
         up: super::Receiver::Quic(Box::new(receiver)),
         down: sender,
         failures: None,
+        answered: None,
     })
 }
 
