@@ -74,7 +74,8 @@ async fn five_wrong_codes_turn_everybody_away() {
     let pair = |code: &str| Request::PairCode { code: code.to_owned(), user: USER.to_owned(), name: String::new() };
     for left in (1..5).rev() {
         let error = world.ask(pair(wrong)).await.unwrap_err();
-        assert!(error.contains(&format!("{left} tries")), "{error}");
+        let told = if left == 1 { "1 try is left".to_owned() } else { format!("{left} tries are left") };
+        assert!(error.contains(&told), "{error}");
         // The glasses are informed.
         until(
             &mut glasses,

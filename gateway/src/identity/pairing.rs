@@ -101,6 +101,11 @@ impl State {
     }
 }
 
+/// So many tries, with their verb.
+fn tries(count: u8) -> String {
+    if count == 1 { "1 try is".to_owned() } else { format!("{count} tries are") }
+}
+
 /// All pending pairings.
 pub struct Pairings {
     /// Open invitations.
@@ -128,7 +133,7 @@ pub struct Wait {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PairError {
     /// No waiting device shows this code.
-    #[error("no waiting device shows this code; {tries_left} tries are left before all are turned away")]
+    #[error("no waiting device shows this code; {left} left before all are turned away", left = tries(*.tries_left))]
     WrongCode {
         /// Remaining tries.
         tries_left: u8,
