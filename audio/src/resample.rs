@@ -6,6 +6,8 @@
 //! Source of the method: Crochiere and Rabiner, *Multirate Digital Signal Processing* (1983),
 //! chapter 4; window and its parameter: Kaiser (1974).
 
+use crate::samples::SoundBuffer;
+
 /// Filter taps per output sample, counted at the lower of the two rates.
 const TAPS: usize = 48;
 
@@ -40,7 +42,7 @@ pub struct Resampler {
     /// Taps of each phase, phase after phase, in the order of the samples they are multiplied with.
     taps: Vec<f32>,
     taps_per_phase: usize,
-    history: Vec<f32>,
+    history: SoundBuffer<f32>,
     phase: usize,
 }
 
@@ -61,7 +63,7 @@ impl Resampler {
         }
         let (up, down) = (up as usize, down as usize);
         let (taps, taps_per_phase) = if up == down { (Vec::new(), 0) } else { design(up, down) };
-        let mut resampler = Self { from_hz, up, down, taps, taps_per_phase, history: Vec::new(), phase: 0 };
+        let mut resampler = Self { from_hz, up, down, taps, taps_per_phase, history: SoundBuffer::default(), phase: 0 };
         resampler.reset();
         Ok(resampler)
     }
@@ -69,8 +71,7 @@ impl Resampler {
     /// Resets to the start of a stream.
     pub fn reset(&mut self) {
         self.phase = 0;
-        self.history.clear();
-        self.history.resize(self.taps_per_phase.saturating_sub(1), 0.0);
+        self.history = vec![0.0_f32; self.taps_per_phase.saturating_sub(1)].into();
     }
 
     /// Delay of the output behind the input, in microseconds.
@@ -103,7 +104,7 @@ impl Resampler {
             self.phase %= self.up;
         }
         let used = start.min(self.history.len());
-        self.history.drain(..used);
+        self.history.drop_first(used);
         // With a large step the next window may begin past the end of the input so far.
         debug_assert_eq!(used, start, "a window is longer than any step");
     }

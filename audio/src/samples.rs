@@ -1,57 +1,89 @@
 //! Sound of a microphone that is kept for a while. It is private, and overwritten before its memory is given back: nobody knows
 //! who gets that next.
 
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 
-/// Samples that leave nothing behind, neither when they are dropped nor when they need more room.
+/// Sound in any form that leaves nothing behind, neither when it is dropped nor when it needs more room.
 #[derive(Default)]
-pub struct Samples(Vec<i16>);
+pub struct SoundBuffer<T: Copy + Default>(Vec<T>);
 
-impl Samples {
+/// Samples.
+pub type Samples = SoundBuffer<i16>;
+
+/// A coded packet.
+pub type Packet = SoundBuffer<u8>;
+
+impl<T: Copy + Default> SoundBuffer<T> {
     /// Appends these samples.
-    pub fn append(&mut self, more: &[i16]) {
-        let (length, room) = (self.0.len() + more.len(), self.0.capacity());
+    pub fn append(&mut self, more: &[T]) {
+        self.make_room(more.len());
+        self.0.extend_from_slice(more);
+    }
+
+    /// Appends what comes, as many as it says.
+    pub(crate) fn extend(&mut self, more: impl ExactSizeIterator<Item = T>) {
+        self.make_room(more.len());
+        self.0.extend(more);
+    }
+
+    /// Moves all behind the first `count` to the beginning.
+    pub(crate) fn drop_first(&mut self, count: usize) {
+        self.0.drain(..count.min(self.0.len()));
+    }
+
+    /// Leaves nothing in it. The memory stays its own.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn make_room(&mut self, more: usize) {
+        let (length, room) = (self.0.len() + more, self.0.capacity());
         if length > room {
             let mut larger = Vec::with_capacity(length.max(2 * room));
             larger.extend_from_slice(&self.0);
             erase(&mut std::mem::replace(&mut self.0, larger));
         }
-        self.0.extend_from_slice(more);
     }
 }
 
-impl Drop for Samples {
+impl<T: Copy + Default> Drop for SoundBuffer<T> {
     fn drop(&mut self) {
         erase(&mut self.0);
     }
 }
 
-impl Deref for Samples {
-    type Target = [i16];
+impl<T: Copy + Default> Deref for SoundBuffer<T> {
+    type Target = [T];
 
-    fn deref(&self) -> &[i16] {
+    fn deref(&self) -> &[T] {
         &self.0
     }
 }
 
-impl From<Vec<i16>> for Samples {
-    fn from(pcm: Vec<i16>) -> Self {
-        Self(pcm)
+impl<T: Copy + Default> DerefMut for SoundBuffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.0
     }
 }
 
-impl From<&[i16]> for Samples {
-    fn from(pcm: &[i16]) -> Self {
-        Self(pcm.to_vec())
+impl<T: Copy + Default> From<Vec<T>> for SoundBuffer<T> {
+    fn from(sound: Vec<T>) -> Self {
+        Self(sound)
     }
 }
 
-/// Overwrites samples that nobody needs any more, and leaves none.
-pub fn erase(pcm: &mut Vec<i16>) {
-    pcm.clear();
+impl<T: Copy + Default> From<&[T]> for SoundBuffer<T> {
+    fn from(sound: &[T]) -> Self {
+        Self(sound.to_vec())
+    }
+}
+
+/// Overwrites sound that nobody needs any more, and leaves none.
+pub fn erase<T: Copy + Default>(sound: &mut Vec<T>) {
+    sound.clear();
     // What lies behind the last sample as well.
-    pcm.resize(pcm.capacity(), 0);
-    // Where they are dropped next the compiler would leave it out.
-    std::hint::black_box(pcm.as_mut_slice());
-    pcm.clear();
+    sound.resize(sound.capacity(), T::default());
+    // Where it is dropped next the compiler would leave it out.
+    std::hint::black_box(sound.as_mut_slice());
+    sound.clear();
 }

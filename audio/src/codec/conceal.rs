@@ -5,6 +5,7 @@
 //! already joins what was lost to what came before.
 
 use crate::frame::us_to_samples;
+use crate::samples::{Samples, SoundBuffer};
 
 /// Shortest pitch period, in microseconds: a voice of 400 Hz.
 const PERIOD_US_MIN: u64 = 2_500;
@@ -37,14 +38,14 @@ const FADE_US: u64 = 60_000;
 pub(super) struct Concealer {
     rate_hz: u32,
     /// The newest sound that was returned, concealed or not.
-    history: Vec<i16>,
+    history: Samples,
     loss: Option<Loss>,
 }
 
 /// The loss that goes on, or has just ended.
 struct Loss {
     /// The last period before it, its end joined to its beginning.
-    period: Vec<f32>,
+    period: SoundBuffer<f32>,
     /// Share of the period in the sound, 0 to 1.
     voiced: f32,
     /// Samples since it began.
@@ -54,7 +55,7 @@ struct Loss {
 impl Concealer {
     pub(super) fn new(rate_hz: u32) -> Self {
         let samples = us_to_samples(PERIOD_US_MAX + COMPARED_US, rate_hz) as usize;
-        Self { rate_hz, history: vec![0; samples], loss: None }
+        Self { rate_hz, history: vec![0_i16; samples].into(), loss: None }
     }
 
     /// Improves a frame that the decoder made in place of a lost one.
@@ -85,8 +86,8 @@ impl Concealer {
 
     fn keep(&mut self, frame: &[i16]) {
         let used = frame.len().min(self.history.len());
-        self.history.drain(..used);
-        self.history.extend_from_slice(&frame[frame.len() - used..]);
+        self.history.drop_first(used);
+        self.history.append(&frame[frame.len() - used..]);
     }
 }
 
@@ -109,7 +110,7 @@ impl Loss {
             period[length - back] = sound(back) * (1.0 - share) + sound(length + back) * share;
         }
         let voiced = ((correlation - VOICED.start) / (VOICED.end - VOICED.start)).clamp(0.0, 1.0);
-        Self { period, voiced, at: 0 }
+        Self { period: period.into(), voiced, at: 0 }
     }
 
     fn next(&mut self) -> f32 {

@@ -16,6 +16,7 @@ use self_cell::{MutBorrow, self_cell};
 
 use super::{Error, FRAME_US_MAX, conceal::Concealer, contained::contained};
 use crate::frame::{FRAME_US, us_to_samples};
+use crate::samples::Samples;
 
 /// Sample rates of LC3 that are accepted, in hertz.
 pub const RATES_HZ: [u32; 4] = [8_000, 16_000, 24_000, 48_000];
@@ -171,7 +172,7 @@ pub(super) struct Decoder {
     concealer: Concealer,
     /// Frames in the last good packet: the assumed length of a lost one.
     frames: usize,
-    scratch: Vec<i16>,
+    scratch: Samples,
 }
 
 impl Decoder {
@@ -182,14 +183,14 @@ impl Decoder {
             cell: decoder(format, rate_hz)?,
             concealer: Concealer::new(rate_hz),
             frames: (FRAME_US / format.frame_us()) as usize,
-            scratch: Vec::new(),
+            scratch: Samples::default(),
         })
     }
 
     pub(super) fn decode(&mut self, packet: &[u8], out: &mut Vec<i16>) -> Result<usize, Error> {
         let (frames, size) = (self.format.frames(packet.len())?, self.format.samples(self.rate_hz));
         self.scratch.clear();
-        self.scratch.resize(frames * size, 0);
+        self.scratch.extend(std::iter::repeat_n(0, frames * size));
         let coded = packet.chunks_exact(self.format.frame_bytes());
         for (bytes, frame) in coded.zip(self.scratch.chunks_exact_mut(size)) {
             if !decode_frame(&mut self.cell, bytes, frame) {
@@ -209,7 +210,7 @@ impl Decoder {
         let size = self.format.samples(self.rate_hz);
         let lost = vec![LOST; self.format.frame_bytes()];
         self.scratch.clear();
-        self.scratch.resize(self.frames * size, 0);
+        self.scratch.extend(std::iter::repeat_n(0, self.frames * size));
         for frame in self.scratch.chunks_exact_mut(size) {
             // Without it the decoder would join the next good frame to the one before the loss.
             if !decode_frame(&mut self.cell, &lost, frame) {

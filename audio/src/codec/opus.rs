@@ -2,6 +2,7 @@
 
 use super::{Coding, Error, FRAME_US_MAX, check_duration};
 use crate::frame::us_to_samples;
+use crate::samples::Samples;
 
 /// Largest Opus packet that the encoder may write: one frame of at most 1,275 bytes (RFC 6716,
 /// section 3.2.1), up to three of them in 60 ms, and their header.
@@ -15,13 +16,13 @@ pub(super) struct Decoder {
     rate_hz: u32,
     /// Samples in the last good packet: the assumed length of a lost one.
     frame_samples: usize,
-    scratch: Vec<i16>,
+    scratch: Samples,
 }
 
 impl Decoder {
     pub(super) fn new(rate_hz: u32) -> Result<Self, Error> {
         let inner = opus::Decoder::new(rate_hz, opus::Channels::Mono).map_err(failed("decoder"))?;
-        let scratch = vec![0; us_to_samples(FRAME_US_MAX, rate_hz) as usize];
+        let scratch = Samples::from(vec![0_i16; us_to_samples(FRAME_US_MAX, rate_hz) as usize]);
         Ok(Self { inner, rate_hz, frame_samples: rate_hz as usize / 50, scratch })
     }
 

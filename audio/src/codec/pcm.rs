@@ -1,6 +1,7 @@
 //! PCM16 packets: little-endian samples, and a fading repeat in place of a lost packet.
 
 use super::{Error, check_duration};
+use crate::samples::Samples;
 
 /// Gain of each repeat of the last packet: about -6 dB per lost packet.
 const REPEAT_GAIN_PERCENT: i32 = 50;
@@ -11,13 +12,13 @@ const REPEATS_MAX: u32 = 3;
 pub(super) struct Decoder {
     rate_hz: u32,
     /// The last frame returned, concealed or not.
-    last: Vec<i16>,
+    last: Samples,
     repeats: u32,
 }
 
 impl Decoder {
     pub(super) fn new(rate_hz: u32) -> Self {
-        Self { rate_hz, last: vec![0; rate_hz as usize / 50], repeats: 0 }
+        Self { rate_hz, last: vec![0_i16; rate_hz as usize / 50].into(), repeats: 0 }
     }
 
     pub(super) fn decode(&mut self, packet: &[u8], out: &mut Vec<i16>) -> Result<usize, Error> {
@@ -40,7 +41,7 @@ impl Decoder {
             self.repeats += 1;
             // Played backwards, the repeat starts at the sample where the sound ended.
             self.last.reverse();
-            for sample in &mut self.last {
+            for sample in self.last.iter_mut() {
                 *sample = (i32::from(*sample) * REPEAT_GAIN_PERCENT / 100) as i16;
             }
         }

@@ -20,13 +20,13 @@ pub use stats::Stats;
 use timeline::Timeline;
 use utterance::Utterances;
 
-use crate::codec::{Codec, Decoder, is_pause};
+use crate::codec::{Codec, Decoder, FRAME_US_MAX, is_pause};
 use crate::frame::{FRAME_SAMPLES, RATE_HZ, samples_to_us, us_to_samples};
 use crate::jitter::{self, JitterBuffer, Pushed, Slot};
 use crate::microphone::{Analyser, Fault};
 use crate::preroll::Preroll;
 use crate::resample::Resampler;
-use crate::samples::{Samples, erase};
+use crate::samples::{Packet, Samples, erase};
 use crate::vad::detector::{Detector, Window};
 use crate::vad::silero::{self, WINDOW_SAMPLES};
 
@@ -64,7 +64,7 @@ struct Ending {
 /// One device's ear.
 pub struct Listener {
     config: Config,
-    jitter: JitterBuffer<Vec<u8>>,
+    jitter: JitterBuffer<Packet>,
     decoder: Decoder,
     resampler: Resampler,
     /// Decoded and converted sound that does not fill a frame yet.
@@ -111,13 +111,15 @@ impl Listener {
             decoder: Decoder::new(config.codec, decoded_hz)?,
             // The samples of 60 ms and the rest of a frame.
             partial: Vec::with_capacity(4 * FRAME_SAMPLES),
-            decoded: Vec::new(),
+            // The samples of the longest packet: what grows leaves copies behind.
+            decoded: Vec::with_capacity(us_to_samples(FRAME_US_MAX, decoded_hz) as usize),
             windows: Vec::new(),
             recent: Preroll::new(us_to_samples(config.preroll_us, RATE_HZ) as usize),
             detector: Detector::new(silero, config.gate_hangover_us),
             background: Background::new(),
             microphone: Analyser::new(config.dead_us),
-            voiced: Vec::new(),
+            // More than the detector ever looks back.
+            voiced: Vec::with_capacity(4 * WINDOW_SAMPLES),
             timeline: Timeline::new(resampler.delay_us()),
             resampler,
             utterances: Utterances::new(&config),
@@ -154,7 +156,7 @@ impl Listener {
             self.note_undecodable();
             return Err(crate::codec::Error::PacketLength { bytes: packet.len() }.into());
         }
-        if self.jitter.push(seq, capture_us, packet.to_vec(), now_us) == Pushed::Accepted {
+        if self.jitter.push(seq, capture_us, packet.into(), now_us) == Pushed::Accepted {
             self.last_arrival_us = Some(now_us);
             self.vanished_told_us = None;
             if let Some(ending) = &mut self.ending {
@@ -419,14 +421,15 @@ impl Listener {
         if samples == 0 {
             return;
         }
-        let mut silence = std::mem::take(&mut self.partial);
-        silence.resize(silence.len() + samples, 0);
+        let length = self.partial.len() + samples;
+        let mut silence = Vec::with_capacity(length);
+        silence.append(&mut self.partial);
+        silence.resize(length, 0);
+        let silence = Samples::from(silence);
         self.keep(&silence);
         self.recent.push(&silence);
         self.detector.skip();
         self.utterances.append(&silence, &self.timeline, facts);
-        silence.clear();
-        self.partial = silence;
     }
 
     /// Resamples the decoded sound and processes each full frame; returns the samples at 16 kHz. `sent`: it is the sound of
