@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 #[derive(Default)]
 pub struct SoundBuffer<T: Copy + Default>(Vec<T>);
 
-/// Samples.
+/// Decoded sound, 16 bits each.
 pub type Samples = SoundBuffer<i16>;
 
 /// A coded packet.
