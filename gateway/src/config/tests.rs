@@ -103,8 +103,7 @@ fn a_wrong_type_names_its_line() {
 fn all_wrong_types_and_unknown_keys_are_told_at_once() {
     let text =
         "name = 7\nlimits.sessions = \"many\"\n[listen]\nwebb = \"127.0.0.1:1\"\nplain = 3\nweb = \"127.0.0.1:1\"\n";
-    let mut found = problems(text);
-    found.sort();
+    let found = problems(text);
     assert_eq!(
         found.iter().map(|(line, _)| *line).collect::<Vec<_>>(),
         [Some(1), Some(2), Some(4), Some(5)],
@@ -119,5 +118,5 @@ fn all_wrong_types_and_unknown_keys_are_told_at_once() {
 #[test]
 fn all_values_out_of_range_are_told_at_once() {
     let found = problems("[hearing]\nfollow_up_ms = 400000\n[voice]\nspeed = 9.0\n[listen]\nweb = \"nowhere\"\n");
-    assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [Some(6), Some(2), Some(4)]);
+    assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [Some(2), Some(4), Some(6)]);
 }

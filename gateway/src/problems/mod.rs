@@ -80,8 +80,9 @@ impl<'a> Problems<'a> {
         self.text
     }
 
-    /// All problems, in the order of the checks.
-    pub(crate) fn into_found(self) -> Vec<Problem> {
+    /// All problems: from the first line to the last, then those of no particular line.
+    pub(crate) fn into_found(mut self) -> Vec<Problem> {
+        self.found.sort_by_key(|problem| problem.line.unwrap_or(usize::MAX));
         self.found
     }
 
