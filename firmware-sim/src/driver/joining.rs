@@ -171,6 +171,8 @@ impl Driver {
         self.heartbeat_us = now_us + micros(welcome.heartbeat);
         self.last_received_us = now_us;
         self.echo = None;
+        // The gateway may have closed the old link before its welcome on this one was read.
+        self.retry_us = None;
         self.attempts = 0;
         self.proven_us.store(0, Ordering::Relaxed);
         self.on_other = self.trying_other;
@@ -378,6 +380,17 @@ mod tests {
             });
             assert_eq!(named, Some(last), "{sound_until_us}");
         }
+    }
+
+    #[tokio::test]
+    async fn who_has_a_session_again_does_not_connect_once_more() {
+        let mut driver = glasses(&Log::default());
+        driver.open_session(link(), welcome(None, None)).unwrap();
+        // Another connection is being opened, and takes the session from this one.
+        driver.lose("replaced");
+        assert!(driver.retry_us.is_some());
+        driver.open_session(link(), welcome(Some((0, 0)), None)).unwrap();
+        assert_eq!(driver.retry_us, None);
     }
 
     #[tokio::test]
