@@ -142,6 +142,9 @@ async fn through(
             })
             .collect();
         let score = wer(&format!("Hey Mentra, {sentence}"), &heard.join(" "));
+        if score.edits > 0 {
+            println!("{name:12} {sentence:?} was heard as {heard:?}");
+        }
         tally.right += usize::from(score.edits == 0);
         tally.wer += score;
         let latency = measure(&events, said.t0_us);
