@@ -23,9 +23,13 @@ const ASKED_MAX: u64 = 1_000;
 /// Gaps in a row that were asked for and did not come, after which the sender counts as one that sends nothing again.
 const UNANSWERED_MAX: u32 = 3;
 
-/// Packets for each of which a single one may be asked for, so that this is only done where few are lost: 5 s of 20 ms
-/// packets.
+/// Packets for each of which a single one may be asked for while nobody speaks, so that this is only done where few are lost: 5 s
+/// of 20 ms packets.
 const PACKETS_PER_SINGLE: u32 = 250;
+
+/// Gaps in a row that came later than they were waited for, after which a voice is no reason to ask for single packets: the
+/// round trip is too long.
+const LATE_MAX: u32 = 3;
 
 /// Single packets that may be asked for at once: a busy machine may drop some at the same moment.
 const SINGLES_MAX: u32 = 8;
@@ -177,6 +181,10 @@ pub struct JitterBuffer<T> {
     asked: Option<RequestedGap>,
     /// Gaps in a row that were asked for and did not come.
     unanswered: u32,
+    /// Gaps in a row that were asked for and came too late.
+    late: u32,
+    /// Somebody is speaking.
+    is_voice: bool,
     /// The last gap that was asked for and is over.
     last_asked: Range<u64>,
     /// Packets that were delivered, less those for which a single one was asked for.
@@ -199,6 +207,8 @@ impl<T> JitterBuffer<T> {
             delivered_capture_us: None,
             asked: None,
             unanswered: 0,
+            late: 0,
+            is_voice: false,
             last_asked: 0..0,
             credit: CREDIT_MAX,
             stats: Stats::default(),
@@ -220,6 +230,8 @@ impl<T> JitterBuffer<T> {
             if self.last_asked.contains(&extended) {
                 // It does send again, only later than that was waited for.
                 self.unanswered = 0;
+                self.late += 1;
+                self.last_asked = 0..0;
             }
             return Pushed::TooLate;
         }
@@ -263,6 +275,12 @@ impl<T> JitterBuffer<T> {
             }
             None => Slot::Wait,
         }
+    }
+
+    /// Whether somebody is speaking in the sound that was delivered. In a voice each lost packet costs words, so that single ones
+    /// are asked for, however many are lost; in a pause, what they hold up would delay the end of the turn.
+    pub fn note_voice(&mut self, is_voice: bool) {
+        self.is_voice = is_voice;
     }
 
     /// The packets behind [`last`](Self::last) that the sender is to send again, once for each gap.
@@ -325,7 +343,7 @@ impl<T> JitterBuffer<T> {
         self.last = None;
         self.held.clear();
         self.asked = None;
-        self.unanswered = 0;
+        (self.unanswered, self.late) = (0, 0);
         self.credit = CREDIT_MAX;
     }
 
@@ -337,6 +355,7 @@ impl<T> JitterBuffer<T> {
         self.last = None;
         self.delivered_capture_us = None;
         self.asked = None;
+        self.is_voice = false;
     }
 
     /// When the gap before the first held packet is given up: at once if the buffer is full.
@@ -381,7 +400,8 @@ impl<T> JitterBuffer<T> {
     /// Whether the sender can be asked for the gap before `first`.
     fn may_ask(&self, first: u64) -> bool {
         let missing = self.next.map_or(0, |next| first.saturating_sub(next));
-        let is_cheap = !self.is_single(first) || self.credit >= PACKETS_PER_SINGLE;
+        let is_worth_it = self.is_voice && self.late < LATE_MAX;
+        let is_cheap = !self.is_single(first) || is_worth_it || self.credit >= PACKETS_PER_SINGLE;
         self.asked.is_none()
             && self.held.len() < HELD_MAX
             && self.config.resend_us > 0
@@ -400,7 +420,11 @@ impl<T> JitterBuffer<T> {
         }
         let next = self.next.unwrap_or(0);
         if let Some(asked) = self.asked.take_if(|asked| next >= asked.until) {
-            self.unanswered = if asked.is_answered { 0 } else { self.unanswered + 1 };
+            if asked.is_answered {
+                (self.unanswered, self.late) = (0, 0);
+            } else {
+                self.unanswered += 1;
+            }
             self.last_asked = asked.from..asked.until;
         }
         let shifted = if count >= 64 { 0 } else { self.delivered << count };

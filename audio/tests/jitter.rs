@@ -194,30 +194,65 @@ fn in_order(buffer: &mut JitterBuffer<u32>, seq: u32, count: u32) -> u32 {
     seq + count
 }
 
+/// Loses one packet behind so many in order, and has it sent again if it is asked for; how many were asked for.
+fn lose_one(buffer: &mut JitterBuffer<u32>, seq: &mut u32, in_order_before: u32) -> Option<u32> {
+    let lost = in_order(buffer, *seq, in_order_before);
+    *seq = lost + 2;
+    let now_us = u64::from(lost + 1) * FRAME_US;
+    buffer.push(lost + 1, now_us, lost + 1, now_us);
+    drain(buffer, now_us + buffer.depth_us());
+    let missing = buffer.take_missing();
+    if missing.is_some() {
+        buffer.push(lost, 0, lost, now_us);
+        assert_eq!(drain(buffer, now_us), [(lost, 0), (lost + 1, 0)]);
+    }
+    missing
+}
+
 #[test]
 fn a_single_packet_is_asked_for_where_that_is_seldom() {
-    let mut buffer = ten_packets(Config::RESENT);
-    let mut seq = 10;
-    let mut lose_one = |buffer: &mut JitterBuffer<u32>, in_order_before: u32| {
-        let lost = in_order(buffer, seq, in_order_before);
-        seq = lost + 2;
-        let now_us = u64::from(lost + 1) * FRAME_US;
-        buffer.push(lost + 1, now_us, lost + 1, now_us);
-        drain(buffer, now_us + buffer.depth_us());
-        let missing = buffer.take_missing();
-        if missing.is_some() {
-            buffer.push(lost, 0, lost, now_us);
-            assert_eq!(drain(buffer, now_us), [(lost, 0), (lost + 1, 0)]);
-        }
-        missing
-    };
+    let (mut buffer, seq) = (ten_packets(Config::RESENT), &mut 10);
     // Some at once, and then one in five seconds.
     for _ in 0..8 {
-        assert_eq!(lose_one(&mut buffer, 10), Some(1));
+        assert_eq!(lose_one(&mut buffer, seq, 10), Some(1));
     }
-    assert_eq!(lose_one(&mut buffer, 10), None);
-    assert_eq!(lose_one(&mut buffer, 250), Some(1));
-    assert_eq!(lose_one(&mut buffer, 50), None);
+    assert_eq!(lose_one(&mut buffer, seq, 10), None);
+    assert_eq!(lose_one(&mut buffer, seq, 250), Some(1));
+    assert_eq!(lose_one(&mut buffer, seq, 50), None);
+}
+
+#[test]
+fn each_single_packet_is_asked_for_while_somebody_speaks() {
+    let (mut buffer, seq) = (ten_packets(Config::RESENT), &mut 10);
+    buffer.note_voice(true);
+    for _ in 0..50 {
+        assert_eq!(lose_one(&mut buffer, seq, 5), Some(1));
+    }
+    buffer.note_voice(false);
+    assert_eq!(lose_one(&mut buffer, seq, 5), None);
+}
+
+#[test]
+fn single_packets_that_come_too_late_are_soon_not_asked_for() {
+    let (mut buffer, mut seq) = (ten_packets(Config::RESENT), 10);
+    while lose_one(&mut buffer, &mut seq, 5).is_some() {}
+    buffer.note_voice(true);
+    for _ in 0..3 {
+        let lost = in_order(&mut buffer, seq, 5);
+        let now_us = u64::from(lost + 1) * FRAME_US;
+        buffer.push(lost + 1, now_us, lost + 1, now_us);
+        let depth_us = buffer.depth_us();
+        drain(&mut buffer, now_us + depth_us);
+        assert_eq!(buffer.take_missing(), Some(1));
+        let given_up_us = now_us + Config::RESENT.resend_us;
+        drain(&mut buffer, given_up_us);
+        assert_eq!(buffer.push(lost, 0, lost, given_up_us), Pushed::TooLate);
+        seq = lost + 2;
+    }
+    assert_eq!(lose_one(&mut buffer, &mut seq, 5), None, "the round trip is too long");
+    // Over another connection it may be shorter.
+    buffer.resume(Config::RESENT);
+    assert_eq!(lose_one(&mut buffer, &mut seq, 5), Some(1));
 }
 
 #[test]

@@ -347,6 +347,7 @@ impl Listener {
         loop {
             // Before sound after the end is processed.
             self.end_if_due(now_us, facts);
+            self.jitter.note_voice(self.utterances.is_speaking());
             match self.jitter.pop_ready(now_us) {
                 Slot::Wait => return result,
                 Slot::Lost { seq, count } => {

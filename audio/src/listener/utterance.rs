@@ -64,6 +64,11 @@ impl Utterances {
         self.open.is_some()
     }
 
+    /// Whether somebody is speaking, or may have just begun.
+    pub(super) fn is_speaking(&self) -> bool {
+        self.open.as_ref().map_or(self.run > 0, |open| !open.paused)
+    }
+
     pub(super) fn opened(&self) -> u64 {
         self.opened
     }
