@@ -17,7 +17,8 @@
 //!
 //! A session has one row on its way to the disk; what changes meanwhile goes with the next one. So a device that changes
 //! its state at each frame takes one of the places in the store's queue, not all of them. Only a change that a turn's effects may
-//! follow does not wait, because its row has to be before them.
+//! follow does not wait, because its row has to be before them. Where eight rows are on their way it waits, too: a flood of
+//! turns may be without the row of its last one if the process dies.
 
 mod before;
 
