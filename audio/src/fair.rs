@@ -70,9 +70,10 @@ impl<T> FairQueue<T> {
     }
 
     /// Takes the oldest item of the next owner. An owner with fewer items in work, as `in_work` counts them, comes
-    /// before one with more.
-    pub fn pop(&mut self, in_work: impl Fn(Owner) -> usize) -> Option<(Owner, T)> {
-        let next = (0..self.owners.len()).min_by_key(|index| in_work(self.owners[*index].0))?;
+    /// before one with more; `None`: it has to wait.
+    pub fn pop(&mut self, in_work: impl Fn(Owner) -> Option<usize>) -> Option<(Owner, T)> {
+        let items_in_work = |index: usize| in_work(self.owners[index].0).map(|count| (count, index));
+        let (_, next) = (0..self.owners.len()).filter_map(items_in_work).min()?;
         let (owner, mut items) = self.owners.remove(next)?;
         let item = items.pop_front()?;
         if !items.is_empty() {
@@ -170,7 +171,7 @@ mod tests {
                         passed.entry(owner).or_default();
                     }
                     Step::Pop => {
-                        let Some((Owner(owner), item)) = queue.pop(|_| 0) else {
+                        let Some((Owner(owner), item)) = queue.pop(|_| Some(0)) else {
                             prop_assert!(waiting.is_empty());
                             continue;
                         };
@@ -217,10 +218,10 @@ mod tests {
         queue.push(busy, 'a');
         queue.push(busy, 'b');
         queue.push(other, 'c');
-        assert_eq!(queue.pop(|owner| usize::from(owner == busy)), Some((other, 'c')));
+        assert_eq!(queue.pop(|owner| Some(usize::from(owner == busy))), Some((other, 'c')));
         assert_eq!(queue.remove(|item| *item == 'b'), Some('b'));
-        assert_eq!(queue.pop(|_| 9), Some((busy, 'a')));
-        assert!(queue.is_empty() && queue.pop(|_| 0).is_none() && queue.pop_newest(|_| true).is_none());
+        assert_eq!(queue.pop(|_| Some(9)), Some((busy, 'a')));
+        assert!(queue.is_empty() && queue.pop(|_| Some(0)).is_none() && queue.pop_newest(|_| true).is_none());
     }
 
     #[test]

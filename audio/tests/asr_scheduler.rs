@@ -136,8 +136,8 @@ fn devices_take_turns() {
 fn a_device_with_a_running_job_waits_for_the_others() {
     let world = World::new(2, 10);
     let (noisy, quiet) = (Owner::unique(), Owner::unique());
-    for id in [1, 2] {
-        world.submit_for(noisy, id, Priority::Final).unwrap();
+    for (id, priority) in [(1, Priority::Final), (2, Priority::Overheard)] {
+        world.submit_for(noisy, id, priority).unwrap();
         assert_eq!(world.started.recv().unwrap(), id);
     }
     world.submit_for(noisy, 3, Priority::Final).unwrap();
@@ -145,6 +145,47 @@ fn a_device_with_a_running_job_waits_for_the_others() {
     world.finish(1);
     assert_eq!(world.started.recv().unwrap(), 4);
     world.finish(3);
+}
+
+#[test]
+fn the_requests_of_one_device_are_decoded_one_after_the_other() {
+    for (before, behind) in [
+        (Priority::Speculative, Priority::Final),
+        (Priority::Final, Priority::Speculative),
+        (Priority::Unsure, Priority::Unsure),
+    ] {
+        let world = World::new(2, 10);
+        let (quick, other) = (Owner::unique(), Owner::unique());
+        let first = world.submit_for(quick, 1, before).unwrap();
+        assert_eq!(world.started.recv().unwrap(), 1);
+        world.submit_for(quick, 2, behind).unwrap();
+        // The free thread is there for others.
+        world.submit_for(other, 3, Priority::Overheard).unwrap();
+        assert_eq!(world.started.recv().unwrap(), 3);
+        assert_eq!(world.finish(1), [1]);
+        assert_eq!(world.started.recv().unwrap(), 2);
+        world.finish(2);
+        // What is cancelled is not waited for.
+        let third = world.submit_for(quick, 4, before).unwrap();
+        assert_eq!(world.started.recv().unwrap(), 4);
+        for ticket in [&first, &third] {
+            world.scheduler.as_ref().unwrap().cancel(ticket);
+        }
+        world.submit_for(quick, 5, behind).unwrap();
+        assert_eq!(world.started.recv().unwrap(), 5);
+        world.finish(2);
+    }
+}
+
+#[test]
+fn the_doubtful_words_of_a_device_do_not_delay_its_request() {
+    let world = World::new(2, 10);
+    let owner = Owner::unique();
+    for (id, priority) in [(1, Priority::Unsure), (2, Priority::Final)] {
+        world.submit_for(owner, id, priority).unwrap();
+        assert_eq!(world.started.recv().unwrap(), id);
+    }
+    world.finish(2);
 }
 
 #[test]

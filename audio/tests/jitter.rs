@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use audio::jitter::{Config, HELD_MAX, JitterBuffer, Pushed, Slot};
+use audio::jitter::{Config, HELD_MAX, JitterBuffer, Missing, Pushed, Slot};
 use proptest::prelude::*;
 
 const FRAME_US: u64 = 20_000;
@@ -91,6 +91,11 @@ fn depth_follows_what_the_link_does_and_forgets_it() {
     assert_eq!(buffer.depth_us(), 20_000, "after half a minute in order");
 }
 
+/// So many packets behind the last one, and none else.
+fn behind(count: u32) -> Option<Missing> {
+    Some(Missing { count, others: 0 })
+}
+
 /// A buffer that has taken the packets 0 to 9, the last one at 180 ms.
 fn ten_packets(config: Config) -> JitterBuffer<u32> {
     let mut buffer = JitterBuffer::new(config);
@@ -119,7 +124,7 @@ fn a_longer_gap_is_asked_for_once_and_filled_however_long_that_takes() {
     let mut buffer = ten_packets(Config::RESENT);
     let mut now_us = lose(&mut buffer, 10, 100);
     assert!(buffer.is_missing());
-    assert_eq!((buffer.last(), buffer.take_missing()), (Some(9), Some(100)));
+    assert_eq!((buffer.last(), buffer.take_missing()), (Some(9), behind(100)));
     assert!(!buffer.is_missing() && buffer.take_missing().is_none());
     // It comes at four times real time, after a while, one packet not at all, and new packets come meanwhile.
     now_us += Config::RESENT.resend_us - 1;
@@ -128,7 +133,7 @@ fn a_longer_gap_is_asked_for_once_and_filled_however_long_that_takes() {
         now_us += FRAME_US / 4;
         assert_eq!(buffer.push(seq, u64::from(seq) * FRAME_US, seq, now_us), Pushed::Accepted);
         if seq % 4 == 0 {
-            let live = 110 + seq / 4;
+            let live = 108 + seq / 4;
             buffer.push(live, u64::from(live) * FRAME_US, live, now_us);
         }
         out.extend(drain(&mut buffer, now_us));
@@ -144,7 +149,7 @@ fn a_longer_gap_is_asked_for_once_and_filled_however_long_that_takes() {
 fn what_an_outage_took_is_waited_for_as_long_as_it_took_and_its_holes_are_not() {
     let mut buffer = ten_packets(Config::RESENT);
     let mut now_us = lose(&mut buffer, 10, 80);
-    assert_eq!(buffer.take_missing(), Some(80));
+    assert_eq!(buffer.take_missing(), behind(80));
     // The link that is back is slow, and stalls in the middle.
     now_us += 80 * FRAME_US - 1;
     let mut out = Vec::new();
@@ -179,7 +184,7 @@ fn how_long_a_gap_is_waited_for_follows_from_the_length_of_its_packets() {
         }
         let asked_us = buffer.next_wake_us().expect("a gap");
         drain(&mut buffer, asked_us);
-        assert_eq!(buffer.take_missing(), Some(30));
+        assert_eq!(buffer.take_missing(), behind(30));
         assert_eq!(buffer.next_wake_us(), Some(asked_us + wait_us), "packets of {packet_us} us");
     }
 }
@@ -201,7 +206,7 @@ fn lose_one(buffer: &mut JitterBuffer<u32>, seq: &mut u32, in_order_before: u32)
     let now_us = u64::from(lost + 1) * FRAME_US;
     buffer.push(lost + 1, now_us, lost + 1, now_us);
     drain(buffer, now_us + buffer.depth_us());
-    let missing = buffer.take_missing();
+    let missing = buffer.take_missing().map(|missing| missing.count);
     if missing.is_some() {
         buffer.push(lost, 0, lost, now_us);
         assert_eq!(drain(buffer, now_us), [(lost, 0), (lost + 1, 0)]);
@@ -241,10 +246,10 @@ fn single_packets_that_come_too_late_are_soon_not_asked_for() {
         let lost = in_order(&mut buffer, seq, 5);
         let now_us = u64::from(lost + 1) * FRAME_US;
         buffer.push(lost + 1, now_us, lost + 1, now_us);
-        let depth_us = buffer.depth_us();
-        drain(&mut buffer, now_us + depth_us);
-        assert_eq!(buffer.take_missing(), Some(1));
-        let given_up_us = now_us + Config::RESENT.resend_us;
+        let asked_us = now_us + buffer.depth_us();
+        drain(&mut buffer, asked_us);
+        assert_eq!(buffer.take_missing(), behind(1));
+        let given_up_us = asked_us + Config::RESENT.resend_us;
         drain(&mut buffer, given_up_us);
         assert_eq!(buffer.push(lost, 0, lost, given_up_us), Pushed::TooLate);
         seq = lost + 2;
@@ -253,6 +258,98 @@ fn single_packets_that_come_too_late_are_soon_not_asked_for() {
     // Over another connection it may be shorter.
     buffer.resume(Config::RESENT);
     assert_eq!(lose_one(&mut buffer, &mut seq, 5), Some(1));
+}
+
+/// Takes these packets, each at its time, and asks for what is missing; when that was.
+fn take(buffer: &mut JitterBuffer<u32>, packets: &[u32]) -> u64 {
+    let mut now_us = 0;
+    for &seq in packets {
+        now_us = u64::from(seq) * FRAME_US;
+        buffer.push(seq, now_us, seq, now_us);
+        assert_eq!(drain(buffer, now_us), []);
+    }
+    now_us += buffer.depth_us();
+    assert_eq!(drain(buffer, now_us), []);
+    now_us
+}
+
+#[test]
+fn gaps_are_asked_for_together_and_none_waits_for_the_one_before_it() {
+    let mut buffer = ten_packets(Config::RESENT);
+    buffer.note_voice(true);
+    // Missing are 10, 13, 15 and 16; what came last could still be overtaken.
+    let mut now_us = take(&mut buffer, &[11, 12]);
+    assert_eq!(buffer.take_missing(), behind(1));
+    now_us = now_us.max(take(&mut buffer, &[14, 17]));
+    assert_eq!(buffer.last(), Some(9));
+    assert_eq!(buffer.take_missing(), Some(Missing { count: 0, others: 0b110_1000 }), "13, 15 and 16, behind 9");
+    assert!(!buffer.is_missing());
+    // They come in any order.
+    for seq in [16, 13, 15] {
+        buffer.push(seq, 0, seq, now_us);
+        assert_eq!(drain(&mut buffer, now_us), []);
+    }
+    buffer.push(10, 0, 10, now_us);
+    assert_eq!(drain(&mut buffer, now_us).len(), 8);
+    assert_eq!((buffer.stats().lost, buffer.stats().delivered), (0, 18));
+    // Those that are found at once are asked for at once.
+    let asked_us = take(&mut buffer, &[19, 21, 23]);
+    now_us = asked_us;
+    assert_eq!(buffer.take_missing(), Some(Missing { count: 1, others: 0b1010 }), "18, and 20 and 22 behind it");
+    // Each is given up in its own time.
+    let mut out = Vec::new();
+    while let Some(wake_us) = buffer.next_wake_us() {
+        assert!(wake_us > now_us || wake_us == 0);
+        now_us = now_us.max(wake_us);
+        out.extend(drain(&mut buffer, now_us));
+    }
+    assert_eq!(out, [(18, 1), (19, 0), (20, 1), (21, 0), (22, 1), (23, 0)]);
+    assert_eq!(now_us, asked_us + Config::RESENT.resend_us);
+}
+
+#[test]
+fn a_gap_that_is_far_behind_is_asked_for_when_a_request_reaches_it() {
+    let mut buffer = ten_packets(Config::RESENT);
+    buffer.note_voice(true);
+    let mut now_us = take(&mut buffer, &[11]);
+    assert_eq!(buffer.take_missing(), behind(1));
+    // The first one is slow; the second gap is 65 packets behind it.
+    for seq in (12..75).chain(76..80) {
+        buffer.push(seq, u64::from(seq) * FRAME_US, seq, now_us);
+    }
+    now_us += buffer.depth_us();
+    assert_eq!(drain(&mut buffer, now_us), []);
+    assert!(!buffer.is_missing() && buffer.take_missing().is_none());
+    buffer.push(10, 0, 10, now_us);
+    drain(&mut buffer, now_us);
+    assert_eq!((buffer.last(), buffer.take_missing()), (Some(74), behind(1)));
+}
+
+#[test]
+fn a_short_gap_is_asked_for_again_after_the_time_that_answers_take() {
+    let mut buffer = ten_packets(Config::RESENT);
+    buffer.note_voice(true);
+    let asked_us = take(&mut buffer, &[11]);
+    let mut asked = Vec::new();
+    let mut now_us = asked_us;
+    while buffer.last() == Some(9) {
+        if buffer.take_missing() == behind(1) {
+            asked.push(now_us - asked_us);
+        }
+        now_us = buffer.next_wake_us().unwrap();
+        drain(&mut buffer, now_us);
+    }
+    assert_eq!((asked, now_us - asked_us), (vec![0, 160_000, 320_000], Config::RESENT.resend_us));
+    // Answers take 40 ms here: 40 + 4 x 20.
+    let asked_us = take(&mut buffer, &[13]);
+    assert_eq!(buffer.take_missing(), behind(1));
+    buffer.push(12, 0, 12, asked_us + 40_000);
+    assert_eq!(drain(&mut buffer, asked_us + 40_000).len(), 2);
+    let asked_us = take(&mut buffer, &[15]);
+    assert_eq!(buffer.take_missing(), behind(1));
+    assert_eq!(buffer.next_wake_us(), Some(asked_us + 120_000));
+    drain(&mut buffer, asked_us + 120_000);
+    assert_eq!(buffer.take_missing(), behind(1));
 }
 
 #[test]
@@ -269,7 +366,7 @@ fn a_sender_that_sends_nothing_again_is_soon_not_asked_any_more() {
     let mut seq = 10;
     for _ in 0..3 {
         let asked_us = lose(&mut buffer, seq, 2);
-        assert_eq!(buffer.take_missing(), Some(2));
+        assert_eq!(buffer.take_missing(), behind(2));
         // A short gap is not waited for as long as a long one.
         let due_us = buffer.next_wake_us().unwrap();
         assert!((asked_us + 1..asked_us + Config::RESENT.resend_us).contains(&due_us));
@@ -299,7 +396,7 @@ fn a_sender_that_sends_again_too_late_is_asked_on() {
     let mut seq = 10;
     for _ in 0..6 {
         lose(&mut buffer, seq, 2);
-        assert_eq!(buffer.take_missing(), Some(2));
+        assert_eq!(buffer.take_missing(), behind(2));
         let due_us = buffer.next_wake_us().unwrap();
         assert_eq!(drain(&mut buffer, due_us), [(seq, 2), (seq + 2, 0)]);
         assert_eq!(buffer.push(seq, 0, seq, due_us + 1), Pushed::TooLate);

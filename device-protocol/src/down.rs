@@ -85,6 +85,9 @@ message! {
         /// Capture time before which the gateway has dealt with all sound: the device need not keep it for a gateway that
         /// is restarted; 0: nothing is said of it. Appended; default: 0.
         sound_until_us: u64 = 0,
+        /// Bit i, from the lowest: the sequence `audio + audio_missing + 1 + i` is missing, too, and should be sent again.
+        /// Appended; default: 0.
+        audio_missing_bits: u64 = 0,
     }
 }
 

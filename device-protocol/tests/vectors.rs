@@ -118,7 +118,7 @@ fn bad_frames_give_exactly_their_error() {
 }
 
 /// Fields of messages that were appended to version 1.
-const APPENDED: [&str; 11] = [
+const APPENDED: [&str; 12] = [
     "bitmap",
     "countdown_ms",
     "binding",
@@ -130,6 +130,7 @@ const APPENDED: [&str; 11] = [
     "audio_loss_percent",
     "audio_missing",
     "sound_until_us",
+    "audio_missing_bits",
 ];
 
 /// A body cut at any byte is an error, unless it ends exactly before an appended field: then it is a complete message

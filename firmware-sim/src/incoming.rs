@@ -57,7 +57,7 @@ impl Driver {
                 self.sound_acknowledged(ack.audio, now_us);
                 self.sequences.handle_dealt_with(ack.sound_until_us);
                 self.code_sound(&ack);
-                self.send_missing(ack.audio, ack.audio_missing);
+                self.send_missing(ack.audio, ack.audio_missing, ack.audio_missing_bits);
             }
             // Another connection of these glasses has the session already, also one that they have given up.
             Down::Goodbye(goodbye) if goodbye.reason == GoodbyeReason::Replaced && self.may_replace_itself() => {

@@ -204,10 +204,15 @@ impl Sequences {
         self.since_us = None;
     }
 
-    /// Sound behind `audio` that is missing, as far as it is kept.
-    pub fn missing(&self, audio: u32, count: u32) -> VecDeque<Bytes> {
-        let missing = audio.saturating_add(1)..=audio.saturating_add(count);
-        let kept = self.kept_sound.iter().filter(|kept| missing.contains(&kept.sequence));
+    /// Sound behind `audio` that is missing, as far as it is kept: so many packets, and of those behind them the ones whose bits are
+    /// set, from the lowest.
+    pub fn missing(&self, audio: u32, count: u32, bits: u64) -> VecDeque<Bytes> {
+        let is_missing = |sequence: u32| match sequence.checked_sub(audio).and_then(|behind| behind.checked_sub(1)) {
+            Some(nth) if nth < count => true,
+            Some(nth) => bits.checked_shr(nth - count).unwrap_or(0) & 1 == 1,
+            None => false,
+        };
+        let kept = self.kept_sound.iter().filter(|kept| is_missing(kept.sequence));
         kept.map(|kept| kept.bytes.clone()).collect()
     }
 
@@ -311,8 +316,11 @@ mod tests {
             [frame(2, false), frame(2, true), frame(3, false), frame(3, true), frame(4, false), frame(4, true)]
         );
         assert!(sequences.can_resume());
-        assert_eq!(sequences.missing(2, 2), [&[3][..], &[4]]);
-        assert_eq!(sequences.missing(0, 2), [&[2][..]]);
+        assert_eq!(sequences.missing(2, 2, 0), [&[3][..], &[4]]);
+        assert_eq!(sequences.missing(0, 2, 0), [&[2][..]]);
+        // Behind the first one: the second of the later ones, and one that does not exist.
+        assert_eq!(sequences.missing(1, 1, 0b10 | 1 << 63), [&[2][..], &[4]]);
+        assert_eq!(sequences.missing(1, 0, 0b10), [&[3][..]]);
     }
 
     /// So many packets of 20 ms, each with its number as its content.

@@ -1,15 +1,24 @@
 //! Spoken commands through shaped networks, end to end: what is understood, and how long after the last word.
 //!
 //! `cargo xtask bench networks [--networks none,rough,...] [--transport quic|wss] [--sentences N] [--seed N]`
+//! `cargo xtask bench networks --virtual SEEDS [--networks none,rough,...] [--sentences N]`
 //!
 //! Simulated glasses say commands (flite's voice) behind "Hey Mentra," to a gateway with the settings that are shipped, each
 //! network in turn, beginning with none. The word error rate is that of the final transcript against what was said, and the
 //! end of the turn when the gateway decides it, from the capture of the last voiced sample on.
 //!
+//! With `--virtual`, the microphone, the networks, the gateway's ear and its core run in virtual time, without sockets, each
+//! network with so many seeds; what the ear heard is decoded. So there are many more words in the same time, and what else the machine does
+//! changes nothing. The end of a turn is then that of words among people.
+//!
 //! It ends with an error where `rough` is among the networks and its word error rate is more than 2 points above that of
 //! `none`, or its median end of turn more than 100 ms later.
 
 mod common;
+#[path = "networks/virtual_time.rs"]
+mod virtual_time;
+#[path = "../it/networks/world.rs"]
+mod world;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -49,41 +58,59 @@ struct Tally {
 
 fn main() -> Result<()> {
     common::calibrate("before")?;
-    common::runtime()?.block_on(run())?;
+    match argument("--virtual") {
+        Some(seeds) => finish(&virtual_time::run(&networks(), seeds.parse()?, &sentences()?)?)?,
+        None => common::runtime()?.block_on(run())?,
+    }
     common::calibrate("after")
 }
 
-async fn run() -> Result<()> {
-    let networks = argument("--networks").unwrap_or_else(|| "none,rough".to_owned());
-    let seed: u64 = argument("--seed").map_or(Ok(1), |seed| seed.parse())?;
-    let most: usize = argument("--sentences").map_or(Ok(usize::MAX), |most| most.parse())?;
-    let scheme = if argument("--transport").is_some_and(|name| name == "wss") { Scheme::Wss } else { Scheme::Quic };
-    let gateway = TestGateway::start("").await?;
-    let sentences: Vec<&str> = TABLE
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.split('\t').next())
-        .take(most)
-        .collect();
-    println!("{} commands over {}, seed {seed}", sentences.len(), scheme.name());
-    let mut figures = BTreeMap::new();
-    for name in networks.split(',') {
-        let network = match name {
-            NONE => None,
-            name => Some(Profile::named(name).with_context(|| format!("{name} is no network"))?),
-        };
-        let mut tally = through(&gateway, scheme, name, network, seed, &sentences).await?;
-        report(name, sentences.len(), &mut tally);
-        figures.insert(name, (tally.wer.rate(), quantile(&mut tally.ends_us, 0.5)));
+fn networks() -> Vec<String> {
+    let names = argument("--networks").unwrap_or_else(|| format!("{NONE},{ROUGH}"));
+    names.split(',').map(str::to_owned).collect()
+}
+
+/// `None`: without one.
+fn profile(name: &str) -> Result<Option<Profile>> {
+    if name == NONE {
+        return Ok(None);
     }
-    gateway.running.stop().await;
-    let missed = judge(&figures);
+    Profile::named(name).with_context(|| format!("{name} is no network")).map(Some)
+}
+
+fn sentences() -> Result<Vec<&'static str>> {
+    let most: usize = argument("--sentences").map_or(Ok(usize::MAX), |most| most.parse())?;
+    let rows = TABLE.lines().filter(|line| !line.starts_with('#'));
+    Ok(rows.filter_map(|line| line.split('\t').next()).take(most).collect())
+}
+
+/// Word error rates and median ends of turns, by network.
+type Figures = BTreeMap<String, (f64, Option<i64>)>;
+
+fn finish(figures: &Figures) -> Result<()> {
+    let missed = judge(figures);
     ensure!(missed.is_empty(), "missed: {}", missed.join("; "));
     Ok(())
 }
 
+async fn run() -> Result<()> {
+    let seed: u64 = argument("--seed").map_or(Ok(1), |seed| seed.parse())?;
+    let scheme = if argument("--transport").is_some_and(|name| name == "wss") { Scheme::Wss } else { Scheme::Quic };
+    let gateway = TestGateway::start("").await?;
+    let sentences = sentences()?;
+    println!("{} commands over {}, seed {seed}", sentences.len(), scheme.name());
+    let mut figures = Figures::new();
+    for name in networks() {
+        let mut tally = through(&gateway, scheme, &name, profile(&name)?, seed, &sentences).await?;
+        report(&name, sentences.len(), &mut tally);
+        figures.insert(name, (tally.wer.rate(), quantile(&mut tally.ends_us, 0.5)));
+    }
+    gateway.running.stop().await;
+    finish(&figures)
+}
+
 /// The aims that were missed, by the word error rates and median ends of turns in the networks.
-fn judge(figures: &BTreeMap<&str, (f64, Option<i64>)>) -> Vec<String> {
+fn judge(figures: &Figures) -> Vec<String> {
     let (Some((wer, ends_us)), Some((rough_wer, rough_ends_us))) = (figures.get(NONE), figures.get(ROUGH)) else {
         println!("no aim is compared: that takes the networks {NONE} and {ROUGH}");
         return Vec::new();

@@ -1,6 +1,7 @@
 //! Shaped networks: what is said is understood and answered, whatever lies between the glasses and the gateway.
 
 mod virtual_time;
+mod world;
 
 use firmware_sim::{
     Event, Glasses, Seen,

@@ -39,6 +39,11 @@ impl Codec {
     pub fn usual_packet_us(self) -> u64 {
         self.packet_us(FRAME_US).unwrap_or(FRAME_US)
     }
+
+    /// Whether a packet may carry a copy of the one before it.
+    pub fn has_copies(self) -> bool {
+        self == Self::Opus
+    }
 }
 
 /// Sample rates that PCM16 and Opus accept, in hertz: common device rates that Opus supports. Those of LC3 are

@@ -107,7 +107,7 @@ impl Listener {
         };
         let resampler = Resampler::new(decoded_hz, RATE_HZ)?;
         Ok(Self {
-            jitter: JitterBuffer::new(config.jitter.clone()),
+            jitter: JitterBuffer::new(config.jitter.clone().with_copies(config.codec.has_copies())),
             decoder: Decoder::new(config.codec, decoded_hz)?,
             // The samples of 60 ms and the rest of a frame.
             partial: Vec::with_capacity(4 * FRAME_SAMPLES),
@@ -213,7 +213,7 @@ impl Listener {
     /// The link was lost and is back at `now_us`; the device replays what it has kept, on a transport with these
     /// limits. [`tick`](Self::tick) must not have been called meanwhile: no sound counted as missing.
     pub fn resume(&mut self, jitter: jitter::Config, now_us: u64) {
-        self.jitter.resume(jitter);
+        self.jitter.resume(jitter.with_copies(self.config.codec.has_copies()));
         // The first packet of the replay takes a round trip.
         self.last_arrival_us = self.last_arrival_us.map(|_| now_us.saturating_add(REPLAY_WAIT_US));
         if let Some(ending) = &mut self.ending {
@@ -232,8 +232,8 @@ impl Listener {
         self.jitter.last()
     }
 
-    /// How many packets behind [`last_sequence`](Self::last_sequence) the device should send again, once for each gap.
-    pub fn take_missing(&mut self) -> Option<u32> {
+    /// The packets behind [`last_sequence`](Self::last_sequence) that the device should send again.
+    pub fn take_missing(&mut self) -> Option<jitter::Missing> {
         self.jitter.take_missing()
     }
 

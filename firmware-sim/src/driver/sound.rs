@@ -277,9 +277,9 @@ impl Driver {
         }
     }
 
-    /// Sends this sound again: the gateway has a gap behind `audio`.
-    pub(crate) fn send_missing(&mut self, audio: u32, count: u32) {
-        let missing = self.sequences.missing(audio, count);
+    /// Sends this sound again: the gateway has gaps behind `audio`.
+    pub(crate) fn send_missing(&mut self, audio: u32, count: u32, bits: u64) {
+        let missing = self.sequences.missing(audio, count, bits);
         if missing.is_empty() {
             return;
         }

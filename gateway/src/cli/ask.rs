@@ -191,10 +191,16 @@ fn reply(stream: &mut UnixStream, question: u32, yes: bool) {
 struct Page {
     /// Whether the current line has text.
     open: bool,
+    /// Whether anything was written.
+    has_output: bool,
 }
 
 impl Page {
     fn print(&mut self, event: &Event) {
+        if matches!(event, Event::Done) && !self.has_output {
+            eprintln!("[done; the assistant says nothing to this]");
+        }
+        self.has_output = true;
         match event {
             Event::Text { text, anew } => {
                 if *anew {

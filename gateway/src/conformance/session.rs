@@ -198,6 +198,7 @@ impl Session {
                     audio_loss_percent: 0,
                     audio_missing: 0,
                     sound_until_us: 0,
+                    audio_missing_bits: 0,
                 };
                 self.link.down.put(out.frame(watch.sent.2, now_us, Down::Ack(ack))?)?;
             }

@@ -234,6 +234,7 @@ impl Incoming {
             audio_loss_percent: 0,
             audio_missing: 0,
             sound_until_us: 0,
+            audio_missing_bits: 0,
         }
     }
 }

@@ -228,6 +228,7 @@ mod tests {
             audio_loss_percent: 0,
             audio_missing: 0,
             sound_until_us: 0,
+            audio_missing_bits: 0,
         };
         let advised = |quality: &Quality| {
             let ack = quality.advise(ack, true);

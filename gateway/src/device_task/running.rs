@@ -95,7 +95,8 @@ impl Session {
         let quiet_us = self.ear.as_ref().and_then(Ear::quiet_until_us);
         let sound_until_us = self.stored.dealt_with_us(self.link.incoming.sound_until_us(), quiet_us);
         let ack = self.link.incoming.take_ack(audio);
-        let ack = down::Ack { audio_missing: missing.unwrap_or(0), sound_until_us, ..ack };
+        let (audio_missing, audio_missing_bits) = missing.map_or((0, 0), |missing| (missing.count, missing.others));
+        let ack = down::Ack { audio_missing, audio_missing_bits, sound_until_us, ..ack };
         let is_opus = self.terms.formats.up.is_some_and(|(codec, _)| codec == Codec::Opus);
         self.link.send(None, Down::Ack(self.link.quality.advise(ack, is_opus)))
     }

@@ -35,11 +35,14 @@ fn in_value<'a>(value: &'a Spanned<DeValue<'_>>, offset: usize, path: &mut Vec<&
     }
 }
 
-/// The text with blanks in place of the key and value at this byte, so that all else stays where it is. `None`: there is no such
-/// key, or it does not stand on lines of its own, as in an inline table.
+/// The text with blanks in place of the key and value at this byte, or of the section whose header is there, so that all else stays
+/// where it is. `None`: there is neither, or the key does not stand on lines of its own, as in an inline table.
 pub(super) fn without(text: &str, offset: usize) -> Option<String> {
-    let place = entry(DeTable::parse(text).ok()?.get_ref(), offset)?;
-    let line = text.get(..place.start)?.rfind('\n').map_or(0, |end| end + 1);
+    let line_of = |place: usize| text.get(..place)?.rfind('\n').map_or(Some(0), |end| Some(end + 1));
+    let (line, place) = match entry(DeTable::parse(text).ok()?.get_ref(), offset) {
+        Some(place) => (line_of(place.start)?, place),
+        None => section(text, line_of(offset)?).map(|place| (place.start, place))?,
+    };
     if text.get(line..place.start)?.contains(['{', '[', ',']) {
         return None;
     }
@@ -47,6 +50,15 @@ pub(super) fn without(text: &str, offset: usize) -> Option<String> {
     let blanks: String = text.get(line..place.end)?.bytes().map(blank).collect();
     let left = format!("{}{blanks}{}", text.get(..line)?, text.get(place.end..)?);
     DeTable::parse(&left).is_ok().then_some(left)
+}
+
+/// The section whose header begins at this byte, up to the next header.
+fn section(text: &str, line: usize) -> Option<Range<usize>> {
+    let is_header = |line: &&str| line.trim_start().starts_with('[');
+    let mut lines = text.get(line..)?.split_inclusive('\n');
+    let header = lines.next().filter(is_header)?;
+    let rest: usize = lines.take_while(|line| !is_header(line)).map(str::len).sum();
+    Some(line..line + header.len() + rest)
 }
 
 /// Where the innermost key at this byte is, with its value. Sections are none.
@@ -80,13 +92,13 @@ mod tests {
             ("name", "        \n[a]\nb.c = 2 # two\nd = [\n3,\n4]\n[[f]]\ng = 5\ni = { j = 6 }\n"),
             ("2", "name = 1\n[a]\n        # two\nd = [\n3,\n4]\n[[f]]\ng = 5\ni = { j = 6 }\n"),
             ("3", "name = 1\n[a]\nb.c = 2 # two\n     \n  \n  \n[[f]]\ng = 5\ni = { j = 6 }\n"),
+            ("[a]", "name = 1\n   \n               \n     \n  \n  \n[[f]]\ng = 5\ni = { j = 6 }\n"),
+            ("f]", "name = 1\n[a]\nb.c = 2 # two\nd = [\n3,\n4]\n     \n     \n             \n"),
             ("5", "name = 1\n[a]\nb.c = 2 # two\nd = [\n3,\n4]\n[[f]]\n     \ni = { j = 6 }\n"),
         ] {
             assert_eq!(without(text, text.find(at).unwrap()).as_deref(), Some(left), "{at}");
         }
-        for at in ["6", "[a]"] {
-            assert_eq!(without(text, text.find(at).unwrap()), None, "{at}");
-        }
+        assert_eq!(without(text, text.find('6').unwrap()), None);
         assert_eq!(without("a = ", 0), None);
     }
 

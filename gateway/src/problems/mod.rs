@@ -100,8 +100,8 @@ impl<'a> Problems<'a> {
         self.found.push(Problem { file: self.file.to_owned(), line, what });
     }
 
-    /// Reports an error of the parser, which stops at the first one, and those behind it: they are found without the keys of those
-    /// before. What is wrong with a whole section, or follows from a key that was left out, ends the search.
+    /// Reports an error of the parser, which stops at the first one, and those behind it: they are found without the keys
+    /// and sections of those before. What follows from what was left out ends the search.
     pub(crate) fn all_unreadable<T: DeserializeOwned>(&mut self, mut error: toml::de::Error) {
         let mut left = self.text.to_owned();
         for _ in 0..UNREADABLE_MAX {

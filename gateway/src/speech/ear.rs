@@ -223,8 +223,8 @@ impl Ear {
         self.listen_for_wake(false);
     }
 
-    /// How many packets behind the last one the device should send again, once for each gap.
-    pub(crate) fn take_missing(&mut self) -> Option<u32> {
+    /// The packets behind the last one that the device should send again.
+    pub(crate) fn take_missing(&mut self) -> Option<jitter::Missing> {
         self.listener.take_missing()
     }
 

@@ -10,17 +10,22 @@
 //! - For everything else the queue is long enough for utterances that coincide. When it is full, speech not meant for
 //!   the device is dropped before speech that may be.
 //!
-//! Jobs of one priority are taken from their owners in turn; an owner without a running job comes before one with some.
+//! Jobs of one priority are taken from their owners in turn; an owner without a running job comes before one with some. Texts of
+//! one owner that are of the same concern to it come in the order in which they were said: such a job waits for the one before it.
 //! When the queue is full, an owner that has several jobs in it loses its newest to an owner that has fewer.
 //!
 //! A patient job ([`DecodeJob::patient`]) takes no place in the queue: it is never displaced and displaces none, and waits behind
 //! those that came before it. It is refused only if its owner has several of them waiting; its caller cancels it when nobody waits.
+
+mod state;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
+
+use state::{Running, State, Waiting};
 
 use super::{Decoder, Engine, Error, Options, Transcription};
 use crate::fair::{FairQueue, Owner};
@@ -44,12 +49,6 @@ pub enum Priority {
     Final,
 }
 
-/// Queues of the scheduler: one for each priority.
-const PRIORITIES: usize = Priority::Final as usize + 1;
-/// Most patient jobs of an owner that wait: more utterances than a device waits for at once.
-const OWNER_WAITING_MAX: usize = 8;
-/// Most partials that wait, of all owners: one that came later would be of sound that is some seconds old by its turn.
-const PARTIALS_WAITING_MAX: usize = 32;
 /// A second pass is queued only while fewer jobs wait than `queue_max` divided by this.
 const SECOND_PASS_PART: usize = 4;
 
@@ -164,114 +163,6 @@ struct Shared {
     config: SchedulerConfig,
 }
 
-struct State {
-    /// By priority, the most important last.
-    queues: [FairQueue<Waiting>; PRIORITIES],
-    running: Vec<Running>,
-    next_id: u64,
-    shed: Shed,
-    closing: bool,
-}
-
-struct Waiting {
-    job: DecodeJob,
-    id: u64,
-    since: Instant,
-    abort: Arc<AtomicBool>,
-}
-
-struct Running {
-    id: u64,
-    priority: Priority,
-    owner: Owner,
-    abort: Arc<AtomicBool>,
-}
-
-impl State {
-    fn waiting(&self) -> usize {
-        self.queues.iter().map(FairQueue::len).sum()
-    }
-
-    fn waiting_partials(&self) -> &FairQueue<Waiting> {
-        &self.queues[Priority::Partial as usize]
-    }
-
-    /// Those that wait and are no partials.
-    fn waiting_others(&self) -> usize {
-        self.waiting() - self.waiting_partials().len()
-    }
-
-    /// Whether a partial for which no thread is free may wait for one that works on another owner's, or is about to.
-    fn may_take_turns(&self, owner: Owner, workers: usize) -> bool {
-        let is_partial = |job: &&Running| job.priority == Priority::Partial;
-        let partials = || self.running.iter().filter(is_partial);
-        let waiting = self.waiting_partials();
-        self.waiting_others() == 0
-            && self.running.len() - partials().count() < workers
-            && partials().all(|job| job.owner != owner)
-            && waiting.len_of(owner) == 0
-            && waiting.len() < PARTIALS_WAITING_MAX
-    }
-
-    fn count(&self, is_counted: impl Fn(&Waiting) -> bool) -> usize {
-        self.queues.iter().map(|queue| queue.count(&is_counted)).sum()
-    }
-
-    /// Whether an owner may have another patient job.
-    fn may_wait(&self, owner: Owner) -> bool {
-        self.count(|waiting| waiting.job.patient && waiting.job.owner == owner) < OWNER_WAITING_MAX
-    }
-
-    /// Decides over a job for which no thread is free: takes out the one that gives way to it, if one has to; `is_excess`:
-    /// it may not take a place that is free for others.
-    fn make_room(&mut self, job: &DecodeJob, queue_max: usize, is_excess: bool) -> Result<Option<Waiting>, Busy> {
-        let takes_place = |waiting: &Waiting| !waiting.job.patient && waiting.job.priority != Priority::Partial;
-        let own = job.priority as usize;
-        let (has_room, displaced) = if job.patient {
-            (self.may_wait(job.owner), None)
-        } else if is_excess {
-            (false, None)
-        } else if self.count(takes_place) < queue_max {
-            (true, None)
-        } else {
-            let less = self.queues[..own].iter_mut().find_map(|queue| queue.pop_newest(takes_place));
-            (false, less.or_else(|| self.queues[own].make_room(job.owner, takes_place)))
-        };
-        match &displaced {
-            Some(displaced) => self.shed.count(displaced.job.priority),
-            None if has_room => {}
-            None => {
-                self.shed.count(job.priority);
-                return Err(Busy::QueueFull);
-            }
-        }
-        Ok(displaced)
-    }
-
-    fn promote(&mut self, id: u64, priority: Priority) {
-        let is_it = |waiting: &Waiting| waiting.id == id;
-        let Some(found) = self.queues.iter_mut().find_map(|queue| queue.find(is_it)) else { return };
-        let (from, owner, was_patient) = (found.job.priority, found.job.owner, found.job.patient);
-        if was_patient || !self.may_wait(owner) {
-            return;
-        }
-        // Among those of its own priority it keeps its turn.
-        let queue = &mut self.queues[from as usize];
-        if from >= priority {
-            queue.find(is_it).into_iter().for_each(|waiting| waiting.job.patient = true);
-        } else if let Some(mut waiting) = queue.remove(is_it) {
-            (waiting.job.patient, waiting.job.priority) = (true, priority);
-            self.queues[priority as usize].push(owner, waiting);
-        }
-    }
-
-    fn pop(&mut self) -> Option<Waiting> {
-        let Self { queues, running, .. } = self;
-        let in_work = |owner| running.iter().filter(|job| job.owner == owner).count();
-        queues.iter_mut().rev().find_map(|queue| queue.pop(in_work)).map(|(_, waiting)| waiting)
-    }
-}
-
 impl Scheduler {
     /// Starts the threads, each with a decoder of `engine`.
     ///
@@ -288,15 +179,8 @@ impl Scheduler {
         T: Transcribe + Send + 'static,
         F: Fn() -> Result<T, Error> + Send + Sync + 'static,
     {
-        let state = State {
-            queues: Default::default(),
-            running: Vec::new(),
-            next_id: 0,
-            shed: Shed::default(),
-            closing: false,
-        };
         let config = SchedulerConfig { workers: config.workers.max(1), ..config };
-        let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new(), config });
+        let shared = Arc::new(Shared { state: Mutex::default(), wake: Condvar::new(), config });
         let make = Arc::new(make);
         // If an error occurs below, dropping it ends the threads started so far.
         let mut scheduler = Self { shared, threads: Vec::new() };

@@ -6,7 +6,12 @@
 //! Where the sender keeps what it has sent, a longer gap is then asked for again (a negative acknowledgement, as in RFC
 //! 4585, section 6.2.1), and the buffer waits as long as missing packets come.
 
+mod requests;
+
 use std::{collections::BTreeMap, ops::Range};
+
+pub use requests::Missing;
+use requests::Requests;
 
 use crate::frame::FRAME_US;
 
@@ -16,37 +21,6 @@ const PACKET_US_MAX: u64 = 60_000;
 /// Most packets held behind a gap: 3.8 s of 20 ms packets. That many come while an outage of 10 s is sent again at four
 /// times real time.
 pub const HELD_MAX: usize = 192;
-
-/// Longest gap that is asked for: 10 s of packets of 10 ms, which is as long as every device keeps its sound.
-const ASKED_MAX: u64 = 1_000;
-
-/// Gaps in a row that were asked for and did not come, after which the sender counts as one that sends nothing again.
-const UNANSWERED_MAX: u32 = 3;
-
-/// Packets for each of which a single one may be asked for while nobody speaks, so that this is only done where few are lost: 5 s
-/// of 20 ms packets.
-const PACKETS_PER_SINGLE: u32 = 250;
-
-/// Gaps in a row that came later than they were waited for, after which a voice is no reason to ask for single packets: the
-/// round trip is too long.
-const LATE_MAX: u32 = 3;
-
-/// Single packets that may be asked for at once: a busy machine may drop some at the same moment.
-const SINGLES_MAX: u32 = 8;
-
-/// Upper limit of the credit for single packets, in packets.
-const CREDIT_MAX: u32 = SINGLES_MAX * PACKETS_PER_SINGLE;
-
-/// Times the length of a gap for which its packets are waited for: what a short one holds up should not be longer than
-/// what it would save.
-const WAIT_PER_GAP: u64 = 4;
-
-/// Shortest wait for packets that were asked for, in microseconds: a round trip over a usual link.
-const RESEND_US_MIN: u64 = 160_000;
-
-/// Longest wait for a long gap, in microseconds. It was an outage, and a link that has just come back is slow: a gap is
-/// waited for as long as it is, up to this.
-const OUTAGE_WAIT_US_MAX: u64 = 2_000_000;
 
 /// Depth in jitter estimates (mean deviations): covers all but rare packets.
 const DEPTH_PER_JITTER: u64 = 3;
@@ -67,17 +41,26 @@ pub struct Config {
     /// How long the sender may take to send a gap again, and from one packet of it to the next, in microseconds; 0: it
     /// is not asked. For short gaps it is less, for long ones more.
     pub resend_us: u64,
+    /// Each packet carries a copy of the one before it, which is good enough while nobody speaks.
+    pub has_copies: bool,
 }
 
 impl Config {
     /// For a transport that keeps order (WebSocket, a QUIC stream): a gap was made by the sender and will never fill,
     /// so the buffer does not wait.
-    pub const ORDERED: Self = Self { depth_us_min: 0, depth_us_max: 0, ask_us: 0, resend_us: 0 };
+    pub const ORDERED: Self = Self { depth_us_min: 0, depth_us_max: 0, ask_us: 0, resend_us: 0, has_copies: false };
     /// For datagrams: at least one frame, and at most a delay that a listener does not notice.
-    pub const DATAGRAM: Self = Self { depth_us_min: 20_000, depth_us_max: 120_000, ask_us: 0, resend_us: 0 };
+    pub const DATAGRAM: Self =
+        Self { depth_us_min: 20_000, depth_us_max: 120_000, ask_us: 0, resend_us: 0, has_copies: false };
     /// For datagrams of a sender that keeps them: it is asked when a packet is later than two that overtook it, and may
     /// take a round trip over a slow link.
     pub const RESENT: Self = Self { ask_us: 40_000, resend_us: 400_000, ..Self::DATAGRAM };
+
+    /// The same for packets with or without copies.
+    #[must_use]
+    pub fn with_copies(self, has_copies: bool) -> Self {
+        Self { has_copies, ..self }
+    }
 }
 
 impl Default for Config {
@@ -139,21 +122,6 @@ pub struct Stats {
     pub overflow: u64,
 }
 
-/// A gap that the sender was asked for.
-#[derive(Clone, Copy)]
-struct RequestedGap {
-    /// Its first packet.
-    from: u64,
-    /// Its end: the first packet that was held behind it.
-    until: u64,
-    /// Length of its packets in microseconds.
-    packet_us: u64,
-    /// When it was asked for, or a packet of it last came.
-    progress_us: u64,
-    is_answered: bool,
-    is_told: bool,
-}
-
 struct Held<T> {
     capture_us: u64,
     arrived_us: u64,
@@ -178,17 +146,9 @@ pub struct JitterBuffer<T> {
     last: Option<(u64, u64)>,
     /// Capture time of the last packet that was delivered.
     delivered_capture_us: Option<u64>,
-    asked: Option<RequestedGap>,
-    /// Gaps in a row that were asked for and did not come.
-    unanswered: u32,
-    /// Gaps in a row that were asked for and came too late.
-    late: u32,
+    requests: Requests,
     /// Somebody is speaking.
     is_voice: bool,
-    /// The last gap that was asked for and is over.
-    last_asked: Range<u64>,
-    /// Packets that were delivered, less those for which a single one was asked for.
-    credit: u32,
     stats: Stats,
 }
 
@@ -205,12 +165,8 @@ impl<T> JitterBuffer<T> {
             overtaken_us: 0,
             last: None,
             delivered_capture_us: None,
-            asked: None,
-            unanswered: 0,
-            late: 0,
+            requests: Requests::new(),
             is_voice: false,
-            last_asked: 0..0,
-            credit: CREDIT_MAX,
             stats: Stats::default(),
         }
     }
@@ -227,12 +183,7 @@ impl<T> JitterBuffer<T> {
                 return Pushed::Duplicate;
             }
             self.stats.late += 1;
-            if self.last_asked.contains(&extended) {
-                // It does send again, only later than that was waited for.
-                self.unanswered = 0;
-                self.late += 1;
-                self.last_asked = 0..0;
-            }
+            self.requests.note_late(extended, now_us);
             return Pushed::TooLate;
         }
         if self.held.contains_key(&extended) {
@@ -243,9 +194,7 @@ impl<T> JitterBuffer<T> {
             self.stats.overflow += 1;
             return Pushed::Full;
         }
-        if let Some(asked) = self.asked.as_mut().filter(|asked| extended < asked.until) {
-            (asked.progress_us, asked.is_answered) = (now_us, true);
-        }
+        self.requests.note_arrival(extended, now_us);
         self.held.insert(extended, Held { capture_us, arrived_us: now_us, payload });
         Pushed::Accepted
     }
@@ -256,7 +205,8 @@ impl<T> JitterBuffer<T> {
             return Slot::Wait;
         };
         if first > next {
-            if self.gap_deadline_us().is_some_and(|deadline| now_us < deadline) || self.asks(first, now_us) {
+            self.ask(now_us);
+            if self.gap_deadline_us().is_some_and(|deadline| now_us < deadline) {
                 return Slot::Wait;
             }
             let count = first - next;
@@ -268,7 +218,7 @@ impl<T> JitterBuffer<T> {
         match self.held.pop_first() {
             Some((seq, held)) => {
                 self.advance(1, true);
-                self.credit = (self.credit + 1).min(CREDIT_MAX);
+                self.requests.note_delivered();
                 self.stats.delivered += 1;
                 self.delivered_capture_us = Some(held.capture_us);
                 Slot::Packet { seq: seq as u32, capture_us: held.capture_us, payload: held.payload }
@@ -283,35 +233,30 @@ impl<T> JitterBuffer<T> {
         self.is_voice = is_voice;
     }
 
-    /// The packets behind [`last`](Self::last) that the sender is to send again, once for each gap.
-    pub fn take_missing(&mut self) -> Option<u32> {
-        let asked = self.asked.as_mut().filter(|asked| !asked.is_told)?;
-        asked.is_told = true;
-        u32::try_from(asked.until.checked_sub(self.next?)?).ok()
+    /// The packets behind [`last`](Self::last) that the sender is to send again.
+    pub fn take_missing(&mut self) -> Option<Missing> {
+        self.requests.take(self.next?)
     }
 
     /// Until when a gap is waited for that the sender was asked for.
     pub fn asked_until_us(&self) -> Option<u64> {
-        let asked = self.asked?;
-        let missing = asked.until.saturating_sub(self.next?);
-        let gap_us = missing.saturating_mul(asked.packet_us);
-        // As long as nothing of it was overtaken, it may still come in order.
-        let is_behind = self.held.first_key_value().is_some_and(|(first, _)| *first >= asked.until);
-        let outage_us = if is_behind { gap_us.min(OUTAGE_WAIT_US_MAX) } else { 0 };
-        let most_us = self.config.resend_us.max(outage_us);
-        let wait_us = gap_us.saturating_mul(WAIT_PER_GAP).max(RESEND_US_MIN).min(most_us);
-        Some(asked.progress_us.saturating_add(wait_us))
+        let first = self.held.first_key_value().map(|(first, _)| *first);
+        self.requests.waits_until_us(self.next?, first, self.is_voice, self.config.resend_us)
     }
 
     /// Whether [`take_missing`](Self::take_missing) has something.
     pub fn is_missing(&self) -> bool {
-        self.asked.is_some_and(|asked| !asked.is_told)
+        self.next.is_some_and(|next| self.requests.is_untold(next))
     }
 
     /// When [`pop_ready`](Self::pop_ready) will have something new without another push.
     pub fn next_wake_us(&self) -> Option<u64> {
         let first = *self.held.first_key_value()?.0;
-        if Some(first) == self.next { Some(0) } else { self.gap_deadline_us() }
+        if Some(first) == self.next {
+            return Some(0);
+        }
+        let ask_us = self.next_to_ask().map(|(_, ripe_us)| ripe_us);
+        [self.gap_deadline_us(), ask_us, self.requests.next_again_us()].into_iter().flatten().min()
     }
 
     /// Whether packet `seq` was delivered or given up, or no packet came at all.
@@ -342,9 +287,7 @@ impl<T> JitterBuffer<T> {
         self.config = config;
         self.last = None;
         self.held.clear();
-        self.asked = None;
-        (self.unanswered, self.late) = (0, 0);
-        self.credit = CREDIT_MAX;
+        self.requests.reset();
     }
 
     /// Drops the held packets; the next packet starts a new sequence.
@@ -354,7 +297,7 @@ impl<T> JitterBuffer<T> {
         self.delivered = 0;
         self.last = None;
         self.delivered_capture_us = None;
-        self.asked = None;
+        self.requests.clear();
         self.is_voice = false;
     }
 
@@ -366,52 +309,63 @@ impl<T> JitterBuffer<T> {
         if let Some(until_us) = self.asked_until_us() {
             return Some(until_us);
         }
-        // The packets behind a gap may be reordered themselves; the first to arrive started the wait.
-        let arrived_us = self.held.values().map(|held| held.arrived_us).min()?;
         let (&first, _) = self.held.first_key_value()?;
-        let most_us = if self.may_ask(first) { self.config.ask_us } else { u64::MAX };
+        self.ripe_us(self.next?..first)
+    }
+
+    /// When the wait is over for this gap, in which it may come by itself.
+    fn ripe_us(&self, gap: Range<u64>) -> Option<u64> {
+        // The packets behind a gap may be reordered themselves; the first to arrive started the wait.
+        let arrived_us = self.held.range(gap.end..).map(|(_, held)| held.arrived_us).min()?;
+        let most_us = if self.may_ask(&gap) {
+            self.config.ask_us
+        } else if self.config.has_copies && !self.is_voice && gap.end - gap.start == 1 {
+            self.config.depth_us_min
+        } else {
+            u64::MAX
+        };
         Some(arrived_us.saturating_add(self.depth_us().min(most_us)))
     }
 
-    /// The wait for the gap before `first` is over: whether the sender is asked for it, and the wait begins anew.
-    fn asks(&mut self, first: u64, now_us: u64) -> bool {
-        let is_asked = self.may_ask(first);
-        if is_asked {
-            if self.is_single(first) {
-                self.credit -= PACKETS_PER_SINGLE.min(self.credit);
-            }
-            let (from, packet_us) = (self.next.unwrap_or(first), self.packet_us(first));
-            let (progress_us, is_answered, is_told) = (now_us, false, false);
-            self.asked = Some(RequestedGap { from, until: first, packet_us, progress_us, is_answered, is_told });
+    /// Asks for all gaps that have been waited for.
+    fn ask(&mut self, now_us: u64) {
+        self.requests.ask_again(now_us);
+        while let Some((gap, ripe_us)) = self.next_to_ask()
+            && ripe_us <= now_us
+        {
+            let packet_us = self.packet_us(&gap);
+            self.requests.ask(gap, packet_us, now_us);
         }
-        is_asked
     }
 
-    /// Length of the packets in the gap before `first`, by the capture times on both sides of it.
-    fn packet_us(&self, first: u64) -> u64 {
-        let delivered_us = self.delivered_capture_us;
-        let span_us = self.held.get(&first).and_then(|held| held.capture_us.checked_sub(delivered_us?));
-        let packets = self.next.map_or(1, |next| first.saturating_sub(next).saturating_add(1));
+    /// The first gap that the sender may be asked for and was not, and when that is due.
+    fn next_to_ask(&self) -> Option<(Range<u64>, u64)> {
+        let mut from = self.next?;
+        let gap = self.held.keys().find_map(|held| {
+            let gap = from..*held;
+            from = held + 1;
+            (!gap.is_empty() && !self.requests.covers(gap.start) && self.may_ask(&gap)).then_some(gap)
+        })?;
+        let ripe_us = self.ripe_us(gap.clone())?;
+        Some((gap, ripe_us))
+    }
+
+    /// Length of the packets in a gap, by the capture times on both sides of it.
+    fn packet_us(&self, gap: &Range<u64>) -> u64 {
+        let before = self.held.get(&gap.start.wrapping_sub(1)).map(|held| held.capture_us);
+        let before_us = before.or(self.delivered_capture_us);
+        let span_us = self.held.get(&gap.end).and_then(|held| held.capture_us.checked_sub(before_us?));
+        let packets = (gap.end - gap.start).saturating_add(1);
         // What takes much longer than packets can has a pause in it, in which nothing was sent.
         let packet_us = span_us.map(|span_us| span_us / packets).filter(|packet_us| *packet_us < PACKET_US_MAX * 3 / 2);
         packet_us.map_or(FRAME_US, |packet_us| packet_us.clamp(FRAME_US, PACKET_US_MAX))
     }
 
-    /// Whether the sender can be asked for the gap before `first`.
-    fn may_ask(&self, first: u64) -> bool {
-        let missing = self.next.map_or(0, |next| first.saturating_sub(next));
-        let is_worth_it = self.is_voice && self.late < LATE_MAX;
-        let is_cheap = !self.is_single(first) || is_worth_it || self.credit >= PACKETS_PER_SINGLE;
-        self.asked.is_none()
+    /// Whether the sender can be asked for this gap.
+    fn may_ask(&self, gap: &Range<u64>) -> bool {
+        self.config.resend_us > 0
             && self.held.len() < HELD_MAX
-            && self.config.resend_us > 0
-            && self.unanswered < UNANSWERED_MAX
-            && is_cheap
-            && missing <= ASKED_MAX
-    }
-
-    fn is_single(&self, first: u64) -> bool {
-        self.next.is_some_and(|next| next + 1 == first)
+            && self.requests.may_ask(gap.end - gap.start, self.is_voice)
     }
 
     fn advance(&mut self, count: u64, delivered: bool) {
@@ -419,14 +373,7 @@ impl<T> JitterBuffer<T> {
             *next += count;
         }
         let next = self.next.unwrap_or(0);
-        if let Some(asked) = self.asked.take_if(|asked| next >= asked.until) {
-            if asked.is_answered {
-                (self.unanswered, self.late) = (0, 0);
-            } else {
-                self.unanswered += 1;
-            }
-            self.last_asked = asked.from..asked.until;
-        }
+        self.requests.end_before(next);
         let shifted = if count >= 64 { 0 } else { self.delivered << count };
         self.delivered = shifted | u64::from(delivered);
     }
