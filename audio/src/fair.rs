@@ -70,9 +70,12 @@ impl<T> FairQueue<T> {
     }
 
     /// Takes the oldest item of the next owner. An owner with fewer items in work, as `in_work` counts them, comes
-    /// before one with more; `None`: it has to wait.
-    pub fn pop(&mut self, in_work: impl Fn(Owner) -> Option<usize>) -> Option<(Owner, T)> {
-        let items_in_work = |index: usize| in_work(self.owners[index].0).map(|count| (count, index));
+    /// before one with more. `in_work` gives `None` for an owner whose oldest item has to wait.
+    pub fn pop(&mut self, in_work: impl Fn(Owner, &T) -> Option<usize>) -> Option<(Owner, T)> {
+        let items_in_work = |index: usize| {
+            let (owner, items) = &self.owners[index];
+            in_work(*owner, items.front()?).map(|count| (count, index))
+        };
         let (_, next) = (0..self.owners.len()).filter_map(items_in_work).min()?;
         let (owner, mut items) = self.owners.remove(next)?;
         let item = items.pop_front()?;
@@ -171,7 +174,7 @@ mod tests {
                         passed.entry(owner).or_default();
                     }
                     Step::Pop => {
-                        let Some((Owner(owner), item)) = queue.pop(|_| Some(0)) else {
+                        let Some((Owner(owner), item)) = queue.pop(|_, _| Some(0)) else {
                             prop_assert!(waiting.is_empty());
                             continue;
                         };
@@ -218,10 +221,10 @@ mod tests {
         queue.push(busy, 'a');
         queue.push(busy, 'b');
         queue.push(other, 'c');
-        assert_eq!(queue.pop(|owner| Some(usize::from(owner == busy))), Some((other, 'c')));
+        assert_eq!(queue.pop(|owner, _| Some(usize::from(owner == busy))), Some((other, 'c')));
         assert_eq!(queue.remove(|item| *item == 'b'), Some('b'));
-        assert_eq!(queue.pop(|_| Some(9)), Some((busy, 'a')));
-        assert!(queue.is_empty() && queue.pop(|_| Some(0)).is_none() && queue.pop_newest(|_| true).is_none());
+        assert_eq!(queue.pop(|_, _| Some(9)), Some((busy, 'a')));
+        assert!(queue.is_empty() && queue.pop(|_, _| Some(0)).is_none() && queue.pop_newest(|_| true).is_none());
     }
 
     #[test]

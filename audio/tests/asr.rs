@@ -239,6 +239,7 @@ fn the_scheduler_answers_with_text() {
         priority: Priority::Final,
         patient: false,
         owner: Owner::NOBODY,
+        utterance: None,
         begun: None,
         reply: Box::new(move |report| sender.send(report).unwrap()),
     };

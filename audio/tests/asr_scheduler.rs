@@ -64,12 +64,13 @@ impl World {
         Self { scheduler: Some(scheduler), go, started, replies, reply, made }
     }
 
-    /// A job identified by its number of samples.
+    /// A job identified by its number of samples, which is also that of its utterance.
     fn job(&self, id: usize, priority: Priority, owner: Owner) -> DecodeJob {
         let reply = self.reply.clone();
         let reply = move |report: Report| reply.send((id, report.result.map(|heard| heard.text))).unwrap();
         let (pcm, options, reply) = (Arc::new(vec![0_i16; id].into()), Options::default(), Box::new(reply));
-        DecodeJob { pcm, options, priority, patient: false, owner, begun: None, reply }
+        let utterance = (owner != Owner::NOBODY).then_some(id as u32);
+        DecodeJob { pcm, options, priority, patient: false, owner, utterance, begun: None, reply }
     }
 
     /// Submits one that waits however many there are.
@@ -156,7 +157,7 @@ fn the_requests_of_one_device_are_decoded_one_after_the_other() {
     ] {
         let world = World::new(2, 10);
         let (quick, other) = (Owner::unique(), Owner::unique());
-        let first = world.submit_for(quick, 1, before).unwrap();
+        world.submit_for(quick, 1, before).unwrap();
         assert_eq!(world.started.recv().unwrap(), 1);
         world.submit_for(quick, 2, behind).unwrap();
         // The free thread is there for others.
@@ -166,14 +167,36 @@ fn the_requests_of_one_device_are_decoded_one_after_the_other() {
         assert_eq!(world.started.recv().unwrap(), 2);
         world.finish(2);
         // What is cancelled is not waited for.
-        let third = world.submit_for(quick, 4, before).unwrap();
+        let cancelled = world.submit_for(quick, 4, before).unwrap();
         assert_eq!(world.started.recv().unwrap(), 4);
-        for ticket in [&first, &third] {
-            world.scheduler.as_ref().unwrap().cancel(ticket);
-        }
         world.submit_for(quick, 5, behind).unwrap();
+        world.scheduler.as_ref().unwrap().cancel(&cancelled);
         assert_eq!(world.started.recv().unwrap(), 5);
         world.finish(2);
+        // Nor is another decode of the same utterance, or of a later one.
+        world.submit_for(quick, 7, before).unwrap();
+        assert_eq!(world.started.recv().unwrap(), 7);
+        let same = DecodeJob { utterance: Some(7), ..world.job(6, behind, quick) };
+        world.scheduler.as_ref().unwrap().submit(same).unwrap();
+        assert_eq!(world.started.recv().unwrap(), 6);
+        world.finish(2);
+    }
+}
+
+#[test]
+fn a_request_that_has_to_wait_takes_no_thread_from_others() {
+    let world = World::new(2, 10);
+    let quick = Owner::unique();
+    world.submit_for(quick, 1, Priority::Final).unwrap();
+    assert_eq!(world.started.recv().unwrap(), 1);
+    world.submit_for(quick, 2, Priority::Final).unwrap();
+    world.submit_for(Owner::unique(), 3, Priority::Partial).unwrap();
+    assert_eq!(world.started.recv().unwrap(), 3);
+    world.submit_for(quick, 4, Priority::Final).unwrap();
+    for _ in 0..4 {
+        world.go.send("go").unwrap();
+        let (id, result) = world.replies.recv().unwrap();
+        assert_eq!(result.unwrap(), id.to_string(), "the partial, too, is decoded to its end");
     }
 }
 

@@ -320,9 +320,12 @@ fn a_gap_that_is_far_behind_is_asked_for_when_a_request_reaches_it() {
     now_us += buffer.depth_us();
     assert_eq!(drain(&mut buffer, now_us), []);
     assert!(!buffer.is_missing() && buffer.take_missing().is_none());
+    // It has its own time, however long the first one took.
+    now_us += Config::RESENT.resend_us - buffer.depth_us() - 1;
     buffer.push(10, 0, 10, now_us);
-    drain(&mut buffer, now_us);
+    assert_eq!(drain(&mut buffer, now_us).len(), 65);
     assert_eq!((buffer.last(), buffer.take_missing()), (Some(74), behind(1)));
+    assert_eq!(buffer.next_wake_us(), Some(now_us + Config::RESENT.resend_us));
 }
 
 #[test]
@@ -350,6 +353,80 @@ fn a_short_gap_is_asked_for_again_after_the_time_that_answers_take() {
     assert_eq!(buffer.next_wake_us(), Some(asked_us + 120_000));
     drain(&mut buffer, asked_us + 120_000);
     assert_eq!(buffer.take_missing(), behind(1));
+}
+
+#[test]
+fn several_gaps_of_one_request_count_as_one() {
+    let mut buffer = ten_packets(Config::RESENT);
+    buffer.note_voice(true);
+    // Nothing comes of the three gaps of a request, twice; the third time it is asked all the same.
+    for first in [11, 61, 111] {
+        for seq in (first - 1..first + 5).filter(|seq| seq % 10 % 2 == 1) {
+            buffer.push(seq, u64::from(seq) * FRAME_US, seq, u64::from(seq) * FRAME_US);
+        }
+        let mut now_us = u64::from(first + 4) * FRAME_US + buffer.depth_us();
+        drain(&mut buffer, now_us);
+        assert!(buffer.take_missing().is_some(), "{first}");
+        while let Some(wake_us) = buffer.next_wake_us() {
+            now_us = now_us.max(wake_us);
+            drain(&mut buffer, now_us);
+            let _ = buffer.take_missing();
+        }
+        for seq in first + 5..first + 49 {
+            buffer.push(seq, u64::from(seq) * FRAME_US, seq, now_us);
+        }
+        drain(&mut buffer, now_us);
+    }
+    buffer.push(161, 161 * FRAME_US, 161, 161 * FRAME_US);
+    let given_up_us = 161 * FRAME_US + buffer.depth_us();
+    drain(&mut buffer, given_up_us);
+    assert_eq!(buffer.take_missing(), None, "three requests without an answer");
+}
+
+#[test]
+fn the_time_of_answers_is_learned_also_where_it_is_longer_than_expected() {
+    let mut buffer = ten_packets(Config::RESENT);
+    buffer.note_voice(true);
+    let mut asked = Vec::new();
+    for lost in [10, 12, 14] {
+        let asked_us = take(&mut buffer, &[lost + 1]);
+        let mut times = 0;
+        while let Some(wake_us) = buffer.next_wake_us().filter(|wake_us| *wake_us < asked_us + 250_000) {
+            times += u32::from(buffer.take_missing().is_some());
+            drain(&mut buffer, wake_us);
+        }
+        times += u32::from(buffer.take_missing().is_some());
+        buffer.push(lost, 0, lost, asked_us + 250_000);
+        assert_eq!(drain(&mut buffer, asked_us + 250_000).len(), 2);
+        asked.push(times);
+    }
+    assert_eq!(asked, [2, 1, 1]);
+}
+
+#[test]
+fn in_a_pause_a_copy_is_waited_for_no_longer_than_a_packet() {
+    for has_copies in [false, true] {
+        let (mut buffer, seq) = (ten_packets(Config::RESENT.with_copies(has_copies)), &mut 10);
+        while lose_one(&mut buffer, seq, 5).is_some() {}
+        // Packets are overtaken, so that gaps are waited for.
+        for _ in 0..5 {
+            let first = in_order(&mut buffer, *seq, 3);
+            for late in [first + 1, first + 2, first] {
+                let now_us = u64::from(first + 2) * FRAME_US + if late == first { 30_000 } else { 0 };
+                buffer.push(late, u64::from(late) * FRAME_US, late, now_us);
+                drain(&mut buffer, now_us);
+            }
+            *seq = first + 3;
+        }
+        let lost = in_order(&mut buffer, *seq, 3);
+        let now_us = u64::from(lost + 1) * FRAME_US;
+        buffer.push(lost + 1, now_us, lost + 1, now_us);
+        assert!(buffer.depth_us() > 30_000, "{}", buffer.depth_us());
+        let wait_us = if has_copies { 20_000 } else { buffer.depth_us() };
+        assert_eq!(buffer.next_wake_us(), Some(now_us + wait_us));
+        buffer.note_voice(true);
+        assert_eq!(buffer.next_wake_us(), Some(now_us + buffer.depth_us().min(Config::RESENT.ask_us)));
+    }
 }
 
 #[test]
@@ -444,7 +521,8 @@ proptest! {
         start in prop_oneof![Just(0u32), Just(u32::MAX - 20), any::<u32>()],
         fates in prop::collection::vec((0u64..150_000, 0u8..20), 2..120),
         step_us in 1_000u64..40_000,
-        config in prop_oneof![Just(Config::DATAGRAM), Just(Config::RESENT)],
+        config in prop_oneof![Just(Config::DATAGRAM), Just(Config::RESENT), Just(Config::RESENT.with_copies(true))],
+        is_voice in any::<bool>(),
     ) {
         let wait_us_max = config.depth_us_max.max(config.resend_us);
         let mut arrivals = Vec::new();
@@ -458,6 +536,7 @@ proptest! {
         }
         arrivals.sort();
         let mut buffer = JitterBuffer::new(config);
+        buffer.note_voice(is_voice);
         let (mut out, mut now_us, mut refused, mut overflow) = (Vec::new(), 0, 0u64, 0u64);
         for (at_us, index) in &arrivals {
             while now_us + step_us < *at_us {
@@ -502,7 +581,9 @@ proptest! {
         for (seq, capture_us, now_us, pop) in pushes {
             if buffer.push(seq, capture_us, seq, now_us) == Pushed::Accepted { held += 1; }
             prop_assert!(held <= HELD_MAX);
+            buffer.note_voice(now_us % 2 == 0);
             let _ = (buffer.next_wake_us(), buffer.take_missing());
+            prop_assert!(!buffer.is_missing());
             if !pop { continue; }
             for (seq, lost) in drain(&mut buffer, now_us) {
                 if lost == 0 {

@@ -3,8 +3,8 @@
 //! A packet in order is never held back. Only a gap makes the buffer wait, and only as long as packets of this stream
 //! have recently been reordered. The estimate of interarrival jitter is that of RFC 3550, section 6.4.1.
 //!
-//! Where the sender keeps what it has sent, a longer gap is then asked for again (a negative acknowledgement, as in RFC
-//! 4585, section 6.2.1), and the buffer waits as long as missing packets come.
+//! Where the sender keeps what it has sent, it is then asked for gaps, of single packets as well while somebody speaks (a negative
+//! acknowledgement, as in RFC 4585, section 6.2.1), and the buffer waits as long as missing packets come.
 
 mod requests;
 
@@ -41,7 +41,8 @@ pub struct Config {
     /// How long the sender may take to send a gap again, and from one packet of it to the next, in microseconds; 0: it
     /// is not asked. For short gaps it is less, for long ones more.
     pub resend_us: u64,
-    /// Each packet carries a copy of the one before it, which is good enough while nobody speaks.
+    /// A packet may carry a copy of the one before it, which is good enough while nobody speaks: a single lost packet for which the
+    /// sender is not asked is then waited for no longer than `depth_us_min`.
     pub has_copies: bool,
 }
 
@@ -183,7 +184,7 @@ impl<T> JitterBuffer<T> {
                 return Pushed::Duplicate;
             }
             self.stats.late += 1;
-            self.requests.note_late(extended, now_us);
+            self.requests.note_late(extended, now_us, self.config.resend_us);
             return Pushed::TooLate;
         }
         if self.held.contains_key(&extended) {
@@ -340,11 +341,15 @@ impl<T> JitterBuffer<T> {
 
     /// The first gap that the sender may be asked for and was not, and when that is due.
     fn next_to_ask(&self) -> Option<(Range<u64>, u64)> {
-        let mut from = self.next?;
+        let next = self.next?;
+        let mut from = next;
         let gap = self.held.keys().find_map(|held| {
             let gap = from..*held;
             from = held + 1;
-            (!gap.is_empty() && !self.requests.covers(gap.start) && self.may_ask(&gap)).then_some(gap)
+            // One that no request reaches has its time when one does.
+            let is_reached = gap.start == next || gap.end - next <= requests::REACH;
+            let is_open = !gap.is_empty() && is_reached && !self.requests.covers(gap.start);
+            (is_open && self.may_ask(&gap)).then_some(gap)
         })?;
         let ripe_us = self.ripe_us(gap.clone())?;
         Some((gap, ripe_us))

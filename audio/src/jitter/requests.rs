@@ -41,14 +41,14 @@ const OUTAGE_WAIT_US_MAX: u64 = 2_000_000;
 const TIMES_MAX: u8 = 3;
 const AGAIN_PACKETS_MAX: u64 = 8;
 
-/// The time that an answer takes as long as none has come, and its limits, in microseconds.
+/// Time after which an answer is not expected any more: as long as none has come, and its limits, in microseconds.
 const ANSWER_US: Range<u64> = 60_000..400_000;
 const ANSWER_US_FIRST: u64 = 160_000;
 /// Least part of it for what varies.
 const ANSWER_VARIES_US_MIN: u64 = 20_000;
 
 /// Packets behind the first gap of a request that one request reaches: the bits of [`Missing::others`].
-const REACH: u64 = u64::BITS as u64;
+pub(super) const REACH: u64 = u64::BITS as u64;
 
 /// What the sender is to send again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,40 +65,55 @@ struct Gap {
     from: u64,
     /// Length of its packets in microseconds.
     packet_us: u64,
-    /// When it was first asked for, or a packet of it last came.
-    progress_us: u64,
+    /// When it was first asked for.
+    first_us: u64,
     /// When it was last asked for.
     asked_us: u64,
+    /// When a packet of it last came, or it was first asked for.
+    progress_us: u64,
+    /// Times that it was asked for, the one included that is not told yet.
     times: u8,
     is_answered: bool,
     is_told: bool,
 }
 
 /// A gap that is over.
-struct Over {
+struct EndedGap {
     packets: Range<u64>,
-    asked_us: u64,
+    first_us: u64,
     times: u8,
 }
 
 /// The gaps that the sender was asked for, by the packet behind each.
 pub(super) struct Requests {
     gaps: BTreeMap<u64, Gap>,
-    /// Gaps in a row that were asked for and did not come.
+    /// Requests in a row to which nothing came, and the time up to which they are counted: one request may be of several gaps.
     unanswered: u32,
+    counted_us: u64,
     /// Gaps in a row that were asked for and came too late.
     late: u32,
     /// Packets that were delivered, less those for which a single one was asked for.
     credit: u32,
     /// The last gap that is over.
-    last: Option<Over>,
+    last: Option<EndedGap>,
     /// Time of an answer and its mean deviation, in microseconds.
     answer_us: Option<(u64, u64)>,
+    /// The last gap came after it was asked for again: nobody knows to which request, so that the next one has twice the time.
+    backs_off: bool,
 }
 
 impl Requests {
     pub(super) fn new() -> Self {
-        Self { gaps: BTreeMap::new(), unanswered: 0, late: 0, credit: CREDIT_MAX, last: None, answer_us: None }
+        Self {
+            gaps: BTreeMap::new(),
+            unanswered: 0,
+            counted_us: 0,
+            late: 0,
+            credit: CREDIT_MAX,
+            last: None,
+            answer_us: None,
+            backs_off: false,
+        }
     }
 
     /// Whether the sender may be asked for a gap of so many packets.
@@ -112,10 +127,17 @@ impl Requests {
         if gap.end - gap.start == 1 {
             self.credit -= PACKETS_PER_SINGLE.min(self.credit);
         }
-        let (progress_us, asked_us) = (now_us, now_us);
-        let gap_asked =
-            Gap { from: gap.start, packet_us, progress_us, asked_us, times: 1, is_answered: false, is_told: false };
-        self.gaps.insert(gap.end, gap_asked);
+        let asked = Gap {
+            from: gap.start,
+            packet_us,
+            first_us: now_us,
+            asked_us: now_us,
+            progress_us: now_us,
+            times: 1,
+            is_answered: false,
+            is_told: false,
+        };
+        self.gaps.insert(gap.end, asked);
     }
 
     /// Whether this packet is in a gap that was asked for.
@@ -145,18 +167,22 @@ impl Requests {
         let Some((_, gap)) = self.gaps.range_mut(packet + 1..).next().filter(|(_, gap)| gap.from <= packet) else {
             return;
         };
-        let answer_us = (!gap.is_answered && gap.times == 1).then(|| now_us.saturating_sub(gap.asked_us));
-        (gap.progress_us, gap.is_answered) = (now_us, true);
-        self.measure(answer_us);
+        gap.progress_us = now_us;
+        let is_first = !std::mem::replace(&mut gap.is_answered, true);
+        let (times, took_us) = (gap.times, now_us.saturating_sub(gap.first_us));
+        if is_first {
+            self.measure(times, took_us);
+        }
     }
 
     /// A packet came that had been given up.
-    pub(super) fn note_late(&mut self, packet: u64, now_us: u64) {
+    pub(super) fn note_late(&mut self, packet: u64, now_us: u64, resend_us: u64) {
         let Some(last) = self.last.take_if(|last| last.packets.contains(&packet)) else { return };
         // It does send again, only later than that was waited for.
         self.unanswered = 0;
-        self.late += 1;
-        self.measure((last.times == 1).then(|| now_us.saturating_sub(last.asked_us)));
+        let took_us = now_us.saturating_sub(last.first_us);
+        self.late += u32::from(took_us >= resend_us);
+        self.measure(last.times, took_us);
     }
 
     pub(super) fn note_delivered(&mut self) {
@@ -169,10 +195,11 @@ impl Requests {
             let (until, gap) = first.remove_entry();
             if gap.is_answered {
                 (self.unanswered, self.late) = (0, 0);
-            } else {
+            } else if (gap.is_told || gap.times > 1) && gap.first_us > self.counted_us {
                 self.unanswered += 1;
+                self.counted_us = self.gaps.values().map(|gap| gap.asked_us).fold(gap.asked_us, u64::max);
             }
-            self.last = Some(Over { packets: gap.from..until, asked_us: gap.asked_us, times: gap.times });
+            self.last = Some(EndedGap { packets: gap.from..until, first_us: gap.first_us, times: gap.times });
         }
     }
 
@@ -226,11 +253,18 @@ impl Requests {
     /// The time after which an answer is not expected any more.
     fn answer_us_max(&self) -> u64 {
         let estimate = self.answer_us.map(|(mean_us, varies_us)| mean_us + (4 * varies_us).max(ANSWER_VARIES_US_MIN));
-        estimate.unwrap_or(ANSWER_US_FIRST).clamp(ANSWER_US.start, ANSWER_US.end)
+        let times = if self.backs_off { 2 } else { 1 };
+        (estimate.unwrap_or(ANSWER_US_FIRST) * times).clamp(ANSWER_US.start, ANSWER_US.end)
     }
 
-    fn measure(&mut self, answer_us: Option<u64>) {
-        let Some(answer_us) = answer_us.map(|us| us.min(ANSWER_US.end)) else { return };
+    /// An answer came so long after the first of so many requests. Of several nobody knows which one it follows (P. Karn, C. Partridge,
+    /// "Improving round-trip time estimates in reliable transport protocols", 1987).
+    fn measure(&mut self, times: u8, took_us: u64) {
+        self.backs_off = times > 1;
+        if self.backs_off {
+            return;
+        }
+        let answer_us = took_us.min(ANSWER_US.end);
         self.answer_us = Some(match self.answer_us {
             None => (answer_us, answer_us / 2),
             Some((mean_us, varies_us)) => {

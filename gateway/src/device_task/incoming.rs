@@ -222,10 +222,14 @@ impl Incoming {
         self.since_us.map(|since_us| since_us.saturating_add(wait_us))
     }
 
-    /// The acknowledgement of everything so far; `audio`: the sound that need not come again.
-    pub(super) fn take_ack(&mut self, audio: u32) -> down::Ack {
+    /// Everything so far is acknowledged: the next one is due as if nothing had come.
+    pub(super) fn acknowledged(&mut self) {
         (self.unacknowledged_control, self.unacknowledged_audio, self.unacknowledged_us) = (0, 0, 0);
         self.since_us = None;
+    }
+
+    /// The acknowledgement of everything so far; `audio`: the sound that need not come again.
+    pub(super) fn ack(&self, audio: u32) -> down::Ack {
         down::Ack {
             control: self.control,
             audio,
@@ -274,7 +278,9 @@ mod tests {
             incoming.control(sequence, 100);
         }
         assert_eq!(incoming.ack_due_us(), Some(5));
-        let ack = incoming.take_ack(0);
+        let ack = incoming.ack(0);
+        assert_eq!(incoming.ack_due_us(), Some(5), "it may be sent for another reason");
+        incoming.acknowledged();
         assert_eq!((ack.control, ack.audio), (limits::ACK_CONTROL_FRAMES_MAX, 0));
         assert_eq!(incoming.ack_due_us(), None);
         for sequence in 1..=limits::ACK_AUDIO_PACKETS_MAX {
@@ -406,7 +412,7 @@ mod tests {
         assert_eq!(incoming.ack_due_us(), Some(1_000_005));
         incoming.audio(7, 60_000, false, 5);
         assert_eq!(incoming.ack_due_us(), Some(5));
-        incoming.take_ack(0);
+        incoming.acknowledged();
         incoming.audio(8, 20_000, true, 9);
         assert_eq!(incoming.ack_due_us(), Some(9), "a pause begins");
     }

@@ -86,15 +86,20 @@ impl Session {
 
     /// Acknowledges what has arrived, where that is due.
     fn acknowledge(&mut self) -> Result<(), LinkError> {
-        if self.ack_due_us().is_none_or(|at_us| at_us > clock::mono_us()) {
+        let now_us = clock::mono_us();
+        if self.ack_due_us().is_none_or(|at_us| at_us > now_us) {
             return Ok(());
         }
         let audio = self.audio_received();
         let missing = self.ear.as_mut().and_then(Ear::take_missing);
-        self.report_sound();
+        // What is missing is asked for at any time; reports are of as much sound as ever.
+        if self.link.incoming.ack_due_us().is_some_and(|at_us| at_us <= now_us) {
+            self.link.incoming.acknowledged();
+            self.report_sound();
+        }
         let quiet_us = self.ear.as_ref().and_then(Ear::quiet_until_us);
         let sound_until_us = self.stored.dealt_with_us(self.link.incoming.sound_until_us(), quiet_us);
-        let ack = self.link.incoming.take_ack(audio);
+        let ack = self.link.incoming.ack(audio);
         let (audio_missing, audio_missing_bits) = missing.map_or((0, 0), |missing| (missing.count, missing.others));
         let ack = down::Ack { audio_missing, audio_missing_bits, sound_until_us, ..ack };
         let is_opus = self.terms.formats.up.is_some_and(|(codec, _)| codec == Codec::Opus);

@@ -164,7 +164,7 @@ impl Shared {
         let mut state = self.lock();
         loop {
             // The jobs are short: who has one in work makes no difference.
-            let next = state.now.pop(|_| Some(0)).or_else(|| state.soon.pop(|_| Some(0)));
+            let next = state.now.pop(|_, _| Some(0)).or_else(|| state.soon.pop(|_, _| Some(0)));
             if next.is_some() || state.closing {
                 return next.map(|(_, job)| job);
             }

@@ -47,6 +47,7 @@ pub fn listener(bytes: &[u8]) {
                 ear.tick(now_us, &mut facts);
                 let missing = ear.take_missing();
                 assert!(missing.is_none_or(|missing| missing.count <= 1_000), "{missing:?}");
+                assert!(!ear.is_missing(), "the gateway would ask again and again");
             }
             4..=7 => ear.end_stream(sequence.saturating_sub(u32::from(step & 1)), now_us, &mut facts),
             8 | 9 => ear.set_muted(step & 1 == 1),

@@ -10,8 +10,9 @@
 //! - For everything else the queue is long enough for utterances that coincide. When it is full, speech not meant for
 //!   the device is dropped before speech that may be.
 //!
-//! Jobs of one priority are taken from their owners in turn; an owner without a running job comes before one with some. Texts of
-//! one owner that are of the same concern to it come in the order in which they were said: such a job waits for the one before it.
+//! Jobs of one priority are taken from their owners in turn; an owner without a running job comes before one with some. A request
+//! does not begin while one of an earlier utterance of its owner is decoded: a short one would be done first, and the later text of the
+//! older one would end it. The same holds for speech that may be one.
 //! When the queue is full, an owner that has several jobs in it loses its newest to an owner that has fewer.
 //!
 //! A patient job ([`DecodeJob::patient`]) takes no place in the queue: it is never displaced and displaces none, and waits behind
@@ -101,6 +102,9 @@ pub struct DecodeJob {
     pub patient: bool,
     /// The device that waits for it.
     pub owner: Owner,
+    /// The utterance of this owner whose words these are, in the order of their beginnings: a request waits while one of an earlier
+    /// utterance is decoded. `None`: it waits for none, and none waits for it.
+    pub utterance: Option<u32>,
     /// Called when its decode begins, on the recognition thread. Must not block.
     pub begun: Option<Box<dyn FnOnce() + Send>>,
     /// Called exactly once if the job was accepted, on a recognition thread or on the thread that cancels it. Must not
@@ -212,17 +216,19 @@ impl Scheduler {
         let SchedulerConfig { workers, queue_max } = self.shared.config;
         let is_partial = job.priority == Priority::Partial;
         // Partials that wait come after all others.
-        let before = if is_partial { state.waiting() } else { state.waiting_others() };
-        let free = state.running.len() + before < workers;
+        let before = state.ready_others() + if is_partial { state.waiting_partials().len() } else { 0 };
+        let has_to_wait = state.has_to_wait(&job);
+        let free = !has_to_wait && state.running.len() + before < workers;
         if is_partial && !free && !state.may_take_turns(job.owner, workers) {
             state.shed.count(job.priority);
             return Err(Busy::NoThreadFree);
         }
-        let few = state.waiting_others() < (queue_max / SECOND_PASS_PART).max(1);
+        let few = state.ready_others() < (queue_max / SECOND_PASS_PART).max(1);
         let is_excess = job.priority == Priority::SecondPass && !few;
         let displaced = if free || is_partial { None } else { state.make_room(&job, queue_max, is_excess)? };
         if !free
             && !is_partial
+            && !has_to_wait
             && let Some(partial) =
                 state.running.iter().find(|running| running.priority == Priority::Partial && !is_set(&running.abort))
         {
@@ -248,10 +254,14 @@ impl Scheduler {
     pub fn cancel(&self, ticket: &Ticket) {
         let mut state = self.shared.lock();
         let found = state.queues.iter_mut().find_map(|queue| queue.remove(|waiting| waiting.id == ticket.id));
+        if found.is_none() {
+            ticket.abort.store(true, Ordering::Relaxed);
+        }
         drop(state);
         match found {
             Some(waiting) => waiting.end(Error::Cancelled),
-            None => ticket.abort.store(true, Ordering::Relaxed),
+            // What waited for it to end may begin.
+            None => self.shared.wake.notify_one(),
         }
     }
 
@@ -313,8 +323,9 @@ impl Shared {
                 return None;
             }
             if let Some(waiting) = state.pop() {
-                let (id, priority, abort) = (waiting.id, waiting.job.priority, waiting.abort.clone());
-                state.running.push(Running { id, priority, owner: waiting.job.owner, abort });
+                let DecodeJob { priority, owner, utterance, .. } = waiting.job;
+                let (id, abort) = (waiting.id, waiting.abort.clone());
+                state.running.push(Running { id, priority, owner, utterance, abort });
                 return Some(waiting);
             }
             state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -35,6 +35,7 @@ pub(super) struct Running {
     pub(super) id: u64,
     pub(super) priority: Priority,
     pub(super) owner: Owner,
+    pub(super) utterance: Option<u32>,
     pub(super) abort: Arc<AtomicBool>,
 }
 
@@ -47,9 +48,9 @@ impl State {
         &self.queues[Priority::Partial as usize]
     }
 
-    /// Those that wait and are no partials.
-    pub(super) fn waiting_others(&self) -> usize {
-        self.waiting() - self.waiting_partials().len()
+    /// Those that wait for a thread, and for nothing else, and are no partials.
+    pub(super) fn ready_others(&self) -> usize {
+        self.count(|waiting| waiting.job.priority != Priority::Partial && !self.has_to_wait(&waiting.job))
     }
 
     /// Whether a partial for which no thread is free may wait for one that works on another owner's, or is about to.
@@ -57,7 +58,7 @@ impl State {
         let is_partial = |job: &&Running| job.priority == Priority::Partial;
         let partials = || self.running.iter().filter(is_partial);
         let waiting = self.waiting_partials();
-        self.waiting_others() == 0
+        self.ready_others() == 0
             && self.running.len() - partials().count() < workers
             && partials().all(|job| job.owner != owner)
             && waiting.len_of(owner) == 0
@@ -121,25 +122,35 @@ impl State {
         }
     }
 
+    /// Whether a job may not begin yet, since it may be a newer request than one that is decoded.
+    pub(super) fn has_to_wait(&self, job: &DecodeJob) -> bool {
+        has_to_wait(&self.running, job)
+    }
+
     /// The next job that may begin.
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         let Self { queues, running, .. } = self;
-        let in_work = |owner, queue| {
-            let own = || running.iter().filter(|job| job.owner == owner);
-            let is_before = |job: &Running| !is_set(&job.abort) && are_in_order(job.priority as usize, queue);
-            let waits = owner != Owner::NOBODY && own().any(is_before);
-            (!waits).then(|| own().count())
+        let in_work = |owner, first: &Waiting| {
+            let own = running.iter().filter(|job| job.owner == owner).count();
+            (!has_to_wait(running, &first.job)).then_some(own)
         };
-        let mut queues = queues.iter_mut().enumerate().rev();
-        let next = queues.find_map(|(queue, waiting)| waiting.pop(|owner| in_work(owner, queue)));
-        next.map(|(_, waiting)| waiting)
+        queues.iter_mut().rev().find_map(|queue| queue.pop(in_work)).map(|(_, waiting)| waiting)
     }
 }
 
-/// Whether the texts of jobs of these queues have to come one after the other, where their owner is the same: a newer request
-/// ends an older one.
-fn are_in_order(running: usize, waiting: usize) -> bool {
-    const REQUEST: [usize; 2] = [Priority::Speculative as usize, Priority::Final as usize];
-    const UNSURE: usize = Priority::Unsure as usize;
-    REQUEST.contains(&running) && REQUEST.contains(&waiting) || running == UNSURE && waiting == UNSURE
+fn has_to_wait(running: &[Running], job: &DecodeJob) -> bool {
+    let is_ahead = |other: &Running| {
+        let (Some(earlier), Some(utterance)) = (other.utterance, job.utterance) else { return false };
+        other.owner == job.owner
+            && earlier < utterance
+            && !is_set(&other.abort)
+            && are_alike(other.priority, job.priority)
+    };
+    running.iter().any(is_ahead)
+}
+
+/// Whether both are requests, or both may be.
+fn are_alike(one: Priority, other: Priority) -> bool {
+    let is_request = |priority| matches!(priority, Priority::Speculative | Priority::Final);
+    is_request(one) && is_request(other) || one == Priority::Unsure && other == Priority::Unsure
 }

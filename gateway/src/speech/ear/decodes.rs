@@ -159,6 +159,7 @@ impl Decodes {
             // Decoded later rather than not at all.
             patient: kind == TranscriptKind::Final && meant != Meant::Overheard,
             owner: self.owner,
+            utterance: Some(utterance),
             reply: Box::new(move |report: Report| {
                 let transcribed = Transcribed { utterance, revision, kind, report };
                 if mailbox.try_send(DeviceMessage::Transcribed(transcribed)).is_err() {
@@ -207,6 +208,7 @@ impl Decodes {
             priority: Priority::SecondPass,
             patient: false,
             owner: self.owner,
+            utterance: None,
             reply: Box::new(move |report| {
                 if mailbox.try_send(DeviceMessage::Translated(Translated { utterance, report })).is_err() {
                     tracing::debug!(utterance, "nobody waits for this translation any more");
