@@ -180,6 +180,11 @@ fn the_requests_of_one_device_are_decoded_one_after_the_other() {
         world.scheduler.as_ref().unwrap().submit(same).unwrap();
         assert_eq!(world.started.recv().unwrap(), 6);
         world.finish(2);
+        world.submit_for(quick, 9, before).unwrap();
+        assert_eq!(world.started.recv().unwrap(), 9);
+        world.submit_for(quick, 8, behind).unwrap();
+        assert_eq!(world.started.recv().unwrap(), 8);
+        world.finish(2);
     }
 }
 

@@ -3,7 +3,10 @@
 //! Several gaps are asked for at once, so that a gap does not wait for the one before it. A gap of a few packets is asked for again
 //! when nothing of it has come in the time that answers take, which is estimated as in RFC 6298.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Range,
+};
 
 /// Longest gap that is asked for: 10 s of packets of 10 ms, which is as long as every device keeps its sound.
 const ASKED_MAX: u64 = 1_000;
@@ -46,6 +49,12 @@ const ANSWER_US: Range<u64> = 60_000..400_000;
 const ANSWER_US_FIRST: u64 = 160_000;
 /// Least part of it for what varies.
 const ANSWER_VARIES_US_MIN: u64 = 20_000;
+
+/// How often it is doubled at most.
+const DOUBLINGS_MAX: u8 = 3;
+
+/// Gaps that are over and may still come, late.
+const ENDED_MAX: usize = 16;
 
 /// Packets behind the first gap of a request that one request reaches: the bits of [`Missing::others`].
 pub(super) const REACH: u64 = u64::BITS as u64;
@@ -94,12 +103,13 @@ pub(super) struct Requests {
     late: u32,
     /// Packets that were delivered, less those for which a single one was asked for.
     credit: u32,
-    /// The last gap that is over.
-    last: Option<EndedGap>,
+    /// The last gaps that are over, the newest last.
+    ended: VecDeque<EndedGap>,
     /// Time of an answer and its mean deviation, in microseconds.
     answer_us: Option<(u64, u64)>,
-    /// The last gap came after it was asked for again: nobody knows to which request, so that the next one has twice the time.
-    backs_off: bool,
+    /// Gaps in a row that came after they were asked for again: nobody knows to which request, so that each doubles the time of the
+    /// next one.
+    backs_off: u8,
 }
 
 impl Requests {
@@ -110,9 +120,9 @@ impl Requests {
             counted_us: 0,
             late: 0,
             credit: CREDIT_MAX,
-            last: None,
+            ended: VecDeque::new(),
             answer_us: None,
-            backs_off: false,
+            backs_off: 0,
         }
     }
 
@@ -177,12 +187,13 @@ impl Requests {
 
     /// A packet came that had been given up.
     pub(super) fn note_late(&mut self, packet: u64, now_us: u64, resend_us: u64) {
-        let Some(last) = self.last.take_if(|last| last.packets.contains(&packet)) else { return };
+        let Some(place) = self.ended.iter().position(|gap| gap.packets.contains(&packet)) else { return };
+        let Some(ended) = self.ended.remove(place) else { return };
         // It does send again, only later than that was waited for.
         self.unanswered = 0;
-        let took_us = now_us.saturating_sub(last.first_us);
+        let took_us = now_us.saturating_sub(ended.first_us);
         self.late += u32::from(took_us >= resend_us);
-        self.measure(last.times, took_us);
+        self.measure(ended.times, took_us);
     }
 
     pub(super) fn note_delivered(&mut self) {
@@ -199,7 +210,10 @@ impl Requests {
                 self.unanswered += 1;
                 self.counted_us = self.gaps.values().map(|gap| gap.asked_us).fold(gap.asked_us, u64::max);
             }
-            self.last = Some(EndedGap { packets: gap.from..until, first_us: gap.first_us, times: gap.times });
+            if self.ended.len() >= ENDED_MAX {
+                self.ended.pop_front();
+            }
+            self.ended.push_back(EndedGap { packets: gap.from..until, first_us: gap.first_us, times: gap.times });
         }
     }
 
@@ -247,23 +261,23 @@ impl Requests {
     /// A new sequence begins.
     pub(super) fn clear(&mut self) {
         self.gaps.clear();
-        self.last = None;
+        self.ended.clear();
     }
 
     /// The time after which an answer is not expected any more.
     fn answer_us_max(&self) -> u64 {
         let estimate = self.answer_us.map(|(mean_us, varies_us)| mean_us + (4 * varies_us).max(ANSWER_VARIES_US_MIN));
-        let times = if self.backs_off { 2 } else { 1 };
-        (estimate.unwrap_or(ANSWER_US_FIRST) * times).clamp(ANSWER_US.start, ANSWER_US.end)
+        (estimate.unwrap_or(ANSWER_US_FIRST) << self.backs_off).clamp(ANSWER_US.start, ANSWER_US.end)
     }
 
     /// An answer came so long after the first of so many requests. Of several nobody knows which one it follows (P. Karn, C. Partridge,
     /// "Improving round-trip time estimates in reliable transport protocols", 1987).
     fn measure(&mut self, times: u8, took_us: u64) {
-        self.backs_off = times > 1;
-        if self.backs_off {
+        if times > 1 {
+            self.backs_off = (self.backs_off + 1).min(DOUBLINGS_MAX);
             return;
         }
+        self.backs_off = 0;
         let answer_us = took_us.min(ANSWER_US.end);
         self.answer_us = Some(match self.answer_us {
             None => (answer_us, answer_us / 2),
@@ -278,7 +292,8 @@ impl Gap {
     /// When it is asked for again.
     fn again_us(&self, until: u64, answer_us_max: u64) -> Option<u64> {
         let is_short = until - self.from <= AGAIN_PACKETS_MAX;
-        (is_short && !self.is_answered && self.times < TIMES_MAX).then(|| self.asked_us.saturating_add(answer_us_max))
+        (is_short && self.is_told && !self.is_answered && self.times < TIMES_MAX)
+            .then(|| self.asked_us.saturating_add(answer_us_max))
     }
 
     /// Whether the bits behind `base` reach it, and it is to be told.

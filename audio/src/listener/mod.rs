@@ -177,8 +177,13 @@ impl Listener {
         self.end_if_due(now_us, facts);
     }
 
+    /// Ends the utterance where the last packet of the stream was taken in, and otherwise where it is no longer waited for.
     fn end_if_due(&mut self, now_us: u64, facts: &mut Vec<Fact>) {
         let is_due = self.ending_due_us().is_some_and(|due_us| due_us <= now_us);
+        self.end_if(is_due, facts);
+    }
+
+    fn end_if(&mut self, is_due: bool, facts: &mut Vec<Fact>) {
         if self.ending.take_if(|ending| is_due || self.jitter.is_past(ending.last)).is_some() {
             self.utterances.end(&self.timeline, facts);
             // What helps with the next packet only takes no memory until there is one.
@@ -345,8 +350,8 @@ impl Listener {
         // A lost packet may be in the next one as a copy, and a gap is only given up when there is a next one.
         let mut lost_before = false;
         loop {
-            // Before sound after the end is processed.
-            self.end_if_due(now_us, facts);
+            // Before sound after the end is processed; what a gap has held up is still before it.
+            self.end_if(false, facts);
             self.jitter.note_voice(self.utterances.is_speaking());
             match self.jitter.pop_ready(now_us) {
                 Slot::Wait => return result,

@@ -111,10 +111,11 @@ fn all_wrong_types_and_unknown_keys_are_told_at_once() {
     );
     assert!(found[2].1.contains("webb") && found[3].1.contains("`listen.plain`"), "{found:?}");
     // Of a section without a name that is known nothing more is told.
-    let found =
-        problems("[heering]\nwake = 7\n[voice]\nspeed = \"fast\"\n[[fallbak]]\nkind = 7\n[listen]\nplain = 3\n");
+    let found = problems(
+        "[heering]\nwake = 7\n[voice]\nspeed = \"fast\"\n[[fallbak]]\nkind = 7\n[fallbak.oauth]\nid = 7\n[listen]\nplain = 3\n",
+    );
     let lines: Vec<_> = found.iter().map(|(line, _)| *line).collect();
-    assert_eq!(lines, [Some(1), Some(4), Some(5), Some(8)], "{found:?}");
+    assert_eq!(lines, [Some(1), Some(4), Some(5), Some(10)], "{found:?}");
     // A key has to have a user: that it is missing follows from the first mistake.
     let found = problems("[[mcp.keys]]\nuser = 7\nclass = \"copilot\"\n");
     assert_eq!((found.len(), found[0].0), (1, Some(2)), "{found:?}");

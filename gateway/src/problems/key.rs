@@ -52,12 +52,17 @@ pub(super) fn without(text: &str, offset: usize) -> Option<String> {
     DeTable::parse(&left).is_ok().then_some(left)
 }
 
-/// The section whose header begins at this byte, up to the next header.
+/// The section whose header begins at this byte, up to the next header that is not below it.
 fn section(text: &str, line: usize) -> Option<Range<usize>> {
-    let is_header = |line: &&str| line.trim_start().starts_with('[');
+    let name_of = |line: &str| {
+        let header = line.trim_start().strip_prefix('[')?.trim_start_matches('[');
+        Some(header.split(']').next().unwrap_or_default().trim().to_owned())
+    };
     let mut lines = text.get(line..)?.split_inclusive('\n');
-    let header = lines.next().filter(is_header)?;
-    let rest: usize = lines.take_while(|line| !is_header(line)).map(str::len).sum();
+    let header = lines.next()?;
+    let below = format!("{}.", name_of(header)?);
+    let is_within = |line: &&str| name_of(line).is_none_or(|name| name.starts_with(&below));
+    let rest: usize = lines.take_while(is_within).map(str::len).sum();
     Some(line..line + header.len() + rest)
 }
 
@@ -92,7 +97,7 @@ mod tests {
             ("name", "        \n[a]\nb.c = 2 # two\nd = [\n3,\n4]\n[[f]]\ng = 5\ni = { j = 6 }\n"),
             ("2", "name = 1\n[a]\n        # two\nd = [\n3,\n4]\n[[f]]\ng = 5\ni = { j = 6 }\n"),
             ("3", "name = 1\n[a]\nb.c = 2 # two\n     \n  \n  \n[[f]]\ng = 5\ni = { j = 6 }\n"),
-            ("[a]", "name = 1\n   \n               \n     \n  \n  \n[[f]]\ng = 5\ni = { j = 6 }\n"),
+            ("[a]", "name = 1\n   \n             \n     \n  \n  \n[[f]]\ng = 5\ni = { j = 6 }\n"),
             ("f]", "name = 1\n[a]\nb.c = 2 # two\nd = [\n3,\n4]\n     \n     \n             \n"),
             ("5", "name = 1\n[a]\nb.c = 2 # two\nd = [\n3,\n4]\n[[f]]\n     \ni = { j = 6 }\n"),
         ] {

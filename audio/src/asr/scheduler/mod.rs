@@ -258,10 +258,10 @@ impl Scheduler {
             ticket.abort.store(true, Ordering::Relaxed);
         }
         drop(state);
-        match found {
-            Some(waiting) => waiting.end(Error::Cancelled),
-            // What waited for it to end may begin.
-            None => self.shared.wake.notify_one(),
+        // What waited for it to end, or behind it, may begin.
+        self.shared.wake.notify_one();
+        if let Some(waiting) = found {
+            waiting.end(Error::Cancelled);
         }
     }
 
@@ -351,6 +351,8 @@ fn work<T: Transcribe>(shared: &Shared, decoder: T, make: &dyn Fn() -> Result<T,
         let result = decode(&mut decoder, make, &waiting.job.pcm, &options);
         // Free the thread before the reply, which may submit the next job.
         shared.lock().running.retain(|running| running.id != id);
+        // More than one job may have waited for it to end.
+        shared.wake.notify_one();
         guarded(|| (waiting.job.reply)(Report { result, queue_us }));
     }
 }
