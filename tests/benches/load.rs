@@ -409,7 +409,7 @@ async fn generate() -> Result<()> {
         let lost = lost.filter(|event| {
             matches!(event.seen, Seen::LinkLost { .. } | Seen::Goodbye { .. } | Seen::Violation { .. })
         });
-        let lost = lost.count();
+        let lost = lost.inspect(|event| eprintln!("after {} ms: {:?}", event.at_us / 1_000, event.seen)).count();
         if ends.is_some() {
             println!("{said} sentences, {answered} answered aloud, {lost} sessions lost or in violation");
             let within = |share| delays.quantile_ms(share).unwrap_or(0);

@@ -55,6 +55,7 @@ impl How<'_> {
 struct Pass {
     text: String,
     mean_log_probability: f32,
+    last_word_log_probability: f32,
     capped: bool,
 }
 
@@ -117,6 +118,7 @@ impl Decoder {
             heard: if is_speech { Heard::Speech } else { Heard::NoSpeech },
             no_speech_probability,
             mean_log_probability: pass.mean_log_probability,
+            last_word_log_probability: pass.last_word_log_probability,
             audio_us,
             decode_us: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
             context: positions.unsigned_abs(),
@@ -202,6 +204,7 @@ impl Decoder {
         let end_of_text = self.engine.shared.context.token_eot();
         let mut text = Vec::new();
         let mut log_probabilities = Vec::new();
+        let mut last_word = 0.0;
         let mut tokens = 0;
         let mut ended = true;
         for segment in self.state.as_iter() {
@@ -214,6 +217,11 @@ impl Decoder {
                 let data = token.token_data();
                 log_probabilities.push(data.plog);
                 ended = data.id == end_of_text;
+                let bytes = token.to_bytes().unwrap_or_default();
+                // Punctuation has tokens of its own, and those from the end of the text on are no text.
+                if data.id < end_of_text && bytes.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii()) {
+                    last_word = if bytes.starts_with(b" ") { data.plog } else { last_word + data.plog };
+                }
                 tokens += 1;
             }
         }
@@ -221,6 +229,7 @@ impl Decoder {
         Pass {
             text: String::from_utf8_lossy(&text).trim().to_owned(),
             mean_log_probability: if mean.is_finite() { mean } else { f32::MIN },
+            last_word_log_probability: if last_word.is_finite() { last_word } else { f32::MIN },
             capped: !ended && tokens >= tokens_max,
         }
     }

@@ -93,6 +93,8 @@ pub struct Transcription {
     pub no_speech_probability: f32,
     /// Mean natural logarithm of the tokens' probabilities, at most 0.
     pub mean_log_probability: f32,
+    /// Natural logarithm of the probability of the last word, without what is written behind it; at most 0.
+    pub last_word_log_probability: f32,
     /// Length of the sound.
     pub audio_us: u64,
     /// Wall-clock time of the decoding.
@@ -111,12 +113,18 @@ impl Transcription {
         self.mean_log_probability.exp()
     }
 
+    /// Probability of the last word, 0 to 1.
+    pub fn last_word_confidence(&self) -> f32 {
+        self.last_word_log_probability.exp()
+    }
+
     pub(super) fn without_text(heard: Heard, audio_us: u64) -> Self {
         Self {
             text: String::new(),
             heard,
             no_speech_probability: 1.0,
             mean_log_probability: 0.0,
+            last_word_log_probability: 0.0,
             audio_us,
             decode_us: 0,
             context: 0,

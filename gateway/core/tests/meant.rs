@@ -65,7 +65,15 @@ impl World {
         });
         let revision = asked.expect("a look");
         let (text, kind) = (text.to_owned(), TranscriptKind::Partial);
-        self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence: 0.9, foreign: false }));
+        self.input(Input::Transcript(Transcript {
+            utterance,
+            revision,
+            kind,
+            text,
+            confidence: 0.9,
+            last_word: 0.9,
+            foreign: false,
+        }));
     }
 }
 

@@ -165,6 +165,7 @@ fn input() -> impl Strategy<Value = Input> {
             kind: [TranscriptKind::Partial, TranscriptKind::Speculative, TranscriptKind::Final, TranscriptKind::SecondPass, TranscriptKind::ThirdPass][usize::from(kind)],
             text,
             confidence: 0.5,
+            last_word: 0.5,
             foreign,
         })),
         2 => (1_u32..4, 0_u16..8).prop_map(|(utterance, revision)| Input::TranscriptFailed { utterance, revision }),

@@ -81,7 +81,7 @@ impl Session {
                 if matches!(kind, TranscriptKind::Speculative | TranscriptKind::Final) {
                     self.turns.decoded(report.queue_us, result.decode_us);
                 }
-                let confidence = result.confidence();
+                let (confidence, last_word) = (result.confidence(), result.last_word_confidence());
                 let text = result.text;
                 let understood = self.services.engines.languages.of(&self.user.name);
                 if let Some(tag) = understood.turned(result.language, kind, &text) {
@@ -91,7 +91,8 @@ impl Session {
                     }
                 }
                 let foreign = self.app_feed.is_foreign();
-                self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence, foreign }));
+                let transcript = Transcript { utterance, revision, kind, text, confidence, last_word, foreign };
+                self.input(Input::Transcript(transcript));
             }
             Err(error) => {
                 tracing::debug!(utterance, %error, "a decode failed");

@@ -392,9 +392,9 @@ impl Ear {
         }
         let heard = engines.recogniser.transcribe(&pcm, &options)?;
         engines.decodes_us.push(heard.decode_us as i64);
-        let (confidence, text) = (heard.confidence(), heard.text);
+        let (confidence, last_word, text) = (heard.confidence(), heard.last_word_confidence(), heard.text);
         self.note(What::Decoded(text.clone()));
-        Ok(Transcript { utterance, revision, kind, text, confidence, foreign: false })
+        Ok(Transcript { utterance, revision, kind, text, confidence, last_word, foreign: false })
     }
 }
 

@@ -290,6 +290,7 @@ impl World {
                         kind,
                         text,
                         confidence: 0.9,
+                        last_word: 0.9,
                         foreign: false,
                     }));
                 }

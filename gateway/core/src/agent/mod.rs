@@ -52,6 +52,8 @@ pub(crate) struct Spoken {
     pub(crate) started_us: u64,
     /// Capture time of the last voiced sample.
     pub(crate) last_voice_us: u64,
+    /// The silence behind it when the end was decided.
+    pub(crate) waited_us: u64,
     /// When the end was decided.
     pub(crate) decided_us: u64,
     /// Whether it is a complete command, as it is written.

@@ -17,14 +17,14 @@ use crate::{
     vocab::{ModelEvent, ModelOutcome, Turn, Usage},
 };
 
-/// Voice that begins this soon after the last of a request may be more of it.
-pub(crate) const GOES_ON_US: u64 = 700_000;
+/// Voice that begins this soon after the end of a request was decided may be more of it.
+const GOES_ON_US: u64 = 700_000;
 
 impl Agent {
-    /// Capture time of the last voice of a request that may still be reopened.
-    pub(crate) fn may_go_on_from(&self) -> Option<u64> {
+    /// Capture time of the last voice of a request that may still be reopened, and how soon after it the wearer has to go on.
+    pub(crate) fn may_go_on(&self) -> Option<(u64, u64)> {
         let active = self.active.as_ref().filter(|active| active.is_undone())?;
-        active.spoken.map(|spoken| spoken.last_voice_us)
+        active.spoken.map(|spoken| (spoken.last_voice_us, spoken.waited_us.saturating_add(GOES_ON_US)))
     }
 
     /// Whether the turn waits for what the wearer goes on to say.

@@ -173,6 +173,7 @@ impl Conversation {
         let spoken = Spoken {
             started_us: said.started_us,
             last_voice_us: said.last_voice_us,
+            waited_us: said.waited_us,
             decided_us: said.decided_us,
             is_command: matches!(said.matched, Some(CommandMatch::Exact | CommandMatch::Closed)),
         };

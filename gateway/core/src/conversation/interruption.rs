@@ -1,11 +1,7 @@
 //! A voice over an answer, or right behind a request: what is held until its words are known.
 
 use super::{Conversation, coordination::NOTICE_HEARD_PART};
-use crate::{
-    agent::{Spoken, reopening::GOES_ON_US},
-    floor::form,
-    reply::Purpose,
-};
+use crate::{agent::Spoken, floor::form, reply::Purpose};
 
 impl Conversation {
     /// A voice over the assistant: an answer waits for its words. A cough or an "okay" is no reason to end it.
@@ -51,8 +47,8 @@ impl Conversation {
             let ended = self.reply.resume(&mut self.cx);
             self.ended(ended);
         }
-        let from = self.agent.may_go_on_from();
-        let goes_on = from.is_some_and(|from_us| self.floor.is_going_on(from_us, GOES_ON_US));
+        let may_go_on = self.agent.may_go_on();
+        let goes_on = may_go_on.is_some_and(|(after_us, within_us)| self.floor.is_going_on(after_us, within_us));
         if goes_on || self.reply.is_set_aside() {
             let was_held = self.agent.is_held();
             self.agent.hold();

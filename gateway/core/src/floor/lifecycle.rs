@@ -8,7 +8,7 @@ use super::{
     origin::{Grounds, Origin},
     second_pass::FirstText,
     talk::Talk,
-    utterance::{Closed, Interruption, Open, Silence, Speculative},
+    utterance::{Closed, Interruption, Open, Silence, Speculative, Sureness},
     worth,
 };
 use crate::{
@@ -172,6 +172,7 @@ impl Floor {
             && speculative.revision == revision
         {
             speculative.text = Some(text.clone());
+            speculative.sure = Sureness { text: transcript.confidence, last_word: transcript.last_word };
             speculative.foreign = transcript.foreign;
             let first = FirstText {
                 utterance: open.id,
@@ -295,6 +296,7 @@ impl Floor {
             awaited: 0,
             deadline_us,
             last_voice_us: open.last_voice_us,
+            waited_us: open.silence.map_or(0, |silence| silence.silence_us),
             decided_us: cx.now_us(),
             text: String::new(),
             matched: None,
@@ -367,6 +369,7 @@ impl Floor {
             matched: closed.matched,
             started_us: closed.started_us,
             last_voice_us: closed.last_voice_us,
+            waited_us: closed.waited_us,
             decided_us: closed.decided_us,
             request,
             text,

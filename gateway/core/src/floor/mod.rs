@@ -94,6 +94,8 @@ pub(crate) struct Utterance {
     pub(crate) matched: Option<CommandMatch>,
     /// Capture time of its last voiced sample.
     pub(crate) last_voice_us: u64,
+    /// The silence behind it when its end was decided.
+    pub(crate) waited_us: u64,
     /// When its end was decided.
     pub(crate) decided_us: u64,
 }

@@ -21,6 +21,7 @@ use super::{
     Activity, Event, Floor, cancel_all, commands,
     named::Named,
     origin::{Grounds, Origin},
+    utterance::Sureness,
 };
 use crate::{
     config::Config,
@@ -300,7 +301,10 @@ impl Floor {
                 open.revision = open.revision.max(pass.awaited);
                 speculative.second_pass = Some(pass);
             }
-            Next::Accept(Some(better)) => speculative.text = Some(better),
+            Next::Accept(Some(better)) => {
+                speculative.text = Some(better);
+                speculative.sure = Sureness::default();
+            }
             Next::Accept(None) => {}
         }
         // What is known now may be enough for the pause so far.

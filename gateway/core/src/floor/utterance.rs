@@ -71,12 +71,28 @@ pub(super) struct Speculative {
     /// Whether it is being made, and does not wait for its turn.
     pub(super) begun: bool,
     pub(super) text: Option<String>,
+    /// How sure the recogniser is of it.
+    pub(super) sure: Sureness,
     /// Whether it is in another language than English.
     pub(super) foreign: bool,
     /// How well the text matches a command, if requested.
     pub(super) matched: Option<CommandMatch>,
     /// Present while the text is not certain.
     pub(super) second_pass: Option<SecondPass>,
+}
+
+/// Probabilities of a text by its recogniser, 0 to 1; certain until something else is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sureness {
+    /// Mean of the tokens.
+    pub(super) text: f32,
+    pub(super) last_word: f32,
+}
+
+impl Default for Sureness {
+    fn default() -> Self {
+        Self { text: 1.0, last_word: 1.0 }
+    }
 }
 
 /// The last pause that was reported within the utterance: its length, when that was known, and the end-of-turn score.
@@ -101,6 +117,8 @@ pub(super) struct Closed {
     pub(super) awaited: u16,
     pub(super) deadline_us: u64,
     pub(super) last_voice_us: u64,
+    /// The silence behind that voice when the end was decided.
+    pub(super) waited_us: u64,
     pub(super) decided_us: u64,
     /// The first text, while a second pass may improve it.
     pub(super) text: String,
@@ -112,7 +130,15 @@ pub(super) struct Closed {
 
 impl Speculative {
     pub(super) fn new(revision: u16) -> Self {
-        Self { revision, begun: false, text: None, foreign: false, matched: None, second_pass: None }
+        Self {
+            revision,
+            begun: false,
+            text: None,
+            sure: Sureness::default(),
+            foreign: false,
+            matched: None,
+            second_pass: None,
+        }
     }
 }
 

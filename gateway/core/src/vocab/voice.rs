@@ -123,9 +123,17 @@ pub struct Transcript {
     pub text: String,
     /// Mean probability of the tokens, 0 to 1.
     pub confidence: f32,
+    /// Probability of the last word, 0 to 1.
+    #[serde(default = "certain")]
+    pub last_word: f32,
     /// Whether it is in another language than English, as far as is known: nothing is known of the form of its sentences.
     #[serde(default)]
     pub foreign: bool,
+}
+
+/// What older recordings do not say.
+fn certain() -> f32 {
+    1.0
 }
 
 /// An utterance in English.

@@ -450,6 +450,10 @@ fn recogniser(world: &mut World, words: &Words) -> Result<(), String> {
     if words.has("hears") {
         world.foreign = words.has("another");
     }
+    if words.has("unsure") {
+        // Of what it has written, or of its last word only.
+        world.sure = if words.has("last") { (0.9, 0.4) } else { (0.4, 0.9) };
+    }
     if words.has("ends") {
         world.text_at_end = words.quoted().map(str::to_owned);
     }

@@ -233,6 +233,8 @@ pub struct World {
     pub second_pass_ms: Option<Ms>,
     pub second_pass_fails: bool,
     pub second_pass_sure: f32,
+    /// How sure it is of a first text, and of its last word.
+    pub sure: (f32, f32),
     /// The text of each utterance as a whole, whatever it began with.
     pub text_at_end: Option<String>,
     /// Whether it hears another language than English.
@@ -302,6 +304,7 @@ impl World {
             third_pass: None,
             second_pass_fails: false,
             second_pass_sure: 0.9,
+            sure: (0.9, 0.9),
             matched: BTreeMap::new(),
             text_at_end: None,
             foreign: false,

@@ -382,7 +382,8 @@ impl World {
         };
         let at_end = self.text_at_end.clone().filter(|_| kind != TranscriptKind::Partial);
         let text = at_end.unwrap_or(text);
-        let transcript = Transcript { utterance, revision, kind, text, confidence: 0.9, foreign: self.foreign };
+        let ((confidence, last_word), foreign) = (self.sure, self.foreign);
+        let transcript = Transcript { utterance, revision, kind, text, confidence, last_word, foreign };
         self.after(0, Event::To(device, Input::TranscriptBegun { utterance, revision }));
         self.after(self.decode_ms, Event::Decoded(device, transcript));
     }
@@ -398,8 +399,8 @@ impl World {
         let same = said.map_or(String::new(), |said| heard(&said.parts, from, self.now_ms));
         let third = self.third_pass.clone().filter(|_| kind == TranscriptKind::ThirdPass);
         let text = third.or_else(|| self.second_pass.clone()).unwrap_or(same);
-        let transcript =
-            Transcript { utterance, revision, kind, text, confidence: self.second_pass_sure, foreign: self.foreign };
+        let (confidence, last_word, foreign) = (self.second_pass_sure, 0.9, self.foreign);
+        let transcript = Transcript { utterance, revision, kind, text, confidence, last_word, foreign };
         self.after(delay, Event::Decoded(device, transcript));
     }
 

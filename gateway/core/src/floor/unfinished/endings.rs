@@ -22,6 +22,9 @@ pub(super) fn ends_open(words: &[&str], is_question: bool) -> bool {
         [.., "a" | "an", adjective] => ADJECTIVES.contains(adjective),
         ["where" | "where's" | "find" | "show" | "navigate", .., "the", "nearest" | "closest"] => true,
         [.., determiner, adjective] if DETERMINERS.contains(determiner) => ATTRIBUTIVE.contains(adjective),
+        // "How much is 15 percent of": what there is a part of does not come before it.
+        [.., "percent" | "half" | "third" | "quarter", "of"] => true,
+        [.., part, "of"] => part.bytes().all(|byte| byte.is_ascii_digit()),
         [before @ .., "able" | "supposed"] => !before.is_empty() && !before.contains(&"if"),
         [first, .., before, last]
             if matches!(*first, "i" | "i'm" | "i've" | "we" | "we're" | "we've") && intends(before, last) =>

@@ -95,6 +95,7 @@ const OPENINGS: &[&str] = &[
     "are there",
     "are there any",
     "is it",
+    "is it true that",
     "would it be",
     "was it",
     "what if",
@@ -118,6 +119,10 @@ const BEFORE_MAIN: &[&str] = &[
 /// Words after one of those that make a clause of it: "when is the next train" is a question.
 const SUBJECTS: &[&str] = &[
     "i", "i'm", "you", "we", "they", "he", "she", "it", "it's", "my", "the", "our", "your", "there", "someone", "soon",
+];
+/// What recognisers write at the end of a text for "the", "a", "my", "to", "and" and "an", and prepositions that a question may end with.
+const MISTAKEN: &[&str] = &[
+    "that", "there", "they", "them", "then", "than", "mine", "too", "two", "on", "in", "at", "of", "for", "with", "up",
 ];
 /// Conjunctions that begin no question, so that any word makes a clause of them except [`ELLIPTIC`] ones: "if so".
 const CONDITIONS: &[&str] = &["if", "unless", "because", "although", "though", "whenever", "while"];
@@ -182,6 +187,12 @@ fn is_whole(said: &str) -> bool {
     ) || ["why should ", "why would "]
         .iter()
         .any(|why| said.strip_prefix(why).is_some_and(|who| PRONOUNS.contains(&who)))
+}
+
+/// Whether the last word sounds like one with which no sentence ends, or is one: "the" is written as "that" or "there", "to" as "too".
+pub(super) fn may_be_unfinished_word(text: &str) -> bool {
+    let said = commands::plain(text);
+    MISTAKEN.contains(&said.rsplit(' ').next().unwrap_or_default())
 }
 
 /// Whether the words have the form of a beginning: a question without its verb or that ends with its subject, a verb without
