@@ -112,7 +112,7 @@ fn lose(buffer: &mut JitterBuffer<u32>, seq: u32, lost: u32) -> u64 {
     let now_us = u64::from(seq + lost) * FRAME_US;
     buffer.push(seq + lost, now_us, seq + lost, now_us);
     assert_eq!(drain(buffer, now_us), []);
-    assert_eq!(buffer.take_missing(), None, "it may come late");
+    assert_eq!(buffer.take_missing(0), None, "it may come late");
     let asked_us = now_us + buffer.depth_us().min(Config::RESENT.ask_us);
     assert_eq!(buffer.next_wake_us(), Some(asked_us));
     drain(buffer, asked_us);
@@ -124,8 +124,8 @@ fn a_longer_gap_is_asked_for_once_and_filled_however_long_that_takes() {
     let mut buffer = ten_packets(Config::RESENT);
     let mut now_us = lose(&mut buffer, 10, 100);
     assert!(buffer.is_missing());
-    assert_eq!((buffer.last(), buffer.take_missing()), (Some(9), behind(100)));
-    assert!(!buffer.is_missing() && buffer.take_missing().is_none());
+    assert_eq!((buffer.last(), buffer.take_missing(0)), (Some(9), behind(100)));
+    assert!(!buffer.is_missing() && buffer.take_missing(0).is_none());
     // It comes at four times real time, after a while, one packet not at all, and new packets come meanwhile.
     now_us += Config::RESENT.resend_us - 1;
     let mut out = Vec::new();
@@ -149,7 +149,7 @@ fn a_longer_gap_is_asked_for_once_and_filled_however_long_that_takes() {
 fn what_an_outage_took_is_waited_for_as_long_as_it_took_and_its_holes_are_not() {
     let mut buffer = ten_packets(Config::RESENT);
     let mut now_us = lose(&mut buffer, 10, 80);
-    assert_eq!(buffer.take_missing(), behind(80));
+    assert_eq!(buffer.take_missing(0), behind(80));
     // The link that is back is slow, and stalls in the middle.
     now_us += 80 * FRAME_US - 1;
     let mut out = Vec::new();
@@ -184,7 +184,7 @@ fn how_long_a_gap_is_waited_for_follows_from_the_length_of_its_packets() {
         }
         let asked_us = buffer.next_wake_us().expect("a gap");
         drain(&mut buffer, asked_us);
-        assert_eq!(buffer.take_missing(), behind(30));
+        assert_eq!(buffer.take_missing(0), behind(30));
         assert_eq!(buffer.next_wake_us(), Some(asked_us + wait_us), "packets of {packet_us} us");
     }
 }
@@ -206,7 +206,7 @@ fn lose_one(buffer: &mut JitterBuffer<u32>, seq: &mut u32, in_order_before: u32)
     let now_us = u64::from(lost + 1) * FRAME_US;
     buffer.push(lost + 1, now_us, lost + 1, now_us);
     drain(buffer, now_us + buffer.depth_us());
-    let missing = buffer.take_missing().map(|missing| missing.count);
+    let missing = buffer.take_missing(0).map(|missing| missing.count);
     if missing.is_some() {
         buffer.push(lost, 0, lost, now_us);
         assert_eq!(drain(buffer, now_us), [(lost, 0), (lost + 1, 0)]);
@@ -248,7 +248,7 @@ fn single_packets_that_come_too_late_are_soon_not_asked_for() {
         buffer.push(lost + 1, now_us, lost + 1, now_us);
         let asked_us = now_us + buffer.depth_us();
         drain(&mut buffer, asked_us);
-        assert_eq!(buffer.take_missing(), behind(1));
+        assert_eq!(buffer.take_missing(0), behind(1));
         let given_up_us = asked_us + Config::RESENT.resend_us;
         drain(&mut buffer, given_up_us);
         assert_eq!(buffer.push(lost, 0, lost, given_up_us), Pushed::TooLate);
@@ -279,10 +279,10 @@ fn gaps_are_asked_for_together_and_none_waits_for_the_one_before_it() {
     buffer.note_voice(true);
     // Missing are 10, 13, 15 and 16; what came last could still be overtaken.
     let mut now_us = take(&mut buffer, &[11, 12]);
-    assert_eq!(buffer.take_missing(), behind(1));
+    assert_eq!(buffer.take_missing(0), behind(1));
     now_us = now_us.max(take(&mut buffer, &[14, 17]));
     assert_eq!(buffer.last(), Some(9));
-    assert_eq!(buffer.take_missing(), Some(Missing { count: 0, others: 0b110_1000 }), "13, 15 and 16, behind 9");
+    assert_eq!(buffer.take_missing(0), Some(Missing { count: 0, others: 0b110_1000 }), "13, 15 and 16, behind 9");
     assert!(!buffer.is_missing());
     // They come in any order.
     for seq in [16, 13, 15] {
@@ -295,7 +295,7 @@ fn gaps_are_asked_for_together_and_none_waits_for_the_one_before_it() {
     // Those that are found at once are asked for at once.
     let asked_us = take(&mut buffer, &[19, 21, 23]);
     now_us = asked_us;
-    assert_eq!(buffer.take_missing(), Some(Missing { count: 1, others: 0b1010 }), "18, and 20 and 22 behind it");
+    assert_eq!(buffer.take_missing(0), Some(Missing { count: 1, others: 0b1010 }), "18, and 20 and 22 behind it");
     // Each is given up in its own time.
     let mut out = Vec::new();
     while let Some(wake_us) = buffer.next_wake_us() {
@@ -311,19 +311,19 @@ fn a_gap_that_is_far_behind_is_asked_for_when_a_request_reaches_it() {
     let mut buffer = ten_packets(Config::RESENT);
     buffer.note_voice(true);
     let mut now_us = take(&mut buffer, &[11]);
-    assert_eq!(buffer.take_missing(), behind(1));
+    assert_eq!(buffer.take_missing(0), behind(1));
     // The first one is slow; the second gap is 65 packets behind it.
     for seq in (12..75).chain(76..80) {
         buffer.push(seq, u64::from(seq) * FRAME_US, seq, now_us);
     }
     now_us += buffer.depth_us();
     assert_eq!(drain(&mut buffer, now_us), []);
-    assert!(!buffer.is_missing() && buffer.take_missing().is_none());
+    assert!(!buffer.is_missing() && buffer.take_missing(0).is_none());
     // It has its own time, however long the first one took.
     now_us += Config::RESENT.resend_us - buffer.depth_us() - 1;
     buffer.push(10, 0, 10, now_us);
     assert_eq!(drain(&mut buffer, now_us).len(), 65);
-    assert_eq!((buffer.last(), buffer.take_missing()), (Some(74), behind(1)));
+    assert_eq!((buffer.last(), buffer.take_missing(0)), (Some(74), behind(1)));
     assert_eq!(buffer.next_wake_us(), Some(now_us + Config::RESENT.resend_us));
 }
 
@@ -335,7 +335,7 @@ fn a_short_gap_is_asked_for_again_after_the_time_that_answers_take() {
     let mut asked = Vec::new();
     let mut now_us = asked_us;
     while buffer.last() == Some(9) {
-        if buffer.take_missing() == behind(1) {
+        if buffer.take_missing(0) == behind(1) {
             asked.push(now_us - asked_us);
         }
         now_us = buffer.next_wake_us().unwrap();
@@ -344,14 +344,33 @@ fn a_short_gap_is_asked_for_again_after_the_time_that_answers_take() {
     assert_eq!((asked, now_us - asked_us), (vec![0, 160_000, 320_000], Config::RESENT.resend_us));
     // Answers take 40 ms here: 40 + 4 x 20.
     let asked_us = take(&mut buffer, &[13]);
-    assert_eq!(buffer.take_missing(), behind(1));
+    assert_eq!(buffer.take_missing(0), behind(1));
     buffer.push(12, 0, 12, asked_us + 40_000);
     assert_eq!(drain(&mut buffer, asked_us + 40_000).len(), 2);
     let asked_us = take(&mut buffer, &[15]);
-    assert_eq!(buffer.take_missing(), behind(1));
+    assert_eq!(buffer.take_missing(0), behind(1));
     assert_eq!(buffer.next_wake_us(), Some(asked_us + 120_000));
     drain(&mut buffer, asked_us + 120_000);
-    assert_eq!(buffer.take_missing(), behind(1));
+    assert_eq!(buffer.take_missing(0), behind(1));
+}
+
+#[test]
+fn a_request_that_waits_is_not_repeated_right_behind_itself() {
+    let mut buffer = ten_packets(Config::RESENT);
+    buffer.note_voice(true);
+    let asked_us = take(&mut buffer, &[11]);
+    // Its message waits for the disk.
+    let told_us = asked_us + 200_000;
+    drain(&mut buffer, told_us);
+    assert_eq!(buffer.take_missing(told_us), behind(1));
+    drain(&mut buffer, told_us);
+    assert_eq!((buffer.take_missing(told_us), buffer.next_wake_us()), (None, Some(told_us + 160_000)));
+    // The answer took 40 ms, not 240: the next one is expected within 40 + 4 x 20.
+    buffer.push(10, 0, 10, told_us + 40_000);
+    assert_eq!(drain(&mut buffer, told_us + 40_000).len(), 2);
+    let asked_us = take(&mut buffer, &[13]);
+    assert_eq!(buffer.take_missing(asked_us), behind(1));
+    assert_eq!(buffer.next_wake_us(), Some(asked_us + 120_000));
 }
 
 #[test]
@@ -365,11 +384,11 @@ fn several_gaps_of_one_request_count_as_one() {
         }
         let mut now_us = u64::from(first + 4) * FRAME_US + buffer.depth_us();
         drain(&mut buffer, now_us);
-        assert!(buffer.take_missing().is_some(), "{first}");
+        assert!(buffer.take_missing(0).is_some(), "{first}");
         while let Some(wake_us) = buffer.next_wake_us() {
             now_us = now_us.max(wake_us);
             drain(&mut buffer, now_us);
-            let _ = buffer.take_missing();
+            let _ = buffer.take_missing(0);
         }
         for seq in first + 5..first + 49 {
             buffer.push(seq, u64::from(seq) * FRAME_US, seq, now_us);
@@ -379,7 +398,7 @@ fn several_gaps_of_one_request_count_as_one() {
     buffer.push(161, 161 * FRAME_US, 161, 161 * FRAME_US);
     let given_up_us = 161 * FRAME_US + buffer.depth_us();
     drain(&mut buffer, given_up_us);
-    assert_eq!(buffer.take_missing(), None, "three requests without an answer");
+    assert_eq!(buffer.take_missing(0), None, "three requests without an answer");
 }
 
 #[test]
@@ -389,10 +408,10 @@ fn the_time_of_answers_is_learned_also_where_it_is_longer_than_expected() {
     let mut asked = Vec::new();
     for (lost, answer_us) in [(10, 250_000), (12, 250_000), (14, 250_000), (16, 370_000), (18, 370_000)] {
         let asked_us = take(&mut buffer, &[lost + 1]);
-        let mut times = u32::from(buffer.take_missing().is_some());
+        let mut times = u32::from(buffer.take_missing(0).is_some());
         while let Some(wake_us) = buffer.next_wake_us().filter(|wake_us| *wake_us < asked_us + answer_us) {
             drain(&mut buffer, wake_us);
-            times += u32::from(buffer.take_missing().is_some());
+            times += u32::from(buffer.take_missing(0).is_some());
         }
         buffer.push(lost, 0, lost, asked_us + answer_us);
         assert_eq!(drain(&mut buffer, asked_us + answer_us).len(), 2);
@@ -441,7 +460,7 @@ fn a_sender_that_sends_nothing_again_is_soon_not_asked_any_more() {
     let mut seq = 10;
     for _ in 0..3 {
         let asked_us = lose(&mut buffer, seq, 2);
-        assert_eq!(buffer.take_missing(), behind(2));
+        assert_eq!(buffer.take_missing(0), behind(2));
         // A short gap is not waited for as long as a long one.
         let due_us = buffer.next_wake_us().unwrap();
         assert!((asked_us + 1..asked_us + Config::RESENT.resend_us).contains(&due_us));
@@ -471,7 +490,7 @@ fn a_sender_that_sends_again_too_late_is_asked_on() {
     let mut seq = 10;
     for _ in 0..6 {
         lose(&mut buffer, seq, 2);
-        assert_eq!(buffer.take_missing(), behind(2));
+        assert_eq!(buffer.take_missing(0), behind(2));
         let due_us = buffer.next_wake_us().unwrap();
         assert_eq!(drain(&mut buffer, due_us), [(seq, 2), (seq + 2, 0)]);
         assert_eq!(buffer.push(seq, 0, seq, due_us + 1), Pushed::TooLate);
@@ -491,7 +510,7 @@ fn late_answers_to_several_gaps_of_one_request_are_answers() {
         }
         now_us += buffer.depth_us();
         drain(&mut buffer, now_us);
-        assert_eq!(buffer.take_missing().map(|missing| missing.count), Some(2), "{first}");
+        assert_eq!(buffer.take_missing(0).map(|missing| missing.count), Some(2), "{first}");
         while let Some(wake_us) = buffer.next_wake_us() {
             now_us = now_us.max(wake_us);
             drain(&mut buffer, now_us);
@@ -605,7 +624,7 @@ proptest! {
             if buffer.push(seq, capture_us, seq, now_us) == Pushed::Accepted { held += 1; }
             prop_assert!(held <= HELD_MAX);
             buffer.note_voice(now_us % 2 == 0);
-            let _ = (buffer.next_wake_us(), buffer.take_missing());
+            let _ = (buffer.next_wake_us(), buffer.take_missing(0));
             prop_assert!(!buffer.is_missing());
             if !pop { continue; }
             for (seq, lost) in drain(&mut buffer, now_us) {

@@ -460,7 +460,7 @@ fn an_ended_stream_waits_for_packets_that_were_asked_for() {
     let missing: Vec<_> = arrivals.drain(100..110).collect();
     let now_us = arrivals.last().unwrap().0;
     let mut facts = ride(&mut ear, &arrivals, now_us);
-    assert_eq!((ear.last_sequence(), ear.take_missing().map(|missing| missing.count)), (Some(100), Some(10)));
+    assert_eq!((ear.last_sequence(), ear.take_missing(now_us).map(|missing| missing.count)), (Some(100), Some(10)));
     ear.end_stream(120, now_us, &mut facts);
     ear.tick(now_us + 200_000, &mut facts);
     assert!(!ended(&facts) && ear.next_wake_us().unwrap() > now_us + 200_000, "it waits, and sleeps");

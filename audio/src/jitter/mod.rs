@@ -234,9 +234,9 @@ impl<T> JitterBuffer<T> {
         self.is_voice = is_voice;
     }
 
-    /// The packets behind [`last`](Self::last) that the sender is to send again.
-    pub fn take_missing(&mut self) -> Option<Missing> {
-        self.requests.take(self.next?)
+    /// The packets behind [`last`](Self::last) that the sender is to send again; it is told at once.
+    pub fn take_missing(&mut self, now_us: u64) -> Option<Missing> {
+        self.requests.take(self.next?, now_us)
     }
 
     /// Until when a gap is waited for that the sender was asked for.

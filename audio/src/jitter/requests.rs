@@ -230,17 +230,17 @@ impl Requests {
         Some(gap.progress_us.saturating_add(wait_us))
     }
 
-    /// What the sender is to be asked for now, behind `next - 1`.
-    pub(super) fn take(&mut self, next: u64) -> Option<Missing> {
+    /// What the sender is to be asked for, behind `next - 1`, by a message of `now_us`.
+    pub(super) fn take(&mut self, next: u64, now_us: u64) -> Option<Missing> {
         let head = self.gaps.first_entry().filter(|head| head.get().from <= next && !head.get().is_told);
         let count = head.map_or(0, |mut head| {
-            head.get_mut().is_told = true;
+            head.get_mut().tell(now_us);
             head.key().saturating_sub(next)
         });
         let base = next + count;
         let mut others = 0;
         for (until, gap) in self.gaps.iter_mut().filter(|(until, gap)| gap.is_reached(**until, base)) {
-            gap.is_told = true;
+            gap.tell(now_us);
             others |= (gap.from..*until).fold(0, |bits, packet| bits | 1 << (packet - base));
         }
         (count > 0 || others > 0).then(|| Missing { count: u32::try_from(count).unwrap_or(u32::MAX), others })
@@ -289,6 +289,15 @@ impl Requests {
 }
 
 impl Gap {
+    /// The sender is told of it. A request may have waited: an answer cannot come before it.
+    fn tell(&mut self, now_us: u64) {
+        self.is_told = true;
+        self.asked_us = self.asked_us.max(now_us);
+        if self.times == 1 {
+            self.first_us = self.asked_us;
+        }
+    }
+
     /// When it is asked for again.
     fn again_us(&self, until: u64, answer_us_max: u64) -> Option<u64> {
         let is_short = until - self.from <= AGAIN_PACKETS_MAX;

@@ -33,8 +33,7 @@ use crate::vad::silero::{self, WINDOW_SAMPLES};
 /// Lost packets in a row that are concealed. Beyond 100 ms concealment misleads the recogniser more than silence does.
 const CONCEAL_MAX: u32 = 5;
 
-/// Longest stretch of missing sound that is filled with silence, in microseconds. Enough to keep words apart; the bound
-/// limits the work that a wrong device clock can cause.
+/// Longest stretch of missing sound that is filled with silence, in microseconds: it bounds what a wrong device clock can cause.
 const FILL_US_MAX: u64 = 1_000_000;
 
 /// Difference between a packet's capture time and the decoded sound from which on it counts as a gap, in microseconds:
@@ -50,8 +49,7 @@ const REPLAY_WAIT_US: u64 = 1_000_000;
 /// How often a device that stopped sending is reported as silent, in microseconds.
 const VANISHED_EVERY_US: u64 = 100_000;
 
-/// After which time without a packet a device that said that it pauses is silent, and how often that is reported, in
-/// microseconds: about as often as silence that is sent.
+/// After which time a device that said that it pauses is silent, in microseconds, and how often that is reported.
 const PAUSED_EVERY_US: u64 = 40_000;
 
 /// The device has ended its stream after a packet that may still be in transit.
@@ -237,9 +235,9 @@ impl Listener {
         self.jitter.last()
     }
 
-    /// The packets behind [`last_sequence`](Self::last_sequence) that the device should send again.
-    pub fn take_missing(&mut self) -> Option<jitter::Missing> {
-        self.jitter.take_missing()
+    /// The packets behind [`last_sequence`](Self::last_sequence) that the device should send again; it is told at once.
+    pub fn take_missing(&mut self, now_us: u64) -> Option<jitter::Missing> {
+        self.jitter.take_missing(now_us)
     }
 
     /// Whether [`take_missing`](Self::take_missing) has something.
@@ -278,6 +276,11 @@ impl Listener {
     /// with them.
     pub fn measure_from(&mut self, utterance: u32, samples: usize) {
         self.utterances.measure_from(utterance, samples);
+    }
+
+    /// From now on a pause of the open utterance is reported after so much silence, in place of [`Config::pause_us`].
+    pub fn pause_after(&mut self, utterance: u32, silence_us: u64) {
+        self.utterances.pause_after(utterance, us_to_samples(silence_us, RATE_HZ));
     }
 
     /// Sets the end-of-turn score of the present pause, for the `Silence` facts that follow.

@@ -35,6 +35,8 @@ struct Open {
     in_voice: bool,
     paused: bool,
     score: Option<f32>,
+    /// Silence after which a pause is reported, in samples.
+    pause: u64,
     /// Samples at the beginning that do not count for the length.
     uncounted: usize,
     told_too_long: bool,
@@ -88,6 +90,13 @@ impl Utterances {
         let paused = self.open.as_mut().filter(|open| utterance == self.number && open.paused);
         if let Some(open) = paused {
             open.score = Some(score);
+        }
+    }
+
+    /// Silence after which a pause of the open utterance is reported, in samples.
+    pub(super) fn pause_after(&mut self, utterance: u32, samples: u64) {
+        if let Some(open) = self.open.as_mut().filter(|_| utterance == self.number) {
+            open.pause = samples;
         }
     }
 
@@ -195,6 +204,7 @@ impl Utterances {
             in_voice: true,
             paused: false,
             score: None,
+            pause: self.pause,
             uncounted: 0,
             told_too_long: false,
         });
@@ -223,7 +233,7 @@ impl Utterances {
     fn tell_silence(&mut self, end: u64, timeline: &Timeline, facts: &mut Vec<Fact>) {
         let Some(open) = &mut self.open else { return };
         let silence = end.saturating_sub(open.voice_end);
-        if silence < self.pause {
+        if silence < open.pause {
             return;
         }
         let utterance = self.number;

@@ -36,6 +36,8 @@ pub enum Output {
     CancelTranscribe { utterance: u32, revision: u16, except: Option<u16> },
     /// What matters of the open utterance begins at this capture time: from there it may be as long as any other.
     MeasureFrom { utterance: u32, from_us: u64 },
+    /// Pauses of the open utterance are to be reported after so much silence: it may be no more than a word that is waited for.
+    PauseAfter { utterance: u32, silence_us: u64 },
     /// The utterance has ended: the next voice opens a new one. Where it has ended is stored for a restart, until
     /// `UtterancesSettled`.
     CloseUtterance { utterance: u32 },

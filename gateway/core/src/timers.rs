@@ -16,6 +16,8 @@ pub enum Timer {
     PartialDue,
     /// The talk button was released during speech, and no pause was reported since.
     EndOfTurn,
+    /// The pause of an utterance has lasted long enough, though no fact says so.
+    PauseOver,
     /// An utterance is open, but no facts about it arrive.
     UtteranceStalled,
     /// A requested transcript did not arrive.
@@ -63,12 +65,13 @@ pub enum Timer {
 }
 
 impl Timer {
-    pub(crate) const ALL: [Self; 27] = [
+    pub(crate) const ALL: [Self; 28] = [
         Self::Heartbeat,
         Self::DeviceSilent,
         Self::ResumeExpired,
         Self::PartialDue,
         Self::EndOfTurn,
+        Self::PauseOver,
         Self::UtteranceStalled,
         Self::TranscriptMissing,
         Self::VoiceConfirmed,

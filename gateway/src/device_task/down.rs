@@ -53,6 +53,11 @@ impl Session {
                     ear.measure_from(utterance, from_us);
                 }
             }
+            Output::PauseAfter { utterance, silence_us } => {
+                if let Some(ear) = &mut self.ear {
+                    ear.pause_after(utterance, silence_us);
+                }
+            }
             Output::UtterancesSettled { until } => self.stored.utterances_settled(until),
             Output::CloseUtterance { utterance } => self.close_utterance(utterance),
             Output::SetMuted { muted, stays } => self.set_muted(muted, stays),

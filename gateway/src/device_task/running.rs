@@ -91,7 +91,7 @@ impl Session {
             return Ok(());
         }
         let audio = self.audio_received();
-        let missing = self.ear.as_mut().and_then(Ear::take_missing);
+        let missing = self.ear.as_mut().and_then(|ear| ear.take_missing(now_us));
         // What is missing is asked for at any time; reports are of as much sound as ever.
         if self.link.incoming.ack_due_us().is_some_and(|at_us| at_us <= now_us) {
             self.link.incoming.acknowledged();

@@ -224,8 +224,8 @@ impl Ear {
     }
 
     /// The packets behind the last one that the device should send again.
-    pub(crate) fn take_missing(&mut self) -> Option<jitter::Missing> {
-        self.listener.take_missing()
+    pub(crate) fn take_missing(&mut self, now_us: u64) -> Option<jitter::Missing> {
+        self.listener.take_missing(now_us)
     }
 
     /// Whether `take_missing` has something.
@@ -319,6 +319,11 @@ impl Ear {
     pub(crate) fn measure_from(&mut self, utterance: u32, from_us: u64) {
         let samples = self.wake.as_ref().and_then(|wake| wake.samples_before(utterance, from_us)).unwrap_or(0);
         self.listener.measure_from(utterance, samples);
+    }
+
+    /// From now on a pause of the open utterance is reported after so much silence.
+    pub(crate) fn pause_after(&mut self, utterance: u32, silence_us: u64) {
+        self.listener.pause_after(utterance, silence_us);
     }
 
     /// Closes the utterance: the next voice opens a new one.

@@ -319,6 +319,7 @@ impl Ear {
                 let samples = self.samples_before(utterance, from_us);
                 self.listener.measure_from(utterance, samples);
             }
+            Output::PauseAfter { utterance, silence_us } => self.listener.pause_after(utterance, silence_us),
             Output::CancelTranscribe { utterance, revision, except } => self.due.retain(|due| match &due.work {
                 Work::Decode(decode) => {
                     let is_kept = decode.revision >= revision || Some(decode.revision) == except;

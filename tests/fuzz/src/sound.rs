@@ -45,7 +45,7 @@ pub fn listener(bytes: &[u8]) {
         match step {
             0..=3 => {
                 ear.tick(now_us, &mut facts);
-                let missing = ear.take_missing();
+                let missing = ear.take_missing(now_us);
                 assert!(missing.is_none_or(|missing| missing.count <= 1_000), "{missing:?}");
                 assert!(!ear.is_missing(), "the gateway would ask again and again");
             }

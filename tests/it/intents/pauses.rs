@@ -128,8 +128,13 @@ impl Wearer {
     }
 
     fn input(&mut self, input: Input) {
-        let now = self.now();
         self.conversation.push(input);
+        self.settle();
+    }
+
+    /// Does what follows from what was pushed.
+    fn settle(&mut self) {
+        let now = self.now();
         while let Some(output) = self.conversation.poll_output(now) {
             self.carry_out(output).into_iter().for_each(|input| self.conversation.push(input));
         }
@@ -198,6 +203,10 @@ impl Wearer {
                 self.input(Input::Voice(VoiceFact::Paused { utterance: 1, at_us, silence_us }));
             } else if silent_ms > KNOWN_MS && silent_ms % WINDOW_MS == 0 {
                 self.input(Input::Voice(VoiceFact::Silence { utterance: 1, at_us, silence_us, score: None }));
+            }
+            if self.conversation.poll_timeout().is_some_and(|(at_us, _)| at_us <= self.now_ms * 1_000) {
+                self.conversation.push_timeout();
+                self.settle();
             }
             if self.is_closed {
                 return silent_ms;

@@ -201,7 +201,7 @@ impl World {
     /// Sends again what the gateway misses.
     fn send_missing(&mut self, now_us: u64) {
         let after = self.listener.last_sequence().unwrap_or(0);
-        let Some(Missing { count, others }) = self.listener.take_missing() else { return };
+        let Some(Missing { count, others }) = self.listener.take_missing(now_us) else { return };
         let is_missing = |sequence: u32| match sequence.checked_sub(after + 1) {
             Some(nth) if nth < count => true,
             Some(nth) => others.checked_shr(nth - count).unwrap_or(0) & 1 == 1,

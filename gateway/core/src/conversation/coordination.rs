@@ -80,6 +80,12 @@ impl Conversation {
         self.heard(event);
     }
 
+    pub(super) fn pause_over(&mut self) {
+        let activity = self.activity();
+        let event = self.floor.decide(&mut self.cx, &activity);
+        self.heard(event);
+    }
+
     pub(super) fn utterance_stalled(&mut self) {
         let activity = self.activity();
         let event = self.floor.handle_stalled(&mut self.cx, &activity);

@@ -122,6 +122,7 @@ impl Conversation {
             Timer::ResumeExpired => self.resume_expired(),
             Timer::PartialDue => self.partial_due(),
             Timer::EndOfTurn => self.end_of_turn(),
+            Timer::PauseOver => self.pause_over(),
             Timer::UtteranceStalled => self.utterance_stalled(),
             Timer::TranscriptMissing => self.transcript_missing(),
             Timer::VoiceConfirmed => self.voice_confirmed(),

@@ -12,11 +12,14 @@ use super::{
     unfinished::{is_beginning, is_dictating, is_left_open, may_be_unfinished_word, trails_off},
     utterance::Sureness,
 };
-use crate::{config::Config, context::Context, vocab::CommandMatch};
+use crate::{config::Config, context::Context, timers::Timer, vocab::CommandMatch};
 
 /// How long a pause is taken to go on behind what was last heard of it. Beyond that the network may be gone: what the wearer
 /// says meanwhile comes when it is back, and a device that sends no more is reported as silent by the listener.
 const UNHEARD_US_MAX: u64 = 100_000;
+
+/// Longest time between two reports of a pause, while the sound comes in time.
+const WINDOW_US_MAX: u64 = 40_000;
 
 /// Minimum probability at which the end-of-turn model's verdict is accepted.
 const SCORE_DONE: f32 = 0.5;
@@ -70,7 +73,7 @@ struct Evidence<'a> {
 
 impl Floor {
     /// Decides whether the pause is the end.
-    pub(super) fn decide(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
+    pub(crate) fn decide(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         // Without the sound that follows nothing is known of the pause.
         let open = self.open.as_ref().filter(|open| !open.voiced && !self.deaf)?;
         match self.talk {
@@ -93,8 +96,17 @@ impl Floor {
         };
         let enough_ms = silence_ms(&cx.config, &self.pace, evidence);
         let unheard_us = cx.now_us().saturating_sub(silence.known_us).min(UNHEARD_US_MAX);
-        let is_over = silence.silence_us.saturating_add(unheard_us) >= u64::from(enough_ms) * 1_000;
-        if is_over { self.close(cx, activity) } else { None }
+        let left_us = (u64::from(enough_ms) * 1_000).saturating_sub(silence.silence_us);
+        if unheard_us >= left_us {
+            return self.close(cx, activity);
+        }
+        // It is long enough before the voice detector's next window.
+        if left_us <= WINDOW_US_MAX {
+            cx.arm_at(Timer::PauseOver, silence.known_us.saturating_add(left_us));
+        } else {
+            cx.disarm(Timer::PauseOver);
+        }
+        None
     }
 }
 

@@ -20,10 +20,14 @@ use crate::{
 };
 
 /// Timers that run only while an utterance is open.
-pub(super) const OPEN_TIMERS: [Timer; 4] =
-    [Timer::PartialDue, Timer::EndOfTurn, Timer::UtteranceStalled, Timer::VoiceConfirmed];
+pub(super) const OPEN_TIMERS: [Timer; 5] =
+    [Timer::PartialDue, Timer::EndOfTurn, Timer::PauseOver, Timer::UtteranceStalled, Timer::VoiceConfirmed];
 /// Longest time without any fact about an open utterance. The limit of `audio::Listener` is below it.
 pub(super) const UTTERANCE_STALLED_MS: u32 = 40_000;
+
+/// Silence in microseconds after which a pause is reported where a word may be all: two windows of the voice detector, so that
+/// the word is known before its silence is over.
+const WORD_PAUSE_US: u64 = 60_000;
 
 impl Floor {
     pub(crate) fn handle_voice(&mut self, cx: &mut Context, activity: &Activity, fact: VoiceFact) -> Option<Event> {
@@ -103,6 +107,9 @@ impl Floor {
         self.open = Some(Open::new(utterance, cx.now_us(), at_us, origin));
         if origin.grounds != Grounds::None && !origin.grounds.is_doubtful(cx, None) {
             cx.push(Output::ExpectRequest { rank: RANK_FIRST });
+        }
+        if activity.asked || activity.speaking || origin.grounds == Grounds::Asked {
+            cx.push(Output::PauseAfter { utterance, silence_us: WORD_PAUSE_US });
         }
         self.watch_words(cx, activity);
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
@@ -409,6 +416,7 @@ impl Floor {
         };
         open.voiced = true;
         open.silence = None;
+        cx.disarm(Timer::PauseOver);
         let begun = open.speculative.take().filter(|speculative| speculative.text.is_none());
         let except = if is_followed {
             open.partials.go_on(cx.now_us(), begun.map(|speculative| speculative.revision))

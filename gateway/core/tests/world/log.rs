@@ -27,6 +27,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         }
         Output::SetVocabulary(sentences) => format!("vocabulary {}", sentences.len()),
         Output::MeasureFrom { utterance, from_us } => format!("measure {utterance} from {}", *from_us as f64 / 1e6),
+        Output::PauseAfter { utterance, silence_us } => format!("pause-after {utterance} {} ms", silence_us / 1_000),
         Output::CloseUtterance { utterance } => format!("close {utterance}"),
         Output::SetMuted { muted, stays } => format!("muted {muted}{}", if *stays { " stays" } else { "" }),
         Output::Listening { state, .. } => format!("listening {}", lower(state)),
