@@ -116,6 +116,9 @@ fn all_wrong_types_and_unknown_keys_are_told_at_once() {
     );
     let lines: Vec<_> = found.iter().map(|(line, _)| *line).collect();
     assert_eq!(lines, [Some(1), Some(4), Some(5), Some(10)], "{found:?}");
+    let found = problems("lisen.web = 1\nlimits = { sesions = 3 }\nname = 7\n");
+    let lines: Vec<_> = found.iter().map(|(line, _)| *line).collect();
+    assert_eq!(lines, [Some(1), Some(2), Some(3)], "{found:?}");
     // A key has to have a user: that it is missing follows from the first mistake.
     let found = problems("[[mcp.keys]]\nuser = 7\nclass = \"copilot\"\n");
     assert_eq!((found.len(), found[0].0), (1, Some(2)), "{found:?}");
