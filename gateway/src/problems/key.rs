@@ -39,7 +39,8 @@ fn in_value<'a>(value: &'a Spanned<DeValue<'_>>, offset: usize, path: &mut Vec<&
 const LINES_MAX: usize = 100;
 
 /// The text with blanks in place of the key and value at this byte, of the section whose header is there, or, in an inline table,
-/// of the lines, so that all else stays where it is. `None`: what is left would be no TOML.
+/// of the lines from this one on, so that all else stays where it is. `None`: what is left would be no TOML, or the statement begins
+/// further above.
 pub(super) fn without(text: &str, offset: usize) -> Option<String> {
     let line_of = |place: usize| text.get(..place)?.rfind('\n').map_or(Some(0), |end| Some(end + 1));
     let stands_alone = |line: usize, place: &Range<usize>| {
@@ -54,6 +55,7 @@ pub(super) fn without(text: &str, offset: usize) -> Option<String> {
     } else if let Some(place) = section(text, here) {
         return blanked(text, place);
     }
+    DeTable::parse(text.get(..here)?).ok()?;
     let ends = text.get(here..)?.split_inclusive('\n').scan(here, |end, line| {
         *end += line.len();
         Some(*end)
@@ -65,7 +67,7 @@ fn blanked(text: &str, place: Range<usize>) -> Option<String> {
     let blank = |byte: u8| if byte == b'\n' { '\n' } else { ' ' };
     let blanks: String = text.get(place.clone())?.bytes().map(blank).collect();
     let left = format!("{}{blanks}{}", text.get(..place.start)?, text.get(place.end..)?);
-    DeTable::parse(&left).is_ok().then_some(left)
+    (left != text && DeTable::parse(&left).is_ok()).then_some(left)
 }
 
 /// The section whose header begins at this byte, up to the next header that is not below it.
@@ -129,6 +131,8 @@ mod tests {
         ] {
             assert_eq!(without(text, 0).as_deref(), Some(left), "{text:?}");
         }
+        let text = "x = [ { a = 1 },\n{ b = 7 } ]\ny = 2\nz = [1,\n2]\n";
+        assert_eq!(without(text, text.find('7').unwrap()), None, "the lines behind it are no part of it");
         assert_eq!(without("a = ", 0), None);
     }
 

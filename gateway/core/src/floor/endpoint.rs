@@ -14,10 +14,6 @@ use super::{
 };
 use crate::{config::Config, context::Context, timers::Timer, vocab::CommandMatch};
 
-/// How long a pause is taken to go on behind what was last heard of it. Beyond that the network may be gone: what the wearer
-/// says meanwhile comes when it is back, and a device that sends no more is reported as silent by the listener.
-const UNHEARD_US_MAX: u64 = 100_000;
-
 /// Longest time between two reports of a pause, while the sound comes in time.
 const WINDOW_US_MAX: u64 = 40_000;
 
@@ -83,7 +79,10 @@ impl Floor {
         }
         let silence = open.silence?;
         let text = open.speculative_text();
-        let rest = text.map(|text| self.after_wake(open.named, text).unwrap_or(text));
+        let behind = text.and_then(|text| self.after_wake(open.named, text));
+        // People who talk to one another are not waited for: what is said to the assistant next needs an utterance of its own.
+        let is_meant = behind.is_some() || open.origin.grounds != Grounds::None;
+        let rest = behind.or(text);
         let evidence = Evidence {
             text: rest,
             only_wake: rest.is_some_and(str::is_empty) && text.is_some_and(|it| !it.is_empty()),
@@ -91,15 +90,20 @@ impl Floor {
             over_speech: activity.speaking,
             asked: activity.asked || open.origin.grounds == Grounds::Asked,
             foreign: open.speculative.as_ref().is_some_and(|speculative| speculative.foreign),
-            sure: open.speculative.as_ref().map(|speculative| speculative.sure).unwrap_or_default(),
+            sure: open
+                .speculative
+                .as_ref()
+                .filter(|_| is_meant)
+                .map(|speculative| speculative.sure)
+                .unwrap_or_default(),
             score: silence.score,
         };
         let enough_ms = silence_ms(&cx.config, &self.pace, evidence);
-        let unheard_us = cx.now_us().saturating_sub(silence.known_us).min(UNHEARD_US_MAX);
-        let left_us = (u64::from(enough_ms) * 1_000).saturating_sub(silence.silence_us);
-        if unheard_us >= left_us {
+        let enough_us = u64::from(enough_ms) * 1_000;
+        if silence.lasts_us(cx.now_us()) >= enough_us {
             return self.close(cx, activity);
         }
+        let left_us = enough_us.saturating_sub(silence.silence_us);
         // It is long enough before the voice detector's next window.
         if left_us <= WINDOW_US_MAX {
             cx.arm_at(Timer::PauseOver, silence.known_us.saturating_add(left_us));

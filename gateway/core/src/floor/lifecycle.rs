@@ -108,7 +108,7 @@ impl Floor {
         if origin.grounds != Grounds::None && !origin.grounds.is_doubtful(cx, None) {
             cx.push(Output::ExpectRequest { rank: RANK_FIRST });
         }
-        if activity.asked || activity.speaking || origin.grounds == Grounds::Asked {
+        if activity.asked || origin.grounds == Grounds::Asked {
             cx.push(Output::PauseAfter { utterance, silence_us: WORD_PAUSE_US });
         }
         self.watch_words(cx, activity);
@@ -280,6 +280,9 @@ impl Floor {
     /// final one is requested.
     pub(super) fn close(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         let mut open = self.open.take()?;
+        // Who lets go of the talk button has said that this is the end.
+        let waited = open.silence.filter(|_| self.talk != Talk::Released);
+        let waited_us = waited.map_or(0, |silence| silence.lasts_us(cx.now_us()));
         self.end_hold();
         self.last_closed = Some(open.id);
         for timer in OPEN_TIMERS {
@@ -303,7 +306,7 @@ impl Floor {
             awaited: 0,
             deadline_us,
             last_voice_us: open.last_voice_us,
-            waited_us: open.silence.map_or(0, |silence| silence.silence_us),
+            waited_us,
             decided_us: cx.now_us(),
             text: String::new(),
             matched: None,

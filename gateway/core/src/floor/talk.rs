@@ -16,7 +16,7 @@ pub(super) enum Talk {
     Free,
     /// Held: pauses do not end the utterance.
     Held,
-    /// Released during speech: the first pause is the end.
+    /// Released: the pause, or the first one that follows, is the end.
     Released,
 }
 
@@ -39,12 +39,14 @@ impl Floor {
                 }
                 None
             }
-            Some(open) if open.voiced => {
+            Some(open) => {
                 self.talk = Talk::Released;
+                if !open.voiced {
+                    return self.close(cx, activity);
+                }
                 cx.arm(Timer::EndOfTurn, LATE_MS);
                 None
             }
-            Some(_) => self.close(cx, activity),
         }
     }
 

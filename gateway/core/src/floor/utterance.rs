@@ -29,6 +29,10 @@ pub(super) enum Interruption {
     Words,
 }
 
+/// How long a pause is taken to go on behind what was last heard of it. Beyond that the network may be gone: what the wearer
+/// says meanwhile comes when it is back, and a device that sends no more is reported as silent by the listener.
+const UNHEARD_US_MAX: u64 = 100_000;
+
 /// An utterance that the wearer has not ended yet.
 #[derive(Clone, Debug)]
 pub(super) struct Open {
@@ -101,6 +105,13 @@ pub(super) struct Silence {
     pub(super) silence_us: u64,
     pub(super) known_us: u64,
     pub(super) score: Option<f32>,
+}
+
+impl Silence {
+    /// Length of the pause now, in microseconds, as far as is known.
+    pub(super) fn lasts_us(self, now_us: u64) -> u64 {
+        self.silence_us.saturating_add(now_us.saturating_sub(self.known_us).min(UNHEARD_US_MAX))
+    }
 }
 
 /// An utterance that has ended and waits for its text.
