@@ -23,10 +23,7 @@ const SCORE_DONE: f32 = 0.5;
 /// everything.
 const SCORE_GOING_ON: f32 = 0.2;
 
-/// Below this confidence of the recogniser the words are often not what was said, and half a sentence looks whole. Of synthetic
-/// voices (the tuning half of `tests/data/end_of_turn`) a quarter of the halves that look whole are below it, and 5 % of the ends.
-const SURE_MIN: f32 = 0.55;
-/// Below this one a short last word may be another one.
+/// Confidence below which a short last word may be another one.
 const LAST_WORD_SURE_MIN: f32 = 0.8;
 
 /// How much of a sentence the words so far are.
@@ -59,8 +56,9 @@ struct Evidence<'a> {
     asked: bool,
     /// Whether the text is in another language than English.
     foreign: bool,
-    /// How sure the recogniser is of the text.
+    /// How sure the recogniser is of the text, and below which confidence it is doubtful.
     sure: Sureness,
+    doubtful_below: f32,
     /// Whether the assistant speaks.
     over_speech: bool,
     /// Probability that the speaker is done.
@@ -87,6 +85,7 @@ impl Floor {
             text: rest,
             only_wake: rest.is_some_and(str::is_empty) && text.is_some_and(|it| !it.is_empty()),
             matched: open.speculative.as_ref().and_then(|speculative| speculative.matched),
+            doubtful_below: self.clarity.doubtful_below(),
             over_speech: activity.speaking,
             asked: activity.asked || open.origin.grounds == Grounds::Asked,
             foreign: open.speculative.as_ref().is_some_and(|speculative| speculative.foreign),
@@ -101,6 +100,9 @@ impl Floor {
         let enough_ms = silence_ms(&cx.config, &self.pace, evidence);
         let enough_us = u64::from(enough_ms) * 1_000;
         if silence.lasts_us(cx.now_us()) >= enough_us {
+            if is_meant {
+                self.clarity.heard(evidence.sure.text);
+            }
             return self.close(cx, activity);
         }
         let left_us = enough_us.saturating_sub(silence.silence_us);
@@ -163,9 +165,9 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
 }
 
 /// Whether the words, or the last of them, may be others than what was said.
-fn is_doubtful(text: &str, Evidence { sure, foreign, .. }: Evidence<'_>) -> bool {
+fn is_doubtful(text: &str, Evidence { sure, doubtful_below, foreign, .. }: Evidence<'_>) -> bool {
     let is_last_word = sure.last_word < LAST_WORD_SURE_MIN && may_be_unfinished_word(text);
-    !foreign && (sure.text < SURE_MIN || is_last_word)
+    !foreign && (sure.text < doubtful_below || is_last_word)
 }
 
 #[cfg(test)]
@@ -282,10 +284,10 @@ mod tests {
             ("What time is it?", Some(CommandMatch::Closed), false, unsure, 200),
             ("Two.", None, false, unsure, 450),
         ] {
-            let evidence = Evidence { matched, asked, sure, ..of(text) };
+            let evidence = Evidence { matched, asked, sure, doubtful_below: 0.55, ..of(text) };
             assert_eq!(judged(evidence), expected, "{text} {matched:?} {asked} {sure:?}");
         }
-        assert_eq!(judged(Evidence { foreign: true, sure: unsure, ..of("Wo ist das?") }), 450);
+        assert_eq!(judged(Evidence { foreign: true, sure: unsure, doubtful_below: 0.55, ..of("Wo ist das?") }), 450);
     }
 
     #[test]

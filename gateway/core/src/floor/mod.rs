@@ -6,6 +6,7 @@ mod addressing;
 mod awaited;
 pub(crate) mod barge_in;
 mod caption;
+mod clarity;
 pub(crate) mod commands;
 mod echo;
 mod endpoint;
@@ -29,6 +30,7 @@ use alloc::{collections::VecDeque, string::String};
 pub(crate) use self::addressing::AskedAgain;
 use self::{
     addressing::{LastRequest, Question},
+    clarity::Clarity,
     link_loss::Missed,
     named::{InSound, Named},
     origin::Grounds,
@@ -139,6 +141,7 @@ pub(crate) struct Floor {
     handed_over: bool,
     talk: Talk,
     pace: Pace,
+    clarity: Clarity,
     /// The last voice over the assistant, if it had no words: the next one interrupts by its words only. It counts until
     /// words are heard, and no longer than for the present turn.
     wordless: Option<u32>,
@@ -167,6 +170,7 @@ impl Floor {
             handed_over: false,
             talk: Talk::default(),
             pace: Pace::default(),
+            clarity: Clarity::default(),
             wordless: None,
             deaf: false,
             missed: None,
