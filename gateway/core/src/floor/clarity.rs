@@ -32,13 +32,18 @@ impl Clarity {
 
     /// Confidence below which a text is doubtful. In noise all texts have less, and half of them are not waited for.
     pub(super) fn doubtful_below(&self) -> f32 {
+        DOUBTFUL_PART * self.usual()
+    }
+
+    /// The median, and at most that of clean voices.
+    fn usual(&self) -> f32 {
         let known = self.count.min(KEPT_MAX);
         let mut sorted = self.confidences;
         let usual = sorted.get_mut(..known).filter(|_| known >= KNOWN_MIN).and_then(|confidences| {
             confidences.sort_unstable_by(f32::total_cmp);
             confidences.get(known / 2).copied()
         });
-        DOUBTFUL_PART * usual.unwrap_or(CLEAN).min(CLEAN)
+        usual.unwrap_or(CLEAN).min(CLEAN)
     }
 }
 
@@ -49,7 +54,7 @@ mod tests {
     fn after(confidences: &[f32]) -> f32 {
         let mut clarity = Clarity::default();
         confidences.iter().for_each(|confidence| clarity.heard(*confidence));
-        clarity.doubtful_below() / DOUBTFUL_PART
+        clarity.usual()
     }
 
     #[test]
