@@ -5,15 +5,29 @@ const KEPT_MAX: usize = 8;
 /// Texts before anything is concluded from them.
 const KNOWN_MIN: usize = 4;
 /// The usual confidence of clean voices: the median of synthetic ones.
-const CLEAN: f32 = 0.86;
+const CLEAN_THOUSANDTHS: u16 = 860;
 /// Part of the usual confidence below which words are often not what was said, and half a sentence looks whole. Of synthetic voices
 /// (the tuning half of `tests/data/end_of_turn`) a quarter of the halves that look whole are below it, and 5 % of the ends.
 const DOUBTFUL_PART: f32 = 0.64;
 
-/// Confidences of the latest texts that were meant for the assistant, 0 to 1.
+/// Probabilities of a text by its recogniser, 0 to 1; certain until something else is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sureness {
+    /// Mean of the tokens.
+    pub(super) text: f32,
+    pub(super) last_word: f32,
+}
+
+impl Default for Sureness {
+    fn default() -> Self {
+        Self { text: 1.0, last_word: 1.0 }
+    }
+}
+
+/// Confidences of the latest texts that were meant for the assistant, in thousandths.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clarity {
-    confidences: [f32; KEPT_MAX],
+    confidences: [u16; KEPT_MAX],
     /// Texts so far; the next one replaces the oldest.
     count: usize,
 }
@@ -25,25 +39,25 @@ impl Clarity {
             return;
         }
         if let Some(place) = self.confidences.get_mut(self.count % KEPT_MAX) {
-            *place = confidence;
+            *place = (confidence * 1_000.0) as u16;
             self.count = self.count.saturating_add(1);
         }
     }
 
-    /// Confidence below which a text is doubtful. In noise all texts have less, and half of them are not waited for.
+    /// Confidence below which a text is doubtful. In noise all texts have less, and not each of them is waited for.
     pub(super) fn doubtful_below(&self) -> f32 {
-        DOUBTFUL_PART * self.usual()
+        DOUBTFUL_PART * f32::from(self.usual_thousandths()) / 1_000.0
     }
 
     /// The median, and at most that of clean voices.
-    fn usual(&self) -> f32 {
+    fn usual_thousandths(&self) -> u16 {
         let known = self.count.min(KEPT_MAX);
         let mut sorted = self.confidences;
         let usual = sorted.get_mut(..known).filter(|_| known >= KNOWN_MIN).and_then(|confidences| {
-            confidences.sort_unstable_by(f32::total_cmp);
+            confidences.sort_unstable();
             confidences.get(known / 2).copied()
         });
-        usual.unwrap_or(CLEAN).min(CLEAN)
+        usual.unwrap_or(CLEAN_THOUSANDTHS).min(CLEAN_THOUSANDTHS)
     }
 }
 
@@ -51,22 +65,23 @@ impl Clarity {
 mod tests {
     use super::*;
 
-    fn after(confidences: &[f32]) -> f32 {
+    fn after(confidences: &[f32]) -> u16 {
         let mut clarity = Clarity::default();
         confidences.iter().for_each(|confidence| clarity.heard(*confidence));
-        clarity.usual()
+        clarity.usual_thousandths()
     }
 
     #[test]
     fn who_is_never_heard_well_is_not_doubted_each_time() {
-        assert_eq!(after(&[0.5, 0.5, 0.5]), CLEAN, "too few to conclude anything");
-        assert_eq!(after(&[0.5, 0.6, 0.4, 0.5]), 0.5);
-        assert_eq!(after(&[0.99; 8]), CLEAN, "never more than of clean voices");
-        assert_eq!(after(&[[0.5; 8], [0.8; 8]].concat()), 0.8, "old texts are forgotten");
+        assert_eq!(after(&[0.5, 0.5, 0.5]), CLEAN_THOUSANDTHS, "too few to conclude anything");
+        assert_eq!(after(&[0.5, 0.625, 0.375, 0.5]), 500);
+        assert_eq!(after(&[0.99; 8]), CLEAN_THOUSANDTHS, "never more than of clean voices");
+        assert_eq!(after(&[[0.5; 8], [0.75; 8]].concat()), 750, "old texts are forgotten");
+        assert!((Clarity::default().doubtful_below() - 0.55).abs() < 0.001);
     }
 
     #[test]
     fn what_is_certain_or_no_probability_does_not_count() {
-        assert_eq!(after(&[1.0, 1.0, f32::NAN, -1.0, 2.0, 0.5, 0.5, 0.5]), CLEAN);
+        assert_eq!(after(&[1.0, 1.0, f32::NAN, -1.0, 2.0, 0.5, 0.5, 0.5]), CLEAN_THOUSANDTHS);
     }
 }

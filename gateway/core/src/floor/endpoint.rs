@@ -5,12 +5,13 @@
 //! and words that look like a beginning ("tomorrow at eight") the longest. An end that was too early is put right: see `agent::reopening`.
 
 use super::{
-    Activity, Event, Floor, commands,
+    Activity, Event, Floor,
+    clarity::Sureness,
+    commands,
     origin::Grounds,
     pace::Pace,
     talk::Talk,
     unfinished::{is_beginning, is_dictating, is_left_open, may_be_unfinished_word, trails_off},
-    utterance::Sureness,
 };
 use crate::{config::Config, context::Context, timers::Timer, vocab::CommandMatch};
 

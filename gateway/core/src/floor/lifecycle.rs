@@ -3,12 +3,14 @@
 use alloc::string::String;
 
 use super::{
-    Activity, Event, Floor, Utterance, addressing, awaited, barge_in, cancel_all, caption, commands,
+    Activity, Event, Floor, Utterance, addressing, awaited, barge_in, cancel_all, caption,
+    clarity::Sureness,
+    commands,
     named::Named,
     origin::{Grounds, Origin},
     second_pass::FirstText,
     talk::Talk,
-    utterance::{Closed, Interruption, Open, Silence, Speculative, Sureness},
+    utterance::{Closed, Interruption, Open, Silence, Speculative},
     worth,
 };
 use crate::{

@@ -18,10 +18,11 @@
 use alloc::string::String;
 
 use super::{
-    Activity, Event, Floor, cancel_all, commands,
+    Activity, Event, Floor, cancel_all,
+    clarity::Sureness,
+    commands,
     named::Named,
     origin::{Grounds, Origin},
-    utterance::Sureness,
 };
 use crate::{
     config::Config,

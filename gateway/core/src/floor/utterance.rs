@@ -4,6 +4,7 @@ use alloc::string::String;
 
 use super::{
     caption::Caption,
+    clarity::Sureness,
     echo::Echo,
     named::Named,
     origin::{Grounds, Origin},
@@ -83,20 +84,6 @@ pub(super) struct Speculative {
     pub(super) matched: Option<CommandMatch>,
     /// Present while the text is not certain.
     pub(super) second_pass: Option<SecondPass>,
-}
-
-/// Probabilities of a text by its recogniser, 0 to 1; certain until something else is known.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sureness {
-    /// Mean of the tokens.
-    pub(super) text: f32,
-    pub(super) last_word: f32,
-}
-
-impl Default for Sureness {
-    fn default() -> Self {
-        Self { text: 1.0, last_word: 1.0 }
-    }
 }
 
 /// The last pause that was reported within the utterance: its length, when that was known, and the end-of-turn score.
