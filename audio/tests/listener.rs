@@ -306,7 +306,7 @@ fn mute_forgets_everything_and_hears_nothing() {
     for (index, packet) in packets.iter().enumerate().skip(muted_until) {
         let capture_us = index as u64 * PACKET_US;
         ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts).unwrap();
-        if let Some(Fact::SpeechStarted { utterance, at_us }) = facts.first() {
+        if let Some(Fact::SpeechStarted { utterance, at_us, .. }) = facts.first() {
             let unmuted_us = muted_until as u64 * PACKET_US;
             assert!(*at_us >= unmuted_us, "the voice began {at_us} before {unmuted_us}");
             let pcm = ear.utterance_pcm(*utterance).unwrap();

@@ -191,7 +191,7 @@ fn meaning(phrases: &[String], text: &str) -> Meaning {
         captions: false,
     };
     conversation.push(Input::Connected { device, resumed: false });
-    conversation.push(Input::Voice(VoiceFact::SpeechStarted { utterance: 1, at_us: 0 }));
+    conversation.push(Input::Voice(VoiceFact::SpeechStarted { utterance: 1, at_us: 0, voiced_us: 0 }));
     conversation.push(Input::Voice(VoiceFact::Ended { utterance: 1, at_us: 1_000_000 }));
     let (mut request, mut meaning) = (String::new(), Meaning::Overheard);
     while let Some(output) = conversation.poll_output(now) {

@@ -12,6 +12,19 @@ pub fn missing_instructions() -> Vec<&'static str> {
     demanded().into_iter().filter(|(_, is_used, is_here)| *is_used && !*is_here).map(|(name, ..)| name).collect()
 }
 
+/// Whether the engine multiplies bfloat16 by instructions made for it.
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code, reason = "the engine reports what it was compiled for through C functions only")]
+pub(super) fn multiplies_bf16() -> bool {
+    // SAFETY: a function without arguments that returns a constant.
+    unsafe { whisper_rs::whisper_rs_sys::ggml_cpu_has_avx512_bf16() != 0 }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn multiplies_bf16() -> bool {
+    false
+}
+
 /// Name, whether the engine uses it, whether the processor has it.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "the engine reports what it was compiled for through C functions only")]

@@ -5,9 +5,9 @@ use std::sync::{Arc, Once};
 
 use whisper_rs::{WhisperContext, WhisperContextParameters};
 
-use super::{Error, Options, Spoken};
+use super::{Error, Options, Spoken, cpu};
 use crate::meter::Meter;
-use crate::models::ggml;
+use crate::models::{bf16, ggml};
 
 /// Settings of recognition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,8 +49,7 @@ impl Engine {
         // Discards whisper.cpp's messages, which can contain recognised text, instead of writing them to stderr.
         HOOKS.call_once(whisper_rs::install_logging_hooks);
         let spoken = checked(path, &config.language)?;
-        let context = WhisperContext::new_with_params(path, WhisperContextParameters::default())
-            .map_err(|error| Error::Load { path: path.display().to_string(), said: error.to_string() })?;
+        let context = context_of(path)?;
         Ok(Self { shared: Arc::new(Shared { context, config, spoken, meter: Arc::default() }) })
     }
 
@@ -86,6 +85,17 @@ pub fn check(path: &Path, language: &str) -> Result<(), Error> {
 pub fn is_multilingual(path: &Path) -> Result<bool, Error> {
     let header = ggml::validate(path).map_err(|error| Error::Model(error.to_string()))?;
     Ok(header.is_multilingual())
+}
+
+/// The weights of a model file, in the form that this processor multiplies fastest.
+fn context_of(path: &Path) -> Result<WhisperContext, Error> {
+    let converted = if cpu::multiplies_bf16() { bf16::of_file(path) } else { Ok(None) };
+    let parameters = WhisperContextParameters::default();
+    let loaded = match converted.map_err(|error| Error::Model(error.to_string()))? {
+        Some(model) => WhisperContext::new_from_buffer_with_params(&model, parameters),
+        None => WhisperContext::new_with_params(path, parameters),
+    };
+    loaded.map_err(|error| Error::Load { path: path.display().to_string(), said: error.to_string() })
 }
 
 fn checked(path: &Path, language: &str) -> Result<Spoken, Error> {

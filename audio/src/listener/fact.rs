@@ -10,6 +10,8 @@ pub enum Fact {
         utterance: u32,
         /// Where the voice began.
         at_us: u64,
+        /// Voice since then.
+        voiced_us: u64,
     },
     /// First sign of a pause.
     Paused {

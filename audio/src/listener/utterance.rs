@@ -209,7 +209,8 @@ impl Utterances {
             told_too_long: false,
         });
         let at_us = timeline.capture_us(self.run_start);
-        facts.push(Fact::SpeechStarted { utterance: self.number, at_us });
+        let voiced_us = samples_to_us(window.end.saturating_sub(self.run_start), RATE_HZ);
+        facts.push(Fact::SpeechStarted { utterance: self.number, at_us, voiced_us });
     }
 
     fn follow(&mut self, window: &Window, probability: f32, timeline: &Timeline, facts: &mut Vec<Fact>) {

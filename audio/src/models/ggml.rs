@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 
 use super::{Error, Result};
@@ -34,8 +35,14 @@ const MELS: [i32; 2] = [80, 128];
 const BINS: i32 = 201;
 /// The longest token of the vocabularies has 128 bytes (spaces).
 const WORD_BYTES_MAX: u32 = 512;
+/// Dimensions of a matrix; the weights of a convolution have three.
+const MATRIX_RANK: usize = 2;
 /// Names are at most 44 bytes.
 const NAME_BYTES_MAX: i32 = 64;
+
+/// bfloat16 in a header (`ggml_ftype`), and of a tensor (`ggml_type`).
+pub(super) const BF16_FILE_TYPE: i32 = 24;
+pub(super) const BF16_TENSOR_TYPE: i32 = 30;
 
 /// The header's numbers, in the file's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +67,7 @@ pub struct Hyperparameters {
     pub text_layers: i32,
     /// Mel bands.
     pub mels: i32,
-    /// Storage of the matrices: 0 f32, 1 f16, else a quantisation, plus 1000 times its version.
+    /// Storage of the matrices: 0 f32, 1 f16, 24 bf16, else a quantisation, plus 1000 times its version.
     pub file_type: i32,
 }
 
@@ -150,6 +157,7 @@ enum Storage {
     Q5_0,
     Q5_1,
     Q8_0,
+    Bf16,
 }
 
 impl Storage {
@@ -164,6 +172,7 @@ impl Storage {
             7 => Self::Q8_0,
             8 => Self::Q5_0,
             9 => Self::Q5_1,
+            BF16_FILE_TYPE => Self::Bf16,
             _ => return None,
         })
     }
@@ -178,6 +187,7 @@ impl Storage {
             Self::Q5_0 => 6,
             Self::Q5_1 => 7,
             Self::Q8_0 => 8,
+            Self::Bf16 => BF16_TENSOR_TYPE,
         }
     }
 
@@ -185,7 +195,7 @@ impl Storage {
     fn block(self) -> (u64, u64) {
         match self {
             Self::F32 => (1, 4),
-            Self::F16 => (1, 2),
+            Self::F16 | Self::Bf16 => (1, 2),
             Self::Q4_0 => (32, 18),
             Self::Q4_1 => (32, 20),
             Self::Q5_0 => (32, 22),
@@ -208,6 +218,13 @@ impl Expected {
         let (numbers, bytes) = self.storage.block();
         self.dims.iter().map(|dim| *dim as u64).product::<u64>() / numbers * bytes
     }
+}
+
+/// Where a matrix in f16 is in a file, in bytes from its beginning.
+pub(super) struct HalfMatrix {
+    /// Of its `ggml_type`.
+    pub type_at: u64,
+    pub data: Range<u64>,
 }
 
 /// Every tensor of a model with this header, by name.
@@ -272,6 +289,11 @@ pub fn validate(path: &Path) -> Result<Hyperparameters> {
 /// # Errors
 /// As [`validate`].
 pub fn validate_stream(stream: impl Read + Seek, length: u64, what: &str) -> Result<Hyperparameters> {
+    walk(stream, length, what).map(|(shape, _)| shape)
+}
+
+/// As [`validate_stream`]; returns the places of the matrices as well, if they are in f16. Those of convolutions are none.
+pub(super) fn walk(stream: impl Read + Seek, length: u64, what: &str) -> Result<(Hyperparameters, Vec<HalfMatrix>)> {
     let mut walk = Walk { stream, at: 0, length, what };
     if walk.number("the magic number")? as u32 != MAGIC {
         return Err(walk.error("this is no GGML Whisper model (wrong magic number)"));
@@ -288,8 +310,8 @@ pub fn validate_stream(stream: impl Read + Seek, length: u64, what: &str) -> Res
     }
     walk.skip(4 * mels as u64 * bins as u64, "the mel filters")?;
     walk.words(&shape)?;
-    walk.tensors(&shape)?;
-    Ok(shape)
+    let halves = walk.tensors(&shape)?;
+    Ok((shape, halves))
 }
 
 struct Walk<'a, S> {
@@ -350,11 +372,12 @@ impl<S: Read + Seek> Walk<'_, S> {
         Ok(())
     }
 
-    fn tensors(&mut self, shape: &Hyperparameters) -> Result<()> {
-        let mut missing = expected(shape);
+    fn tensors(&mut self, shape: &Hyperparameters) -> Result<Vec<HalfMatrix>> {
+        let (mut missing, mut halves) = (expected(shape), Vec::new());
         while self.at < self.length {
             let dimensions = self.number("a tensor's rank")?;
             let name_length = self.number("a tensor's name")?;
+            let type_at = self.at;
             let storage = self.number("a tensor's type")?;
             if !(1..=3).contains(&dimensions) || !(1..=NAME_BYTES_MAX).contains(&name_length) {
                 return Err(self.error(format!("a tensor of rank {dimensions} with a name of {name_length} bytes")));
@@ -376,10 +399,14 @@ impl<S: Read + Seek> Walk<'_, S> {
                     wanted.storage.tensor_type()
                 )));
             }
+            let begins = self.at;
             self.skip(wanted.bytes(), &name)?;
+            if wanted.storage == Storage::F16 && dims.len() == MATRIX_RANK {
+                halves.push(HalfMatrix { type_at, data: begins..self.at });
+            }
         }
         match missing.keys().next() {
-            None => Ok(()),
+            None => Ok(halves),
             Some(name) => Err(self.error(format!(
                 "the file ends and {} tensors are missing, the first is {name}; it is truncated",
                 missing.len()

@@ -6,6 +6,8 @@
 //! machine without internet. A model outside the catalogue (an operator's own Whisper model) is checked by
 //! [`ggml::validate`] before native code loads it.
 
+#[cfg(feature = "asr")]
+pub(crate) mod bf16;
 pub mod bundle;
 pub mod catalogue;
 mod checksum;

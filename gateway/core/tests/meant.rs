@@ -47,7 +47,7 @@ impl World {
     }
 
     fn begins(&mut self, utterance: u32) {
-        self.input(Input::Voice(VoiceFact::SpeechStarted { utterance, at_us: self.now.mono_us }));
+        self.input(Input::Voice(VoiceFact::SpeechStarted { utterance, at_us: self.now.mono_us, voiced_us: 0 }));
     }
 
     fn pauses(&mut self, utterance: u32) -> (u16, Meant) {

@@ -76,7 +76,7 @@ fn fact() -> impl Strategy<Value = VoiceFact> {
     (utterance, 0_u8..7, any::<u32>(), prop::option::of(any::<f32>())).prop_map(|(utterance, kind, us, score)| {
         let us = u64::from(us);
         match kind {
-            0 => VoiceFact::SpeechStarted { utterance, at_us: us },
+            0 => VoiceFact::SpeechStarted { utterance, at_us: us, voiced_us: us % 400_000 },
             1 => VoiceFact::Paused { utterance, at_us: us, silence_us: us % 300_000 },
             2 => VoiceFact::Resumed { utterance, at_us: us },
             3 => VoiceFact::Silence { utterance, at_us: us, silence_us: us % 2_000_000, score },

@@ -188,7 +188,7 @@ impl Wearer {
         }
         self.now_ms += 2_000;
         let (began_us, at_us) = (self.now_ms * 1_000, self.now_ms * 1_000 + 1_000_000);
-        self.input(Input::Voice(VoiceFact::SpeechStarted { utterance: 1, at_us: began_us }));
+        self.input(Input::Voice(VoiceFact::SpeechStarted { utterance: 1, at_us: began_us, voiced_us: 0 }));
         self.now_ms += 1_000;
         let ended_ms = self.now_ms;
         for silent_ms in 1_u64..5_000 {

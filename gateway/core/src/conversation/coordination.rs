@@ -173,7 +173,7 @@ impl Conversation {
             return self.called(is_older);
         }
         let is_over_speech = self.reply.is_speaking() || self.reply.is_set_aside();
-        if is_over_speech && !said.woken && !self.reply.asks() && commands::is_backchannel(&request) {
+        if is_over_speech && !said.woken && !self.reply.asks() && said.listens {
             return;
         }
         let spoken = Spoken {

@@ -9,8 +9,12 @@ use super::{
     utterance::{Interruption, Open},
     wake::Phrases,
 };
-use crate::{config::BargeIn, context::Context, timers::Timer};
+use crate::{config::BargeIn, context::Context, timers::Timer, vocab::CommandMatch};
 
+/// The longest that an "okay" takes, counted from when the core is informed of it, in microseconds.
+const BACKCHANNEL_US_MAX: u64 = 700_000;
+/// Words of a doubtful text that may have been an "okay".
+const DOUBTFUL_WORDS_MAX: usize = 3;
 /// Words of somebody else in what begins with the assistant's own: one may be misheard.
 const OTHERS_WORDS_MIN: usize = 2;
 /// A voice over the assistant does not interrupt it if it has lasted this long, and so many partials of it had no words.
@@ -31,7 +35,7 @@ impl Floor {
         }
         open.has_others = true;
         if open.voiced && !open.origin.background {
-            watch_voice(cx, activity);
+            watch_voice(cx, activity, 0);
         }
     }
 
@@ -62,10 +66,11 @@ impl Floor {
     }
 }
 
-/// Voice over the assistant counts once it has lasted long enough.
-pub(super) fn watch_voice(cx: &mut Context, activity: &Activity) {
+/// Voice over the assistant, of `voiced_us` so far, counts once it has lasted long enough.
+pub(super) fn watch_voice(cx: &mut Context, activity: &Activity, voiced_us: u64) {
     if activity.speaking && by_voice(cx) {
-        cx.arm(Timer::VoiceConfirmed, cx.config.barge_in_ms);
+        let voiced_ms = u32::try_from(voiced_us / 1_000).unwrap_or(u32::MAX);
+        cx.arm(Timer::VoiceConfirmed, cx.config.barge_in_ms.saturating_sub(voiced_ms));
     }
 }
 
@@ -81,20 +86,45 @@ pub(super) fn by_voice(cx: &Context) -> bool {
     }
 }
 
-/// Whether a partial transcript over the assistant's speech interrupts it.
-pub(super) fn by_words(cx: &Context, phrases: &Phrases, activity: &Activity, open: &Open, text: &str) -> bool {
+/// Whether a transcript over the assistant's speech interrupts it. `doubtful_below`: the confidence below which a text is doubtful.
+pub(super) fn by_words(
+    cx: &Context,
+    phrases: &Phrases,
+    activity: &Activity,
+    open: &Open,
+    text: &str,
+    doubtful_below: f32,
+) -> bool {
     if cx.echo_cancelled && open.origin.echo {
         let may_be_anothers = by_voice(cx) && !open.origin.background && !open.echo.is_present();
         let is_anothers = may_be_anothers && goes_beyond_echo(activity, text);
         return phrases.find(text).is_some() || cancels_through_echo(activity, text) || is_anothers;
     }
     if by_voice(cx) && !open.origin.background {
-        return commands::has_words(text) && !commands::is_backchannel(text);
+        let pause = open.speculative.as_ref().filter(|_| !open.voiced);
+        let doubtful = pause.is_some_and(|pause| pause.is_doubtful(doubtful_below));
+        let matched = pause.and_then(|pause| pause.matched);
+        // Half of a word is often taken for others.
+        let is_half = open.voiced && cx.now_us().saturating_sub(open.started_us) < BACKCHANNEL_US_MAX;
+        let is_sure = !is_half || commands::command(text).is_some() || phrases.strip(text).is_some();
+        return is_sure && commands::has_words(text) && !only_listens(text, matched, doubtful);
     }
     if cx.echo_cancelled {
         return phrases.strip(text).is_some() || commands::cancel_at_end(text).is_some();
     }
     phrases.find(text).is_some() || cancels_through_echo(activity, text)
+}
+
+/// Whether `text`, said over the assistant, only tells that the wearer listens, or may be such an "okay" misheard: it is short,
+/// `doubtful` and no command.
+pub(super) fn only_listens(text: &str, matched: Option<CommandMatch>, doubtful: bool) -> bool {
+    let is_short = text.split_whitespace().nth(DOUBTFUL_WORDS_MAX).is_none();
+    let is_understood = match matched {
+        None | Some(CommandMatch::None | CommandMatch::Beginning | CommandMatch::Misheard) => false,
+        Some(CommandMatch::Incomplete | CommandMatch::FreeText | CommandMatch::Exact | CommandMatch::Closed) => true,
+    };
+    let is_misheard = || doubtful && is_short && !is_understood && commands::command(text).is_none();
+    commands::is_backchannel(text) || is_misheard()
 }
 
 /// Whether `text`, which may contain the assistant's own words, ends in some that are not among them.

@@ -34,7 +34,9 @@ const WORD_PAUSE_US: u64 = 60_000;
 impl Floor {
     pub(crate) fn handle_voice(&mut self, cx: &mut Context, activity: &Activity, fact: VoiceFact) -> Option<Event> {
         match fact {
-            VoiceFact::SpeechStarted { utterance, at_us } => return self.started(cx, activity, utterance, at_us),
+            VoiceFact::SpeechStarted { utterance, at_us, voiced_us } => {
+                return self.started(cx, activity, utterance, (at_us, voiced_us));
+            }
             VoiceFact::WakeHeard { utterance, at_us, .. } => return self.wake_heard(cx, activity, utterance, at_us),
             VoiceFact::Echo { utterance, likeness } => {
                 self.looked(cx, activity, utterance, likeness);
@@ -88,7 +90,13 @@ impl Floor {
         }
     }
 
-    fn started(&mut self, cx: &mut Context, activity: &Activity, utterance: u32, at_us: u64) -> Option<Event> {
+    fn started(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        utterance: u32,
+        (at_us, voiced_us): (u64, u64),
+    ) -> Option<Event> {
         // A repeated fact: this utterance is open, or was closed already.
         if self.last_closed == Some(utterance) || self.open.as_ref().is_some_and(|open| open.id == utterance) {
             return None;
@@ -116,7 +124,7 @@ impl Floor {
         self.watch_words(cx, activity);
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
         if !origin.background {
-            barge_in::watch_voice(cx, activity);
+            barge_in::watch_voice(cx, activity, voiced_us);
         }
         event
     }
@@ -160,6 +168,7 @@ impl Floor {
             closed.id == transcript.utterance && closed.awaited == revision && closed.second_pass.is_none()
         }) {
             let mut closed = self.closed.remove(index)?;
+            closed.doubtful = !transcript.foreign && transcript.confidence < self.clarity.doubtful_below();
             let first = FirstText {
                 utterance: closed.id,
                 revision,
@@ -232,7 +241,7 @@ impl Floor {
         }
         if activity.speaking
             && open.interrupted < Interruption::Words
-            && barge_in::by_words(cx, &self.phrases, activity, open, text)
+            && barge_in::by_words(cx, &self.phrases, activity, open, text, self.clarity.doubtful_below())
         {
             open.interrupted = Interruption::Words;
             cx.disarm(Timer::VoiceConfirmed);
@@ -311,6 +320,7 @@ impl Floor {
             waited_us,
             decided_us: cx.now_us(),
             text: String::new(),
+            doubtful: speculative.as_ref().is_some_and(|it| it.is_doubtful(self.clarity.doubtful_below())),
             matched: None,
             second_pass: None,
             final_asked: false,
@@ -370,6 +380,7 @@ impl Floor {
         let cancels = commands::command(whole) == Some(commands::Command::Cancel)
             || (origin.echo && barge_in::cancels_through_echo(activity, &text));
         let over_turn = origin.during_turn || closed.is_interrupting();
+        let listens = barge_in::only_listens(whole, closed.matched, closed.doubtful);
         let obeyed = cancels && (over_turn || activity.busy || self.is_expecting(cx.now_us()));
         caption::last(cx, (closed.id, closed.captions), request.is_some() || obeyed, &text);
         Event::Said(Utterance {
@@ -378,6 +389,7 @@ impl Floor {
             echo: origin.echo,
             over_turn,
             cancels,
+            listens,
             matched: closed.matched,
             started_us: closed.started_us,
             last_voice_us: closed.last_voice_us,
@@ -432,7 +444,7 @@ impl Floor {
         let revision = open.next_revision();
         cx.push(Output::CancelTranscribe { utterance: open.id, revision, except });
         if !open.origin.background && !open.echo.is_present() {
-            barge_in::watch_voice(cx, activity);
+            barge_in::watch_voice(cx, activity, 0);
         }
         self.watch_words(cx, activity);
     }

@@ -52,7 +52,7 @@ impl Floor {
         open.delay(lost_us);
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
         if open.voiced && !open.origin.background && !open.echo.is_present() {
-            watch_voice(cx, activity);
+            watch_voice(cx, activity, 0);
         }
         self.watch_words(cx, activity);
     }

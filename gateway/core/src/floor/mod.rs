@@ -92,6 +92,8 @@ pub(crate) struct Utterance {
     pub(crate) cancels: bool,
     /// When it began, monotonic.
     pub(crate) started_us: u64,
+    /// Whether, over the assistant's speech, it tells no more than that the wearer listens.
+    pub(crate) listens: bool,
     /// How well it matches a command, if that was asked.
     pub(crate) matched: Option<CommandMatch>,
     /// Capture time of its last voiced sample.

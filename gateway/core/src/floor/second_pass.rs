@@ -290,6 +290,7 @@ impl Floor {
                     let mut closed = self.closed.remove(index)?;
                     self.watch_transcripts(cx);
                     let first = core::mem::take(&mut closed.text);
+                    closed.doubtful &= better.is_none();
                     return Some(self.said(cx, activity, closed, better.unwrap_or(first)));
                 }
             }

@@ -120,6 +120,8 @@ pub(super) struct Closed {
     pub(super) decided_us: u64,
     /// The first text, while a second pass may improve it.
     pub(super) text: String,
+    /// Whether its words may be others than what was said.
+    pub(super) doubtful: bool,
     pub(super) matched: Option<CommandMatch>,
     pub(super) second_pass: Option<SecondPass>,
     /// Whether a final decode was requested already.
@@ -137,6 +139,12 @@ impl Speculative {
             matched: None,
             second_pass: None,
         }
+    }
+
+    /// Whether its words may be others than what was said, with this confidence below which they are. Of other languages it is not
+    /// known.
+    pub(super) fn is_doubtful(&self, below: f32) -> bool {
+        !self.foreign && self.sure.text < below
     }
 }
 

@@ -14,6 +14,9 @@ pub enum VoiceFact {
         utterance: u32,
         /// Capture time in microseconds.
         at_us: u64,
+        /// Microseconds of voice so far.
+        #[serde(default)]
+        voiced_us: u64,
     },
     /// First sign of a pause; `at_us` is the last voiced sample.
     Paused {

@@ -249,7 +249,10 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             let echo = || number("echo").map(|utterance| VoiceFact::Echo { utterance, likeness: 0.9 });
             let fact = match heard.or_else(echo) {
                 Some(fact) => fact,
-                None => VoiceFact::SpeechStarted { utterance: number("started").ok_or("which utterance?")?, at_us },
+                None => {
+                    let utterance = number("started").ok_or("which utterance?")?;
+                    VoiceFact::SpeechStarted { utterance, at_us, voiced_us: 0 }
+                }
             };
             input(world, device, Input::Voice(fact))
         }

@@ -405,7 +405,7 @@ impl World {
             at += pause;
             let start_us = (self.now_ms + at) * 1_000;
             let fact = if index == 0 {
-                VoiceFact::SpeechStarted { utterance: id, at_us: start_us }
+                VoiceFact::SpeechStarted { utterance: id, at_us: start_us, voiced_us: 0 }
             } else {
                 VoiceFact::Resumed { utterance: id, at_us: start_us }
             };
