@@ -32,8 +32,8 @@ pub enum Output {
     MatchCommand { utterance: u32, revision: u16, text: String, pending: Option<Pending> },
     /// From now on the second pass over an utterance is biased towards these sentences.
     SetVocabulary(Arc<[String]>),
-    /// Cancel decodes of this utterance that are older than `revision`, except this one.
-    CancelTranscribe { utterance: u32, revision: u16, except: Option<u16> },
+    /// Cancel decodes of this utterance that are older than `revision`, except these.
+    CancelTranscribe { utterance: u32, revision: u16, except: Vec<u16> },
     /// What matters of the open utterance begins at this capture time: from there it may be as long as any other.
     MeasureFrom { utterance: u32, from_us: u64 },
     /// Pauses of the open utterance are to be reported after so much silence: it may be no more than a word that is waited for.

@@ -45,7 +45,7 @@ impl Session {
             }
             Output::CancelTranscribe { utterance, revision, except } => {
                 if let Some(ear) = &mut self.ear {
-                    ear.cancel_transcribe(utterance, revision, except);
+                    ear.cancel_transcribe(utterance, revision, &except);
                 }
             }
             Output::MeasureFrom { utterance, from_us } => {

@@ -372,8 +372,8 @@ impl Ear {
         self.decodes.translated(utterance);
     }
 
-    /// Cancels decodes of the utterance older than `revision`, except this one.
-    pub(crate) fn cancel_transcribe(&mut self, utterance: u32, revision: u16, except: Option<u16>) {
+    /// Cancels decodes of the utterance older than `revision`, except these.
+    pub(crate) fn cancel_transcribe(&mut self, utterance: u32, revision: u16, except: &[u16]) {
         self.decodes.cancel(utterance, revision, except);
     }
 

@@ -322,7 +322,7 @@ impl Ear {
             Output::PauseAfter { utterance, silence_us } => self.listener.pause_after(utterance, silence_us),
             Output::CancelTranscribe { utterance, revision, except } => self.due.retain(|due| match &due.work {
                 Work::Decode(decode) => {
-                    let is_kept = decode.revision >= revision || Some(decode.revision) == except;
+                    let is_kept = decode.revision >= revision || except.contains(&decode.revision);
                     decode.utterance != utterance || is_kept
                 }
                 Work::Answer(_) => true,

@@ -27,29 +27,46 @@ const PROGRAM: &str = "import { shop } from '@capabilities/shop';\n\
 struct Way {
     address: SocketAddr,
     is_cut: watch::Sender<bool>,
+    /// Its connections.
+    open: watch::Sender<usize>,
 }
 
 impl Way {
     async fn to(gateway: SocketAddr) -> Self {
         let (listener, address) = http::bind().await;
-        let is_cut = watch::Sender::new(false);
-        let cut = is_cut.clone();
+        let (is_cut, open) = (watch::Sender::new(false), watch::Sender::new(0));
+        let way = Self { address, is_cut: is_cut.clone(), open: open.clone() };
         tokio::spawn(async move {
             while let Ok((mut here, _)) = listener.accept().await {
-                let mut cut = cut.subscribe();
+                let mut cut = is_cut.subscribe();
                 if *cut.borrow_and_update() {
                     continue;
                 }
+                open.send_modify(|open| *open += 1);
+                let open = open.clone();
                 tokio::spawn(async move {
                     let mut there = TcpStream::connect(gateway).await.expect("the gateway");
                     tokio::select! {
                         _ = copy_bidirectional(&mut here, &mut there) => {}
                         _ = cut.changed() => {}
                     }
+                    drop((here, there));
+                    open.send_modify(|open| *open -= 1);
                 });
             }
         });
-        Self { address, is_cut }
+        way
+    }
+
+    /// Ends its connections, and waits for that: what is sent over one that is about to end may be lost.
+    async fn cut(&self) {
+        self.is_cut.send_replace(true);
+        let mut open = self.open.subscribe();
+        tokio::time::timeout(WAIT, open.wait_for(|open| *open == 0)).await.expect("in time").expect("its own");
+    }
+
+    fn mend(&self) {
+        self.is_cut.send_replace(false);
     }
 }
 
@@ -104,9 +121,9 @@ async fn an_answer_after_the_link_is_back_counts_once_and_the_outcome_is_told() 
     let world = world(&shop).await;
     let way = Way::to(world.web()).await;
     let (client, running) = asked(&way, true).await;
-    way.is_cut.send_replace(true);
+    way.cut().await;
     assert!(deleted(&shop).is_empty());
-    way.is_cut.send_replace(false);
+    way.mend();
     client.thinks.send_replace(false);
     let (connected, (failed, text)) = running.await.expect("an outcome");
     assert!(!failed && text == "\"deleted\"", "{text}");
@@ -123,8 +140,8 @@ async fn a_no_after_the_link_is_back_is_a_no() {
     let world = world(&shop).await;
     let way = Way::to(world.web()).await;
     let (client, running) = asked(&way, false).await;
-    way.is_cut.send_replace(true);
-    way.is_cut.send_replace(false);
+    way.cut().await;
+    way.mend();
     client.thinks.send_replace(false);
     let (connected, (failed, text)) = running.await.expect("an outcome");
     assert!(!failed && text == "\"APPROVAL_DENIED\"", "{text}");

@@ -5,11 +5,12 @@ use super::{no_complaints, tree};
 
 /// Documents with a limit of their words: today's figures and no history, how things are tested, a grammar, pages that
 /// were split once because they had grown too long.
-const WORDS_MAX: [(&str, usize); 7] = [
+const WORDS_MAX: [(&str, usize); 8] = [
     ("docs/assistant.md", 2_300),
     ("docs/measurements.md", 2_000),
-    ("docs/measurements-hearing.md", 3_200),
+    ("docs/measurements-hearing.md", 3_000),
     ("docs/measurements-reliability.md", 1_500),
+    ("docs/measurements-turns.md", 1_500),
     ("docs/requests.md", 2_000),
     ("docs/testing.md", 2_000),
     ("gateway/core/tests/dialogues/README.md", 500),

@@ -1,6 +1,6 @@
 //! The life cycle of an utterance: takes voice facts and transcripts, produces accepted speech.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 
 use super::{
     Activity, Event, Floor, Utterance, addressing, awaited, barge_in, cancel_all, caption,
@@ -280,7 +280,7 @@ impl Floor {
         }
         if let Some(open) = self.open.as_mut().filter(|open| open.id == utterance) {
             open.speculative.take_if(|speculative| speculative.revision == revision);
-            if open.partials.fail(revision) {
+            if open.partials.fail(revision, cx.now_us()) {
                 self.partial_ended(cx, activity);
             }
         }
@@ -439,7 +439,7 @@ impl Floor {
             open.partials.go_on(cx.now_us(), begun.map(|speculative| speculative.revision))
         } else {
             open.partials.cancel();
-            None
+            Vec::new()
         };
         let revision = open.next_revision();
         cx.push(Output::CancelTranscribe { utterance: open.id, revision, except });

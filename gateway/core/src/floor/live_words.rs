@@ -12,7 +12,7 @@ impl Floor {
         let Some(open) = self.open.as_mut().filter(|open| open.voiced) else {
             return;
         };
-        let waits = is_followed && open.partials.is_awaited(now_us);
+        let waits = is_followed && !open.partials.has_room(now_us);
         if !waits {
             let whole_us = open.named.decoded_from_us();
             let of_sound = (whole_us.unwrap_or(open.began_us), open.heard_us(now_us));
@@ -36,7 +36,7 @@ impl Floor {
     ) -> Option<Event> {
         let is_followed = self.is_followed(cx);
         let open = self.open.as_mut()?;
-        let part = open.partials.take(revision)?;
+        let part = open.partials.take(revision, cx.now_us())?;
         let counts = open.voiced || (is_followed && open.speculative_text().is_none());
         if !counts {
             return None;

@@ -25,7 +25,7 @@ mod utterance;
 pub(crate) mod wake;
 mod worth;
 
-use alloc::{collections::VecDeque, string::String};
+use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 pub(crate) use self::addressing::AskedAgain;
 use self::{
@@ -309,5 +309,5 @@ impl Floor {
 }
 
 fn cancel_all(cx: &mut Context, utterance: u32) {
-    cx.push(Output::CancelTranscribe { utterance, revision: u16::MAX, except: None });
+    cx.push(Output::CancelTranscribe { utterance, revision: u16::MAX, except: Vec::new() });
 }

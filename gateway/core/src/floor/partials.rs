@@ -1,15 +1,24 @@
 //! Partial transcripts of an utterance: when the next one is due, and from where on the sound is decoded for it.
 //!
-//! Where words are followed, one is asked for as soon as the last one has ended: a word is never further behind the voice
-//! than two decodes, and an utterance never takes more than one recognition thread. Recognition takes them last of all, those
-//! of several devices by turns. Each one that it refuses or gives up doubles the time to the next, so that under load only the
-//! last words remain.
+//! Where words are followed, one is asked for as soon as the last one has ended, and another in the middle of its decode: a word
+//! that just misses one need not wait for two. Recognition takes the second only if a thread is free; if not, there is none for
+//! a while. It takes partials last of all, those of several devices by turns. Each one that it refuses or gives up while it is
+//! the only one doubles the time to the next, so that under load only the last words remain.
 //!
 //! A decode of a long utterance would take longer and longer. Of what exceeds the cheapest decode only the end is decoded;
 //! `caption` finds where its words go on from those that are known. If it cannot, the whole utterance is decoded for a while.
 
+use alloc::vec::Vec;
+
 /// Voice before the first one, in microseconds: of less, a recogniser makes words that nobody has said, and some of them would stay.
 const FIRST_US: u64 = 300_000;
+/// Those of an utterance at once.
+const AT_ONCE_MAX: usize = 2;
+/// Shortest and longest time from one to the next while the first is decoded, in microseconds. Between them it is half the time that
+/// the last one took.
+const STAGGER_US: (u64, u64) = (60_000, 250_000);
+/// How long none is asked for beside another, after one that was not decoded, in microseconds.
+const ALONE_US: u64 = 1_000_000;
 /// How long the end of a partial is waited for, in microseconds: one that was lost on its way never comes.
 const AWAITED_US_MAX: u64 = 2_000_000;
 /// How often the time to the next one is doubled at most.
@@ -43,10 +52,14 @@ struct Request {
 pub(super) struct Partials {
     /// The newest one whose text was taken.
     taken: u16,
-    /// The last one that was asked for, until it ends.
-    asked: Option<Request>,
-    /// When that was, or when the voice began or went on.
+    /// Those that were asked for and have not ended, the oldest first.
+    asked: Vec<Request>,
+    /// When the last one was asked for, or when the voice began or went on.
     since_us: u64,
+    /// How long the last one took.
+    took_us: u64,
+    /// Until when there is none beside another.
+    alone_until_us: u64,
     /// When the first one is due.
     first_us: u64,
     /// How many in a row have failed.
@@ -61,35 +74,50 @@ impl Partials {
     /// A voice has begun.
     pub(super) fn new(now_us: u64) -> Self {
         let first_us = now_us.saturating_add(FIRST_US);
-        Self { taken: 0, asked: None, since_us: now_us, first_us, failed: 0, end_from_us: None, whole_until_us: 0 }
+        Self {
+            taken: 0,
+            asked: Vec::new(),
+            since_us: now_us,
+            took_us: 0,
+            alone_until_us: 0,
+            first_us,
+            failed: 0,
+            end_from_us: None,
+            whole_until_us: 0,
+        }
     }
 
-    /// The voice goes on after a pause. `begun`: the decode of the whole that began with the pause and has not ended; where
-    /// nothing else is awaited, it becomes a partial. Returns the decode that is awaited; the others are of no use.
-    pub(super) fn go_on(&mut self, now_us: u64, begun: Option<u16>) -> Option<u16> {
-        if !self.is_awaited(now_us) {
-            // That of a long utterance would take too long.
-            let begun = begun.filter(|_| self.end_from_us.is_none());
-            self.asked = begun.map(|revision| Request { revision, at_us: now_us, part: Part::Whole });
-        }
-        self.asked.map(|asked| asked.revision)
+    /// The voice goes on after a pause. `begun`: the decode of the whole that began with the pause and has not ended; it becomes
+    /// a partial where there is room. Returns the decodes that are awaited; the others are of no use.
+    pub(super) fn go_on(&mut self, now_us: u64, begun: Option<u16>) -> Vec<u16> {
+        self.forget_lost(now_us);
+        // That of a long utterance would take too long.
+        let begun = begun.filter(|_| self.asked.len() < AT_ONCE_MAX && self.end_from_us.is_none());
+        self.asked.extend(begun.map(|revision| Request { revision, at_us: now_us, part: Part::Whole }));
+        self.asked.iter().map(|asked| asked.revision).collect()
+    }
+
+    /// Those that never came are awaited no longer.
+    fn forget_lost(&mut self, now_us: u64) {
+        self.asked.retain(|asked| now_us < asked.at_us.saturating_add(AWAITED_US_MAX));
     }
 
     /// Whether this decode is awaited.
     pub(super) fn awaits(&self, revision: u16) -> bool {
-        self.asked.is_some_and(|asked| asked.revision == revision)
+        self.asked.iter().any(|asked| asked.revision == revision)
     }
 
     /// Nothing that was asked for is awaited any more.
     pub(super) fn cancel(&mut self) {
-        self.asked = None;
+        self.asked.clear();
     }
 
     /// Moves its times on by this time.
     pub(super) fn delay(&mut self, by_us: u64) {
         self.since_us = self.since_us.saturating_add(by_us);
         self.first_us = self.first_us.saturating_add(by_us);
-        if let Some(asked) = &mut self.asked {
+        self.alone_until_us = self.alone_until_us.saturating_add(by_us);
+        for asked in &mut self.asked {
             asked.at_us = asked.at_us.saturating_add(by_us);
         }
     }
@@ -98,12 +126,23 @@ impl Partials {
     pub(super) fn due_us(&self, interval_ms: u32) -> u64 {
         let interval_us = (u64::from(interval_ms) * 1_000) << self.failed.min(DOUBLINGS_MAX);
         let due_us = self.since_us.saturating_add(interval_us).max(self.first_us);
-        self.asked.map_or(due_us, |asked| due_us.max(asked.at_us.saturating_add(AWAITED_US_MAX)))
+        due_us.max(self.room_us())
     }
 
-    /// Whether one is awaited.
-    pub(super) fn is_awaited(&self, now_us: u64) -> bool {
-        self.asked.is_some_and(|asked| now_us < asked.at_us.saturating_add(AWAITED_US_MAX))
+    /// Whether another one may be asked for where words are followed.
+    pub(super) fn has_room(&self, now_us: u64) -> bool {
+        now_us >= self.room_us()
+    }
+
+    /// From when on there is room for another one beside those that are awaited.
+    fn room_us(&self) -> u64 {
+        let (Some(first), Some(last)) = (self.asked.first(), self.asked.last()) else { return 0 };
+        let lost_us = first.at_us.saturating_add(AWAITED_US_MAX);
+        if self.asked.len() >= AT_ONCE_MAX {
+            return lost_us;
+        }
+        let stagger_us = (self.took_us / 2).clamp(STAGGER_US.0, STAGGER_US.1);
+        last.at_us.saturating_add(stagger_us).max(self.alone_until_us).min(lost_us)
     }
 
     /// Capture time from which on the next one is decoded where words are followed: `heard_us` is that of the end of the
@@ -118,28 +157,39 @@ impl Partials {
     }
 
     pub(super) fn ask(&mut self, revision: u16, now_us: u64, part: Part) {
-        self.asked = Some(Request { revision, at_us: now_us, part });
+        self.forget_lost(now_us);
+        self.asked.drain(..self.asked.len().saturating_sub(AT_ONCE_MAX - 1));
+        self.asked.push(Request { revision, at_us: now_us, part });
         self.since_us = now_us;
     }
 
     /// A text has come; `None`: it does not count.
-    pub(super) fn take(&mut self, revision: u16) -> Option<Part> {
+    pub(super) fn take(&mut self, revision: u16, now_us: u64) -> Option<Part> {
+        let found = self.asked.iter().find(|asked| asked.revision == revision).copied();
+        self.asked.retain(|asked| asked.revision > revision);
         if revision <= self.taken {
             return None;
         }
         self.taken = revision;
         self.failed = 0;
-        match self.asked.take_if(|asked| asked.revision <= revision) {
-            Some(asked) if asked.revision == revision => Some(asked.part),
+        match found {
+            Some(asked) => {
+                self.took_us = now_us.saturating_sub(asked.at_us);
+                Some(asked.part)
+            }
             // An older one that was given up: of what it is made is known only if nothing else is.
-            _ => self.end_from_us.is_none().then_some(Part::Whole),
+            None => self.end_from_us.is_none().then_some(Part::Whole),
         }
     }
 
-    /// A decode has failed; returns whether it was the one that is awaited.
-    pub(super) fn fail(&mut self, revision: u16) -> bool {
-        let is_awaited = self.asked.take_if(|asked| asked.revision == revision).is_some();
-        if is_awaited {
+    /// A decode has failed; returns whether it was awaited.
+    pub(super) fn fail(&mut self, revision: u16, now_us: u64) -> bool {
+        let is_awaited = self.awaits(revision);
+        self.asked.retain(|asked| asked.revision != revision);
+        self.forget_lost(now_us);
+        if is_awaited && !self.asked.is_empty() {
+            self.alone_until_us = now_us.saturating_add(ALONE_US);
+        } else if is_awaited {
             self.failed = self.failed.saturating_add(1);
         }
         is_awaited
@@ -157,27 +207,63 @@ mod tests {
     use super::*;
 
     const INTERVAL_MS: u32 = 100;
+    const NOW_US: u64 = 1_000_000;
 
     #[test]
     fn the_next_one_is_due_when_the_last_one_has_ended_and_never_before_the_interval() {
         let mut partials = Partials::new(1_000_000);
         assert_eq!(partials.due_us(INTERVAL_MS), 1_300_000, "the first one");
         partials.ask(1, 1_300_000, Part::Whole);
-        assert!(partials.is_awaited(1_300_000));
-        assert_eq!(partials.due_us(INTERVAL_MS), 3_300_000, "not while it is awaited");
-        assert_eq!(partials.take(1), Some(Part::Whole));
+        assert_eq!(partials.take(1, 1_350_000), Some(Part::Whole));
         assert_eq!(partials.due_us(INTERVAL_MS), 1_400_000);
         assert_eq!(partials.due_us(700), 2_000_000);
+    }
+
+    #[test]
+    fn a_second_one_is_due_in_the_middle_of_the_first_and_no_third() {
+        let mut partials = Partials::new(1_000_000);
+        partials.ask(1, 1_300_000, Part::Whole);
+        assert!(!partials.has_room(1_359_999) && partials.has_room(1_360_000), "how long one takes is not known");
+        assert_eq!(partials.due_us(INTERVAL_MS), 1_400_000);
+        assert_eq!(partials.take(1, 1_600_000), Some(Part::Whole));
+        partials.ask(2, 1_600_000, Part::Whole);
+        assert_eq!(partials.due_us(INTERVAL_MS), 1_750_000, "half of the time of the first");
+        partials.ask(3, 1_750_000, Part::Whole);
+        assert_eq!(partials.due_us(INTERVAL_MS), 3_600_000);
+        assert_eq!(partials.take(2, 1_900_000), Some(Part::Whole));
+        assert_eq!(partials.due_us(INTERVAL_MS), 1_900_000);
+    }
+
+    #[test]
+    fn where_a_second_one_is_not_decoded_there_is_none_for_a_second() {
+        let mut partials = Partials::new(0);
+        partials.ask(1, 1_000_000, Part::Whole);
+        partials.ask(2, 1_100_000, Part::Whole);
+        assert!(partials.fail(2, 1_100_000));
+        assert_eq!(partials.due_us(INTERVAL_MS), 2_100_000);
+        assert_eq!(partials.take(1, 1_200_000), Some(Part::Whole));
+        assert_eq!(partials.due_us(INTERVAL_MS), 1_200_000, "the time to the next one is not doubled");
+    }
+
+    #[test]
+    fn the_older_one_counts_no_more_once_the_newer_has_come() {
+        let mut partials = Partials::new(0);
+        partials.ask(1, 1_000_000, Part::Whole);
+        partials.ask(2, 1_100_000, Part::Whole);
+        assert_eq!(partials.take(2, 1_200_000), Some(Part::Whole));
+        assert_eq!(partials.take(1, 1_250_000), None);
+        assert!(!partials.awaits(1));
     }
 
     #[test]
     fn one_that_never_ends_is_waited_for_two_seconds() {
         let mut partials = Partials::new(0);
         partials.ask(1, 1_000_000, Part::Whole);
-        assert!(partials.is_awaited(2_999_999) && !partials.is_awaited(3_000_000));
-        partials.ask(2, 3_000_000, Part::Whole);
-        assert!(!partials.fail(1), "nobody waits for it any more");
-        assert!(partials.fail(2));
+        partials.ask(2, 1_100_000, Part::Whole);
+        assert!(!partials.has_room(2_999_999) && partials.has_room(3_000_000));
+        partials.ask(3, 3_000_000, Part::Whole);
+        assert!(!partials.fail(1, 3_000_000), "nobody waits for it any more");
+        assert!(partials.awaits(2) && partials.fail(3, 3_000_000));
     }
 
     #[test]
@@ -185,11 +271,11 @@ mod tests {
         let mut partials = Partials::new(0);
         for (revision, expected_ms) in [(1, 200), (2, 400), (3, 800), (4, 1_600), (5, 1_600), (6, 1_600)] {
             partials.ask(revision, 1_000_000, Part::Whole);
-            assert!(partials.fail(revision));
+            assert!(partials.fail(revision, 1_000_000));
             assert_eq!(partials.due_us(INTERVAL_MS), 1_000_000 + expected_ms * 1_000, "{revision}");
         }
         partials.ask(7, 1_000_000, Part::Whole);
-        assert_eq!(partials.take(7), Some(Part::Whole));
+        assert_eq!(partials.take(7, NOW_US), Some(Part::Whole));
         assert_eq!(partials.due_us(INTERVAL_MS), 1_100_000);
     }
 
@@ -198,22 +284,23 @@ mod tests {
         let mut partials = Partials::new(0);
         partials.ask(1, 800_000, Part::Whole);
         partials.cancel();
-        assert!(!partials.fail(1));
+        assert!(!partials.fail(1, NOW_US));
         assert_eq!(partials.due_us(INTERVAL_MS), 900_000);
     }
 
     #[test]
-    fn behind_a_pause_the_text_that_is_awaited_still_comes_or_else_that_of_the_pause() {
+    fn behind_a_pause_the_texts_that_are_awaited_still_come_and_that_of_the_pause() {
         let mut partials = Partials::new(0);
         partials.ask(1, 800_000, Part::Whole);
-        assert_eq!(partials.go_on(900_000, Some(2)), Some(1));
-        assert_eq!(partials.take(1), Some(Part::Whole));
-        assert_eq!(partials.go_on(1_300_000, Some(3)), Some(3));
-        assert!(partials.awaits(3) && partials.is_awaited(1_300_000));
-        assert_eq!(partials.take(3), Some(Part::Whole));
-        assert_eq!(partials.go_on(1_500_000, None), None);
+        assert_eq!(partials.go_on(900_000, Some(2)), [1, 2]);
+        assert_eq!(partials.go_on(900_000, Some(3)), [1, 2], "no third");
+        assert_eq!(partials.take(1, 950_000), Some(Part::Whole));
+        assert_eq!(partials.take(2, 1_000_000), Some(Part::Whole));
+        assert_eq!(partials.go_on(1_300_000, Some(3)), [3]);
+        assert_eq!(partials.take(3, 1_400_000), Some(Part::Whole));
+        assert_eq!(partials.go_on(1_500_000, None), [0_u16; 0]);
         assert!(partials.begin_us(6_000_000, (0, 6_000_000), true).is_some());
-        assert_eq!(partials.go_on(6_100_000, Some(5)), None, "of a long one the end is decoded instead");
+        assert_eq!(partials.go_on(6_100_000, Some(5)), [0_u16; 0], "of a long one the end is decoded instead");
     }
 
     #[test]
@@ -234,7 +321,7 @@ mod tests {
         let mut partials = Partials::new(0);
         assert_eq!(partials.begin_us(6_000_000, (0, 6_000_000), true), Some(3_500_000));
         partials.ask(3, 6_000_000, Part::End);
-        assert_eq!(partials.take(3), Some(Part::End));
+        assert_eq!(partials.take(3, NOW_US), Some(Part::End));
         partials.give_up_end(6_100_000);
         assert_eq!(partials.begin_us(8_000_000, (0, 8_000_000), true), None);
         assert_eq!(partials.begin_us(8_100_000, (0, 8_100_000), true), Some(5_600_000));
@@ -245,13 +332,14 @@ mod tests {
         let mut partials = Partials::new(0);
         partials.ask(1, 0, Part::Whole);
         partials.ask(2, 0, Part::Whole);
-        assert_eq!(partials.take(1), Some(Part::Whole));
-        assert_eq!(partials.take(2), Some(Part::Whole));
-        assert_eq!(partials.take(2), None);
+        assert_eq!(partials.take(1, NOW_US), Some(Part::Whole));
+        assert_eq!(partials.take(2, NOW_US), Some(Part::Whole));
+        assert_eq!(partials.take(2, NOW_US), None);
         partials.ask(3, 0, Part::Whole);
         assert!(partials.begin_us(9_000_000, (0, 9_000_000), true).is_some());
         partials.ask(4, 0, Part::End);
-        assert_eq!(partials.take(3), None, "it may be the whole");
-        assert_eq!(partials.take(4), Some(Part::End));
+        partials.ask(5, 0, Part::End);
+        assert_eq!(partials.take(3, NOW_US), None, "it may be the whole");
+        assert_eq!(partials.take(4, NOW_US), Some(Part::End));
     }
 }

@@ -188,8 +188,8 @@ pub struct Utterance {
     pub parts: Vec<(Ms, Ms, String)>,
     pub closed: bool,
     pub score: Option<f32>,
-    /// Decodes older than the first are cancelled, except the second.
-    pub cancelled: (u16, Option<u16>),
+    /// Decodes older than the first are cancelled, except these.
+    pub cancelled: (u16, Vec<u16>),
 }
 
 /// What the speaker of a device is playing.
@@ -430,7 +430,7 @@ impl World {
         }
         self.devices[device]
             .utterances
-            .insert(id, Utterance { parts: spoken, closed: false, score, cancelled: (0, None) });
+            .insert(id, Utterance { parts: spoken, closed: false, score, cancelled: (0, Vec::new()) });
     }
 
     /// Advances the time to `until`; everything that is due by then happens.

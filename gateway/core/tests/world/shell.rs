@@ -57,7 +57,7 @@ impl World {
             }
             Event::Decoded(device, transcript) => {
                 let cancelled = self.devices[device].utterances.get(&transcript.utterance).is_some_and(|said| {
-                    transcript.revision < said.cancelled.0 && Some(transcript.revision) != said.cancelled.1
+                    transcript.revision < said.cancelled.0 && !said.cancelled.1.contains(&transcript.revision)
                 });
                 if !cancelled || self.stale_models {
                     self.input(device, Input::Transcript(transcript));

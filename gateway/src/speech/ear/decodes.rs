@@ -264,13 +264,13 @@ impl Decodes {
         options
     }
 
-    /// Cancels decodes of the utterance's words older than `revision`, except this one. It may be translated all the same.
-    pub(super) fn cancel(&mut self, utterance: u32, revision: u16, except: Option<u16>) {
+    /// Cancels decodes of the utterance's words older than `revision`, except these. It may be translated all the same.
+    pub(super) fn cancel(&mut self, utterance: u32, revision: u16, except: &[u16]) {
         self.cancel_where(|sent| {
             let Purpose::Words { revision: asked } = sent.purpose else {
                 return false;
             };
-            sent.utterance == utterance && asked < revision && Some(asked) != except
+            sent.utterance == utterance && asked < revision && !except.contains(&asked)
         });
     }
 

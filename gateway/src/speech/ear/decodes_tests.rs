@@ -117,7 +117,7 @@ fn one_of_the_older_decodes_may_be_kept() {
     assert!(bench.decodes.ask((8, 2), (Speculative, Meant::Addressed), Some(SOUND), 0));
     assert!(bench.decodes.ask((8, 3), (Speculative, Meant::Addressed), Some(SOUND), 0));
     assert!(abort.load(Relaxed), "it gave way to the others");
-    bench.decodes.cancel(8, 4, Some(3));
+    bench.decodes.cancel(8, 4, &[3]);
     let cancelled = bench.message();
     assert_eq!((cancelled.revision, cancelled.report.result.is_err()), (2, true));
     for (utterance, revision) in [(7, 1), (8, 3)] {
@@ -269,7 +269,7 @@ fn the_finals_of_a_device_wait_among_those_of_others() {
     }
     assert!(other.ask((9, 1), (Final, Meant::Addressed), Some(SOUND), 0), "it finds a place");
     // What is given up while it waits is not decoded.
-    bench.decodes.cancel(4, 2, None);
+    bench.decodes.cancel(4, 2, &[]);
     let cancelled = bench.message();
     assert!(cancelled.utterance == 4 && matches!(cancelled.report.result, Err(Error::Cancelled)));
     for expected in [1, 2, 9, 3, 5] {
@@ -426,7 +426,7 @@ fn a_translation_ends_with_the_microphone_and_with_the_device_and_not_with_its_w
     bench.decodes.keep(7, SOUND, 0);
     assert!(bench.decodes.translate(7, None));
     let abort = bench.begun().1.abort.expect("a decode can be stopped");
-    bench.decodes.cancel(7, u16::MAX, None);
+    bench.decodes.cancel(7, u16::MAX, &[]);
     assert!(!abort.load(Relaxed));
     bench.decodes.forget();
     assert!(abort.load(Relaxed));
@@ -465,9 +465,9 @@ fn older_decodes_of_the_same_utterance_are_cancelled() {
     let abort = bench.begun().1.abort.expect("a decode can be stopped");
     assert!(bench.decodes.ask((7, 2), (Speculative, Meant::Addressed), Some(SOUND), 0));
     assert!(bench.decodes.ask((7, 3), (Final, Meant::Addressed), Some(SOUND), 0));
-    bench.decodes.cancel(6, 9, None);
+    bench.decodes.cancel(6, 9, &[]);
     assert!(!abort.load(Relaxed));
-    bench.decodes.cancel(7, 3, None);
+    bench.decodes.cancel(7, 3, &[]);
     assert!(abort.load(Relaxed), "the running one is told to stop");
     let cancelled = bench.message();
     assert_eq!(cancelled.revision, 2, "the waiting one ends at once");
