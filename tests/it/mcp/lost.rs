@@ -38,11 +38,14 @@ impl Way {
         let way = Self { address, is_cut: is_cut.clone(), open: open.clone() };
         tokio::spawn(async move {
             while let Ok((mut here, _)) = listener.accept().await {
+                // Before the look: whoever waits for all to end sees it.
+                open.send_modify(|open| *open += 1);
                 let mut cut = is_cut.subscribe();
                 if *cut.borrow_and_update() {
+                    drop(here);
+                    open.send_modify(|open| *open -= 1);
                     continue;
                 }
-                open.send_modify(|open| *open += 1);
                 let open = open.clone();
                 tokio::spawn(async move {
                     let mut there = TcpStream::connect(gateway).await.expect("the gateway");
@@ -65,8 +68,11 @@ impl Way {
         tokio::time::timeout(WAIT, open.wait_for(|open| *open == 0)).await.expect("in time").expect("its own");
     }
 
-    fn mend(&self) {
+    /// Takes connections again, and waits until the client follows its session and its call over them.
+    async fn mend(&self) {
         self.is_cut.send_replace(false);
+        let mut open = self.open.subscribe();
+        tokio::time::timeout(WAIT, open.wait_for(|open| *open >= 2)).await.expect("in time").expect("its own");
     }
 }
 
@@ -123,7 +129,7 @@ async fn an_answer_after_the_link_is_back_counts_once_and_the_outcome_is_told() 
     let (client, running) = asked(&way, true).await;
     way.cut().await;
     assert!(deleted(&shop).is_empty());
-    way.mend();
+    way.mend().await;
     client.thinks.send_replace(false);
     let (connected, (failed, text)) = running.await.expect("an outcome");
     assert!(!failed && text == "\"deleted\"", "{text}");
@@ -141,7 +147,7 @@ async fn a_no_after_the_link_is_back_is_a_no() {
     let way = Way::to(world.web()).await;
     let (client, running) = asked(&way, false).await;
     way.cut().await;
-    way.mend();
+    way.mend().await;
     client.thinks.send_replace(false);
     let (connected, (failed, text)) = running.await.expect("an outcome");
     assert!(!failed && text == "\"APPROVAL_DENIED\"", "{text}");

@@ -4,7 +4,7 @@
 //!
 //! - A partial is useful only at once. It is accepted only when a thread is free, or works on a partial while nothing else
 //!   waits, and is preempted when another job needs that thread. An owner has one that waits, and none while one of its
-//!   own is in work: owners whose partials follow one another take turns.
+//!   own is in work: owners whose partials follow one another take turns. One that is refused beside another of its owner is not counted.
 //! - A second pass improves an existing text, and its caller waits only briefly. It is accepted only while few jobs
 //!   wait.
 //! - For everything else the queue is long enough for utterances that coincide. When it is full, speech not meant for
@@ -220,7 +220,10 @@ impl Scheduler {
         let has_to_wait = state.has_to_wait(&job);
         let free = !has_to_wait && state.running.len() + before < workers;
         if is_partial && !free && !state.may_take_turns(job.owner, workers) {
-            state.shed.count(job.priority);
+            // A second one beside one in work is no loss.
+            if !state.has_partial_in_work(job.owner) {
+                state.shed.count(job.priority);
+            }
             return Err(Busy::NoThreadFree);
         }
         let few = state.ready_others() < (queue_max / SECOND_PASS_PART).max(1);

@@ -65,6 +65,10 @@ impl State {
             && waiting.len() < PARTIALS_WAITING_MAX
     }
 
+    pub(super) fn has_partial_in_work(&self, owner: Owner) -> bool {
+        self.running.iter().any(|job| job.priority == Priority::Partial && job.owner == owner)
+    }
+
     pub(super) fn count(&self, is_counted: impl Fn(&Waiting) -> bool) -> usize {
         self.queues.iter().map(|queue| queue.count(&is_counted)).sum()
     }

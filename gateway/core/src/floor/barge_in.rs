@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{config::BargeIn, context::Context, timers::Timer, vocab::CommandMatch};
 
-/// The longest that an "okay" takes, counted from when the core is informed of it, in microseconds.
+/// The longest voice of an "okay", in microseconds.
 const BACKCHANNEL_US_MAX: u64 = 700_000;
 /// Words of a doubtful text that may have been an "okay".
 const DOUBTFUL_WORDS_MAX: usize = 3;
@@ -101,13 +101,13 @@ pub(super) fn by_words(
         return phrases.find(text).is_some() || cancels_through_echo(activity, text) || is_anothers;
     }
     if by_voice(cx) && !open.origin.background {
-        let pause = open.speculative.as_ref().filter(|_| !open.voiced);
+        let pause = open.speculative.as_ref().filter(|pause| !open.voiced && pause.text.is_some());
         let doubtful = pause.is_some_and(|pause| pause.is_doubtful(doubtful_below));
         let matched = pause.and_then(|pause| pause.matched);
-        // Half of a word is often taken for others.
-        let is_half = open.voiced && cx.now_us().saturating_sub(open.started_us) < BACKCHANNEL_US_MAX;
-        let is_sure = !is_half || commands::command(text).is_some() || phrases.strip(text).is_some();
-        return is_sure && commands::has_words(text) && !only_listens(text, matched, doubtful);
+        // Half of a word is often taken for others: a partial counts only of a longer voice.
+        let is_enough = pause.is_some() || open.voice_us(cx.now_us()) >= BACKCHANNEL_US_MAX;
+        let interrupts = is_enough && commands::has_words(text) && !only_listens(text, matched, doubtful);
+        return interrupts || commands::command(text).is_some() || phrases.strip(text).is_some();
     }
     if cx.echo_cancelled {
         return phrases.strip(text).is_some() || commands::cancel_at_end(text).is_some();
@@ -116,15 +116,16 @@ pub(super) fn by_words(
 }
 
 /// Whether `text`, said over the assistant, only tells that the wearer listens, or may be such an "okay" misheard: it is short,
-/// `doubtful` and no command.
+/// `doubtful`, and neither a command nor a no nor a question.
 pub(super) fn only_listens(text: &str, matched: Option<CommandMatch>, doubtful: bool) -> bool {
     let is_short = text.split_whitespace().nth(DOUBTFUL_WORDS_MAX).is_none();
     let is_understood = match matched {
         None | Some(CommandMatch::None | CommandMatch::Beginning | CommandMatch::Misheard) => false,
         Some(CommandMatch::Incomplete | CommandMatch::FreeText | CommandMatch::Exact | CommandMatch::Closed) => true,
     };
-    let is_misheard = || doubtful && is_short && !is_understood && commands::command(text).is_none();
-    commands::is_backchannel(text) || is_misheard()
+    let is_clear =
+        || commands::command(text).is_some() || commands::yes_or_no(text) == Some(false) || text.ends_with('?');
+    commands::is_backchannel(text) || (doubtful && is_short && !is_understood && !is_clear())
 }
 
 /// Whether `text`, which may contain the assistant's own words, ends in some that are not among them.

@@ -5,7 +5,7 @@
 //! and words that look like a beginning ("tomorrow at eight") the longest. An end that was too early is put right: see `agent::reopening`.
 
 use super::{
-    Activity, Event, Floor, barge_in,
+    Activity, Event, Floor,
     clarity::Sureness,
     commands,
     origin::Grounds,
@@ -138,8 +138,7 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
     }
     let sure_of_more = evidence.score.is_some_and(|score| score < SCORE_GOING_ON);
     let answers = evidence.asked && commands::yes_or_no(text).is_some();
-    let doubtful = !evidence.foreign && evidence.sure.text < evidence.doubtful_below;
-    let listens = evidence.over_speech && barge_in::only_listens(text, evidence.matched, doubtful);
+    let listens = evidence.over_speech && commands::is_backchannel(text);
     if answers || listens || commands::command(text).is_some() || evidence.matched == Some(CommandMatch::Closed) {
         return if sure_of_more { Completeness::Sentence } else { Completeness::Closed };
     }

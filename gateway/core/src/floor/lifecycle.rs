@@ -380,7 +380,10 @@ impl Floor {
         let cancels = commands::command(whole) == Some(commands::Command::Cancel)
             || (origin.echo && barge_in::cancels_through_echo(activity, &text));
         let over_turn = origin.during_turn || closed.is_interrupting();
-        let listens = barge_in::only_listens(whole, closed.matched, closed.doubtful);
+        // Of a voice over the assistant that nothing asked for.
+        let is_expected = matches!(grounds, Grounds::Called | Grounds::Asked);
+        let doubtful = closed.doubtful && origin.over_speech && !origin.echo && !is_expected;
+        let listens = barge_in::only_listens(whole, closed.matched, doubtful);
         let obeyed = cancels && (over_turn || activity.busy || self.is_expecting(cx.now_us()));
         caption::last(cx, (closed.id, closed.captions), request.is_some() || obeyed, &text);
         Event::Said(Utterance {

@@ -2,8 +2,8 @@
 //!
 //! Where words are followed, one is asked for as soon as the last one has ended, and another in the middle of its decode: a word
 //! that just misses one need not wait for two. Recognition takes the second only if a thread is free; if not, there is none for
-//! a while. It takes partials last of all, those of several devices by turns. Each one that it refuses or gives up while it is
-//! the only one doubles the time to the next, so that under load only the last words remain.
+//! a while. It takes partials last of all, those of several devices by turns. Each other one that it refuses or gives up doubles
+//! the time to the next, so that under load only the last words remain.
 //!
 //! A decode of a long utterance would take longer and longer. Of what exceeds the cheapest decode only the end is decoded;
 //! `caption` finds where its words go on from those that are known. If it cannot, the whole utterance is decoded for a while.
@@ -166,7 +166,8 @@ impl Partials {
     /// A text has come; `None`: it does not count.
     pub(super) fn take(&mut self, revision: u16, now_us: u64) -> Option<Part> {
         let found = self.asked.iter().find(|asked| asked.revision == revision).copied();
-        self.asked.retain(|asked| asked.revision > revision);
+        // An older one is in work until it ends, though it counts no more.
+        self.asked.retain(|asked| asked.revision != revision);
         if revision <= self.taken {
             return None;
         }
@@ -185,9 +186,10 @@ impl Partials {
     /// A decode has failed; returns whether it was awaited.
     pub(super) fn fail(&mut self, revision: u16, now_us: u64) -> bool {
         let is_awaited = self.awaits(revision);
+        let is_newest = self.asked.last().is_some_and(|asked| asked.revision == revision);
         self.asked.retain(|asked| asked.revision != revision);
         self.forget_lost(now_us);
-        if is_awaited && !self.asked.is_empty() {
+        if is_newest && !self.asked.is_empty() {
             self.alone_until_us = now_us.saturating_add(ALONE_US);
         } else if is_awaited {
             self.failed = self.failed.saturating_add(1);
@@ -246,11 +248,23 @@ mod tests {
     }
 
     #[test]
+    fn one_that_gives_way_delays_the_next_one_until_the_newer_one_comes() {
+        let mut partials = Partials::new(0);
+        partials.ask(1, 1_000_000, Part::Whole);
+        partials.ask(2, 1_100_000, Part::Whole);
+        assert!(partials.fail(1, 1_150_000));
+        assert_eq!(partials.due_us(INTERVAL_MS), 1_300_000);
+        assert_eq!(partials.take(2, 1_180_000), Some(Part::Whole));
+        assert_eq!(partials.due_us(INTERVAL_MS), 1_200_000);
+    }
+
+    #[test]
     fn the_older_one_counts_no_more_once_the_newer_has_come() {
         let mut partials = Partials::new(0);
         partials.ask(1, 1_000_000, Part::Whole);
         partials.ask(2, 1_100_000, Part::Whole);
         assert_eq!(partials.take(2, 1_200_000), Some(Part::Whole));
+        assert!(partials.awaits(1), "it still takes a thread");
         assert_eq!(partials.take(1, 1_250_000), None);
         assert!(!partials.awaits(1));
     }

@@ -192,6 +192,15 @@ impl Open {
         self.began_us.saturating_add(now_us.saturating_sub(self.started_us))
     }
 
+    /// Length of the voice so far, in microseconds.
+    pub(super) fn voice_us(&self, now_us: u64) -> u64 {
+        if self.voiced {
+            now_us.saturating_sub(self.started_us)
+        } else {
+            self.last_voice_us.saturating_sub(self.began_us)
+        }
+    }
+
     /// Number for the next request.
     pub(super) fn next_revision(&mut self) -> u16 {
         self.revision = self.revision.saturating_add(1);

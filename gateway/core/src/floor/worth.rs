@@ -1,7 +1,7 @@
 //! Which decodes of an utterance are worth their cost.
 //!
 //! A decode takes a tenth of a second of processor time or more, so partial transcripts would be most of the recogniser's
-//! work. They are therefore made only if something follows them: glasses or apps that show captions (one after the other, see
+//! work. They are therefore made only if something follows them: glasses or apps that show captions (see
 //! `partials`), and words that may stop the assistant while it speaks, or that its turn waits for. If a wake word is needed, one early partial shows whether it was
 //! spoken; an utterance that does not begin with it is not decoded further. Where wake words are heard in the sound, an
 //! utterance that needs one is not decoded at all before it was heard (see `acoustic`).
