@@ -267,7 +267,8 @@ fn owners_whose_partials_follow_one_another_take_turns() {
     assert_eq!(world.finish(1), [2]);
     world.submit_for(other, 6, Priority::Partial).unwrap();
     assert_eq!(world.finish(2), [5, 6]);
-    assert_eq!(world.scheduler.as_ref().unwrap().shed(), Shed { partial: 2, ..Shed::default() });
+    // One beside its own in work is no loss.
+    assert_eq!(world.scheduler.as_ref().unwrap().shed(), Shed { partial: 1, ..Shed::default() });
 }
 
 #[test]
