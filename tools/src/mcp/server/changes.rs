@@ -28,13 +28,13 @@ enum Change {
 }
 
 /// All changes from now on.
-struct Changes {
+pub(super) struct Changes {
     tools: tokio::sync::watch::Receiver<u64>,
     news: tokio::sync::broadcast::Receiver<News>,
 }
 
 impl Changes {
-    fn of(hub: &Hub) -> Self {
+    pub(super) fn of(hub: &Hub) -> Self {
         Self { tools: hub.executor.registry().changes(), news: hub.pool.news() }
     }
 
@@ -52,9 +52,14 @@ impl Changes {
     }
 }
 
-/// Sends all changes to a session of a revision before 2026-07-28, until it ends; then removes its watched resources.
-pub(super) async fn tell_session(hub: &Hub, peer: Peer<RoleServer>, watched: &Watched, ended: CancellationToken) {
-    let mut changes = Changes::of(hub);
+/// Sends these changes to a session of a revision before 2026-07-28, until it ends; then removes its watched resources.
+pub(super) async fn tell_session(
+    hub: &Hub,
+    mut changes: Changes,
+    peer: Peer<RoleServer>,
+    watched: &Watched,
+    ended: CancellationToken,
+) {
     let told = async {
         while let Some(change) = changes.next().await {
             let sent = match change {

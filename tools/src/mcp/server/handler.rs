@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     Endpoint, Who,
-    changes::{self, Watched},
+    changes::{self, Changes, Watched},
     line::{self, Asking, Call, Line, Step},
     lists::page,
     parked::{self, Waiting},
@@ -46,6 +46,8 @@ pub(crate) struct Session {
     endpoint: Arc<Endpoint>,
     level: Mutex<Option<LoggingLevel>>,
     watched: Arc<Watched>,
+    /// From its beginning, until they are told.
+    changes: Mutex<Option<Changes>>,
     ended: CancellationToken,
     _end: DropGuard,
 }
@@ -54,7 +56,8 @@ impl Session {
     pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
-        Self { endpoint, level: Mutex::default(), watched: Arc::default(), ended, _end: guard }
+        let changes = Mutex::new(Some(Changes::of(&endpoint.hub)));
+        Self { endpoint, level: Mutex::default(), watched: Arc::default(), changes, ended, _end: guard }
     }
 
     /// Starts the requested call, or continues a call that waited for the answers in the request.
@@ -401,11 +404,12 @@ impl ServerHandler for Session {
         Ok(())
     }
 
-    /// Before 2026-07-28 changes are sent to every session.
+    /// Before 2026-07-28 changes are sent to every session. A request may be answered before this runs.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let Some(changes) = lock(&self.changes).take() else { return };
         let (hub, watched, ended) = (self.endpoint.hub.clone(), self.watched.clone(), self.ended.clone());
         self.endpoint.hub.tracker.spawn(async move {
-            changes::tell_session(&hub, context.peer, &watched, ended).await;
+            changes::tell_session(&hub, changes, context.peer, &watched, ended).await;
         });
     }
 
