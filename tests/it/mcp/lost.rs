@@ -140,6 +140,37 @@ async fn an_answer_after_the_link_is_back_counts_once_and_the_outcome_is_told() 
     world.stop().await;
 }
 
+/// Waits at the door of the shop, and asks nobody.
+const WAITING: &str = "import { shop } from '@capabilities/shop';\n\
+    await shop.openDoor({});\n\
+    await shop.addItem({ item: 'bread' });\n\
+    export default 'bought';\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_comes_while_the_link_is_cut_is_told_when_it_is_back() {
+    let shop = Shop::start().await;
+    let world = world(&shop).await;
+    let way = Way::to(world.web()).await;
+    let connected = connect_to(way.address, Client::default()).await;
+    let running = tokio::spawn(async move {
+        let outcome = run(&connected, WAITING).await;
+        (connected, outcome)
+    });
+    shop.knocked().await;
+    way.cut().await;
+    shop.open();
+    let record = ended(&world).await;
+    assert!(record["error"].is_null(), "{record}");
+    way.mend().await;
+    let (connected, (failed, text)) = running.await.expect("an outcome");
+    assert!(!failed && text == "\"bought\"", "{text}");
+    assert_eq!(shop.items(), ["bread"], "once");
+    // The session goes on: its own stream and further calls.
+    assert_eq!(run(&connected, WAITING).await, (false, "\"bought\"".to_owned()));
+    connected.cancel().await.expect("closed");
+    world.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_no_after_the_link_is_back_is_a_no() {
     let shop = Shop::start().await;

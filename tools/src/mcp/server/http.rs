@@ -5,29 +5,24 @@ use std::{
     convert::Infallible,
     fmt::Display,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use hyper::{Method, Request, Response, StatusCode, body::Body};
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
-};
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::{Endpoint, Hub, Who, handler::Session};
+use super::{Endpoint, Hub, Who, events::Events, handler::Session, sessions::Sessions};
 
 /// Maximum bytes of a request: ten times the maximum of arguments, since answers may contain a picture.
 const REQUEST_BYTES_MAX: usize = 1024 * 1024;
-/// A session without requests for this long is closed.
-const IDLE_MS_MAX: u64 = 300_000;
 /// Maximum combinations of user and class that are served at once: as many as there are keys.
 const ENDPOINTS_MAX: usize = 256;
 
 /// A response; its body may be a stream.
 pub type HttpReply = Response<BoxBody<Bytes, Infallible>>;
 
-type Service = StreamableHttpService<Session, LocalSessionManager>;
+type Service = StreamableHttpService<Session, Sessions>;
 
 /// The accepted origins of requests.
 #[derive(Clone, Debug, Default)]
@@ -43,13 +38,14 @@ pub struct Limits {
 pub struct Http {
     hub: Arc<Hub>,
     limits: Limits,
+    events: Events,
     services: Mutex<BTreeMap<Who, Service>>,
 }
 
 impl Http {
     /// Serves the hub's clients.
     pub fn new(hub: Arc<Hub>, limits: Limits) -> Self {
-        Self { hub, limits, services: Mutex::default() }
+        Self { hub, limits, events: Events::default(), services: Mutex::default() }
     }
 
     /// Handles a request of a client whose key has been checked.
@@ -83,9 +79,8 @@ impl Http {
             .enforce_origin_validation()
             .with_max_request_body_bytes(REQUEST_BYTES_MAX)
             .with_cancellation_token(self.hub.stop.child_token());
-        let mut sessions = LocalSessionManager::default();
-        sessions.session_config.keep_alive = Some(Duration::from_millis(IDLE_MS_MAX));
-        let service = StreamableHttpService::new(move || Ok(endpoint.session()), Arc::new(sessions), config);
+        let sessions = Arc::new(Sessions::new(self.events.clone()));
+        let service = StreamableHttpService::new(move || Ok(endpoint.session()), sessions, config);
         services.insert(who, service.clone());
         service
     }

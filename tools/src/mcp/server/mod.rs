@@ -2,12 +2,14 @@
 //! class of clients at a time.
 
 mod changes;
+mod events;
 mod handler;
 mod http;
 mod line;
 mod lists;
 mod parked;
 mod results;
+mod sessions;
 
 use std::{
     sync::{

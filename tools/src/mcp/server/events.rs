@@ -1,0 +1,327 @@
+//! The events of streams over HTTP, kept for clients whose connection breaks: they come back with the id of the last
+//! event that they have (`Last-Event-ID`, MCP 2025-11-25, "Resumability and Redelivery").
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::stream;
+use rmcp::{
+    model::ServerJsonRpcMessage,
+    transport::streamable_http_server::session::{EventId, EventStore, EventStoreError, EventStream, ServerSseMessage},
+};
+use tokio::{sync::watch, time::Instant};
+
+/// How long the events of a request are kept once it is answered.
+const ANSWERED_MS_MAX: u64 = 120_000;
+/// How long the events of a stream are kept that may go on: of a request without an answer, or of a session.
+const OPEN_MS_MAX: u64 = 3_600_000;
+/// Maximum events of one stream; the oldest one is dropped.
+const EVENTS_MAX: usize = 64;
+/// Maximum streams, and bytes of all events as JSON; the stream without news for the longest time is dropped.
+const STREAMS_MAX: usize = 4_096;
+const BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// The events of all streams. An event's id contains its stream's, which is random: only the client that received the
+/// event knows it.
+#[derive(Clone, Default)]
+pub(super) struct Events(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    /// Number of the newest event of all streams.
+    last: u64,
+    bytes: usize,
+    streams: BTreeMap<String, Stream>,
+}
+
+/// The events of one stream.
+struct Stream {
+    events: VecDeque<Event>,
+    /// Its request has been answered: nothing follows.
+    is_answered: bool,
+    /// Number of its newest event, or of the newest one of all streams when it began.
+    last: u64,
+    changed_at: Instant,
+    /// Wakes those who follow it; they end with it.
+    news: watch::Sender<()>,
+}
+
+struct Event {
+    number: u64,
+    bytes: usize,
+    message: ServerSseMessage,
+}
+
+#[async_trait]
+impl EventStore for Events {
+    async fn store_event(&self, stream: &str, event: &ServerSseMessage) -> Result<EventId, EventStoreError> {
+        Ok(self.lock().keep(stream, event))
+    }
+
+    /// The events behind this one, and those to come until the request is answered.
+    async fn replay_events_after(&self, last: &str) -> Result<EventStream, EventStoreError> {
+        let (stream, number) = parse(last).ok_or("this Last-Event-ID is of no event of this server")?;
+        let news = self.lock().streams.get(stream).map(|stream| stream.news.subscribe());
+        let news = news.ok_or("the events behind this Last-Event-ID are not kept any more")?;
+        Ok(self.follow(stream, number, news))
+    }
+}
+
+impl Events {
+    /// All kept events of a stream, and those to come; it may have none yet.
+    pub(super) fn of(&self, stream: &str) -> EventStream {
+        let news = self.lock().stream(stream).news.subscribe();
+        self.follow(stream, 0, news)
+    }
+
+    fn follow(&self, stream: &str, number: u64, news: watch::Receiver<()>) -> EventStream {
+        let after = Follower { events: self.clone(), stream: stream.to_owned(), number, news };
+        Box::pin(stream::unfold(after, Follower::next))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn keep(&mut self, id: &str, event: &ServerSseMessage) -> EventId {
+        self.expire();
+        self.last += 1;
+        let event_id = format!("{id}.{}", self.last);
+        let mut message = event.clone();
+        message.event_id = Some(event_id.clone());
+        let bytes = message.message.as_deref().map_or(0, json_bytes);
+        let number = self.last;
+        let stream = self.stream(id);
+        let answer = |message: &ServerJsonRpcMessage| {
+            matches!(message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_))
+        };
+        stream.is_answered |= message.message.as_deref().is_some_and(answer);
+        (stream.last, stream.changed_at) = (number, Instant::now());
+        stream.events.push_back(Event { number, bytes, message });
+        let dropped = if stream.events.len() > EVENTS_MAX { stream.events.pop_front() } else { None };
+        stream.news.send_replace(());
+        self.bytes += bytes;
+        self.bytes -= dropped.map_or(0, |event| event.bytes);
+        while self.streams.len() > STREAMS_MAX || (self.bytes > BYTES_MAX && self.streams.len() > 1) {
+            self.drop_oldest();
+        }
+        event_id
+    }
+
+    fn stream(&mut self, id: &str) -> &mut Stream {
+        let last = self.last;
+        self.streams.entry(id.to_owned()).or_insert_with(|| Stream {
+            events: VecDeque::new(),
+            is_answered: false,
+            last,
+            changed_at: Instant::now(),
+            news: watch::Sender::new(()),
+        })
+    }
+
+    fn expire(&mut self) {
+        let Self { bytes, streams, .. } = self;
+        streams.retain(|_, stream| {
+            let limit = if stream.is_answered { ANSWERED_MS_MAX } else { OPEN_MS_MAX };
+            let is_kept = stream.changed_at.elapsed() < Duration::from_millis(limit);
+            if !is_kept {
+                *bytes -= stream.bytes();
+            }
+            is_kept
+        });
+    }
+
+    fn drop_oldest(&mut self) {
+        let oldest = self.streams.iter().min_by_key(|(_, stream)| stream.last).map(|(id, _)| id.clone());
+        if let Some(stream) = oldest.and_then(|id| self.streams.remove(&id)) {
+            self.bytes -= stream.bytes();
+        }
+    }
+}
+
+impl Stream {
+    fn bytes(&self) -> usize {
+        self.events.iter().map(|event| event.bytes).sum()
+    }
+}
+
+/// A client that came back to a stream.
+struct Follower {
+    events: Events,
+    stream: String,
+    /// The last event that it has.
+    number: u64,
+    news: watch::Receiver<()>,
+}
+
+impl Follower {
+    /// The next event; `None` behind the answer, or if the stream is not kept any more.
+    async fn next(mut self) -> Option<(ServerSseMessage, Self)> {
+        loop {
+            self.news.mark_unchanged();
+            match self.look() {
+                Some(message) => return Some((message?, self)),
+                None => self.news.changed().await.ok()?,
+            }
+        }
+    }
+
+    /// `None`: not yet; `Some(None)`: nothing follows.
+    fn look(&mut self) -> Option<Option<ServerSseMessage>> {
+        let kept = self.events.lock();
+        let Some(stream) = kept.streams.get(&self.stream) else { return Some(None) };
+        match stream.events.iter().find(|event| event.number > self.number) {
+            Some(event) => {
+                self.number = event.number;
+                Some(Some(event.message.clone()))
+            }
+            None => stream.is_answered.then_some(None),
+        }
+    }
+}
+
+/// Stream and number of an event's id.
+fn parse(id: &str) -> Option<(&str, u64)> {
+    let (stream, number) = id.rsplit_once('.')?;
+    Some((stream, number.parse().ok()?))
+}
+
+fn json_bytes(message: &ServerJsonRpcMessage) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    drop(serde_json::to_writer(&mut count, message));
+    count.0
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt as _, StreamExt as _};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A notification that says this.
+    fn news(text: &str) -> ServerSseMessage {
+        let params = json!({"level": "info", "data": text});
+        event(json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params}))
+    }
+
+    fn answer(text: &str) -> ServerSseMessage {
+        let content = json!([{"type": "text", "text": text}]);
+        event(json!({"jsonrpc": "2.0", "id": 1, "result": {"content": content}}))
+    }
+
+    fn event(message: serde_json::Value) -> ServerSseMessage {
+        ServerSseMessage::from_message(serde_json::from_value(message).expect("a message"))
+    }
+
+    fn priming() -> ServerSseMessage {
+        ServerSseMessage::retry(Duration::from_secs(3))
+    }
+
+    async fn keep(events: &Events, stream: &str, event: &ServerSseMessage) -> String {
+        events.store_event(stream, event).await.expect("it is kept")
+    }
+
+    fn id(event: Option<ServerSseMessage>) -> Option<String> {
+        event.map(|event| event.event_id.expect("an id"))
+    }
+
+    #[tokio::test]
+    async fn who_comes_back_gets_what_it_has_not_and_no_more() {
+        let events = Events::default();
+        let first = keep(&events, "a", &priming()).await;
+        keep(&events, "b", &news("of another")).await;
+        let second = keep(&events, "a", &news("one")).await;
+        let mut stream = events.replay_events_after(&first).await.expect("it is known");
+        assert_eq!(id(stream.next().await), Some(second.clone()));
+        assert!(stream.next().now_or_never().is_none(), "the request has no answer yet");
+        let last = keep(&events, "a", &answer("done")).await;
+        assert_eq!(id(stream.next().await), Some(last.clone()));
+        assert!(stream.next().await.is_none());
+        let mut stream = events.replay_events_after(&second).await.expect("it is known");
+        assert_eq!(id(stream.next().await), Some(last.clone()));
+        let mut stream = events.replay_events_after(&last).await.expect("it is known");
+        assert!(stream.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_followed_before_it_has_an_event() {
+        let events = Events::default();
+        let mut stream = events.of("a");
+        assert!(stream.next().now_or_never().is_none());
+        let first = keep(&events, "a", &news("one")).await;
+        assert_eq!(id(stream.next().await), Some(first));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_event_of_it_is_refused() {
+        let events = Events::default();
+        keep(&events, "a", &priming()).await;
+        for unknown in ["", "0", "a", "a.", "a.x", "a.-1", "a.18446744073709551616", "b.1", "."] {
+            assert!(events.replay_events_after(unknown).await.is_err(), "{unknown}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_and_open_streams_are_kept_for_a_time_and_their_followers_end_with_them() {
+        let events = Events::default();
+        let open = keep(&events, "open", &priming()).await;
+        let answered = keep(&events, "answered", &answer("done")).await;
+        let mut stream = events.replay_events_after(&open).await.expect("it is known");
+        tokio::time::advance(Duration::from_millis(ANSWERED_MS_MAX)).await;
+        keep(&events, "other", &priming()).await;
+        assert!(events.replay_events_after(&answered).await.is_err());
+        assert!(stream.next().now_or_never().is_none());
+        tokio::time::advance(Duration::from_millis(OPEN_MS_MAX)).await;
+        keep(&events, "another", &priming()).await;
+        assert!(stream.next().await.is_none());
+        assert_eq!(events.lock().streams.keys().collect::<Vec<_>>(), ["another"]);
+    }
+
+    #[tokio::test]
+    async fn the_bounds_hold_and_drop_what_is_oldest() {
+        let events = Events::default();
+        let first = keep(&events, "a", &priming()).await;
+        for _ in 0..2 * EVENTS_MAX {
+            keep(&events, "a", &news("x")).await;
+        }
+        assert_eq!(events.lock().streams["a"].events.len(), EVENTS_MAX);
+        for number in 0..8 {
+            keep(&events, &format!("large {number}"), &answer(&"x".repeat(BYTES_MAX / 5))).await;
+        }
+        {
+            let kept = events.lock();
+            assert_eq!(
+                kept.streams.keys().map(String::as_str).collect::<Vec<_>>(),
+                ["large 4", "large 5", "large 6", "large 7"]
+            );
+            assert_eq!(kept.bytes, kept.streams.values().map(Stream::bytes).sum::<usize>());
+        }
+        assert!(events.replay_events_after(&first).await.is_err());
+        // One that is larger than all together is kept alone.
+        let huge = keep(&events, "huge", &answer(&"x".repeat(BYTES_MAX))).await;
+        assert!(events.replay_events_after(&huge).await.is_ok());
+        assert_eq!(events.lock().streams.len(), 1);
+        for number in 0..STREAMS_MAX + 1 {
+            keep(&events, &number.to_string(), &priming()).await;
+        }
+        assert_eq!(events.lock().streams.len(), STREAMS_MAX);
+    }
+}
