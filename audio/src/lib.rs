@@ -14,6 +14,7 @@ pub mod listener;
 pub mod meter;
 pub mod microphone;
 pub mod models;
+pub mod packed;
 pub mod preroll;
 pub mod resample;
 pub mod samples;

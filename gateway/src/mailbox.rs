@@ -21,14 +21,15 @@ pub(crate) const WAITING_MAX: usize = 512;
 /// A device's mailbox.
 pub(crate) type Mailbox = mpsc::Sender<DeviceMessage>;
 
-/// What a device's task takes in beside the frames of the device.
+/// What a device's task takes in beside the frames of the device. What is large is boxed: a mailbox has room for 32
+/// messages from its beginning on.
 pub enum DeviceMessage {
     /// A result of an effect, or something from the user's machine.
-    Input(Input),
+    Input(Box<Input>),
     /// A decode ended.
-    Transcribed(Transcribed),
+    Transcribed(Box<Transcribed>),
     /// A translation into English ended.
-    Translated(Translated),
+    Translated(Box<Translated>),
     /// A request to a model has gone out.
     RequestSent(RequestSent),
     /// A clause was synthesised.
@@ -38,7 +39,7 @@ pub enum DeviceMessage {
     /// A wake phrase was heard.
     WakeHeard(WakeHeard),
     /// A tool of the glasses is to run.
-    CallDevice(CallDevice),
+    CallDevice(Box<CallDevice>),
     /// Some call of the glasses' tools was cancelled, or is not waited for any more.
     CancelCalls,
     /// Tools may have changed, and are to count at once.
@@ -52,6 +53,23 @@ pub enum DeviceMessage {
         /// The whole image, or why it cannot be read.
         read: Result<Arc<Vec<u8>>, String>,
     },
+}
+
+impl From<Input> for DeviceMessage {
+    fn from(input: Input) -> Self {
+        Self::Input(Box::new(input))
+    }
+}
+
+#[cfg(test)]
+impl DeviceMessage {
+    /// The input that it brings.
+    pub(crate) fn input(self) -> Option<Input> {
+        match self {
+            Self::Input(input) => Some(*input),
+            _ => None,
+        }
+    }
 }
 
 /// Why a session is ended from outside, with a text for people.

@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask bench load [--glasses 50|1,10,50] [--duty 20] [--seconds 120] [--typed 0] [--users GLASSES] [--pages 0] [--rounds 8]
 //! [--wake-head FILE] [--clips 60] [--require]`
+//! `cargo xtask bench load --idle [--glasses 2000]`
 //!
 //! Each pair of glasses has a user of its own, unless there are to be fewer: turns of one user wait for one another. A sentence
 //! is said at its own time, whatever became of the one before, so that what is lost takes no load away. Several numbers of glasses
@@ -19,6 +20,9 @@
 //! `data/wake/hey_mentra.onnx` is one), and the glasses say read speech that names nobody: so many of the clips that `bench speech`
 //! holds out, in random order, at the same duty. What is decoded then is what the head took for the phrase.
 //!
+//! With `--idle`, the glasses connect and say nothing; their memory is that of the second half of them, with which nothing else is
+//! made for the first time.
+//!
 //! The delay of a frame: from the end of a packet in the glasses to the acknowledgement of its processing, for one packet in
 //! twenty; so it has the way back in it, and what the generator itself waits for a processor. With `--require` it ends with an error
 //! where 99 % of these are over 40 ms, or a session was lost.
@@ -27,10 +31,13 @@
 //! time is told apart from the gateway's. Half of them use QUIC. They say a sum and hear the answer.
 
 mod common;
+#[path = "load/idle.rs"]
+mod idle;
 #[path = "load/rounds.rs"]
 mod rounds;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +69,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 const LOOKED: Duration = Duration::from_millis(500);
 /// Clips of read speech, unless said.
 const CLIPS: usize = 60;
+/// How long memory is left alone before it is taken.
+const SETTLED: Duration = Duration::from_secs(5);
 /// Aim for the delay of a frame at 99 %, in milliseconds.
 const FRAME_MS_MAX: u64 = 40;
 
@@ -71,6 +80,9 @@ fn main() -> Result<()> {
     }
     if let Some(counts) = argument("--glasses").filter(|counts| counts.contains(',')) {
         return once_for_each("--glasses", &counts);
+    }
+    if common::flag("--idle") {
+        return common::runtime()?.block_on(idle::run())?.judge();
     }
     if number("--typed", 0)? > 0 {
         return common::runtime()?.block_on(run())?.judge();
@@ -161,8 +173,8 @@ impl Counts {
 }
 
 /// Lets its glasses in one by one.
-async fn connect(generator: &mut Second, gateway: &TestGateway, glasses: usize, users: usize) -> Result<()> {
-    for number in 0..glasses {
+async fn connect(generator: &mut Second, gateway: &TestGateway, numbers: Range<usize>, users: usize) -> Result<()> {
+    for number in numbers {
         let fingerprint = generator.line().await?;
         gateway.pair(&fingerprint, &format!("user-{}", number % users));
         ensure!(generator.line().await? == "welcomed", "glasses {number} were not welcomed");
@@ -172,7 +184,7 @@ async fn connect(generator: &mut Second, gateway: &TestGateway, glasses: usize, 
 
 /// Prints what a session takes, in bytes: idle, and in the middle of a sentence. `alone`: without any session.
 async fn report_memory(generator: &mut Second, alone: u64, glasses: usize) -> Result<()> {
-    sleep(Duration::from_secs(5)).await;
+    sleep(SETTLED).await;
     let idle = resident();
     generator.tell("once").await?;
     sleep(Duration::from_millis(2_500)).await;
@@ -209,7 +221,7 @@ async fn run() -> Result<Aims> {
     let process = generator.id()?;
 
     let alone = resident();
-    connect(&mut generator, &gateway, glasses, users).await?;
+    connect(&mut generator, &gateway, 0..glasses, users).await?;
     if typed == 0 {
         report_memory(&mut generator, alone, glasses).await?;
     }

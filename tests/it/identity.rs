@@ -465,7 +465,7 @@ async fn a_user_who_is_barred_has_no_task_left_however_full_its_mailbox_is() {
     let world = World::start().await;
     let users = &world.gateway().services().users;
     let mailbox = users.mailbox("ann").unwrap();
-    while mailbox.try_send(UserMessage::Input(UserInput::NewConversation)).is_ok() {}
+    while mailbox.try_send(UserInput::NewConversation.into()).is_ok() {}
     users.bar("ann");
     tokio::time::timeout(WAIT, mailbox.closed()).await.expect("it ends");
     world.stop().await;
@@ -492,7 +492,7 @@ async fn a_users_task_that_hangs_stops_no_write() {
         tokio::task::yield_now().await;
     }
     // From here on no task runs on this thread, which is the only one.
-    while mailbox.try_send(UserMessage::Input(UserInput::NewConversation)).is_ok() {}
+    while mailbox.try_send(UserInput::NewConversation.into()).is_ok() {}
     let (written, is_written) = std::sync::mpsc::sync_channel(1);
     services.store.submit(note(), move |result| _ = written.send(result.is_ok())).unwrap();
     go_on.send(()).unwrap();

@@ -64,6 +64,7 @@ pub struct Listener {
     config: Config,
     jitter: JitterBuffer<Packet>,
     decoder: Decoder,
+    decoded_hz: u32,
     resampler: Resampler,
     /// Decoded and converted sound that does not fill a frame yet.
     partial: Vec<i16>,
@@ -107,17 +108,15 @@ impl Listener {
         Ok(Self {
             jitter: JitterBuffer::new(config.jitter.clone().with_copies(config.codec.has_copies())),
             decoder: Decoder::new(config.codec, decoded_hz)?,
-            // The samples of 60 ms and the rest of a frame.
-            partial: Vec::with_capacity(4 * FRAME_SAMPLES),
-            // The samples of the longest packet: what grows leaves copies behind.
-            decoded: Vec::with_capacity(us_to_samples(FRAME_US_MAX, decoded_hz) as usize),
+            decoded_hz,
+            partial: Vec::new(),
+            decoded: Vec::new(),
             windows: Vec::new(),
             recent: Preroll::new(us_to_samples(config.preroll_us, RATE_HZ) as usize),
             detector: Detector::new(silero, config.gate_hangover_us),
             background: Background::new(),
             microphone: Analyser::new(config.dead_us),
-            // More than the detector ever looks back.
-            voiced: Vec::with_capacity(4 * WINDOW_SAMPLES),
+            voiced: Vec::new(),
             timeline: Timeline::new(resampler.delay_us()),
             resampler,
             utterances: Utterances::new(&config),
@@ -187,7 +186,24 @@ impl Listener {
             // What helps with the next packet only takes no memory until there is one.
             self.decoder.release();
             self.recent.erase();
+            self.detector.release();
+            for sound in [&mut self.decoded, &mut self.voiced] {
+                erase(sound);
+                *sound = Vec::new();
+            }
         }
+    }
+
+    /// Takes the memory that a packet needs, all of it at once: what grows leaves copies of sound behind.
+    fn make_room(&mut self) {
+        if self.decoded.capacity() > 0 {
+            return;
+        }
+        self.decoded.reserve_exact(us_to_samples(FRAME_US_MAX, self.decoded_hz) as usize);
+        // The samples of 60 ms and the rest of a frame.
+        self.partial.reserve_exact(4 * FRAME_SAMPLES - self.partial.len());
+        // More than the detector ever looks back.
+        self.voiced.reserve_exact(4 * WINDOW_SAMPLES);
     }
 
     /// When an ended stream no longer waits for its last packet.
@@ -369,6 +385,7 @@ impl Listener {
                     lost_before = true;
                 }
                 Slot::Packet { capture_us, payload, .. } => {
+                    self.make_room();
                     if std::mem::take(&mut lost_before) {
                         self.counts.concealed += 1;
                         self.decoded.clear();
@@ -418,6 +435,7 @@ impl Listener {
     }
 
     fn conceal(&mut self, facts: &mut Vec<Fact>) {
+        self.make_room();
         self.counts.concealed += 1;
         self.decoded.clear();
         self.decoder.conceal(&mut self.decoded);

@@ -58,7 +58,7 @@ impl Detector {
             gate_meter: model.gate_meter(),
             silero: silero::Stream::new(model),
             following: false,
-            partial: Vec::with_capacity(WINDOW_SAMPLES * (WARM_UP_WINDOWS + 1)),
+            partial: Vec::new(),
             warming: 0,
             stats: Stats::default(),
         }
@@ -96,6 +96,13 @@ impl Detector {
         erase(&mut self.partial);
     }
 
+    /// No sound comes for a while: its memory is freed.
+    pub fn release(&mut self) {
+        self.following = false;
+        erase(&mut self.partial);
+        self.partial = Vec::new();
+    }
+
     /// Counts so far.
     pub fn stats(&self) -> Stats {
         self.stats
@@ -106,6 +113,8 @@ impl Detector {
         self.silero.reset();
         self.following = true;
         self.partial.clear();
+        // At once, for a device that may never say a word: what grows leaves copies of sound behind.
+        self.partial.reserve_exact(WINDOW_SAMPLES * (WARM_UP_WINDOWS + 1));
         let backlog = (FRAME_SAMPLES + WARM_UP_WINDOWS * WINDOW_SAMPLES) as u64;
         recent.copy_from(recent.end().saturating_sub(backlog), &mut self.partial);
         self.warming = self.partial.len() / WINDOW_SAMPLES;

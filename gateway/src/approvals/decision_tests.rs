@@ -80,8 +80,8 @@ impl Fixture {
 }
 
 async fn asked(messages: &mut mpsc::Receiver<DeviceMessage>) -> Approval {
-    match messages.recv().await {
-        Some(DeviceMessage::Input(Input::ApprovalAsked(approval))) => approval,
+    match messages.recv().await.and_then(DeviceMessage::input) {
+        Some(Input::ApprovalAsked(approval)) => approval,
         _ => panic!("no question came"),
     }
 }
@@ -182,7 +182,7 @@ async fn a_question_ends_with_the_task_of_its_glasses_and_with_the_call() {
     assert_eq!(events.recv().await.unwrap().outcome.as_deref(), Some("cancelled"));
     assert!(fixture.approvals.list().is_empty());
     // The glasses need not ask any longer.
-    assert!(matches!(messages.recv().await, Some(DeviceMessage::Input(Input::ApprovalWithdrawn { .. }))));
+    assert!(matches!(messages.recv().await.and_then(DeviceMessage::input), Some(Input::ApprovalWithdrawn { .. })));
     // A task whose mailbox is gone can ask nobody.
     drop(messages);
     assert_eq!(fixture.ask("glasses").await.unwrap(), ApprovalOutcome::Unasked);
@@ -223,7 +223,8 @@ async fn an_operators_answer_goes_to_the_core_which_decides() {
     let outcome = fixture.ask("glasses");
     let approval = asked(&mut messages).await;
     let core = async {
-        let Some(DeviceMessage::Input(Input::ApprovalAnswered { id, choice, by })) = messages.recv().await else {
+        let told = messages.recv().await.and_then(DeviceMessage::input);
+        let Some(Input::ApprovalAnswered { id, choice, by }) = told else {
             panic!("no answer came");
         };
         assert_eq!((id, choice, by), (approval.id, ApprovalChoice::Yes, AnsweredBy::Operator));

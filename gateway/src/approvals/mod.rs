@@ -141,7 +141,7 @@ impl ApprovalBroker {
 
     /// Whether the glasses are there to be told.
     fn tell_device(&self, device: &str, input: Input) -> bool {
-        self.roster.get(device).is_some_and(|present| present.mailbox.try_send(DeviceMessage::Input(input)).is_ok())
+        self.roster.get(device).is_some_and(|present| present.mailbox.try_send(DeviceMessage::from(input)).is_ok())
     }
 
     /// Whether the user's machine is there to be told.

@@ -464,7 +464,7 @@ impl Wired {
         });
         for (device, mailbox) in shared.mailboxes.borrow_mut().iter_mut().enumerate() {
             while let Ok(message) = mailbox.try_recv() {
-                if let DeviceMessage::Input(input) = message {
+                if let Some(input) = message.input() {
                     self.inner.tell_device(device, input);
                 }
             }

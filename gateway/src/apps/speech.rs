@@ -135,7 +135,7 @@ impl Host {
             None => AnnouncementVoice::Words(words),
         };
         let announcement = Announcement { id: AnnouncementId::App(id), voice, show: None };
-        let message = DeviceMessage::Input(Input::Announce(announcement));
+        let message = DeviceMessage::from(Input::Announce(announcement));
         let sent = self.roster.get(&device).is_some_and(|present| present.mailbox.try_send(message).is_ok());
         Ok(Begun { id, device, sent, sound_ms, seconds, outcome })
     }

@@ -100,6 +100,6 @@ impl Speeches {
 fn tell_withdrawn(roster: &Roster, device: &str, id: u64) {
     if let Some(present) = roster.get(device) {
         let withdrawn = Input::Withdraw { id: AnnouncementId::App(id) };
-        drop(present.mailbox.try_send(DeviceMessage::Input(withdrawn)));
+        drop(present.mailbox.try_send(DeviceMessage::from(withdrawn)));
     }
 }

@@ -13,16 +13,16 @@ impl Session {
     pub(super) fn handle_message(&mut self, message: DeviceMessage) {
         match message {
             DeviceMessage::Input(input) => {
-                if let Input::Tool { call_id, result, .. } = &input {
+                if let Input::Tool { call_id, result, .. } = &*input {
                     self.requests.tool_done(call_id);
                     self.calls.tell_failure(call_id, result);
                 }
-                self.input(input);
+                self.input(*input);
             }
             DeviceMessage::RequestSent(sent) => self.turns.request_sent(&sent),
-            DeviceMessage::Transcribed(transcribed) => self.transcribed(transcribed),
+            DeviceMessage::Transcribed(transcribed) => self.transcribed(*transcribed),
             DeviceMessage::Translated(translated) => {
-                let told = self.translations.ended(translated, self.ear.as_mut(), &mut self.app_feed);
+                let told = self.translations.ended(*translated, self.ear.as_mut(), &mut self.app_feed);
                 told.into_iter().for_each(|input| self.input(input));
             }
             DeviceMessage::Synthesised(clause) => self.synthesised(clause),
@@ -38,7 +38,7 @@ impl Session {
                 }
             }
             DeviceMessage::CallDevice(call) => {
-                if let Err(error) = self.call_device(call) {
+                if let Err(error) = self.call_device(*call) {
                     self.failed(&error);
                 }
             }

@@ -81,7 +81,7 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Plac
     let door =
         identity::AdmissionContext { key, pairings, users_max: services.settings.limits.users_max, place: Some(place) };
     let admitted = tokio::select! {
-        admitted = identity::admit(&mut link, &door, &services.store) => admitted,
+        admitted = Box::pin(identity::admit(&mut link, &door, &services.store)) => admitted,
         () = services.admission.stop.cancelled() => Err(identity::turn_away(
             &mut link,
             RejectCode::ShuttingDown,
@@ -121,7 +121,8 @@ pub(crate) async fn run(services: Arc<Services>, mut link: Link, place: Option<&
         return session.run(link, place).await;
     }
     let number = services.admission.next_session();
-    match Session::open(services, &mut link, admitted, number).await {
+    // In a place of its own, which a session does not keep.
+    match Box::pin(Session::open(services, &mut link, admitted, number)).await {
         Ok(session) => {
             tracing::info!(device, session = number, transport, %peer, "session opened");
             session.run(link, place).await;

@@ -131,7 +131,7 @@ pub(super) fn tell_if_lost(kept: oneshot::Receiver<Result<(), String>>, mailbox:
         // No outcome: too much is being stored.
         if !matches!(kept.await, Ok(Ok(()))) {
             // A session that is over tells nobody.
-            drop(mailbox.send(DeviceMessage::Input(Input::NotKept(Unkept::Photo))).await);
+            drop(mailbox.send(DeviceMessage::from(Input::NotKept(Unkept::Photo))).await);
         }
     });
 }
@@ -333,7 +333,7 @@ mod tests {
         drop(refused);
         for _ in 0..2 {
             let told = messages.recv().await;
-            assert!(matches!(told, Some(DeviceMessage::Input(Input::NotKept(Unkept::Photo)))));
+            assert!(matches!(told.and_then(DeviceMessage::input), Some(Input::NotKept(Unkept::Photo))));
         }
         assert!(messages.recv().await.is_none(), "nothing of the one that is stored");
     }

@@ -240,7 +240,7 @@ pub(crate) async fn answered_late(
         return false;
     };
     // If the device is gone, the answer is not needed.
-    drop(mailbox.send(DeviceMessage::Input(Input::AnsweredOnBox { turn, events })).await);
+    drop(mailbox.send(DeviceMessage::from(Input::AnsweredOnBox { turn, events })).await);
     true
 }
 

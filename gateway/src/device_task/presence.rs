@@ -109,7 +109,7 @@ impl Presence {
     fn tell(&self) {
         self.connected(false);
         // A user whose task is gone has no devices.
-        drop(self.user.try_send(UserMessage::Input(UserInput::DeviceLeft { device: self.id.clone() })));
+        drop(self.user.try_send(UserInput::DeviceLeft { device: self.id.clone() }.into()));
     }
 }
 
@@ -248,7 +248,12 @@ mod tests {
         assert!(place.roster.dismiss(ID, GoodbyeReason::Revoked, pairing::REVOKED).is_none());
         assert_eq!(place.enter(presence, present).await.err(), Some(RejectCode::Revoked));
         assert!(place.roster.get(ID).is_none() && !place.apps.has_glasses(USER));
-        assert!(matches!(told.recv().await, Some(UserMessage::Input(UserInput::DeviceLeft { .. }))));
+        assert!(has_left(told.recv().await, ID));
+    }
+
+    /// Whether the user's task was told that this device is gone.
+    fn has_left(told: Option<UserMessage>, id: &str) -> bool {
+        matches!(told, Some(UserMessage::Input(input)) if matches!(&*input, UserInput::DeviceLeft { device } if device == id))
     }
 
     #[tokio::test(start_paused = true)]
@@ -300,9 +305,7 @@ mod tests {
         assert!(place.roster.get(ID).is_none() && place.roster.left_wall_ms(ID).is_some());
         assert!(place.resumable.is_empty());
         assert_eq!(device::unregister(&place.registry, ID), None, "its tools are gone");
-        assert!(
-            matches!(told.recv().await, Some(UserMessage::Input(UserInput::DeviceLeft { device })) if device == ID)
-        );
+        assert!(has_left(told.recv().await, ID));
         while place.apps.has_glasses(USER) {
             tokio::task::yield_now().await;
         }

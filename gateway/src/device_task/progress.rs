@@ -23,6 +23,6 @@ impl Watcher for OnDisplay {
     fn doing(&self, call: &str, line: String) {
         let progress = Input::ToolProgress { turn: self.turn, call_id: call.to_owned(), line };
         // With a full mailbox the display misses a line.
-        drop(self.mailbox.try_send(DeviceMessage::Input(progress)));
+        drop(self.mailbox.try_send(DeviceMessage::from(progress)));
     }
 }

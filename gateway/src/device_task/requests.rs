@@ -134,7 +134,7 @@ impl Requests {
             let message = format!("no model has rank {rank}; there are {}", self.models.len());
             tracing::error!(turn = turn.id, message);
             let event = ModelEvent::Failed { kind: FailureKind::Bug, message };
-            drop(self.mailbox.try_send(DeviceMessage::Input(Input::Model { turn, event })));
+            drop(self.mailbox.try_send(DeviceMessage::from(Input::Model { turn, event })));
             return asked;
         };
         let ready = model.is_ready(&request.tools, &request.language);
@@ -164,7 +164,7 @@ impl Requests {
             secrets.redact_messages(&mut request.messages);
             let hand_on = stopped.run_until_cancelled(async move {
                 while let Some(event) = received.recv().await {
-                    if mailbox.send(DeviceMessage::Input(Input::Model { turn, event })).await.is_err() {
+                    if mailbox.send(DeviceMessage::from(Input::Model { turn, event })).await.is_err() {
                         return;
                     }
                 }
@@ -270,7 +270,7 @@ impl Requests {
         spawn("match-command", async move {
             let ready = preparer.ready(models.clone(), request.tools.clone(), request.language.clone()).await;
             let found = ready.then(|| models.iter().find_map(|model| model.match_command(&request))).flatten();
-            drop(mailbox.send(DeviceMessage::Input(command_matched(utterance, revision, found))).await);
+            drop(mailbox.send(DeviceMessage::from(command_matched(utterance, revision, found))).await);
         });
         None
     }
@@ -340,7 +340,7 @@ impl Requests {
                 Some(question) => {
                     let of = (user.as_str(), device.as_str());
                     if let Some(known) = known::declared_later(executor.registry(), of, turn, &call).await {
-                        drop(mailbox.send(DeviceMessage::Input(known)).await);
+                        drop(mailbox.send(DeviceMessage::from(known)).await);
                     }
                     executor.call_again(context, question).await
                 }
@@ -356,7 +356,7 @@ impl Requests {
                 error = result.error.as_ref().map(|error| tracing::field::debug(error.code)),
                 "tool executed"
             );
-            drop(mailbox.send(DeviceMessage::Input(Input::Tool { turn, call_id, result })).await);
+            drop(mailbox.send(DeviceMessage::from(Input::Tool { turn, call_id, result })).await);
         });
         // A call that completes at once is not spawned: its task would queue behind those of all other glasses.
         if (&mut calling).now_or_never().is_none() {

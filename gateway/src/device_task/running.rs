@@ -50,7 +50,8 @@ impl Session {
                 }
             }
         };
-        self.finish(reason, connection.link).await;
+        // In a place of its own, which a session does not keep.
+        Box::pin(self.finish(reason, connection.link)).await;
     }
 
     /// The link is gone, if it was not yet; the session waits for its device.

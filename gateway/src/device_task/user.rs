@@ -23,6 +23,6 @@ impl SessionUser {
     /// Passes an input to the user's task; `false`: that is gone. It answers each message in microseconds, so that a full
     /// mailbox means the same.
     pub(super) fn tell(&self, input: UserInput) -> bool {
-        self.mailbox.try_send(UserMessage::Input(input)).is_ok()
+        self.mailbox.try_send(input.into()).is_ok()
     }
 }

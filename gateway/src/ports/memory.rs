@@ -167,7 +167,7 @@ pub(crate) struct StoredConversations {
 #[async_trait]
 impl Conversations for StoredConversations {
     async fn begin(&self, user: &str) -> Result<(), PortError> {
-        let message = UserMessage::Input(UserInput::NewConversation);
+        let message = UserMessage::from(UserInput::NewConversation);
         let stopping = |_| PortError::Unavailable("the gateway is stopping".to_owned());
         self.users.mailbox(user).map_err(port)?.send(message).await.map_err(stopping)
     }

@@ -164,7 +164,7 @@ impl DeviceCall for ConnectedDevices {
         };
         let (reply, answer) = oneshot::channel();
         let call = CallDevice { turn, call, deadline, cancel: cancel.clone(), reply };
-        if present.mailbox.try_send(DeviceMessage::CallDevice(call)).is_err() {
+        if present.mailbox.try_send(DeviceMessage::CallDevice(Box::new(call))).is_err() {
             return gone();
         }
         let mailbox = present.mailbox.clone();
@@ -246,7 +246,7 @@ mod tests {
 
     async fn called(messages: &mut mpsc::Receiver<DeviceMessage>) -> CallDevice {
         match messages.recv().await {
-            Some(DeviceMessage::CallDevice(call)) => call,
+            Some(DeviceMessage::CallDevice(call)) => *call,
             _ => panic!("no call"),
         }
     }

@@ -51,7 +51,7 @@ pub struct Summariser {
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum UserMessage {
     /// An input for the machine.
-    Input(UserInput),
+    Input(Box<UserInput>),
     /// Change the schedule; answered when the change is stored.
     Schedule { change: ScheduleChange, reply: oneshot::Sender<ScheduleReply> },
     /// All entries that are not done.
@@ -59,6 +59,12 @@ pub enum UserMessage {
     /// For a test: the task fails.
     #[cfg(test)]
     Panic,
+}
+
+impl From<UserInput> for UserMessage {
+    fn from(input: UserInput) -> Self {
+        Self::Input(Box::new(input))
+    }
 }
 
 /// The entry that a change created or removed, if any. An error: why nothing was changed, as text.
@@ -126,7 +132,7 @@ impl Users {
         let weak = Arc::downgrade(&users);
         approvals.set_users(Box::new(move |user, input| {
             let mailbox = weak.upgrade().and_then(|users| users.mailbox(user).ok());
-            mailbox.is_some_and(|mailbox| mailbox.try_send(UserMessage::Input(input)).is_ok())
+            mailbox.is_some_and(|mailbox| mailbox.try_send(input.into()).is_ok())
         }));
         users
     }
@@ -154,7 +160,7 @@ impl Users {
     pub fn tell(&self, user: &str, input: UserInput) {
         // Under the lock, so that the task does not end as idle meanwhile.
         if let Some(running) = self.tasks().running.get_mut(user)
-            && running.mailbox().try_send(UserMessage::Input(input)).is_err()
+            && running.mailbox().try_send(input.into()).is_err()
         {
             tracing::warn!("a user's task does not take its messages");
         }

@@ -56,8 +56,8 @@ pub(super) struct Task {
     next_request: u64,
     messages: mpsc::Receiver<UserMessage>,
     /// What was in progress, with a place for each result: its sender never waits.
-    results: mpsc::Receiver<UserInput>,
-    results_sender: mpsc::Sender<UserInput>,
+    results: mpsc::Receiver<Box<UserInput>>,
+    results_sender: mpsc::Sender<Box<UserInput>>,
     end: CancellationToken,
     ended: bool,
     /// When it ends without anything to do, in microseconds.
@@ -71,7 +71,7 @@ pub(super) struct Task {
 /// What happens to a user's task.
 pub(super) enum Event {
     Message(Option<UserMessage>),
-    Result(UserInput),
+    Result(Box<UserInput>),
     /// All data of the user is being erased.
     End,
 }
@@ -101,7 +101,7 @@ impl Shell for Task {
     fn handle_event(&mut self, event: Event) {
         (self.quiet_us, self.recheck_us) = (None, None);
         match event {
-            Event::Result(input) | Event::Message(Some(UserMessage::Input(input))) => self.driver.push(input),
+            Event::Result(input) | Event::Message(Some(UserMessage::Input(input))) => self.driver.push(*input),
             // Nobody has a sender any more: it was ended as idle, or the gateway stops.
             Event::End | Event::Message(None) => self.ended = true,
             Event::Message(Some(UserMessage::Schedule { change, reply })) => {
@@ -216,7 +216,7 @@ impl Task {
     }
 
     /// A place for one result; `None`: too much is in progress.
-    fn reserve(&self) -> Option<OwnedPermit<UserInput>> {
+    fn reserve(&self) -> Option<OwnedPermit<Box<UserInput>>> {
         self.results_sender.clone().try_reserve_owned().ok()
     }
 
@@ -241,15 +241,13 @@ impl Task {
                 // The user is being erased: stop reading.
                 () = end.cancelled() => return,
             };
-            reply.send(UserInput::Summarised { request, text, rank, usage });
+            reply.send(Box::new(UserInput::Summarised { request, text, rank, usage }));
         });
     }
 
     fn tell(&self, device: &str, input: Input) {
-        let told = self
-            .roster
-            .get(device)
-            .is_some_and(|present| present.mailbox.try_send(DeviceMessage::Input(input)).is_ok());
+        let told =
+            self.roster.get(device).is_some_and(|present| present.mailbox.try_send(DeviceMessage::from(input)).is_ok());
         if !told {
             tracing::debug!(device, "a device of this user is gone");
         }
@@ -260,7 +258,7 @@ impl Task {
         let submitted = match self.reserve() {
             // Runs on the store's thread, which must not wait for any user's task.
             Some(place) => self.store.submit(write_of(&self.name, record), move |result| {
-                place.send(result.map_or_else(failed, |_| UserInput::Persisted { ticket }));
+                place.send(Box::new(result.map_or_else(failed, |_| UserInput::Persisted { ticket })));
             }),
             None => Err(store::Error::Busy),
         };

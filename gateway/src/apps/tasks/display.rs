@@ -21,7 +21,7 @@ impl Task {
     /// Sends an event to all of the user's glasses.
     pub(super) fn show(&self, event: &AppEvent) {
         for (_, present) in self.common().roster.all().into_iter().filter(|(_, present)| present.user == self.user) {
-            drop(present.mailbox.try_send(DeviceMessage::Input(Input::App(event.clone()))));
+            drop(present.mailbox.try_send(DeviceMessage::from(Input::App(event.clone()))));
         }
     }
 
@@ -85,7 +85,7 @@ impl Task {
     pub(super) fn catch_up(&self, device: &str) {
         let Some(present) = self.common().roster.get(device) else { return };
         for event in self.news() {
-            drop(present.mailbox.try_send(DeviceMessage::Input(Input::App(event))));
+            drop(present.mailbox.try_send(DeviceMessage::from(Input::App(event))));
         }
     }
 

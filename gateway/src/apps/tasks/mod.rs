@@ -54,7 +54,7 @@ pub(super) struct Common {
 
 /// Handle to a user's task.
 struct Place {
-    mailbox: mpsc::Sender<AppsMessage>,
+    mailbox: mpsc::Sender<Box<AppsMessage>>,
     snapshot: Arc<Snapshot>,
 }
 
@@ -63,7 +63,7 @@ enum Given {
     /// It is in the mailbox.
     Taken,
     /// The mailbox is full.
-    NoRoom(mpsc::Sender<AppsMessage>, AppsMessage),
+    NoRoom(mpsc::Sender<Box<AppsMessage>>, Box<AppsMessage>),
     /// There is no task.
     Nobody,
 }
@@ -131,7 +131,7 @@ impl Tasks {
         let places = self.places();
         let Some(Place { mailbox, .. }) = places.get(user) else { return Given::Nobody };
         // Under the lock: a task that ends removes its place first.
-        match mailbox.try_send(message) {
+        match mailbox.try_send(Box::new(message)) {
             Ok(()) => Given::Taken,
             Err(TrySendError::Full(message)) => Given::NoRoom(mailbox.clone(), message),
             Err(TrySendError::Closed(_)) => Given::Nobody,
@@ -185,7 +185,7 @@ impl Tasks {
     }
 
     /// Removes a task from its place, unless a message is queued or a sender waits.
-    fn leave(&self, user: &str, messages: &mpsc::Receiver<AppsMessage>) -> bool {
+    fn leave(&self, user: &str, messages: &mpsc::Receiver<Box<AppsMessage>>) -> bool {
         let mut places = self.places();
         let unused = places.get(user).is_some_and(|place| place.mailbox.strong_count() == 1) && messages.is_empty();
         if unused {

@@ -48,7 +48,7 @@ pub(super) struct Task {
     pub(super) stopping: BTreeMap<String, Vec<oneshot::Sender<bool>>>,
     /// Stop requests, cancelled once they are answered: a start of the same app waits for them.
     pub(super) stops: BTreeMap<String, CancellationToken>,
-    messages: mpsc::Receiver<AppsMessage>,
+    messages: mpsc::Receiver<Box<AppsMessage>>,
     installed: watch::Receiver<u64>,
     /// Callers to answer once all resulting outputs are carried out.
     waiting: Vec<Waiting>,
@@ -80,7 +80,7 @@ pub(super) enum Event {
 }
 
 impl Task {
-    pub(super) fn new(tasks: Arc<Tasks>, user: String, messages: mpsc::Receiver<AppsMessage>) -> Self {
+    pub(super) fn new(tasks: Arc<Tasks>, user: String, messages: mpsc::Receiver<Box<AppsMessage>>) -> Self {
         let installed = tasks.common.installed.changes();
         Self {
             user,
@@ -257,7 +257,7 @@ impl Shell for Task {
                 Ok(()) => Event::InstalledChanged,
                 Err(_) => Event::Stops,
             },
-            message = self.messages.recv() => message.map_or(Event::Stops, Event::Message),
+            message = self.messages.recv() => message.map_or(Event::Stops, |message| Event::Message(*message)),
         }
     }
 

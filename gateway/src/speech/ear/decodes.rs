@@ -162,7 +162,7 @@ impl Decodes {
             utterance: Some(utterance),
             reply: Box::new(move |report: Report| {
                 let transcribed = Transcribed { utterance, revision, kind, report };
-                if mailbox.try_send(DeviceMessage::Transcribed(transcribed)).is_err() {
+                if mailbox.try_send(DeviceMessage::Transcribed(Box::new(transcribed))).is_err() {
                     tracing::debug!(utterance, "nobody waits for this transcript any more");
                 }
             }),
@@ -177,7 +177,7 @@ impl Decodes {
         let mailbox = self.mailbox.clone();
         Box::new(move || {
             // Of a full mailbox no more follows than that the text is waited for less long.
-            drop(mailbox.try_send(DeviceMessage::Input(Input::TranscriptBegun { utterance, revision })));
+            drop(mailbox.try_send(DeviceMessage::from(Input::TranscriptBegun { utterance, revision })));
         })
     }
 
@@ -210,7 +210,7 @@ impl Decodes {
             owner: self.owner,
             utterance: None,
             reply: Box::new(move |report| {
-                if mailbox.try_send(DeviceMessage::Translated(Translated { utterance, report })).is_err() {
+                if mailbox.try_send(DeviceMessage::Translated(Box::new(Translated { utterance, report }))).is_err() {
                     tracing::debug!(utterance, "nobody waits for this translation any more");
                 }
             }),

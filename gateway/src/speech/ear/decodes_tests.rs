@@ -78,8 +78,8 @@ impl Bench {
 fn next_end(messages: &mut tokio_mpsc::Receiver<DeviceMessage>) -> Transcribed {
     loop {
         match messages.blocking_recv() {
-            Some(DeviceMessage::Transcribed(transcribed)) => return transcribed,
-            Some(DeviceMessage::Input(Input::TranscriptBegun { .. })) => {}
+            Some(DeviceMessage::Transcribed(transcribed)) => return *transcribed,
+            Some(DeviceMessage::Input(input)) if matches!(*input, Input::TranscriptBegun { .. }) => {}
             _ => panic!("a transcript comes"),
         }
     }
@@ -93,8 +93,9 @@ fn it_is_told_when_the_decode_of_an_end_begins_and_not_while_it_waits() {
     assert!(bench.decodes.ask((7, 2), (Speculative, Meant::Addressed), Some(SOUND), 0));
     assert!(bench.decodes.ask((8, 1), (Final, Meant::Unsure), Some(SOUND), 0));
     bench.finish();
-    let is_begun = |message, (utterance, revision)| {
-        let Some(DeviceMessage::Input(Input::TranscriptBegun { utterance: of, revision: number })) = message else {
+    let is_begun = |message: Option<DeviceMessage>, (utterance, revision)| {
+        let message = message.and_then(DeviceMessage::input);
+        let Some(Input::TranscriptBegun { utterance: of, revision: number }) = message else {
             return false;
         };
         (of, number) == (utterance, revision)
